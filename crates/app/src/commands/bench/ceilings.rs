@@ -1,0 +1,53 @@
+//! What this machine can do at best, measured now.
+
+use lamo_tensor::{Graph, Program};
+use rayon::prelude::*;
+use std::time::Instant;
+
+fn fastest(mut run: impl FnMut()) -> f64 {
+    run();
+    let time = |run: &mut dyn FnMut()| {
+        let start = Instant::now();
+        run();
+        start.elapsed().as_secs_f64()
+    };
+    (0..7).map(|_| time(&mut run)).fold(f64::INFINITY, f64::min)
+}
+
+/// A large matrix product, all threads.
+pub(super) fn gemm_gflops() -> f64 {
+    let size = 1024;
+    let graph = Graph::new();
+    graph.output("c", graph.input("a", [size, size]).matmul(graph.input("b", [size, size])));
+    let mut program = Program::compile(&graph);
+    2e-9 * (size * size * size) as f64 / fastest(|| program.run())
+}
+
+/// A copy that no cache holds, all threads; bytes read plus bytes written.
+pub(super) fn copy_gigabytes_per_second() -> f64 {
+    let count = 32 << 20;
+    let from = vec![1.0_f32; count];
+    let mut to = vec![0.0_f32; count];
+    let chunk = 1 << 18;
+    let seconds = fastest(|| {
+        to.par_chunks_mut(chunk).zip(from.par_chunks(chunk)).for_each(|(to, from)| to.copy_from_slice(from));
+    });
+    8e-9 * count as f64 / seconds
+}
+
+fn status(key: &str) -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix(key))?;
+    let kilobytes: u64 = line.trim_start_matches(':').trim().trim_end_matches(" kB").parse().ok()?;
+    Some(kilobytes * 1024)
+}
+
+/// Memory of this process now, where the system tells.
+pub(super) fn resident_bytes() -> Option<u64> {
+    status("VmRSS")
+}
+
+/// Its highest point so far.
+pub(super) fn peak_bytes() -> Option<u64> {
+    status("VmHWM")
+}

@@ -1,0 +1,100 @@
+//! Loss, optimiser and schedules against PyTorch.
+
+use crate::fixture::open;
+use lamo::loss::{relative_l2_mean, relative_l2_sum};
+use lamo::optimiser::{AdamW, GRADIENT_NORM, MEAN, SQUARE};
+use lamo::schedule::{Pace, Schedule};
+use lamo_tensor::{Graph, PARAMETERS, Program};
+
+#[test]
+fn relative_l2_equals_pytorch_as_sum_mean_and_gradient() {
+    let fixture = open("rel_l2");
+    let graph = Graph::new();
+    let [x, y] = ["x", "y"].map(|key| graph.input(key, fixture.dims(key)));
+    let loss = relative_l2_sum(x, y);
+    graph.output("sum", loss);
+    graph.output("mean", relative_l2_mean(x, y));
+    graph.output("gradient", graph.gradient(loss, &[x])[0].expect("used"));
+    let mut program = Program::compile(&graph);
+    ["x", "y"].iter().for_each(|key| program.write(key, &fixture.floats(key)));
+    program.run();
+    fixture.check("loss_sum", program.read("sum"), 1e-6, 0.0);
+    fixture.check("loss_mean", program.read("mean"), 1e-6, 0.0);
+    fixture.check("grad.x", program.read("gradient"), 1e-5, 0.0);
+}
+
+#[test]
+fn schedules_equal_pytorch_step_by_step_with_the_cycle_of_beta1() {
+    for name in
+        ["sched_onecycle_1000", "sched_onecycle_darcy_paper", "sched_onecycle_plas_paper", "sched_cosine_elas_500"]
+    {
+        let fixture = open(name);
+        let (peak, steps) =
+            (fixture.settings["max_lr"].as_f64().unwrap(), fixture.settings["total_steps"].as_u64().unwrap() as usize);
+        let schedule = if fixture.settings["kind"] == "onecycle" {
+            Schedule::OneCycle { peak, steps }
+        } else {
+            Schedule::Cosine { peak, steps }
+        };
+        let paces: Vec<Pace> = fixture.values("step").iter().map(|&step| schedule.at(step as usize)).collect();
+        let rates: Vec<f64> = paces.iter().map(|pace| pace.rate).collect();
+        let betas: Vec<f64> = paces.iter().map(|pace| pace.beta1).collect();
+        fixture.check_doubles("lr", &rates, 1e-12, 0.0);
+        fixture.check_doubles("beta1", &betas, 1e-12, 0.0);
+    }
+}
+
+#[test]
+fn past_its_end_a_schedule_keeps_its_last_pace() {
+    let schedule = Schedule::OneCycle { peak: 1e-3, steps: 100 };
+    assert_eq!(schedule.at(99), schedule.at(1000));
+    assert!((schedule.at(99).rate / 4e-9 - 1.0).abs() < 1e-12);
+    assert_eq!(Schedule::Cosine { peak: 1e-3, steps: 100 }.at(200).rate, 0.0);
+}
+
+/// Five steps with the fixture's gradients: the loss ⟨θ, g⟩ has exactly these.
+#[test]
+fn adamw_equals_pytorch_with_and_without_clip_and_cycle_and_spares_unused_parameters() {
+    for name in ["adamw_plain", "adamw_onecycle_clip", "adamw_ns_wd"] {
+        let fixture = open(name);
+        let setting = |key: &str| fixture.settings[key].as_f64();
+        let adamw = AdamW {
+            beta2: setting("beta2").unwrap(),
+            epsilon: setting("eps").unwrap(),
+            weight_decay: setting("wd").unwrap(),
+            clip: setting("clip"),
+        };
+        let graph = Graph::new();
+        let a = graph.parameter("a", fixture.dims("p0.a"));
+        graph.parameter("never", fixture.dims("p0.never"));
+        let b = graph.parameter("b", fixture.dims("p0.b"));
+        let (ga, gb) = (graph.input("ga", fixture.dims("p0.a")), graph.input("gb", fixture.dims("p0.b")));
+        adamw.minimise(&graph, (a * ga).sum_all() + (b * gb).sum_all());
+        let mut program = Program::compile(&graph);
+        for parameter in ["a", "never", "b"] {
+            program.write_parameter(parameter, &fixture.floats(&format!("p0.{parameter}")));
+        }
+        for step in 0..5 {
+            let pace = Pace { rate: fixture.values("lr")[step], beta1: fixture.values("beta1")[step] };
+            adamw.pace(&mut program, step, pace);
+            program.write("ga", &fixture.floats(&format!("g{}.a", step + 1)));
+            program.write("gb", &fixture.floats(&format!("g{}.b", step + 1)));
+            program.run();
+            for parameter in ["a", "never", "b"] {
+                let key = format!("p{}.{parameter}", step + 1);
+                fixture.check(&key, program.read_parameter(parameter), 2e-7, 0.0);
+            }
+            let norm = format!("total_norm{}", step + 1);
+            if fixture.has(&norm) {
+                fixture.check(&norm, program.read(GRADIENT_NORM), 1e-6, 0.0);
+            }
+        }
+        for (state, prefix) in [(MEAN, "exp_avg"), (SQUARE, "exp_avg_sq")] {
+            for section in program.sections().iter().filter(|section| section.name != "never") {
+                let found = &program.read(state)[section.range()];
+                fixture.check(&format!("{prefix}.{}", section.name), found, 1e-6, 0.0);
+            }
+        }
+        assert_eq!(program.read(PARAMETERS).len(), 12 + 2 + 5);
+    }
+}

@@ -1,0 +1,17 @@
+//! Verified f64 solvers that make training data for neural operators.
+//!
+//! [`problems::PROBLEMS`] lists the equations; each row builds a [`problems::Problem`] whose `sample(seed, index)` is a
+//! function of its arguments alone. The other modules are the parts the solvers share.
+
+mod error;
+pub mod five_point;
+pub mod grid;
+pub mod parameters;
+pub mod problems;
+pub mod random_field;
+pub mod spectral;
+pub mod spline;
+pub mod stepping;
+
+pub use error::Error;
+pub use grid::Grid;

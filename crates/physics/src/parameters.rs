@@ -1,0 +1,229 @@
+//! Parameters of a problem as data: name, kind, default, unit, meaning; set by `key=value` text.
+
+use std::fmt;
+
+use crate::Error;
+
+/// One parameter a person may set.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Parameter {
+    /// The key.
+    pub name: &'static str,
+    /// Which values it takes, and the default.
+    pub kind: Kind,
+    /// Unit of the value; `1` where there is none.
+    pub unit: &'static str,
+    /// One sentence for the help text.
+    pub meaning: &'static str,
+}
+
+/// The values a parameter takes, together with its default.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Kind {
+    /// A whole number within bounds, both included.
+    Whole {
+        /// Value when nothing is set.
+        default: usize,
+        /// Smallest value accepted.
+        least: usize,
+        /// Largest value accepted.
+        most: usize,
+    },
+    /// A finite number above zero.
+    Positive {
+        /// Value when nothing is set.
+        default: f64,
+    },
+    /// A finite number, zero or above.
+    NonNegative {
+        /// Value when nothing is set.
+        default: f64,
+    },
+    /// Any finite number.
+    Real {
+        /// Value when nothing is set.
+        default: f64,
+    },
+    /// `true` or `false`.
+    Switch {
+        /// Value when nothing is set.
+        default: bool,
+    },
+}
+
+/// A value that fits its parameter.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Value {
+    /// Of [`Kind::Whole`].
+    Whole(usize),
+    /// Of the three kinds of real numbers.
+    Real(f64),
+    /// Of [`Kind::Switch`].
+    Switch(bool),
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Whole(value) => write!(formatter, "{value}"),
+            Self::Real(value) => write!(formatter, "{value:?}"), // `?` keeps every digit and the exponent
+            Self::Switch(value) => write!(formatter, "{value}"),
+        }
+    }
+}
+
+impl Kind {
+    /// The value when nothing is set.
+    pub fn default_value(&self) -> Value {
+        match *self {
+            Self::Whole { default, .. } => Value::Whole(default),
+            Self::Positive { default } | Self::NonNegative { default } | Self::Real { default } => Value::Real(default),
+            Self::Switch { default } => Value::Switch(default),
+        }
+    }
+
+    /// The accepted values in words, as error messages and help texts say them.
+    pub fn expected(&self) -> String {
+        match self {
+            Self::Whole { least, most, .. } => format!("a whole number from {least} to {most}"),
+            Self::Positive { .. } => "a number above 0".into(),
+            Self::NonNegative { .. } => "a number not below 0".into(),
+            Self::Real { .. } => "a finite number".into(),
+            Self::Switch { .. } => "true or false".into(),
+        }
+    }
+
+    /// The value `text` stands for, if it is one of the accepted ones.
+    pub fn parse(&self, text: &str) -> Option<Value> {
+        let real = |accepted: fn(f64) -> bool| {
+            let value = text.parse().ok().filter(|value: &f64| value.is_finite())?;
+            accepted(value).then_some(Value::Real(value))
+        };
+        match self {
+            Self::Whole { least, most, .. } => {
+                text.parse().ok().filter(|value| (least..=most).contains(&value)).map(Value::Whole)
+            }
+            Self::Positive { .. } => real(|value| value > 0.0),
+            Self::NonNegative { .. } => real(|value| value >= 0.0),
+            Self::Real { .. } => real(|_| true),
+            Self::Switch { .. } => text.parse().ok().map(Value::Switch),
+        }
+    }
+}
+
+/// A value for every parameter of one problem.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    problem: &'static str,
+    parameters: &'static [Parameter],
+    values: Vec<Value>,
+}
+
+impl Settings {
+    /// Defaults, then each `key=value` in turn; a later one wins over an earlier one.
+    pub fn new<Text: AsRef<str>>(
+        problem: &'static str,
+        parameters: &'static [Parameter],
+        changes: &[Text],
+    ) -> Result<Self, Error> {
+        let values = parameters.iter().map(|parameter| parameter.kind.default_value()).collect();
+        let mut settings = Self { problem, parameters, values };
+        for change in changes {
+            settings.set(change.as_ref())?;
+        }
+        Ok(settings)
+    }
+
+    fn set(&mut self, change: &str) -> Result<(), Error> {
+        let problem = self.problem;
+        let Some((key, text)) = change.split_once('=') else {
+            return Err(Error::MalformedSetting { problem, found: change.into() });
+        };
+        let (key, text) = (key.trim(), text.trim());
+        let Some(place) = self.parameters.iter().position(|parameter| parameter.name == key) else {
+            let names: Vec<_> = self.parameters.iter().map(|parameter| parameter.name).collect();
+            return Err(Error::UnknownParameter { problem, expected: names.join(", "), found: key.into() });
+        };
+        let Parameter { name, kind, .. } = self.parameters[place];
+        self.values[place] = kind.parse(text).ok_or_else(|| self.refuse(name, kind.expected(), text))?;
+        Ok(())
+    }
+
+    /// The error for a value that parses but contradicts another parameter.
+    pub(crate) fn refuse(&self, key: &'static str, expected: String, found: impl fmt::Display) -> Error {
+        Error::BadValue { problem: self.problem, key, expected, found: found.to_string() }
+    }
+
+    /// Each parameter with its value, in the order of the list: what a manifest records.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static Parameter, Value)> {
+        self.parameters.iter().zip(self.values.iter().copied())
+    }
+
+    fn value(&self, key: &str) -> Value {
+        let found = self.iter().find(|(parameter, _)| parameter.name == key);
+        found.unwrap_or_else(|| panic!("{} declares no parameter `{key}`", self.problem)).1
+    }
+
+    /// The whole number `key`; panics if the problem declares no such parameter.
+    pub fn whole(&self, key: &str) -> usize {
+        match self.value(key) {
+            Value::Whole(value) => value,
+            other => panic!("{} declares `{key}` as {other:?}, not a whole number", self.problem),
+        }
+    }
+
+    /// The real number `key`; panics if the problem declares no such parameter.
+    pub fn real(&self, key: &str) -> f64 {
+        match self.value(key) {
+            Value::Real(value) => value,
+            other => panic!("{} declares `{key}` as {other:?}, not a real number", self.problem),
+        }
+    }
+
+    /// The switch `key`; panics if the problem declares no such parameter.
+    pub fn switch(&self, key: &str) -> bool {
+        match self.value(key) {
+            Value::Switch(value) => value,
+            other => panic!("{} declares `{key}` as {other:?}, not a switch", self.problem),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PARAMETERS: &[Parameter] = &[
+        Parameter {
+            name: "points",
+            kind: Kind::Whole { default: 8, least: 2, most: 64 },
+            unit: "1",
+            meaning: "points of the grid",
+        },
+        Parameter { name: "viscosity", kind: Kind::Positive { default: 1e-5 }, unit: "1", meaning: "ν" },
+    ];
+
+    #[test]
+    fn text_sets_values_and_the_last_word_counts() {
+        let settings = Settings::new("test", PARAMETERS, &["points=4", "points = 16"]).unwrap();
+        assert_eq!((settings.whole("points"), settings.real("viscosity")), (16, 1e-5));
+    }
+
+    #[test]
+    fn printed_values_parse_back_to_the_same_bits() {
+        let settings = Settings::new("test", PARAMETERS, &["viscosity=0.1234567890123e-17"]).unwrap();
+        for (parameter, value) in settings.iter() {
+            assert_eq!(parameter.kind.parse(&value.to_string()), Some(value));
+        }
+    }
+
+    #[test]
+    fn errors_name_key_expected_and_found() {
+        let message = |change: &str| Settings::new("test", PARAMETERS, &[change]).unwrap_err().to_string();
+        assert_eq!(message("points=1"), "test: parameter `points` expects a whole number from 2 to 64, found `1`");
+        assert_eq!(message("viscosity=-1"), "test: parameter `viscosity` expects a number above 0, found `-1`");
+        assert_eq!(message("viscosity=nan"), "test: parameter `viscosity` expects a number above 0, found `nan`");
+        assert_eq!(message("speed=1"), "test: unknown parameter `speed`, expected one of points, viscosity");
+        assert_eq!(message("points"), "test: expected a setting of the form key=value, found `points`");
+    }
+}

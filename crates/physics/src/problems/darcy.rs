@@ -1,0 +1,225 @@
+//! Darcy flow −∇·(a ∇u) = f on the unit square, u = 0 on its border (Li et al. 2021, the FNO benchmark).
+//!
+//! In: a, two values cut from a Gaussian random field at zero. Out: u at the cell centres (i + 1/2) / resolution.
+//! Solved by cell-centred finite volumes: harmonic means on faces, half a cell to the walls. `canonical=true` repeats
+//! the recipe of the public files instead (`solve_gwf.m`), which is less accurate: splines from centres to nodes, a
+//! five-point scheme with arithmetic means on faces, splines back.
+
+use super::{FieldKind, Problem, Role, Row, Sample, SpatialOrder, thinned};
+use crate::five_point::{Conductances, FivePoint};
+use crate::parameters::{Kind, Parameter, Settings};
+use crate::random_field::{Covariance, stream};
+use crate::spline::Spline;
+use crate::{Error, Grid};
+
+/// The row of the registry.
+pub const ROW: Row = Row {
+    name: "darcy",
+    equation: "-div(a grad u) = f on the unit square, u = 0 on the border",
+    version: 1,
+    parameters: PARAMETERS,
+    small: &["resolution=24"],
+    build: |settings| Ok(Box::new(Darcy::new(settings)?)),
+};
+
+const PARAMETERS: &[Parameter] = &[
+    Parameter {
+        name: "resolution",
+        kind: Kind::Whole { default: 421, least: 4, most: 4096 },
+        unit: "1",
+        meaning: "cells along each side",
+    },
+    Parameter {
+        name: "stride",
+        kind: Kind::Whole { default: 1, least: 1, most: 4096 },
+        unit: "1",
+        meaning: "store every stride-th row and column of the solution, from the first one",
+    },
+    Parameter {
+        name: "high",
+        kind: Kind::Positive { default: 12.0 },
+        unit: "1",
+        meaning: "a where the random field is zero or above",
+    },
+    Parameter {
+        name: "low",
+        kind: Kind::Positive { default: 3.0 },
+        unit: "1",
+        meaning: "a where the random field is below zero",
+    },
+    Parameter {
+        name: "alpha",
+        kind: Kind::Positive { default: 2.0 },
+        unit: "1",
+        meaning: "smoothness of the random field, covariance tau^(2 alpha - 2) (-Laplacian + tau^2)^(-alpha)",
+    },
+    Parameter {
+        name: "tau",
+        kind: Kind::Positive { default: 3.0 },
+        unit: "1",
+        meaning: "inverse correlation length of the random field",
+    },
+    Parameter { name: "forcing", kind: Kind::Real { default: 1.0 }, unit: "1", meaning: "f, the same everywhere" },
+    Parameter {
+        name: "canonical",
+        kind: Kind::Switch { default: false },
+        unit: "1",
+        meaning: "solve as the public files were: splines to a node grid and back",
+    },
+];
+
+/// The problem with its parameters fixed and its matrix pattern analysed.
+#[derive(Debug)]
+pub struct Darcy {
+    settings: Settings,
+    resolution: usize,
+    stride: usize,
+    scheme: Scheme,
+}
+
+#[derive(Debug)]
+enum Scheme {
+    Volumes(Volumes),
+    Canonical(Canonical),
+}
+
+impl Darcy {
+    fn new(settings: Settings) -> Result<Self, Error> {
+        let (resolution, stride) = (settings.whole("resolution"), settings.whole("stride"));
+        if stride > resolution {
+            return Err(settings.refuse("stride", format!("at most the resolution, {resolution}"), stride));
+        }
+        let scheme = if settings.switch("canonical") {
+            Scheme::Canonical(Canonical::new(resolution)?)
+        } else {
+            Scheme::Volumes(Volumes::new(resolution)?)
+        };
+        Ok(Self { settings, resolution, stride, scheme })
+    }
+}
+
+impl Problem for Darcy {
+    fn name(&self) -> &'static str {
+        ROW.name
+    }
+
+    fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    fn grid(&self) -> Grid {
+        let points = self.resolution.div_ceil(self.stride);
+        Grid::Plane { rows: points, columns: points }
+    }
+
+    fn fields(&self) -> Vec<FieldKind> {
+        let shape = self.grid().shape();
+        vec![
+            FieldKind { name: "permeability", unit: "1", role: Role::Input, shape: shape.clone() },
+            FieldKind { name: "pressure", unit: "1", role: Role::Output, shape },
+        ]
+    }
+
+    fn spatial_order(&self) -> SpatialOrder {
+        SpatialOrder::Algebraic(2.0)
+    }
+
+    fn sample(&self, seed: u64, index: u64) -> Result<Sample, Error> {
+        let set = |key| self.settings.real(key);
+        let covariance = Covariance { alpha: set("alpha"), tau: set("tau") };
+        let level = covariance.neumann(self.resolution, &mut stream(seed, index));
+        let (high, low) = (set("high"), set("low"));
+        let permeability: Vec<f64> = level.iter().map(|&value| if value >= 0.0 { high } else { low }).collect();
+        let source = vec![set("forcing"); permeability.len()];
+        let pressure = match &self.scheme {
+            Scheme::Volumes(volumes) => volumes.solve(&permeability, &source)?,
+            Scheme::Canonical(canonical) => canonical.solve(&permeability, &source)?,
+        };
+        let store = |plane: &[f64]| thinned(plane, self.resolution, self.stride);
+        Ok(Sample::new(self.fields(), [store(&permeability), store(&pressure)]))
+    }
+}
+
+/// Finite volumes on `cells` × `cells` squares.
+#[derive(Debug)]
+pub struct Volumes {
+    cells: usize,
+    system: FivePoint,
+}
+
+impl Volumes {
+    /// Analyses the matrix pattern, once for all coefficients.
+    pub fn new(cells: usize) -> Result<Self, Error> {
+        Ok(Self { cells, system: FivePoint::new(cells, cells)? })
+    }
+
+    /// `[cells, cells]` u for a > 0 and f given at the cell centres.
+    pub fn solve(&self, permeability: &[f64], forcing: &[f64]) -> Result<Vec<f64>, Error> {
+        let volume = (self.cells as f64).powi(-2);
+        let source: Vec<f64> = forcing.iter().map(|value| value * volume).collect();
+        self.system.solve_positive(&self.conductances(permeability), &source)
+    }
+
+    /// Half a cell resists by 1 / 2a; a face has two halves in series, a wall one, for nothing resists beyond.
+    pub fn conductances(&self, permeability: &[f64]) -> Conductances {
+        let cells = self.cells;
+        let resistance = |row: usize, column: usize| {
+            let inside = row < cells && column < cells; // one before the first wraps far beyond the last
+            if inside { 0.5 / permeability[row * cells + column] } else { 0.0 }
+        };
+        Conductances::new(
+            cells,
+            cells,
+            |row, column| 1.0 / (resistance(row.wrapping_sub(1), column) + resistance(row, column)),
+            |row, column| 1.0 / (resistance(row, column.wrapping_sub(1)) + resistance(row, column)),
+        )
+    }
+}
+
+/// The recipe of the public files on `points` × `points` values.
+#[derive(Debug)]
+pub struct Canonical {
+    points: usize,
+    to_nodes: Spline,
+    to_centres: Spline,
+    system: FivePoint,
+}
+
+impl Canonical {
+    /// Prepares the splines and analyses the matrix pattern.
+    pub fn new(points: usize) -> Result<Self, Error> {
+        let (cell, spacing) = (1.0 / points as f64, 1.0 / (points - 1) as f64);
+        Ok(Self {
+            points,
+            to_nodes: Spline::new(points, 0.5 * cell, cell, (0..points).map(|i| i as f64 * spacing)),
+            to_centres: Spline::new(points, 0.0, spacing, (0..points).map(|i| (i as f64 + 0.5) * cell)),
+            system: FivePoint::new(points - 2, points - 2)?, // the border nodes are zero
+        })
+    }
+
+    /// `[points, points]` u at the cell centres for a and f given there.
+    pub fn solve(&self, permeability: &[f64], forcing: &[f64]) -> Result<Vec<f64>, Error> {
+        let points = self.points;
+        let inside = points - 2;
+        let volume = ((points - 1) as f64).powi(-2);
+        let node_permeability = self.to_nodes.plane(permeability);
+        let node_forcing = self.to_nodes.plane(forcing);
+        let interior = || (0..inside * inside).map(|k| (k / inside + 1) * points + k % inside + 1);
+        let source: Vec<f64> = interior().map(|node| node_forcing[node] * volume).collect();
+        let solution = self.system.solve_indefinite(&mean_conductances(points, &node_permeability), &source)?;
+        let mut nodes = vec![0.0; points * points];
+        interior().zip(solution).for_each(|(node, value)| nodes[node] = value);
+        Ok(self.to_centres.plane(&nodes))
+    }
+}
+
+/// Arithmetic means between neighbouring nodes, for the (points − 2)² inner ones; splines may make them negative.
+fn mean_conductances(points: usize, permeability: &[f64]) -> Conductances {
+    let mean = |first: usize, second: usize| 0.5 * (permeability[first] + permeability[second]);
+    Conductances::new(
+        points - 2,
+        points - 2,
+        |row, column| mean(row * points + column + 1, (row + 1) * points + column + 1),
+        |row, column| mean((row + 1) * points + column, (row + 1) * points + column + 1),
+    )
+}

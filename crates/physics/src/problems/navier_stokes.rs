@@ -1,0 +1,225 @@
+//! Navier-Stokes vorticity on the unit torus: ω_t + u·∇ω = ν Δω + f, u = (ψ_y, −ψ_x), −Δψ = ω (Li et al. 2021).
+//!
+//! In: ω at t = 0, a Gaussian random field. Out: ω at `frames` later times. f = forcing · (sin + cos) 2π(x + y).
+//! Fourier-Galerkin with 2/3 dealiasing. With the complex velocity z = u + iv and the complex wave number κ = kx + i ky,
+//!   ẑ = κ ω̂ / |κ|²   and   (−u·∇ω)^ = (g(k) − conj g(−k)) / 4i,  g = κ̄² (z²)^,
+//! because −∇·(uω) = (∂yy − ∂xx)(uv) − ∂xy(v² − u²): one complex transform each way per evaluation.
+
+use std::f64::consts::TAU;
+
+use rustfft::num_complex::Complex;
+
+use super::{FieldKind, Problem, Role, Row, Sample, SpatialOrder, thinned};
+use crate::parameters::{Kind, Parameter, Settings};
+use crate::random_field::{Covariance, stream};
+use crate::spectral::{Torus, Workspace};
+use crate::stepping::{Semilinear, Trajectory};
+use crate::{Error, Grid};
+
+/// The row of the registry.
+pub const ROW: Row = Row {
+    name: "navier-stokes",
+    equation: "w_t + u.grad w = nu Laplacian w + f on the unit torus, u = (psi_y, -psi_x), -Laplacian psi = w",
+    version: 1,
+    parameters: PARAMETERS,
+    small: &["resolution=32", "stride=2", "frames=3", "interval=0.1", "viscosity=1e-3"],
+    build: |settings| Ok(Box::new(NavierStokes::new(settings)?)),
+};
+
+const PARAMETERS: &[Parameter] = &[
+    Parameter {
+        name: "resolution",
+        kind: Kind::Whole { default: 256, least: 8, most: 4096 },
+        unit: "1",
+        meaning: "points along each side while solving; wave numbers up to a third of it are kept",
+    },
+    Parameter {
+        name: "stride",
+        kind: Kind::Whole { default: 4, least: 1, most: 4096 },
+        unit: "1",
+        meaning: "store every stride-th row and column; divides the resolution",
+    },
+    Parameter { name: "viscosity", kind: Kind::NonNegative { default: 1e-5 }, unit: "1", meaning: "nu" },
+    Parameter {
+        name: "frames",
+        kind: Kind::Whole { default: 20, least: 1, most: 100_000 },
+        unit: "1",
+        meaning: "number of stored times after the initial one",
+    },
+    Parameter {
+        name: "interval",
+        kind: Kind::Positive { default: 1.0 },
+        unit: "1",
+        meaning: "time from one frame to the next",
+    },
+    Parameter {
+        name: "forcing",
+        kind: Kind::Real { default: 0.1 },
+        unit: "1",
+        meaning: "amplitude of the steady forcing (sin + cos)(2 pi (x + y))",
+    },
+    Parameter {
+        name: "alpha",
+        kind: Kind::Positive { default: 2.5 },
+        unit: "1",
+        meaning: "smoothness of the initial field, covariance tau^(2 alpha - 2) (-Laplacian + tau^2)^(-alpha)",
+    },
+    Parameter {
+        name: "tau",
+        kind: Kind::Positive { default: 7.0 },
+        unit: "1",
+        meaning: "inverse correlation length of the initial field",
+    },
+    Parameter {
+        name: "tolerance",
+        kind: Kind::Positive { default: 1e-4 },
+        unit: "1",
+        meaning: "bound on the estimated relative error per unit of time of the step control",
+    },
+];
+
+/// The problem with its parameters fixed and its transforms planned.
+#[derive(Debug)]
+pub struct NavierStokes {
+    settings: Settings,
+    stride: usize,
+    flow: Flow,
+}
+
+impl NavierStokes {
+    fn new(settings: Settings) -> Result<Self, Error> {
+        let (resolution, stride) = (settings.whole("resolution"), settings.whole("stride"));
+        if resolution % stride != 0 {
+            return Err(settings.refuse("stride", format!("a divisor of the resolution, {resolution}"), stride));
+        }
+        let mut flow = Flow::new(resolution, settings.real("viscosity"));
+        flow.force(settings.real("forcing"));
+        Ok(Self { settings, stride, flow })
+    }
+}
+
+impl Problem for NavierStokes {
+    fn name(&self) -> &'static str {
+        ROW.name
+    }
+
+    fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    fn grid(&self) -> Grid {
+        let points = self.flow.torus.points() / self.stride;
+        Grid::Plane { rows: points, columns: points }
+    }
+
+    fn fields(&self) -> Vec<FieldKind> {
+        let plane = self.grid().shape();
+        let film = [vec![self.settings.whole("frames")], plane.clone()].concat();
+        vec![
+            FieldKind { name: "initial_vorticity", unit: "1", role: Role::Input, shape: plane },
+            FieldKind { name: "vorticity", unit: "1", role: Role::Output, shape: film },
+        ]
+    }
+
+    fn spatial_order(&self) -> SpatialOrder {
+        SpatialOrder::Spectral
+    }
+
+    /// The initial field is the random one without the wave numbers beyond the 2/3 rule (about 0.2 % of it at 256²).
+    fn sample(&self, seed: u64, index: u64) -> Result<Sample, Error> {
+        let set = |key| self.settings.real(key);
+        let torus = &self.flow.torus;
+        let covariance = Covariance { alpha: set("alpha"), tau: set("tau") };
+        let field = covariance.periodic(torus.points(), &mut stream(seed, index));
+        let store = |half: &[Complex<f64>]| thinned(&torus.values(half), torus.points(), self.stride);
+        let mut trajectory = Trajectory::new(self.flow.clone(), torus.spectrum(&field));
+        let initial = store(&trajectory.state);
+        let mut film = Vec::new();
+        for _frame in 0..self.settings.whole("frames") {
+            trajectory.advance(set("interval"), set("tolerance"))?;
+            film.extend(store(&trajectory.state));
+        }
+        Ok(Sample::new(self.fields(), [initial, film]))
+    }
+}
+
+/// The equation in Fourier space.
+#[derive(Clone, Debug)]
+pub struct Flow {
+    /// The transforms.
+    pub torus: Torus,
+    viscosity: f64,
+    /// κ / |κ|²: from vorticity to complex velocity
+    velocity: Vec<Complex<f64>>,
+    /// κ̄² / (4i points²): from squared velocity to advection
+    advection: Vec<Complex<f64>>,
+    forcing: Vec<Complex<f64>>,
+    work: Workspace,
+}
+
+impl Flow {
+    /// An unforced flow on `points` × `points`.
+    pub fn new(points: usize, viscosity: f64) -> Self {
+        let torus = Torus::new(points);
+        let normalisation = Complex::i() * 4.0 * (points * points) as f64;
+        let wave_numbers: Vec<_> =
+            torus.half_wave_numbers().map(|(kx, ky)| Complex::new(kx as f64, ky as f64) * TAU).collect();
+        let inverse = |kappa: &Complex<f64>| if kappa.norm_sqr() == 0.0 { 0.0 } else { kappa.norm_sqr().recip() };
+        Self {
+            viscosity,
+            velocity: wave_numbers.iter().map(|kappa| kappa * inverse(kappa)).collect(),
+            advection: wave_numbers.iter().map(|kappa| kappa.conj().powi(2) / normalisation).collect(),
+            forcing: vec![Complex::default(); torus.half_length()],
+            work: torus.workspace(),
+            torus,
+        }
+    }
+
+    /// Adds `amplitude` · (sin 2π(x + y) + cos 2π(x + y)).
+    pub fn force(&mut self, amplitude: f64) {
+        let coefficient = Complex::new(0.5, -0.5) * amplitude;
+        for (wave, value) in self.torus.half_wave_numbers().zip(&mut self.forcing) {
+            if wave == (1, 1) {
+                *value += coefficient;
+            }
+        }
+    }
+
+    /// Mean over the torus of the product of two real fields given as half spectra (Parseval).
+    pub fn mean_product(&self, first: &[Complex<f64>], second: &[Complex<f64>]) -> f64 {
+        let weights = self.torus.half_weights();
+        weights.zip(first.iter().zip(second)).map(|(weight, (a, b))| weight * (a * b.conj()).re).sum()
+    }
+
+    /// ψ from ω.
+    pub fn stream_function(&self, vorticity: &[Complex<f64>]) -> Vec<Complex<f64>> {
+        vorticity.iter().zip(&self.velocity).map(|(value, factor)| value * factor.norm_sqr()).collect()
+    }
+
+    /// f as a half spectrum.
+    pub fn forcing(&self) -> &[Complex<f64>] {
+        &self.forcing
+    }
+}
+
+impl Semilinear for Flow {
+    /// exp(−ν |κ|² t), as a product of one factor per axis.
+    fn propagator(&self, duration: f64, factors: &mut [f64]) {
+        let modes = self.torus.half_wave_numbers().map(|(kx, _)| kx).max().unwrap_or(0);
+        let axis: Vec<f64> =
+            (0..=modes).map(|k| (-self.viscosity * (TAU * k as f64).powi(2) * duration).exp()).collect();
+        for (factor, (kx, ky)) in factors.iter_mut().zip(self.torus.half_wave_numbers()) {
+            *factor = axis[kx.unsigned_abs() as usize] * axis[ky as usize];
+        }
+    }
+
+    /// −u·∇ω + f
+    fn nonlinear(&mut self, vorticity: &[Complex<f64>], rate: &mut [Complex<f64>]) {
+        let Self { torus, velocity, advection, forcing, work, .. } = self;
+        torus.load_odd(vorticity, velocity, work); // ẑ
+        torus.through_space(work, |_, row| row.iter_mut().for_each(|z| *z *= *z));
+        torus.collect(work, rate, |place, square, opposite| {
+            advection[place] * square + advection[place].conj() * opposite + forcing[place]
+        });
+    }
+}

@@ -1,0 +1,140 @@
+//! Claims about every row of the registry, then about each equation, then against numbers made by others.
+
+mod darcy;
+mod navier_stokes;
+mod real;
+
+use lamo_physics::parameters::Kind;
+use lamo_physics::problems::{self, PROBLEMS, Problem, Role, Row};
+
+/// The problem of a row with its small settings, and more on top.
+fn small(row: &Row, more: &[String]) -> Box<dyn Problem> {
+    let changes: Vec<String> = row.small.iter().map(|&change| change.to_owned()).chain(more.iter().cloned()).collect();
+    row.problem(&changes).unwrap_or_else(|error| panic!("{}: {error}", row.name))
+}
+
+fn norm(values: &[f64]) -> f64 {
+    values.iter().map(|value| value * value).sum::<f64>().sqrt()
+}
+
+/// ‖found − wanted‖ / ‖wanted‖
+fn relative_error(found: &[f64], wanted: &[f64]) -> f64 {
+    let difference: Vec<f64> = found.iter().zip(wanted).map(|(a, b)| a - b).collect();
+    norm(&difference) / norm(wanted)
+}
+
+#[test]
+fn a_sample_depends_on_seed_and_index_alone() {
+    for row in PROBLEMS {
+        let problem = small(row, &[]);
+        let alone: Vec<_> = (0..4).rev().map(|index| problem.sample(7, index).unwrap()).rev().collect();
+        for threads in [1, 3] {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            let together = pool.install(|| problems::samples(problem.as_ref(), 7, 0..4)).unwrap();
+            assert!(together == alone, "{}: {threads} threads change the samples", row.name);
+        }
+        assert!(alone[0] != alone[1], "{}: neighbours are equal", row.name);
+        assert!(alone[0] != problem.sample(8, 0).unwrap(), "{}: the seed has no effect", row.name);
+    }
+}
+
+#[test]
+fn recorded_settings_make_the_same_sample_again() {
+    for row in PROBLEMS {
+        let problem = small(row, &[]);
+        let recorded: Vec<String> =
+            problem.settings().iter().map(|(parameter, value)| format!("{}={value}", parameter.name)).collect();
+        let again = row.problem(&recorded).unwrap();
+        assert!(problem.sample(1, 2).unwrap() == again.sample(1, 2).unwrap(), "{}", row.name);
+    }
+}
+
+#[test]
+fn samples_hold_the_promised_fields_and_finite_numbers() {
+    for row in PROBLEMS {
+        let problem = small(row, &[]);
+        let kinds = problem.fields();
+        let sample = problem.sample(0, 0).unwrap();
+        assert_eq!(problem.name(), row.name);
+        assert_eq!(kinds.len(), sample.fields.len(), "{}", row.name);
+        for role in [Role::Input, Role::Output] {
+            assert!(kinds.iter().any(|kind| kind.role == role), "{}: no {role:?}", row.name);
+        }
+        for (kind, field) in kinds.iter().zip(&sample.fields) {
+            assert_eq!((kind.name, &kind.shape), (field.name, &field.shape), "{}", row.name);
+            assert_eq!(field.values.len(), kind.shape.iter().product::<usize>(), "{} {}", row.name, kind.name);
+            assert!(kind.shape.ends_with(&problem.grid().shape()), "{} {}", row.name, kind.name);
+            assert!(field.values.iter().all(|value| value.is_finite()), "{} {}", row.name, kind.name);
+            assert_eq!(sample.field(kind.name), Some(field));
+        }
+    }
+}
+
+#[test]
+fn the_stored_grid_is_the_solved_grid_thinned() {
+    for row in PROBLEMS {
+        let full = small(row, &["stride=1".into()]);
+        let thin = small(row, &["stride=4".into()]);
+        let [points, fewer] = [&full, &thin].map(|problem| problem.grid().shape()[0]);
+        assert_eq!(points, 4 * fewer, "{}", row.name);
+        for (all, some) in full.sample(0, 0).unwrap().fields.iter().zip(thin.sample(0, 0).unwrap().fields) {
+            for (plane, thinned) in all.values.chunks(points * points).zip(some.values.chunks(fewer * fewer)) {
+                let expected = |place: usize| plane[4 * (place / fewer) * points + 4 * (place % fewer)];
+                assert!(thinned.iter().enumerate().all(|(place, &value)| value == expected(place)), "{}", row.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn every_whole_number_may_take_its_least_value() {
+    for row in PROBLEMS {
+        for parameter in row.parameters {
+            if let Kind::Whole { least, .. } = parameter.kind {
+                let changes = ["stride=1".to_owned(), format!("{}={least}", parameter.name)];
+                small(row, &changes).sample(0, 0).unwrap_or_else(|error| panic!("{} {changes:?}: {error}", row.name));
+            }
+        }
+    }
+}
+
+#[test]
+fn every_parameter_is_documented_and_accepts_its_default() {
+    for row in PROBLEMS {
+        for parameter in row.parameters {
+            assert!(!parameter.meaning.is_empty() && !parameter.unit.is_empty(), "{} {}", row.name, parameter.name);
+            let default = parameter.kind.default_value();
+            assert_eq!(parameter.kind.parse(&default.to_string()), Some(default), "{} {}", row.name, parameter.name);
+        }
+    }
+}
+
+#[test]
+fn every_parameter_refuses_nonsense_in_a_sentence() {
+    for row in PROBLEMS {
+        for parameter in row.parameters {
+            let change = format!("{}=some", parameter.name);
+            let message = row.problem(&[change]).unwrap_err().to_string();
+            let expected = format!(
+                "{}: parameter `{}` expects {}, found `some`",
+                row.name,
+                parameter.name,
+                parameter.kind.expected()
+            );
+            assert_eq!(message, expected);
+        }
+        let message = row.problem(&["stride=4096"]).unwrap_err().to_string();
+        assert!(message.contains("`stride`") && message.ends_with("found `4096`"), "{message}");
+        let message = row.problem(&["colour=red"]).unwrap_err().to_string();
+        assert!(message.contains("unknown parameter `colour`") && message.contains("resolution"), "{message}");
+    }
+}
+
+#[test]
+fn the_registry_finds_each_row_by_its_own_name() {
+    for row in PROBLEMS {
+        assert_eq!(problems::find(row.name).unwrap().equation, row.equation);
+    }
+    let message = problems::find("heat").unwrap_err().to_string();
+    assert_eq!(message, "unknown problem `heat`: expected one of darcy, navier-stokes");
+}

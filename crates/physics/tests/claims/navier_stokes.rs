@@ -1,0 +1,196 @@
+//! Navier-Stokes: exact solution, order of accuracy, conserved quantities, a slow twin of the advection term.
+
+use std::collections::HashMap;
+use std::f64::consts::TAU;
+
+use lamo_physics::problems::navier_stokes::Flow;
+use lamo_physics::problems::{SpatialOrder, find};
+use lamo_physics::random_field::{Covariance, stream};
+use lamo_physics::stepping::{Semilinear, Trajectory};
+use rustfft::num_complex::Complex;
+
+use super::relative_error;
+
+/// A forced flow and a random start.
+fn turbulent(points: usize, viscosity: f64) -> (Flow, Vec<Complex<f64>>) {
+    let mut flow = Flow::new(points, viscosity);
+    flow.force(0.1);
+    let field = Covariance { alpha: 2.5, tau: 7.0 }.periodic(points, &mut stream(4, 2));
+    let start = flow.torus.spectrum(&field);
+    (flow, start)
+}
+
+fn on_torus(points: usize, function: impl Fn(f64, f64) -> f64) -> Vec<f64> {
+    let at = |index: usize| index as f64 / points as f64;
+    (0..points * points).map(|place| function(at(place / points), at(place % points))).collect()
+}
+
+/// Advection vanishes for cos 2πmx cos 2πmy, and viscosity damps it by exp(−2 (2πm)² ν t).
+#[test]
+fn taylor_green_vortices_decay_exactly() {
+    for (points, waves) in [(16, 1.0), (33, 2.0), (64, 3.0)] {
+        let (viscosity, time) = (0.01, 0.5);
+        let vortices = |x: f64, y: f64| (TAU * waves * x).cos() * (TAU * waves * y).cos();
+        let flow = Flow::new(points, viscosity);
+        let start = flow.torus.spectrum(&on_torus(points, vortices));
+        let mut trajectory = Trajectory::new(flow, start);
+        trajectory.advance(time, 1e-3).unwrap();
+        let decay = (-2.0 * (TAU * waves).powi(2) * viscosity * time).exp();
+        let found = trajectory.system.torus.values(&trajectory.state);
+        let error = relative_error(&found, &on_torus(points, |x, y| decay * vortices(x, y)));
+        assert!(error < 1e-13, "{points} points, {waves} waves: {error:e}"); // some hundred roundings of 1e-16 each
+    }
+}
+
+/// (−u·∇ω)^(k) = −Σ_{p+q=k} û(p)·(2πi q) ω̂(q): the definition, mode by mode.
+#[test]
+fn advection_equals_the_sum_over_all_pairs_of_modes() {
+    for points in [8, 13, 16] {
+        let (mut flow, _) = turbulent(points, 0.0);
+        let field = Covariance { alpha: 2.5, tau: 7.0 }.periodic(points, &mut stream(6, 1));
+        let half = flow.torus.spectrum(&field);
+        let mut spectrum = HashMap::new();
+        for ((kx, ky), &value) in flow.torus.half_wave_numbers().zip(&half) {
+            spectrum.insert((kx, ky), value);
+            spectrum.insert((-kx, -ky), value.conj());
+        }
+        let mut rate = half.clone();
+        flow.nonlinear(&half, &mut rate);
+        let mut wanted = flow.forcing().to_vec();
+        for ((kx, ky), value) in flow.torus.half_wave_numbers().zip(&mut wanted) {
+            for (&(px, py), &carrier) in spectrum.iter().filter(|(p, _)| **p != (0, 0)) {
+                let (qx, qy) = (kx - px, ky - py);
+                if let Some(&carried) = spectrum.get(&(qx, qy)) {
+                    let cross = (py * qx - px * qy) as f64 / (px * px + py * py) as f64;
+                    *value += carrier * carried * cross; // û = 2πi (py, −px) ω̂ / (2π|p|)²
+                }
+            }
+        }
+        let worst = rate.iter().zip(&wanted).map(|(a, b)| (a - b).norm()).fold(0.0, f64::max);
+        assert!(worst < 1e-14, "{points} points: {worst:e}");
+    }
+}
+
+#[test]
+fn the_forcing_is_the_published_pattern() {
+    let (flow, _) = turbulent(24, 0.0);
+    let wanted = on_torus(24, |x, y| 0.1 * ((TAU * (x + y)).sin() + (TAU * (x + y)).cos()));
+    assert!(relative_error(&flow.torus.values(flow.forcing()), &wanted) < 1e-14);
+}
+
+#[test]
+fn equal_steps_converge_with_order_four_in_time() {
+    let after = |steps: usize| {
+        let (flow, start) = turbulent(32, 1e-3);
+        let mut trajectory = Trajectory::new(flow, start);
+        trajectory.advance_fixed(2.0 / steps as f64, steps);
+        trajectory.system.torus.values(&trajectory.state)
+    };
+    let reference = after(512);
+    let error = |steps: usize| relative_error(&after(steps), &reference);
+    let (coarse, fine) = (error(32), error(64));
+    let observed = (coarse / fine).log2();
+    assert!((observed - 4.0).abs() < 0.1, "observed order {observed:.3} from {coarse:e} to {fine:e}");
+}
+
+#[test]
+fn smooth_flows_converge_faster_than_any_power_in_space() {
+    let coarsest = 12;
+    let after = |points: usize| {
+        let mut flow = Flow::new(points, 5e-3);
+        flow.force(0.1);
+        let start = flow.torus.spectrum(&on_torus(points, |x, y| {
+            3.0 * (TAU * x).sin() * (TAU * y).cos() + 2.0 * (TAU * (x + 2.0 * y)).cos()
+        }));
+        let mut trajectory = Trajectory::new(flow, start);
+        trajectory.advance(0.5, 1e-9).unwrap();
+        let (field, stride) = (trajectory.system.torus.values(&trajectory.state), points / coarsest);
+        let thin = |place: usize| field[stride * (place / coarsest) * points + stride * (place % coarsest)];
+        (0..coarsest * coarsest).map(thin).collect::<Vec<f64>>()
+    };
+    let reference = after(96);
+    let [first, second, third] = [12, 24, 48].map(|points| relative_error(&after(points), &reference));
+    let (early, late) = ((first / second).log2(), (second / third).log2());
+    assert!(late > early && late > 8.0, "observed orders {early:.1}, then {late:.1}");
+    let problem = find("navier-stokes").unwrap().problem(&["resolution=16"]).unwrap();
+    assert_eq!(problem.spatial_order(), SpatialOrder::Spectral);
+}
+
+/// ⟨ω, u·∇ω⟩ = ⟨ψ, u·∇ω⟩ = 0 holds for the truncated system too, because its products have no aliases.
+#[test]
+fn advection_conserves_energy_enstrophy_and_the_mean() {
+    let (_, start) = turbulent(48, 0.0);
+    let mut flow = Flow::new(48, 0.0);
+    let mut rate = start.clone();
+    flow.nonlinear(&start, &mut rate);
+    let size = (flow.mean_product(&rate, &rate) * flow.mean_product(&start, &start)).sqrt();
+    for (name, dual) in [("enstrophy", start.clone()), ("energy", flow.stream_function(&start))] {
+        let change = flow.mean_product(&rate, &dual);
+        assert!(change.abs() < 1e-14 * size, "{name} changes by {change:e}");
+    }
+    assert_eq!(rate[0], Complex::default());
+}
+
+/// Energy E = ⟨ψ, ω⟩ / 2 and enstrophy Z = ⟨ω, ω⟩ / 2 after one unit of time, less what the budgets say:
+/// dE/dt = ⟨f, ψ⟩ − ν ⟨ω, ω⟩ and dZ/dt = ⟨f, ω⟩ − ν ⟨ω, −Δω⟩, integrated by Simpson's rule over `steps` steps.
+fn open_budgets(steps: usize) -> [f64; 2] {
+    let (viscosity, step) = (1e-3, 1.0 / steps as f64);
+    let (flow, start) = turbulent(32, viscosity);
+    let eigenvalues: Vec<f64> =
+        flow.torus.half_wave_numbers().map(|(kx, ky)| TAU * TAU * (kx * kx + ky * ky) as f64).collect();
+    let contents = |flow: &Flow, vorticity: &Vec<_>| {
+        [&flow.stream_function(vorticity), vorticity].map(|dual| 0.5 * flow.mean_product(dual, vorticity))
+    };
+    let first = contents(&flow, &start);
+    let mut trajectory = Trajectory::new(flow, start);
+    let mut gained = [0.0; 2];
+    for place in 0..=steps {
+        let (flow, vorticity) = (&trajectory.system, &trajectory.state);
+        let curvature: Vec<_> = vorticity.iter().zip(&eigenvalues).map(|(value, factor)| value * factor).collect();
+        let simpson = if place == 0 || place == steps { 1.0 } else { 2.0 + 2.0 * (place % 2) as f64 };
+        let duals = [(&flow.stream_function(vorticity), vorticity), (vorticity, &curvature)];
+        for (gain, (dual, loss)) in gained.iter_mut().zip(duals) {
+            let rate = flow.mean_product(flow.forcing(), dual) - viscosity * flow.mean_product(vorticity, loss);
+            *gain += simpson * step / 3.0 * rate;
+        }
+        if place < steps {
+            trajectory.advance_fixed(step, 1);
+        }
+    }
+    let last = contents(&trajectory.system, &trajectory.state);
+    [0, 1].map(|which| ((last[which] - first[which] - gained[which]) / first[which]).abs())
+}
+
+/// Simpson's rule and the time stepping both have order 4, so nothing but their error may stay open.
+#[test]
+fn energy_and_enstrophy_budgets_close_with_order_four() {
+    let (coarse, fine) = (open_budgets(32), open_budgets(64));
+    for (name, which) in [("energy", 0), ("enstrophy", 1)] {
+        let observed = (coarse[which] / fine[which]).log2();
+        assert!(fine[which] < 1e-6 && observed > 3.5, "{name}: open {:e}, order {observed:.2}", fine[which]);
+    }
+}
+
+#[test]
+fn mean_vorticity_is_constant_to_the_last_bit() {
+    let (flow, mut start) = turbulent(32, 1e-3);
+    start[0] = Complex::new(0.3, 0.0);
+    let mut trajectory = Trajectory::new(flow, start);
+    trajectory.advance(1.0, 1e-4).unwrap();
+    assert_eq!(trajectory.state[0], Complex::new(0.3, 0.0));
+}
+
+#[test]
+fn the_time_error_stays_below_tolerance_times_time() {
+    let film = |tolerance: f64| {
+        let changes = ["resolution=48", "stride=1", "viscosity=1e-3", "frames=3"].map(str::to_owned);
+        let changes = [&changes[..], &[format!("tolerance={tolerance}")]].concat();
+        let problem = find("navier-stokes").unwrap().problem(&changes).unwrap();
+        problem.sample(0, 0).unwrap().fields.remove(1).values
+    };
+    let reference = film(1e-9);
+    for tolerance in [1e-3, 1e-5] {
+        let error = relative_error(&film(tolerance), &reference);
+        assert!(error < 3.0 * tolerance, "tolerance {tolerance:e}: error {error:e}");
+    }
+}

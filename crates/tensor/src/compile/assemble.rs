@@ -1,0 +1,232 @@
+//! Assemble: give every value a home it can be addressed in.
+//!
+//! A reshape that strides cannot express gets a copy below it. The pieces of a concatenation are claimed: whoever
+//! computes a piece will write it straight into the whole. What cannot be claimed is copied.
+
+use super::simplify::Simple;
+use crate::graph::{Node, NodeId};
+use crate::ops::{Map, Op};
+use crate::shape::{Layout, Span};
+use std::collections::{HashMap, HashSet};
+
+/// A graph in which every view is a walk over memory and every delivered value is a value of its own.
+pub(crate) struct Assembled {
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) outputs: Vec<(String, NodeId)>,
+    /// `(state, first element, value after the step)`
+    pub(crate) assignments: Vec<(NodeId, usize, NodeId)>,
+    /// Users of each node, each once.
+    pub(crate) users: Vec<Vec<NodeId>>,
+    /// `piece → (concatenation, where the piece lies in it)`
+    pub(crate) claims: HashMap<NodeId, (NodeId, Layout)>,
+}
+
+impl Assembled {
+    /// The node below all views.
+    pub(crate) fn base(&self, node: NodeId) -> NodeId {
+        base(&self.nodes, node)
+    }
+
+    /// Walks a view chain from the layout of its base.
+    pub(crate) fn walk(&self, node: NodeId, base_layout: &Layout) -> Option<Layout> {
+        let Node { op, operands, shape } = &self.nodes[node];
+        if !op.is_view() {
+            return Some(base_layout.clone());
+        }
+        let below = self.walk(operands[0], base_layout)?;
+        apply(op, &shape.0, &below)
+    }
+}
+
+fn base(nodes: &[Node], mut node: NodeId) -> NodeId {
+    while nodes[node].op.is_view() {
+        node = nodes[node].operands[0];
+    }
+    node
+}
+
+fn apply(view: &Op, dims: &[usize], layout: &Layout) -> Option<Layout> {
+    match view {
+        Op::Reshape => layout.reshaped(dims),
+        Op::Permute { order } => Some(layout.permuted(order)),
+        Op::Expand => Some(layout.expanded(dims)),
+        Op::Slice { spans } => Some(layout.sliced(spans)),
+        Op::Detach => Some(layout.clone()),
+        _ => unreachable!("{view:?} is no view"),
+    }
+}
+
+/// The layout the base must have so that the view chain down to it lies at `layout`; reshapes and permutes only.
+fn invert(nodes: &[Node], node: NodeId, layout: &Layout) -> Option<Layout> {
+    let Node { op, operands, .. } = &nodes[node];
+    let below = || &nodes[operands[0]].shape.0;
+    match op {
+        Op::Reshape => invert(nodes, operands[0], &layout.reshaped(below())?),
+        Op::Permute { order } => {
+            let mut inverse = vec![0; order.len()];
+            order.iter().enumerate().for_each(|(position, &axis)| inverse[axis] = position);
+            invert(nodes, operands[0], &layout.permuted(&inverse))
+        }
+        op if op.is_view() => None,
+        _ => Some(layout.clone()),
+    }
+}
+
+pub(crate) fn assemble(simple: Simple) -> Assembled {
+    let mut assembler = Assembler { nodes: Vec::new(), layouts: Vec::new() };
+    let mut renamed = Vec::with_capacity(simple.nodes.len());
+    for node in simple.nodes {
+        let operands = node.operands.iter().map(|&operand| renamed[operand]).collect();
+        renamed.push(assembler.add(Node { operands, ..node }));
+    }
+    let mut delivered = HashSet::new();
+    let mut deliver = |assembler: &mut Assembler, node: NodeId| {
+        let own = matches!(assembler.nodes[node].op, Op::Map(_) | Op::Reduce { .. } | Op::MatMul { .. });
+        let node = if own && !delivered.contains(&node) { node } else { assembler.copy(node) };
+        delivered.insert(node);
+        node
+    };
+    let outputs = simple
+        .outputs
+        .into_iter()
+        .map(|(name, node)| (name, deliver(&mut assembler, renamed[node])))
+        .collect::<Vec<_>>();
+    let assignments = simple
+        .assignments
+        .into_iter()
+        .map(|(state, start, value)| (renamed[state], start, deliver(&mut assembler, renamed[value])))
+        .collect::<Vec<_>>();
+    let claims = assembler.claim_pieces(&delivered);
+    let (nodes, renamed) = in_order(&assembler.nodes);
+    let mut users = vec![Vec::new(); nodes.len()];
+    for (id, node) in nodes.iter().enumerate() {
+        for &operand in &node.operands {
+            if users[operand].last() != Some(&id) {
+                users[operand].push(id);
+            }
+        }
+    }
+    Assembled {
+        users,
+        outputs: outputs.into_iter().map(|(name, node)| (name, renamed[node])).collect(),
+        assignments: assignments.into_iter().map(|(s, start, v)| (renamed[s], start, renamed[v])).collect(),
+        claims: claims.into_iter().map(|(p, (whole, layout))| (renamed[p], (renamed[whole], layout))).collect(),
+        nodes,
+    }
+}
+
+/// Copies were appended behind their users; this restores operands-first order, keeping the old order otherwise.
+fn in_order(nodes: &[Node]) -> (Vec<Node>, Vec<NodeId>) {
+    fn visit(id: NodeId, nodes: &[Node], renamed: &mut [NodeId], ordered: &mut Vec<Node>) {
+        if renamed[id] != usize::MAX {
+            return;
+        }
+        for &operand in &nodes[id].operands {
+            visit(operand, nodes, renamed, ordered);
+        }
+        let operands = nodes[id].operands.iter().map(|&operand| renamed[operand]).collect();
+        renamed[id] = ordered.len();
+        ordered.push(Node { operands, ..nodes[id].clone() });
+    }
+    let mut renamed = vec![usize::MAX; nodes.len()];
+    let mut ordered = Vec::with_capacity(nodes.len());
+    for id in 0..nodes.len() {
+        visit(id, nodes, &mut renamed, &mut ordered);
+    }
+    (ordered, renamed)
+}
+
+struct Assembler {
+    nodes: Vec<Node>,
+    /// Layout of each node over its base, the base taken as contiguous.
+    layouts: Vec<Layout>,
+}
+
+impl Assembler {
+    fn add(&mut self, node: Node) -> NodeId {
+        let layout = if node.op.is_view() {
+            match apply(&node.op, &node.shape.0, &self.layouts[node.operands[0]]) {
+                Some(layout) => layout,
+                None => {
+                    let copy = self.copy(node.operands[0]);
+                    return self.add(Node { operands: vec![copy], ..node });
+                }
+            }
+        } else {
+            Layout::contiguous(&node.shape)
+        };
+        self.nodes.push(node);
+        self.layouts.push(layout);
+        self.nodes.len() - 1
+    }
+
+    fn copy(&mut self, operand: NodeId) -> NodeId {
+        let shape = self.nodes[operand].shape.clone();
+        self.add(Node { op: Op::Map(Map::Copy), operands: vec![operand], shape })
+    }
+
+    fn claim_pieces(&mut self, delivered: &HashSet<NodeId>) -> HashMap<NodeId, (NodeId, Layout)> {
+        let mut claims = HashMap::new();
+        let wholes: Vec<NodeId> =
+            (0..self.nodes.len()).filter(|&id| matches!(self.nodes[id].op, Op::Concatenate { .. })).collect();
+        for whole in wholes {
+            let Op::Concatenate { axis } = self.nodes[whole].op else { unreachable!("filtered above") };
+            let dims = self.nodes[whole].shape.0.clone();
+            let mut start = 0;
+            for position in 0..self.nodes[whole].operands.len() {
+                let piece = self.nodes[whole].operands[position];
+                let length = self.nodes[piece].shape.0[axis];
+                let mut spans: Vec<_> = dims.iter().map(|&extent| Span::all(extent)).collect();
+                spans[axis] = Span::range(start, start + length);
+                start += length;
+                let place = Layout::contiguous(&self.nodes[whole].shape).sliced(&spans);
+                let home = base(&self.nodes, piece);
+                let claimed = match invert(&self.nodes, piece, &place) {
+                    Some(layout) if self.may_move(home, &layout, delivered) && !claims.contains_key(&home) => {
+                        (home, layout)
+                    }
+                    _ => {
+                        let copy = self.copy(piece);
+                        self.nodes[whole].operands[position] = copy;
+                        (copy, place)
+                    }
+                };
+                claims.insert(claimed.0, (whole, claimed.1));
+            }
+        }
+        claims
+    }
+
+    /// Whether a value may live at a strided layout: it is computed, not delivered, and all its views still walk.
+    fn may_move(&self, home: NodeId, layout: &Layout, delivered: &HashSet<NodeId>) -> bool {
+        let computed = matches!(
+            self.nodes[home].op,
+            Op::Map(_)
+                | Op::Reduce { .. }
+                | Op::MatMul { .. }
+                | Op::Part { .. }
+                | Op::Convolution(_)
+                | Op::ConvolutionInputGradient(_)
+                | Op::ConvolutionWeightGradient(_)
+        );
+        // A reduction writes its result as one block.
+        let fits = !matches!(self.nodes[home].op, Op::Reduce { .. }) || layout.is_contiguous();
+        if !computed || !fits || delivered.contains(&home) {
+            return false;
+        }
+        let mut walked: HashMap<NodeId, Layout> = HashMap::from([(home, layout.clone())]);
+        for id in home + 1..self.nodes.len() {
+            let node = &self.nodes[id];
+            if !node.op.is_view() {
+                continue;
+            }
+            if let Some(below) = walked.get(&node.operands[0]) {
+                match apply(&node.op, &node.shape.0, below) {
+                    Some(layout) => walked.insert(id, layout),
+                    None => return false,
+                };
+            }
+        }
+        true
+    }
+}

@@ -1,0 +1,73 @@
+//! Explain: a plan in words, one line per kernel.
+
+use super::plan::{Instruction, Loop, Operand, Place, Plan, Role, Step};
+use std::fmt::Write;
+
+/// One line per kernel, then the memory they share.
+pub(crate) fn explain(plan: &Plan) -> String {
+    let mut text = String::new();
+    for (position, step) in plan.steps.iter().enumerate() {
+        let _ = writeln!(text, "{position:4}  {}", describe(step));
+    }
+    let kept: usize =
+        plan.buffers.iter().filter(|buffer| buffer.role != Role::Temporary).map(|buffer| buffer.length).sum();
+    let megabytes = |elements: usize| elements as f64 * 4e-6;
+    let _ = writeln!(
+        text,
+        "{} kernels; {:.1} MB kept between runs, {:.1} MB of working memory",
+        plan.steps.len(),
+        megabytes(kept),
+        megabytes(plan.arena - kept.min(plan.arena)),
+    );
+    text
+}
+
+fn dims(place: &Place) -> String {
+    format!("{:?}", place.layout.dims)
+}
+
+/// One kernel in words.
+pub(crate) fn describe(step: &Step) -> String {
+    match step {
+        Step::Loop(body) => describe_loop(body),
+        Step::Clear { buffer } => format!("clear #{buffer}"),
+        Step::MatMul { left, right, precision, .. } => {
+            format!("matmul {} × {} in {precision:?}", dims(left), dims(right))
+        }
+        Step::Convolution { input, weight, .. } => format!("convolution {} * {}", dims(input), dims(weight)),
+        Step::ConvolutionInputGradient { cotangent, weight, .. } => {
+            format!("convolution input gradient {} * {}", dims(cotangent), dims(weight))
+        }
+        Step::ConvolutionWeightGradient { input, cotangent, .. } => {
+            format!("convolution weight gradient {} * {}", dims(input), dims(cotangent))
+        }
+        Step::Scan { shape, .. } => format!("scan {shape:?}"),
+        Step::ScanGradient { shape, .. } => format!("scan gradient {shape:?}"),
+        Step::Gather { from, to, .. } => format!("gather {} → {}", dims(from), dims(to)),
+        Step::ScatterAdd { from, to, .. } => format!("scatter-add {} → {}", dims(from), dims(to)),
+    }
+}
+
+fn describe_loop(body: &Loop) -> String {
+    let operand = |operand: &Operand| match operand {
+        Operand::Register(register) => format!("r{register}"),
+        Operand::Number(number) => format!("{number}"),
+    };
+    let mut text = format!("loop {:?}:", body.dims);
+    for instruction in &body.instructions {
+        let _ = match instruction {
+            Instruction::Load { from, to } => write!(text, " r{to}=#{}", from.buffer),
+            Instruction::Map { map, operands, to } => {
+                let list: Vec<_> = operands[..map.arity()].iter().map(operand).collect();
+                write!(text, " r{to}={map:?}({})", list.join(","))
+            }
+            Instruction::ReduceRow { kind, operand: from, to } => write!(text, " r{to}=Row{kind:?}({})", operand(from)),
+            Instruction::Store { operand: from, to } => write!(text, " #{}={}", to.buffer, operand(from)),
+            Instruction::Accumulate { operand: from, across } => {
+                let across = &body.across[*across];
+                write!(text, " #{}{:?}={}", across.to.buffer, across.kind, operand(from))
+            }
+        };
+    }
+    text
+}

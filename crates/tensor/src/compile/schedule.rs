@@ -1,0 +1,106 @@
+//! Schedule: units in an order that respects who needs whom, each written out as kernels.
+
+use super::assemble::Assembled;
+use super::fuse::{Fused, Unit};
+use super::loops::{write_copy, write_loop};
+use super::place::Placed;
+use super::plan::{Place, Step};
+use crate::graph::NodeId;
+use crate::ops::Op;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+pub(crate) fn schedule(graph: &Assembled, fused: &Fused, placed: &Placed) -> Vec<Step> {
+    let mut steps = Vec::new();
+    for unit in order(fused) {
+        match &fused.units[unit] {
+            Unit::Loop(group) => steps.push(Step::Loop(write_loop(graph, fused, placed, group))),
+            Unit::Operator(id) => write_operator(graph, placed, *id, &mut steps),
+        }
+    }
+    steps.extend(placed.late_copies.iter().map(|(from, to)| Step::Loop(write_copy(from.clone(), to.clone()))));
+    steps
+}
+
+/// Earliest-written first among those that are ready.
+fn order(fused: &Fused) -> Vec<usize> {
+    let mut waiting: Vec<usize> = fused.after.iter().map(std::collections::BTreeSet::len).collect();
+    let mut before: Vec<Vec<usize>> = vec![Vec::new(); fused.units.len()];
+    for (unit, earlier) in fused.after.iter().enumerate() {
+        earlier.iter().for_each(|&other| before[other].push(unit));
+    }
+    let mut ready: BinaryHeap<Reverse<usize>> =
+        (0..waiting.len()).filter(|&unit| waiting[unit] == 0).map(Reverse).collect();
+    let mut ordered = Vec::with_capacity(waiting.len());
+    while let Some(Reverse(unit)) = ready.pop() {
+        ordered.push(unit);
+        for &later in &before[unit] {
+            waiting[later] -= 1;
+            if waiting[later] == 0 {
+                ready.push(Reverse(later));
+            }
+        }
+    }
+    assert_eq!(ordered.len(), fused.units.len(), "fusion made a cycle");
+    ordered
+}
+
+fn write_operator(graph: &Assembled, placed: &Placed, id: NodeId, steps: &mut Vec<Step>) {
+    let node = &graph.nodes[id];
+    let place = |node: NodeId| placed.address(graph, node);
+    let operand = |position: usize| place(node.operands[position]);
+    let part = |index: usize| -> Option<Place> {
+        let is_part = |user: &&NodeId| graph.nodes[**user].op == Op::Part { index };
+        graph.users[id].iter().find(is_part).map(|&user| place(user))
+    };
+    match &node.op {
+        Op::Concatenate { .. } => {} // its pieces wrote themselves
+        Op::Embed { spans } => {
+            let to = place(id);
+            steps.push(Step::Clear { buffer: to.buffer });
+            let inside = Place { layout: to.layout.sliced(spans), ..to };
+            steps.push(Step::Loop(write_copy(operand(0), inside)));
+        }
+        Op::MatMul { precision } => {
+            steps.push(Step::MatMul { left: operand(0), right: operand(1), to: place(id), precision: *precision });
+        }
+        Op::Convolution(shape) => {
+            steps.push(Step::Convolution { shape: *shape, input: operand(0), weight: operand(1), to: place(id) });
+        }
+        Op::ConvolutionInputGradient(shape) => {
+            let (cotangent, weight) = (operand(0), operand(1));
+            steps.push(Step::ConvolutionInputGradient { shape: *shape, cotangent, weight, to: place(id) });
+        }
+        Op::ConvolutionWeightGradient(shape) => {
+            let (input, cotangent) = (operand(0), operand(1));
+            steps.push(Step::ConvolutionWeightGradient { shape: *shape, input, cotangent, to: place(id) });
+        }
+        Op::Gather { axis } => {
+            let index = operand(1).buffer;
+            steps.push(Step::Gather { axis: *axis, from: operand(0), index, to: place(id) });
+        }
+        Op::ScatterAdd { axis } => {
+            let index = operand(1).buffer;
+            steps.push(Step::ScatterAdd { axis: *axis, from: operand(0), index, to: place(id) });
+        }
+        Op::Scan { shape, order } => steps.push(Step::Scan {
+            shape: *shape,
+            order: order.clone(),
+            operands: node.operands.iter().map(|&node| place(node)).collect(),
+            output: part(0).expect("a scan whose output nobody reads computes a final state alone"),
+            final_state: part(1),
+        }),
+        Op::ScanGradient { shape, order, initial } => {
+            let inputs = if *initial { 6 } else { 5 };
+            steps.push(Step::ScanGradient {
+                shape: *shape,
+                order: order.clone(),
+                operands: (0..inputs).map(operand).collect(),
+                cotangent: operand(inputs),
+                final_cotangent: (node.operands.len() > inputs + 1).then(|| operand(inputs + 1)),
+                to: (0..inputs).map(|index| part(index).expect("every gradient has a place")).collect(),
+            });
+        }
+        op => unreachable!("{op:?} is computed by a loop"),
+    }
+}

@@ -1,0 +1,149 @@
+//! Simplify: drop what no output needs, and sink views below single-use maps, so that they end up next to memory,
+//! where a view is only another way to walk.
+
+use crate::graph::{Graph, Node, NodeId};
+use crate::ops::Op;
+use crate::shape::Shape;
+use std::collections::HashMap;
+
+/// The live nodes, operands first, with what the program must deliver.
+pub(crate) struct Simple {
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) outputs: Vec<(String, NodeId)>,
+    /// `(state, first element, value after the step)`
+    pub(crate) assignments: Vec<(NodeId, usize, NodeId)>,
+}
+
+struct Rewriter<'a> {
+    old: &'a [Node],
+    uses: Vec<usize>,
+    nodes: Vec<Node>,
+    known: HashMap<(Op, Vec<NodeId>, Shape), NodeId>,
+    /// New node of an old one.
+    renamed: HashMap<NodeId, NodeId>,
+    /// Old node of a new one, where it is a copy rather than an invention.
+    origin: HashMap<NodeId, NodeId>,
+}
+
+pub(crate) fn simplify(graph: &Graph) -> Simple {
+    let inner = graph.inner.borrow();
+    let mut uses = vec![0; inner.nodes.len()];
+    let mut live = vec![false; inner.nodes.len()];
+    let delivered = inner.outputs.iter().map(|(_, node)| *node).chain(inner.assignments.iter().map(|(_, v)| *v));
+    for node in delivered {
+        live[node] = true;
+        uses[node] += 2; // a delivered value is stored as it is
+    }
+    mark_live(&inner.nodes, &mut live);
+    for node in inner.nodes.iter().enumerate().filter(|(id, _)| live[*id]).map(|(_, node)| node) {
+        node.operands.iter().for_each(|&operand| uses[operand] += 1);
+    }
+    let mut rewriter = Rewriter {
+        old: &inner.nodes,
+        uses,
+        nodes: Vec::new(),
+        known: HashMap::new(),
+        renamed: HashMap::new(),
+        origin: HashMap::new(),
+    };
+    // Named leaves stay even when unused: a caller may write them.
+    for (id, node) in inner.nodes.iter().enumerate().filter(|(id, node)| live[*id] || node.op.leaf_name().is_some()) {
+        let new = rewriter.rewrite(node);
+        rewriter.renamed.insert(id, new);
+        rewriter.origin.entry(new).or_insert(id);
+    }
+    let renamed = rewriter.renamed;
+    let outputs = inner.outputs.iter().map(|(name, node)| (name.clone(), renamed[node])).collect();
+    let assignments = inner
+        .assignments
+        .iter()
+        .map(|(target, value)| {
+            let node = &inner.nodes[*target];
+            let (state, start) = match &node.op {
+                Op::Slice { spans } => (node.operands[0], spans[0].start),
+                Op::Reshape => (node.operands[0], 0),
+                _ => (*target, 0),
+            };
+            (renamed[&state], start, renamed[value])
+        })
+        .collect();
+    finish(rewriter.nodes, outputs, assignments)
+}
+
+/// What live nodes read is live, and so are the results that a kernel writes whether or not somebody reads them.
+fn mark_live(nodes: &[Node], live: &mut [bool]) {
+    for id in (0..nodes.len()).rev() {
+        if live[id] {
+            nodes[id].operands.iter().for_each(|&operand| live[operand] = true);
+        }
+    }
+    for (id, node) in nodes.iter().enumerate() {
+        if let Op::Part { index } = node.op {
+            let always = matches!(nodes[node.operands[0]].op, Op::ScanGradient { .. }) || index == 0;
+            live[id] |= live[node.operands[0]] && always;
+        }
+    }
+}
+
+/// Rewriting leaves maps behind that nobody reads any more; this drops them.
+fn finish(nodes: Vec<Node>, outputs: Vec<(String, NodeId)>, assignments: Vec<(NodeId, usize, NodeId)>) -> Simple {
+    let mut live: Vec<bool> = nodes.iter().map(|node| node.op.leaf_name().is_some()).collect();
+    outputs.iter().for_each(|(_, node)| live[*node] = true);
+    assignments.iter().for_each(|(_, _, value)| live[*value] = true);
+    mark_live(&nodes, &mut live);
+    let mut renamed = vec![usize::MAX; nodes.len()];
+    let mut kept: Vec<Node> = Vec::new();
+    for (id, mut node) in nodes.into_iter().enumerate().filter(|(id, _)| live[*id]) {
+        node.operands.iter_mut().for_each(|operand| *operand = renamed[*operand]);
+        renamed[id] = kept.len();
+        kept.push(node);
+    }
+    Simple {
+        outputs: outputs.into_iter().map(|(name, node)| (name, renamed[node])).collect(),
+        assignments: assignments.into_iter().map(|(s, start, v)| (renamed[s], start, renamed[v])).collect(),
+        nodes: kept,
+    }
+}
+
+impl Rewriter<'_> {
+    fn rewrite(&mut self, node: &Node) -> NodeId {
+        let operands: Vec<_> = node.operands.iter().map(|operand| self.renamed[operand]).collect();
+        match &node.op {
+            Op::Detach => operands[0],
+            Op::Reshape | Op::Permute { .. } | Op::Slice { .. } => self.sink(&node.op, &node.shape, operands[0]),
+            op => self.add(op.clone(), operands, node.shape.clone()),
+        }
+    }
+
+    /// Applies a view, below the maps that only this view reads.
+    fn sink(&mut self, view: &Op, shape: &Shape, operand: NodeId) -> NodeId {
+        let below = self.nodes[operand].clone();
+        let single_use = self.origin.get(&operand).is_none_or(|&old| self.uses[old] <= 1 && self.is_map(old));
+        if let (Op::Map(_), true) = (&below.op, single_use) {
+            let operands = below.operands.iter().map(|&inner| self.sink(view, shape, inner)).collect();
+            return self.add(below.op, operands, shape.clone());
+        }
+        if let (Op::Reshape, Op::Reshape) = (view, &below.op) {
+            return self.sink(view, shape, below.operands[0]);
+        }
+        if below.shape == *shape && *view == Op::Reshape {
+            return operand;
+        }
+        self.add(view.clone(), vec![operand], shape.clone())
+    }
+
+    fn is_map(&self, old: NodeId) -> bool {
+        matches!(self.old[old].op, Op::Map(_))
+    }
+
+    fn add(&mut self, op: Op, operands: Vec<NodeId>, shape: Shape) -> NodeId {
+        let key = (op, operands, shape);
+        if let Some(&node) = self.known.get(&key) {
+            return node;
+        }
+        let (op, operands, shape) = key.clone();
+        self.nodes.push(Node { op, operands, shape });
+        self.known.insert(key, self.nodes.len() - 1);
+        self.nodes.len() - 1
+    }
+}

@@ -1,0 +1,214 @@
+//! Matrix products on the CPU: `gemm` on panels, the panels in parallel.
+//!
+//! Panels depend on the shape alone, so every element is summed in the same order on any number of threads. A product
+//! with a long inner extent and a small result (the gradient of a weight) is cut along the inner extent instead; the
+//! partial results are added in order.
+
+use crate::compile::plan::Place;
+use crate::cpu::memory::{Source, Target};
+use gemm_common::Parallelism;
+use rayon::prelude::*;
+
+/// Multiply-adds that are worth a task of their own.
+const WORTH_A_TASK: usize = 1 << 21;
+/// Inner extent of one partial product.
+const INNER_PANEL: usize = 1024;
+/// Rows or columns of a panel come in multiples of this: what `gemm`'s kernels hold in registers.
+const PANEL_UNIT: usize = 48;
+/// Panels beyond this many do not help any machine we know.
+const MOST_PANELS: usize = 32;
+
+#[derive(Clone, Debug)]
+pub(crate) struct MatMul {
+    rows: usize,
+    inner: usize,
+    columns: usize,
+    /// Offsets of left, right and result for each batch.
+    batches: Vec<[isize; 3]>,
+    left: Source<2>,
+    right: Source<2>,
+    to: Target<2>,
+    row_panel: usize,
+    column_panel: usize,
+    inner_panel: usize,
+}
+
+impl MatMul {
+    /// `base` is the arena's memory at each place's buffer.
+    pub(crate) fn new(left: &Place, right: &Place, to: &Place, base: impl Fn(&Place) -> *mut f32) -> MatMul {
+        let rank = to.layout.dims.len();
+        let (rows, columns) = (to.layout.dims[rank - 2], to.layout.dims[rank - 1]);
+        let inner = left.layout.dims[rank - 1];
+        let matrix = |place: &Place| [place.layout.strides[rank - 2], place.layout.strides[rank - 1]];
+        let mut batches = Vec::new();
+        crate::shape::for_each_index(&to.layout.dims[..rank - 2], |index| {
+            let offset = |place: &Place| -> isize {
+                index.iter().zip(&place.layout.strides).map(|(&i, stride)| i as isize * stride).sum()
+            };
+            batches.push([offset(left), offset(right), offset(to)]);
+        });
+        let mut product = MatMul {
+            rows,
+            inner,
+            columns,
+            left: Source { pointer: base(left), strides: matrix(left) },
+            right: Source { pointer: base(right), strides: matrix(right) },
+            to: Target { pointer: base(to), strides: matrix(to) },
+            row_panel: rows,
+            column_panel: columns,
+            inner_panel: inner,
+            batches,
+        };
+        product.choose_panels();
+        product
+    }
+
+    fn choose_panels(&mut self) {
+        let work = self.rows * self.columns * self.inner;
+        let panels = (work / WORTH_A_TASK).clamp(1, MOST_PANELS.div_ceil(self.batches.len()));
+        if panels == 1 {
+            return;
+        }
+        if self.inner >= 2 * INNER_PANEL && self.rows * self.columns <= 1 << 18 {
+            self.inner_panel = self.inner.div_ceil(self.inner.div_ceil(INNER_PANEL));
+        } else if self.rows >= self.columns {
+            self.row_panel = self.rows.div_ceil(panels).next_multiple_of(PANEL_UNIT);
+        } else {
+            self.column_panel = self.columns.div_ceil(panels).next_multiple_of(PANEL_UNIT);
+        }
+    }
+
+    fn inner_panels(&self) -> usize {
+        self.inner.div_ceil(self.inner_panel)
+    }
+
+    /// Floats of scratch for partial results.
+    pub(crate) fn scratch(&self) -> usize {
+        match self.inner_panels() {
+            1 => 0,
+            panels => panels * self.rows * self.columns * self.batches.len(),
+        }
+    }
+
+    /// # Safety
+    /// The places are valid, and `scratch` holds [`MatMul::scratch`] floats nobody else uses.
+    pub(crate) unsafe fn run(&self, scratch: *mut f32) {
+        if self.inner_panels() > 1 {
+            // SAFETY: the caller's promise.
+            return unsafe { self.run_inner_panels(scratch) };
+        }
+        let row_panels = self.rows.div_ceil(self.row_panel);
+        let column_panels = self.columns.div_ceil(self.column_panel);
+        let each = row_panels * column_panels;
+        let task = |task: usize| {
+            let (batch, panel) = (task / each, task % each);
+            let (row, column) = (panel / column_panels * self.row_panel, panel % column_panels * self.column_panel);
+            let rows = self.row_panel.min(self.rows - row);
+            let columns = self.column_panel.min(self.columns - column);
+            let [left, right, to] = self.batches[batch];
+            // SAFETY: the panel lies inside the result; panels are disjoint.
+            unsafe {
+                gemm(
+                    [rows, self.inner, columns],
+                    Source { pointer: self.left.at([row, 0]).offset(left), ..self.left },
+                    Source { pointer: self.right.at([0, column]).offset(right), ..self.right },
+                    Target { pointer: self.to.at([row, column]).offset(to), ..self.to },
+                );
+            }
+        };
+        for_each_task(each * self.batches.len(), task);
+    }
+
+    /// # Safety
+    /// As for [`MatMul::run`].
+    unsafe fn run_inner_panels(&self, scratch: *mut f32) {
+        let panels = self.inner_panels();
+        let size = self.rows * self.columns;
+        let partials = Target::<1> { pointer: scratch, strides: [1] };
+        for_each_task(panels * self.batches.len(), |task| {
+            let (batch, start) = (task / panels, task % panels * self.inner_panel);
+            let inner = self.inner_panel.min(self.inner - start);
+            let [left, right, _] = self.batches[batch];
+            // SAFETY: each task owns one partial result.
+            unsafe {
+                gemm(
+                    [self.rows, inner, self.columns],
+                    Source { pointer: self.left.at([0, start]).offset(left), ..self.left },
+                    Source { pointer: self.right.at([start, 0]).offset(right), ..self.right },
+                    Target { pointer: partials.at([task * size]), strides: [self.columns as isize, 1] },
+                );
+            }
+        });
+        for_each_task(self.batches.len() * self.rows, |row| {
+            let (batch, row) = (row / self.rows, row % self.rows);
+            // SAFETY: each task owns one row of the result.
+            unsafe {
+                let first = partials.at([batch * panels * size + row * self.columns]);
+                let sum = std::slice::from_raw_parts_mut(first, self.columns);
+                for panel in 1..panels {
+                    let next = std::slice::from_raw_parts(first.add(panel * size), self.columns);
+                    sum.iter_mut().zip(next).for_each(|(sum, next)| *sum += next);
+                }
+                for (column, sum) in sum.iter().enumerate() {
+                    *self.to.at([row, column]).offset(self.batches[batch][2]) = *sum;
+                }
+            }
+        });
+    }
+}
+
+/// Runs tasks in parallel, or here when there is one.
+pub(crate) fn for_each_task(count: usize, task: impl Fn(usize) + Sync + Send) {
+    if count == 1 {
+        task(0);
+    } else {
+        (0..count).into_par_iter().for_each(task);
+    }
+}
+
+/// `to = left × right` on this thread; extents are `[rows, inner, columns]`.
+///
+/// # Safety
+/// The matrices lie in valid memory, and nobody else touches the result.
+pub(crate) unsafe fn gemm([rows, inner, columns]: [usize; 3], left: Source<2>, right: Source<2>, to: Target<2>) {
+    // `gemm` wants the result's columns contiguous; for a row-major result the transposed product is the same memory.
+    if to.strides[0].abs() >= to.strides[1].abs() && columns > 1 {
+        let turned = |[rows, columns]: [isize; 2]| [columns, rows];
+        let left = Source { strides: turned(left.strides), ..left };
+        let right = Source { strides: turned(right.strides), ..right };
+        let to = Target { strides: turned(to.strides), ..to };
+        // SAFETY: the caller's promise; the same memory under exchanged axes.
+        return unsafe { gemm_column_major([columns, inner, rows], right, left, to) };
+    }
+    // SAFETY: the caller's promise.
+    unsafe { gemm_column_major([rows, inner, columns], left, right, to) }
+}
+
+/// # Safety
+/// As for [`gemm`].
+unsafe fn gemm_column_major([rows, inner, columns]: [usize; 3], left: Source<2>, right: Source<2>, to: Target<2>) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        gemm_f32::gemm::f32::get_gemm_fn()(
+            rows,
+            columns,
+            inner,
+            to.pointer,
+            to.strides[1],
+            to.strides[0],
+            false,
+            left.pointer,
+            left.strides[1],
+            left.strides[0],
+            right.pointer,
+            right.strides[1],
+            right.strides[0],
+            0.0,
+            1.0,
+            false,
+            false,
+            false,
+            Parallelism::None,
+        );
+    }
+}

@@ -1,0 +1,302 @@
+//! The CPU backend: one arena, one prepared kernel per step, run in order; each kernel is parallel inside.
+
+pub(crate) mod convolution;
+mod interpreter;
+pub(crate) mod math;
+pub(crate) mod matmul;
+pub(crate) mod memory;
+mod rows;
+pub(crate) mod scan;
+pub(crate) mod simd;
+mod strip;
+
+use crate::compile::explain::describe;
+use crate::compile::plan::{Place, Plan, Role, Step};
+use convolution::ConvolutionShape;
+use interpreter::LoopKernel;
+use matmul::MatMul;
+use memory::{Source, Target};
+use rows::Rows;
+use scan::ScanShape;
+use scan::{ScanGradients, ScanInputs};
+use std::sync::Arc;
+
+/// A cache line of numbers; a vector of these is aligned for the widest loads.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct Line(#[allow(dead_code)] [f32; 16]); // read through pointers
+
+#[allow(clippy::large_enum_variant)] // some hundred kernels, made once
+enum Kernel {
+    Loop(LoopKernel),
+    Clear(Target<1>, usize),
+    MatMul(MatMul),
+    Convolution {
+        shape: ConvolutionShape,
+        input: Source<4>,
+        weight: Source<4>,
+        to: Target<4>,
+    },
+    ConvolutionInputGradient {
+        shape: ConvolutionShape,
+        cotangent: Source<4>,
+        weight: Source<4>,
+        to: Target<4>,
+    },
+    ConvolutionWeightGradient {
+        shape: ConvolutionShape,
+        input: Source<4>,
+        cotangent: Source<4>,
+        to: Target<4>,
+    },
+    Scan {
+        shape: ScanShape,
+        order: Arc<[u32]>,
+        inputs: ScanInputs,
+        output: Target<4>,
+        final_state: Option<Target<4>>,
+    },
+    ScanGradient {
+        shape: ScanShape,
+        order: Arc<[u32]>,
+        inputs: ScanInputs,
+        cotangent: Source<4>,
+        final_cotangent: Option<Source<4>>,
+        gradients: ScanGradients,
+    },
+    Gather(Rows),
+    ScatterAdd(Rows),
+}
+
+/// A plan ready to run.
+pub(crate) struct Cpu {
+    plan: Plan,
+    kernels: Vec<Kernel>,
+    arena: Vec<Line>,
+    scratch: Vec<Line>,
+}
+
+// SAFETY: the pointers inside the kernels point into the arena, which moves with its owner and is used by `&mut self`.
+unsafe impl Send for Cpu {}
+
+fn lines(count: usize) -> Vec<Line> {
+    vec![Line([0.0; 16]); count.div_ceil(16).max(1)]
+}
+
+fn source<const RANK: usize>(place: &Place, base: &impl Fn(&Place) -> *mut f32) -> Source<RANK> {
+    let strides = place.layout.strides.as_slice().try_into().expect("the operator fixes the rank");
+    Source { pointer: base(place), strides }
+}
+
+fn target<const RANK: usize>(place: &Place, base: &impl Fn(&Place) -> *mut f32) -> Target<RANK> {
+    let Source { pointer, strides } = source(place, base);
+    Target { pointer: pointer.cast_mut(), strides }
+}
+
+impl Cpu {
+    pub(crate) fn new(plan: Plan) -> Cpu {
+        let mut arena = lines(plan.arena);
+        let start = arena.as_mut_ptr().cast::<f32>();
+        let base = |place: &Place| {
+            let offset = plan.buffers[place.buffer].offset as isize + place.layout.offset;
+            // SAFETY: the planner keeps every place inside the arena.
+            unsafe { start.offset(offset) }
+        };
+        let kernels: Vec<_> = plan.steps.iter().map(|step| prepare(&plan, step, &base)).collect();
+        let scratch = lines(kernels.iter().map(Kernel::scratch).max().unwrap_or(0));
+        let mut cpu = Cpu { kernels, arena, scratch, plan };
+        for id in 0..cpu.plan.buffers.len() {
+            if let Role::Constant(bits) = cpu.plan.buffers[id].role.clone() {
+                cpu.values_mut(id).iter_mut().zip(bits.iter()).for_each(|(value, bits)| *value = f32::from_bits(*bits));
+            }
+        }
+        cpu
+    }
+
+    pub(crate) fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        (self.arena.len() + self.scratch.len()) * size_of::<Line>()
+    }
+
+    pub(crate) fn values(&self, buffer: usize) -> &[f32] {
+        let buffer = &self.plan.buffers[buffer];
+        // SAFETY: the planner keeps every buffer inside the arena.
+        unsafe { std::slice::from_raw_parts(self.arena.as_ptr().cast::<f32>().add(buffer.offset), buffer.length) }
+    }
+
+    pub(crate) fn values_mut(&mut self, buffer: usize) -> &mut [f32] {
+        let buffer = &self.plan.buffers[buffer];
+        let start = self.arena.as_mut_ptr().cast::<f32>();
+        // SAFETY: the planner keeps every buffer inside the arena.
+        unsafe { std::slice::from_raw_parts_mut(start.add(buffer.offset), buffer.length) }
+    }
+
+    pub(crate) fn run(&mut self) {
+        for position in 0..self.kernels.len() {
+            self.run_kernel(position);
+        }
+    }
+
+    fn run_kernel(&mut self, position: usize) {
+        let scratch = self.scratch.as_mut_ptr().cast::<f32>();
+        let length = self.scratch.len() * 16;
+        // SAFETY: `&mut self` makes this the only run; the planner keeps places valid and disjoint.
+        unsafe { self.kernels[position].run(std::slice::from_raw_parts_mut(scratch, length)) };
+    }
+
+    pub(crate) fn run_checked(&mut self) -> Result<(), String> {
+        for position in 0..self.kernels.len() {
+            self.run_kernel(position);
+            let (_, written) = self.plan.steps[position].buffers();
+            for buffer in written {
+                let bad = |value: &&f32| !value.is_finite();
+                if let Some(value) = self.values(buffer).iter().find(bad) {
+                    let kernel = describe(&self.plan.steps[position]);
+                    return Err(format!("kernel {position} made {value}: {kernel}"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn profile(&mut self) -> Vec<(String, f64)> {
+        (0..self.kernels.len())
+            .map(|position| {
+                let start = std::time::Instant::now();
+                self.run_kernel(position);
+                (describe(&self.plan.steps[position]), start.elapsed().as_secs_f64())
+            })
+            .collect()
+    }
+}
+
+fn prepare(plan: &Plan, step: &Step, base: &impl Fn(&Place) -> *mut f32) -> Kernel {
+    let index = |buffer: usize| {
+        let layout = crate::shape::Layout { offset: 0, dims: Vec::new(), strides: Vec::new() };
+        base(&Place { buffer, layout }).cast_const().cast::<u32>()
+    };
+    match step {
+        Step::Loop(body) => Kernel::Loop(LoopKernel::new(body, base)),
+        Step::Clear { buffer } => {
+            let pointer = index(*buffer).cast::<f32>().cast_mut();
+            Kernel::Clear(Target { pointer, strides: [1] }, plan.buffers[*buffer].length)
+        }
+        Step::MatMul { left, right, to, .. } => Kernel::MatMul(MatMul::new(left, right, to, base)),
+        Step::Convolution { shape, input, weight, to } => Kernel::Convolution {
+            shape: *shape,
+            input: source(input, base),
+            weight: source(weight, base),
+            to: target(to, base),
+        },
+        Step::ConvolutionInputGradient { shape, cotangent, weight, to } => Kernel::ConvolutionInputGradient {
+            shape: *shape,
+            cotangent: source(cotangent, base),
+            weight: source(weight, base),
+            to: target(to, base),
+        },
+        Step::ConvolutionWeightGradient { shape, input, cotangent, to } => Kernel::ConvolutionWeightGradient {
+            shape: *shape,
+            input: source(input, base),
+            cotangent: source(cotangent, base),
+            to: target(to, base),
+        },
+        Step::Scan { shape, order, operands, output, final_state } => Kernel::Scan {
+            shape: scan_shape(shape),
+            order: order.clone(),
+            inputs: scan_inputs(operands, base),
+            output: target(output, base),
+            final_state: final_state.as_ref().map(|place| target(place, base)),
+        },
+        Step::ScanGradient { shape, order, operands, cotangent, final_cotangent, to } => Kernel::ScanGradient {
+            shape: scan_shape(shape),
+            order: order.clone(),
+            inputs: scan_inputs(operands, base),
+            cotangent: source(cotangent, base),
+            final_cotangent: final_cotangent.as_ref().map(|place| source(place, base)),
+            gradients: ScanGradients {
+                signal: target(&to[0], base),
+                log_decay: target(&to[1], base),
+                gain: target(&to[2], base),
+                write: target(&to[3], base),
+                read: target(&to[4], base),
+                initial: to.get(5).map(|place| target(place, base)),
+            },
+        },
+        Step::Gather { axis, from, index: rows, to } => Kernel::Gather(Rows::new(*axis, from, to, index(*rows), base)),
+        Step::ScatterAdd { axis, from, index: rows, to } => {
+            Kernel::ScatterAdd(Rows::new(*axis, to, from, index(*rows), base))
+        }
+    }
+}
+
+fn scan_inputs(operands: &[Place], base: &impl Fn(&Place) -> *mut f32) -> ScanInputs {
+    ScanInputs {
+        signal: source(&operands[0], base),
+        log_decay: source(&operands[1], base),
+        gain: source(&operands[2], base),
+        write: source(&operands[3], base),
+        read: source(&operands[4], base),
+        initial: operands.get(5).map(|place| source(place, base)),
+    }
+}
+
+impl Kernel {
+    /// Floats of shared scratch memory.
+    fn scratch(&self) -> usize {
+        match self {
+            Kernel::Loop(kernel) => kernel.scratch(),
+            Kernel::MatMul(product) => product.scratch(),
+            Kernel::Convolution { shape, .. } => convolution::forward_scratch(shape),
+            Kernel::ConvolutionInputGradient { shape, .. } => convolution::input_gradient_scratch(shape),
+            Kernel::ConvolutionWeightGradient { shape, .. } => convolution::weight_gradient_scratch(shape),
+            Kernel::Scan { shape, .. } => scan::forward_scratch(shape),
+            Kernel::ScanGradient { shape, .. } => scan::backward_scratch(shape),
+            Kernel::Clear(..) | Kernel::Gather(_) | Kernel::ScatterAdd(_) => 0,
+        }
+    }
+
+    /// # Safety
+    /// All places are valid and used by nobody else; `scratch` is long enough.
+    unsafe fn run(&self, scratch: &mut [f32]) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match self {
+                Kernel::Loop(kernel) => kernel.run(scratch.as_mut_ptr()),
+                Kernel::Clear(to, length) => std::slice::from_raw_parts_mut(to.pointer, *length).fill(0.0),
+                Kernel::MatMul(product) => product.run(scratch.as_mut_ptr()),
+                Kernel::Convolution { shape, input, weight, to } => {
+                    convolution::forward(shape, *input, *weight, *to, scratch);
+                }
+                Kernel::ConvolutionInputGradient { shape, cotangent, weight, to } => {
+                    convolution::input_gradient(shape, *cotangent, *weight, *to, scratch);
+                }
+                Kernel::ConvolutionWeightGradient { shape, input, cotangent, to } => {
+                    convolution::weight_gradient(shape, *input, *cotangent, *to, scratch);
+                }
+                Kernel::Scan { shape, order, inputs, output, final_state } => {
+                    scan::forward(shape, order, inputs, *output, *final_state, scratch);
+                }
+                Kernel::ScanGradient { shape, order, inputs, cotangent, final_cotangent, gradients } => {
+                    scan::backward(shape, order, inputs, *cotangent, *final_cotangent, gradients, scratch);
+                }
+                Kernel::Gather(rows) => rows.gather(),
+                Kernel::ScatterAdd(rows) => rows.scatter_add(),
+            }
+        }
+    }
+}
+
+fn scan_shape(s: &crate::ops::scan::ScanShape) -> ScanShape {
+    ScanShape {
+        batch: s.batch,
+        tokens: s.tokens,
+        heads: s.heads,
+        channels: s.channels,
+        groups: s.groups,
+        states: s.states,
+        directions: s.directions,
+    }
+}

@@ -1,0 +1,270 @@
+//! The graph: a tensor program as a list of operators in the order they were written.
+//!
+//! Shapes are static and checked when an operator is added; a wrong shape is a bug in the caller and panics with a
+//! sentence. Equal operators on equal operands are the same node, so common subexpressions never exist twice.
+
+use crate::ops::Op;
+use crate::shape::{Shape, Span};
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+/// Position of a node in its graph; operands always come before their users.
+pub(crate) type NodeId = usize;
+
+/// One operator application.
+#[derive(Clone, Debug)]
+pub(crate) struct Node {
+    pub(crate) op: Op,
+    pub(crate) operands: Vec<NodeId>,
+    pub(crate) shape: Shape,
+}
+
+/// A named part of the parameter vector θ.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Section {
+    /// Name as in a weights file.
+    pub name: String,
+    /// Shape of the parameter.
+    pub shape: Shape,
+    /// First element inside θ.
+    pub start: usize,
+}
+
+impl Section {
+    /// The elements of θ that belong to this parameter.
+    pub fn range(&self) -> std::ops::Range<usize> {
+        self.start..self.start + self.shape.count()
+    }
+}
+
+#[derive(Default)]
+pub(crate) struct Inner {
+    pub(crate) nodes: Vec<Node>,
+    known: HashMap<(Op, Vec<NodeId>, Shape), NodeId>,
+    parameters: Option<NodeId>,
+    parameters_sealed: bool,
+    pub(crate) sections: Vec<Section>,
+    pub(crate) outputs: Vec<(String, NodeId)>,
+    /// `(part of a state, its value after the step)`
+    pub(crate) assignments: Vec<(NodeId, NodeId)>,
+}
+
+/// A tensor program under construction.
+///
+/// ```
+/// use lamo_tensor::{Graph, Program};
+/// let graph = Graph::new();
+/// let x = graph.input("x", [3]);
+/// let energy = (x * x).sum(&[0]);
+/// let slope = graph.gradient(energy, &[x])[0].expect("the energy depends on x");
+/// graph.output("slope", slope);
+/// let mut program = Program::compile(&graph);
+/// program.write("x", &[1.0, 2.0, 3.0]);
+/// program.run();
+/// assert_eq!(program.read("slope"), [2.0, 4.0, 6.0]);
+/// ```
+#[derive(Default)]
+pub struct Graph {
+    pub(crate) inner: RefCell<Inner>,
+}
+
+/// Name of the state that holds all parameters end to end.
+pub const PARAMETERS: &str = "parameters";
+
+impl Graph {
+    /// An empty graph.
+    pub fn new() -> Graph {
+        Graph::default()
+    }
+
+    /// Values handed in before each run.
+    pub fn input(&self, name: &str, shape: impl Into<Shape>) -> Tensor<'_> {
+        self.named_leaf(Op::Input { name: name.to_owned() }, shape.into())
+    }
+
+    /// Values that live in the program from run to run, zero until written.
+    pub fn state(&self, name: &str, shape: impl Into<Shape>) -> Tensor<'_> {
+        self.named_leaf(Op::State { name: name.to_owned() }, shape.into())
+    }
+
+    /// A trainable parameter: a named section of the one parameter vector θ.
+    pub fn parameter(&self, name: &str, shape: impl Into<Shape>) -> Tensor<'_> {
+        let shape = shape.into();
+        let mut inner = self.inner.borrow_mut();
+        assert!(!inner.parameters_sealed, "parameter {name}: θ was already used as a whole, so its length is fixed");
+        assert!(inner.sections.iter().all(|section| section.name != name), "parameter {name} is declared twice");
+        let theta = match inner.parameters {
+            Some(theta) => theta,
+            None => {
+                let op = Op::State { name: PARAMETERS.to_owned() };
+                inner.nodes.push(Node { op, operands: Vec::new(), shape: Shape::from([1]) });
+                let theta = inner.nodes.len() - 1;
+                inner.parameters = Some(theta);
+                theta
+            }
+        };
+        let start = inner.sections.last().map_or(0, |last| last.range().end);
+        let length = shape.count();
+        inner.nodes[theta].shape = Shape::from([start + length]);
+        inner.sections.push(Section { name: name.to_owned(), shape: shape.clone(), start });
+        drop(inner);
+        let spans = vec![Span::range(start, start + length)];
+        self.add(Op::Slice { spans }, &[theta], Shape::from([length])).reshape(shape)
+    }
+
+    /// θ, all parameters end to end; no parameter can be declared afterwards.
+    pub fn parameters(&self) -> Tensor<'_> {
+        let mut inner = self.inner.borrow_mut();
+        inner.parameters_sealed = true;
+        let node = inner.parameters.expect("a graph without parameters has no parameter vector");
+        drop(inner);
+        Tensor { graph: self, node }
+    }
+
+    /// The named sections of θ, in order.
+    pub fn sections(&self) -> Vec<Section> {
+        self.inner.borrow().sections.clone()
+    }
+
+    /// Row numbers handed in before each run.
+    pub fn index_input(&self, name: &str, length: usize) -> Index<'_> {
+        let node = self.named_leaf(Op::IndexInput { name: name.to_owned() }, Shape::from([length])).node;
+        Index { graph: self, node }
+    }
+
+    /// Row numbers fixed in the program.
+    pub fn index_table(&self, rows: &[u32]) -> Index<'_> {
+        let node = self.add(Op::IndexTable { rows: rows.into() }, &[], Shape::from([rows.len()])).node;
+        Index { graph: self, node }
+    }
+
+    /// Values fixed in the program.
+    pub fn constant(&self, values: &[f32], shape: impl Into<Shape>) -> Tensor<'_> {
+        let shape = shape.into();
+        assert_eq!(values.len(), shape.count(), "constant: {} values do not fill shape {shape}", values.len());
+        let bits = values.iter().map(|value| value.to_bits()).collect();
+        self.add(Op::Constant { bits }, &[], shape)
+    }
+
+    /// One number everywhere.
+    pub fn fill(&self, value: f64, shape: impl Into<Shape>) -> Tensor<'_> {
+        let scalar = self.add(Op::Fill { bits: value.to_bits() }, &[], Shape(Vec::new()));
+        scalar.broadcast_to(shape.into())
+    }
+
+    /// Makes `value` readable under `name` after each run.
+    pub fn output(&self, name: &str, value: Tensor<'_>) {
+        self.check_owner(value);
+        let mut inner = self.inner.borrow_mut();
+        assert!(inner.outputs.iter().all(|(known, _)| known != name), "output {name} is declared twice");
+        inner.outputs.push((name.to_owned(), value.node));
+    }
+
+    /// After each run the state, or the part of it that `target` slices out, holds `value`.
+    /// Every read inside the program sees the state as it was before the run.
+    pub fn assign(&self, target: Tensor<'_>, value: Tensor<'_>) {
+        self.check_owner(target);
+        self.check_owner(value);
+        let (expected, found) = (target.shape(), value.shape());
+        assert!(expected == found, "assign: the target has shape {expected}, the value {found}");
+        let mut inner = self.inner.borrow_mut();
+        let base = match &inner.nodes[target.node] {
+            Node { op: Op::Slice { .. } | Op::Reshape, operands, .. } => operands[0],
+            _ => target.node,
+        };
+        let is_state = matches!(inner.nodes[base].op, Op::State { .. });
+        assert!(is_state, "assign: the target must be a state or a slice of one");
+        inner.assignments.push((target.node, value.node));
+    }
+
+    /// Number of operators added so far.
+    pub fn len(&self) -> usize {
+        self.inner.borrow().nodes.len()
+    }
+
+    /// Whether no operator was added yet.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn named_leaf(&self, op: Op, shape: Shape) -> Tensor<'_> {
+        let name = op.leaf_name().unwrap_or_default();
+        let taken = self.inner.borrow().nodes.iter().any(|node| node.op.leaf_name() == Some(name));
+        assert!(!taken, "{name}: an input or state of this name exists already");
+        self.add(op, &[], shape)
+    }
+
+    pub(crate) fn add(&self, op: Op, operands: &[NodeId], shape: Shape) -> Tensor<'_> {
+        let mut inner = self.inner.borrow_mut();
+        let key = (op, operands.to_vec(), shape);
+        if let Some(&node) = inner.known.get(&key) {
+            return Tensor { graph: self, node };
+        }
+        let (op, operands, shape) = key.clone();
+        inner.nodes.push(Node { op, operands, shape });
+        let node = inner.nodes.len() - 1;
+        inner.known.insert(key, node);
+        Tensor { graph: self, node }
+    }
+
+    pub(crate) fn node(&self, node: NodeId) -> Node {
+        self.inner.borrow().nodes[node].clone()
+    }
+
+    pub(crate) fn tensor(&self, node: NodeId) -> Tensor<'_> {
+        Tensor { graph: self, node }
+    }
+
+    fn check_owner(&self, tensor: Tensor<'_>) {
+        assert!(std::ptr::eq(self, tensor.graph), "the tensor belongs to another graph");
+    }
+}
+
+/// A value of the graph; copying the handle copies nothing else.
+#[derive(Clone, Copy)]
+pub struct Tensor<'g> {
+    pub(crate) graph: &'g Graph,
+    pub(crate) node: NodeId,
+}
+
+impl<'g> Tensor<'g> {
+    /// Extents of the axes.
+    pub fn shape(&self) -> Shape {
+        self.graph.inner.borrow().nodes[self.node].shape.clone()
+    }
+
+    /// Extents as an array, so that a wrong rank is caught where the axes get their names.
+    pub fn dims<const RANK: usize>(&self) -> [usize; RANK] {
+        let shape = self.shape();
+        shape.0.as_slice().try_into().unwrap_or_else(|_| panic!("expected {RANK} axes, found shape {shape}"))
+    }
+
+    /// The graph this value belongs to.
+    pub fn graph(&self) -> &'g Graph {
+        self.graph
+    }
+
+    pub(crate) fn same_graph(&self, other: &Tensor<'g>) {
+        assert!(std::ptr::eq(self.graph, other.graph), "the operands belong to different graphs");
+    }
+}
+
+impl std::fmt::Debug for Tensor<'_> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "Tensor #{} {}", self.node, self.shape())
+    }
+}
+
+/// A list of row numbers in the graph: what [`Tensor::gather`] reads by.
+#[derive(Clone, Copy)]
+pub struct Index<'g> {
+    pub(crate) graph: &'g Graph,
+    pub(crate) node: NodeId,
+}
+
+impl Index<'_> {
+    /// How many rows it names.
+    pub fn length(&self) -> usize {
+        self.graph.inner.borrow().nodes[self.node].shape.count()
+    }
+}

@@ -1,0 +1,21 @@
+//! Tensor programs: build a graph of static shapes, differentiate it, compile it once, run it many times.
+//!
+//! [`Graph`] records operators through [`Tensor`] handles; [`Graph::gradient`] adds the operators of a gradient;
+//! [`Program::compile`] fuses, plans memory and runs the result on the CPU; [`reference`] evaluates the same graph in
+//! f64 and defines what is correct.
+#![allow(unsafe_code)] // kernels work on planned memory; see `cpu::memory` for the contract
+
+mod compile;
+mod cpu;
+mod gradient;
+mod graph;
+mod ops;
+mod program;
+pub mod reference;
+mod shape;
+
+pub use cpu::simd::{Level, level};
+pub use graph::{Graph, Index, PARAMETERS, Section, Tensor};
+pub use ops::{ConvolutionOptions, Map, Precision, ScanInput};
+pub use program::{Options, Program};
+pub use shape::{Shape, Span};

@@ -1,0 +1,84 @@
+//! Matrix products over the last two axes; the axes before them are batches.
+
+use super::Op;
+use crate::graph::Tensor;
+use crate::ops::view::around;
+use crate::reference::Array;
+use crate::shape::Shape;
+
+/// How a matrix product may round its operands. Sums are always kept in f32. A CPU computes all of them in f32.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Precision {
+    /// 24 bits of significand.
+    #[default]
+    F32,
+    /// 11 bits on tensor cores.
+    Tf32,
+    /// 8 bits on tensor cores.
+    Bf16,
+}
+
+impl<'g> Tensor<'g> {
+    /// `[batch…, m, k] × [batch…, k, n]`. Batches must agree; a right side of two axes serves every batch.
+    pub fn matmul(self, right: Tensor<'g>) -> Tensor<'g> {
+        self.matmul_with(right, Precision::default())
+    }
+
+    /// [`Tensor::matmul`] at a chosen precision.
+    pub fn matmul_with(self, right: Tensor<'g>, precision: Precision) -> Tensor<'g> {
+        self.same_graph(&right);
+        let (a, b) = (self.shape(), right.shape());
+        let fits = a.rank() >= 2 && b.rank() >= 2 && a.0[a.rank() - 1] == b.0[b.rank() - 2];
+        assert!(fits, "matmul: inner extents of {a} and {b} differ, or one has fewer than two axes");
+        let columns = b.0[b.rank() - 1];
+        if b.rank() == 2 && a.rank() > 2 {
+            let (inner, rows) = (b.0[0], a.count() / b.0[0]);
+            let mut dims = a.0;
+            *dims.last_mut().expect("rank is above 2") = columns;
+            return self.reshape([rows, inner]).matmul_with(right, precision).reshape(dims);
+        }
+        let batch = a.rank() - 2;
+        assert!(a.rank() == b.rank() && a.0[..batch] == b.0[..batch], "matmul: batches of {a} and {b} differ");
+        let mut dims = a.0;
+        dims[batch + 1] = columns;
+        self.graph.add(Op::MatMul { precision }, &[self.node, right.node], Shape(dims))
+    }
+
+    /// Exchanges the last two axes.
+    pub fn transpose(self) -> Tensor<'g> {
+        let rank = self.shape().rank();
+        assert!(rank >= 2, "transpose: shape {} has fewer than two axes", self.shape());
+        self.swap(rank - 2, rank - 1)
+    }
+}
+
+/// C = A B:  ∂A = ∂C Bᵀ,  ∂B = Aᵀ ∂C.
+pub(crate) fn gradient<'g>(
+    precision: Precision,
+    operands: &[Tensor<'g>],
+    cotangent: Tensor<'g>,
+    wanted: &[bool],
+) -> Vec<Option<Tensor<'g>>> {
+    let (a, b) = (operands[0], operands[1]);
+    vec![
+        wanted[0].then(|| cotangent.matmul_with(b.transpose(), precision)),
+        wanted[1].then(|| a.transpose().matmul_with(cotangent, precision)),
+    ]
+}
+
+pub(crate) fn reference(a: &Array, b: &Array) -> Vec<f64> {
+    let rank = a.shape.rank();
+    let [batch, rows, inner] = around(&a.shape.0, rank - 2);
+    let columns = b.shape.0[rank - 1];
+    let mut values = Vec::with_capacity(batch * rows * columns);
+    for block in 0..batch {
+        for row in 0..rows {
+            for column in 0..columns {
+                let left = |k: usize| a.values[(block * rows + row) * inner + k];
+                let right = |k: usize| b.values[(block * inner + k) * columns + column];
+                values.push((0..inner).map(|k| left(k) * right(k)).sum());
+            }
+        }
+    }
+    values
+}

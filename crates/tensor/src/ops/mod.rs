@@ -1,0 +1,187 @@
+//! The operators, one file per family: meaning, shape rule, gradient rule and f64 reference side by side.
+
+pub(crate) mod convolution;
+pub(crate) mod map;
+pub(crate) mod matmul;
+pub(crate) mod reduce;
+mod row;
+pub(crate) mod scan;
+pub(crate) mod view;
+
+pub use convolution::ConvolutionOptions;
+pub use map::Map;
+pub use matmul::Precision;
+pub use scan::ScanInput;
+
+use crate::graph::{Node, Tensor};
+use crate::reference::Array;
+use crate::shape::Span;
+use convolution::ConvolutionShape;
+use scan::ScanShape;
+use std::sync::Arc;
+
+/// Everything a program can do. Shapes live in the node; what is here is what the shape does not say.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Op {
+    // leaves
+    Input {
+        name: String,
+    },
+    State {
+        name: String,
+    },
+    Constant {
+        bits: Arc<[u32]>,
+    },
+    Fill {
+        bits: u64,
+    },
+    IndexInput {
+        name: String,
+    },
+    IndexTable {
+        rows: Arc<[u32]>,
+    },
+    /// Elementwise; all operands have the result's shape.
+    Map(Map),
+    // views: the operand's elements, moved, repeated or dropped
+    Reshape,
+    Permute {
+        order: Vec<usize>,
+    },
+    Expand,
+    Slice {
+        spans: Vec<Span>,
+    },
+    /// The operand itself, through which no gradient flows.
+    Detach,
+    // assemblies
+    /// Zero except where `spans` puts the operand: the transpose of `Slice`.
+    Embed {
+        spans: Vec<Span>,
+    },
+    Concatenate {
+        axis: usize,
+    },
+    Gather {
+        axis: usize,
+    },
+    /// The transpose of `Gather`: adds rows that share an index.
+    ScatterAdd {
+        axis: usize,
+    },
+    /// Over the axes `first..end`, which remain with extent 1.
+    Reduce {
+        kind: Reduction,
+        first: usize,
+        end: usize,
+    },
+    /// `[batch…, m, k] × [batch…, k, n]`
+    MatMul {
+        precision: Precision,
+    },
+    Convolution(ConvolutionShape),
+    ConvolutionInputGradient(ConvolutionShape),
+    ConvolutionWeightGradient(ConvolutionShape),
+    /// Parts: 0 output, 1 final state.
+    Scan {
+        shape: ScanShape,
+        order: Arc<[u32]>,
+    },
+    /// Parts: gradients of signal, log decay, gain, write, read and, last, the initial state where there is one.
+    ScanGradient {
+        shape: ScanShape,
+        order: Arc<[u32]>,
+        initial: bool,
+    },
+    /// One result of an operator that has several.
+    Part {
+        index: usize,
+    },
+}
+
+/// How a reduction combines elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Reduction {
+    Sum,
+    Max,
+}
+
+impl Op {
+    pub(crate) fn leaf_name(&self) -> Option<&str> {
+        match self {
+            Op::Input { name } | Op::State { name } | Op::IndexInput { name } => Some(name),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn is_view(&self) -> bool {
+        matches!(self, Op::Reshape | Op::Permute { .. } | Op::Expand | Op::Slice { .. } | Op::Detach)
+    }
+}
+
+/// A contribution to the gradient of one operand.
+pub(crate) enum Cotangent<'g> {
+    /// The operand's whole shape.
+    Whole(Tensor<'g>),
+    /// The part of the operand that `spans` selects; zero elsewhere.
+    Part(Vec<Span>, Tensor<'g>),
+}
+
+/// Gradient of each operand, given the gradient of the result. `wanted` says for which operands it is of use.
+pub(crate) fn gradient<'g>(result: Tensor<'g>, cotangent: Tensor<'g>, wanted: &[bool]) -> Vec<Option<Cotangent<'g>>> {
+    let graph = result.graph;
+    let node = graph.node(result.node);
+    let operands: Vec<_> = node.operands.iter().map(|&operand| graph.tensor(operand)).collect();
+    let whole = |gradients: Vec<Option<Tensor<'g>>>| gradients.into_iter().map(|g| g.map(Cotangent::Whole)).collect();
+    match &node.op {
+        Op::Map(map) => whole(map::gradient(*map, &operands, result, cotangent, wanted)),
+        Op::Reshape
+        | Op::Permute { .. }
+        | Op::Expand
+        | Op::Embed { .. }
+        | Op::Gather { .. }
+        | Op::ScatterAdd { .. } => whole(vec![Some(view::gradient(&node.op, &operands, cotangent))]),
+        Op::Slice { spans } => vec![Some(Cotangent::Part(spans.clone(), cotangent))],
+        Op::Concatenate { axis } => whole(view::concatenate_gradient(*axis, &operands, cotangent)),
+        Op::Reduce { kind, .. } => whole(vec![Some(reduce::gradient(*kind, operands[0], result, cotangent))]),
+        Op::MatMul { precision } => whole(matmul::gradient(*precision, &operands, cotangent, wanted)),
+        Op::Convolution(shape) => whole(convolution::gradient(shape, &operands, cotangent, wanted)),
+        Op::ConvolutionInputGradient(shape) => whole(convolution::input_gradient_gradient(shape, &operands, cotangent)),
+        Op::ConvolutionWeightGradient(shape) => {
+            whole(convolution::weight_gradient_gradient(shape, &operands, cotangent))
+        }
+        Op::ScanGradient { .. } => panic!("second derivatives through a scan are not supported"),
+        Op::Scan { .. } | Op::Part { .. } => unreachable!("the reverse sweep gathers the parts of a scan itself"),
+        Op::Detach | Op::Input { .. } | Op::State { .. } | Op::Constant { .. } | Op::Fill { .. } => Vec::new(),
+        Op::IndexInput { .. } | Op::IndexTable { .. } => Vec::new(),
+    }
+}
+
+/// The value of a node in f64, straight from the definition.
+pub(crate) fn reference(node: &Node, operands: &[&Array]) -> Vec<f64> {
+    match &node.op {
+        Op::Constant { bits } => bits.iter().map(|&bits| f64::from(f32::from_bits(bits))).collect(),
+        Op::Fill { bits } => vec![f64::from_bits(*bits)],
+        Op::IndexTable { rows } => rows.iter().map(|&row| f64::from(row)).collect(),
+        Op::Map(map) => map::reference(*map, operands),
+        Op::Reshape
+        | Op::Permute { .. }
+        | Op::Expand
+        | Op::Slice { .. }
+        | Op::Detach
+        | Op::Embed { .. }
+        | Op::Concatenate { .. }
+        | Op::Gather { .. }
+        | Op::ScatterAdd { .. } => view::reference(&node.op, &node.shape, operands),
+        Op::Reduce { kind, first, end } => reduce::reference(*kind, *first, *end, operands[0]),
+        Op::MatMul { .. } => matmul::reference(operands[0], operands[1]),
+        Op::Convolution(shape) => convolution::reference(shape, operands[0], operands[1]),
+        Op::ConvolutionInputGradient(shape) => convolution::input_reference(shape, operands[0], operands[1]),
+        Op::ConvolutionWeightGradient(shape) => convolution::weight_reference(shape, operands[0], operands[1]),
+        Op::Input { .. } | Op::State { .. } | Op::IndexInput { .. } => unreachable!("leaves are bound, not computed"),
+        Op::Scan { .. } | Op::ScanGradient { .. } | Op::Part { .. } => {
+            unreachable!("the evaluator computes all parts of a scan at once")
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Reductions: sums and maxima over axes, which remain with extent 1; means derive from them.
+
+use super::{Op, Reduction};
+use crate::graph::Tensor;
+use crate::ops::view::around;
+use crate::reference::Array;
+use crate::shape::Shape;
+
+impl<'g> Tensor<'g> {
+    fn reduce(self, kind: Reduction, axes: &[usize]) -> Tensor<'g> {
+        let mut shape = self.shape();
+        let mut axes = axes.to_vec();
+        axes.sort_unstable();
+        axes.dedup();
+        assert!(axes.iter().all(|&axis| axis < shape.rank()), "{kind:?} over axes {axes:?} of shape {shape}");
+        let mut result = self;
+        // One operator per run of neighbouring axes, last run first.
+        while let Some(&last) = axes.last() {
+            let mut first = last;
+            while axes.pop().is_some() && axes.last().is_some_and(|&axis| axis + 1 == first) {
+                first -= 1;
+            }
+            if shape.0[first..=last].iter().all(|&extent| extent == 1) {
+                continue;
+            }
+            shape.0[first..=last].fill(1);
+            let op = Op::Reduce { kind, first, end: last + 1 };
+            result = self.graph.add(op, &[result.node], shape.clone());
+        }
+        result
+    }
+
+    /// Sum over `axes`, which remain with extent 1.
+    pub fn sum(self, axes: &[usize]) -> Tensor<'g> {
+        self.reduce(Reduction::Sum, axes)
+    }
+
+    /// Largest element over `axes`, which remain with extent 1. Elements that tie share the gradient evenly.
+    pub fn max(self, axes: &[usize]) -> Tensor<'g> {
+        self.reduce(Reduction::Max, axes)
+    }
+
+    /// Mean over `axes`, which remain with extent 1.
+    pub fn mean(self, axes: &[usize]) -> Tensor<'g> {
+        let shape = self.shape();
+        let count: usize = axes.iter().map(|&axis| shape.0[axis]).product();
+        self.sum(axes) * (1.0 / count as f64)
+    }
+
+    /// Sum of all elements, shape `[]`.
+    pub fn sum_all(self) -> Tensor<'g> {
+        let axes: Vec<_> = (0..self.shape().rank()).collect();
+        self.sum(&axes).reshape(Shape(Vec::new()))
+    }
+}
+
+pub(crate) fn gradient<'g>(
+    kind: Reduction,
+    operand: Tensor<'g>,
+    result: Tensor<'g>,
+    cotangent: Tensor<'g>,
+) -> Tensor<'g> {
+    match kind {
+        Reduction::Sum => cotangent.broadcast_to(operand.shape()),
+        Reduction::Max => {
+            let is_largest = operand.equal(result);
+            let shape = operand.shape();
+            let reduced: Vec<_> = (0..shape.rank()).filter(|&axis| shape.0[axis] != result.shape().0[axis]).collect();
+            is_largest * (cotangent / is_largest.sum(&reduced))
+        }
+    }
+}
+
+pub(crate) fn reference(kind: Reduction, first: usize, end: usize, operand: &Array) -> Vec<f64> {
+    let dims = &operand.shape.0;
+    let run: usize = dims[first..end].iter().product();
+    let [outer, _, inner] = around(dims, first);
+    let inner = inner * dims[first] / run;
+    let element = |block: usize, row: usize, column: usize| operand.values[(block * run + row) * inner + column];
+    let mut values = Vec::with_capacity(outer * inner);
+    for block in 0..outer {
+        for column in 0..inner {
+            let rows = (0..run).map(|row| element(block, row, column));
+            values.push(match kind {
+                Reduction::Sum => rows.sum(),
+                Reduction::Max => rows.fold(f64::NEG_INFINITY, |a, b| if a > b || a.is_nan() { a } else { b }),
+            });
+        }
+    }
+    values
+}

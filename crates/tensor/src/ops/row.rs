@@ -1,0 +1,35 @@
+//! Row operators: softmax and the norms, over the last axis. They are compositions of maps and reductions; the
+//! compiler runs each of them, and each of their gradients, as one pass over the rows.
+
+use crate::graph::Tensor;
+
+impl<'g> Tensor<'g> {
+    fn last_axis(&self) -> [usize; 1] {
+        let shape = self.shape();
+        assert!(shape.rank() > 0, "a row operator needs an axis, found shape {shape}");
+        [shape.rank() - 1]
+    }
+
+    /// exp(x − max x) / Σ exp(x − max x) over the last axis.
+    pub fn softmax(self) -> Tensor<'g> {
+        let row = self.last_axis();
+        // A softmax does not change when its row is shifted, so no gradient flows through the maximum.
+        let weight = (self - self.max(&row).detach()).exp();
+        weight / weight.sum(&row)
+    }
+
+    /// (x − mean) / √(variance + ε) over the last axis, biased variance; then the affine map of the row.
+    pub fn layer_norm(self, weight: Tensor<'g>, bias: Tensor<'g>, epsilon: f64) -> Tensor<'g> {
+        let row = self.last_axis();
+        let centred = self - self.mean(&row);
+        let deviation = (centred.square().mean(&row) + epsilon).sqrt();
+        centred * deviation.reciprocal() * weight + bias
+    }
+
+    /// x / √(mean x² + ε) over the last axis, times the weight of the row.
+    pub fn rms_norm(self, weight: Tensor<'g>, epsilon: f64) -> Tensor<'g> {
+        let row = self.last_axis();
+        let magnitude = (self.square().mean(&row) + epsilon).sqrt();
+        self * magnitude.reciprocal() * weight
+    }
+}

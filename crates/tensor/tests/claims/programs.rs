@@ -1,0 +1,197 @@
+//! Programs as their users meet them: states, assignments, in-place updates, refusals.
+
+use lamo_tensor::{Graph, Options, Program, Tensor};
+
+fn panics_with(expected: &str, action: impl FnOnce() + std::panic::UnwindSafe) {
+    let message = std::panic::catch_unwind(action).expect_err(&format!("expected a refusal: {expected}"));
+    let text = message.downcast_ref::<String>().cloned();
+    let text = text.or_else(|| message.downcast_ref::<&str>().map(|text| (*text).to_owned())).unwrap();
+    assert!(text.contains(expected), "the refusal reads {text:?}, expected {expected:?}");
+}
+
+#[test]
+fn a_wrong_shape_is_refused_with_a_sentence_that_names_the_shapes_and_the_operation() {
+    let on = |expected: &'static str, action: fn(&Graph)| panics_with(expected, move || action(&Graph::new()));
+    on("Add: shapes [2, 3] and [4] do not broadcast", |g| {
+        let _ = g.input("a", [2, 3]) + g.input("b", [4]);
+    });
+    on("matmul: inner extents of [2, 3] and [4, 5] differ", |g| {
+        g.input("a", [2, 3]).matmul(g.input("b", [4, 5]));
+    });
+    on("matmul: batches of [2, 3, 4] and [3, 4, 5] differ", |g| {
+        g.input("a", [2, 3, 4]).matmul(g.input("b", [3, 4, 5]));
+    });
+    on("reshape: [2, 3] has 6 elements, [4] 4", |g| {
+        g.input("a", [2, 3]).reshape([4]);
+    });
+    on("slice: 1..5 of axis 1 does not fit shape [2, 3]", |g| {
+        g.input("a", [2, 3]).slice(1, 1, 5);
+    });
+    on("permute: [0, 0] is no permutation of the 2 axes of [2, 3]", |g| {
+        g.input("a", [2, 3]).permute(&[0, 0]);
+    });
+    on("concatenate along axis 0: shapes [2, 3] and [2, 4] differ elsewhere", |g| {
+        Tensor::concatenate(&[g.input("a", [2, 3]), g.input("b", [2, 4])], 0);
+    });
+    on("convolve: 1 groups do not match input [1, 4, 4, 3] and weight [2, 5, 3, 3]", |g| {
+        g.input("a", [1, 4, 4, 3]).convolve(g.input("b", [2, 5, 3, 3]), Default::default());
+    });
+    on("gradient: a loss has one element, found shape [2]", |g| {
+        let a = g.input("a", [2]);
+        g.gradient(a, &[a]);
+    });
+    on("a: an input or state of this name exists already", |g| {
+        g.input("a", [2]);
+        g.state("a", [2]);
+    });
+    on("extents of at least 1, got [2, 0]", |g| {
+        g.input("a", [2, 0]);
+    });
+    on("expected 2 axes, found shape [2, 3, 4]", |g| {
+        let [_, _] = g.input("a", [2, 3, 4]).dims();
+    });
+}
+
+#[test]
+fn values_of_the_wrong_length_and_unknown_names_are_refused() {
+    let make = || {
+        let graph = Graph::new();
+        graph.output("y", graph.input("x", [3]) * 2.0);
+        Program::compile(&graph)
+    };
+    panics_with("x holds 3 values, got 2", move || make().write("x", &[1.0, 2.0]));
+    panics_with("no input, state or output \"z\"; it has [\"x\", \"y\"]", move || make().write("z", &[1.0]));
+    panics_with("y is written by the program alone", move || make().write("y", &[1.0; 3]));
+}
+
+#[test]
+fn an_index_beyond_the_axis_is_refused_when_the_program_runs() {
+    panics_with("index 1 names row 7 of an axis with 4 rows", || {
+        let graph = Graph::new();
+        graph.output("y", graph.input("x", [4, 2]).gather(0, graph.index_input("rows", 2)));
+        let mut program = Program::compile(&graph);
+        program.write_index("rows", &[3, 7]);
+        program.run();
+    });
+}
+
+#[test]
+fn reads_see_the_state_before_the_run_and_the_next_run_sees_it_after() {
+    for fuse in [true, false] {
+        let graph = Graph::new();
+        let count = graph.state("count", [3]);
+        let x = graph.input("x", [3]);
+        graph.output("before", count * 1.0);
+        graph.output("flipped", count.flip(0));
+        graph.assign(count, count + x);
+        let mut program = Program::compile_with(&graph, Options { fuse });
+        program.write("x", &[1.0, 2.0, 3.0]);
+        program.run();
+        assert_eq!(program.read("before"), [0.0, 0.0, 0.0]);
+        program.run();
+        assert_eq!(program.read("before"), [1.0, 2.0, 3.0]);
+        assert_eq!(program.read("flipped"), [3.0, 2.0, 1.0]);
+        assert_eq!(program.read("count"), [2.0, 4.0, 6.0]);
+    }
+}
+
+#[test]
+fn a_state_that_is_updated_from_a_flipped_view_of_itself_is_not_overwritten_too_early() {
+    for fuse in [true, false] {
+        let graph = Graph::new();
+        let state = graph.state("state", [5000]);
+        graph.assign(state, state.flip(0) + 1.0);
+        let mut program = Program::compile_with(&graph, Options { fuse });
+        let start: Vec<f32> = (0..5000).map(|i| i as f32).collect();
+        program.write("state", &start);
+        program.run();
+        let expected: Vec<f32> = (0..5000).rev().map(|i| i as f32 + 1.0).collect();
+        assert_eq!(program.read("state"), expected);
+    }
+}
+
+#[test]
+fn two_states_can_swap_their_values() {
+    for fuse in [true, false] {
+        let graph = Graph::new();
+        let (first, second) = (graph.state("first", [4]), graph.state("second", [4]));
+        graph.assign(first, second);
+        graph.assign(second, first);
+        let mut program = Program::compile_with(&graph, Options { fuse });
+        program.write("first", &[1.0; 4]);
+        program.write("second", &[2.0; 4]);
+        program.run();
+        assert_eq!((program.read("first"), program.read("second")), (&[2.0; 4][..], &[1.0; 4][..]));
+    }
+}
+
+#[test]
+fn a_part_of_a_state_can_be_assigned() {
+    let graph = Graph::new();
+    let state = graph.state("state", [6]);
+    let middle = state.slice(0, 2, 4);
+    graph.assign(middle, middle * 10.0);
+    let mut program = Program::compile(&graph);
+    program.write("state", &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+    program.run();
+    assert_eq!(program.read("state"), [1.0, 2.0, 30.0, 40.0, 5.0, 6.0]);
+}
+
+#[test]
+fn one_value_can_be_an_output_twice_and_an_input_can_be_an_output() {
+    let graph = Graph::new();
+    let x = graph.input("x", [2]);
+    graph.output("same", x);
+    graph.output("first", x.exp());
+    graph.output("second", x.exp());
+    graph.output("constant", graph.fill(3.0, [2, 2]));
+    let mut program = Program::compile(&graph);
+    program.write("x", &[0.0, 0.0]);
+    program.run();
+    assert_eq!(program.read("same"), [0.0, 0.0]);
+    assert_eq!(program.read("first"), program.read("second"));
+    assert_eq!(program.read("constant"), [3.0; 4]);
+}
+
+#[test]
+fn the_gradient_of_an_unused_parameter_is_zero_and_that_of_a_shared_one_adds_up() {
+    let graph = Graph::new();
+    let shared = graph.parameter("shared", [2]);
+    graph.parameter("unused", [3]);
+    let last = graph.parameter("last", [1]);
+    let loss = (shared * shared + shared * last).sum_all();
+    let gradient = graph.gradient(loss, &[graph.parameters()])[0].unwrap();
+    graph.output("gradient", gradient);
+    let mut program = Program::compile(&graph);
+    program.write("parameters", &[1.0, 2.0, 9.0, 9.0, 9.0, 5.0]);
+    program.run();
+    assert_eq!(program.read("gradient"), [7.0, 9.0, 0.0, 0.0, 0.0, 3.0]);
+    assert_eq!(program.read_parameter("last"), [5.0]);
+}
+
+#[test]
+fn a_kernel_that_makes_a_number_that_is_not_finite_is_named() {
+    let graph = Graph::new();
+    let x = graph.input("x", [2]);
+    graph.output("y", x.log() * 2.0);
+    let mut program = Program::compile(&graph);
+    program.write("x", &[1.0, -1.0]);
+    let message = program.run_checked().unwrap_err();
+    assert!(message.contains("NaN") && message.contains("Log"), "{message}");
+}
+
+#[test]
+fn a_norm_with_its_gate_and_residual_is_one_kernel_and_so_is_its_gradient_with_the_sums_over_rows() {
+    let graph = Graph::new();
+    let x = graph.input("x", [4, 10, 32]);
+    let weight = graph.parameter("weight", [32]);
+    let bias = graph.parameter("bias", [32]);
+    let y = x + x.layer_norm(weight, bias, 1e-5) * x.silu();
+    graph.output("y", y);
+    assert_eq!(Program::compile(&graph).kernels(), 1, "{}", Program::compile(&graph).explain());
+    let gradients = graph.pullback(&[(y, graph.input("dy", [4, 10, 32]))], &[x, graph.parameters()]);
+    graph.output("dx", gradients[0].unwrap());
+    graph.output("dp", gradients[1].unwrap());
+    let program = Program::compile(&graph);
+    assert!(program.kernels() <= 3, "{}", program.explain());
+}

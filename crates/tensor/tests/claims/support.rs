@@ -1,0 +1,151 @@
+//! Random values, and comparison with the f64 reference.
+
+use lamo_tensor::reference::{self, Bindings};
+use lamo_tensor::{Graph, Options, Program, Shape, Tensor};
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+pub(crate) type Random = ChaCha8Rng;
+
+pub(crate) fn random(seed: u64) -> Random {
+    Random::seed_from_u64(seed)
+}
+
+/// Odd multiples of 1/1024: numbers that f32 holds exactly, so that both evaluators start from the same ones, and that
+/// stay clear of the kinks of clamp, maximum and select by more than a finite difference reaches.
+pub(crate) fn values(count: usize, low: f64, high: f64, random: &mut Random) -> Vec<f64> {
+    (0..count).map(|_| ((random.random_range(low..high) * 512.0).floor() * 2.0 + 1.0) / 1024.0).collect()
+}
+
+/// An operator under test: how it is built, from which operands, and how many roundings lie on the way to an element.
+pub(crate) struct Case {
+    pub(crate) name: String,
+    pub(crate) operands: Vec<(Shape, f64, f64)>,
+    pub(crate) build: Box<dyn for<'g> Fn(&[Tensor<'g>]) -> Tensor<'g>>,
+    pub(crate) roundings: usize,
+}
+
+pub(crate) fn case(
+    name: impl Into<String>,
+    operands: &[(&[usize], f64, f64)],
+    roundings: usize,
+    build: impl for<'g> Fn(&[Tensor<'g>]) -> Tensor<'g> + 'static,
+) -> Case {
+    let operands = operands.iter().map(|(dims, low, high)| (Shape::from(dims), *low, *high)).collect();
+    Case { name: name.into(), operands, build: Box::new(build), roundings }
+}
+
+const NAMES: [&str; 8] = ["a", "b", "c", "d", "e", "f", "g", "h"];
+
+impl Case {
+    pub(crate) fn inputs<'g>(&self, graph: &'g Graph) -> Vec<Tensor<'g>> {
+        self.operands.iter().zip(NAMES).map(|((shape, ..), name)| graph.input(name, shape.clone())).collect()
+    }
+
+    pub(crate) fn bindings(&self, random: &mut Random) -> Bindings<'static> {
+        self.operands
+            .iter()
+            .zip(NAMES)
+            .map(|((shape, low, high), name)| (name, values(shape.count(), *low, *high, random)))
+            .collect()
+    }
+
+    /// A scalar that weighs every element differently.
+    fn loss<'g>(&self, graph: &'g Graph, result: Tensor<'g>) -> Tensor<'g> {
+        let shape = result.shape();
+        let weights: Vec<f32> = (0..shape.count()).map(|i| (0.7 * i as f32 + 0.3).sin()).collect();
+        (result * graph.constant(&weights, shape)).sum_all()
+    }
+
+    /// Value and gradients on the CPU, fused and unfused, equal the reference.
+    pub(crate) fn equals_reference(&self, seed: u64) {
+        let graph = Graph::new();
+        let inputs = self.inputs(&graph);
+        let result = (self.build)(&inputs);
+        graph.output("result", result);
+        let gradients = graph.gradient(self.loss(&graph, result), &inputs);
+        for (name, gradient) in NAMES.iter().zip(&gradients) {
+            if let Some(gradient) = gradient {
+                graph.output(&format!("gradient {name}"), *gradient);
+            }
+        }
+        let bindings = self.bindings(&mut random(seed));
+        compare(&self.name, &graph, &bindings, self.roundings);
+    }
+
+    /// Gradients in f64 equal central differences of the value in f64.
+    pub(crate) fn gradient_equals_differences(&self, seed: u64) {
+        let graph = Graph::new();
+        let inputs = self.inputs(&graph);
+        let loss = self.loss(&graph, (self.build)(&inputs));
+        let gradients = graph.gradient(loss, &inputs);
+        let mut bindings = self.bindings(&mut random(seed));
+        let wanted: Vec<Tensor<'_>> = gradients.iter().copied().flatten().collect();
+        let mut exact = reference::evaluate(&graph, &bindings, &wanted).into_iter();
+        for (position, gradient) in gradients.iter().enumerate() {
+            let name = NAMES[position];
+            let slope = match gradient {
+                Some(_) => exact.next().unwrap().values,
+                None => vec![0.0; bindings[name].len()],
+            };
+            let largest = slope.iter().fold(1e-3, |largest: f64, value| largest.max(value.abs()));
+            for element in 0..slope.len() {
+                let mut at = |shift: f64| {
+                    let old = bindings[name][element];
+                    bindings.get_mut(name).unwrap()[element] = old + shift;
+                    let value = reference::evaluate(&graph, &bindings, &[loss])[0].values[0];
+                    bindings.get_mut(name).unwrap()[element] = old;
+                    value
+                };
+                // Fourth order: the error of the difference is about step⁴ = 1e-16, its rounding 1e-16/step = 1e-12.
+                let step = 1e-4;
+                let difference = (8.0 * (at(step) - at(-step)) - (at(2.0 * step) - at(-2.0 * step))) / (12.0 * step);
+                let error = (difference - slope[element]).abs();
+                assert!(
+                    error <= 1e-8 * largest,
+                    "{}: ∂/∂{name}[{element}] is {}, differences give {difference}",
+                    self.name,
+                    slope[element]
+                );
+            }
+        }
+    }
+}
+
+/// Runs a graph fused and unfused and compares every output and state with the reference. Each of `roundings`
+/// roundings on the way to an element may contribute one unit in the last place of the largest magnitude.
+pub(crate) fn compare(name: &str, graph: &Graph, bindings: &Bindings<'_>, roundings: usize) {
+    let (outputs, _) = reference::run(graph, bindings);
+    for fuse in [true, false] {
+        let mut program = Program::compile_with(graph, Options { fuse });
+        bind(&mut program, bindings);
+        program.run();
+        for (output, expected) in &outputs {
+            let found = program.read(output);
+            let largest = expected.values.iter().fold(0.0, |largest: f64, value| largest.max(value.abs()));
+            let tolerance = (roundings as f64 * largest).max(1.0) * f64::from(f32::EPSILON);
+            for (element, (&found, &expected)) in found.iter().zip(&expected.values).enumerate() {
+                let error = (f64::from(found) - expected).abs();
+                let agree = error <= tolerance || (found.is_nan() && expected.is_nan()) || f64::from(found) == expected;
+                assert!(
+                    agree,
+                    "{name} (fuse {fuse}): {output}[{element}] is {found}, reference {expected}; \
+                     error {error:.1e} above {tolerance:.1e}\n{}",
+                    program.explain()
+                );
+            }
+        }
+    }
+}
+
+pub(crate) fn bind(program: &mut Program, bindings: &Bindings<'_>) {
+    for (name, values) in bindings {
+        if name.starts_with("rows") {
+            let rows: Vec<u32> = values.iter().map(|&row| row as u32).collect();
+            program.write_index(name, &rows);
+        } else {
+            let values: Vec<f32> = values.iter().map(|&value| value as f32).collect();
+            program.write(name, &values);
+        }
+    }
+}
