@@ -73,7 +73,7 @@ fn invert(nodes: &[Node], node: NodeId, layout: &Layout) -> Option<Layout> {
 }
 
 pub(crate) fn assemble(simple: Simple) -> Assembled {
-    let mut assembler = Assembler { nodes: Vec::new(), layouts: Vec::new() };
+    let mut assembler = Assembler { nodes: Vec::new(), layouts: Vec::new(), readable: HashMap::new() };
     let mut renamed = Vec::with_capacity(simple.nodes.len());
     for node in simple.nodes {
         let operands = node.operands.iter().map(|&operand| renamed[operand]).collect();
@@ -138,26 +138,41 @@ fn in_order(nodes: &[Node]) -> (Vec<Node>, Vec<NodeId>) {
 
 struct Assembler {
     nodes: Vec<Node>,
-    /// Layout of each node over its base, the base taken as contiguous.
-    layouts: Vec<Layout>,
+    /// Layout of each node over its base, the base taken as contiguous; `None` for a reshape that strides cannot
+    /// express. Only a concatenation may read such a node: it may yet have its piece written the right way round.
+    layouts: Vec<Option<Layout>>,
+    /// Copies that make a node without a layout readable.
+    readable: HashMap<NodeId, NodeId>,
 }
 
 impl Assembler {
-    fn add(&mut self, node: Node) -> NodeId {
-        let layout = if node.op.is_view() {
-            match apply(&node.op, &node.shape.0, &self.layouts[node.operands[0]]) {
-                Some(layout) => layout,
-                None => {
-                    let copy = self.copy(node.operands[0]);
-                    return self.add(Node { operands: vec![copy], ..node });
-                }
+    fn add(&mut self, mut node: Node) -> NodeId {
+        if !matches!(node.op, Op::Concatenate { .. }) {
+            node.operands = node.operands.iter().map(|&operand| self.readable(operand)).collect();
+        }
+        let layout = match self.layouts.get(node.operands.first().copied().unwrap_or(usize::MAX)) {
+            Some(below) if node.op.is_view() => {
+                apply(&node.op, &node.shape.0, below.as_ref().expect("readable operands have a layout"))
             }
-        } else {
-            Layout::contiguous(&node.shape)
+            _ => Some(Layout::contiguous(&node.shape)),
         };
         self.nodes.push(node);
         self.layouts.push(layout);
         self.nodes.len() - 1
+    }
+
+    /// The node itself, or its reshape of a copy.
+    fn readable(&mut self, node: NodeId) -> NodeId {
+        if self.layouts[node].is_some() {
+            return node;
+        }
+        if let Some(&known) = self.readable.get(&node) {
+            return known;
+        }
+        let copy = self.copy(self.nodes[node].operands[0]);
+        let reshaped = self.add(Node { operands: vec![copy], ..self.nodes[node].clone() });
+        self.readable.insert(node, reshaped);
+        reshaped
     }
 
     fn copy(&mut self, operand: NodeId) -> NodeId {

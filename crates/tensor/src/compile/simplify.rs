@@ -17,6 +17,8 @@ pub(crate) struct Simple {
 struct Rewriter<'a> {
     old: &'a [Node],
     uses: Vec<usize>,
+    /// Whether all readers are maps, reductions or views of their own.
+    feeds_loops: Vec<bool>,
     nodes: Vec<Node>,
     known: HashMap<(Op, Vec<NodeId>, Shape), NodeId>,
     /// New node of an old one.
@@ -28,6 +30,7 @@ struct Rewriter<'a> {
 pub(crate) fn simplify(graph: &Graph) -> Simple {
     let inner = graph.inner.borrow();
     let mut uses = vec![0; inner.nodes.len()];
+    let mut feeds_loops = vec![true; inner.nodes.len()];
     let mut live = vec![false; inner.nodes.len()];
     let delivered = inner.outputs.iter().map(|(_, node)| *node).chain(inner.assignments.iter().map(|(_, v)| *v));
     for node in delivered {
@@ -36,19 +39,24 @@ pub(crate) fn simplify(graph: &Graph) -> Simple {
     }
     mark_live(&inner.nodes, &mut live);
     for node in inner.nodes.iter().enumerate().filter(|(id, _)| live[*id]).map(|(_, node)| node) {
-        node.operands.iter().for_each(|&operand| uses[operand] += 1);
+        let loops = matches!(node.op, Op::Map(_) | Op::Reduce { .. }) || node.op.is_view();
+        for &operand in &node.operands {
+            uses[operand] += 1;
+            feeds_loops[operand] &= loops;
+        }
     }
     let mut rewriter = Rewriter {
         old: &inner.nodes,
         uses,
+        feeds_loops,
         nodes: Vec::new(),
         known: HashMap::new(),
         renamed: HashMap::new(),
         origin: HashMap::new(),
     };
     // Named leaves stay even when unused: a caller may write them.
-    for (id, node) in inner.nodes.iter().enumerate().filter(|(id, node)| live[*id] || node.op.leaf_name().is_some()) {
-        let new = rewriter.rewrite(node);
+    for id in (0..inner.nodes.len()).filter(|&id| live[id] || inner.nodes[id].op.leaf_name().is_some()) {
+        let new = rewriter.rewrite(id);
         rewriter.renamed.insert(id, new);
         rewriter.origin.entry(new).or_insert(id);
     }
@@ -106,10 +114,13 @@ fn finish(nodes: Vec<Node>, outputs: Vec<(String, NodeId)>, assignments: Vec<(No
 }
 
 impl Rewriter<'_> {
-    fn rewrite(&mut self, node: &Node) -> NodeId {
+    fn rewrite(&mut self, id: NodeId) -> NodeId {
+        let node = &self.old[id];
         let operands: Vec<_> = node.operands.iter().map(|operand| self.renamed[operand]).collect();
         match &node.op {
             Op::Detach => operands[0],
+            // What a matrix product reads is stored anyway, and a reshape of stored values costs nothing.
+            Op::Reshape if !self.feeds_loops[id] => self.add(Op::Reshape, operands, node.shape.clone()),
             Op::Reshape | Op::Permute { .. } | Op::Slice { .. } => self.sink(&node.op, &node.shape, operands[0]),
             op => self.add(op.clone(), operands, node.shape.clone()),
         }
@@ -118,8 +129,7 @@ impl Rewriter<'_> {
     /// Applies a view, below the maps that only this view reads.
     fn sink(&mut self, view: &Op, shape: &Shape, operand: NodeId) -> NodeId {
         let below = self.nodes[operand].clone();
-        let single_use = self.origin.get(&operand).is_none_or(|&old| self.uses[old] <= 1 && self.is_map(old));
-        if let (Op::Map(_), true) = (&below.op, single_use) {
+        if matches!(below.op, Op::Map(_)) && self.sinks(operand) {
             let operands = below.operands.iter().map(|&inner| self.sink(view, shape, inner)).collect();
             return self.add(below.op, operands, shape.clone());
         }
@@ -132,8 +142,14 @@ impl Rewriter<'_> {
         self.add(view.clone(), vec![operand], shape.clone())
     }
 
-    fn is_map(&self, old: NodeId) -> bool {
-        matches!(self.old[old].op, Op::Map(_))
+    /// Whether a view can pass all maps from here down. A map with other readers is in the way: seen through a view it
+    /// would have to be stored.
+    fn sinks(&self, node: NodeId) -> bool {
+        let single_use = self.origin.get(&node).is_none_or(|&old| self.uses[old] <= 1);
+        match self.nodes[node].op {
+            Op::Map(_) => single_use && self.nodes[node].operands.iter().all(|&operand| self.sinks(operand)),
+            _ => true,
+        }
     }
 
     fn add(&mut self, op: Op, operands: Vec<NodeId>, shape: Shape) -> NodeId {

@@ -3,16 +3,19 @@
 //! Rows are cut into tasks and strips by the shape alone, so results do not depend on the number of threads. An
 //! operand that lies contiguously is read where it is; everything else is copied into a strip first.
 
+mod lowering;
+
 use crate::compile::fuse::LONGEST_ROW;
-use crate::compile::plan::{Instruction, Level, Loop, Operand, Place};
+use crate::compile::plan::{Loop, Place};
 use crate::cpu::matmul::for_each_task;
 use crate::cpu::memory::Target;
 use crate::cpu::strip::{self, Extent, Strip};
 use crate::ops::{Map, Reduction};
+use lowering::Lowering;
 use std::cell::RefCell;
 
 /// Elements of a strip.
-const STRIP: usize = 1024;
+const STRIP: usize = 2048;
 /// Elements that are worth a task of their own.
 const WORTH_A_TASK: usize = 1 << 15;
 /// A reduction across rows keeps partial results up to this size; larger ones are cut along the result instead.
@@ -50,9 +53,12 @@ enum Code {
     Load { access: usize, to: usize },
     LoadRows { access: usize, to: usize },
     Map { map: Map, operands: [Location; 3], to: Location },
+    MultiplyAdd { operands: [Location; 3], signs: [f32; 2], to: Location },
     ReduceRows { kind: Reduction, operand: Location, to: usize },
+    DotRows { factors: [Location; 2], to: usize },
     Store { operand: Location, access: usize },
     Accumulate { operand: Location, across: usize },
+    AccumulateProduct { factors: [Location; 2], across: usize },
 }
 
 #[derive(Clone, Debug)]
@@ -382,6 +388,21 @@ impl Walk<'_> {
         }
     }
 
+    /// Where an instruction writes one number per element.
+    ///
+    /// # Safety
+    /// The window lies inside the loop.
+    unsafe fn target(&self, location: Location, window: Window) -> *mut f32 {
+        // SAFETY: strips lie in the workspace; the rest is the caller's promise.
+        unsafe {
+            match location {
+                Location::Strip(number) => self.strips.add(number * self.kernel.strip_length),
+                Location::Memory(access) => self.address(access, window),
+                Location::Rows(_) | Location::Number(_) => unreachable!("elements go to strips or memory"),
+            }
+        }
+    }
+
     /// # Safety
     /// The window lies inside the loop.
     unsafe fn step(&self, code: &Code, window: Window) {
@@ -394,28 +415,48 @@ impl Walk<'_> {
                 }
                 Code::LoadRows { access, to } => {
                     let to = self.rows.add(to * self.kernel.strip_rows);
-                    for row in 0..extent.rows {
-                        *to.add(row) = *self.address(*access, Window { row: window.row + row, ..window });
+                    let first = self.address(*access, window);
+                    match self.kernel.accesses[*access].uniform {
+                        Some(1) => std::ptr::copy_nonoverlapping(first, to, extent.rows),
+                        Some(stride) => {
+                            (0..extent.rows).for_each(|row| *to.add(row) = *first.offset(row as isize * stride));
+                        }
+                        None => (0..extent.rows).for_each(|row| {
+                            *to.add(row) = *self.address(*access, Window { row: window.row + row, ..window });
+                        }),
                     }
                 }
                 Code::Map { map, operands, to } => {
-                    let operands = operands.map(|operand| self.operand(operand, window));
+                    let mut strips = [Strip::Number(0.0); 3];
+                    for (strip, &operand) in strips.iter_mut().zip(operands).take(map.arity()) {
+                        *strip = self.operand(operand, window);
+                    }
                     match *to {
                         Location::Rows(number) => {
                             // Numbers per row among themselves are a strip of one row.
-                            let flat = operands.map(|operand| match operand {
-                                Strip::PerRow(rows) => Strip::Each(rows),
-                                other => other,
-                            });
+                            for strip in &mut strips {
+                                if let Strip::PerRow(rows) = *strip {
+                                    *strip = Strip::Each(rows);
+                                }
+                            }
                             let to = self.rows.add(number * self.kernel.strip_rows);
-                            strip::map(*map, Extent { rows: 1, columns: extent.rows }, flat, to);
+                            strip::map(*map, Extent { rows: 1, columns: extent.rows }, &strips, to);
                         }
-                        Location::Strip(number) => {
-                            strip::map(*map, extent, operands, self.strips.add(number * self.kernel.strip_length));
-                        }
-                        Location::Memory(access) => strip::map(*map, extent, operands, self.address(access, window)),
-                        Location::Number(_) => unreachable!("a map never writes a number"),
+                        to => strip::map(*map, extent, &strips, self.target(to, window)),
                     }
+                }
+                Code::MultiplyAdd { operands, signs, to } => {
+                    let [a, b, c] = *operands;
+                    let strips = [self.operand(a, window), self.operand(b, window), self.operand(c, window)];
+                    strip::multiply_add(extent, &strips, *signs, self.target(*to, window));
+                }
+                Code::DotRows { factors: [a, b], to } => {
+                    let to = self.rows.add(to * self.kernel.strip_rows);
+                    strip::dot_rows(extent, self.operand(*a, window), self.operand(*b, window), to);
+                }
+                Code::AccumulateProduct { factors, across } => {
+                    let factors = factors.map(|factor| self.operand(factor, window));
+                    self.accumulate_product(&self.kernel.across[*across], factors, window);
                 }
                 Code::ReduceRows { kind, operand, to } => {
                     let to = self.rows.add(to * self.kernel.strip_rows);
@@ -451,7 +492,11 @@ impl Walk<'_> {
     /// The window lies inside the loop.
     unsafe fn copy_out(&self, operand: Strip, access: usize, window: Window) {
         let Extent { rows, columns } = window.extent;
-        let Access { inner, .. } = self.kernel.accesses[access];
+        let Access { inner, uniform, .. } = self.kernel.accesses[access];
+        if let (Strip::PerRow(from), 0, Some(1)) = (operand, inner, uniform) {
+            // SAFETY: the caller's promise.
+            return unsafe { std::ptr::copy_nonoverlapping(from, self.address(access, window), rows) };
+        }
         for row in 0..rows {
             // SAFETY: the caller's promise.
             unsafe {
@@ -502,192 +547,20 @@ impl Walk<'_> {
             }
         }
     }
-}
 
-/// Turns instructions into code: registers get strips, or stay where they are in memory.
-struct Lowering<'a, F> {
-    kernel: &'a mut LoopKernel,
-    base: F,
-    locations: Vec<Location>,
-    levels: Vec<Level>,
-    /// Last instruction that reads a register.
-    last_use: Vec<usize>,
-    free: Vec<usize>,
-    free_rows: Vec<usize>,
-    /// Buffers that the loop reads: a store into one of them must wait until the strip is done.
-    read: Vec<usize>,
-}
-
-impl<'a, F: Fn(&Place) -> *mut f32> Lowering<'a, F> {
-    fn new(kernel: &'a mut LoopKernel, body: &Loop, base: F) -> Self {
-        let loaded = |instruction: &Instruction| match instruction {
-            Instruction::Load { from, .. } => Some(from.buffer),
-            _ => None,
-        };
-        let read: Vec<usize> = body.instructions.iter().filter_map(loaded).collect();
-        let mut last_use = vec![0; body.levels.len()];
-        for (time, instruction) in body.instructions.iter().enumerate() {
-            let mut uses = |operand: &Operand, time: usize| {
-                if let Operand::Register(register) = operand {
-                    last_use[*register] = time.max(last_use[*register]);
-                }
-            };
-            match instruction {
-                Instruction::Map { operands, .. } => operands.iter().for_each(|operand| uses(operand, time)),
-                Instruction::Store { operand, to } if read.contains(&to.buffer) => uses(operand, usize::MAX),
-                Instruction::ReduceRow { operand, .. }
-                | Instruction::Store { operand, .. }
-                | Instruction::Accumulate { operand, .. } => uses(operand, time),
-                Instruction::Load { .. } => {}
+    /// # Safety
+    /// The window lies inside the loop; the reduction is a sum over columns.
+    unsafe fn accumulate_product(&self, across: &AcrossRows, factors: [Strip; 2], window: Window) {
+        let [_, _, inner] = self.kernel.split;
+        // SAFETY: the partial result has room for what the extents name.
+        unsafe {
+            let partial = self.kernel.partial_result(across, self.task, self.partial);
+            if window.extent.columns == self.kernel.columns {
+                strip::fold_products(window.extent, factors, partial, window.inside, inner);
+            } else {
+                let start = window.inside % inner * self.kernel.columns + window.column;
+                strip::fold_products(window.extent, factors, partial.add(start), 0, 1);
             }
         }
-        let locations = vec![Location::Number(0.0); body.levels.len()];
-        let levels = body.levels.clone();
-        Lowering { kernel, base, locations, levels, last_use, free: Vec::new(), free_rows: Vec::new(), read }
-    }
-
-    fn access(&mut self, place: &Place) -> usize {
-        let last = place.layout.dims.len() - 1;
-        let outer = place.layout.strides[..last].to_vec();
-        let axes = &self.kernel.row_axes;
-        let mut uniform = Some(0);
-        // Rows follow each other evenly when each axis continues where the one inside it ends.
-        let moving: Vec<(usize, isize)> =
-            axes.iter().copied().zip(outer.iter().copied()).filter(|&(extent, _)| extent != 1).collect();
-        if let Some(&(_, innermost)) = moving.last() {
-            let even = moving.windows(2).all(|pair| pair[0].1 == pair[1].1 * pair[1].0 as isize);
-            uniform = even.then_some(innermost);
-        }
-        let inner = place.layout.strides[last];
-        self.kernel.accesses.push(Access { pointer: (self.base)(place), outer, uniform, inner });
-        self.kernel.accesses.len() - 1
-    }
-
-    /// Whether strips of this access are contiguous in memory.
-    fn is_flat(&self, access: usize) -> bool {
-        let Access { uniform, inner, .. } = &self.kernel.accesses[access];
-        let columns = self.kernel.columns;
-        let rows: usize = self.kernel.row_axes.iter().product();
-        let one_row = rows == 1 || columns > LONGEST_ROW || self.kernel.strip_rows == 1;
-        (*inner == 1 || columns == 1) && (one_row || *uniform == Some(columns as isize))
-    }
-
-    fn take_strip(&mut self) -> usize {
-        self.free.pop().unwrap_or_else(|| {
-            self.kernel.strips += 1;
-            self.kernel.strips - 1
-        })
-    }
-
-    fn take_rows(&mut self) -> usize {
-        self.free_rows.pop().unwrap_or_else(|| {
-            self.kernel.row_strips += 1;
-            self.kernel.row_strips - 1
-        })
-    }
-
-    fn location(&self, operand: &Operand) -> Location {
-        match operand {
-            Operand::Register(register) => self.locations[*register],
-            Operand::Number(number) => Location::Number(*number),
-        }
-    }
-
-    fn lower(mut self, body: &Loop) {
-        let mut stored_directly = vec![false; body.instructions.len()];
-        let mut permanent = vec![false; body.levels.len()];
-        // A store into memory that the loop also reads runs last, when the strip has been read.
-        let mut late = Vec::new();
-        for (time, instruction) in body.instructions.iter().enumerate() {
-            match instruction {
-                Instruction::Load { from, to } => permanent[*to] = self.load(from, *to),
-                Instruction::Map { map, operands, to } => {
-                    let operands = [0, 1, 2].map(|position| self.location(&operands[position]));
-                    let target = match self.levels[*to] {
-                        Level::Row => Location::Rows(self.take_rows()),
-                        Level::Element => match self.direct_store(body, *to) {
-                            Some((store, access)) => {
-                                stored_directly[store] = true;
-                                Location::Memory(access)
-                            }
-                            None => Location::Strip(self.take_strip()),
-                        },
-                    };
-                    self.locations[*to] = target;
-                    self.kernel.code.push(Code::Map { map: *map, operands, to: target });
-                }
-                Instruction::ReduceRow { kind, operand, to } => {
-                    let operand = self.location(operand);
-                    let rows = self.take_rows();
-                    self.locations[*to] = Location::Rows(rows);
-                    self.kernel.code.push(Code::ReduceRows { kind: *kind, operand, to: rows });
-                }
-                Instruction::Store { operand, to } => {
-                    if !stored_directly[time] {
-                        let access = self.access(to);
-                        let store = Code::Store { operand: self.location(operand), access };
-                        if self.read.contains(&to.buffer) { late.push(store) } else { self.kernel.code.push(store) }
-                    }
-                }
-                Instruction::Accumulate { operand, across } => {
-                    self.kernel.code.push(Code::Accumulate { operand: self.location(operand), across: *across });
-                }
-            }
-            for register in (0..body.levels.len()).filter(|&r| self.last_use[r] == time && !permanent[r]) {
-                match self.locations[register] {
-                    Location::Strip(strip) if !self.free.contains(&strip) => self.free.push(strip),
-                    Location::Rows(rows) if !self.free_rows.contains(&rows) => self.free_rows.push(rows),
-                    _ => {}
-                }
-            }
-        }
-        self.kernel.code.append(&mut late);
-    }
-
-    /// Loads a register; whether its strip serves the whole task.
-    fn load(&mut self, from: &Place, to: usize) -> bool {
-        let access = self.access(from);
-        if self.levels[to] == Level::Row {
-            let rows = self.take_rows();
-            self.locations[to] = Location::Rows(rows);
-            self.kernel.code.push(Code::LoadRows { access, to: rows });
-            return false;
-        }
-        if self.is_flat(access) {
-            self.locations[to] = Location::Memory(access);
-            return true;
-        }
-        let same_for_all_rows = self.kernel.accesses[access].uniform == Some(0);
-        let strip = if same_for_all_rows {
-            self.kernel.strips += 1; // never shared: it outlives the strip under way
-            self.kernel.strips - 1
-        } else {
-            self.take_strip()
-        };
-        self.locations[to] = Location::Strip(strip);
-        let code = Code::Load { access, to: strip };
-        if same_for_all_rows {
-            self.kernel.once.push(code);
-        } else {
-            self.kernel.code.push(code);
-        }
-        same_for_all_rows
-    }
-
-    /// The store of a register that the map can write itself: contiguous, into memory the loop does not read.
-    fn direct_store(&mut self, body: &Loop, register: usize) -> Option<(usize, usize)> {
-        for (time, instruction) in body.instructions.iter().enumerate() {
-            if let Instruction::Store { operand: Operand::Register(from), to } = instruction
-                && *from == register
-                && !self.read.contains(&to.buffer)
-            {
-                let access = self.access(to);
-                if self.is_flat(access) {
-                    return Some((time, access));
-                }
-                self.kernel.accesses.pop();
-            }
-        }
-        None
     }
 }

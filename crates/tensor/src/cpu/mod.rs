@@ -135,9 +135,8 @@ impl Cpu {
     }
 
     pub(crate) fn run(&mut self) {
-        for position in 0..self.kernels.len() {
-            self.run_kernel(position);
-        }
+        // On a thread of the pool, kernels start without waking anybody: the caller is one of the workers.
+        rayon::scope(|_| (0..self.kernels.len()).for_each(|position| self.run_kernel(position)));
     }
 
     fn run_kernel(&mut self, position: usize) {

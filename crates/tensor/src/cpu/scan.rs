@@ -74,6 +74,9 @@ const TASKS: usize = 8;
 /// Heads per forward task beyond which sharing C · B gains little and the output no longer stays in cache.
 const HEADS: usize = 4;
 
+/// Tokens whose copies one task adds.
+const ROWS: usize = 32;
+
 /// Consecutive heads of one direction that share a group.
 #[derive(Clone, Copy, Debug)]
 struct Run {
@@ -147,7 +150,10 @@ impl ScanShape {
 
     fn check(&self, order: &[u32], scratch: usize, needed: usize) {
         let Self { tokens, heads, groups, directions, .. } = *self;
-        assert!(groups > 0 && directions * heads % groups == 0, "{groups} groups do not divide {directions} x {heads} heads");
+        assert!(
+            groups > 0 && directions * heads % groups == 0,
+            "{groups} groups do not divide {directions} x {heads} heads"
+        );
         assert!(order.len() == directions * tokens, "{} visits for {directions} x {tokens} tokens", order.len());
         assert!(order.iter().all(|token| (*token as usize) < tokens), "the order visits tokens beyond {tokens}");
         assert!(scratch >= needed, "{scratch} floats of scratch, {needed} needed");
@@ -197,7 +203,7 @@ pub(crate) unsafe fn forward(
         }
     });
     if apart {
-        copies.add(|_| shape.directions - 1);
+        copies.merged().add(|_| shape.directions - 1);
     }
 }
 
@@ -238,7 +244,7 @@ pub(crate) unsafe fn backward(
         with_workspace(task.workspace(), |workspace| backward::scan_adjoint(&task, workspace));
     });
     let last = |group| shape.ranked_runs(most).filter(|run| run.group == group).last().map_or(0, |run| run.rank);
-    signal.add(|_| shape.directions - 1);
+    signal.merged().add(|_| shape.directions - 1);
     write.add(last);
     read.add(last);
 }
@@ -271,18 +277,32 @@ impl Copies {
         Target { pointer: unsafe { self.scratch.pointer.add((copy - 1) * size) }, ..self.scratch }
     }
 
+    /// The same memory with middle and last axis as one, where they lie side by side: fewer and longer rows to add.
+    fn merged(self) -> Self {
+        let ([batch, tokens, middle, width], strides) = (self.extents, self.target.strides);
+        if strides[3] != 1 || strides[2] != width as isize {
+            return self;
+        }
+        Self { extents: [batch, tokens, 1, middle * width], ..self }
+    }
+
     /// Adds the first `count(middle)` copies to the result, in order.
     fn add(&self, count: impl Fn(usize) -> usize + Sync) {
         let [batch, tokens, middle, width] = self.extents;
+        let stride = self.target.strides[3];
         if self.count == 0 {
             return;
         }
-        (0..batch * tokens).into_par_iter().with_min_len(64).for_each(|row| {
+        (0..batch * tokens.div_ceil(ROWS)).into_par_iter().for_each(|block| {
+            let (batch, first) = (block / tokens.div_ceil(ROWS), block % tokens.div_ceil(ROWS) * ROWS);
             for middle in 0..middle {
                 for copy in 1..=count(middle) {
-                    let index = [row / tokens, row % tokens, middle, 0];
-                    // SAFETY: the index lies inside both views, and no other task has this row.
-                    unsafe { add_row(self.target.at(index), self.target.strides[3], self.view(copy).at(index), width) };
+                    let from = self.view(copy);
+                    for token in first..tokens.min(first + ROWS) {
+                        let index = [batch, token, middle, 0];
+                        // SAFETY: the index lies inside both views, and no other task has these rows.
+                        unsafe { add_row(self.target.at(index), stride, from.at(index), width) };
+                    }
                 }
             }
         });
@@ -294,7 +314,8 @@ impl Copies {
 unsafe fn add_row(to: *mut f32, stride: isize, from: *const f32, width: usize) {
     if stride == 1 {
         // SAFETY: the caller's promise.
-        let (to, from) = unsafe { (std::slice::from_raw_parts_mut(to, width), std::slice::from_raw_parts(from, width)) };
+        let (to, from) =
+            unsafe { (std::slice::from_raw_parts_mut(to, width), std::slice::from_raw_parts(from, width)) };
         for (to, from) in to.iter_mut().zip(from) {
             *to += from;
         }

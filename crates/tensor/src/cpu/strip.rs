@@ -30,7 +30,22 @@ pub(crate) enum Strip {
 
 vectorised! {
     /// `to = map(operands)`; `to` overlaps no operand.
-    pub(crate) fn map(map: Map, extent: Extent, operands: [Strip; 3], to: *mut f32) = map_body;
+    pub(crate) fn map(map: Map, extent: Extent, operands: &[Strip; 3], to: *mut f32) = map_body;
+}
+
+vectorised! {
+    /// `to = ±a·b ± c`, rounded once where the machine can; `to` overlaps no operand.
+    pub(crate) fn multiply_add(extent: Extent, operands: &[Strip; 3], signs: [f32; 2], to: *mut f32) = multiply_add_body;
+}
+
+vectorised! {
+    /// Σ a·b of each row.
+    pub(crate) fn dot_rows(extent: Extent, a: Strip, b: Strip, to: *mut f32) = dot_rows_body;
+}
+
+vectorised! {
+    /// Adds a·b to columns as [`fold_columns`] does.
+    pub(crate) fn fold_products(extent: Extent, factors: [Strip; 2], partial: *mut f32, first: usize, inner: usize) = fold_products_body;
 }
 
 vectorised! {
@@ -49,8 +64,8 @@ vectorised! {
 }
 
 #[inline(always)]
-fn map_body<U: Unit>(map: Map, extent: Extent, operands: [Strip; 3], to: *mut f32) {
-    let [a, b, c] = operands;
+fn map_body<U: Unit>(map: Map, extent: Extent, operands: &[Strip; 3], to: *mut f32) {
+    let [a, b, _] = *operands;
     // SAFETY: the interpreter hands in strips of this extent, and a target that overlaps none of them.
     unsafe {
         match map {
@@ -81,7 +96,7 @@ fn map_body<U: Unit>(map: Map, extent: Extent, operands: [Strip; 3], to: *mut f3
             Map::Minimum => binary(extent, a, b, to, |x, y| if x < y || x.is_nan() { x } else { y }),
             Map::Less => binary(extent, a, b, to, |x, y| f32::from(x < y)),
             Map::Equal => binary(extent, a, b, to, |x, y| f32::from(x == y)),
-            Map::Select => select(extent, [a, b, c], to),
+            Map::Select => ternary(extent, operands, to, |c, yes, no| if c != 0.0 { yes } else { no }),
         }
     }
 }
@@ -137,6 +152,26 @@ unsafe fn flat2(a: *const f32, b: *const f32, to: *mut f32, count: usize, f: imp
 /// # Safety
 /// As for [`unary`].
 #[inline(always)]
+unsafe fn flat3(
+    a: *const f32,
+    b: *const f32,
+    c: *const f32,
+    to: *mut f32,
+    count: usize,
+    f: impl Fn(f32, f32, f32) -> f32,
+) {
+    // SAFETY: the caller's promise.
+    let ([a, b, c], to) = unsafe {
+        ([a, b, c].map(|from| std::slice::from_raw_parts(from, count)), std::slice::from_raw_parts_mut(to, count))
+    };
+    for (((to, &a), &b), &c) in to.iter_mut().zip(a).zip(b).zip(c) {
+        *to = f(a, b, c);
+    }
+}
+
+/// # Safety
+/// As for [`unary`].
+#[inline(always)]
 unsafe fn binary(extent: Extent, a: Strip, b: Strip, to: *mut f32, f: impl Fn(f32, f32) -> f32) {
     let Extent { rows, columns } = extent;
     // SAFETY: the caller's promise.
@@ -180,17 +215,27 @@ impl Strip {
             Strip::PerRow(from) | Strip::Each(from) => unsafe { *from.add(row) },
         }
     }
+}
 
+/// One row of an operand.
+#[derive(Clone, Copy)]
+enum Line {
+    Each(*const f32),
+    Same(f32),
+}
+
+impl Strip {
     /// # Safety
-    /// The element lies inside the strip.
+    /// `row` lies inside the strip of `columns` columns.
     #[inline(always)]
-    unsafe fn at(self, row: usize, column: usize, columns: usize) -> f32 {
-        match self {
-            Strip::Number(number) => number,
-            // SAFETY: the caller's promise.
-            Strip::PerRow(from) => unsafe { *from.add(row) },
-            // SAFETY: the caller's promise.
-            Strip::Each(from) => unsafe { *from.add(row * columns + column) },
+    unsafe fn line(self, row: usize, columns: usize) -> Line {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match self {
+                Strip::Each(from) => Line::Each(from.add(row * columns)),
+                Strip::PerRow(from) => Line::Same(*from.add(row)),
+                Strip::Number(number) => Line::Same(number),
+            }
         }
     }
 }
@@ -198,28 +243,86 @@ impl Strip {
 /// # Safety
 /// As for [`unary`].
 #[inline(always)]
-unsafe fn select(extent: Extent, [condition, yes, no]: [Strip; 3], to: *mut f32) {
-    let Extent { rows, columns } = extent;
-    // SAFETY: the caller's promise.
-    unsafe {
-        if let (Strip::Each(condition), Strip::Each(yes), Strip::Number(no)) = (condition, yes, no) {
-            return flat2(condition, yes, to, rows * columns, |c, yes| if c != 0.0 { yes } else { no });
-        }
-        if let (Strip::Each(condition), Strip::Number(yes), Strip::Each(no)) = (condition, yes, no) {
-            return flat2(condition, no, to, rows * columns, |c, no| if c != 0.0 { yes } else { no });
-        }
-        for row in 0..rows {
-            for column in 0..columns {
-                let at = |strip: Strip| strip.at(row, column, columns);
-                let value = if at(condition) != 0.0 { at(yes) } else { at(no) };
-                *to.add(row * columns + column) = value;
+unsafe fn ternary(extent: Extent, operands: &[Strip; 3], to: *mut f32, f: impl Fn(f32, f32, f32) -> f32 + Copy) {
+    // Without a number per row the strip is one long row.
+    let by_rows = operands.iter().any(|operand| matches!(operand, Strip::PerRow(_)));
+    let (rows, columns) = if by_rows { (extent.rows, extent.columns) } else { (1, extent.count()) };
+    for row in 0..rows {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let to = to.add(row * columns);
+            let [a, b, c] = [0, 1, 2].map(|operand| operands[operand].line(row, columns));
+            match (a, b, c) {
+                (Line::Each(a), Line::Each(b), Line::Each(c)) => flat3(a, b, c, to, columns, f),
+                (Line::Each(a), Line::Each(b), Line::Same(c)) => flat2(a, b, to, columns, |a, b| f(a, b, c)),
+                (Line::Each(a), Line::Same(b), Line::Each(c)) => flat2(a, c, to, columns, |a, c| f(a, b, c)),
+                (Line::Same(a), Line::Each(b), Line::Each(c)) => flat2(b, c, to, columns, |b, c| f(a, b, c)),
+                (Line::Each(a), Line::Same(b), Line::Same(c)) => flat1(a, to, columns, |a| f(a, b, c)),
+                (Line::Same(a), Line::Each(b), Line::Same(c)) => flat1(b, to, columns, |b| f(a, b, c)),
+                (Line::Same(a), Line::Same(b), Line::Each(c)) => flat1(c, to, columns, |c| f(a, b, c)),
+                (Line::Same(a), Line::Same(b), Line::Same(c)) => {
+                    std::slice::from_raw_parts_mut(to, columns).fill(f(a, b, c));
+                }
             }
         }
     }
 }
 
-/// Numbers that are summed side by side: two vectors of the widest unit hide the latency of an addition.
-const LANES: usize = 32;
+#[inline(always)]
+fn multiply_add_body<U: Unit>(extent: Extent, operands: &[Strip; 3], signs: [f32; 2], to: *mut f32) {
+    // SAFETY: the interpreter hands in strips of this extent, and a target that overlaps none of them.
+    unsafe {
+        match signs {
+            [1.0, 1.0] => ternary(extent, operands, to, |a, b, c| U::mul_add(a, b, c)),
+            [1.0, _] => ternary(extent, operands, to, |a, b, c| U::mul_add(a, b, -c)),
+            _ => ternary(extent, operands, to, |a, b, c| U::mul_add(-a, b, c)),
+        }
+    }
+}
+
+#[inline(always)]
+fn dot_rows_body<U: Unit>(extent: Extent, a: Strip, b: Strip, to: *mut f32) {
+    for row in 0..extent.rows {
+        // SAFETY: the interpreter hands in strips of this extent.
+        unsafe {
+            let sum = match (a.line(row, extent.columns), b.line(row, extent.columns)) {
+                (Line::Each(a), Line::Each(b)) => {
+                    U::dot(std::slice::from_raw_parts(a, extent.columns), std::slice::from_raw_parts(b, extent.columns))
+                }
+                (Line::Each(values), Line::Same(factor)) | (Line::Same(factor), Line::Each(values)) => {
+                    factor * reduce_body::<U>(Reduction::Sum, std::slice::from_raw_parts(values, extent.columns))
+                }
+                (Line::Same(a), Line::Same(b)) => a * b * extent.columns as f32,
+            };
+            *to.add(row) = sum;
+        }
+    }
+}
+
+#[inline(always)]
+fn fold_products_body<U: Unit>(extent: Extent, factors: [Strip; 2], partial: *mut f32, first: usize, inner: usize) {
+    let Extent { rows, columns } = extent;
+    for row in 0..rows {
+        // SAFETY: the interpreter hands in strips of this extent and a partial result of `inner × columns`.
+        unsafe {
+            let block = if inner == 1 { 0 } else { (first + row) % inner };
+            let sums = std::slice::from_raw_parts_mut(partial.add(block * columns), columns);
+            match (factors[0].line(row, columns), factors[1].line(row, columns)) {
+                (Line::Each(a), Line::Each(b)) => {
+                    let (a, b) = (std::slice::from_raw_parts(a, columns), std::slice::from_raw_parts(b, columns));
+                    for ((sum, &a), &b) in sums.iter_mut().zip(a).zip(b) {
+                        *sum = U::mul_add(a, b, *sum);
+                    }
+                }
+                (Line::Each(values), Line::Same(factor)) | (Line::Same(factor), Line::Each(values)) => {
+                    let values = std::slice::from_raw_parts(values, columns);
+                    sums.iter_mut().zip(values).for_each(|(sum, &value)| *sum = U::mul_add(value, factor, *sum));
+                }
+                (Line::Same(a), Line::Same(b)) => sums.iter_mut().for_each(|sum| *sum += a * b),
+            }
+        }
+    }
+}
 
 #[inline(always)]
 fn fold(kind: Reduction, a: f32, b: f32) -> f32 {
@@ -245,32 +348,9 @@ pub(crate) fn identity(kind: Reduction) -> f32 {
 #[inline(always)]
 fn reduce_body<U: Unit>(kind: Reduction, values: &[f32]) -> f32 {
     match kind {
-        Reduction::Sum => reduce_with(values, 0.0, |a, b| a + b),
-        Reduction::Max => reduce_with(values, f32::NEG_INFINITY, |a, b| fold(Reduction::Max, a, b)),
+        Reduction::Sum => U::sum(values),
+        Reduction::Max => U::max(values),
     }
-}
-
-#[inline(always)]
-fn reduce_with(values: &[f32], identity: f32, f: impl Fn(f32, f32) -> f32) -> f32 {
-    let mut lanes = [identity; LANES];
-    let blocks = values.chunks_exact(LANES);
-    let rest = blocks.remainder();
-    for block in blocks {
-        for (lane, &value) in lanes.iter_mut().zip(block) {
-            *lane = f(*lane, value);
-        }
-    }
-    for (lane, &value) in lanes.iter_mut().zip(rest) {
-        *lane = f(*lane, value);
-    }
-    let mut width = LANES / 2;
-    while width > 0 {
-        for lane in 0..width {
-            lanes[lane] = f(lanes[lane], lanes[lane + width]);
-        }
-        width /= 2;
-    }
-    lanes[0]
 }
 
 #[inline(always)]

@@ -152,8 +152,10 @@ pub(crate) fn gradient<'g>(
             let s = a.sigmoid();
             one(s * (1.0 - s) * (2.0 + a * (1.0 - s * 2.0)))
         }
+        Map::Add if a.node == operands[1].node => vec![Some(cotangent * 2.0), None],
         Map::Add => both(&|| cotangent, &|| cotangent),
         Map::Subtract => both(&|| cotangent, &|| -cotangent),
+        Map::Multiply if a.node == operands[1].node => vec![Some(cotangent * 2.0 * a), None],
         Map::Multiply => both(&|| cotangent * operands[1], &|| cotangent * a),
         Map::Divide => both(&|| cotangent / operands[1], &|| -(cotangent * result / operands[1])),
         Map::Maximum => {

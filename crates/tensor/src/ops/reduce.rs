@@ -1,6 +1,6 @@
 //! Reductions: sums and maxima over axes, which remain with extent 1; means derive from them.
 
-use super::{Op, Reduction};
+use super::{Map, Op, Reduction};
 use crate::graph::Tensor;
 use crate::ops::view::around;
 use crate::reference::Array;
@@ -32,7 +32,16 @@ impl<'g> Tensor<'g> {
 
     /// Sum over `axes`, which remain with extent 1.
     pub fn sum(self, axes: &[usize]) -> Tensor<'g> {
-        self.reduce(Reduction::Sum, axes)
+        // What is the same for all elements is cheaper behind the sum.
+        let node = self.graph.node(self.node);
+        let operand = |position: usize| self.graph.tensor(node.operands[position]);
+        match node.op {
+            Op::Map(Map::Negate) => -operand(0).sum(axes),
+            Op::Map(Map::Multiply) if operand(1).number().is_some() => {
+                operand(0).sum(axes) * operand(1).number().unwrap_or(1.0)
+            }
+            _ => self.reduce(Reduction::Sum, axes),
+        }
     }
 
     /// Largest element over `axes`, which remain with extent 1. Elements that tie share the gradient evenly.

@@ -15,7 +15,7 @@ impl<'g> Tensor<'g> {
         let row = self.last_axis();
         // A softmax does not change when its row is shifted, so no gradient flows through the maximum.
         let weight = (self - self.max(&row).detach()).exp();
-        weight / weight.sum(&row)
+        weight * weight.sum(&row).reciprocal()
     }
 
     /// (x − mean) / √(variance + ε) over the last axis, biased variance; then the affine map of the row.

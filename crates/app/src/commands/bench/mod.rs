@@ -54,6 +54,10 @@ pub(crate) fn run(bench: Bench) -> Result<()> {
     }
 }
 
+/// Each turn begins with runs that do not count, for this many seconds: the other side has had the caches, and its idle
+/// threads spin for a while before they sleep.
+const WARM_UP: f64 = 0.03;
+
 /// What one case showed.
 #[derive(Serialize)]
 struct Row {
@@ -139,7 +143,7 @@ fn measure(case: &Case, mut rival: Option<&mut Rival>, repeat: usize, ceilings: 
     ours.run();
     let check = ours.check();
     if let Some(rival) = rival.as_deref_mut() {
-        let theirs = rival.request(case, 1)?.check;
+        let theirs = rival.check(case)?;
         let error = (check - theirs).abs();
         if error.is_nan() || error > case.tolerance {
             bail!(
@@ -150,12 +154,18 @@ fn measure(case: &Case, mut rival: Option<&mut Rival>, repeat: usize, ceilings: 
     }
     let (mut our_seconds, mut their_seconds) = (Vec::new(), Vec::new());
     for _ in 0..repeat {
+        if let Some(rival) = rival.as_deref_mut() {
+            // As many runs as fill the warm-up, then one that counts.
+            let last = their_seconds.last().copied().unwrap_or(WARM_UP);
+            their_seconds.push(rival.seconds(case, 1 + (WARM_UP / last).ceil() as usize)?);
+        }
+        let turn = Instant::now();
+        while turn.elapsed().as_secs_f64() < WARM_UP {
+            ours.run();
+        }
         let start = Instant::now();
         ours.run();
         our_seconds.push(start.elapsed().as_secs_f64());
-        if let Some(rival) = rival.as_deref_mut() {
-            their_seconds.push(rival.request(case, 1)?.seconds);
-        }
     }
     let lamo_seconds = median(our_seconds);
     let torch_seconds = (!their_seconds.is_empty()).then(|| median(their_seconds));
@@ -185,7 +195,7 @@ fn peak_memory(case: &Case, options: &Cpu) -> Result<(Option<u64>, Option<u64>)>
     let theirs = match if options.alone { None } else { Rival::start(options.threads)? } {
         Some(mut rival) => {
             let before = rival.memory()?.resident_bytes;
-            rival.request(case, 3)?;
+            rival.seconds(case, 3)?;
             Some(rival.memory()?.peak_bytes.saturating_sub(before))
         }
         None => None,

@@ -34,11 +34,6 @@ pub(super) struct Memory {
     pub(super) peak_bytes: u64,
 }
 
-pub(super) struct Answer {
-    pub(super) seconds: f64,
-    pub(super) check: f64,
-}
-
 impl Rival {
     /// `None` where there is no python3 with torch.
     pub(super) fn start(threads: usize) -> Result<Option<Rival>> {
@@ -71,13 +66,21 @@ impl Rival {
         Ok(line)
     }
 
-    /// Runs a case `repeat` times; the time is the median.
-    pub(super) fn request(&mut self, case: &Case, repeat: usize) -> Result<Answer> {
+    fn request(&mut self, case: &Case, repeat: usize) -> Result<Timing> {
         let mut request = case.sizes();
         request["case"] = json!(case.name);
         request["repeat"] = json!(repeat);
-        let timing: Timing = serde_json::from_str(&self.ask(&request)?).context("a timing from the PyTorch script")?;
-        Ok(Answer { seconds: super::median(timing.seconds), check: timing.check.unwrap_or(f64::NAN) })
+        serde_json::from_str(&self.ask(&request)?).context("a timing from the PyTorch script")
+    }
+
+    /// Runs a case several times and returns the time of the last.
+    pub(super) fn seconds(&mut self, case: &Case, repeat: usize) -> Result<f64> {
+        self.request(case, repeat)?.seconds.last().copied().context("the PyTorch script timed nothing")
+    }
+
+    /// The script's check of a case.
+    pub(super) fn check(&mut self, case: &Case) -> Result<f64> {
+        Ok(self.request(case, 1)?.check.unwrap_or(f64::NAN))
     }
 
     pub(super) fn memory(&mut self) -> Result<Memory> {

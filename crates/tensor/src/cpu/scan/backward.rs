@@ -17,8 +17,9 @@ use super::{Run, ScanGradients, ScanInputs, ScanShape, take};
 use crate::cpu::memory::{Source, Target};
 use crate::cpu::simd::{Unit, vectorised};
 
-/// Lanes of states kept at once, 8 MiB: longer sequences are cut into segments and pay a second recomputation.
-const SEGMENT: usize = 1 << 17;
+/// Lanes of states kept at once, 8 MiB: longer sequences are cut into segments and pay a second recomputation. (Segments
+/// that fit the second level cache save less than that costs; tests cut early.)
+const SEGMENT: usize = if cfg!(test) { 1 << 8 } else { 1 << 17 };
 
 /// One direction of some heads of one batch entry that share a group.
 #[derive(Clone, Copy)]
@@ -150,33 +151,56 @@ impl BackwardTask<'_> {
     }
 }
 
+/// A task's memory, all heads of the run side by side.
+struct Workspace<'a> {
+    /// The states at the start of every segment
+    checkpoints: &'a mut [Lanes],
+    /// The states at the start of every chunk of one segment but the first
+    states: &'a mut [Lanes],
+    adjoints: &'a mut [Lanes],
+    /// exp(ℓ) and g of every chunk and head
+    steps: &'a mut [Lanes],
+    group: Group<'a>,
+    head: Head<'a>,
+}
+
+impl<'a> Workspace<'a> {
+    fn new(task: &BackwardTask<'_>, mut memory: &'a mut [Lanes]) -> Self {
+        let (width, depth) = (CHUNK * lanes(task.shape.channels), CHUNK * lanes(task.shape.states));
+        let (heads, size) = (task.run.heads, task.run.heads * task.state_size());
+        let (length, segments) = task.segments();
+        let rest = &mut memory;
+        Self {
+            checkpoints: take(rest, segments * size),
+            states: take(rest, (length - 1) * size),
+            adjoints: take(rest, size),
+            steps: take(rest, 2 * length * segments * heads),
+            group: Group {
+                write: take(rest, depth),
+                read: take(rest, depth),
+                write_gradient: take(rest, depth),
+                read_gradient: take(rest, depth),
+                write_transposed: take(rest, depth),
+                overlap: [ZERO; CHUNK],
+                mixing: [ZERO; CHUNK],
+            },
+            head: Head {
+                signal: take(rest, width),
+                weighted_signal: take(rest, width),
+                output_gradient: take(rest, width),
+                weighted_gradient: take(rest, width),
+                signal_transposed: take(rest, width),
+                gradient_transposed: take(rest, width),
+            },
+        }
+    }
+}
+
 #[inline(always)]
-fn scan_adjoint_body<U: Unit>(task: &BackwardTask<'_>, mut workspace: &mut [Lanes]) {
-    let (shape, heads, size) = (&task.shape, task.run.heads, task.run.heads * task.state_size());
-    let (width, depth) = (CHUNK * lanes(shape.channels), CHUNK * lanes(shape.states));
+fn scan_adjoint_body<U: Unit>(task: &BackwardTask<'_>, memory: &mut [Lanes]) {
+    let size = task.run.heads * task.state_size();
     let (length, segments) = task.segments();
-    let rest = &mut workspace;
-    let checkpoints = take(rest, segments * size);
-    let states = take(rest, (length - 1) * size);
-    let adjoints = take(rest, size);
-    let steps = take(rest, 2 * length * segments * heads);
-    let mut group = Group {
-        write: take(rest, depth),
-        read: take(rest, depth),
-        write_gradient: take(rest, depth),
-        read_gradient: take(rest, depth),
-        write_transposed: take(rest, depth),
-        overlap: [ZERO; CHUNK],
-        mixing: [ZERO; CHUNK],
-    };
-    let mut head = Head {
-        signal: take(rest, width),
-        weighted_signal: take(rest, width),
-        output_gradient: take(rest, width),
-        weighted_gradient: take(rest, width),
-        signal_transposed: take(rest, width),
-        gradient_transposed: take(rest, width),
-    };
+    let Workspace { checkpoints, states, adjoints, steps, mut group, mut head } = Workspace::new(task, memory);
     load_steps::<U>(task, steps);
     load_states(task, task.inputs.initial, &mut checkpoints[..size]);
     for chunk in 0..(segments - 1) * length {
@@ -187,15 +211,14 @@ fn scan_adjoint_body<U: Unit>(task: &BackwardTask<'_>, mut workspace: &mut [Lane
     load_states(task, task.final_gradient, adjoints);
     for segment in (0..segments).rev() {
         let (first, start) = (segment * length, &checkpoints[segment * size..][..size]);
-        let chunks = first..shape.tokens.div_ceil(CHUNK).min(first + length);
-        for chunk in chunks.start + 1..chunks.end {
-            let (past, next) = states.split_at_mut((chunk - first - 1) * size);
+        let end = task.shape.tokens.div_ceil(CHUNK).min(first + length);
+        for chunk in first..end - 1 {
+            let (past, next) = states.split_at_mut((chunk - first) * size);
             let source = if past.is_empty() { start } else { &past[past.len() - size..] };
-            advance_chunk(task, chunk - 1, steps, &mut group, &mut head, Some(source), &mut next[..size]);
+            advance_chunk(task, chunk, steps, &mut group, &mut head, Some(source), &mut next[..size]);
         }
-        for chunk in chunks.rev() {
+        for chunk in (first..end).rev() {
             let state = if chunk == first { start } else { &states[(chunk - first - 1) * size..][..size] };
-            let steps = &steps[2 * chunk * heads..][..2 * heads];
             chunk_adjoint::<U>(task, chunk, steps, &mut group, &mut head, state, adjoints);
         }
     }
@@ -267,6 +290,7 @@ fn chunk_adjoint<U: Unit>(
 ) {
     let size = task.state_size();
     let tokens = task.tokens_of(chunk);
+    let steps = &steps[2 * chunk * task.run.heads..];
     group.load(task, tokens);
     for (index, adjoint) in adjoints.chunks_exact_mut(size).enumerate() {
         let state = &states[index * size..][..size];
@@ -304,17 +328,23 @@ impl Group<'_> {
         product(self.write_gradient, true, CHUNK, CHUNK, by_write, read);
         // SAFETY: the order holds tokens of the shape, and this task alone writes this view of its group.
         unsafe {
-            Rows::<*mut f32>::of(&task.gradients.write, task.batch, group, states)
-                .scatter(indices(), self.write_gradient, false);
-            Rows::<*mut f32>::of(&task.gradients.read, task.batch, group, states)
-                .scatter(indices(), self.read_gradient, false);
+            Rows::<*mut f32>::of(&task.gradients.write, task.batch, group, states).scatter(
+                indices(),
+                self.write_gradient,
+                false,
+            );
+            Rows::<*mut f32>::of(&task.gradients.read, task.batch, group, states).scatter(
+                indices(),
+                self.read_gradient,
+                false,
+            );
         }
     }
 }
 
 impl Head<'_> {
     #[inline(always)]
-    #[allow(clippy::too_many_arguments)]
+    #[allow(clippy::too_many_arguments)] // one kernel's operands
     fn adjoint<U: Unit>(
         &mut self,
         task: &BackwardTask<'_>,
@@ -471,6 +501,7 @@ fn project_back_body<U: Unit>(
 }
 
 #[inline(always)]
+#[allow(clippy::too_many_arguments)] // one kernel's operands
 fn project_columns<U: Unit, const WIDTH: usize>(
     target: &mut [Lanes],
     add: bool,
@@ -489,7 +520,8 @@ fn project_columns<U: Unit, const WIDTH: usize>(
             overlap[first + row] = lanes.times_plus::<U>(read[row][column], overlap[first + row]);
             lanes
         });
-        let before: [[Lanes; WIDTH]; ROWS] = if add { load(target, start, right.stride) } else { [[ZERO; WIDTH]; ROWS] };
+        let before: [[Lanes; WIDTH]; ROWS] =
+            if add { load(target, start, right.stride) } else { [[ZERO; WIDTH]; ROWS] };
         let sum = each(sum, |row, column, lanes| lanes.plus(before[row][column]));
         store(sum, target, start, right.stride);
     }

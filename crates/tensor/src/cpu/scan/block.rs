@@ -218,13 +218,7 @@ vectorised! {
 }
 
 #[inline(always)]
-fn advance_body<U: Unit>(
-    state: &mut [Lanes],
-    source: Option<&[Lanes]>,
-    factor: f32,
-    left: Left<'_>,
-    right: Right<'_>,
-) {
+fn advance_body<U: Unit>(state: &mut [Lanes], source: Option<&[Lanes]>, factor: f32, left: Left<'_>, right: Right<'_>) {
     by_columns!(right.stride, column => advance_columns::<U>(state, source, factor, left, right, column));
 }
 

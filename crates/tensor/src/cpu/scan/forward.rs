@@ -2,7 +2,9 @@
 //! chunk by chunk; the state of a head is kept as `[states, channels]`, lanes along the channels.
 
 use super::block::{CHUNK, Lanes, Left, ROWS, Right, Square, ZERO};
-use super::block::{accumulate, advance, by_columns, each, floats, lanes, product, scale_rows, store, transpose_wide, unrolled};
+use super::block::{
+    accumulate, advance, by_columns, each, floats, lanes, product, scale_rows, store, transpose_wide, unrolled,
+};
 use super::rows::{Decay, Rows, as_source, exponentials, gather_steps, prefetch_rows};
 use super::{Run, ScanInputs, ScanShape, take};
 use crate::cpu::memory::Target;
@@ -144,8 +146,11 @@ impl Head<'_> {
         advance(state, None, decay.whole(), left, Right { lanes: self.weighted, stride: width });
         // SAFETY: as above, and this task alone writes these heads of this output.
         unsafe {
-            Rows::<*mut f32>::of(&task.output, task.batch, head, shape.channels)
-                .scatter(indices(), self.output, task.add);
+            Rows::<*mut f32>::of(&task.output, task.batch, head, shape.channels).scatter(
+                indices(),
+                self.output,
+                task.add,
+            );
         }
     }
 }

@@ -32,9 +32,11 @@ impl Rows<*const f32> {
     /// Every index is a row of this view.
     #[inline(always)]
     pub(super) unsafe fn gather(&self, indices: impl Iterator<Item = usize>, packed: &mut [Lanes]) {
-        // SAFETY: the caller's promise; the common widths are worth their own loops.
+        // The common widths are worth their own loops.
         match (self.inner, self.width) {
+            // SAFETY: the caller's promise.
             (1, 32) => return unsafe { self.gather_whole::<2>(indices, packed) },
+            // SAFETY: the caller's promise.
             (1, 64) => return unsafe { self.gather_whole::<4>(indices, packed) },
             _ => {}
         }
@@ -54,10 +56,11 @@ impl Rows<*const f32> {
         }
         rows.for_each(|row| row.fill(ZERO));
     }
-}
 
-impl Rows<*const f32> {
     /// [`Self::gather`] for contiguous rows of exactly WIDTH lanes.
+    ///
+    /// # Safety
+    /// As for [`Self::gather`].
     #[inline(always)]
     unsafe fn gather_whole<const WIDTH: usize>(&self, indices: impl Iterator<Item = usize>, packed: &mut [Lanes]) {
         let (rows, _) = packed.as_chunks_mut::<WIDTH>();
@@ -134,12 +137,18 @@ impl Rows<*mut f32> {
             }
         }
     }
-}
 
-impl Rows<*mut f32> {
     /// [`Self::scatter`] for contiguous rows of exactly WIDTH lanes.
+    ///
+    /// # Safety
+    /// As for [`Self::scatter`].
     #[inline(always)]
-    unsafe fn scatter_whole<const WIDTH: usize>(&self, indices: impl Iterator<Item = usize>, packed: &[Lanes], add: bool) {
+    unsafe fn scatter_whole<const WIDTH: usize>(
+        &self,
+        indices: impl Iterator<Item = usize>,
+        packed: &[Lanes],
+        add: bool,
+    ) {
         let (rows, _) = packed.as_chunks::<WIDTH>();
         for (index, row) in indices.zip(rows) {
             // SAFETY: the caller's promise.
@@ -189,7 +198,7 @@ unsafe fn write(to: *mut f32, inner: isize, count: usize, lanes: Lanes, add: boo
     }
 }
 
-/// One float per step of a chunk; steps past the end of the sequence keep `beyond`.
+/// One float per step of a chunk; zero past the end of the sequence.
 ///
 /// # Safety
 /// `source` holds `[batch, token, head]` for every token.
