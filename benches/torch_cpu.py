@@ -12,7 +12,9 @@ every line of standard input with one line:
 A case is prepared and run once, untimed, at its first request and kept for later ones. Tensors are
 filled with scale * sin(1 + 0.37 i + seed) over the flat index i, in float64, then rounded. The check
 is sum(output[i] * cos(0.11 i)) / sqrt(count) of the output (or of the gradient by the first input),
-and for "step" the loss of the first step, before any update. The cases and their sizes are in CASES.
+and for "step" the loss of the first step, before any update. The cases and their sizes are in CASES;
+"scan" is written in tensor operations and differentiated by autograd, "scan_by_hand" (which "step" uses
+too) has a hand-written backward that keeps its matrices in cache.
 
 For people: `--case NAME` runs one case at its default sizes, `--self-test` compares the chunked scan
 and the block of "step", values and gradients, with plain loops in float64.
@@ -160,6 +162,37 @@ def scan(x, delta, A, B, C):
     x, delta = (tensor.unflatten(2, (groups, -1)).transpose(1, 2) for tensor in (x, delta))
     y = ChunkedScan.apply(x, delta, A.view(groups, -1), B.transpose(1, 2), C.transpose(1, 2))
     return y.transpose(1, 2).flatten(2, 3)
+
+
+def scan_in_tensor_operations(x, delta, A, B, C):
+    """The same scan as chunked tensor operations that autograd differentiates: what one writes with the formulas of
+    Mamba-2 in hand. Shapes as in scan."""
+    (batch, tokens, heads, _), groups, states = x.shape, B.shape[2], B.shape[3]
+    chunks = -(-tokens // CHUNK)
+
+    def cut(tensor):  # [batch, tokens, ...] -> [batch, chunks, CHUNK, ...]
+        padding = [0, 0] * (tensor.dim() - 2) + [0, chunks * CHUNK - tokens]
+        return functional.pad(tensor, padding).unflatten(1, (chunks, CHUNK))
+
+    weighted = cut(x * delta.unsqueeze(-1)).permute(0, 1, 3, 2, 4)  # [batch, chunks, heads, CHUNK, channels]
+    running = cut(delta * A).cumsum(2).transpose(2, 3)  # [batch, chunks, heads, CHUNK]
+    B, C = (cut(tensor).transpose(2, 3) for tensor in (B, C))  # [batch, chunks, groups, CHUNK, states]
+    differences = running.unsqueeze(-1) - running.unsqueeze(-2)
+    lower = torch.ones(CHUNK, CHUNK, dtype=torch.bool).tril()
+    decay = torch.exp(differences.masked_fill(~lower, -torch.inf)).unflatten(2, (groups, -1))
+    scores = (C @ B.transpose(-1, -2)).unsqueeze(3) * decay  # [batch, chunks, groups, heads of a group, i, j]
+    within = scores.flatten(2, 3) @ weighted
+    remaining = torch.exp(running[..., -1:] - running).unsqueeze(-1)
+    by_group = (weighted * remaining).unflatten(2, (groups, -1))
+    given = B.transpose(-1, -2).unsqueeze(3) @ by_group  # [batch, chunks, groups, heads of a group, states, channels]
+    leaving, state, entering = torch.exp(running[..., -1])[..., None, None], 0.0, []
+    given = given.flatten(2, 3)
+    for chunk in range(chunks):
+        entering.append(torch.zeros_like(given[:, 0]) if chunk == 0 else state)
+        state = given[:, chunk] if chunk == 0 else leaving[:, chunk] * state + given[:, chunk]
+    entering = torch.stack(entering, 1).unflatten(2, (groups, -1))
+    before = (C.unsqueeze(3) @ entering).flatten(2, 3) * torch.exp(running).unsqueeze(-1)
+    return (within + before).permute(0, 1, 3, 2, 4).flatten(1, 2)[:, :tokens]
 
 
 class Reorder(torch.autograd.Function):
@@ -325,6 +358,7 @@ def step(batch, rows, columns, width, inner, states, heads, layers, mlp):
     return run
 
 
+SCAN = dict(batch=4, tokens=1936, heads=16, channels=32, groups=4, states=64)
 CASES = {
     "matmul": (matmul, dict(m=512, n=512, k=512)),
     "maps": (maps, dict(rows=7744, columns=256)),
@@ -332,8 +366,8 @@ CASES = {
     "layer_norm": (layer_norm, dict(rows=7744, columns=128)),
     "depthwise": (depthwise, dict(batch=4, rows=44, columns=44, channels=128)),
     "dense": (dense, dict(batch=4, rows=64, columns=64, in_channels=128, out_channels=128)),
-    "scan": (lambda **sizes: with_gradients(scan, *scan_inputs(**sizes)),
-             dict(batch=4, tokens=1936, heads=16, channels=32, groups=4, states=64)),
+    "scan": (lambda **sizes: with_gradients(scan_in_tensor_operations, *scan_inputs(**sizes)), SCAN),
+    "scan_by_hand": (lambda **sizes: with_gradients(scan, *scan_inputs(**sizes)), SCAN),
     "step": (step, dict(batch=4, rows=44, columns=44, width=64, inner=128, states=64, heads=4, layers=2, mlp=4)),
 }
 prepared = {}
@@ -420,9 +454,11 @@ def self_test():
     for tokens in (1, 40, 64, 65, 128, 200):
         inputs, cotangent = scan_inputs(2, tokens, 6, 5, 2, 7, torch.float64)
         inputs = [tensor.requires_grad_() for tensor in inputs]
-        outputs = [function(*inputs) for function in (scan, naive_scan)]
-        pair = ([y, *torch.autograd.grad(y, inputs, cotangent)] for y in outputs)
-        passed &= compare(f"scan of {tokens} tokens", ["y", "x", "delta", "A", "B", "C"], *pair)
+        outputs = [function(*inputs) for function in (scan, scan_in_tensor_operations, naive_scan)]
+        by_hand, by_autograd, plain = ([y, *torch.autograd.grad(y, inputs, cotangent)] for y in outputs)
+        names = ["y", "x", "delta", "A", "B", "C"]
+        passed &= compare(f"scan of {tokens} tokens", names, by_hand, plain)
+        passed &= compare(f"scan in tensor operations of {tokens} tokens", names, by_autograd, plain)
     tokens, target = (fill(seed, (2, 11 * 7, 8), dtype=torch.float64).requires_grad_() for seed in (1, 2))
     p = block_parameters(1, 8, 12, 5, 3, 2, torch.float64)
     outputs = [block(tokens, p, 11, 7, *directions(2, 11, 7)), naive_block(tokens, p, 11, 7)]

@@ -1,5 +1,6 @@
 //! The CPU backend: one arena, one prepared kernel per step, run in order; each kernel is parallel inside.
 
+mod arena;
 pub(crate) mod convolution;
 mod interpreter;
 pub(crate) mod math;
@@ -12,6 +13,7 @@ mod strip;
 
 use crate::compile::explain::describe;
 use crate::compile::plan::{Place, Plan, Role, Step};
+use arena::Arena;
 use convolution::ConvolutionShape;
 use interpreter::LoopKernel;
 use matmul::MatMul;
@@ -20,11 +22,6 @@ use rows::Rows;
 use scan::ScanShape;
 use scan::{ScanGradients, ScanInputs};
 use std::sync::Arc;
-
-/// A cache line of numbers; a vector of these is aligned for the widest loads.
-#[derive(Clone, Copy)]
-#[repr(align(64))]
-struct Line(#[allow(dead_code)] [f32; 16]); // read through pointers
 
 #[allow(clippy::large_enum_variant)] // some hundred kernels, made once
 enum Kernel {
@@ -72,16 +69,12 @@ enum Kernel {
 pub(crate) struct Cpu {
     plan: Plan,
     kernels: Vec<Kernel>,
-    arena: Vec<Line>,
-    scratch: Vec<Line>,
+    arena: Arena,
+    scratch: Arena,
 }
 
 // SAFETY: the pointers inside the kernels point into the arena, which moves with its owner and is used by `&mut self`.
 unsafe impl Send for Cpu {}
-
-fn lines(count: usize) -> Vec<Line> {
-    vec![Line([0.0; 16]); count.div_ceil(16).max(1)]
-}
 
 fn source<const RANK: usize>(place: &Place, base: &impl Fn(&Place) -> *mut f32) -> Source<RANK> {
     let strides = place.layout.strides.as_slice().try_into().expect("the operator fixes the rank");
@@ -95,15 +88,15 @@ fn target<const RANK: usize>(place: &Place, base: &impl Fn(&Place) -> *mut f32) 
 
 impl Cpu {
     pub(crate) fn new(plan: Plan) -> Cpu {
-        let mut arena = lines(plan.arena);
-        let start = arena.as_mut_ptr().cast::<f32>();
+        let arena = Arena::zeros(plan.arena);
+        let start = arena.start();
         let base = |place: &Place| {
             let offset = plan.buffers[place.buffer].offset as isize + place.layout.offset;
             // SAFETY: the planner keeps every place inside the arena.
             unsafe { start.offset(offset) }
         };
         let kernels: Vec<_> = plan.steps.iter().map(|step| prepare(&plan, step, &base)).collect();
-        let scratch = lines(kernels.iter().map(Kernel::scratch).max().unwrap_or(0));
+        let scratch = Arena::zeros(kernels.iter().map(Kernel::scratch).max().unwrap_or(0));
         let mut cpu = Cpu { kernels, arena, scratch, plan };
         for id in 0..cpu.plan.buffers.len() {
             if let Role::Constant(bits) = cpu.plan.buffers[id].role.clone() {
@@ -118,20 +111,19 @@ impl Cpu {
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        (self.arena.len() + self.scratch.len()) * size_of::<Line>()
+        (self.arena.count() + self.scratch.count()) * size_of::<f32>()
     }
 
     pub(crate) fn values(&self, buffer: usize) -> &[f32] {
         let buffer = &self.plan.buffers[buffer];
         // SAFETY: the planner keeps every buffer inside the arena.
-        unsafe { std::slice::from_raw_parts(self.arena.as_ptr().cast::<f32>().add(buffer.offset), buffer.length) }
+        unsafe { std::slice::from_raw_parts(self.arena.start().add(buffer.offset), buffer.length) }
     }
 
     pub(crate) fn values_mut(&mut self, buffer: usize) -> &mut [f32] {
         let buffer = &self.plan.buffers[buffer];
-        let start = self.arena.as_mut_ptr().cast::<f32>();
         // SAFETY: the planner keeps every buffer inside the arena.
-        unsafe { std::slice::from_raw_parts_mut(start.add(buffer.offset), buffer.length) }
+        unsafe { std::slice::from_raw_parts_mut(self.arena.start().add(buffer.offset), buffer.length) }
     }
 
     pub(crate) fn run(&mut self) {
@@ -140,8 +132,7 @@ impl Cpu {
     }
 
     fn run_kernel(&mut self, position: usize) {
-        let scratch = self.scratch.as_mut_ptr().cast::<f32>();
-        let length = self.scratch.len() * 16;
+        let (scratch, length) = (self.scratch.start(), self.scratch.count());
         // SAFETY: `&mut self` makes this the only run; the planner keeps places valid and disjoint.
         unsafe { self.kernels[position].run(std::slice::from_raw_parts_mut(scratch, length)) };
     }

@@ -136,6 +136,15 @@ pub(super) const CASES: &[Case] = &[
         measures_memory: false,
     },
     Case {
+        name: "scan_by_hand",
+        sizes: &[("batch", 4), ("tokens", 1936), ("heads", 16), ("channels", 32), ("groups", 4), ("states", 64)],
+        build: scan,
+        gflop: 1e-9 * (19 * 4 * 1936 * 16 * 32 * 64_usize) as f64,
+        megabytes: 4e-6 * (4 * 1936 * (4 * 16 * 32 + 6 * 4 * 64)) as f64,
+        tolerance: 1e-4,
+        measures_memory: false,
+    },
+    Case {
         name: "step",
         sizes: &[
             ("batch", 4),

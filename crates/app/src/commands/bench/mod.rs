@@ -218,14 +218,14 @@ fn print_head(report: &Report) {
         "ceilings here: matrix product {:.0} GFLOP/s, copy {:.1} GB/s\n",
         report.gemm_gflops, report.copy_gigabytes_per_second
     ));
-    print("case             lamo      torch    ratio   GFLOP/s  of gemm     GB/s  of copy");
+    print("case              lamo      torch    ratio   GFLOP/s  of gemm     GB/s  of copy");
 }
 
 fn print_row(row: &Row) {
     let milliseconds = |seconds: f64| format!("{:.3} ms", seconds * 1e3);
     let or_dash = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
     print(&format!(
-        "{:<11} {:>10} {:>10} {:>8} {:>9} {:>8} {:>8.1} {:>8}",
+        "{:<12} {:>10} {:>10} {:>8} {:>9} {:>8} {:>8.1} {:>8}",
         row.case,
         milliseconds(row.lamo_seconds),
         or_dash(row.torch_seconds.map(milliseconds)),
