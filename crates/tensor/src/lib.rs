@@ -1,7 +1,7 @@
 //! Tensor programs: build a graph of static shapes, differentiate it, compile it once, run it many times.
 //!
 //! [`Graph`] records operators through [`Tensor`] handles; [`Graph::gradient`] adds the operators of a gradient;
-//! [`Program::compile`] fuses, plans memory and runs the result on the CPU; [`reference`] evaluates the same graph in
+//! [`Program::compile`] fuses, plans memory and runs the result on the CPU; [`mod@reference`] evaluates the same graph in
 //! f64 and defines what is correct.
 #![allow(unsafe_code)] // kernels work on planned memory; see `cpu::memory` for the contract
 

@@ -3,7 +3,7 @@
 use crate::fixture::{Fixture, open};
 use lamo::layers::{Parameters, Ss2d, cross_orders};
 use lamo_tensor::reference::{self, Bindings};
-use lamo_tensor::{Graph, Program, ScanInput, Tensor};
+use lamo_tensor::{Graph, Map, Program, ScanInput, Tensor};
 
 /// Allowed error of outputs and gradients, relative to the largest element.
 const OUTPUT: f64 = 2e-5;
@@ -114,12 +114,10 @@ fn gated_rms_norms_equal_the_authors_in_both_orders_and_in_groups() {
 #[test]
 fn gelu_silu_and_softplus_equal_pytorch_with_their_gradients() {
     let fixture = open("elementwise");
-    let functions: [(&str, for<'g> fn(Tensor<'g>) -> Tensor<'g>); 3] =
-        [("gelu", |x| x.gelu()), ("silu", |x| x.silu()), ("softplus", |x| x.softplus())];
-    for (name, function) in functions {
+    for (name, function) in [("gelu", Map::Gelu), ("silu", Map::Silu), ("softplus", Map::Softplus)] {
         let graph = Graph::new();
         let x = input(&graph, &fixture, "x");
-        let y = function(x);
+        let y = x.map(function);
         graph.output("y", y);
         graph.output("gradient", graph.gradient(y.sum_all(), &[x])[0].expect("used"));
         let program = run(&graph, &fixture, &["x"]);

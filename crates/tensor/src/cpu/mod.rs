@@ -13,13 +13,13 @@ mod strip;
 
 use crate::compile::explain::describe;
 use crate::compile::plan::{Place, Plan, Role, Step};
+use crate::ops::convolution::ConvolutionShape;
+use crate::ops::scan::ScanShape;
 use arena::Arena;
-use convolution::ConvolutionShape;
 use interpreter::LoopKernel;
 use matmul::MatMul;
 use memory::{Source, Target};
 use rows::Rows;
-use scan::ScanShape;
 use scan::{ScanGradients, ScanInputs};
 use std::sync::Arc;
 
@@ -194,14 +194,14 @@ fn prepare(plan: &Plan, step: &Step, base: &impl Fn(&Place) -> *mut f32) -> Kern
             to: target(to, base),
         },
         Step::Scan { shape, order, operands, output, final_state } => Kernel::Scan {
-            shape: scan_shape(shape),
+            shape: *shape,
             order: order.clone(),
             inputs: scan_inputs(operands, base),
             output: target(output, base),
             final_state: final_state.as_ref().map(|place| target(place, base)),
         },
         Step::ScanGradient { shape, order, operands, cotangent, final_cotangent, to } => Kernel::ScanGradient {
-            shape: scan_shape(shape),
+            shape: *shape,
             order: order.clone(),
             inputs: scan_inputs(operands, base),
             cotangent: source(cotangent, base),
@@ -276,17 +276,5 @@ impl Kernel {
                 Kernel::ScatterAdd(rows) => rows.scatter_add(),
             }
         }
-    }
-}
-
-fn scan_shape(s: &crate::ops::scan::ScanShape) -> ScanShape {
-    ScanShape {
-        batch: s.batch,
-        tokens: s.tokens,
-        heads: s.heads,
-        channels: s.channels,
-        groups: s.groups,
-        states: s.states,
-        directions: s.directions,
     }
 }

@@ -16,6 +16,7 @@ use std::cell::RefCell;
 use rayon::prelude::*;
 
 use crate::cpu::memory::{Source, Target};
+use crate::ops::scan::ScanShape;
 
 mod backward;
 mod block;
@@ -27,18 +28,6 @@ mod tests;
 use backward::BackwardTask;
 use block::{Lanes, ZERO};
 use forward::ForwardTask;
-
-/// Sizes of one scan.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct ScanShape {
-    pub(crate) batch: usize,
-    pub(crate) tokens: usize,
-    pub(crate) heads: usize,
-    pub(crate) channels: usize,
-    pub(crate) groups: usize,
-    pub(crate) states: usize,
-    pub(crate) directions: usize,
-}
 
 /// What a scan reads.
 #[derive(Clone, Copy)]
@@ -160,13 +149,13 @@ impl ScanShape {
     }
 }
 
-/// Floats of scratch [`forward`] needs.
+/// Floats of scratch [`forward()`] needs.
 pub(crate) fn forward_scratch(shape: &ScanShape) -> usize {
     let (_, apart) = shape.forward_plan();
     if apart { (shape.directions - 1) * shape.signal_extents().iter().product::<usize>() } else { 0 }
 }
 
-/// Floats of scratch [`backward`] needs.
+/// Floats of scratch [`backward()`] needs.
 pub(crate) fn backward_scratch(shape: &ScanShape) -> usize {
     (shape.directions - 1) * shape.signal_extents().iter().product::<usize>()
         + 2 * shape.group_copies() * shape.group_extents().iter().product::<usize>()
@@ -210,7 +199,7 @@ pub(crate) unsafe fn forward(
 /// The gradient of every input, from that of the output and, where given, of the final state.
 ///
 /// # Safety
-/// As for [`forward`].
+/// As for [`forward()`].
 pub(crate) unsafe fn backward(
     shape: &ScanShape,
     order: &[u32],

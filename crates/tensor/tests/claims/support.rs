@@ -17,11 +17,13 @@ pub(crate) fn values(count: usize, low: f64, high: f64, random: &mut Random) -> 
     (0..count).map(|_| ((random.random_range(low..high) * 512.0).floor() * 2.0 + 1.0) / 1024.0).collect()
 }
 
+type Build = dyn for<'g> Fn(&[Tensor<'g>]) -> Tensor<'g>;
+
 /// An operator under test: how it is built, from which operands, and how many roundings lie on the way to an element.
 pub(crate) struct Case {
     pub(crate) name: String,
     pub(crate) operands: Vec<(Shape, f64, f64)>,
-    pub(crate) build: Box<dyn for<'g> Fn(&[Tensor<'g>]) -> Tensor<'g>>,
+    pub(crate) build: Box<Build>,
     pub(crate) roundings: usize,
 }
 

@@ -1,6 +1,6 @@
 //! Depthwise convolution: each channel has a kernel of its own, so channels are the lanes of the vectors.
 //!
-//! y[b,i,j,c] = Σ_{u,v} w[u,v,c] · x[b, i·s+u−p, j·s+v−p, c]
+//! `y[b,i,j,c] = Σ_{u,v} w[u,v,c] · x[b, i·s+u−p, j·s+v−p, c]`
 //!
 //! A unit of work is a run of neighbouring pixels of one row. Within it a block of channels keeps the sums of a few
 //! neighbouring pixels in registers while the taps pass; pixels whose taps all lie inside need no bounds. Units follow
@@ -222,7 +222,7 @@ pub(super) fn partials(shape: &ConvolutionShape) -> usize {
     parts(shape) * shape.taps() * shape.in_channels
 }
 
-/// dw[c,u,v] = Σ dy[b,i,j,c] · x[b, i·s+u−p, j·s+v−p, c]: each task a fixed part of the units, added in order.
+/// `dw[c,u,v] = Σ dy[b,i,j,c] · x[b, i·s+u−p, j·s+v−p, c]`: each task a fixed part of the units, added in order.
 ///
 /// # Safety
 /// The views have the sizes of `shape`; `weight_gradient` overlaps no other argument.

@@ -16,7 +16,7 @@ mod depthwise;
 mod tests;
 
 use super::memory::{Source, Target};
-pub(crate) use crate::ops::convolution::ConvolutionShape;
+use crate::ops::convolution::ConvolutionShape;
 use std::cell::RefCell;
 use std::ops::Range;
 

@@ -36,7 +36,7 @@ pub(super) struct BackwardTask<'a> {
 }
 
 vectorised! {
-    /// The task's promises are those of [`super::backward`].
+    /// The task's promises are those of [`super::backward()`].
     pub(super) fn scan_adjoint(task: &BackwardTask<'_>, workspace: &mut [Lanes]) = scan_adjoint_body;
 }
 

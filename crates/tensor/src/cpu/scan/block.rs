@@ -259,7 +259,7 @@ pub(super) fn store<const WIDTH: usize>(block: Block<WIDTH>, to: &mut [Lanes], s
     });
 }
 
-/// to[c] = the c-th lanes of the sixteen rows `stride` apart at `from`.
+/// `to[c]` = the c-th lanes of the sixteen rows `stride` apart at `from`.
 #[inline(always)]
 fn transpose(from: &[Lanes], stride: usize, to: &mut [Lanes], to_stride: usize) {
     assert!(from.len() > (CHUNK - 1) * stride && to.len() > (CHUNK - 1) * to_stride, "tile too short");

@@ -25,7 +25,7 @@ pub(super) struct ForwardTask<'a> {
 }
 
 vectorised! {
-    /// The task's promises are those of [`super::forward`].
+    /// The task's promises are those of [`super::forward()`].
     pub(super) fn scan(task: &ForwardTask<'_>, workspace: &mut [Lanes]) = scan_body;
 }
 

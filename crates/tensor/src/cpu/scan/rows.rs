@@ -26,7 +26,7 @@ impl Rows<*const f32> {
         Self { pointer, outer: source.strides[1], inner: source.strides[3], width }
     }
 
-    /// packed[i, :] = row indices[i]; rows that no index fills are zero.
+    /// `packed[i, :]` = row `indices[i]`; rows that no index fills are zero.
     ///
     /// # Safety
     /// Every index is a row of this view.
@@ -114,7 +114,7 @@ impl Rows<*mut f32> {
         Self { pointer, outer: target.strides[1], inner: target.strides[3], width }
     }
 
-    /// row indices[i] = packed[i, :], or += where `add`.
+    /// row `indices[i] = packed[i, :]`, or += where `add`.
     ///
     /// # Safety
     /// Every index is a row of this view, and no other task touches these rows.
