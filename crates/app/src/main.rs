@@ -18,11 +18,47 @@ enum Command {
     /// Measure speed and memory.
     #[command(subcommand)]
     Bench(commands::bench::Bench),
+    /// Compare models with what the authors' code computed; fails beyond the fixtures' tolerances.
+    ///
+    /// Each line names a fixture and its worst errors relative to the largest expected element: of the output, the loss
+    /// and the gradients in float32, and of the output in float64.
+    ///
+    /// Examples:
+    ///   lamo parity fixtures/regular_grid_a
+    ///   lamo parity fixtures
+    ///   lamo parity fixtures/ops/mixer_hydra_a.json --json
+    #[command(verbatim_doc_comment)]
+    Parity(commands::parity::Parity),
+    /// List models, with their settings as JSON.
+    ///
+    /// Examples:
+    ///   lamo list
+    ///   lamo list --json
+    #[command(verbatim_doc_comment)]
+    List(commands::list::List),
+    /// Make a model folder from a state dict of the authors' code.
+    ///
+    /// The file must hold exactly the model's parameters; nothing is written otherwise.
+    ///
+    /// Examples:
+    ///   lamo import airfoil.safetensors --config airfoil.toml --out models/airfoil
+    #[command(verbatim_doc_comment, after_long_help = commands::weights::CONFIGURATION)]
+    Import(commands::weights::Import),
+    /// Write the state dict of a model folder, bit for bit as it was imported or trained.
+    ///
+    /// Examples:
+    ///   lamo export-weights models/airfoil --out airfoil.safetensors
+    #[command(verbatim_doc_comment)]
+    ExportWeights(commands::weights::Export),
 }
 
 fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Bench(bench) => commands::bench::run(bench),
+        Command::Parity(parity) => commands::parity::run(&parity),
+        Command::List(list) => commands::list::run(&list),
+        Command::Import(import) => commands::weights::import(&import),
+        Command::ExportWeights(export) => commands::weights::export(&export),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

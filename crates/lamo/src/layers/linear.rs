@@ -1,6 +1,6 @@
 //! y = x Wᵀ + b over the last axis.
 
-use super::{Initial, Scope};
+use super::{Initial, Scope, Style};
 use lamo_tensor::Tensor;
 
 /// An affine map of the channels.
@@ -14,14 +14,29 @@ pub struct Linear<'g> {
 impl<'g> Linear<'g> {
     /// With a bias.
     pub fn new(scope: &Scope<'_, 'g>, inputs: usize, outputs: usize) -> Self {
-        let initial = Initial::fan_in(inputs);
-        let weight = scope.parameter("weight", [outputs, inputs], initial);
-        Linear { weight, bias: Some(scope.parameter("bias", [outputs], initial)) }
+        let bias = match scope.style() {
+            Style::FanIn => Initial::fan_in(inputs),
+            Style::Small => Initial::Constant(0.0),
+        };
+        let linear = Linear::without_bias(scope, inputs, outputs);
+        Linear { bias: Some(scope.parameter("bias", [outputs], bias)), ..linear }
     }
 
     /// Without a bias.
     pub fn without_bias(scope: &Scope<'_, 'g>, inputs: usize, outputs: usize) -> Self {
-        Linear { weight: scope.parameter("weight", [outputs, inputs], Initial::fan_in(inputs)), bias: None }
+        let weight = match scope.style() {
+            Style::FanIn => Initial::fan_in(inputs),
+            Style::Small => Initial::Normal { deviation: 0.02 },
+        };
+        Linear { weight: scope.parameter("weight", [outputs, inputs], weight), bias: None }
+    }
+
+    /// With orthonormal rows or columns to start from.
+    pub fn orthogonal(scope: &Scope<'_, 'g>, inputs: usize, outputs: usize) -> Self {
+        Linear {
+            weight: scope.parameter("weight", [outputs, inputs], Initial::Orthogonal),
+            bias: Some(scope.parameter("bias", [outputs], Initial::fan_in(inputs))),
+        }
     }
 
     /// `[…, inputs]` → `[…, outputs]`

@@ -3,23 +3,28 @@
 use super::{Linear, Scope};
 use lamo_tensor::Tensor;
 
-/// fc2(GELU(fc1(x))).
+/// second(GELU(first(x))).
 pub struct Mlp<'g> {
-    fc1: Linear<'g>,
-    fc2: Linear<'g>,
+    first: Linear<'g>,
+    second: Linear<'g>,
 }
 
 impl<'g> Mlp<'g> {
-    /// `width` → `hidden` → `width`.
-    pub fn new(scope: &Scope<'_, 'g>, width: usize, hidden: usize) -> Self {
+    /// `inputs` → `hidden` → `outputs`; the grid models call the maps `fc1` and `fc2`.
+    pub fn new(scope: &Scope<'_, 'g>, [inputs, hidden, outputs]: [usize; 3]) -> Self {
+        Mlp::named(scope, ["fc1", "fc2"], [inputs, hidden, outputs])
+    }
+
+    /// The same under other names.
+    pub fn named(scope: &Scope<'_, 'g>, names: [&str; 2], [inputs, hidden, outputs]: [usize; 3]) -> Self {
         Mlp {
-            fc1: Linear::new(&scope.enter("fc1"), width, hidden),
-            fc2: Linear::new(&scope.enter("fc2"), hidden, width),
+            first: Linear::new(&scope.enter(names[0]), inputs, hidden),
+            second: Linear::new(&scope.enter(names[1]), hidden, outputs),
         }
     }
 
-    /// `[…, width]` → `[…, width]`
+    /// `[…, inputs]` → `[…, outputs]`
     pub fn forward(&self, x: Tensor<'g>) -> Tensor<'g> {
-        self.fc2.forward(self.fc1.forward(x).gelu())
+        self.second.forward(self.first.forward(x).gelu())
     }
 }

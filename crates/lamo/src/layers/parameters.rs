@@ -1,6 +1,6 @@
 //! Parameters: names as in a weights file, and how each is drawn before training.
 
-use lamo_tensor::{Graph, Program, Section, Shape, Tensor};
+use lamo_tensor::{Graph, Program, Shape, Tensor};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha12Rng;
 use std::cell::RefCell;
@@ -22,6 +22,17 @@ pub enum Initial {
         /// Standard deviation.
         deviation: f64,
     },
+    /// ln U(low, high): a decay rate whose exponential is uniform.
+    LogUniform {
+        /// Lower bound of the exponential.
+        low: f64,
+        /// Upper bound of the exponential.
+        high: f64,
+    },
+    /// softplus⁻¹ of a step drawn log-uniformly from [10⁻³, 10⁻¹] (Mamba).
+    StepBias,
+    /// A matrix with orthonormal rows or columns, whichever are fewer.
+    Orthogonal,
 }
 
 impl Initial {
@@ -31,47 +42,106 @@ impl Initial {
         Initial::Uniform { low: -bound, high: bound }
     }
 
-    fn draw(self, random: &mut impl Rng) -> f64 {
+    /// All values of a parameter.
+    pub fn draw(self, shape: &Shape, random: &mut impl Rng) -> Vec<f32> {
+        if self == Initial::Orthogonal {
+            return orthogonal(shape.dims()[0], shape.count() / shape.dims()[0], random);
+        }
+        (0..shape.count()).map(|_| self.draw_one(random) as f32).collect()
+    }
+
+    fn draw_one(self, random: &mut impl Rng) -> f64 {
         match self {
             Initial::Constant(value) => value,
             Initial::Uniform { low, high } => low + (high - low) * random.random::<f64>(),
-            Initial::Normal { deviation } => {
-                // Box–Muller; 1 − u lies in (0, 1], where the logarithm is finite.
-                let radius = (-2.0 * (1.0 - random.random::<f64>()).ln()).sqrt();
-                deviation * radius * (std::f64::consts::TAU * random.random::<f64>()).cos()
+            Initial::Normal { deviation } => deviation * normal(random),
+            Initial::LogUniform { low, high } => (low + (high - low) * random.random::<f64>()).ln(),
+            Initial::StepBias => {
+                let (low, high) = (1e-3_f64.ln(), 1e-1_f64.ln());
+                let step = (low + (high - low) * random.random::<f64>()).exp().max(1e-4);
+                step + (-(-step).exp_m1()).ln() // softplus⁻¹(Δ) = Δ + ln(1 − e^{−Δ})
             }
+            Initial::Orthogonal => unreachable!("drawn as a whole"),
         }
     }
+}
+
+/// A standard normal number by Box and Muller; 1 − u lies in (0, 1], where the logarithm is finite.
+fn normal(random: &mut impl Rng) -> f64 {
+    let radius = (-2.0 * (1.0 - random.random::<f64>()).ln()).sqrt();
+    radius * (std::f64::consts::TAU * random.random::<f64>()).cos()
+}
+
+/// Gram–Schmidt on normal vectors along the shorter side.
+fn orthogonal(rows: usize, columns: usize, random: &mut impl Rng) -> Vec<f32> {
+    let (count, length) = (rows.min(columns), rows.max(columns));
+    let mut basis: Vec<Vec<f64>> = Vec::with_capacity(count);
+    while basis.len() < count {
+        let mut vector: Vec<f64> = (0..length).map(|_| normal(random)).collect();
+        for _ in 0..2 {
+            // Twice is enough: the second pass removes what rounding left of the first.
+            for earlier in &basis {
+                let overlap: f64 = earlier.iter().zip(&vector).map(|(a, b)| a * b).sum();
+                vector.iter_mut().zip(earlier).for_each(|(v, e)| *v -= overlap * e);
+            }
+        }
+        let norm = vector.iter().map(|v| v * v).sum::<f64>().sqrt();
+        vector.iter_mut().for_each(|v| *v /= norm);
+        basis.push(vector);
+    }
+    let entry = |row: usize, column: usize| if rows <= columns { basis[row][column] } else { basis[column][row] };
+    (0..rows * columns).map(|i| entry(i / columns, i % columns) as f32).collect()
+}
+
+/// How linear maps start where a layer does not say otherwise.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Style {
+    /// PyTorch's default, U(±1/√fan_in) for weight and bias.
+    #[default]
+    FanIn,
+    /// N(0, 0.02²) and zero bias, as in the slice models.
+    Small,
+}
+
+/// How a parameter starts, and from which stream of random numbers.
+struct Start {
+    initial: Initial,
+    stream: u64,
 }
 
 /// All parameters of a model under construction.
 pub struct Parameters<'g> {
     graph: &'g Graph,
-    initial: RefCell<Vec<Initial>>,
+    starts: RefCell<Vec<Start>>,
 }
 
 impl<'g> Parameters<'g> {
     /// Declares parameters in `graph`, which has none yet.
     pub fn new(graph: &'g Graph) -> Self {
         assert!(graph.sections().is_empty(), "the graph has parameters already");
-        Parameters { graph, initial: RefCell::default() }
+        Parameters { graph, starts: RefCell::default() }
     }
 
     /// The outermost scope.
     pub fn root(&self) -> Scope<'_, 'g> {
-        Scope { parameters: self, prefix: String::new() }
+        Scope { parameters: self, prefix: String::new(), style: Style::default() }
     }
 
-    /// Draws all parameters anew. Each has its own stream of random numbers, so its values depend on `seed` and on its
-    /// position alone.
-    pub fn initialise(&self, program: &mut Program, seed: u64) {
-        let sections: Vec<Section> = program.sections().to_vec();
-        for (position, (section, initial)) in sections.iter().zip(self.initial.borrow().iter()).enumerate() {
+    /// First values of all parameters, end to end. Each has its own stream of random numbers, so its values depend on
+    /// `seed` and on its position alone.
+    pub fn draw(&self, seed: u64) -> Vec<f32> {
+        let mut theta = Vec::new();
+        for (section, start) in self.graph.sections().iter().zip(self.starts.borrow().iter()) {
             let mut random = ChaCha12Rng::seed_from_u64(seed);
-            random.set_stream(position as u64);
-            let values: Vec<f32> = (0..section.shape.count()).map(|_| initial.draw(&mut random) as f32).collect();
-            program.write_parameter(&section.name, &values);
+            random.set_stream(start.stream);
+            theta.extend(start.initial.draw(&section.shape, &mut random));
         }
+        theta
+    }
+
+    /// Draws all parameters of a compiled program anew.
+    pub fn initialise(&self, program: &mut Program, seed: u64) {
+        program.write(lamo_tensor::PARAMETERS, &self.draw(seed));
     }
 }
 
@@ -80,17 +150,44 @@ impl<'g> Parameters<'g> {
 pub struct Scope<'a, 'g> {
     parameters: &'a Parameters<'g>,
     prefix: String,
+    style: Style,
 }
 
 impl<'a, 'g> Scope<'a, 'g> {
     /// The scope `name` inside this one.
     pub fn enter(&self, name: &str) -> Scope<'a, 'g> {
-        Scope { parameters: self.parameters, prefix: format!("{}{name}.", self.prefix) }
+        Scope { prefix: format!("{}{name}.", self.prefix), ..self.clone() }
+    }
+
+    /// The same scope under another style.
+    pub fn with_style(&self, style: Style) -> Scope<'a, 'g> {
+        Scope { style, ..self.clone() }
+    }
+
+    /// How linear maps start here.
+    pub fn style(&self) -> Style {
+        self.style
+    }
+
+    /// The graph the parameters belong to.
+    pub fn graph(&self) -> &'g Graph {
+        self.parameters.graph
     }
 
     /// Declares a parameter.
     pub fn parameter(&self, name: &str, shape: impl Into<Shape>, initial: Initial) -> Tensor<'g> {
-        self.parameters.initial.borrow_mut().push(initial);
+        let stream = self.parameters.starts.borrow().len() as u64;
+        self.declare(name, shape.into(), Start { initial, stream })
+    }
+
+    /// Declares two parameters that start with the same values.
+    pub fn twins(&self, names: [&str; 2], shape: impl Into<Shape>, initial: Initial) -> [Tensor<'g>; 2] {
+        let (shape, stream) = (shape.into(), self.parameters.starts.borrow().len() as u64);
+        names.map(|name| self.declare(name, shape.clone(), Start { initial, stream }))
+    }
+
+    fn declare(&self, name: &str, shape: Shape, start: Start) -> Tensor<'g> {
+        self.parameters.starts.borrow_mut().push(start);
         self.parameters.graph.parameter(&format!("{}{name}", self.prefix), shape)
     }
 }

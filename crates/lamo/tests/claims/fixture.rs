@@ -58,10 +58,6 @@ impl Fixture {
         self.tensors.get(key).unwrap_or_else(|| panic!("{}: no tensor {key}", self.name))
     }
 
-    pub(crate) fn keys(&self) -> impl Iterator<Item = &str> {
-        self.tensors.keys().map(String::as_str)
-    }
-
     /// max|found − expected| ≤ relative · max|expected| + absolute, and everything finite.
     pub(crate) fn check(&self, key: &str, found: &[f32], relative: f64, absolute: f64) {
         let found: Vec<f64> = found.iter().map(|&value| f64::from(value)).collect();

@@ -1,6 +1,12 @@
 //! What lamo claims, one module per subject.
 
+mod experiments; // shipped experiments are what they say
 mod fixture; // reading fixtures, comparing with them
-mod operators; // scans, norms, maps and the grid mixer equal the authors' code
-mod optimisation; // loss, optimiser and schedules equal PyTorch's
+mod fno; // the Fourier operator equals its library and its own definition
+mod initialisation; // first values are drawn as the official classes draw them
+mod operators; // norms, maps and scan orders equal PyTorch's and the authors'
+mod optimisation; // the optimiser equals PyTorch's, moments and all
+mod parity; // models and operators equal the authors' code, number for number
+mod recipes; // the authors' training recipes, step by step
+mod theory; // the paper's theory
 mod training; // a whole step as one program learns

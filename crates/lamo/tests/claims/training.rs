@@ -1,6 +1,6 @@
 //! A whole training step is one program, and it learns.
 
-use lamo::layers::{LayerNorm, Linear, Mlp, Parameters, Ss2d};
+use lamo::layers::{Discretisation, LayerNorm, Linear, Mlp, Parameters, Selection, Ss2d};
 use lamo::loss::relative_l2_sum;
 use lamo::optimiser::AdamW;
 use lamo::schedule::Schedule;
@@ -14,9 +14,18 @@ fn training_program(graph: &Graph, seed: u64) -> (Program, AdamW) {
     let field = graph.input("field", [batch, rows * columns, 1]);
     let target = graph.input("target", [batch, rows * columns, 1]);
     let mut tokens = Linear::new(&scope.enter("lift"), 1, width).forward(field);
-    let mixer = Ss2d::new(&scope.enter("mixer"), width, 2, 16);
+    let selection = Selection {
+        states: 16,
+        expand: 2,
+        head_width: 32,
+        groups: 1,
+        convolution: 3,
+        directions: 4,
+        discretisation: Discretisation::Euler,
+    };
+    let mixer = Ss2d::new(&scope.enter("mixer"), width, selection);
     tokens = tokens + mixer.forward(LayerNorm::new(&scope.enter("norm1"), width).forward(tokens), rows, columns);
-    let mlp = Mlp::new(&scope.enter("mlp"), width, 2 * width);
+    let mlp = Mlp::new(&scope.enter("mlp"), [width, 2 * width, width]);
     tokens = tokens + mlp.forward(LayerNorm::new(&scope.enter("norm2"), width).forward(tokens));
     let prediction = Linear::new(&scope.enter("project"), width, 1).forward(tokens);
     let loss = relative_l2_sum(prediction, target);

@@ -1,6 +1,6 @@
 //! The cases, one row each: the same computation as in `benches/torch_cpu.py`, on the same numbers.
 
-use lamo::layers::{LayerNorm, Mlp, Parameters, Ss2d};
+use lamo::layers::{Discretisation, LayerNorm, Mlp, Parameters, Selection, Ss2d};
 use lamo::loss::relative_l2_sum;
 use lamo::optimiser::AdamW;
 use lamo::schedule::Pace;
@@ -313,13 +313,22 @@ fn step() -> Running {
     let mut tokens = filled.input(1, shape, 0.0, 1.0);
     let target = filled.input(2, shape, 0.0, 1.0);
     let parameters = Parameters::new(&graph);
+    let selection = Selection {
+        states,
+        expand,
+        head_width: 32,
+        groups: 4,
+        convolution: 3,
+        directions: 4,
+        discretisation: Discretisation::Euler,
+    };
     for layer in 1..=layers {
         let scope = parameters.root().enter(&layer.to_string());
         let norm = LayerNorm::new(&scope.enter("norm1"), width);
-        let mixer = Ss2d::new(&scope.enter("mixer"), width, expand, states);
+        let mixer = Ss2d::new(&scope.enter("mixer"), width, selection);
         tokens = tokens + mixer.forward(norm.forward(tokens), rows, columns);
         let norm = LayerNorm::new(&scope.enter("norm2"), width);
-        tokens = tokens + Mlp::new(&scope.enter("mlp"), width, mlp * width).forward(norm.forward(tokens));
+        tokens = tokens + Mlp::new(&scope.enter("mlp"), [width, mlp * width, width]).forward(norm.forward(tokens));
     }
     let loss = relative_l2_sum(tokens, target);
     graph.output("loss", loss);

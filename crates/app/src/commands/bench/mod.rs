@@ -3,6 +3,7 @@
 
 mod cases;
 mod ceilings;
+mod points;
 mod rival;
 
 use anyhow::{Context, Result, bail};
@@ -23,6 +24,13 @@ pub(crate) enum Bench {
     ///   lamo bench cpu --json > cpu.json
     #[command(verbatim_doc_comment)]
     Cpu(Cpu),
+    /// Time and memory of one LaMO forward pass against the number of points, at fixed tokens.
+    ///
+    /// Examples:
+    ///   lamo bench points
+    ///   lamo bench points --from 10000 --to 1000000 --json
+    #[command(verbatim_doc_comment)]
+    Points(points::Points),
 }
 
 /// `lamo bench cpu`
@@ -51,6 +59,7 @@ pub(crate) struct Cpu {
 pub(crate) fn run(bench: Bench) -> Result<()> {
     match bench {
         Bench::Cpu(cpu) => run_cpu(&cpu),
+        Bench::Points(points) => points::run(&points),
     }
 }
 

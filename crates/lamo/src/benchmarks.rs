@@ -1,0 +1,96 @@
+//! The six benchmarks of the field: what is given, what is asked.
+
+use crate::models::{Refusal, Task};
+use lamo_physics::Grid;
+
+/// One benchmark.
+pub struct Benchmark {
+    /// Name on the command line.
+    pub name: &'static str,
+    /// What it asks, in a line.
+    pub summary: &'static str,
+    grid: Grid,
+    functions: usize,
+    outputs: usize,
+    time: bool,
+    /// Samples to train on, and to test on.
+    pub samples: [usize; 2],
+}
+
+const fn plane(rows: usize, columns: usize) -> Grid {
+    Grid::Plane { rows, columns }
+}
+
+/// Every benchmark.
+pub const BENCHMARKS: &[Benchmark] = &[
+    Benchmark {
+        name: "darcy",
+        summary: "permeability to pressure of Darcy flow",
+        grid: plane(85, 85),
+        functions: 1,
+        outputs: 1,
+        time: false,
+        samples: [1000, 200],
+    },
+    Benchmark {
+        name: "navier-stokes",
+        summary: "ten frames of vorticity to the next ten, viscosity 1e-5",
+        grid: plane(64, 64),
+        functions: 10,
+        outputs: 1,
+        time: false,
+        samples: [1000, 200],
+    },
+    Benchmark {
+        name: "elasticity",
+        summary: "points of a pulled cell with a hole to their stress",
+        grid: Grid::Cloud { points: 972 },
+        functions: 0,
+        outputs: 1,
+        time: false,
+        samples: [1000, 200],
+    },
+    Benchmark {
+        name: "plasticity",
+        summary: "shape of a die to the deformation of the block it stamps, over time",
+        grid: plane(101, 31),
+        functions: 1,
+        outputs: 4,
+        time: true,
+        samples: [900, 80],
+    },
+    Benchmark {
+        name: "airfoil",
+        summary: "mesh around an airfoil to the Mach number of the transonic flow",
+        grid: plane(221, 51),
+        functions: 0,
+        outputs: 1,
+        time: false,
+        samples: [1000, 200],
+    },
+    Benchmark {
+        name: "pipe",
+        summary: "mesh of a bent pipe to the velocity of the flow through it",
+        grid: plane(129, 129),
+        functions: 0,
+        outputs: 1,
+        time: false,
+        samples: [1000, 200],
+    },
+];
+
+/// A benchmark by name.
+pub fn find(name: &str) -> Result<&'static Benchmark, Refusal> {
+    BENCHMARKS.iter().find(|benchmark| benchmark.name == name).ok_or_else(|| {
+        let known: Vec<_> = BENCHMARKS.iter().map(|benchmark| benchmark.name).collect();
+        Refusal(format!("benchmark {name:?} does not exist; there are {}", known.join(", ")))
+    })
+}
+
+impl Benchmark {
+    /// What a model is to map, `batch` samples at a time.
+    pub fn task(&self, batch: usize) -> Task {
+        let Benchmark { grid, functions, outputs, time, .. } = *self;
+        Task { batch, grid, space: 2, functions, outputs, time }
+    }
+}

@@ -1,0 +1,168 @@
+//! Models: maps from functions on a grid to functions on the same grid. The registry has one row per model; a row
+//! enrols a model in every claim, command and benchmark.
+
+pub mod fno;
+pub mod lamo;
+pub mod transolver;
+
+use crate::layers::{Parameters, Scope};
+use lamo_physics::Grid;
+use lamo_tensor::{Graph, Tensor};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+/// What a model is to map.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Task {
+    /// Samples per batch.
+    pub batch: usize,
+    /// Where the points are.
+    pub grid: Grid,
+    /// Coordinates of a point.
+    pub space: usize,
+    /// Input functions, beside the positions.
+    pub functions: usize,
+    /// Output functions.
+    pub outputs: usize,
+    /// Whether a time comes with each sample.
+    pub time: bool,
+}
+
+/// One batch of inputs.
+#[derive(Clone, Copy)]
+pub struct Input<'g> {
+    /// `[batch, points, space]`
+    pub positions: Tensor<'g>,
+    /// `[batch, points, functions]`, absent where there are none.
+    pub functions: Option<Tensor<'g>>,
+    /// `[batch, 1]`
+    pub time: Option<Tensor<'g>>,
+}
+
+impl<'g> Input<'g> {
+    /// The program's inputs `positions`, `functions` and `time`, as far as the task has them.
+    pub fn declare(graph: &'g Graph, task: &Task) -> Input<'g> {
+        let points = task.grid.points();
+        let functions = (task.functions > 0).then(|| graph.input("functions", [task.batch, points, task.functions]));
+        Input {
+            positions: graph.input("positions", [task.batch, points, task.space]),
+            functions,
+            time: task.time.then(|| graph.input("time", [task.batch, 1])),
+        }
+    }
+
+    /// Positions and functions side by side, `[batch, points, space + functions]`.
+    pub(crate) fn channels(&self) -> Tensor<'g> {
+        match self.functions {
+            Some(functions) => Tensor::concatenate(&[self.positions, functions], 2),
+            None => self.positions,
+        }
+    }
+}
+
+/// A model inside a graph.
+pub trait Model<'g> {
+    /// `[batch, points, outputs]`
+    fn forward(&self, input: &Input<'g>) -> Tensor<'g>;
+}
+
+/// Why a model cannot be built: one sentence.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Refusal(pub String);
+
+/// Refuses with a sentence unless the claim holds.
+pub(crate) fn require(claim: bool, sentence: impl FnOnce() -> String) -> Result<(), Refusal> {
+    if claim { Ok(()) } else { Err(Refusal(sentence())) }
+}
+
+/// A model's configuration as data: the keys of its `Config`, others refused.
+pub type Settings = toml::Table;
+
+type Build = for<'a, 'g> fn(&Scope<'a, 'g>, &Task, &Settings) -> Result<Box<dyn Model<'g> + 'g>, Refusal>;
+
+/// One row of the registry.
+pub struct Row {
+    /// Name on the command line.
+    pub name: &'static str,
+    /// What it is, in a line.
+    pub summary: &'static str,
+    build: Build,
+    defaults: fn() -> Settings,
+}
+
+/// Every model.
+pub const MODELS: &[Row] = &[
+    Row {
+        name: "lamo",
+        summary: "Latent Mamba Operator (ICML 2025): state-space scans over latent tokens",
+        build: lamo::build,
+        defaults: settings::<lamo::Config>,
+    },
+    Row {
+        name: "transolver",
+        summary: "Transolver (ICML 2024): attention over softmax slices",
+        build: transolver::build,
+        defaults: settings::<transolver::Config>,
+    },
+    Row {
+        name: "fno",
+        summary: "Fourier Neural Operator (ICLR 2021): products in truncated Fourier space, on planes",
+        build: fno::build,
+        defaults: settings::<fno::Config>,
+    },
+];
+
+/// The default settings of a configuration type, as data.
+fn settings<C: Default + Serialize>() -> Settings {
+    toml::Table::try_from(C::default()).expect("a configuration is a table of plain values")
+}
+
+/// Reads a model's own configuration; unknown keys and wrong types are refused.
+pub(crate) fn read<C: DeserializeOwned>(model: &str, settings: &Settings) -> Result<C, Refusal> {
+    let parsed = settings.clone().try_into::<C>();
+    parsed.map_err(|error| Refusal(format!("{model}: {}", error.message())))
+}
+
+/// The row of a model by name.
+pub fn find(name: &str) -> Result<&'static Row, Refusal> {
+    MODELS.iter().find(|row| row.name == name).ok_or_else(|| {
+        let known: Vec<_> = MODELS.iter().map(|row| row.name).collect();
+        Refusal(format!("model {name:?} does not exist; there are {}", known.join(", ")))
+    })
+}
+
+impl Row {
+    /// All settings with their default values.
+    pub fn defaults(&self) -> Settings {
+        (self.defaults)()
+    }
+
+    /// Declares the model's parameters and returns it.
+    pub fn build<'g>(
+        &self,
+        parameters: &Parameters<'g>,
+        task: &Task,
+        settings: &Settings,
+    ) -> Result<Box<dyn Model<'g> + 'g>, Refusal> {
+        (self.build)(&parameters.root(), task, settings)
+    }
+
+    /// Number of parameters for a task.
+    pub fn parameter_count(&self, task: &Task, settings: &Settings) -> Result<usize, Refusal> {
+        let graph = Graph::new();
+        self.build(&Parameters::new(&graph), task, settings)?;
+        Ok(graph.sections().last().map_or(0, |section| section.range().end))
+    }
+}
+
+/// Which model, with its settings: the `[model]` table of an experiment and the `model.toml` of a model folder.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Choice {
+    /// A name from [`MODELS`].
+    pub name: String,
+    /// Its settings; what is missing takes its default.
+    #[serde(default)]
+    pub settings: Settings,
+}

@@ -1,0 +1,380 @@
+//! Weights on disk: a safetensors state dict under the authors' names, and the model folder around it.
+//!
+//! A model folder holds `model.toml` (which model, on which task) and `weights.safetensors`. Nothing is written unless
+//! all of it can be: files appear under their name by a rename, complete or not at all.
+
+use crate::layers::Parameters;
+use crate::models::{self, Choice, Refusal, Task};
+use lamo_physics::Grid;
+use lamo_tensor::{Graph, Section};
+use safetensors::tensor::TensorView;
+use safetensors::{Dtype, SafeTensorError, SafeTensors};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// File of a model folder that says which model it is.
+pub const DESCRIPTION: &str = "model.toml";
+/// File of a model folder that holds the parameters.
+pub const WEIGHTS: &str = "weights.safetensors";
+
+/// Why weights cannot be read or written: one sentence.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The file cannot be opened, read or written.
+    #[error("{}: {reason}", path.display())]
+    File {
+        /// Which file.
+        path: PathBuf,
+        /// What the system says.
+        reason: std::io::Error,
+    },
+    /// Not what its name promises.
+    #[error("{} {reason}", path.display())]
+    Malformed {
+        /// Which file.
+        path: PathBuf,
+        /// The rest of the sentence.
+        reason: String,
+    },
+    /// The tensors are not those of the model.
+    #[error("{} does not fit the model: {}", path.display(), difference.sentence())]
+    Mismatch {
+        /// Which file.
+        path: PathBuf,
+        /// What differs.
+        difference: Difference,
+    },
+    /// The model cannot be built.
+    #[error(transparent)]
+    Model(#[from] Refusal),
+}
+
+impl Error {
+    pub(crate) fn file(path: &Path, reason: std::io::Error) -> Error {
+        Error::File { path: path.to_owned(), reason }
+    }
+
+    pub(crate) fn malformed(path: &Path, reason: impl Into<String>) -> Error {
+        Error::Malformed { path: path.to_owned(), reason: reason.into() }
+    }
+}
+
+/// How the tensors of a file differ from the parameters of a model.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Difference {
+    /// Parameters without a tensor.
+    pub missing: Vec<String>,
+    /// Tensors without a parameter.
+    pub extra: Vec<String>,
+    /// `(name, shape in the file, shape of the parameter)`
+    pub misshapen: Vec<(String, Vec<usize>, Vec<usize>)>,
+}
+
+impl Difference {
+    fn is_empty(&self) -> bool {
+        self.missing.is_empty() && self.extra.is_empty() && self.misshapen.is_empty()
+    }
+
+    fn sentence(&self) -> String {
+        let shapes = |(name, found, expected): &(String, Vec<usize>, Vec<usize>)| {
+            format!("{name} has shape {found:?} instead of {expected:?}")
+        };
+        let parts = [("it lacks ", self.missing.clone()), ("it has in excess ", self.extra.clone())]
+            .into_iter()
+            .chain([("", self.misshapen.iter().map(shapes).collect())]);
+        let parts: Vec<_> =
+            parts.filter(|(_, names)| !names.is_empty()).map(|(verb, names)| verb.to_owned() + &few(&names)).collect();
+        parts.join("; ")
+    }
+}
+
+/// At most six names, and how many more there are.
+fn few(names: &[String]) -> String {
+    const SHOWN: usize = 6;
+    let shown = names[..names.len().min(SHOWN)].join(", ");
+    if names.len() > SHOWN { format!("{shown} and {} more", names.len() - SHOWN) } else { shown }
+}
+
+/// Reads θ, the parameters end to end: exactly the tensors `sections` names, in their shapes. Float32 comes in bit for
+/// bit; other floating-point types are converted.
+pub fn read(path: &Path, sections: &[Section]) -> Result<Vec<f32>, Error> {
+    let bytes = std::fs::read(path).map_err(|reason| Error::file(path, reason))?;
+    let file = parse(path, &bytes)?;
+    let difference = compare(&file, sections);
+    if !difference.is_empty() {
+        return Err(Error::Mismatch { path: path.to_owned(), difference });
+    }
+    let tensors: BTreeMap<_, _> = file.iter().collect();
+    let mut parameters = Vec::with_capacity(sections.iter().map(|section| section.shape.count()).sum());
+    for section in sections {
+        parameters.extend(floats(path, &section.name, &tensors[section.name.as_str()])?);
+    }
+    Ok(parameters)
+}
+
+fn parse<'a>(path: &Path, bytes: &'a [u8]) -> Result<SafeTensors<'a>, Error> {
+    SafeTensors::deserialize(bytes).map_err(|error| {
+        let length = bytes.len();
+        let reason = match error {
+            SafeTensorError::HeaderTooSmall | SafeTensorError::InvalidHeaderLength => {
+                format!("is no safetensors file or was cut short: {length} bytes end inside the header")
+            }
+            SafeTensorError::MetadataIncompleteBuffer => {
+                format!("was cut short or damaged: its header promises another length than its {length} bytes")
+            }
+            other => format!("is no safetensors file: {other}"),
+        };
+        Error::malformed(path, reason)
+    })
+}
+
+fn compare(file: &SafeTensors<'_>, sections: &[Section]) -> Difference {
+    let tensors: BTreeMap<_, _> = file.iter().collect();
+    let expected: BTreeMap<_, _> = sections.iter().map(|section| (section.name.as_str(), &section.shape)).collect();
+    let mut difference = Difference::default();
+    for section in sections {
+        match tensors.get(section.name.as_str()) {
+            None => difference.missing.push(section.name.clone()),
+            Some(tensor) if tensor.shape() != section.shape.dims() => {
+                let (found, expected) = (tensor.shape().to_vec(), section.shape.dims().to_vec());
+                difference.misshapen.push((section.name.clone(), found, expected));
+            }
+            Some(_) => {}
+        }
+    }
+    let unknown = tensors.keys().filter(|name| !expected.contains_key(*name));
+    difference.extra.extend(unknown.map(|&name| name.to_owned()));
+    difference
+}
+
+fn floats(path: &Path, name: &str, tensor: &TensorView<'_>) -> Result<Vec<f32>, Error> {
+    if tensor.dtype() == Dtype::F32 {
+        return Ok(words(tensor.data()).map(f32::from_le_bytes).collect());
+    }
+    let values = if tensor.dtype() == Dtype::I64 { None } else { doubles(tensor) };
+    let values = values.ok_or_else(|| {
+        Error::malformed(path, format!("holds {name} as {:?}; parameters are floating-point numbers", tensor.dtype()))
+    })?;
+    if let Some(value) = values.iter().find(|value| value.is_finite() && !(**value as f32).is_finite()) {
+        return Err(Error::malformed(path, format!("holds {value:e} in {name}, too large for float32")));
+    }
+    Ok(values.iter().map(|&value| value as f32).collect())
+}
+
+/// Shape and values of a tensor in double precision.
+pub(crate) type Doubles = (Vec<usize>, Vec<f64>);
+
+/// Every tensor of a file by name.
+pub(crate) fn read_doubles(path: &Path) -> Result<BTreeMap<String, Doubles>, Error> {
+    let bytes = std::fs::read(path).map_err(|reason| Error::file(path, reason))?;
+    let file = parse(path, &bytes)?;
+    let array = |(name, tensor): (&str, TensorView<'_>)| {
+        let values = doubles(&tensor)
+            .ok_or_else(|| Error::malformed(path, format!("holds {name} as {:?}, unknown here", tensor.dtype())))?;
+        Ok((name.to_owned(), (tensor.shape().to_vec(), values)))
+    };
+    file.iter().map(array).collect()
+}
+
+fn doubles(tensor: &TensorView<'_>) -> Option<Vec<f64>> {
+    let data = tensor.data();
+    Some(match tensor.dtype() {
+        Dtype::F64 => words(data).map(f64::from_le_bytes).collect(),
+        Dtype::F32 => words(data).map(|word| f64::from(f32::from_le_bytes(word))).collect(),
+        Dtype::F16 => words(data).map(|word| half(u16::from_le_bytes(word))).collect(),
+        Dtype::BF16 => words(data).map(|[low, high]| f64::from(f32::from_le_bytes([0, 0, low, high]))).collect(),
+        Dtype::I64 => words(data).map(|word| i64::from_le_bytes(word) as f64).collect(),
+        _ => return None,
+    })
+}
+
+fn words<const BYTES: usize>(data: &[u8]) -> impl Iterator<Item = [u8; BYTES]> {
+    data.as_chunks().0.iter().copied()
+}
+
+/// IEEE 754 binary16: 1 bit of sign, 5 of exponent with bias 15, 10 of fraction.
+fn half(bits: u16) -> f64 {
+    let (exponent, fraction) = (i32::from(bits >> 10 & 31), f64::from(bits & 1023));
+    let magnitude = match exponent {
+        0 => fraction * 2f64.powi(-24),
+        31 if fraction == 0.0 => f64::INFINITY,
+        31 => f64::NAN,
+        _ => (1024.0 + fraction) * 2f64.powi(exponent - 25),
+    };
+    if bits >> 15 == 1 { -magnitude } else { magnitude }
+}
+
+/// Writes θ as float32 tensors in the order of `sections`; what stood at `path` before is replaced at once.
+pub fn write(
+    path: &Path,
+    sections: &[Section],
+    parameters: &[f32],
+    metadata: &BTreeMap<String, String>,
+) -> Result<(), Error> {
+    let bytes = serialise(sections, parameters, metadata);
+    let partial = partial(path)?;
+    let written = fill(&partial, &bytes).and_then(|()| std::fs::rename(&partial, path));
+    written.map_err(|reason| {
+        let _ = std::fs::remove_file(&partial); // best effort: the first error is the one to tell
+        Error::file(path, reason)
+    })
+}
+
+/// The `safetensors` crate sorts tensors by name; a state dict keeps the order in which a model declares them.
+fn serialise(sections: &[Section], parameters: &[f32], metadata: &BTreeMap<String, String>) -> Vec<u8> {
+    let name = |name: &str| serde_json::Value::from(name).to_string();
+    let mut entries = Vec::new();
+    if !metadata.is_empty() {
+        entries.push(format!("\"__metadata__\":{}", serde_json::json!(metadata)));
+    }
+    for section in sections {
+        let (shape, range) = (serde_json::json!(section.shape.dims()), section.range());
+        let (start, end) = (4 * range.start, 4 * range.end);
+        let key = name(&section.name);
+        entries.push(format!("{key}:{{\"dtype\":\"F32\",\"shape\":{shape},\"data_offsets\":[{start},{end}]}}"));
+    }
+    let mut header = format!("{{{}}}", entries.join(","));
+    header.push_str(&" ".repeat(header.len().next_multiple_of(8) - header.len())); // the data begin aligned
+    let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
+    bytes.extend(header.into_bytes());
+    bytes.extend(parameters.iter().flat_map(|value| value.to_le_bytes()));
+    bytes
+}
+
+/// A name beside `path` that nothing else uses.
+fn partial(path: &Path) -> Result<PathBuf, Error> {
+    let name = path.file_name().ok_or_else(|| Error::malformed(path, "names no file or folder to write"))?;
+    Ok(path.with_file_name(format!(".{}.{}.partial", name.to_string_lossy(), std::process::id())))
+}
+
+fn fill(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let mut file = std::fs::File::create(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+/// `model.toml`: which model, and what it maps.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Description {
+    /// The model and its settings.
+    pub model: Choice,
+    /// What it maps.
+    pub task: Domain,
+}
+
+/// A [`Task`] without its batch size, which is no property of a model.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Domain {
+    /// Coordinates of a point.
+    pub space: usize,
+    /// Input functions, beside the positions.
+    #[serde(default)]
+    pub functions: usize,
+    /// Output functions.
+    pub outputs: usize,
+    /// Whether a time comes with each sample.
+    #[serde(default)]
+    pub time: bool,
+    /// Where the points are.
+    #[serde(with = "GridTable")]
+    pub grid: Grid,
+}
+
+/// How a grid is written: `kind = "plane"` with `rows` and `columns`, `"line"` or `"cloud"` with `points`.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Grid", tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
+enum GridTable {
+    Line { points: usize },
+    Plane { rows: usize, columns: usize },
+    Cloud { points: usize },
+}
+
+impl Domain {
+    /// The task for batches of this size.
+    pub fn task(&self, batch: usize) -> Task {
+        let Domain { space, functions, outputs, time, grid } = *self;
+        Task { batch, grid, space, functions, outputs, time }
+    }
+}
+
+impl Description {
+    /// Reads a `model.toml`; unknown keys are refused.
+    pub fn read(path: &Path) -> Result<Description, Error> {
+        let text = std::fs::read_to_string(path).map_err(|reason| Error::file(path, reason))?;
+        let description: Description = toml::from_str(&text).map_err(|error| {
+            let line = error.span().map(|span| text[..span.start].lines().count().max(1));
+            let place = line.map_or(String::new(), |line| format!(", line {line}"));
+            let message = error.message().trim().replace('\n', ", ");
+            Error::malformed(path, format!("is no description of a model{place}: {message}"))
+        })?;
+        let Domain { space, outputs, grid, .. } = description.task;
+        if space == 0 || outputs == 0 || grid.points() == 0 {
+            return Err(Error::malformed(path, "describes a task without points, coordinates or outputs"));
+        }
+        Ok(description)
+    }
+
+    /// The model's parameters, by building it.
+    pub fn sections(&self) -> Result<Vec<Section>, Refusal> {
+        let graph = Graph::new();
+        models::find(&self.model.name)?.build(&Parameters::new(&graph), &self.task.task(1), &self.model.settings)?;
+        Ok(graph.sections())
+    }
+}
+
+/// A model with its parameters, as a model folder holds it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stored {
+    /// Which model.
+    pub description: Description,
+    /// Names and shapes of its parameters.
+    pub sections: Vec<Section>,
+    /// θ, all parameters end to end.
+    pub parameters: Vec<f32>,
+}
+
+impl Stored {
+    /// A described model with the parameters of a weights file. Every setting is written down, so that a default that
+    /// changes later changes no model.
+    pub fn import(mut description: Description, weights: &Path) -> Result<Stored, Error> {
+        let sections = description.sections()?;
+        let defaults = models::find(&description.model.name)?.defaults();
+        for (key, value) in defaults {
+            description.model.settings.entry(key).or_insert(value);
+        }
+        let parameters = read(weights, &sections)?;
+        Ok(Stored { description, sections, parameters })
+    }
+
+    /// Reads a model folder.
+    pub fn read(folder: &Path) -> Result<Stored, Error> {
+        Stored::import(Description::read(&folder.join(DESCRIPTION))?, &folder.join(WEIGHTS))
+    }
+
+    /// Writes a model folder, which must not exist or be empty.
+    pub fn write(&self, folder: &Path) -> Result<(), Error> {
+        let occupied = std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some());
+        if occupied || folder.is_file() {
+            return Err(Error::malformed(folder, "exists already"));
+        }
+        let partial = partial(folder)?;
+        let told = |reason| Error::file(folder, reason);
+        std::fs::create_dir(&partial).map_err(told)?;
+        let written = self.fill(&partial).and_then(|()| std::fs::rename(&partial, folder).map_err(told));
+        if written.is_err() {
+            let _ = std::fs::remove_dir_all(&partial); // best effort: the first error is the one to tell
+        }
+        written
+    }
+
+    fn fill(&self, folder: &Path) -> Result<(), Error> {
+        write(&folder.join(WEIGHTS), &self.sections, &self.parameters, &BTreeMap::new())?;
+        let path = folder.join(DESCRIPTION);
+        let text = toml::to_string(&self.description).map_err(|error| Error::malformed(&path, error.to_string()))?;
+        fill(&path, text.as_bytes()).map_err(|reason| Error::file(&path, reason))
+    }
+}
