@@ -119,6 +119,11 @@ impl Program {
         self.plan().steps.len()
     }
 
+    /// Floating-point operations per run in products, convolutions and scans; a multiply-add counts twice.
+    pub fn flops(&self) -> f64 {
+        compile::cost::flops(self.plan())
+    }
+
     /// Kernels and buffers in words, for people.
     pub fn explain(&self) -> String {
         compile::explain::explain(self.plan())

@@ -3,6 +3,7 @@
 //! The plan names buffers, layouts and kernels, and knows no machine; a backend runs it.
 
 mod assemble;
+pub(crate) mod cost;
 pub(crate) mod explain;
 pub(crate) mod fuse;
 mod loops;

@@ -174,7 +174,7 @@ impl Unit for Separate {
 }
 
 /// The instruction sets a kernel is compiled for, narrowest first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// Whatever the target guarantees (SSE2 on x86-64, NEON on AArch64).
     Baseline,
@@ -184,24 +184,34 @@ pub enum Level {
     Avx512,
 }
 
-/// The widest level of this machine, found once.
+/// The level in use, found once: the widest of this machine, or a narrower one that the environment variable
+/// `LAMO_VECTOR_UNIT` names (`baseline`, `avx2`, `avx512`), for tests and for comparing machines.
 pub fn level() -> Level {
     use std::sync::OnceLock;
     static LEVEL: OnceLock<Level> = OnceLock::new();
     *LEVEL.get_or_init(|| {
-        #[cfg(target_arch = "x86_64")]
-        {
-            use std::arch::is_x86_feature_detected as has;
-            let avx2 = has!("avx2") && has!("fma");
-            if avx2 && has!("avx512f") && has!("avx512bw") && has!("avx512dq") && has!("avx512vl") {
-                return Level::Avx512;
-            }
-            if avx2 {
-                return Level::Avx2;
-            }
-        }
-        Level::Baseline
+        let limit = match std::env::var("LAMO_VECTOR_UNIT").as_deref() {
+            Ok("baseline") => Level::Baseline,
+            Ok("avx2") => Level::Avx2,
+            _ => Level::Avx512,
+        };
+        widest().min(limit)
     })
+}
+
+fn widest() -> Level {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::is_x86_feature_detected as has;
+        let avx2 = has!("avx2") && has!("fma");
+        if avx2 && has!("avx512f") && has!("avx512bw") && has!("avx512dq") && has!("avx512vl") {
+            return Level::Avx512;
+        }
+        if avx2 {
+            return Level::Avx2;
+        }
+    }
+    Level::Baseline
 }
 
 /// `vectorised! { pub(crate) fn name(argument: Type) -> Result = body; }` defines `name`, which runs

@@ -5,6 +5,7 @@ mod cases;
 mod ceilings;
 mod points;
 mod rival;
+mod step;
 
 use anyhow::{Context, Result, bail};
 use cases::Case;
@@ -31,6 +32,14 @@ pub(crate) enum Bench {
     ///   lamo bench points --from 10000 --to 1000000 --json
     #[command(verbatim_doc_comment)]
     Points(points::Points),
+    /// One training step, or one forward pass, of a benchmark's model on made-up data of the real shapes.
+    ///
+    /// Examples:
+    ///   lamo bench step --benchmark darcy
+    ///   lamo bench step --benchmark airfoil --model transolver --infer
+    ///   lamo bench step --experiment navier-stokes-lamo-paper --batch 4 --json
+    #[command(verbatim_doc_comment)]
+    Step(step::Step),
 }
 
 /// `lamo bench cpu`
@@ -60,6 +69,7 @@ pub(crate) fn run(bench: Bench) -> Result<()> {
     match bench {
         Bench::Cpu(cpu) => run_cpu(&cpu),
         Bench::Points(points) => points::run(&points),
+        Bench::Step(step) => step::run(&step),
     }
 }
 

@@ -1,0 +1,30 @@
+//! Cost: how much arithmetic a plan does, counted from its kernels.
+
+use super::plan::{Plan, Step};
+
+/// Floating-point operations of one run: products, convolutions and scans; a multiply-add counts twice, a scan five
+/// operations per state and token forwards and fourteen backwards. Maps, norms and reductions are not counted.
+pub(crate) fn flops(plan: &Plan) -> f64 {
+    plan.steps.iter().map(step_flops).sum()
+}
+
+fn step_flops(step: &Step) -> f64 {
+    let scan = |shape: &crate::ops::scan::ScanShape| {
+        (shape.batch * shape.tokens * shape.scan_heads() * shape.channels * shape.states) as f64
+    };
+    match step {
+        Step::MatMul { left, to, .. } => {
+            let inner = left.layout.dims[left.layout.dims.len() - 1];
+            2.0 * (to.layout.dims.iter().product::<usize>() * inner) as f64
+        }
+        Step::Convolution { shape, .. }
+        | Step::ConvolutionInputGradient { shape, .. }
+        | Step::ConvolutionWeightGradient { shape, .. } => {
+            let taps = shape.kernel[0] * shape.kernel[1] * shape.in_channels / shape.groups;
+            2.0 * (shape.output().count() * taps) as f64
+        }
+        Step::Scan { shape, .. } => 5.0 * scan(shape),
+        Step::ScanGradient { shape, .. } => 14.0 * scan(shape),
+        Step::Loop(_) | Step::Clear { .. } | Step::Gather { .. } | Step::ScatterAdd { .. } => 0.0,
+    }
+}
