@@ -2,7 +2,7 @@
 
 use crate::support::{Random, compare, random, values};
 use lamo_tensor::reference::Bindings;
-use lamo_tensor::{Graph, Map, Span, Tensor};
+use lamo_tensor::{ConvolutionOptions, Graph, Map, ScanInput, Span, Tensor};
 use rand::Rng;
 
 fn pick<T: Copy>(random: &mut Random, from: &[T]) -> T {
@@ -15,7 +15,7 @@ fn grow<'g>(pool: &[Tensor<'g>], random: &mut Random) -> Tensor<'g> {
     let shape = x.shape();
     let dims = shape.dims();
     let axis = random.random_range(0..dims.len());
-    match random.random_range(0..16) {
+    match random.random_range(0..21) {
         0 | 1 => x.map(pick(random, &[Map::Sin, Map::Tanh, Map::Sigmoid, Map::Gelu, Map::Silu, Map::Cos])),
         2 | 3 => {
             let peers: Vec<_> = pool.iter().copied().filter(|y| y.shape() == shape).collect();
@@ -53,8 +53,57 @@ fn grow<'g>(pool: &[Tensor<'g>], random: &mut Random) -> Tensor<'g> {
             Tensor::concatenate(&[x, pick(random, &peers) * 0.5, x.sin()], axis)
         }
         14 => x - x.max(&[axis]).detach(),
+        15 => {
+            let rows: Vec<u32> =
+                (0..random.random_range(1..6)).map(|_| random.random_range(0..dims[axis] as u32)).collect();
+            x.gather(axis, x.graph().index_table(&rows))
+        }
+        16 => {
+            let rows: Vec<u32> = (0..dims[axis]).map(|_| random.random_range(0..4)).collect();
+            x.scatter_add(axis, x.graph().index_table(&rows), 4) * 0.5
+        }
+        17 => convolved(x, random.random()),
+        18 => scanned(x, random.random()),
+        19 => x.less(x.graph().fill(0.2718, [1])).select(x * 0.5, x.sin()),
         _ => x.pad(axis, 1, 0),
     }
+}
+
+/// The tensor as an image under a kernel made from itself: depthwise, or dense to two channels.
+fn convolved(x: Tensor<'_>, depthwise: bool) -> Tensor<'_> {
+    let shape = x.shape();
+    let channels = shape.dims()[shape.rank() - 1].min(5);
+    let rows = (shape.count() / channels).min(40);
+    let image = x.reshape([shape.count()]).slice(0, 0, rows * channels).reshape([1, 1, rows, channels]);
+    let (outputs, inputs) = if depthwise { (channels, 1) } else { (2, channels) };
+    let kernel = image.mean(&[2]).sin().broadcast_to([outputs, 1, 3, channels]).slice(3, 0, inputs);
+    let options = ConvolutionOptions {
+        groups: if depthwise { channels } else { 1 },
+        padding: [[0, 0], [1, 1]],
+        ..ConvolutionOptions::default()
+    };
+    image.convolve(kernel.permute(&[0, 3, 1, 2]), options) * 0.3
+}
+
+/// The tensor as a signal that chooses its own steps, along one direction or both.
+fn scanned(x: Tensor<'_>, both: bool) -> Tensor<'_> {
+    let shape = x.shape();
+    let channels = shape.dims()[shape.rank() - 1].min(6);
+    let tokens = (shape.count() / channels).min(30);
+    let signal = x.reshape([shape.count()]).slice(0, 0, tokens * channels).reshape([1, tokens, 1, channels]);
+    let directions = if both { 2 } else { 1 };
+    let gain = signal.mean(&[3]).sigmoid().broadcast_to([1, tokens, 1, directions]).reshape([1, tokens, directions]);
+    let input = ScanInput {
+        signal,
+        log_decay: -gain,
+        gain,
+        write: signal.sin() * 0.5,
+        read: signal.cos() * 0.5,
+        initial: None,
+    };
+    let forwards: Vec<u32> = (0..tokens as u32).collect();
+    let backwards: Vec<u32> = (0..tokens as u32).rev().collect();
+    input.scan(&[forwards, backwards][..directions]).0
 }
 
 /// A graph with its outputs, all gradients among them, and values for its inputs.
@@ -85,9 +134,14 @@ fn random_graph(graph: &Graph, seed: u64) -> Bindings<'static> {
     Bindings::from([("x", values(count, -1.0, 1.0, &mut random)), ("y", values(count, -1.0, 1.0, &mut random))])
 }
 
+/// `LAMO_RANDOM_GRAPHS=20000` looks longer than the gate does.
+fn how_many() -> u64 {
+    std::env::var("LAMO_RANDOM_GRAPHS").ok().and_then(|count| count.parse().ok()).unwrap_or(600)
+}
+
 #[test]
 fn random_graphs_give_the_same_fused_unfused_and_in_double_precision() {
-    for seed in 0..600 {
+    for seed in 0..how_many() {
         let graph = Graph::new();
         let bindings = random_graph(&graph, seed);
         // Fourteen operators of at most some hundred roundings each.
