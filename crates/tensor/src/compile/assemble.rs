@@ -147,8 +147,12 @@ struct Assembler {
 
 impl Assembler {
     fn add(&mut self, mut node: Node) -> NodeId {
+        let in_loops = matches!(node.op, Op::Map(_) | Op::Reduce { .. }) || node.op.is_view();
         if !matches!(node.op, Op::Concatenate { .. }) {
             node.operands = node.operands.iter().map(|&operand| self.readable(operand)).collect();
+        }
+        if !in_loops {
+            node.operands = node.operands.iter().map(|&operand| self.in_memory(operand)).collect();
         }
         let layout = match self.layouts.get(node.operands.first().copied().unwrap_or(usize::MAX)) {
             Some(below) if node.op.is_view() => {
@@ -173,6 +177,12 @@ impl Assembler {
         let reshaped = self.add(Node { operands: vec![copy], ..self.nodes[node].clone() });
         self.readable.insert(node, reshaped);
         reshaped
+    }
+
+    /// A number lives in loops; a kernel of another kind needs it written out.
+    fn in_memory(&mut self, node: NodeId) -> NodeId {
+        let is_number = matches!(self.nodes[base(&self.nodes, node)].op, Op::Fill { .. });
+        if is_number { self.copy(node) } else { node }
     }
 
     fn copy(&mut self, operand: NodeId) -> NodeId {
