@@ -22,6 +22,7 @@
 //! ```
 
 pub mod benchmarks;
+pub mod data;
 pub mod experiment;
 pub mod layers;
 pub mod loss;

@@ -7,6 +7,7 @@ mod initialisation; // first values are drawn as the official classes draw them
 mod operators; // norms, maps and scan orders equal PyTorch's and the authors'
 mod optimisation; // the optimiser equals PyTorch's, moments and all
 mod parity; // models and operators equal the authors' code, number for number
+mod readers; // array files are read as their writers show them; damage ends in a sentence
 mod recipes; // the authors' training recipes, step by step
 mod theory; // the paper's theory
 mod training; // a whole step as one program learns

@@ -110,9 +110,9 @@ pub(super) fn run(options: &Step) -> Result<()> {
         fraction_of_gemm: flops * 1e-9 / seconds / ceilings::gemm_gflops(),
     };
     if options.json {
-        print(&serde_json::to_string_pretty(&report)?)
+        print(&serde_json::to_string_pretty(&report)?);
     } else {
-        say(&report)
+        say(&report);
     }
     Ok(())
 }

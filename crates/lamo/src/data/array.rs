@@ -1,0 +1,316 @@
+//! Arrays in memory, and how they lie in a stream of bytes: element type, byte order, row- or column-major.
+
+use super::source::Source;
+use std::io;
+use std::ops::Range;
+
+/// How one number is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)] // the names say it
+pub enum ElementKind {
+    F16,
+    Bf16,
+    F32,
+    F64,
+    I8,
+    I16,
+    I32,
+    I64,
+    U8,
+    U16,
+    U32,
+    U64,
+    Bool,
+}
+
+impl ElementKind {
+    /// Bytes of one number.
+    pub fn bytes(self) -> usize {
+        match self {
+            Self::I8 | Self::U8 | Self::Bool => 1,
+            Self::F16 | Self::Bf16 | Self::I16 | Self::U16 => 2,
+            Self::F32 | Self::I32 | Self::U32 => 4,
+            Self::F64 | Self::I64 | Self::U64 => 8,
+        }
+    }
+
+    /// Whether it is read as [`Values::F32`].
+    pub(super) fn is_single(self) -> bool {
+        matches!(self, Self::F16 | Self::Bf16 | Self::F32)
+    }
+}
+
+/// What a file says about one of its arrays.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ArrayInfo {
+    /// Its name; empty in an npy file.
+    pub name: String,
+    /// Points along each axis, the slowest first.
+    pub shape: Vec<usize>,
+    /// How its numbers are stored.
+    pub kind: ElementKind,
+}
+
+/// The numbers of an array, in C order.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Values {
+    /// From float32, float16 and bfloat16.
+    F32(Vec<f32>),
+    /// From float64, integers (rounded above 2⁵³) and truth values (0 and 1).
+    F64(Vec<f64>),
+}
+
+impl Values {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        match self {
+            Values::F32(values) => values.len(),
+            Values::F64(values) => values.len(),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// In single precision, rounded to nearest.
+    pub fn into_f32(self) -> Vec<f32> {
+        match self {
+            Values::F32(values) => values,
+            Values::F64(values) => values.into_iter().map(|value| value as f32).collect(),
+        }
+    }
+
+    /// In double precision.
+    pub fn into_f64(self) -> Vec<f64> {
+        match self {
+            Values::F32(values) => values.into_iter().map(f64::from).collect(),
+            Values::F64(values) => values,
+        }
+    }
+}
+
+/// An array, or some of its rows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Array {
+    /// Points along each axis, the slowest first.
+    pub shape: Vec<usize>,
+    /// Its numbers in C order: the last axis is the fastest.
+    pub values: Values,
+}
+
+/// The two precisions that values are read in.
+pub(super) trait Real: Copy + Default {
+    fn nearest(value: f64) -> Self;
+    fn values(numbers: Vec<Self>) -> Values;
+}
+
+impl Real for f32 {
+    fn nearest(value: f64) -> f32 {
+        value as f32
+    }
+    fn values(numbers: Vec<f32>) -> Values {
+        Values::F32(numbers)
+    }
+}
+
+impl Real for f64 {
+    fn nearest(value: f64) -> f64 {
+        value
+    }
+    fn values(numbers: Vec<f64>) -> Values {
+        Values::F64(numbers)
+    }
+}
+
+/// Appends the numbers in `bytes`, which holds whole ones.
+pub(super) fn decode<T: Real>(stored: ElementKind, big_endian: bool, bytes: &[u8], numbers: &mut Vec<T>) {
+    macro_rules! each {
+        ($number:ty, $widen:expr) => {{
+            let (chunks, _) = bytes.as_chunks::<{ size_of::<$number>() }>();
+            if big_endian {
+                numbers.extend(chunks.iter().map(|&chunk| T::nearest($widen(<$number>::from_be_bytes(chunk)))));
+            } else {
+                numbers.extend(chunks.iter().map(|&chunk| T::nearest($widen(<$number>::from_le_bytes(chunk)))));
+            }
+        }};
+    }
+    match stored {
+        ElementKind::F16 => each!(u16, half),
+        ElementKind::Bf16 => each!(u16, |bits: u16| f64::from(f32::from_bits(u32::from(bits) << 16))),
+        ElementKind::F32 => each!(f32, f64::from),
+        ElementKind::F64 => each!(f64, f64::from),
+        ElementKind::I8 => each!(i8, f64::from),
+        ElementKind::I16 => each!(i16, f64::from),
+        ElementKind::I32 => each!(i32, f64::from),
+        ElementKind::I64 => each!(i64, |value: i64| value as f64),
+        ElementKind::U8 => each!(u8, f64::from),
+        ElementKind::U16 => each!(u16, f64::from),
+        ElementKind::U32 => each!(u32, f64::from),
+        ElementKind::U64 => each!(u64, |value: u64| value as f64),
+        ElementKind::Bool => each!(u8, |value: u8| f64::from(u8::from(value != 0))),
+    }
+}
+
+/// IEEE 754 binary16: (-1)^sign · 1.fraction · 2^(exponent - 15), subnormal where the exponent is 0.
+fn half(bits: u16) -> f64 {
+    let (exponent, fraction) = (i32::from(bits >> 10 & 31), f64::from(bits & 1023) / 1024.0);
+    let magnitude = match exponent {
+        0 => fraction * 2f64.powi(-14),
+        31 if fraction == 0.0 => f64::INFINITY,
+        31 => f64::NAN,
+        _ => (1.0 + fraction) * 2f64.powi(exponent - 15),
+    };
+    if bits >> 15 == 1 { -magnitude } else { magnitude }
+}
+
+/// How an array lies in a stream of bytes.
+#[derive(Clone, Debug)]
+pub(super) struct Layout {
+    pub(super) shape: Vec<usize>,
+    /// The type the array has.
+    pub(super) kind: ElementKind,
+    /// The type its numbers are written in; MATLAB writes a double that holds small integers in fewer bytes.
+    pub(super) stored: ElementKind,
+    pub(super) big_endian: bool,
+    /// First axis fastest, as in MATLAB and Fortran.
+    pub(super) column_major: bool,
+}
+
+impl Layout {
+    /// How many numbers; none if that is beyond counting.
+    pub(super) fn count(&self) -> Option<usize> {
+        if self.shape.contains(&0) {
+            return Some(0);
+        }
+        self.shape.iter().try_fold(1usize, |count, &axis| count.checked_mul(axis))
+    }
+
+    /// How many bytes they take.
+    pub(super) fn bytes(&self) -> Option<u64> {
+        u64::try_from(self.count()?.checked_mul(self.stored.bytes())?).ok()
+    }
+
+    /// Points along the first axis; a lone number is one row.
+    pub(super) fn height(&self) -> usize {
+        self.shape.first().copied().unwrap_or(1)
+    }
+
+    /// The shape of some rows.
+    pub(super) fn shape_of(&self, rows: &Range<usize>) -> Vec<usize> {
+        let first = if self.shape.is_empty() { None } else { Some(rows.len()) };
+        first.into_iter().chain(self.shape.iter().skip(1).copied()).collect()
+    }
+
+    /// Reads the rows from a source that stands at the first number. The shape has been held against the bytes there are.
+    pub(super) fn read(&self, source: &mut dyn Source, rows: &Range<usize>) -> io::Result<Array> {
+        let single = self.kind.is_single();
+        let values = if single { self.gather::<f32>(source, rows)? } else { self.gather::<f64>(source, rows)? };
+        Ok(Array { shape: self.shape_of(rows), values })
+    }
+
+    fn gather<T: Real>(&self, source: &mut dyn Source, rows: &Range<usize>) -> io::Result<Values> {
+        if rows.is_empty() || self.count() == Some(0) {
+            return Ok(T::values(Vec::new()));
+        }
+        let columns = self.shape.iter().skip(1).product::<usize>();
+        let (before, after) = (rows.start, self.height() - rows.end);
+        let mut gathered = Gathered::<T>::new(self, rows.len())?;
+        if !self.column_major || rows.len() == self.height() {
+            self.skip(source, before * columns)?;
+            self.stream(source, rows.len() * columns, |block| gathered.push(block))?;
+        } else {
+            for _ in 0..columns {
+                self.skip(source, before)?;
+                self.stream(source, rows.len(), |block| gathered.push(block))?;
+                self.skip(source, after)?;
+            }
+        }
+        Ok(T::values(gathered.numbers))
+    }
+
+    fn skip(&self, source: &mut dyn Source, count: usize) -> io::Result<()> {
+        source.skip((count * self.stored.bytes()) as u64)
+    }
+
+    /// Hands on the next `count` numbers in blocks of bounded size.
+    fn stream<T: Real>(&self, source: &mut dyn Source, count: usize, mut take: impl FnMut(&[T])) -> io::Result<()> {
+        const BLOCK: usize = 8192;
+        let mut bytes = vec![0; BLOCK.min(count) * self.stored.bytes()];
+        let mut numbers = Vec::with_capacity(BLOCK.min(count));
+        let mut left = count;
+        while left > 0 {
+            let block = &mut bytes[..BLOCK.min(left) * self.stored.bytes()];
+            source.read_exact(block)?;
+            numbers.clear();
+            decode::<T>(self.stored, self.big_endian, block, &mut numbers);
+            take(&numbers);
+            left -= numbers.len();
+        }
+        Ok(())
+    }
+}
+
+/// Takes numbers in the order of their file and puts them in C order.
+pub(super) struct Gathered<T> {
+    pub(super) numbers: Vec<T>,
+    column_major: bool,
+    rows: usize,
+    columns: usize,
+    row: usize,
+    /// Where the current column stands in a row.
+    column: usize,
+    /// Extent, stride within a row and present index of each axis after the first.
+    axes: Vec<(usize, usize, usize)>,
+}
+
+impl<T: Real> Gathered<T> {
+    /// For `rows` rows of an array; their number has been held against the bytes there are.
+    pub(super) fn new(layout: &Layout, rows: usize) -> io::Result<Self> {
+        let mut columns = 1;
+        let mut axes = Vec::new();
+        for &extent in layout.shape.iter().skip(1).rev() {
+            axes.push((extent, columns, 0));
+            columns *= extent;
+        }
+        axes.reverse();
+        let mut numbers = Vec::new();
+        numbers.try_reserve_exact(rows * columns)?;
+        if layout.column_major {
+            numbers.resize(rows * columns, T::default());
+        }
+        Ok(Gathered { numbers, column_major: layout.column_major, rows, columns, row: 0, column: 0, axes })
+    }
+
+    pub(super) fn push(&mut self, mut block: &[T]) {
+        if !self.column_major {
+            self.numbers.extend_from_slice(block);
+            return;
+        }
+        while !block.is_empty() {
+            let (now, later) = block.split_at(block.len().min(self.rows - self.row));
+            let places = self.numbers[self.row * self.columns + self.column..].iter_mut().step_by(self.columns);
+            places.zip(now).for_each(|(place, &number)| *place = number);
+            self.row += now.len();
+            if self.row == self.rows {
+                self.row = 0;
+                self.advance();
+            }
+            block = later;
+        }
+    }
+
+    /// To the next column: the second axis is the next fastest.
+    fn advance(&mut self) {
+        for (extent, stride, index) in &mut self.axes {
+            *index += 1;
+            self.column += *stride;
+            if *index < *extent {
+                return;
+            }
+            self.column -= *extent * *stride;
+            *index = 0;
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! HDF5 and MATLAB's MAT-file version 7.3, which is HDF5 behind a block of 512 bytes with its axes reversed.
+//!
+//! The format is read by `hdf5-reader`; here are its limits, the types that matter and the order of the axes.
+
+use super::array::{Array, ElementKind, Gathered, Layout, Real, Values, decode};
+use super::error::Error;
+use super::source::{Entry, LARGEST_RATIO, Opened, Packing};
+use hdf5_reader::error::{Error as Failure, Result as Outcome};
+use hdf5_reader::group::Group;
+use hdf5_reader::{
+    ByteOrder, DEFAULT_MAX_CHUNK_BYTES, Dataset, Datatype, FileStorage, H5Type, Hdf5File, OpenOptions, SliceInfo,
+    SliceInfoElem,
+};
+use std::collections::HashSet;
+use std::ops::Range;
+use std::sync::Arc;
+
+const SIGNATURE: &[u8] = b"\x89HDF\r\n\x1a\n";
+/// Values of one slab while axes are being reversed: 16 MiB of doubles.
+const SLAB: usize = 1 << 21;
+const DEEPEST: usize = 32;
+
+/// Whether a file begins so: with the signature, or with a block of 512, 1024 or 2048 bytes and then the signature.
+pub(super) fn begins(start: &[u8]) -> bool {
+    [0, 512, 1024, 2048].iter().any(|&at| start.get(at..).is_some_and(|rest| rest.starts_with(SIGNATURE)))
+}
+
+/// An HDF5 file.
+pub(super) struct Tree {
+    file: Hdf5File,
+    /// Written by MATLAB: axes are reversed, and a class is noted with each variable.
+    matlab: bool,
+}
+
+impl Tree {
+    pub(super) fn open(opened: &Opened, matlab: bool) -> Result<Tree, Error> {
+        let file = opened.file.try_clone().map_err(|source| opened.unreadable(source))?;
+        let possible = usize::try_from(opened.size.saturating_mul(LARGEST_RATIO)).unwrap_or(usize::MAX);
+        let options = OpenOptions::default()
+            .with_max_read_bytes(possible)
+            .with_max_chunk_bytes(possible.min(DEFAULT_MAX_CHUNK_BYTES))
+            .with_max_object_header_bytes(usize::try_from(opened.size).unwrap_or(usize::MAX));
+        let open = FileStorage::from_file(file)
+            .and_then(|storage| Hdf5File::from_storage_with_options(Arc::new(storage), options));
+        Ok(Tree { file: open.map_err(|failure| failed(opened, "the file", failure))?, matlab })
+    }
+
+    /// All datasets under their paths.
+    pub(super) fn entries(&self, opened: &Opened) -> Result<Vec<Entry>, Error> {
+        let mut found = Vec::new();
+        let walk = self.file.root_group().and_then(|root| self.walk(&root, "", &mut HashSet::new(), &mut found));
+        walk.map_err(|failure| failed(opened, "the tree of datasets", failure))?;
+        let entry = |(name, holds)| {
+            let (start, bytes, packing) = (0, opened.size, Packing::Deflate);
+            Entry { name, holds, start, bytes, packing, before: 0, sum: None }
+        };
+        Ok(found.into_iter().map(entry).collect())
+    }
+
+    fn walk(
+        &self,
+        group: &Group,
+        path: &str,
+        seen: &mut HashSet<u64>,
+        found: &mut Vec<(String, Result<Layout, String>)>,
+    ) -> Outcome<()> {
+        if !seen.insert(group.address()) || path.matches('/').count() > DEEPEST {
+            return Ok(()); // links may form rings
+        }
+        let (groups, datasets) = group.members()?;
+        for dataset in datasets {
+            found.push((format!("{path}{}", dataset.name()), self.layout(&dataset)?));
+        }
+        for group in groups.iter().filter(|group| !group.name().starts_with('#')) {
+            self.walk(group, &format!("{path}{}/", group.name()), seen, found)?; // #refs# are MATLAB's cells
+        }
+        Ok(())
+    }
+
+    fn layout(&self, dataset: &Dataset) -> Outcome<Result<Layout, String>> {
+        let class = if self.matlab { note(dataset, "MATLAB_class") } else { None };
+        let mut shape = Vec::new();
+        for &extent in dataset.shape() {
+            shape.push(usize::try_from(extent).map_err(|_| Failure::InvalidData(format!("extent {extent}")))?);
+        }
+        if self.matlab {
+            shape.reverse();
+        }
+        let (kind, stored, big_endian) = match (element(dataset.dtype()), class.as_deref()) {
+            (_, Some("char")) => return Ok(Err("text".to_owned())),
+            (_, Some("cell")) => return Ok(Err("a cell array".to_owned())),
+            (Err(found), _) => return Ok(Err(found.to_owned())),
+            (Ok((stored, big_endian)), Some("logical")) => (ElementKind::Bool, stored, big_endian),
+            (Ok((stored, big_endian)), _) => (stored, stored, big_endian),
+        };
+        if self.matlab && dataset.attributes().iter().any(|attribute| attribute.name == "MATLAB_empty") {
+            shape = dataset.read_array::<Number<f64>>()?.iter().map(|extent| extent.0 as usize).collect();
+            if !shape.contains(&0) {
+                return Ok(Err("an empty array that is not empty".to_owned()));
+            }
+        }
+        Ok(Ok(Layout { shape, kind, stored, big_endian, column_major: self.matlab }))
+    }
+
+    /// Reads rows; the caller has checked them.
+    pub(super) fn read(
+        &self,
+        opened: &Opened,
+        entry: &Entry,
+        layout: &Layout,
+        rows: &Range<usize>,
+    ) -> Result<Array, Error> {
+        let dataset = self.file.dataset(&entry.name);
+        let single = layout.kind.is_single();
+        let values = dataset.and_then(|dataset| match single {
+            true => gather::<f32>(&dataset, layout, rows),
+            false => gather::<f64>(&dataset, layout, rows),
+        });
+        let part = format!("dataset `{}`", entry.name);
+        let values = values.map_err(|failure| failed(opened, &part, failure))?;
+        Ok(Array { shape: layout.shape_of(rows), values })
+    }
+}
+
+fn failed(opened: &Opened, part: &str, failure: Failure) -> Error {
+    let found = failure.to_string();
+    let mut cause = failure;
+    while let Failure::Context { source, .. } = cause {
+        cause = *source;
+    }
+    match cause {
+        Failure::Io(source) => opened.unreadable(source),
+        Failure::UnsupportedFilter(_) | Failure::UnsupportedEncoding(_) => {
+            Error::Unsupported { path: opened.path.clone(), part: part.to_owned(), found }
+        }
+        _ => opened.damaged(format!("{part} as HDF5 has it"), format!("\"{found}\"")),
+    }
+}
+
+/// A text attribute.
+fn note(dataset: &Dataset, name: &str) -> Option<String> {
+    dataset.attributes().iter().find(|attribute| attribute.name == name)?.read_string().ok()
+}
+
+/// Type and byte order.
+fn element(datatype: &Datatype) -> Result<(ElementKind, bool), &'static str> {
+    let (kind, order) = match datatype {
+        Datatype::FloatingPoint { size: 2, byte_order } => (ElementKind::F16, byte_order),
+        Datatype::FloatingPoint { size: 4, byte_order } => (ElementKind::F32, byte_order),
+        Datatype::FloatingPoint { size: 8, byte_order } => (ElementKind::F64, byte_order),
+        Datatype::FixedPoint { size: 1, signed: true, byte_order } => (ElementKind::I8, byte_order),
+        Datatype::FixedPoint { size: 2, signed: true, byte_order } => (ElementKind::I16, byte_order),
+        Datatype::FixedPoint { size: 4, signed: true, byte_order } => (ElementKind::I32, byte_order),
+        Datatype::FixedPoint { size: 8, signed: true, byte_order } => (ElementKind::I64, byte_order),
+        Datatype::FixedPoint { size: 1, signed: false, byte_order } => (ElementKind::U8, byte_order),
+        Datatype::FixedPoint { size: 2, signed: false, byte_order } => (ElementKind::U16, byte_order),
+        Datatype::FixedPoint { size: 4, signed: false, byte_order } => (ElementKind::U32, byte_order),
+        Datatype::FixedPoint { size: 8, signed: false, byte_order } => (ElementKind::U64, byte_order),
+        Datatype::Bitfield { size: 1, byte_order } => (ElementKind::Bool, byte_order),
+        Datatype::Enum { base, members } => {
+            let truth = members.len() == 2 && members.iter().any(|member| member.name == "TRUE");
+            return element(base).map(|(kind, order)| (if truth { ElementKind::Bool } else { kind }, order));
+        }
+        Datatype::Compound { .. } => return Err("complex numbers or records"),
+        Datatype::String { .. } | Datatype::VarLen { .. } => return Err("text or lists"),
+        Datatype::Reference { .. } => return Err("a cell array or other references"),
+        _ => return Err("elements of a rare type"),
+    };
+    Ok((kind, *order == ByteOrder::BigEndian))
+}
+
+/// Reads slabs of bounded size along the slowest axis of the file.
+fn gather<T: Real + Send>(dataset: &Dataset, layout: &Layout, rows: &Range<usize>) -> Outcome<Values> {
+    if rows.is_empty() || layout.count() == Some(0) {
+        return Ok(T::values(Vec::new()));
+    }
+    let mut selection = SliceInfo::all(dataset.ndim());
+    if layout.shape.len() < 2 {
+        selection.selections.iter_mut().for_each(|axis| *axis = span(rows));
+        return Ok(T::values(numbers(dataset, &selection)?));
+    }
+    let slowest = if layout.column_major { 0..layout.shape[layout.shape.len() - 1] } else { rows.clone() };
+    let count = layout.shape_of(rows).iter().product::<usize>();
+    let chunk = dataset.chunks().and_then(|chunks| chunks.first().copied()).map_or(1, |chunk| chunk.max(1) as usize);
+    let thickness = (SLAB / (count / slowest.len()) / chunk).max(1).saturating_mul(chunk); // each chunk is unpacked once
+    let mut gathered = Gathered::<T>::new(layout, rows.len())?;
+    let mut start = slowest.start;
+    while start < slowest.end {
+        let end = slowest.end.min((start - start % chunk).saturating_add(thickness));
+        if layout.column_major {
+            selection.selections[dataset.ndim() - 1] = span(rows);
+        }
+        selection.selections[0] = span(&(start..end));
+        gathered.push(&numbers(dataset, &selection)?);
+        start = end;
+    }
+    Ok(T::values(gathered.numbers))
+}
+
+fn span(rows: &Range<usize>) -> SliceInfoElem {
+    SliceInfoElem::Slice { start: rows.start as u64, end: rows.end as u64, step: 1 }
+}
+
+fn numbers<T: Real + Send>(dataset: &Dataset, selection: &SliceInfo) -> Outcome<Vec<T>> {
+    let (numbers, _) = dataset.read_slice::<Number<T>>(selection)?.into_raw_vec_and_offset();
+    Ok(numbers.into_iter().map(|number| number.0).collect())
+}
+
+/// A number of any stored type, read in the precision that is wanted.
+#[derive(Clone)]
+struct Number<T>(T);
+
+impl<T: Real + Send> H5Type for Number<T> {
+    fn hdf5_type() -> Datatype {
+        f64::hdf5_type()
+    }
+
+    fn from_bytes(bytes: &[u8], datatype: &Datatype) -> Outcome<Self> {
+        let one = Self::decode_vec(bytes, datatype, 1).and_then(|decoded| decoded.ok()?.into_iter().next());
+        one.ok_or_else(|| Failure::InvalidData("a number cut short".to_owned()))
+    }
+
+    fn element_size(datatype: &Datatype) -> usize {
+        element(datatype).map_or(1, |(kind, _)| kind.bytes())
+    }
+
+    fn decode_vec(raw: &[u8], datatype: &Datatype, count: usize) -> Option<Outcome<Vec<Self>>> {
+        let (kind, big_endian) = element(datatype).ok()?;
+        let bytes = raw.get(..count.checked_mul(kind.bytes())?)?;
+        let mut numbers = Vec::with_capacity(count);
+        decode::<T>(kind, big_endian, bytes, &mut numbers);
+        Some(Ok(numbers.into_iter().map(Number).collect()))
+    }
+}
