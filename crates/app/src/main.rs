@@ -1,6 +1,7 @@
 //! The `lamo` command: what was typed, handed to the library.
 
 mod commands;
+mod plot;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -15,6 +16,9 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Make data sets, and look at them.
+    #[command(subcommand)]
+    Data(commands::data::Data),
     /// Measure speed and memory.
     #[command(subcommand)]
     Bench(commands::bench::Bench),
@@ -54,6 +58,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let result = match Arguments::parse().command {
+        Command::Data(data) => commands::data::run(&data),
         Command::Bench(bench) => commands::bench::run(bench),
         Command::Parity(parity) => commands::parity::run(&parity),
         Command::List(list) => commands::list::run(&list),

@@ -23,6 +23,7 @@
 
 pub mod benchmarks;
 pub mod data;
+pub mod dataset;
 pub mod experiment;
 pub mod layers;
 pub mod loss;

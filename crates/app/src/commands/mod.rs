@@ -1,6 +1,7 @@
 //! One file per command.
 
 pub(crate) mod bench;
+pub(crate) mod data;
 pub(crate) mod list;
 pub(crate) mod parity;
 pub(crate) mod weights;

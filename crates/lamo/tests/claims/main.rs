@@ -1,5 +1,6 @@
 //! What lamo claims, one module per subject.
 
+mod dataset; // data sets on disk are the same bytes however they were made, and damage is found
 mod experiments; // shipped experiments are what they say
 mod fixture; // reading fixtures, comparing with them
 mod fno; // the Fourier operator equals its library and its own definition

@@ -1,0 +1,138 @@
+//! `lamo data check`: is the data set whole, and does it look right?
+
+use crate::commands::say;
+use crate::plot::{Column, Sheet};
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use lamo::dataset::{Dataset, FieldEntry, RoleEntry, Rule, Statistics};
+use std::path::PathBuf;
+
+/// Samples drawn, one per row of the picture.
+const ROWS: usize = 4;
+/// Frames drawn of a film.
+const FRAMES: usize = 3;
+
+/// `lamo data check`
+#[derive(Args)]
+pub(crate) struct Check {
+    /// Folder of the data set.
+    dataset: PathBuf,
+    /// PNG file for the picture; DIR-check.png beside the folder unless given.
+    #[arg(long, value_name = "FILE")]
+    picture: Option<PathBuf>,
+}
+
+pub(crate) fn run(options: &Check) -> Result<()> {
+    let dataset = Dataset::open(&options.dataset)?;
+    dataset.verify()?;
+    say(&heading(&dataset))?;
+    say(&format!(
+        "{:18} {:7} {:15} {:>4} {:>11} {:>11} {:>11} {:>11} {:>5} {:>5}  hash",
+        "field", "role", "shape", "unit", "least", "most", "mean", "deviation", "NaN", "inf"
+    ))?;
+    let mut odd = Vec::new();
+    for field in &dataset.manifest().fields {
+        let statistics = dataset.statistics(&field.name)?;
+        say(&line(field, &statistics))?;
+        if statistics.missing + statistics.infinite > 0 {
+            odd.push(format!("{} of `{}`", statistics.missing + statistics.infinite, field.name));
+        }
+    }
+    let path = options.picture.clone().unwrap_or_else(|| beside(&options.dataset));
+    let image = sheet(&dataset)?.draw();
+    image
+        .write(&path)
+        .with_context(|| format!("{}: the picture cannot be written, choose another --picture", path.display()))?;
+    say(&format!("picture: {}", path.display()))?;
+    if !odd.is_empty() {
+        let name = options.dataset.display();
+        bail!(
+            "{name}: expected finite values only, found NaN or infinity in {}; make the data set again",
+            odd.join(" and ")
+        );
+    }
+    Ok(())
+}
+
+fn beside(folder: &std::path::Path) -> PathBuf {
+    let name = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    folder.with_file_name(format!("{name}-check.png"))
+}
+
+fn heading(dataset: &Dataset) -> String {
+    let manifest = dataset.manifest();
+    let split = match &manifest.split {
+        Rule::Ends { train, test } => format!("first {train} to train, last {test} to test"),
+        Rule::Random { train, test, seed } => format!("{train} to train and {test} to test, drawn with seed {seed}"),
+        Rule::Indices { train, test } => format!("{} to train and {} to test, listed", train.len(), test.len()),
+    };
+    let parameters: Vec<_> = manifest.parameters.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    format!(
+        "{}: {} samples, seed {}, generator {}, lamo {}\n{}\n{split}",
+        manifest.problem,
+        manifest.samples,
+        manifest.seed,
+        manifest.generator,
+        manifest.lamo,
+        parameters.join(" ")
+    )
+}
+
+fn line(field: &FieldEntry, statistics: &Statistics) -> String {
+    let role = match field.role {
+        RoleEntry::Input => "input",
+        RoleEntry::Output => "output",
+    };
+    let Statistics { least, most, mean, deviation, missing, infinite } = statistics;
+    let FieldEntry { name, unit, .. } = field;
+    let shape = format!("{:?}", field.shape);
+    let range = format!("{least:>11.4e} {most:>11.4e} {mean:>11.4e} {deviation:>11.4e}");
+    format!("{name:18} {role:7} {shape:15} {unit:>4} {range} {missing:>5} {infinite:>5}  verified")
+}
+
+/// A few samples from first to last; of a film a few frames from first to last.
+fn sheet(dataset: &Dataset) -> Result<Sheet> {
+    let samples = spread(dataset.samples(), ROWS);
+    let mut columns = Vec::new();
+    for field in &dataset.manifest().fields {
+        let (frames, plane) = match field.shape[..] {
+            [] => (1, [1, 1]),
+            [points] => (1, [points, 1]),
+            [rows, columns] => (1, [rows, columns]),
+            [ref frames @ .., rows, columns] => (frames.iter().product(), [rows, columns]),
+        };
+        let values = dataset.gather(&field.name, &samples)?;
+        let size = plane[0] * plane[1];
+        for frame in spread(frames, FRAMES) {
+            let part = |sample: usize| values[(sample * frames + frame) * size..][..size].to_vec();
+            let name = field.name.replace('_', " ");
+            let title = if frames == 1 { name } else { format!("{name} {}/{frames}", frame + 1) };
+            columns.push(Column {
+                title,
+                field: field.name.clone(),
+                plane,
+                cells: (0..samples.len()).map(part).collect(),
+            });
+        }
+    }
+    let title = format!("{}  seed {}", dataset.manifest().problem, dataset.manifest().seed);
+    Ok(Sheet { title, rows: samples.iter().map(|sample| format!("sample {sample}")).collect(), columns })
+}
+
+/// At most `most` numbers below `count`, evenly spread, both ends included.
+fn spread(count: usize, most: usize) -> Vec<usize> {
+    let kept = count.min(most);
+    (0..kept).map(|k| if kept == 1 { 0 } else { k * (count - 1) / (kept - 1) }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::spread;
+
+    #[test]
+    fn a_few_of_many_include_both_ends() {
+        assert_eq!(spread(20, 3), [0, 9, 19]);
+        assert_eq!(spread(2, 4), [0, 1]);
+        assert_eq!(spread(1, 4), [0]);
+    }
+}

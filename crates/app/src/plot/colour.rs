@@ -1,0 +1,86 @@
+//! From numbers to colours, evenly to the eye: a sequential map (viridis) and a diverging one for signed fields.
+
+/// Red, green, blue.
+pub(crate) type Rgb = [u8; 3];
+
+pub(crate) const PAPER: Rgb = [255, 255, 255];
+pub(crate) const INK: Rgb = [40, 44, 52];
+pub(crate) const FAINT: Rgb = [120, 124, 132];
+/// Values that are no numbers; far from every colour of the maps.
+const MISSING: Rgb = [255, 0, 255];
+
+/// Viridis (Smith and van der Walt 2015, public domain) at ten even places; straight lines between them in sRGB stay
+/// within what the eye tells apart.
+const VIRIDIS: &[u32] =
+    &[0x440154, 0x482878, 0x3e4a89, 0x31688e, 0x26828e, 0x1f9e89, 0x35b779, 0x6dcd59, 0xb4de2c, 0xfde725];
+/// Cool to warm through grey (after Moreland 2009): lightness falls evenly from the middle, where zero is.
+const COOL_WARM: &[u32] = &[0x3b4cc0, 0x5d7ce6, 0x82a6fb, 0xaac7fd, 0xdddddd, 0xf5c1a9, 0xf4987a, 0xdd5f4b, 0xb40426];
+/// Both signs must reach this share of the larger one for zero to deserve the middle.
+const SIGNED: f32 = 0.2;
+
+/// Which colour each value of a field has.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Scale {
+    pub(crate) least: f32,
+    pub(crate) most: f32,
+    table: &'static [u32],
+}
+
+impl Scale {
+    /// From the smallest finite value to the largest, or evenly around zero where both signs matter.
+    pub(crate) fn of(values: impl Iterator<Item = f32>) -> Scale {
+        let range = |(least, most): (f32, f32), value: f32| (least.min(value), most.max(value));
+        let (least, most) = values.filter(|value| value.is_finite()).fold((f32::INFINITY, f32::NEG_INFINITY), range);
+        let larger = most.max(-least);
+        match least <= most {
+            true if most.min(-least) > SIGNED * larger => Scale { least: -larger, most: larger, table: COOL_WARM },
+            true => Scale { least, most, table: VIRIDIS },
+            false => Scale { least: 0.0, most: 0.0, table: VIRIDIS },
+        }
+    }
+
+    pub(crate) fn colour(&self, value: f32) -> Rgb {
+        if !value.is_finite() {
+            return MISSING;
+        }
+        let width = self.most - self.least;
+        let share = if width > 0.0 { ((value - self.least) / width).clamp(0.0, 1.0) } else { 0.5 };
+        let place = share * (self.table.len() - 1) as f32;
+        let first = (place as usize).min(self.table.len() - 2);
+        let (from, to) = (parts(self.table[first]), parts(self.table[first + 1]));
+        std::array::from_fn(|channel| {
+            let (from, to) = (f32::from(from[channel]), f32::from(to[channel]));
+            (from + (place - first as f32) * (to - from)).round() as u8
+        })
+    }
+}
+
+fn parts(colour: u32) -> Rgb {
+    let [_, red, green, blue] = colour.to_be_bytes();
+    [red, green, blue]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ends_and_zero_have_their_colours_and_missing_values_stand_out() {
+        let positive = Scale::of([0.0, 2.0, f32::NAN].into_iter());
+        assert_eq!([positive.colour(0.0), positive.colour(2.0)], [[0x44, 0x01, 0x54], [0xfd, 0xe7, 0x25]]);
+        let signed = Scale::of([-1.0, 2.0].into_iter());
+        assert_eq!((signed.least, signed.most, signed.colour(0.0)), (-2.0, 2.0, [0xdd; 3]));
+        assert_eq!(positive.colour(f32::NAN), MISSING);
+        assert_eq!(Scale::of([5.0].into_iter()).colour(5.0), Scale::of([7.0].into_iter()).colour(7.0));
+    }
+
+    #[test]
+    fn lightness_never_falls_along_viridis() {
+        let scale = Scale::of([0.0, 1.0].into_iter());
+        let light = |share: f32| {
+            let [red, green, blue] = scale.colour(share).map(f32::from);
+            0.2126 * red + 0.7152 * green + 0.0722 * blue
+        };
+        assert!((0..100).all(|k| light((k + 1) as f32 / 100.0) >= light(k as f32 / 100.0)));
+    }
+}

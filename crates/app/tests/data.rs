@@ -1,0 +1,178 @@
+//! What `lamo data` claims: interruptions lose nothing and change nothing, pictures are pictures, complaints are one
+//! sentence.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+/// Long enough to be caught in the middle: marks are written every 256 samples or every second.
+const LONG: &[&str] = &["make", "darcy", "--samples", "800", "--resolution", "48", "--seed", "4", "--threads", "1"];
+
+/// An empty folder of this test alone, gone when dropped.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(test: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("lamo-data-{test}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn command(arguments: &[&str], out: Option<&Path>) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lamo"));
+    command.arg("data").args(arguments);
+    if let Some(out) = out {
+        command.arg("--out").arg(out);
+    }
+    command
+}
+
+fn make(arguments: &[&str], out: &Path) -> Output {
+    command(arguments, Some(out)).output().unwrap()
+}
+
+fn check(dataset: &Path) -> Output {
+    command(&["check", dataset.to_str().unwrap()], None).output().unwrap()
+}
+
+fn said(output: &Output) -> String {
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+/// The one sentence of a failed job.
+fn complaint(output: &Output) -> String {
+    let text = String::from_utf8(output.stderr.clone()).unwrap();
+    assert_eq!(output.status.code(), Some(1), "a failed job exits with 1: {output:?}");
+    assert_eq!(text.lines().count(), 1, "one sentence: {text}");
+    text.trim_end().to_owned()
+}
+
+/// Every file of a folder with its bytes.
+fn bytes(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());
+    entries.map(|entry| (entry.file_name().into_string().unwrap(), fs::read(entry.path()).unwrap())).collect()
+}
+
+/// A long job under way, some of its samples marked as done.
+fn caught(out: &Path) -> Child {
+    let mut child = command(LONG, Some(out)).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let progress = PathBuf::from(format!("{}.partial/progress", out.display()));
+    for _ in 0..60_000 {
+        if fs::read(&progress).is_ok_and(|marks| marks.contains(&b'1')) {
+            return child;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    child.kill().and_then(|()| child.wait()).unwrap();
+    panic!("no sample after a minute");
+}
+
+#[test]
+fn a_job_killed_or_stopped_in_the_middle_resumes_to_the_same_bytes() {
+    let folder = Folder::new("resume");
+    let (whole, killed, stopped) = (folder.at("whole"), folder.at("killed"), folder.at("stopped"));
+    said(&make(LONG, &whole));
+
+    let mut child = caught(&killed);
+    child.kill().unwrap();
+    assert!(!child.wait().unwrap().success() && !killed.exists());
+    let begun = complaint(&check(&killed));
+    assert!(begun.ends_with("killed.partial, repeat the command that made it"), "{begun}");
+    let other = [LONG, &["--set", "high=9"]].concat();
+    let refusal = complaint(&make(&other, &killed));
+    assert!(refusal.contains("killed.partial holds an unfinished data set: expected parameter high 9.0, found 12.0"));
+    said(&make(LONG, &killed));
+    assert_eq!(bytes(&whole), bytes(&killed));
+
+    let child = caught(&stopped);
+    Command::new("kill").arg("-INT").arg(child.id().to_string()).status().unwrap();
+    let sentence = complaint(&child.wait_with_output().unwrap());
+    assert!(sentence.starts_with("lamo: stopped with ") && sentence.ends_with("run the same command again to go on"));
+    assert!(said(&make(LONG, &stopped)).contains("800 samples of permeability 48x48 and pressure 48x48"));
+    assert_eq!(bytes(&whole), bytes(&stopped));
+    assert!(said(&make(LONG, &stopped)).trim_end().ends_with("already there"));
+}
+
+#[test]
+fn check_prints_every_field_and_draws_a_picture_beside_the_folder() {
+    let folder = Folder::new("check");
+    let set = folder.at("ns");
+    let small = ["--set", "resolution=16", "--set", "stride=1", "--set", "frames=3", "--set", "viscosity=1e-3"];
+    said(&make(&[&["make", "navier-stokes", "--samples", "2", "--set", "interval=0.1"][..], &small].concat(), &set));
+    let report = said(&check(&set));
+    for part in ["navier-stokes: 2 samples, seed 0", "viscosity=0.001", "[3, 16, 16]", "verified", "ns-check.png"] {
+        assert!(report.contains(part), "{part}: {report}");
+    }
+    assert!(fs::read(folder.at("ns-check.png")).unwrap().starts_with(b"\x89PNG"));
+}
+
+#[test]
+fn check_finds_changed_bytes_lost_bytes_and_values_that_are_no_numbers() {
+    let folder = Folder::new("damage");
+    let set = folder.at("set");
+    said(&make(&["make", "darcy", "--samples", "2", "--resolution", "8"], &set));
+    let path = set.join("pressure.npy");
+    let whole = fs::read(&path).unwrap();
+    let mut bent = whole.clone();
+    bent[128..132].copy_from_slice(&f32::NAN.to_le_bytes());
+    fs::write(&path, &bent).unwrap();
+    let sentence = complaint(&check(&set));
+    let hashes: Vec<&str> = sentence.split(&[' ', ',', ';']).filter(|word| word.len() == 64).collect();
+    assert!(sentence.contains("pressure.npy: expected SHA-256") && hashes.len() == 2, "{sentence}");
+
+    let manifest = fs::read_to_string(set.join("dataset.toml")).unwrap();
+    fs::write(set.join("dataset.toml"), manifest.replace(hashes[0], hashes[1])).unwrap();
+    let sentence = complaint(&check(&set));
+    assert!(sentence.contains("expected finite values only, found NaN or infinity in 1 of `pressure`"), "{sentence}");
+
+    fs::write(&path, &whole[..whole.len() - 1]).unwrap();
+    let sentence = complaint(&check(&set));
+    assert!(sentence.contains("pressure.npy: expected 640 bytes, found 639"), "{sentence}");
+}
+
+#[test]
+fn what_cannot_be_made_is_said_in_one_sentence_and_leaves_nothing_behind() {
+    let folder = Folder::new("refusals");
+    for (arguments, sentence) in [
+        (
+            &["make", "darcies", "--samples", "1"][..],
+            "lamo: unknown problem `darcies`: expected one of darcy, navier-stokes",
+        ),
+        (&["make", "darcy", "--samples", "0"], "lamo: samples: expected at least 1, found 0"),
+        (
+            &["make", "darcy", "--samples", "1", "--set", "high"],
+            "lamo: darcy: expected a setting of the form key=value, found `high`",
+        ),
+        (
+            &["make", "darcy", "--samples", "1", "--resolution", "1"],
+            "lamo: darcy: parameter `resolution` expects a whole number from 4 to 4096, found `1`",
+        ),
+    ] {
+        assert_eq!(complaint(&make(arguments, &folder.at("set"))), sentence);
+    }
+    let unknown = complaint(&make(&["make", "darcy", "--samples", "1", "--set", "heigh=1"], &folder.at("set")));
+    assert!(unknown.starts_with("lamo: darcy: unknown parameter `heigh`, expected one of resolution, "), "{unknown}");
+    assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 0);
+    fs::write(folder.at("file"), "text").unwrap();
+    let sentence = complaint(&make(&["make", "darcy", "--samples", "1"], &folder.at("file/set")));
+    assert!(
+        sentence.contains("cannot be written: ") && sentence.ends_with("choose a folder you may write to"),
+        "{sentence}"
+    );
+    assert_eq!(command(&["make", "darcy", "--samples", "1"], None).output().unwrap().status.code(), Some(2));
+}

@@ -1,0 +1,113 @@
+//! An opened data set: sizes checked at once, values read as they are asked for, hashes on demand.
+
+use super::npy::Array;
+use super::{Error, FieldEntry, MANIFEST, Manifest, Split, file_hash};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+/// A data set on disk, complete and of the promised sizes.
+#[derive(Debug)]
+pub struct Dataset {
+    folder: PathBuf,
+    manifest: Manifest,
+    arrays: Vec<Array>,
+}
+
+impl Dataset {
+    /// Reads the manifest and the headers, and compares the sizes of all arrays with it.
+    pub fn open(folder: &Path) -> Result<Dataset, Error> {
+        let path = folder.join(MANIFEST);
+        if !path.is_file() {
+            return Err(Error::NotADataset { path: folder.to_owned(), found: what_is_at(folder) });
+        }
+        let manifest = Manifest::read(&path, false)?;
+        let open = |field: &FieldEntry| Array::open(folder.join(&field.file), manifest.samples, &field.shape, false);
+        let arrays = manifest.fields.iter().map(open).collect::<Result<_, _>>()?;
+        manifest.split.split(manifest.samples).map_err(|error| Error::malformed(&path, error.to_string()))?;
+        Ok(Dataset { folder: folder.to_owned(), manifest, arrays })
+    }
+
+    /// The folder it was opened from.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// What `dataset.toml` says.
+    pub fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    /// How many samples there are.
+    pub fn samples(&self) -> usize {
+        self.manifest.samples
+    }
+
+    /// The split the manifest proposes.
+    pub fn split(&self) -> Result<Split, Error> {
+        self.manifest.split.split(self.samples())
+    }
+
+    /// The field called `name`.
+    pub fn field(&self, name: &str) -> Result<&FieldEntry, Error> {
+        Ok(&self.manifest.fields[self.place(name)?])
+    }
+
+    fn place(&self, name: &str) -> Result<usize, Error> {
+        self.manifest.fields.iter().position(|field| field.name == name).ok_or_else(|| {
+            let names: Vec<_> = self.manifest.fields.iter().map(|field| field.name.as_str()).collect();
+            Error::UnknownField { path: self.folder.clone(), expected: names.join(", "), found: name.into() }
+        })
+    }
+
+    fn within(&self, end: usize) -> Result<(), Error> {
+        let expected = self.samples();
+        if end <= expected {
+            return Ok(());
+        }
+        Err(Error::UnknownSample { path: self.folder.clone(), expected, found: end - 1 })
+    }
+
+    /// `[samples, ...shape]` the values of `field` of consecutive samples.
+    pub fn read(&self, field: &str, samples: Range<usize>) -> Result<Vec<f32>, Error> {
+        let array = &self.arrays[self.place(field)?];
+        self.within(samples.end)?;
+        let mut values = Vec::with_capacity(samples.len() * array.count());
+        array.read(samples.start, samples.len(), &mut values)?;
+        Ok(values)
+    }
+
+    /// `[samples, ...shape]` the values of `field` of the samples listed, in the order of the list.
+    pub fn gather(&self, field: &str, samples: &[usize]) -> Result<Vec<f32>, Error> {
+        let array = &self.arrays[self.place(field)?];
+        let mut values = Vec::with_capacity(samples.len() * array.count());
+        for &sample in samples {
+            self.within(sample + 1)?;
+            array.read(sample, 1, &mut values)?;
+        }
+        Ok(values)
+    }
+
+    /// Reads every byte of every array and compares hashes with the manifest.
+    pub fn verify(&self) -> Result<(), Error> {
+        for (field, array) in self.manifest.fields.iter().zip(&self.arrays) {
+            let found = file_hash(&array.path)?;
+            if !found.eq_ignore_ascii_case(&field.sha256) {
+                return Err(Error::Hash { path: array.path.clone(), expected: field.sha256.clone(), found });
+            }
+        }
+        Ok(())
+    }
+}
+
+fn what_is_at(path: &Path) -> String {
+    let partial = super::partial::beside(path).filter(|partial| partial.is_dir());
+    match (std::fs::metadata(path), partial) {
+        (Err(_), Some(partial)) => {
+            format!("a set still being made in {}, repeat the command that made it", partial.display())
+        }
+        (Err(reason), None) if reason.kind() != std::io::ErrorKind::NotFound => reason.to_string(),
+        (Err(_), None) => "nothing".into(),
+        (Ok(data), _) if data.is_dir() => "a folder without it".into(),
+        (Ok(_), _) => "a file".into(),
+    }
+}

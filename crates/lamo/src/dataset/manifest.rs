@@ -1,0 +1,222 @@
+//! `dataset.toml`: everything needed to read the arrays, to trust them and to make them again.
+
+use super::{Error, Rule, npy};
+use lamo_physics::Grid;
+use lamo_physics::parameters::Value;
+use lamo_physics::problems::{FieldKind, Problem, Role};
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// The manifest's file name.
+pub const MANIFEST: &str = "dataset.toml";
+/// Raised whenever older versions of lamo could not read the folder.
+const FORMAT: u32 = 1;
+
+/// What `dataset.toml` says.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Manifest {
+    /// Version of this format.
+    pub format: u32,
+    /// Version of lamo that made the set.
+    pub lamo: String,
+    /// Name of the problem in the registry.
+    pub problem: String,
+    /// Version of the problem's solver.
+    pub generator: u32,
+    /// Seed of the sequence of samples.
+    pub seed: u64,
+    /// How many samples there are.
+    pub samples: usize,
+    /// Every parameter of the problem.
+    pub parameters: toml::Table,
+    /// Where the values sit.
+    pub grid: GridEntry,
+    /// Which samples to train and to test on unless someone says otherwise.
+    pub split: Rule,
+    /// The arrays.
+    pub fields: Vec<FieldEntry>,
+}
+
+/// A [`Grid`] as the manifest writes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
+#[allow(missing_docs)] // as in [`Grid`]
+pub enum GridEntry {
+    Line { points: usize },
+    Plane { rows: usize, columns: usize },
+    Cloud { points: usize },
+}
+
+/// A [`Role`] as the manifest writes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[allow(missing_docs)] // as in [`Role`]
+pub enum RoleEntry {
+    Input,
+    Output,
+}
+
+/// One field and the array that holds it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FieldEntry {
+    /// Name in whole words.
+    pub name: String,
+    /// Given or computed.
+    pub role: RoleEntry,
+    /// Unit; `1` for dimensionless equations.
+    pub unit: String,
+    /// Of one sample.
+    pub shape: Vec<usize>,
+    /// NumPy's name of the element type.
+    pub dtype: String,
+    /// File in the folder.
+    pub file: String,
+    /// Of the file, in hexadecimal; empty while the set is being made.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub sha256: String,
+}
+
+impl From<GridEntry> for Grid {
+    fn from(entry: GridEntry) -> Grid {
+        match entry {
+            GridEntry::Line { points } => Grid::Line { points },
+            GridEntry::Plane { rows, columns } => Grid::Plane { rows, columns },
+            GridEntry::Cloud { points } => Grid::Cloud { points },
+        }
+    }
+}
+
+impl From<Grid> for GridEntry {
+    fn from(grid: Grid) -> GridEntry {
+        match grid {
+            Grid::Line { points } => GridEntry::Line { points },
+            Grid::Plane { rows, columns } => GridEntry::Plane { rows, columns },
+            Grid::Cloud { points } => GridEntry::Cloud { points },
+        }
+    }
+}
+
+impl From<FieldKind> for FieldEntry {
+    fn from(kind: FieldKind) -> FieldEntry {
+        let role = match kind.role {
+            Role::Input => RoleEntry::Input,
+            Role::Output => RoleEntry::Output,
+        };
+        FieldEntry {
+            name: kind.name.into(),
+            role,
+            unit: kind.unit.into(),
+            shape: kind.shape,
+            dtype: npy::FLOAT.into(),
+            file: format!("{}.npy", kind.name.replace(' ', "-")),
+            sha256: String::new(),
+        }
+    }
+}
+
+impl Manifest {
+    /// The manifest of a set that is still to be made: no hashes yet.
+    pub(super) fn new(problem: &dyn Problem, generator: u32, seed: u64, samples: usize) -> Manifest {
+        let value = |value| match value {
+            Value::Whole(value) => toml::Value::Integer(value as i64),
+            Value::Real(value) => toml::Value::Float(value),
+            Value::Switch(value) => toml::Value::Boolean(value),
+        };
+        let parameters = problem.settings().iter();
+        Manifest {
+            format: FORMAT,
+            lamo: env!("CARGO_PKG_VERSION").into(),
+            problem: problem.name().into(),
+            generator,
+            seed,
+            samples,
+            parameters: parameters.map(|(parameter, found)| (parameter.name.into(), value(found))).collect(),
+            grid: problem.grid().into(),
+            split: Rule::default_for(samples),
+            fields: problem.fields().into_iter().map(FieldEntry::from).collect(),
+        }
+    }
+
+    /// Reads and checks a manifest; hashes may be missing only in a `recipe`.
+    pub(super) fn read(path: &Path, recipe: bool) -> Result<Manifest, Error> {
+        let text = std::fs::read_to_string(path).map_err(|reason| Error::reading(path, reason))?;
+        let format = text.parse::<toml::Table>().ok().and_then(|table| table.get("format")?.as_integer());
+        if let Some(found) = format.filter(|&found| found != i64::from(FORMAT)) {
+            return Err(Error::malformed(path, format!("expected format = {FORMAT}, found {found}")));
+        }
+        let parsed = toml::from_str::<Manifest>(&text);
+        let manifest = parsed.map_err(|error| {
+            let line = error.span().map_or(1, |span| 1 + text[..span.start].matches('\n').count());
+            Error::malformed(path, format!("line {line}: {}", error.message().replace('\n', ", ")))
+        })?;
+        manifest.check(path, recipe)?;
+        Ok(manifest)
+    }
+
+    fn check(&self, path: &Path, recipe: bool) -> Result<(), Error> {
+        if self.fields.is_empty() || self.samples == 0 {
+            return Err(Error::malformed(path, "expected at least one field and one sample, found none"));
+        }
+        for field in &self.fields {
+            let refuse = |expected: &str, found: &str| {
+                let reason = format!("field `{}`: expected {expected}, found `{found}`", field.name);
+                Err(Error::malformed(path, reason))
+            };
+            if field.dtype != npy::FLOAT {
+                return refuse("dtype <f4", &field.dtype);
+            }
+            if field.shape.contains(&0) {
+                return refuse("lengths above 0", &format!("{:?}", field.shape));
+            }
+            if Path::new(&field.file).file_name() != Some(field.file.as_ref()) {
+                return refuse("the name of a file in the folder", &field.file);
+            }
+            let hash = field.sha256.len() == 64 && field.sha256.bytes().all(|byte| byte.is_ascii_hexdigit());
+            if !recipe && !hash {
+                return refuse("a SHA-256 of 64 hexadecimal digits", &field.sha256);
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the file; it appears complete or not at all.
+    pub(super) fn write(&self, path: &Path) -> Result<(), Error> {
+        let text = toml::to_string(self).map_err(|error| Error::malformed(path, error.to_string()))?;
+        let temporary = PathBuf::from(format!("{}.tmp", path.display()));
+        let written = File::create(&temporary)
+            .and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()))
+            .and_then(|()| std::fs::rename(&temporary, path));
+        written.map_err(|reason| Error::writing(path, reason))
+    }
+
+    /// The first thing in which two sets of samples differ: its name, ours and theirs.
+    pub(super) fn difference(&self, other: &Manifest) -> Option<(String, String, String)> {
+        let summary = |manifest: &Manifest| {
+            vec![
+                ("problem".to_owned(), manifest.problem.clone()),
+                ("generator version".into(), manifest.generator.to_string()),
+                ("seed".into(), manifest.seed.to_string()),
+                ("samples".into(), manifest.samples.to_string()),
+            ]
+        };
+        let mut pairs: Vec<_> = summary(self).into_iter().zip(summary(other)).collect();
+        let value = |table: &toml::Table, key: &String| table.get(key).map_or("nothing".into(), toml::Value::to_string);
+        let keys = self.parameters.keys().chain(other.parameters.keys());
+        pairs.extend(keys.map(|key| {
+            let named = |table| (format!("parameter {key}"), value(table, key));
+            (named(&self.parameters), named(&other.parameters))
+        }));
+        let shape = |manifest: &Manifest| {
+            let fields =
+                manifest.fields.iter().map(|field| format!("{} {:?} in {}", field.name, field.shape, field.unit));
+            ("fields".to_owned(), fields.collect::<Vec<_>>().join(", "))
+        };
+        pairs.push((shape(self), shape(other)));
+        let found = pairs.into_iter().find(|(ours, theirs)| ours.1 != theirs.1);
+        found.map(|((what, ours), (_, theirs))| (what, ours, theirs))
+    }
+}

@@ -1,0 +1,140 @@
+//! (v − μ) / σ per channel: mean, and unbiased deviation + 1e-8, over samples and points (the authors' UnitTransformer).
+//!
+//! Fitted on the training split only, in f64; applied in f32 like the authors' tensors.
+
+use super::{BLOCK, Dataset, Error};
+use serde::{Deserialize, Serialize};
+
+/// Keeps constant channels from dividing by zero.
+const EPSILON: f64 = 1e-8;
+
+/// Count, mean and sum of squared deviations of one channel, gathered block by block (Chan, Golub and LeVeque 1979).
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Moments {
+    count: f64,
+    mean: f64,
+    squares: f64,
+}
+
+impl Moments {
+    /// Of a few values.
+    pub fn of(values: impl Iterator<Item = f64> + Clone) -> Moments {
+        let (count, sum) = values.clone().fold((0.0, 0.0), |(count, sum), value| (count + 1.0, sum + value));
+        if count == 0.0 {
+            return Moments::default();
+        }
+        let mean = sum / count;
+        Moments { count, mean, squares: values.map(|value| (value - mean).powi(2)).sum() }
+    }
+
+    /// Of both together.
+    pub fn and(self, other: Moments) -> Moments {
+        let count = self.count + other.count;
+        if count == 0.0 {
+            return self;
+        }
+        let (gap, share) = (other.mean - self.mean, other.count / count);
+        let squares = self.squares + other.squares + gap * gap * self.count * share;
+        Moments { count, mean: self.mean + gap * share, squares }
+    }
+
+    /// μ
+    pub fn mean(&self) -> f64 {
+        self.mean
+    }
+
+    /// σ, unbiased; zero for fewer than two values.
+    pub fn deviation(&self) -> f64 {
+        if self.count < 2.0 { 0.0 } else { (self.squares / (self.count - 1.0)).sqrt() }
+    }
+}
+
+/// Shift and scale of each channel.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Normaliser {
+    /// `[channels]` μ
+    pub mean: Vec<f32>,
+    /// `[channels]` σ + 1e-8
+    pub deviation: Vec<f32>,
+}
+
+impl Normaliser {
+    /// From `[..., channels]` values of the training split.
+    pub fn fit(values: &[f32], channels: usize) -> Result<Normaliser, Error> {
+        Normaliser::from_moments(&moments(values, channels))
+    }
+
+    /// From one field of the samples listed, without loading them all; the field is one channel, whatever its shape.
+    pub fn fit_field(dataset: &Dataset, field: &str, train: &[usize]) -> Result<Normaliser, Error> {
+        let count: usize = dataset.field(field)?.shape.iter().product();
+        let mut total = Moments::default();
+        for few in train.chunks((BLOCK / count.max(1)).max(1)) {
+            total = total.and(moments(&dataset.gather(field, few)?, 1)[0]);
+        }
+        Normaliser::from_moments(&[total])
+    }
+
+    fn from_moments(channels: &[Moments]) -> Result<Normaliser, Error> {
+        let expected = || "at least two values per channel to take the deviation of".to_owned();
+        for channel in channels {
+            if channel.count < 2.0 {
+                return Err(Error::Number {
+                    what: "normaliser",
+                    expected: expected(),
+                    found: channel.count.to_string(),
+                });
+            }
+            if !(channel.mean.is_finite() && channel.squares.is_finite()) {
+                let found = format!("mean {}", channel.mean);
+                return Err(Error::Number { what: "normaliser", expected: "finite values".into(), found });
+            }
+        }
+        let mean = channels.iter().map(|channel| channel.mean as f32).collect();
+        let deviation = channels.iter().map(|channel| (channel.deviation() + EPSILON) as f32).collect();
+        Ok(Normaliser { mean, deviation })
+    }
+
+    /// v ← (v − μ) / σ on `[..., channels]` values.
+    pub fn encode(&self, values: &mut [f32]) {
+        self.each(values, |value, mean, deviation| (value - mean) / deviation);
+    }
+
+    /// v ← v σ + μ on `[..., channels]` values.
+    pub fn decode(&self, values: &mut [f32]) {
+        self.each(values, |value, mean, deviation| value * deviation + mean);
+    }
+
+    fn each(&self, values: &mut [f32], change: impl Fn(f32, f32, f32) -> f32) {
+        assert!(values.len().is_multiple_of(self.mean.len()), "values come in points of {} channels", self.mean.len());
+        for point in values.chunks_mut(self.mean.len()) {
+            for ((value, &mean), &deviation) in point.iter_mut().zip(&self.mean).zip(&self.deviation) {
+                *value = change(*value, mean, deviation);
+            }
+        }
+    }
+}
+
+/// Of each channel of `[..., channels]` values; panics when they do not come in whole points.
+fn moments(values: &[f32], channels: usize) -> Vec<Moments> {
+    assert!(
+        channels > 0 && values.len().is_multiple_of(channels),
+        "{} values are not points of {channels}",
+        values.len()
+    );
+    let channel = |first| Moments::of(values.iter().skip(first).step_by(channels).map(|&value| f64::from(value)));
+    (0..channels).map(channel).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_of_parts_are_moments_of_the_whole() {
+        let values = |range: std::ops::Range<i32>| range.map(|k| 1e6 + f64::from(k * k % 17));
+        let (parts, whole) = (Moments::of(values(0..10)).and(Moments::of(values(10..64))), Moments::of(values(0..64)));
+        assert!((parts.mean() - whole.mean()).abs() < 1e-9, "{} and {}", parts.mean(), whole.mean());
+        assert!((parts.deviation() - whole.deviation()).abs() < 1e-9 * whole.deviation());
+    }
+}

@@ -1,0 +1,195 @@
+//! A data set while it is being made: `NAME.partial` beside its future place.
+//!
+//! ```text
+//! recipe.toml   the manifest without hashes: what is being made
+//! progress      one character per sample, `1` once its values are on the disk, `0` before
+//! lock          held by the process at work
+//! *.npy         arrays of full length
+//! ```
+//! A sample is marked only after its values have been synced, so a mark can be believed after a power failure too.
+
+use super::npy::Array;
+use super::{Error, FieldEntry, MANIFEST, Manifest, file_hash};
+use std::fs::{File, TryLockError};
+use std::io::{Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+const RECIPE: &str = "recipe.toml";
+const PROGRESS: &str = "progress";
+const LOCK: &str = "lock";
+/// Finished samples wait for their marks at most so long, and so many at a time: syncing is slow.
+const PATIENCE: Duration = Duration::from_secs(1);
+const PENDING: usize = 256;
+
+/// The partial folder of a data set, if the target has a name.
+pub(super) fn beside(target: &Path) -> Option<PathBuf> {
+    let mut name = target.file_name()?.to_owned();
+    name.push(".partial");
+    Some(target.with_file_name(name))
+}
+
+/// The folder, open for writing by this process alone.
+#[derive(Debug)]
+pub(super) struct Partial {
+    folder: PathBuf,
+    manifest: Manifest,
+    arrays: Vec<Array>,
+    journal: Mutex<Journal>,
+    lock: File,
+}
+
+#[derive(Debug)]
+struct Journal {
+    file: File,
+    complete: Vec<bool>,
+    pending: Vec<usize>,
+    last: Instant,
+}
+
+impl Partial {
+    /// Begins, or goes on where the same recipe was interrupted.
+    pub(super) fn open(folder: PathBuf, manifest: Manifest) -> Result<Partial, Error> {
+        std::fs::create_dir_all(&folder).map_err(|reason| Error::writing(&folder, reason))?;
+        if !folder.join(RECIPE).exists() && !is_fresh(&folder)? {
+            return Err(Error::Occupied { path: folder, found: "other files" });
+        }
+        let lock = lock(&folder)?;
+        let recipe = folder.join(RECIPE);
+        if recipe.exists() {
+            same(&folder, "holds an unfinished data set", &manifest, &Manifest::read(&recipe, true)?)?;
+        } else {
+            manifest.write(&recipe)?;
+        }
+        let (arrays, journal) = match folder.join(PROGRESS).exists() {
+            true => resume(&folder, &manifest)?,
+            false => begin(&folder, &manifest)?,
+        };
+        Ok(Partial { folder, manifest, arrays, journal: Mutex::new(journal), lock })
+    }
+
+    /// Samples still to be made.
+    pub(super) fn missing(&self) -> Vec<usize> {
+        let journal = self.journal.lock().unwrap_or_else(PoisonError::into_inner);
+        (0..journal.complete.len()).filter(|&sample| !journal.complete[sample]).collect()
+    }
+
+    /// Stores one sample: its fields in the manifest's order.
+    pub(super) fn write(&self, sample: usize, fields: &[Vec<f32>]) -> Result<(), Error> {
+        for (array, values) in self.arrays.iter().zip(fields) {
+            array.write(sample, values)?;
+        }
+        let mut journal = self.journal.lock().unwrap_or_else(PoisonError::into_inner);
+        journal.pending.push(sample);
+        if journal.pending.len() >= PENDING || journal.last.elapsed() >= PATIENCE {
+            self.commit(&mut journal)?;
+        }
+        Ok(())
+    }
+
+    /// Marks everything written so far.
+    pub(super) fn save(&self) -> Result<(), Error> {
+        self.commit(&mut self.journal.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn commit(&self, journal: &mut Journal) -> Result<(), Error> {
+        self.arrays.iter().try_for_each(Array::sync)?;
+        let failed = |reason| Error::writing(&self.folder.join(PROGRESS), reason);
+        for sample in std::mem::take(&mut journal.pending) {
+            journal.file.seek(SeekFrom::Start(sample as u64)).map_err(failed)?;
+            journal.file.write_all(b"1").map_err(failed)?;
+            journal.complete[sample] = true;
+        }
+        journal.file.sync_data().map_err(failed)?;
+        journal.last = Instant::now();
+        Ok(())
+    }
+
+    /// Hashes the arrays, writes the manifest last of all, and gives the folder its name.
+    pub(super) fn finish(mut self, target: &Path) -> Result<(), Error> {
+        for (field, array) in self.manifest.fields.iter_mut().zip(&self.arrays) {
+            field.sha256 = file_hash(&array.path)?;
+        }
+        self.manifest.write(&self.folder.join(MANIFEST))?;
+        let Partial { folder, arrays, journal, lock, .. } = self;
+        drop((arrays, journal, lock)); // some systems rename no folder with open files
+        give_name(&folder, target)
+    }
+}
+
+/// Refuses unless both manifests describe the same samples.
+pub(super) fn same(folder: &Path, state: &'static str, ours: &Manifest, theirs: &Manifest) -> Result<(), Error> {
+    match ours.difference(theirs) {
+        None => Ok(()),
+        Some((what, expected, found)) => {
+            Err(Error::Different { path: folder.to_owned(), state, what, expected, found })
+        }
+    }
+}
+
+/// If the partial folder only lacks its name, gives it.
+pub(super) fn complete(folder: &Path, manifest: &Manifest, target: &Path) -> Result<bool, Error> {
+    let path = folder.join(MANIFEST);
+    if !path.exists() {
+        return Ok(false);
+    }
+    same(folder, "holds a finished data set", manifest, &Manifest::read(&path, false)?)?;
+    give_name(folder, target)?;
+    Ok(true)
+}
+
+fn give_name(folder: &Path, target: &Path) -> Result<(), Error> {
+    for name in [RECIPE, PROGRESS, LOCK] {
+        let _ = std::fs::remove_file(folder.join(name)); // may be gone from an earlier attempt
+    }
+    let _ = std::fs::remove_dir(target); // succeeds for an empty folder only
+    std::fs::rename(folder, target).map_err(|reason| Error::writing(target, reason))?;
+    let parent = target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let _ = File::open(parent).and_then(|parent| parent.sync_all()); // not all systems can sync folders
+    Ok(())
+}
+
+/// Whether the folder holds at most what a process killed at its very start leaves.
+fn is_fresh(folder: &Path) -> Result<bool, Error> {
+    let entries = std::fs::read_dir(folder).map_err(|reason| Error::reading(folder, reason))?;
+    let ours = [LOCK.to_owned(), format!("{RECIPE}.tmp")];
+    Ok(entries.flatten().all(|entry| ours.iter().any(|name| entry.file_name() == name.as_str())))
+}
+
+fn lock(folder: &Path) -> Result<File, Error> {
+    let path = folder.join(LOCK);
+    let file = File::create(&path).map_err(|reason| Error::writing(&path, reason))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(Error::InUse { path: folder.to_owned() }),
+        Err(TryLockError::Error(reason)) if reason.kind() == std::io::ErrorKind::Unsupported => Ok(file),
+        Err(TryLockError::Error(reason)) => Err(Error::writing(&path, reason)),
+    }
+}
+
+fn begin(folder: &Path, manifest: &Manifest) -> Result<(Vec<Array>, Journal), Error> {
+    let create = |field: &FieldEntry| Array::create(folder.join(&field.file), manifest.samples, &field.shape);
+    let arrays = manifest.fields.iter().map(create).collect::<Result<_, _>>()?;
+    let (path, temporary) = (folder.join(PROGRESS), folder.join("progress.tmp"));
+    let written = std::fs::write(&temporary, vec![b'0'; manifest.samples])
+        .and_then(|()| std::fs::rename(&temporary, &path))
+        .and_then(|()| File::options().write(true).open(&path));
+    let file = written.map_err(|reason| Error::writing(&path, reason))?;
+    let complete = vec![false; manifest.samples];
+    Ok((arrays, Journal { file, complete, pending: Vec::new(), last: Instant::now() }))
+}
+
+fn resume(folder: &Path, manifest: &Manifest) -> Result<(Vec<Array>, Journal), Error> {
+    let open = |field: &FieldEntry| Array::open(folder.join(&field.file), manifest.samples, &field.shape, true);
+    let arrays = manifest.fields.iter().map(open).collect::<Result<_, _>>()?;
+    let path = folder.join(PROGRESS);
+    let marks = std::fs::read(&path).map_err(|reason| Error::reading(&path, reason))?;
+    let (expected, found) = (manifest.samples as u64, marks.len() as u64);
+    if expected != found {
+        return Err(Error::Length { path, expected, found });
+    }
+    let file = File::options().write(true).open(&path).map_err(|reason| Error::writing(&path, reason))?;
+    let complete = marks.iter().map(|&mark| mark == b'1').collect();
+    Ok((arrays, Journal { file, complete, pending: Vec::new(), last: Instant::now() }))
+}

@@ -1,0 +1,178 @@
+//! What a data set is made of, and its making on several threads.
+
+use super::partial::{self, Partial};
+use super::{Dataset, Error, MANIFEST, Manifest};
+use lamo_physics::problems::{self, Field, Problem};
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// A problem with all its parameters, a seed and a number of samples: all that determines the numbers of a data set.
+#[derive(Debug)]
+pub struct Recipe {
+    problem: Box<dyn Problem>,
+    manifest: Manifest,
+}
+
+/// How far the making has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Samples on disk, those of interrupted attempts included.
+    pub complete: usize,
+    /// Samples made by this attempt.
+    pub made: usize,
+    /// Samples wanted.
+    pub samples: usize,
+}
+
+/// How an attempt to make a data set ended.
+#[derive(Debug)]
+pub enum Outcome {
+    /// Made, and opened.
+    Made(Dataset),
+    /// The same set was there before; nothing was done.
+    AlreadyThere(Dataset),
+    /// Asked to stop; the same recipe goes on from here.
+    Stopped(Progress),
+}
+
+/// Called after every sample, on the thread that made it.
+pub type Watch<'a> = &'a (dyn Fn(Progress) -> ControlFlow<()> + Sync);
+
+/// What the threads of one attempt share.
+#[derive(Default)]
+struct Shift {
+    missing: Vec<usize>,
+    next: AtomicUsize,
+    made: AtomicUsize,
+    stop: AtomicBool,
+    failure: Mutex<Option<Error>>,
+}
+
+impl Recipe {
+    /// Of the problem called `name`, its defaults changed by `key=value` texts.
+    pub fn named<Text: AsRef<str>>(name: &str, changes: &[Text], seed: u64, samples: usize) -> Result<Recipe, Error> {
+        let row = problems::find(name)?;
+        Recipe::new(row.problem(changes)?, row.version, seed, samples)
+    }
+
+    /// Of any problem; `generator` is the version of its numbers.
+    pub fn new(problem: Box<dyn Problem>, generator: u32, seed: u64, samples: usize) -> Result<Recipe, Error> {
+        let refuse = |what, expected: String, found: String| Err(Error::Number { what, expected, found });
+        if samples == 0 {
+            return refuse("samples", "at least 1".into(), samples.to_string());
+        }
+        if seed > i64::MAX as u64 {
+            return refuse(
+                "seed",
+                format!("at most {}, the largest number of a toml file", i64::MAX),
+                seed.to_string(),
+            );
+        }
+        let manifest = Manifest::new(problem.as_ref(), generator, seed, samples);
+        Ok(Recipe { problem, manifest })
+    }
+
+    /// The manifest of the set to come, without hashes.
+    pub fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    /// Makes the data set in `target`, or what an earlier attempt left missing of it.
+    ///
+    /// `watch` is called after every sample; its `Break` lets the samples under way finish and saves them.
+    pub fn make(&self, target: &Path, threads: usize, watch: Watch) -> Result<Outcome, Error> {
+        if let Some(dataset) = self.already_there(target)? {
+            return Ok(Outcome::AlreadyThere(dataset));
+        }
+        let Some(folder) = partial::beside(target) else {
+            return Err(Error::Occupied { path: target.to_owned(), found: "a path without a last name" });
+        };
+        if !partial::complete(&folder, &self.manifest, target)? {
+            let partial = Partial::open(folder, self.manifest.clone())?;
+            let progress = self.fill(&partial, threads, watch)?;
+            if progress.complete < progress.samples {
+                return Ok(Outcome::Stopped(progress));
+            }
+            partial.finish(target)?;
+        }
+        Dataset::open(target).map(Outcome::Made)
+    }
+
+    fn already_there(&self, target: &Path) -> Result<Option<Dataset>, Error> {
+        let occupied = |found| Err(Error::Occupied { path: target.to_owned(), found });
+        match std::fs::symlink_metadata(target) {
+            Err(_) => return Ok(None), // whoever creates the folder learns why it cannot
+            Ok(data) if !data.is_dir() => return occupied("a file"),
+            Ok(_) => {}
+        }
+        if target.join(MANIFEST).exists() {
+            let dataset = Dataset::open(target)?;
+            partial::same(target, "holds another data set", &self.manifest, dataset.manifest())?;
+            return Ok(Some(dataset));
+        }
+        let mut entries = std::fs::read_dir(target).map_err(|reason| Error::reading(target, reason))?;
+        if entries.next().is_some() { occupied("a folder with other files") } else { Ok(None) }
+    }
+
+    /// Makes what is missing; stops early when a sample fails or `watch` says so.
+    fn fill(&self, partial: &Partial, threads: usize, watch: Watch) -> Result<Progress, Error> {
+        let shift = Shift { missing: partial.missing(), ..Shift::default() };
+        std::thread::scope(|scope| {
+            for _ in 0..threads.clamp(1, shift.missing.len().max(1)) {
+                scope.spawn(|| self.work(&shift, partial, watch));
+            }
+        });
+        let saved = partial.save();
+        match shift.failure.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            Some(error) => Err(error),
+            None => saved.map(|()| self.progress(&shift, shift.made.load(Ordering::Relaxed))),
+        }
+    }
+
+    /// One thread: takes the next missing sample until there is none or someone stops the shift.
+    fn work(&self, shift: &Shift, partial: &Partial, watch: Watch) {
+        while !shift.stop.load(Ordering::Relaxed)
+            && let Some(&sample) = shift.missing.get(shift.next.fetch_add(1, Ordering::Relaxed))
+        {
+            match self.values(sample).and_then(|fields| partial.write(sample, &fields)) {
+                Ok(()) => {
+                    let made = shift.made.fetch_add(1, Ordering::Relaxed) + 1;
+                    shift.stop.fetch_or(watch(self.progress(shift, made)).is_break(), Ordering::Relaxed);
+                }
+                Err(error) => {
+                    shift.stop.store(true, Ordering::Relaxed);
+                    shift.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+                }
+            }
+        }
+    }
+
+    fn progress(&self, shift: &Shift, made: usize) -> Progress {
+        let samples = self.manifest.samples;
+        Progress { complete: samples - shift.missing.len() + made, made, samples }
+    }
+
+    /// Sample `sample`, its fields rounded to float32.
+    fn values(&self, sample: usize) -> Result<Vec<Vec<f32>>, Error> {
+        let Manifest { problem, seed, .. } = &self.manifest;
+        let solved = self.problem.sample(*seed, sample as u64);
+        let solved =
+            solved.map_err(|reason| Error::Sample { problem: problem.clone(), seed: *seed, sample, reason })?;
+        solved.fields.iter().map(|field| self.rounded(sample, field)).collect()
+    }
+
+    fn rounded(&self, sample: usize, field: &Field) -> Result<Vec<f32>, Error> {
+        let values: Vec<f32> = field.values.iter().map(|&value| value as f32).collect();
+        let Some(place) = values.iter().position(|value| !value.is_finite()) else {
+            return Ok(values);
+        };
+        let Manifest { problem, seed, .. } = self.manifest.clone();
+        let (mut rest, mut position) = (place, vec![0; field.shape.len()]);
+        for (index, length) in position.iter_mut().zip(&field.shape).rev() {
+            (*index, rest) = (rest % length, rest / length);
+        }
+        Err(Error::NotFinite { problem, seed, sample, field: field.name.into(), position, found: field.values[place] })
+    }
+}
