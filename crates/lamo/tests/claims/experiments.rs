@@ -1,7 +1,10 @@
 //! Shipped experiments are what they say.
 
 use lamo::experiment::{EXPERIMENTS, Experiment};
+use lamo::layers::Parameters;
 use lamo::models;
+use lamo_physics::Grid;
+use lamo_tensor::{Graph, Program};
 
 #[test]
 fn every_shipped_experiment_builds_with_the_parameter_count_of_the_official_classes() {
@@ -83,4 +86,48 @@ fn illegal_settings_are_refused_in_one_sentence_that_names_them() {
     }
     let refusal = Experiment::parse("mine", "benchmark = \"darcy\"\nspeed = 1").unwrap_err().to_string();
     assert!(refusal.starts_with("experiment mine: unknown field `speed`"), "{refusal}");
+}
+
+/// The paper's switches, each turned once away from an official variant.
+#[test]
+fn every_switch_gives_a_model_with_finite_output_and_gradient() {
+    let slices =
+        "latent = \"slices\"\ndirections = 2\nwidth = 16\ndepth = 2\ntokens = 5\nslice_heads = 2\nhead_width = 8\n";
+    let patches = "width = 16\ndepth = 2\nstates = 5\nhead_width = 8\n";
+    let plane = Grid::Plane { rows: 7, columns: 5 };
+    for (grid, base, change) in [
+        (plane, patches, "directions = 1"),
+        (plane, patches, "directions = 2"),
+        (plane, patches, "discretisation = \"zoh\""),
+        (plane, patches, "convolution = 5"),
+        (plane, patches, "patch = 3"),
+        (plane, patches, "mixer = \"hydra\"\ndirections = 2"),
+        (plane, patches, "mixer = \"mamba2\"\ndirections = 1"),
+        (plane, slices, "mixer = \"hydra\"\ndecoder = \"own\""),
+        (plane, slices, "mixer = \"mamba2\"\nencoder = \"shared\"\ndecoder = \"own\""),
+        (plane, slices, "mixer = \"hydra\"\nunified_positions = 3"),
+        (Grid::Cloud { points: 11 }, slices, "mixer = \"hydra\"\ndirections = 1"),
+        (Grid::Cloud { points: 11 }, slices, "mixer = \"mamba2\"\ndiscretisation = \"zoh\"\nconvolution = 4"),
+        (Grid::Line { points: 9 }, slices, "mixer = \"mamba2\"\ntokens = 1"),
+    ] {
+        let mut settings: models::Settings = base.parse().unwrap();
+        settings.extend(change.parse::<models::Settings>().unwrap());
+        let task = models::Task { batch: 2, grid, space: 2, functions: 1, outputs: 2, time: false };
+        let graph = Graph::new();
+        let parameters = Parameters::new(&graph);
+        let model = models::find("lamo").unwrap().build(&parameters, &task, &settings).unwrap();
+        let out = model.forward(&models::Input::declare(&graph, &task));
+        assert_eq!(out.shape().dims(), [2, grid.points(), 2], "{change}");
+        graph.output("out", out);
+        graph.output("gradient", graph.gradient(out.square().sum_all(), &[graph.parameters()])[0].unwrap());
+        let mut program = Program::compile(&graph);
+        parameters.initialise(&mut program, 2);
+        let wave = |count: usize| -> Vec<f32> { (0..count).map(|i| (0.9 * i as f32).sin()).collect() };
+        program.write("positions", &wave(4 * grid.points()));
+        program.write("functions", &wave(2 * grid.points()));
+        program.run();
+        let finite = |name: &str| program.read(name).iter().all(|value| value.is_finite());
+        assert!(finite("out") && finite("gradient"), "{change}");
+        assert!(program.read("gradient").iter().any(|&slope| slope != 0.0), "{change}");
+    }
 }

@@ -133,7 +133,7 @@ fn run_cpu(options: &Cpu) -> Result<()> {
         rows: Vec::new(),
     };
     if !options.json {
-        print_head(&report);
+        print_head(&report, options.alone);
     }
     for case in chosen {
         let mut row = measure(case, rival.as_mut(), options.repeat, &report)?;
@@ -227,9 +227,10 @@ fn print(text: &str) {
     println!("{text}");
 }
 
-fn print_head(report: &Report) {
+fn print_head(report: &Report, asked_alone: bool) {
     let against = match &report.torch {
         Some(version) => format!("against PyTorch {version}"),
+        None if asked_alone => "alone".to_owned(),
         None => "alone: python3 with torch was not found".to_owned(),
     };
     print(&format!("{} threads, {}, {against}", report.threads, report.vector_unit));
