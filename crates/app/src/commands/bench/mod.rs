@@ -222,9 +222,12 @@ fn peak_memory(case: &Case, options: &Cpu) -> Result<(Option<u64>, Option<u64>)>
     Ok((ours, theirs))
 }
 
-#[allow(clippy::print_stdout)]
+/// A line on standard output; without a reader there is no point in measuring on.
 fn print(text: &str) {
-    println!("{text}");
+    if let Err(error) = super::say(text) {
+        super::say_error(&error);
+        std::process::exit(1);
+    }
 }
 
 fn print_head(report: &Report, asked_alone: bool) {
