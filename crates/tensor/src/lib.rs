@@ -7,6 +7,7 @@
 
 mod compile;
 mod cpu;
+mod device;
 mod gradient;
 mod graph;
 mod ops;
@@ -15,6 +16,7 @@ pub mod reference;
 mod shape;
 
 pub use cpu::simd::{Level, level};
+pub use device::{Device, Unavailable};
 pub use graph::{Graph, Index, PARAMETERS, Section, Tensor};
 pub use ops::{ConvolutionOptions, Map, Precision, ScanInput};
 pub use program::{Options, Program};

@@ -3,6 +3,7 @@
 use crate::compile::plan::{Plan, Role};
 use crate::compile::{self};
 use crate::cpu::Cpu;
+use crate::device::{Device, Unavailable};
 use crate::graph::{Graph, PARAMETERS, Section};
 use std::collections::HashMap;
 
@@ -23,7 +24,20 @@ impl Program {
 
     /// [`Program::compile`] with choices.
     pub fn compile_with(graph: &Graph, options: Options) -> Program {
-        let plan = compile::compile(graph, options);
+        Program::on_cpu(graph, compile::compile(graph, options))
+    }
+
+    /// Compiles for a device; what the device lacks is said in a sentence.
+    pub fn compile_on(graph: &Graph, device: Device) -> Result<Program, Unavailable> {
+        match device {
+            Device::Cpu => Ok(Program::compile(graph)),
+            Device::Cuda(_) => {
+                Err(Unavailable("this lamo was built without CUDA; build it with --features cuda".into()))
+            }
+        }
+    }
+
+    fn on_cpu(graph: &Graph, plan: Plan) -> Program {
         let named = plan.buffers.iter().enumerate();
         let names = named.filter_map(|(id, buffer)| Some((buffer.name.clone()?, id))).collect();
         Program { backend: Cpu::new(plan), names, sections: graph.sections() }
