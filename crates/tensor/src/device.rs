@@ -1,5 +1,6 @@
 //! Where programs run.
 
+use crate::ops::Precision;
 use std::fmt;
 use std::str::FromStr;
 
@@ -47,6 +48,29 @@ impl FromStr for Device {
         number.map(Device::Cuda).ok_or_else(|| {
             Unavailable(format!("device {text:?} does not exist; there are cpu, cuda and, with several cards, cuda:1"))
         })
+    }
+}
+
+impl fmt::Display for Precision {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Precision::F32 => "f32",
+            Precision::Tf32 => "tf32",
+            Precision::Bf16 => "bf16",
+        })
+    }
+}
+
+impl FromStr for Precision {
+    type Err = Unavailable;
+
+    fn from_str(text: &str) -> Result<Self, Unavailable> {
+        match text {
+            "f32" => Ok(Precision::F32),
+            "tf32" => Ok(Precision::Tf32),
+            "bf16" => Ok(Precision::Bf16),
+            _ => Err(Unavailable(format!("precision {text:?} does not exist; there are f32, tf32 and bf16"))),
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use crate::compile::{self};
 use crate::cpu::Cpu;
 use crate::device::{Device, Unavailable};
 use crate::graph::{Graph, PARAMETERS, Section};
+use crate::ops::Precision;
 use std::collections::HashMap;
 
 pub use crate::compile::Options;
@@ -27,8 +28,10 @@ impl Program {
         Program::on_cpu(graph, compile::compile(graph, options))
     }
 
-    /// Compiles for a device; what the device lacks is said in a sentence.
-    pub fn compile_on(graph: &Graph, device: Device) -> Result<Program, Unavailable> {
+    /// Compiles for a device; what the device lacks is said in a sentence. `precision` is that of products, convolutions
+    /// and scans on a card; a CPU computes in f32 whatever it says.
+    pub fn compile_on(graph: &Graph, device: Device, precision: Precision) -> Result<Program, Unavailable> {
+        let _ = precision;
         match device {
             Device::Cpu => Ok(Program::compile(graph)),
             Device::Cuda(_) => {
