@@ -33,6 +33,13 @@ enum Command {
     ///   lamo parity fixtures/ops/mixer_hydra_a.json --json
     #[command(verbatim_doc_comment)]
     Parity(commands::parity::Parity),
+    /// What this machine has for computing: processor, card, driver, libraries, and what is missing.
+    ///
+    /// Examples:
+    ///   lamo doctor
+    ///   lamo doctor --json
+    #[command(verbatim_doc_comment)]
+    Doctor(commands::doctor::Doctor),
     /// List models, with their settings as JSON.
     ///
     /// Examples:
@@ -61,6 +68,7 @@ fn main() -> ExitCode {
         Command::Data(data) => commands::data::run(&data),
         Command::Bench(bench) => commands::bench::run(bench),
         Command::Parity(parity) => commands::parity::run(&parity),
+        Command::Doctor(doctor) => commands::doctor::run(&doctor),
         Command::List(list) => commands::list::run(&list),
         Command::Import(import) => commands::weights::import(&import),
         Command::ExportWeights(export) => commands::weights::export(&export),

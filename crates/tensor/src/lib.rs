@@ -7,6 +7,8 @@
 
 mod compile;
 mod cpu;
+#[cfg(feature = "cuda")]
+mod cuda;
 mod device;
 mod gradient;
 mod graph;
@@ -16,6 +18,8 @@ pub mod reference;
 mod shape;
 
 pub use cpu::simd::{Level, level};
+#[cfg(feature = "cuda")]
+pub use cuda::{CudaDevice, CudaReport, report as cuda_report};
 pub use device::{Device, Unavailable};
 pub use graph::{Graph, Index, PARAMETERS, Section, Tensor};
 pub use ops::{ConvolutionOptions, Map, Precision, ScanInput};

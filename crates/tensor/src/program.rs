@@ -3,6 +3,8 @@
 use crate::compile::plan::{Plan, Role};
 use crate::compile::{self};
 use crate::cpu::Cpu;
+#[cfg(feature = "cuda")]
+use crate::cuda::Cuda;
 use crate::device::{Device, Unavailable};
 use crate::graph::{Graph, PARAMETERS, Section};
 use crate::ops::Precision;
@@ -10,9 +12,27 @@ use std::collections::HashMap;
 
 pub use crate::compile::Options;
 
-/// A graph compiled for the CPU.
+/// What runs a plan.
+enum Backend {
+    Cpu(Cpu),
+    #[cfg(feature = "cuda")]
+    Cuda(Cuda),
+}
+
+/// Calls the same method of whichever backend there is.
+macro_rules! backend {
+    ($program:expr, $backend:ident => $call:expr) => {
+        match $program {
+            Backend::Cpu($backend) => $call,
+            #[cfg(feature = "cuda")]
+            Backend::Cuda($backend) => $call,
+        }
+    };
+}
+
+/// A graph compiled for a device.
 pub struct Program {
-    backend: Cpu,
+    backend: Backend,
     names: HashMap<String, usize>,
     sections: Vec<Section>,
 }
@@ -25,29 +45,43 @@ impl Program {
 
     /// [`Program::compile`] with choices.
     pub fn compile_with(graph: &Graph, options: Options) -> Program {
-        Program::on_cpu(graph, compile::compile(graph, options))
+        let plan = compile::compile(graph, options);
+        Program::new(graph, Backend::Cpu(Cpu::new(plan)))
     }
 
     /// Compiles for a device; what the device lacks is said in a sentence. `precision` is that of products, convolutions
     /// and scans on a card; a CPU computes in f32 whatever it says.
     pub fn compile_on(graph: &Graph, device: Device, precision: Precision) -> Result<Program, Unavailable> {
-        let _ = precision;
-        match device {
-            Device::Cpu => Ok(Program::compile(graph)),
+        let plan = compile::compile(graph, Options::default());
+        let backend = match device {
+            Device::Cpu => Backend::Cpu(Cpu::new(plan)),
+            #[cfg(feature = "cuda")]
+            Device::Cuda(number) => Backend::Cuda(Cuda::new(plan, number, precision)?),
+            #[cfg(not(feature = "cuda"))]
             Device::Cuda(_) => {
-                Err(Unavailable("this lamo was built without CUDA; build it with --features cuda".into()))
+                let _ = (plan, precision);
+                return Err(Unavailable("this lamo was built without CUDA; build it with --features cuda".into()));
             }
-        }
+        };
+        Ok(Program::new(graph, backend))
     }
 
-    fn on_cpu(graph: &Graph, plan: Plan) -> Program {
+    /// Compiles the kernels a graph needs on cards of compute capability `architecture` (90 for 9.0) into the cache, which
+    /// takes the compiler but no card. Returns the bytes of code.
+    #[cfg(feature = "cuda")]
+    pub fn compile_kernels(graph: &Graph, precision: Precision, architecture: u32) -> Result<usize, Unavailable> {
+        crate::cuda::compile_kernels(&compile::compile(graph, Options::default()), precision, architecture)
+    }
+
+    fn new(graph: &Graph, backend: Backend) -> Program {
+        let plan = backend!(&backend, backend => backend.plan());
         let named = plan.buffers.iter().enumerate();
         let names = named.filter_map(|(id, buffer)| Some((buffer.name.clone()?, id))).collect();
-        Program { backend: Cpu::new(plan), names, sections: graph.sections() }
+        Program { names, sections: graph.sections(), backend }
     }
 
     fn plan(&self) -> &Plan {
-        self.backend.plan()
+        backend!(&self.backend, backend => backend.plan())
     }
 
     fn buffer(&self, name: &str) -> usize {
@@ -65,7 +99,7 @@ impl Program {
         assert!(matches!(buffer.role, Role::Input | Role::State), "{name} is written by the program alone");
         let length = buffer.length;
         assert_eq!(values.len(), length, "{name} holds {length} values, got {}", values.len());
-        self.backend.values_mut(id).copy_from_slice(values);
+        backend!(&mut self.backend, backend => backend.write(id, values));
     }
 
     /// Sets an index input. Rows are checked against the gathered axis when the program runs.
@@ -75,14 +109,13 @@ impl Program {
         assert!(buffer.role == Role::IndexInput, "{name} is no index input");
         let length = buffer.length;
         assert_eq!(rows.len(), length, "{name} holds {length} rows, got {}", rows.len());
-        for (value, row) in self.backend.values_mut(id).iter_mut().zip(rows) {
-            *value = f32::from_bits(*row);
-        }
+        backend!(&mut self.backend, backend => backend.write_rows(id, rows));
     }
 
     /// The value of an output, a state or an input.
     pub fn read(&self, name: &str) -> &[f32] {
-        self.backend.values(self.buffer(name))
+        let id = self.buffer(name);
+        backend!(&self.backend, backend => backend.values(id))
     }
 
     /// Sets one parameter.
@@ -97,7 +130,7 @@ impl Program {
         );
         let range = section.range();
         let theta = self.buffer(PARAMETERS);
-        self.backend.values_mut(theta)[range].copy_from_slice(values);
+        backend!(&mut self.backend, backend => backend.write_part(theta, range.start, values));
     }
 
     /// One parameter.
@@ -117,23 +150,28 @@ impl Program {
 
     /// Runs every kernel once.
     pub fn run(&mut self) {
-        self.backend.run();
+        backend!(&mut self.backend, backend => backend.run());
     }
 
     /// Runs and looks at every kernel's result; the first that is not finite is described. Slow: for explaining a loss
     /// that has become NaN, after the state before the step was restored.
     pub fn run_checked(&mut self) -> Result<(), String> {
-        self.backend.run_checked()
+        backend!(&mut self.backend, backend => backend.run_checked())
     }
 
     /// Bytes of memory the program holds for values, parameters and scratch.
     pub fn bytes(&self) -> usize {
-        self.backend.bytes()
+        backend!(&self.backend, backend => backend.bytes())
     }
 
     /// Number of kernels per run.
     pub fn kernels(&self) -> usize {
-        self.plan().steps.len()
+        backend!(&self.backend, backend => backend.launches())
+    }
+
+    /// Waits for the runs asked for so far; on a CPU they are over when [`Program::run`] returns.
+    pub fn synchronise(&self) {
+        backend!(&self.backend, backend => backend.synchronise());
     }
 
     /// Floating-point operations per run in products, convolutions and scans; a multiply-add counts twice.
@@ -148,6 +186,6 @@ impl Program {
 
     /// Runs once and returns each kernel's name and time in seconds.
     pub fn profile(&mut self) -> Vec<(String, f64)> {
-        self.backend.profile()
+        backend!(&mut self.backend, backend => backend.profile())
     }
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod bench;
 pub(crate) mod data;
+pub(crate) mod doctor;
 pub(crate) mod list;
 pub(crate) mod parity;
 pub(crate) mod weights;

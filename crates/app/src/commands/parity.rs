@@ -4,6 +4,7 @@ use super::say;
 use anyhow::{Result, bail};
 use clap::Args;
 use lamo::parity::{self, Measure, Outcome};
+use lamo_tensor::{Device, Precision};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -14,8 +15,11 @@ pub(crate) struct Parity {
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
     /// Where to compute.
-    #[arg(long, default_value = "cpu", value_parser = ["cpu"])]
-    device: String,
+    #[arg(long, default_value = "cpu")]
+    device: Device,
+    /// What products, convolutions and scans round to on a card: f32, tf32 or bf16.
+    #[arg(long, default_value = "f32")]
+    precision: Precision,
     /// One JSON object on standard output.
     #[arg(long)]
     json: bool,
@@ -55,8 +59,10 @@ pub(crate) fn run(options: &Parity) -> Result<()> {
             Ok(fixtures) => (fixtures, None),
             Err(error) => (Vec::new(), Some(broken(path, &error))),
         };
-        let checked =
-            fixtures.iter().map(|fixture| parity::check(fixture).map_or_else(|error| broken(fixture, &error), row));
+        let checked = fixtures.iter().map(|fixture| {
+            parity::check_on(fixture, options.device, options.precision)
+                .map_or_else(|error| broken(fixture, &error), row)
+        });
         for row in checked.chain(missing) {
             if !options.json {
                 say(&line(&row))?;
@@ -67,7 +73,7 @@ pub(crate) fn run(options: &Parity) -> Result<()> {
     let complaint = complaint(&rows);
     if options.json {
         say(&serde_json::to_string_pretty(&Report {
-            device: options.device.clone(),
+            device: options.device.to_string(),
             passed: complaint.is_none(),
             fixtures: rows,
         })?)?;

@@ -10,7 +10,7 @@ mod operators;
 use crate::models::Refusal;
 use crate::weights::{self, Doubles};
 use lamo_tensor::reference::Bindings;
-use lamo_tensor::{Graph, Program, Tensor};
+use lamo_tensor::{Device, Graph, Precision, Program, Tensor, Unavailable};
 use model::check_model;
 use operators::{check_loss, check_mixer, check_optimiser, check_scan, check_schedule};
 use serde::Serialize;
@@ -24,6 +24,19 @@ use std::path::{Path, PathBuf};
 struct Tolerance {
     relative: f64,
     noise: f64,
+}
+
+impl Tolerance {
+    /// What products on tensor cores may add: `roundings` units of the rounding of their operands.
+    fn at(self, precision: Precision) -> f64 {
+        let (unit, roundings) = match precision {
+            Precision::F32 => (0.0, 0.0),
+            Precision::Tf32 => (2_f64.powi(-11), 1.0),
+            Precision::Bf16 => (2_f64.powi(-8), 1.0),
+        };
+        let magnified = if self.relative >= GRADIENT.relative { 100.0 } else { 20.0 };
+        self.relative + roundings * unit * magnified
+    }
 }
 
 const OUTPUT: Tolerance = Tolerance { relative: 2e-5, noise: 0.0 };
@@ -50,6 +63,9 @@ pub enum Error {
         /// What the model says.
         refusal: Refusal,
     },
+    /// The device cannot run it.
+    #[error(transparent)]
+    Device(#[from] Unavailable),
 }
 
 /// One thing compared.
@@ -116,16 +132,22 @@ pub fn name(path: &Path) -> String {
     name.unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }
 
-/// Checks a model fixture (a folder) or an operator fixture (a `.json` file).
+/// Checks a model fixture (a folder) or an operator fixture (a `.json` file) on the CPU.
 pub fn check(path: &Path) -> Result<Outcome, Error> {
+    check_on(path, Device::Cpu, Precision::F32)
+}
+
+/// [`check`] on a device; products of lower precision have wider tolerances.
+pub fn check_on(path: &Path, device: Device, precision: Precision) -> Result<Outcome, Error> {
+    let target = (device, if device == Device::Cpu { Precision::F32 } else { precision });
     let fixture = name(path);
     if path.is_dir() {
-        let mut comparison = Comparison::read(&path.join("io.safetensors"))?;
+        let mut comparison = Comparison::read(&path.join("io.safetensors"), target)?;
         check_model(path, &mut comparison)?;
         return Ok(Outcome { fixture, measures: comparison.measures, skipped: None });
     }
     let settings: Value = read_json(path)?;
-    let mut comparison = Comparison::read(&tensors_beside(path))?;
+    let mut comparison = Comparison::read(&tensors_beside(path), target)?;
     let known = match settings["op"].as_str() {
         Some("mixer") => check_mixer(path, &settings, &mut comparison)?,
         Some("ssd_scan") => check_scan(&settings, &mut comparison)?,
@@ -148,11 +170,24 @@ struct Comparison {
     path: PathBuf,
     tensors: BTreeMap<String, Doubles>,
     measures: Vec<Measure>,
+    target: (Device, Precision),
 }
 
 impl Comparison {
-    fn read(path: &Path) -> Result<Comparison, weights::Error> {
-        Ok(Comparison { path: path.to_owned(), tensors: weights::read_doubles(path)?, measures: Vec::new() })
+    fn read(path: &Path, target: (Device, Precision)) -> Result<Comparison, weights::Error> {
+        Ok(Comparison { path: path.to_owned(), tensors: weights::read_doubles(path)?, measures: Vec::new(), target })
+    }
+
+    fn compile(&self, graph: &Graph) -> Result<Program, Unavailable> {
+        Program::compile_on(graph, self.target.0, self.target.1)
+    }
+
+    /// Writes every leaf in float32 and runs the program once.
+    fn run(&self, graph: &Graph, bindings: &Bindings<'_>) -> Result<Program, Unavailable> {
+        let mut program = self.compile(graph)?;
+        bindings.iter().for_each(|(name, values)| program.write(name, &single(values)));
+        program.run();
+        Ok(program)
     }
 
     fn tensor(&self, key: &str) -> Result<&Doubles, weights::Error> {
@@ -190,7 +225,9 @@ impl Comparison {
     }
 
     fn record(&mut self, subject: &'static str, tensor: &str, error: f64, tolerance: Tolerance) {
-        let measure = Measure { subject, tensor: tensor.to_owned(), error, allowed: tolerance.relative };
+        let exact = subject == "double" || subject == "parameters" || subject == "schedule";
+        let allowed = if exact { tolerance.relative } else { tolerance.at(self.target.1) };
+        let measure = Measure { subject, tensor: tensor.to_owned(), error, allowed };
         match self.measures.iter_mut().find(|known| known.subject == subject) {
             Some(worst) if worst.error >= error => {}
             Some(worst) => *worst = measure,
@@ -235,14 +272,6 @@ impl Arguments<'_> {
     fn number_or(&self, key: &str, default: usize) -> Result<usize, weights::Error> {
         if self.table[key].is_null() { Ok(default) } else { self.number(key) }
     }
-}
-
-/// Writes every leaf in float32 and runs the program once.
-fn run(graph: &Graph, bindings: &Bindings<'_>) -> Program {
-    let mut program = Program::compile(graph);
-    bindings.iter().for_each(|(name, values)| program.write(name, &single(values)));
-    program.run();
-    program
 }
 
 /// Output that holds the gradient of θ, of which a fixture names every section.

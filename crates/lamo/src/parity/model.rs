@@ -2,7 +2,7 @@
 
 use super::{
     Arguments, Comparison, DOUBLE, DOUBLE_WITH_SINGLE_STAGE, Error, GRADIENT_OF_PARAMETERS, LOSS, OUTPUT,
-    compare_gradients, double, output_pullback, read_json, run,
+    compare_gradients, double, output_pullback, read_json,
 };
 use crate::layers::Parameters;
 use crate::loss::relative_l2_sum;
@@ -154,7 +154,7 @@ pub(super) fn check_model(folder: &Path, io: &mut Comparison) -> Result<(), Erro
             bindings.insert(name, io.doubles(key, tensor.shape().count())?.to_vec());
         }
     }
-    let program = run(&graph, &bindings);
+    let program = io.run(&graph, &bindings)?;
     io.compare("output", "out_f64", &double(program.read("out")), OUTPUT)?;
     io.compare("loss", "loss", &double(program.read("loss")), LOSS)?;
     compare_gradients(&program, &wanted, &config.no_grad_params, io)?;

@@ -2,7 +2,7 @@
 
 use super::{
     Arguments, Comparison, DOUBLE, Error, GRADIENT_OF_PARAMETERS, LOSS, OUTPUT, STEP, compare_gradients, double,
-    output_pullback, run, single,
+    output_pullback, single,
 };
 use crate::layers::{Discretisation, Hydra, Mamba2, Parameters, Scope, Selection, Ss2d};
 use crate::loss::{relative_l2_mean, relative_l2_sum};
@@ -10,7 +10,7 @@ use crate::optimiser::AdamW;
 use crate::schedule::{Pace, Schedule};
 use crate::weights;
 use lamo_tensor::reference;
-use lamo_tensor::{Graph, PARAMETERS, Program, ScanInput, Tensor};
+use lamo_tensor::{Graph, PARAMETERS, ScanInput, Tensor};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -32,7 +32,7 @@ pub(super) fn check_mixer(path: &Path, settings: &Value, io: &mut Comparison) ->
         weights.extend(io.doubles(&format!("param.{}", section.name), section.shape.count())?);
     }
     bindings.insert(PARAMETERS, weights);
-    let program = run(&graph, &bindings);
+    let program = io.run(&graph, &bindings)?;
     io.compare("output", "out_f64", &double(program.read("out")), OUTPUT)?;
     compare_gradients(&program, &wanted, &[], io)?;
     io.compare("double", "out_f64", &reference::evaluate(&graph, &bindings, &[y])[0].values, DOUBLE)?;
@@ -83,7 +83,7 @@ pub(super) fn check_scan(settings: &Value, io: &mut Comparison) -> Result<bool, 
     let wanted: Vec<_> = leaves.iter().map(|(key, leaf)| (format!("grad.{key}_f64"), *leaf)).collect();
     output_pullback((y, io.input(&graph, "dout")?), &wanted);
     let bindings = io.bindings(leaves.keys().copied().chain(["dout"]))?;
-    let program = run(&graph, &bindings);
+    let program = io.run(&graph, &bindings)?;
     for (key, exact) in ["y_f64", "final_state_f64"].iter().zip(reference::evaluate(&graph, &bindings, &[y, state])) {
         io.compare("output", key, &double(program.read(key)), OUTPUT)?;
         io.compare("double", key, &exact.values, DOUBLE)?;
@@ -119,7 +119,7 @@ pub(super) fn check_loss(io: &mut Comparison) -> Result<bool, Error> {
     graph.output("loss_mean", relative_l2_mean(x, y));
     let wanted = [("grad.x".to_owned(), x)];
     output_pullback((loss, graph.fill(1.0, loss.shape())), &wanted);
-    let program = run(&graph, &io.bindings(["x", "y"])?);
+    let program = io.run(&graph, &io.bindings(["x", "y"])?)?;
     for key in ["loss_sum", "loss_mean"] {
         io.compare("loss", key, &double(program.read(key)), LOSS)?;
     }
@@ -143,7 +143,7 @@ pub(super) fn check_optimiser(path: &Path, settings: &Value, io: &mut Comparison
     let (a, _, b) = (parameter("a")?, parameter("never")?, parameter("b")?);
     let gradients = [graph.input("ga", a.shape()), graph.input("gb", b.shape())];
     adamw.minimise(&graph, (a * gradients[0]).sum_all() + (b * gradients[1]).sum_all());
-    let mut program = Program::compile(&graph);
+    let mut program = io.compile(&graph)?;
     for section in graph.sections() {
         let values = io.doubles(&format!("p0.{}", section.name), section.shape.count())?;
         program.write_parameter(&section.name, &single(values));

@@ -120,11 +120,30 @@ impl Cpu {
         unsafe { std::slice::from_raw_parts(self.arena.start().add(buffer.offset), buffer.length) }
     }
 
-    pub(crate) fn values_mut(&mut self, buffer: usize) -> &mut [f32] {
+    fn values_mut(&mut self, buffer: usize) -> &mut [f32] {
         let buffer = &self.plan.buffers[buffer];
         // SAFETY: the planner keeps every buffer inside the arena.
         unsafe { std::slice::from_raw_parts_mut(self.arena.start().add(buffer.offset), buffer.length) }
     }
+
+    pub(crate) fn write(&mut self, buffer: usize, values: &[f32]) {
+        self.values_mut(buffer).copy_from_slice(values);
+    }
+
+    pub(crate) fn write_part(&mut self, buffer: usize, start: usize, values: &[f32]) {
+        self.values_mut(buffer)[start..start + values.len()].copy_from_slice(values);
+    }
+
+    pub(crate) fn write_rows(&mut self, buffer: usize, rows: &[u32]) {
+        self.values_mut(buffer).iter_mut().zip(rows).for_each(|(value, row)| *value = f32::from_bits(*row));
+    }
+
+    pub(crate) fn launches(&self) -> usize {
+        self.kernels.len()
+    }
+
+    #[allow(clippy::unused_self)] // a card has to be waited for
+    pub(crate) fn synchronise(&self) {}
 
     pub(crate) fn run(&mut self) {
         // On a thread of the pool, kernels start without waking anybody: the caller is one of the workers.

@@ -1,7 +1,7 @@
 //! Random values, and comparison with the f64 reference.
 
 use lamo_tensor::reference::{self, Bindings};
-use lamo_tensor::{Graph, Options, Program, Shape, Tensor};
+use lamo_tensor::{Device, Graph, Options, Precision, Program, Shape, Tensor};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -118,8 +118,16 @@ impl Case {
 /// roundings on the way to an element may contribute one unit in the last place of the largest magnitude.
 pub(crate) fn compare(name: &str, graph: &Graph, bindings: &Bindings<'_>, roundings: usize) {
     let (outputs, _) = reference::run(graph, bindings);
-    for fuse in [true, false] {
-        let mut program = Program::compile_with(graph, Options { fuse });
+    let mut programs: Vec<(String, Program)> =
+        [true, false].map(|fuse| (format!("fuse {fuse}"), Program::compile_with(graph, Options { fuse }))).into();
+    // `LAMO_TEST_DEVICE=cuda` adds a card to what is compared.
+    if let Ok(device) = std::env::var("LAMO_TEST_DEVICE") {
+        let device: Device = device.parse().unwrap();
+        let program =
+            Program::compile_on(graph, device, Precision::F32).unwrap_or_else(|error| panic!("{name}: {error}"));
+        programs.push((device.to_string(), program));
+    }
+    for (how, mut program) in programs {
         bind(&mut program, bindings);
         program.run();
         for (output, expected) in &outputs {
@@ -131,7 +139,7 @@ pub(crate) fn compare(name: &str, graph: &Graph, bindings: &Bindings<'_>, roundi
                 let agree = error <= tolerance || (found.is_nan() && expected.is_nan()) || f64::from(found) == expected;
                 assert!(
                     agree,
-                    "{name} (fuse {fuse}): {output}[{element}] is {found}, reference {expected}; \
+                    "{name} ({how}): {output}[{element}] is {found}, reference {expected}; \
                      error {error:.1e} above {tolerance:.1e}\n{}",
                     program.explain()
                 );

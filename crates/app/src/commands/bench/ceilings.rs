@@ -1,6 +1,6 @@
 //! What this machine can do at best, measured now.
 
-use lamo_tensor::{Graph, Program};
+use lamo_tensor::{Device, Graph, Precision, Program, Unavailable};
 use rayon::prelude::*;
 use std::time::Instant;
 
@@ -14,13 +14,19 @@ fn fastest(mut run: impl FnMut()) -> f64 {
     (0..7).map(|_| time(&mut run)).fold(f64::INFINITY, f64::min)
 }
 
-/// A large matrix product, all threads.
-pub(super) fn gemm_gflops() -> f64 {
-    let size = 1024;
+/// A large matrix product: all threads, or the whole card at a precision.
+pub(super) fn gemm_gflops(device: Device, precision: Precision) -> Result<f64, Unavailable> {
+    let size = if device == Device::Cpu { 1024 } else { 8192 };
     let graph = Graph::new();
     graph.output("c", graph.input("a", [size, size]).matmul(graph.input("b", [size, size])));
-    let mut program = Program::compile(&graph);
-    2e-9 * (size * size * size) as f64 / fastest(|| program.run())
+    let mut program = Program::compile_on(&graph, device, precision)?;
+    let numbers: Vec<f32> = (0..size * size).map(|i| (0.37 * (i % 1013) as f32).sin()).collect();
+    ["a", "b"].iter().for_each(|name| program.write(name, &numbers));
+    let seconds = fastest(|| {
+        program.run();
+        program.synchronise();
+    });
+    Ok(2e-9 * (size * size * size) as f64 / seconds)
 }
 
 /// A copy that no cache holds, all threads; bytes read plus bytes written.

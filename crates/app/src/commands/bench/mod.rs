@@ -10,6 +10,7 @@ mod step;
 use anyhow::{Context, Result, bail};
 use cases::Case;
 use clap::{Args, Subcommand};
+use lamo_tensor::{Device, Precision};
 use rival::Rival;
 use serde::Serialize;
 use std::time::Instant;
@@ -128,7 +129,7 @@ fn run_cpu(options: &Cpu) -> Result<()> {
         threads: options.threads,
         vector_unit: format!("{:?}", lamo_tensor::level()),
         torch: rival.as_ref().map(|rival| rival.version.clone()),
-        gemm_gflops: ceilings::gemm_gflops(),
+        gemm_gflops: ceilings::gemm_gflops(Device::Cpu, Precision::F32)?,
         copy_gigabytes_per_second: ceilings::copy_gigabytes_per_second(),
         rows: Vec::new(),
     };

@@ -9,7 +9,7 @@ use lamo::loss::relative_l2_sum;
 use lamo::models::{self, Input};
 use lamo::optimiser::AdamW;
 use lamo::schedule::Pace;
-use lamo_tensor::{Graph, PARAMETERS, Program};
+use lamo_tensor::{Device, Graph, PARAMETERS, Precision, Program};
 use serde::Serialize;
 use std::time::Instant;
 
@@ -32,14 +32,17 @@ pub(crate) struct Step {
     #[arg(long)]
     infer: bool,
     /// Where to compute.
-    #[arg(long, default_value = "cpu", value_parser = ["cpu"])]
-    device: String,
+    #[arg(long, default_value = "cpu")]
+    device: Device,
+    /// What products, convolutions and scans round to on a card: f32, tf32 or bf16.
+    #[arg(long, default_value = "tf32")]
+    precision: Precision,
     /// Threads.
     #[arg(long, default_value_t = std::thread::available_parallelism().map_or(1, usize::from))]
     threads: usize,
-    /// Timed runs after one that does not count; the median counts.
-    #[arg(long, default_value_t = 5)]
-    repeat: usize,
+    /// Timed runs after one that does not count; the median counts. 5 on a CPU and 50 on a card unless given.
+    #[arg(long)]
+    repeat: Option<usize>,
     /// Show where the time goes, kernel by kernel.
     #[arg(long)]
     kernels: bool,
@@ -52,9 +55,12 @@ pub(crate) struct Step {
 struct Report {
     experiment: String,
     device: String,
+    precision: String,
     threads: usize,
     batch: usize,
     infer: bool,
+    /// From nothing to the end of the first run: compiling, allocating, running.
+    first_seconds: f64,
     parameters: usize,
     kernels: usize,
     median_seconds: f64,
@@ -71,7 +77,7 @@ struct Report {
 
 pub(super) fn run(options: &Step) -> Result<()> {
     rayon::ThreadPoolBuilder::new().num_threads(options.threads).build_global().context("starting threads")?;
-    if options.repeat == 0 || options.batch == Some(0) {
+    if options.repeat == Some(0) || options.batch == Some(0) {
         bail!("--repeat and --batch must be at least 1");
     }
     let name = match (&options.experiment, &options.benchmark) {
@@ -81,21 +87,28 @@ pub(super) fn run(options: &Step) -> Result<()> {
     };
     let experiment = Experiment::shipped(&name)?;
     let batch = options.batch.unwrap_or(experiment.train.batch);
-    let mut program = compile(&experiment, batch, options.infer)?;
+    let began = Instant::now();
+    let mut program = compile(&experiment, batch, options)?;
     program.run();
+    program.synchronise();
+    let first = began.elapsed().as_secs_f64();
     if options.kernels {
         return show_kernels(&mut program);
     }
-    let times = (0..options.repeat).map(|_| {
+    let repeat = options.repeat.unwrap_or(if options.device == Device::Cpu { 5 } else { 50 });
+    let times = (0..repeat).map(|_| {
         let start = Instant::now();
         program.run();
+        program.synchronise();
         start.elapsed().as_secs_f64()
     });
     let seconds = median(times.collect());
     let flops = program.flops();
     let report = Report {
         experiment: name,
-        device: options.device.clone(),
+        device: options.device.to_string(),
+        precision: if options.device == Device::Cpu { Precision::F32 } else { options.precision }.to_string(),
+        first_seconds: first,
         threads: options.threads,
         batch,
         infer: options.infer,
@@ -107,7 +120,7 @@ pub(super) fn run(options: &Step) -> Result<()> {
         peak_bytes: ceilings::peak_bytes(),
         flops,
         gflops_per_second: flops * 1e-9 / seconds,
-        fraction_of_gemm: flops * 1e-9 / seconds / ceilings::gemm_gflops(),
+        fraction_of_gemm: flops * 1e-9 / seconds / ceilings::gemm_gflops(options.device, options.precision)?,
     };
     if options.json {
         print(&serde_json::to_string_pretty(&report)?);
@@ -118,7 +131,8 @@ pub(super) fn run(options: &Step) -> Result<()> {
 }
 
 /// The step on made-up data; the loss is relative L2 of the whole field for every benchmark.
-fn compile(experiment: &Experiment, batch: usize, infer: bool) -> Result<Program> {
+fn compile(experiment: &Experiment, batch: usize, options: &Step) -> Result<Program> {
+    let infer = options.infer;
     let task = experiment.benchmark()?.task(batch);
     let graph = Graph::new();
     let parameters = Parameters::new(&graph);
@@ -134,7 +148,7 @@ fn compile(experiment: &Experiment, batch: usize, infer: bool) -> Result<Program
         }
         None => graph.output("out", out),
     }
-    let mut program = Program::compile(&graph);
+    let mut program = Program::compile_on(&graph, options.device, options.precision)?;
     parameters.initialise(&mut program, 0);
     let points = task.grid.points();
     let wave = |count: usize| -> Vec<f32> { (0..count).map(|i| 0.5 + 0.5 * (0.37 * i as f32).sin()).collect() };
@@ -154,11 +168,17 @@ fn compile(experiment: &Experiment, batch: usize, infer: bool) -> Result<Program
 
 fn say(report: &Report) {
     let kind = if report.infer { "forward pass" } else { "training step" };
+    let place = match report.device.as_str() {
+        "cpu" => format!("cpu on {} threads", report.threads),
+        card => format!("{card} in {}", report.precision),
+    };
+    print(&format!("{}, {kind}, batch {}, {place}", report.experiment, report.batch));
     print(&format!(
-        "{}, {kind}, batch {}, {} on {} threads",
-        report.experiment, report.batch, report.device, report.threads
+        "  time        {:.3} ms, {:.2} samples/s; the first after {:.1} s",
+        report.median_seconds * 1e3,
+        report.samples_per_second,
+        report.first_seconds
     ));
-    print(&format!("  time        {:.1} ms, {:.2} samples/s", report.median_seconds * 1e3, report.samples_per_second));
     print(&format!(
         "  arithmetic  {:.1} GFLOP, {:.0} GFLOP/s, {:.0} % of a large matrix product",
         report.flops * 1e-9,
@@ -169,9 +189,40 @@ fn say(report: &Report) {
     print(&format!("  program     {} kernels, {} parameters", report.kernels, report.parameters));
 }
 
+/// Kernels by what they do, dearest first, then one by one.
 fn show_kernels(program: &mut Program) -> Result<()> {
-    for (kernel, seconds) in program.profile() {
-        print(&format!("{:9.3} ms  {kernel}", seconds * 1e3));
+    let kernels = program.profile();
+    let total: f64 = kernels.iter().map(|(_, seconds)| seconds).sum();
+    let mut alike: Vec<(&str, usize, f64)> = Vec::new();
+    for (kernel, seconds) in &kernels {
+        match alike.iter_mut().find(|(known, ..)| shape_of(known) == shape_of(kernel)) {
+            Some((_, count, sum)) => (*count, *sum) = (*count + 1, *sum + seconds),
+            None => alike.push((kernel, 1, *seconds)),
+        }
     }
+    alike.sort_by(|a, b| b.2.total_cmp(&a.2));
+    print("   share  total ms  times  each us  kernel");
+    for (kernel, count, seconds) in alike {
+        print(&format!(
+            "{:6.1} % {:9.4} {count:6} {:8.1}  {kernel}",
+            seconds / total * 100.0,
+            seconds * 1e3,
+            seconds * 1e6 / count as f64
+        ));
+    }
+    print(&format!("{:9.4} ms in {} kernels one by one", total * 1e3, kernels.len()));
     Ok(())
+}
+
+/// A kernel's description without the numbers of its buffers and registers.
+fn shape_of(kernel: &str) -> String {
+    let mut shape = String::new();
+    let mut skipping = false;
+    for character in kernel.chars() {
+        skipping = (skipping && character.is_ascii_digit()) || character == '#';
+        if !skipping || character == '#' {
+            shape.push(character);
+        }
+    }
+    shape
 }

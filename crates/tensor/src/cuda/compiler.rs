@@ -1,0 +1,99 @@
+//! CUDA C++ to machine code by NVRTC, kept on disk under the hash of all that could change it.
+
+use super::library::{Handle, compiler};
+use crate::device::Unavailable;
+use std::ffi::{CString, c_char, c_int};
+use std::hash::Hasher;
+use std::path::PathBuf;
+use std::ptr;
+
+/// Machine code for compute capability `architecture` (90 for 9.0).
+pub(crate) fn machine_code(source: &str, architecture: u32) -> Result<Vec<u8>, Unavailable> {
+    let opened = compiler()?;
+    let (mut major, mut minor) = (0, 0);
+    // SAFETY: both pointers are valid.
+    unsafe { (opened.functions.version)(&raw mut major, &raw mut minor) };
+    let key = fingerprint(&format!("{} nvrtc {major}.{minor} sm {architecture}\n{source}", env!("CARGO_PKG_VERSION")));
+    let file = folder().map(|folder| folder.join(format!("{key}.cubin")));
+    if let Some(code) = file.as_ref().and_then(|file| std::fs::read(file).ok()).filter(|code| !code.is_empty()) {
+        return Ok(code);
+    }
+    let code = compile(source, architecture)?;
+    if let Some(file) = file {
+        keep(&file, &code);
+    }
+    Ok(code)
+}
+
+/// `LAMO_CACHE`, else the user's cache folder.
+fn folder() -> Option<PathBuf> {
+    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let root = set("LAMO_CACHE")
+        .or_else(|| Some(set("XDG_CACHE_HOME")?.join("lamo")))
+        .or_else(|| Some(set("HOME")?.join(".cache/lamo")))?;
+    Some(root.join("kernels"))
+}
+
+/// A cache that cannot be written costs time, nothing else.
+fn keep(file: &std::path::Path, code: &[u8]) {
+    let Some(folder) = file.parent() else { return };
+    let beside = file.with_extension(format!("{}.partial", std::process::id()));
+    let written = std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&beside, code));
+    if written.and_then(|()| std::fs::rename(&beside, file)).is_err() {
+        let _ = std::fs::remove_file(&beside);
+    }
+}
+
+/// 128 bits by two differently seeded passes of FNV-1a.
+pub(crate) fn fingerprint(text: &str) -> String {
+    struct Fnv(u64);
+    impl Hasher for Fnv {
+        fn write(&mut self, bytes: &[u8]) {
+            bytes.iter().for_each(|&byte| self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3));
+        }
+        fn finish(&self) -> u64 {
+            self.0
+        }
+    }
+    let pass = |seed: u64| {
+        let mut hasher = Fnv(seed);
+        hasher.write(text.as_bytes());
+        hasher.finish()
+    };
+    format!("{:016x}{:016x}", pass(0xcbf2_9ce4_8422_2325), pass(0x9e37_79b9_7f4a_7c15))
+}
+
+fn compile(source: &str, architecture: u32) -> Result<Vec<u8>, Unavailable> {
+    let nvrtc = &compiler()?.functions;
+    let text = CString::new(source).expect("sources have no zero byte");
+    let options = [format!("--gpu-architecture=sm_{architecture}"), "--std=c++17".into()]
+        .map(|option| CString::new(option).expect("options have no zero byte"));
+    let options = options.each_ref().map(|option| option.as_ptr());
+    let mut program: Handle = ptr::null_mut();
+    // SAFETY: every pointer is valid for its call, and the program is destroyed once.
+    unsafe {
+        (nvrtc.create)(&raw mut program, text.as_ptr(), c"lamo.cu".as_ptr(), 0, ptr::null(), ptr::null());
+        let status = (nvrtc.compile)(program, options.len() as c_int, options.as_ptr());
+        let mut code = Vec::new();
+        if status == 0 {
+            let mut size = 0;
+            (nvrtc.code_size)(program, &raw mut size);
+            code = vec![0_u8; size];
+            (nvrtc.code)(program, code.as_mut_ptr().cast::<c_char>());
+        }
+        let mut size = 0;
+        (nvrtc.log_size)(program, &raw mut size);
+        let mut log = vec![0_u8; size.max(1)];
+        (nvrtc.log)(program, log.as_mut_ptr().cast::<c_char>());
+        (nvrtc.destroy)(&raw mut program);
+        if status != 0 || code.is_empty() {
+            let log = String::from_utf8_lossy(&log);
+            let first: Vec<&str> = log.lines().filter(|line| line.contains("error")).take(3).collect();
+            return Err(Unavailable(format!(
+                "NVRTC could not compile a kernel (status {status}): {}",
+                first.join("; ")
+            )));
+        }
+        Ok(code)
+    }
+}

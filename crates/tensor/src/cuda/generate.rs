@@ -1,0 +1,599 @@
+//! Loops as CUDA C++. A row is shared by a group of lanes; elementwise loops are flat.
+//!
+//! ```text
+//! flat    one thread per `width` neighbouring elements
+//! rows    `lanes` threads per row, `each` elements per lane in registers; sums along rows by shuffles
+//! across  the same over chunks of rows; each block adds its chunk, the last block to finish adds the chunks in order
+//! ```
+//! Strides are constants in the text and places are arguments, so the layers of a network share their kernels.
+
+use crate::compile::plan::{Across, Instruction, Level, Loop, Operand, Place};
+use crate::ops::Reduction;
+
+/// What an argument points at.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Argument {
+    /// A buffer, at an offset in elements.
+    Buffer { buffer: usize, offset: isize },
+    /// Memory for partial results, from this many floats on.
+    Scratch(usize),
+    /// Zeroed counters; a kernel leaves them zero.
+    Counters,
+    /// A table of row numbers by its position.
+    Table(usize),
+}
+
+/// A kernel without its name, and how to launch it. `$` stands for the name.
+#[derive(Clone, Debug)]
+pub(crate) struct Kernel {
+    /// What its text builds on.
+    pub(crate) family: Family,
+    /// Definitions before it.
+    pub(crate) before: String,
+    /// From the opening bracket of the parameters to the end of the body.
+    pub(crate) text: String,
+    pub(crate) arguments: Vec<Argument>,
+    pub(crate) grid: [u32; 3],
+    pub(crate) block: u32,
+    /// Bytes of dynamic shared memory.
+    pub(crate) shared: u32,
+    /// Floats of scratch memory.
+    pub(crate) scratch: usize,
+}
+
+/// Kernels that share a source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Family {
+    Loop,
+    Rows,
+    Product,
+    Convolution,
+    Scan,
+}
+
+impl Family {
+    /// Everything a kernel of this family may use.
+    pub(crate) fn source(self) -> String {
+        let prelude = include_str!("kernels/prelude.cu");
+        let tiles = include_str!("kernels/tiles.cu");
+        match self {
+            Family::Loop => prelude.to_owned(),
+            Family::Rows => [prelude, include_str!("kernels/rows.cu")].concat(),
+            Family::Product => [prelude, tiles, include_str!("kernels/product.cu")].concat(),
+            Family::Convolution => [prelude, tiles, include_str!("kernels/convolution.cu")].concat(),
+            Family::Scan => [prelude, tiles, include_str!("kernels/scan.cu")].concat(),
+        }
+    }
+}
+
+impl Argument {
+    pub(crate) fn of(place: &Place) -> Argument {
+        Argument::Buffer { buffer: place.buffer, offset: place.layout.offset }
+    }
+}
+
+/// Largest index that 32 bits hold with room for a stride.
+const NARROW: usize = 1 << 30;
+
+/// The kernel of a loop.
+pub(crate) fn kernel(body: &Loop, lengths: &[usize]) -> Kernel {
+    Generator::new(body, lengths).write()
+}
+
+struct Generator<'a> {
+    body: &'a Loop,
+    columns: usize,
+    /// Elements side by side in one access.
+    width: usize,
+    /// Threads per row; 0 for a flat loop.
+    lanes: usize,
+    /// Elements per lane.
+    each: usize,
+    threads: usize,
+    tiles: usize,
+    chunks: usize,
+    written: Vec<usize>,
+    arguments: Vec<Argument>,
+    text: String,
+    index: &'static str,
+}
+
+impl<'a> Generator<'a> {
+    fn new(body: &'a Loop, lengths: &[usize]) -> Self {
+        let columns = body.dims[body.dims.len() - 1];
+        let mut places = Vec::new();
+        let mut written: Vec<usize> = body.across.iter().map(|across| across.to.buffer).collect();
+        let mut reduces = false;
+        for instruction in &body.instructions {
+            match instruction {
+                Instruction::Load { from, .. } => places.push(from),
+                Instruction::Store { to, .. } => {
+                    written.push(to.buffer);
+                    places.push(to);
+                }
+                Instruction::ReduceRow { .. } => reduces = true,
+                _ => {}
+            }
+        }
+        let widest =
+            places.iter().map(|place| lengths[place.buffer]).max().unwrap_or(0).max(body.dims.iter().product());
+        let index = if widest < NARROW { "int" } else { "long long" };
+        let along = |place: &&Place| side_by_side(place, columns);
+        let mut width = places.iter().map(along).min().unwrap_or(4);
+        let [outer, reduced, inner] = body.split;
+        let mut generator = Generator {
+            body,
+            columns,
+            width,
+            lanes: 0,
+            each: width,
+            threads: 256,
+            tiles: 1,
+            chunks: 1,
+            written,
+            arguments: Vec::new(),
+            text: String::new(),
+            index,
+        };
+        if reduces || !body.across.is_empty() {
+            let longest = columns.div_ceil(width);
+            let mut lanes = longest.next_power_of_two().min(32);
+            let mut each = columns.div_ceil(lanes * width) * width;
+            if !reduces && each > 8 {
+                // Nothing needs the whole row at once.
+                each = 8;
+            }
+            if columns < 32 {
+                width = 1;
+                lanes = columns.next_power_of_two().min(32);
+                each = columns.div_ceil(lanes);
+            }
+            generator.width = width;
+            generator.lanes = lanes;
+            generator.each = each;
+            generator.tiles = columns.div_ceil(lanes * each);
+            while !body.across.is_empty() && generator.threads * each * 4 > 40 * 1024 && generator.threads > 32 {
+                generator.threads /= 2;
+            }
+            let slots = generator.threads / lanes;
+            let all = reduced.div_ceil(slots);
+            generator.chunks = match body.across.is_empty() {
+                true => all,
+                false => all.min(1056_usize.div_ceil(outer * inner * generator.tiles)),
+            };
+        }
+        generator
+    }
+
+    fn argument(&mut self, argument: Argument) -> usize {
+        let known = self.arguments.iter().position(|other| *other == argument);
+        known.unwrap_or_else(|| {
+            self.arguments.push(argument);
+            self.arguments.len() - 1
+        })
+    }
+
+    fn line(&mut self, text: &str) {
+        self.text.push_str("  ");
+        self.text.push_str(text);
+        self.text.push('\n');
+    }
+
+    fn write(mut self) -> Kernel {
+        let flat = self.lanes == 0;
+        if flat {
+            self.flat();
+        } else {
+            self.rows();
+        }
+        let parameters: Vec<String> = self
+            .arguments
+            .iter()
+            .enumerate()
+            .map(|(position, argument)| match argument {
+                Argument::Buffer { buffer, .. } if !self.written.contains(buffer) => {
+                    format!("const float* __restrict__ p{position}")
+                }
+                Argument::Buffer { .. } => format!("float* p{position}"),
+                Argument::Scratch(_) => "float* scratch".into(),
+                Argument::Counters | Argument::Table(_) => "unsigned* counters".into(),
+            })
+            .collect();
+        let count: usize = self.body.dims.iter().product();
+        let [outer, _, inner] = self.body.split;
+        let (blocks, scratch) = if flat {
+            ((count / self.width).div_ceil(256), 0)
+        } else {
+            let blocks = outer * inner * self.tiles * self.chunks;
+            let partial = self.lanes * self.each;
+            (blocks, if self.chunks > 1 || self.tiles > 1 { self.body.across.len() * blocks * partial } else { 0 })
+        };
+        Kernel {
+            family: Family::Loop,
+            before: String::new(),
+            text: format!("({}) {{\n{}}}\n", parameters.join(", "), self.text),
+            arguments: self.arguments,
+            grid: [blocks as u32, 1, 1],
+            block: if flat { 256 } else { self.threads as u32 },
+            shared: 0,
+            scratch,
+        }
+    }
+
+    fn flat(&mut self) {
+        let count: usize = self.body.dims.iter().product();
+        let (index, width) = (self.index, self.width);
+        self.line(&format!("{index} i = ({index})blockIdx.x * 256 + threadIdx.x;"));
+        self.line(&format!("if (i >= {}) return;", count / width));
+        self.line(&format!(
+            "{index} row = i / {}, column = i % {} * {width};",
+            self.columns / width,
+            self.columns / width
+        ));
+        self.line("const bool live = true;");
+        self.walk();
+        self.instructions();
+    }
+
+    /// `d0 … ` from `row`.
+    fn walk(&mut self) {
+        let dims = &self.body.dims[..self.body.dims.len() - 1];
+        let index = self.index;
+        let mut lines = Vec::new();
+        let mut rest = "row".to_owned();
+        for (axis, &extent) in dims.iter().enumerate().rev() {
+            if axis == 0 {
+                lines.push(format!("const {index} d0 = {rest};"));
+            } else {
+                lines.push(format!("const {index} d{axis} = {rest} % {extent}, q{axis} = {rest} / {extent};"));
+                rest = format!("q{axis}");
+            }
+        }
+        lines.iter().for_each(|line| self.line(line));
+    }
+
+    fn rows(&mut self) {
+        let [_, reduced, inner] = self.body.split;
+        let (index, lanes, each, threads) = (self.index, self.lanes, self.each, self.threads);
+        let (tiles, chunks, slots) = (self.tiles, self.chunks, threads / lanes);
+        let across: Vec<Across> = self.body.across.clone();
+        self.line(&format!("const int lane = threadIdx.x % {lanes}, slot = threadIdx.x / {lanes};"));
+        self.line(&format!("const int chunk = blockIdx.x % {chunks}, tile = blockIdx.x / {chunks} % {tiles};"));
+        self.line(&format!("const {index} group = blockIdx.x / {};", chunks * tiles));
+        self.line(&format!("const {index} outer = group / {inner}, inner = group % {inner};"));
+        self.line(&format!("const int first = tile * {};", lanes * each));
+        for (number, across) in across.iter().enumerate() {
+            let start = identity(across.kind);
+            match across.whole_rows {
+                true => self.line(&format!("float a{number} = {start};")),
+                false => {
+                    let starts = vec![start; each].join(", ");
+                    self.line(&format!("float a{number}[{each}] = {{{starts}}};"));
+                }
+            }
+        }
+        self.line(&format!(
+            "for ({index} from = ({index})chunk * {slots}; from < {reduced}; from += {}) {{",
+            chunks * slots
+        ));
+        self.line(&format!(
+            "{index} m = from + slot; const bool live = m < {reduced}; if (!live) m = {};",
+            reduced - 1
+        ));
+        self.line(&format!("const {index} row = (outer * {reduced} + m) * {inner} + inner;"));
+        self.walk();
+        self.instructions();
+        self.line("}");
+        if across.is_empty() {
+            return;
+        }
+        self.line(&format!("__shared__ float pile[{}];", threads * each));
+        self.line("__shared__ bool last;");
+        let partial = lanes * each;
+        let direct = chunks == 1 && tiles == 1;
+        for (number, across) in across.iter().enumerate() {
+            self.combine(number, across);
+            if direct || (chunks == 1 && !across.whole_rows) {
+                self.deliver(number, across, "tile");
+            } else {
+                self.argument(Argument::Scratch(0));
+                self.line(&format!(
+                    "for (int t = threadIdx.x; t < {partial}; t += {threads}) scratch[((size_t){number} * gridDim.x + blockIdx.x) * {partial} + t] = pile[t];"
+                ));
+            }
+            self.line("__syncthreads();");
+        }
+        if direct || across.iter().all(|across| chunks == 1 && !across.whole_rows) {
+            return;
+        }
+        self.argument(Argument::Counters);
+        let blocks = chunks * tiles;
+        self.line("__threadfence();");
+        self.line("__syncthreads();");
+        self.line(&format!("if (threadIdx.x == 0) last = atomicAdd(counters + group, 1u) == {};", blocks - 1));
+        self.line("__syncthreads();");
+        self.line("if (!last) return;");
+        self.line("if (threadIdx.x == 0) counters[group] = 0;");
+        self.line("__threadfence();");
+        for (number, across) in across.iter().enumerate() {
+            let add = combine(across.kind, "sum", "*from");
+            let start = identity(across.kind);
+            if across.whole_rows {
+                self.line(&format!("a{number} = {start};"));
+                self.line(&format!("for (int b = threadIdx.x; b < {blocks}; b += {threads}) {{"));
+                self.line(&format!(
+                    "const float* from = scratch + ((size_t){number} * gridDim.x + group * {blocks} + b) * {partial}; float sum = a{number};"
+                ));
+                self.line(&format!("a{number} = {add}; }}"));
+                self.combine(number, across);
+                self.deliver(number, across, "0");
+                self.line("__syncthreads();");
+            } else if chunks > 1 {
+                self.line(&format!("for (int tile = 0; tile < {tiles}; tile++) {{"));
+                self.line(&format!("#pragma unroll\n  for (int e = 0; e < {each}; e++) {{ float sum = {start};"));
+                self.line(&format!("for (int b = slot; b < {chunks}; b += {slots}) {{"));
+                self.line(&format!(
+                    "const float* from = scratch + ((size_t){number} * gridDim.x + group * {blocks} + tile * {chunks} + b) * {partial} + e * {lanes} + lane;"
+                ));
+                self.line(&format!("sum = {add}; }} a{number}[e] = sum; }}"));
+                self.combine(number, across);
+                self.deliver(number, across, "tile");
+                self.line("__syncthreads(); }");
+            }
+        }
+    }
+
+    /// Adds a block's accumulators into `pile[t]`, `t = e·lanes + lane`; a whole row's into `pile[0]`.
+    fn combine(&mut self, number: usize, across: &Across) {
+        let (lanes, each, threads) = (self.lanes, self.each, self.threads);
+        let (slots, partial) = (threads / lanes, lanes * each);
+        let add = combine(across.kind, "sum", "other");
+        if across.whole_rows {
+            self.line(&format!("{{ float sum = a{number};"));
+            self.line("for (int o = 16; o; o >>= 1) { float other = __shfl_xor_sync(~0u, sum, o);");
+            self.line(&format!("sum = {add}; }}"));
+            self.line("if (threadIdx.x % 32 == 0) pile[threadIdx.x / 32] = sum;");
+            self.line("__syncthreads();");
+            self.line(&format!(
+                "if (threadIdx.x == 0) for (int w = 1; w < {}; w++) {{ float other = pile[w];",
+                threads / 32
+            ));
+            self.line(&format!("sum = {add}; }}"));
+            self.line("if (threadIdx.x == 0) pile[0] = sum; }");
+        } else {
+            self.line(&format!(
+                "#pragma unroll\n  for (int e = 0; e < {each}; e++) pile[slot * {partial} + e * {lanes} + lane] = a{number}[e];"
+            ));
+            self.line("__syncthreads();");
+            self.line(&format!("for (int t = threadIdx.x; t < {partial}; t += {threads}) {{ float sum = pile[t];"));
+            self.line(&format!(
+                "for (int s = 1; s < {slots}; s++) {{ float other = pile[s * {partial} + t]; sum = {add}; }}"
+            ));
+            self.line("pile[t] = sum; }");
+        }
+        self.line("__syncthreads();");
+    }
+
+    /// Writes the finished pile where it belongs.
+    fn deliver(&mut self, number: usize, across: &Across, tile: &str) {
+        let pointer = self.argument(Argument::of(&across.to));
+        let strides = &across.to.layout.strides;
+        let (outer, inner, column) = (strides[0], strides[1], strides[2]);
+        let _ = number;
+        if across.whole_rows {
+            self.line(&format!("if (threadIdx.x == 0) p{pointer}[(size_t)outer * {outer}] = pile[0];"));
+            return;
+        }
+        let (lanes, each, threads) = (self.lanes, self.each, self.threads);
+        let partial = lanes * each;
+        self.line(&format!("for (int t = threadIdx.x; t < {partial}; t += {threads}) {{"));
+        self.line(&format!(
+            "const int c = {tile} * {partial} + {};",
+            self.column_of("(t / LANES)", "(t % LANES)").replace("LANES", &lanes.to_string())
+        ));
+        self.line(&format!(
+            "if (c < {}) p{pointer}[(size_t)outer * {outer} + (size_t)inner * {inner} + (size_t)c * {column}] = pile[t]; }}",
+            self.columns
+        ));
+    }
+
+    fn column_of(&self, e: &str, lane: &str) -> String {
+        match self.width {
+            1 => format!("{e} * {} + {lane}", self.lanes),
+            width => format!("{e} / {width} * {} + {lane} * {width} + {e} % {width}", self.lanes * width),
+        }
+    }
+
+    /// The column of element `e` of this thread.
+    fn column(&self) -> String {
+        match self.lanes {
+            0 => "column + e".into(),
+            _ => format!("first + {}", self.column_of("e", "lane")),
+        }
+    }
+
+    /// Whether every element of every lane is a column.
+    fn full(&self) -> bool {
+        self.lanes == 0 || self.columns.is_multiple_of(self.lanes * self.each)
+    }
+
+    fn each_element(&mut self, body: &str) {
+        let each = self.each;
+        self.line(&format!("#pragma unroll\n  for (int e = 0; e < {each}; e++) {body}"));
+    }
+
+    fn inside(&self) -> String {
+        if self.full() { String::new() } else { format!("if ({} < {}) ", self.column(), self.columns) }
+    }
+
+    fn row_address(&self, place: &Place) -> String {
+        let last = place.layout.strides.len() - 1;
+        let index = self.index;
+        let terms: Vec<String> = place.layout.strides[..last]
+            .iter()
+            .zip(&place.layout.dims)
+            .enumerate()
+            .filter(|(_, (stride, extent))| **stride != 0 && **extent > 1)
+            .map(|(axis, (stride, _))| format!("d{axis} * ({index}){stride}"))
+            .collect();
+        if terms.is_empty() { "0".into() } else { terms.join(" + ") }
+    }
+
+    fn instructions(&mut self) {
+        let body = self.body;
+        for instruction in &body.instructions {
+            match instruction {
+                Instruction::Load { from, to } => self.load(from, *to),
+                Instruction::Map { map, operands, to } => {
+                    let level = body.levels[*to];
+                    let list: Vec<String> =
+                        operands[..map.arity()].iter().map(|operand| self.operand(operand, level)).collect();
+                    let call = format!("map_{map:?}({})", list.join(", "));
+                    match level {
+                        Level::Row => self.line(&format!("const float r{to} = {call};")),
+                        Level::Element => {
+                            let each = self.each;
+                            self.line(&format!("float r{to}[{each}];"));
+                            self.each_element(&format!("r{to}[e] = {call};"));
+                        }
+                    }
+                }
+                Instruction::ReduceRow { kind, operand, to } => {
+                    let value = self.operand(operand, Level::Element);
+                    let (start, inside) = (identity(*kind), self.inside());
+                    let one = combine(*kind, &format!("r{to}"), &value);
+                    let other = combine(*kind, &format!("r{to}"), "other");
+                    self.line(&format!("float r{to} = {start};"));
+                    self.each_element(&format!("{inside}r{to} = {one};"));
+                    if self.lanes > 1 {
+                        let half = self.lanes / 2;
+                        self.line(&format!("#pragma unroll\n  for (int o = {half}; o; o >>= 1) {{ float other = __shfl_xor_sync(~0u, r{to}, o); r{to} = {other}; }}"));
+                    }
+                }
+                Instruction::Store { operand, to } => self.store(operand, to),
+                Instruction::Accumulate { operand, across } => {
+                    let value = self.operand(operand, Level::Element);
+                    let kind = body.across[*across].kind;
+                    let target =
+                        if body.across[*across].whole_rows { format!("a{across}") } else { format!("a{across}[e]") };
+                    let (sum, inside) = (combine(kind, &target, &value), self.inside());
+                    self.each_element(&format!("{inside}if (live) {target} = {sum};"));
+                }
+            }
+        }
+    }
+
+    fn operand(&self, operand: &Operand, level: Level) -> String {
+        match operand {
+            Operand::Number(number) => format!("__int_as_float({:#x})", number.to_bits()),
+            Operand::Register(register) => match (self.body.levels[*register], level) {
+                (Level::Element, Level::Element) => format!("r{register}[e]"),
+                _ => format!("r{register}"),
+            },
+        }
+    }
+
+    fn load(&mut self, from: &Place, to: usize) {
+        let pointer = self.argument(Argument::of(from));
+        let (address, stride) = (self.row_address(from), from.layout.strides[from.layout.strides.len() - 1]);
+        if self.body.levels[to] == Level::Row {
+            self.line(&format!("const float r{to} = p{pointer}[{address}];"));
+            return;
+        }
+        let (each, width, index) = (self.each, self.width, self.index);
+        self.line(&format!("float r{to}[{each}]; const {index} l{to} = {address};"));
+        let column = self.column();
+        if width > 1 && stride == 1 && self.aligned(from) {
+            let inside = self.inside();
+            let vector = format!("float{width}");
+            let parts: String = ["x", "y", "z", "w"][..width]
+                .iter()
+                .enumerate()
+                .map(|(part, name)| format!("r{to}[e + {part}] = v.{name}; "))
+                .collect();
+            let zero = if self.full() { String::new() } else { format!("{vector} v = {{}}; ") };
+            let declare = if self.full() { format!("{vector} ") } else { String::new() };
+            self.line(&format!(
+                "#pragma unroll\n  for (int e = 0; e < {each}; e += {width}) {{ {zero}{inside}{declare}v = *(const {vector}*)(p{pointer} + l{to} + {column}); {parts}}}"
+            ));
+        } else {
+            let zero = if self.full() { String::new() } else { format!("r{to}[e] = 0; ") };
+            let inside = self.inside();
+            self.each_element(&format!(
+                "{{ {zero}{inside}r{to}[e] = p{pointer}[l{to} + ({column}) * ({index}){stride}]; }}"
+            ));
+        }
+    }
+
+    fn aligned(&self, place: &Place) -> bool {
+        side_by_side(place, self.columns) >= self.width && place.layout.strides[place.layout.strides.len() - 1] == 1
+    }
+
+    fn store(&mut self, operand: &Operand, to: &Place) {
+        let pointer = self.argument(Argument::of(to));
+        let (address, stride) = (self.row_address(to), to.layout.strides[to.layout.strides.len() - 1]);
+        let (each, width, index) = (self.each, self.width, self.index);
+        let live = if self.lanes == 0 { "" } else { "if (live) " };
+        if stride == 0 && self.columns > 1 {
+            // One number per row.
+            let value = self.operand(operand, Level::Row).replace("[e]", "[0]");
+            let once = if self.lanes == 0 { "if (column == 0) " } else { "if (lane == 0 && first == 0) " };
+            self.line(&format!("{live}{once}p{pointer}[{address}] = {value};"));
+            return;
+        }
+        let value = self.operand(operand, Level::Element);
+        let column = self.column();
+        let inside = self.inside();
+        self.line(&format!("{live}{{ const {index} s = {address};"));
+        if width > 1 && stride == 1 && self.aligned(to) {
+            let vector = format!("float{width}");
+            let parts: Vec<String> = (0..width).map(|part| value.replace("[e]", &format!("[e + {part}]"))).collect();
+            self.line(&format!(
+                "#pragma unroll\n  for (int e = 0; e < {each}; e += {width}) {{ {inside}*({vector}*)(p{pointer} + s + {column}) = make_{vector}({}); }} }}",
+                parts.join(", ")
+            ));
+        } else {
+            self.each_element(&format!("{{ {inside}p{pointer}[s + ({column}) * ({index}){stride}] = {value}; }} }}"));
+        }
+    }
+}
+
+/// How many neighbouring columns one access can take: 4 where a row is contiguous, aligned and a multiple of 4.
+fn side_by_side(place: &Place, columns: usize) -> usize {
+    let last = place.layout.strides.len() - 1;
+    let stride = place.layout.strides[last];
+    if stride == 0 {
+        return 4.min(if columns.is_multiple_of(4) {
+            4
+        } else if columns.is_multiple_of(2) {
+            2
+        } else {
+            1
+        });
+    }
+    for width in [4, 2] {
+        let even = |number: isize| number % width as isize == 0;
+        let outer = place.layout.strides[..last]
+            .iter()
+            .zip(&place.layout.dims)
+            .all(|(&stride, &extent)| extent == 1 || even(stride));
+        if stride == 1 && columns.is_multiple_of(width) && outer && even(place.layout.offset) {
+            return width;
+        }
+    }
+    1
+}
+
+fn identity(kind: Reduction) -> &'static str {
+    match kind {
+        Reduction::Sum => "0.0f",
+        Reduction::Max => "__int_as_float(0xff800000)",
+    }
+}
+
+fn combine(kind: Reduction, left: &str, right: &str) -> String {
+    match kind {
+        Reduction::Sum => format!("{left} + {right}"),
+        Reduction::Max => format!("map_Maximum({left}, {right})"),
+    }
+}

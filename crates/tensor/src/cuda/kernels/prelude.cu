@@ -1,0 +1,41 @@
+// What every kernel may use: the maps, by the names of `ops::Map`.
+
+typedef unsigned int uint32;
+
+__device__ __forceinline__ float map_Copy(float a) { return a; }
+__device__ __forceinline__ float map_Negate(float a) { return -a; }
+__device__ __forceinline__ float map_Absolute(float a) { return fabsf(a); }
+__device__ __forceinline__ float map_Sign(float a) { return (float)(a > 0.0f) - (float)(a < 0.0f); }
+__device__ __forceinline__ float map_Exp(float a) { return expf(a); }
+__device__ __forceinline__ float map_Log(float a) { return logf(a); }
+__device__ __forceinline__ float map_Sqrt(float a) { return sqrtf(a); }
+__device__ __forceinline__ float map_Reciprocal(float a) { return 1.0f / a; }
+__device__ __forceinline__ float map_Tanh(float a) { return tanhf(a); }
+__device__ __forceinline__ float map_Erf(float a) { return erff(a); }
+__device__ __forceinline__ float map_Sin(float a) { return sinf(a); }
+__device__ __forceinline__ float map_Cos(float a) { return cosf(a); }
+__device__ __forceinline__ float map_Sigmoid(float a) { return 1.0f / (1.0f + expf(-a)); }
+__device__ __forceinline__ float map_Softplus(float a) { return a > 20.0f ? a : log1pf(expf(a)); }
+__device__ __forceinline__ float map_SoftplusDerivative(float a) { return a > 20.0f ? 1.0f : map_Sigmoid(a); }
+// Below -4 the sum 1 + erf has lost its digits; erfc has not.
+__device__ __forceinline__ float normal_distribution(float a) {
+  return a > -4.0f ? 0.5f + 0.5f * erff(a * 0.70710678f) : 0.5f * erfcf(-a * 0.70710678f);
+}
+__device__ __forceinline__ float map_Gelu(float a) { return a * normal_distribution(a); }
+__device__ __forceinline__ float map_GeluDerivative(float a) {
+  return normal_distribution(a) + a * 0.39894228f * expf(-0.5f * a * a);
+}
+__device__ __forceinline__ float map_Silu(float a) { return a * map_Sigmoid(a); }
+__device__ __forceinline__ float map_SiluDerivative(float a) {
+  float s = map_Sigmoid(a);
+  return s * (1.0f + a * (1.0f - s));
+}
+__device__ __forceinline__ float map_Add(float a, float b) { return a + b; }
+__device__ __forceinline__ float map_Subtract(float a, float b) { return a - b; }
+__device__ __forceinline__ float map_Multiply(float a, float b) { return a * b; }
+__device__ __forceinline__ float map_Divide(float a, float b) { return a / b; }
+__device__ __forceinline__ float map_Maximum(float a, float b) { return a != a ? a : (b != b ? b : fmaxf(a, b)); }
+__device__ __forceinline__ float map_Minimum(float a, float b) { return a != a ? a : (b != b ? b : fminf(a, b)); }
+__device__ __forceinline__ float map_Less(float a, float b) { return a < b ? 1.0f : 0.0f; }
+__device__ __forceinline__ float map_Equal(float a, float b) { return a == b ? 1.0f : 0.0f; }
+__device__ __forceinline__ float map_Select(float a, float b, float c) { return a != 0.0f ? b : c; }

@@ -1,0 +1,91 @@
+// C = A·B for any strides: `[batch…, m, k] × [batch…, k, n]`. Operands are staged through shared memory in tiles of
+// TM × TK and TK × TN; where few tiles make C, the inner axis is cut into SPLIT pieces whose sums are added in order.
+
+template <class S>  // the shape: extents, strides and tile sizes as constants
+__device__ void product(const float* __restrict__ left, const float* __restrict__ right, float* to, float* scratch,
+                        uint32* counters) {
+  constexpr int TM = S::TM, TN = S::TN, TK = 32, WARPS = 8;
+  constexpr int WM = TM >= 64 ? 4 : TM / 16, WN = WARPS / WM;  // warps along rows and columns
+  constexpr int MT = TM / WM / 16, NT = (TN / WN + 7) / 8;
+  __shared__ float a[2][TM][TK + 4];
+  __shared__ float b[2][TK][TN + 8];
+  const int tiles_m = (S::M + TM - 1) / TM, tiles_n = (S::N + TN - 1) / TN;
+  int rest = blockIdx.x;
+  const int split = rest % S::SPLIT; rest /= S::SPLIT;
+  const int n0 = rest % tiles_n * TN; rest /= tiles_n;
+  const int m0 = rest % tiles_m * TM;
+  const int batch = rest / tiles_m;
+  long long la, lb, lc;
+  S::batch(batch, la, lb, lc);
+  left += la; right += lb; to += lc;
+  constexpr int STEPS = (S::K + TK - 1) / TK, PER = (STEPS + S::SPLIT - 1) / S::SPLIT;
+  const int from = split * PER * TK, until = min(S::K, (split + 1) * PER * TK);
+  const int warp = threadIdx.x / 32;
+  const int wm = warp % WM * (MT * 16), wn = warp / WM * (NT * 8);
+  float c[MT][NT][4] = {};
+  float ra[TM * TK / 256], rb[TK * TN / 256 + 1];
+  // The axis that is contiguous in memory runs along the threads.
+  auto fetch = [&](int k0) {
+#pragma unroll
+    for (int i = 0; i < TM * TK / 256; i++) {
+      const int t = i * 256 + threadIdx.x;
+      const int m = S::LEFT_K1 ? t / TK : t % TM, k = S::LEFT_K1 ? t % TK : t / TM;
+      const bool in = m0 + m < S::M && k0 + k < until;
+      ra[i] = in ? left[(m0 + m) * (long long)S::LEFT_M + (k0 + k) * (long long)S::LEFT_K] : 0.0f;
+    }
+#pragma unroll
+    for (int i = 0; i < (TK * TN + 255) / 256; i++) {
+      const int t = i * 256 + threadIdx.x;
+      const int n = S::RIGHT_N1 ? t % TN : t / TK, k = S::RIGHT_N1 ? t / TN : t % TK;
+      const bool in = n < TN && k < TK && n0 + n < S::N && k0 + k < until;
+      rb[i] = in ? right[(k0 + k) * (long long)S::RIGHT_K + (n0 + n) * (long long)S::RIGHT_N] : 0.0f;
+    }
+  };
+  auto stage = [&](int buffer) {
+#pragma unroll
+    for (int i = 0; i < TM * TK / 256; i++) {
+      const int t = i * 256 + threadIdx.x;
+      const int m = S::LEFT_K1 ? t / TK : t % TM, k = S::LEFT_K1 ? t % TK : t / TM;
+      a[buffer][m][k] = ra[i];
+    }
+#pragma unroll
+    for (int i = 0; i < (TK * TN + 255) / 256; i++) {
+      const int t = i * 256 + threadIdx.x;
+      const int n = S::RIGHT_N1 ? t % TN : t / TK, k = S::RIGHT_N1 ? t / TN : t % TK;
+      if (n < TN && k < TK) b[buffer][k][n] = rb[i];
+    }
+  };
+  int buffer = 0;
+  if (from < until) {
+    fetch(from);
+    stage(0);
+  }
+  __syncthreads();
+  for (int k0 = from; k0 < until; k0 += TK) {
+    if (k0 + TK < until) fetch(k0 + TK);
+    multiply<S::PRECISION, MT, NT, TK>(
+        c, [&](int i, int k) { return a[buffer][wm + i][k]; },
+        [&](int k, int j) { return NT * 8 * WN <= TN || wn + j < TN ? b[buffer][k][wn + j] : 0.0f; });
+    if (k0 + TK < until) stage(buffer ^ 1);
+    __syncthreads();
+    buffer ^= 1;
+  }
+  auto store = [&](int i, int j, float value) {
+    if (m0 + i < S::M && n0 + j < S::N) to[(m0 + i) * (long long)S::TO_M + (n0 + j) * (long long)S::TO_N] = value;
+  };
+  if constexpr (S::SPLIT == 1) {
+    for_each(c, [&](int i, int j, float value) { if (wn + j < TN) store(wm + i, wn + j, value); });
+  } else {
+    float* mine = scratch + (size_t)blockIdx.x * (TM * TN);
+    for_each(c, [&](int i, int j, float value) { if (wn + j < TN) mine[(wm + i) * TN + wn + j] = value; });
+    const int group = blockIdx.x / S::SPLIT;
+    if (!is_last(counters + group, S::SPLIT)) return;
+    const float* all = scratch + (size_t)group * S::SPLIT * (TM * TN);
+    for (int t = threadIdx.x; t < TM * TN; t += 256) {
+      float sum = 0.0f;
+#pragma unroll 8
+      for (int s = 0; s < S::SPLIT; s++) sum += all[(size_t)s * (TM * TN) + t];
+      store(t / TN, t % TN, sum);
+    }
+  }
+}

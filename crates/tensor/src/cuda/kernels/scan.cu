@@ -1,0 +1,448 @@
+// The scan hₗ = exp(ℓₜ) hₗ₋₁ + gₜ xₜ ⊗ Bₜ, yₜ = hₗ Cₜ, t = order(l), in chunks of T = 64 tokens (Mamba-2's duality).
+//
+// With s the running sum of ℓ inside a chunk and h its first state,
+//   y_l = Σ_{j≤l} e^{s_l−s_j} g_j (C_l·B_j) x_j + e^{s_l} h C_l,     h' = e^{s_T} h + Σ_j e^{s_T−s_j} g_j x_j ⊗ B_j.
+// `states` makes the sum of h' for every chunk at once, `pass` runs through the chunks, `output` makes y. Backwards
+// `states` also makes Σ_l e^{s_l} ∂y_l ⊗ C_l, `pass` runs the adjoint λ of h' from the end, `gradients` does the rest.
+//
+// A block takes a chunk of one unit: heads that share direction and group, hence B, C and C·Bᵀ.
+// S: BATCH, L tokens, HEADS, P channels, GROUPS, N states, DIRS; UNIT heads per unit, UNITS; and the offsets
+// signal(b,t,h,p), decay(b,t,q), gain(b,t,q), write(b,t,g,n), read(b,t,g,n), initial(b,q,p,n) and those of the results.
+
+constexpr int T = 64;
+
+__device__ __forceinline__ float decay_of(float s) { return expf(s); }
+
+template <class S> struct Sizes {
+  static constexpr int NP = (S::N + 15) / 16 * 16, PP = (S::P + 15) / 16 * 16;
+  static constexpr int CHUNKS = (S::L + T - 1) / T, HEADS = S::DIRS * S::HEADS, STATE = S::P * S::N;
+  static constexpr int BN = NP + 8, BP = PP + 8, BT = T + 8;
+};
+
+// Rows × columns by all eight warps: pieces of MT·16 rows and NT·8 columns each.
+template <int ROWS, int COLUMNS> struct Pieces {
+  static constexpr int STRIPS = ROWS / 16, WM = STRIPS % 8 == 0 ? 8 : STRIPS % 4 == 0 ? 4 : STRIPS % 2 == 0 ? 2 : 1;
+  static constexpr int WN = 8 / WM, MT = STRIPS / WM, NT = (COLUMNS / 8 + WN - 1) / WN;
+  static constexpr bool SPARE = NT * WN * 8 > COLUMNS;
+  __device__ static int row() { return threadIdx.x / 32 % WM * (MT * 16); }
+  __device__ static int column() { return threadIdx.x / 32 / WM * (NT * 8); }
+  __device__ static bool idle() { return SPARE && column() >= COLUMNS; }
+};
+
+// Where a block works.
+template <class S> struct Site {
+  int chunk, unit, batch, direction, group, head0;
+  __device__ Site() {
+    chunk = blockIdx.x % Sizes<S>::CHUNKS;
+    unit = blockIdx.x / Sizes<S>::CHUNKS % S::UNITS;
+    batch = blockIdx.x / Sizes<S>::CHUNKS / S::UNITS;
+    head0 = unit * S::UNIT;  // first scan head
+    direction = head0 / S::HEADS;
+    group = head0 / (Sizes<S>::HEADS / S::GROUPS);
+  }
+  __device__ int state(int q, int c) const { return (batch * Sizes<S>::HEADS + q) * (Sizes<S>::CHUNKS + 1) + c; }
+};
+
+// Tokens of the chunk; −1 past the end.
+template <class S>
+__device__ void load_tokens(int* tokens, const uint32* order, const Site<S>& site) {
+  if (threadIdx.x < T) {
+    const int l = site.chunk * T + threadIdx.x;
+    tokens[threadIdx.x] = l < S::L ? (int)order[site.direction * S::L + l] : -1;
+  }
+}
+
+// to[row·PITCH + i] for i < WIDTH (zero beyond COUNT), a row per token.
+template <int WIDTH, int COUNT, int PITCH, class At>
+__device__ void load_rows(float* to, const float* from, const int* tokens, At at) {
+#pragma unroll 4
+  for (int i = threadIdx.x; i < T * WIDTH; i += 256) {
+    const int row = i / WIDTH, column = i % WIDTH, token = tokens[row];
+    to[row * PITCH + column] = token >= 0 && column < COUNT ? from[at(token, column)] : 0.0f;
+  }
+}
+
+template <class S>
+__device__ void load_state(float* to, const float* from) {
+  using Z = Sizes<S>;
+#pragma unroll 4
+  for (int i = threadIdx.x; i < Z::PP * Z::NP; i += 256) {
+    const int p = i / Z::NP, n = i % Z::NP;
+    to[p * Z::BN + n] = p < S::P && n < S::N ? from[p * S::N + n] : 0.0f;
+  }
+}
+
+// Running sums of ℓ and the gains of one head, by the first warp: lane i has the tokens 2i and 2i + 1.
+template <class S>
+__device__ void load_decay(float* sums, float* gains, const float* decay, const float* gain, const int* tokens, int batch, int q) {
+  if (threadIdx.x >= 32) return;
+  const int lane = threadIdx.x, t0 = tokens[2 * lane], t1 = tokens[2 * lane + 1];
+  const float d0 = t0 >= 0 ? decay[S::decay(batch, t0, q)] : 0.0f, d1 = t1 >= 0 ? decay[S::decay(batch, t1, q)] : 0.0f;
+  gains[2 * lane] = t0 >= 0 ? gain[S::gain(batch, t0, q)] : 0.0f;
+  gains[2 * lane + 1] = t1 >= 0 ? gain[S::gain(batch, t1, q)] : 0.0f;
+  float sum = d0 + d1;
+#pragma unroll
+  for (int o = 1; o < 32; o <<= 1) {
+    const float other = __shfl_up_sync(~0u, sum, o);
+    if (lane >= o) sum += other;
+  }
+  const float before = __shfl_up_sync(~0u, sum, 1);
+  sums[2 * lane] = (lane ? before : 0.0f) + d0;
+  sums[2 * lane + 1] = sum;
+}
+
+// Σ_j weight_j row_j[p] · column_j[n] of a chunk into states.
+template <class S>
+__device__ void outer_sum(const float* rows, const float* columns, const float* weights, float* to) {
+  using Z = Sizes<S>;
+  using W = Pieces<Z::PP, Z::NP>;
+  if (W::idle()) return;
+  const int r = W::row(), k0 = W::column();
+  float c[W::MT][W::NT][4] = {};
+  multiply<S::PRECISION, W::MT, W::NT, T>(
+      c, [&](int p, int j) { return rows[j * Z::BP + r + p] * weights[j]; },
+      [&](int j, int n) { return columns[j * Z::BN + k0 + n]; });
+  for_each(c, [&](int p, int n, float value) { if (r + p < S::P && k0 + n < S::N) to[(r + p) * S::N + k0 + n] = value; });
+}
+
+template <class S, bool ADJOINT>
+__device__ void scan_states(const uint32* __restrict__ order, const float* __restrict__ signal, const float* __restrict__ decay,
+                            const float* __restrict__ gain, const float* __restrict__ write, const float* __restrict__ read,
+                            const float* __restrict__ cotangent, float* states, float* adjoints, float* decays) {
+  using Z = Sizes<S>;
+  extern __shared__ float4 shared4[];
+  float* columns = (float*)shared4;        // B [T, N]
+  float* reads = columns + T * Z::BN;      // C [T, N], backwards
+  float* rows = reads + (ADJOINT ? T * Z::BN : 0);  // x or ∂y [T, P]
+  __shared__ int tokens[T];
+  __shared__ float sums[T], gains[T], weights[T];
+  const Site<S> site;
+  load_tokens<S>(tokens, order, site);
+  __syncthreads();
+  load_rows<Z::NP, S::N, Z::BN>(columns, write, tokens, [&](int t, int i) { return S::write(site.batch, t, site.group, i); });
+  if (ADJOINT) load_rows<Z::NP, S::N, Z::BN>(reads, read, tokens, [&](int t, int i) { return S::read(site.batch, t, site.group, i); });
+  for (int head = 0; head < S::UNIT; head++) {
+    const int q = site.head0 + head;
+    load_decay<S>(sums, gains, decay, gain, tokens, site.batch, q);
+    load_rows<Z::PP, S::P, Z::BP>(rows, signal, tokens, [&](int t, int i) { return S::signal(site.batch, t, q % S::HEADS, i); });
+    __syncthreads();
+    if (threadIdx.x < T) weights[threadIdx.x] = decay_of(sums[T - 1] - sums[threadIdx.x]) * gains[threadIdx.x];
+    if (threadIdx.x == 0) decays[(site.batch * Z::HEADS + q) * Z::CHUNKS + site.chunk] = decay_of(sums[T - 1]);
+    __syncthreads();
+    outer_sum<S>(rows, columns, weights, states + (size_t)site.state(q, site.chunk) * Z::STATE);
+    __syncthreads();
+    if (ADJOINT) {
+      load_rows<Z::PP, S::P, Z::BP>(rows, cotangent, tokens, [&](int t, int i) { return S::cotangent(site.batch, t, q % S::HEADS, i); });
+      if (threadIdx.x < T) weights[threadIdx.x] = decay_of(sums[threadIdx.x]);
+      __syncthreads();
+      outer_sum<S>(rows, reads, weights, adjoints + (size_t)site.state(q, site.chunk) * Z::STATE);
+      __syncthreads();
+    }
+  }
+}
+
+// One thread per element of h: the state before each chunk; backwards the adjoint after each.
+template <class S, bool ADJOINT>
+__device__ void scan_pass(const float* __restrict__ initial, const float* __restrict__ final_cotangent,
+                          const float* __restrict__ decays, float* states, float* adjoints, float* final_state,
+                          float* initial_gradient) {
+  using Z = Sizes<S>;
+  const int t = blockIdx.x * 256 + threadIdx.x;
+  if (t >= S::BATCH * Z::HEADS * Z::STATE) return;
+  const int at = t % Z::STATE, bq = t / Z::STATE, batch = bq / Z::HEADS, q = bq % Z::HEADS;
+  float h = S::INITIAL ? initial[S::initial(batch, q, at / S::N, at % S::N)] : 0.0f;
+  float* mine = states + (size_t)bq * (Z::CHUNKS + 1) * Z::STATE + at;
+  const float* decay = decays + bq * Z::CHUNKS;
+#pragma unroll 4
+  for (int c = 0; c < Z::CHUNKS; c++) {
+    const float sum = mine[(size_t)c * Z::STATE];
+    mine[(size_t)c * Z::STATE] = h;
+    h = decay[c] * h + sum;
+  }
+  mine[(size_t)Z::CHUNKS * Z::STATE] = h;
+  if (S::FINAL && !ADJOINT) final_state[S::final_state(batch, q, at / S::N, at % S::N)] = h;
+  if (ADJOINT) {
+    float lambda = S::FINAL ? final_cotangent[S::final_state(batch, q, at / S::N, at % S::N)] : 0.0f;
+    mine = adjoints + (size_t)bq * (Z::CHUNKS + 1) * Z::STATE + at;
+#pragma unroll 4
+    for (int c = Z::CHUNKS - 1; c >= 0; c--) {
+      const float sum = mine[(size_t)c * Z::STATE];
+      mine[(size_t)c * Z::STATE] = lambda;
+      lambda = decay[c] * lambda + sum;
+    }
+    if (S::INITIAL) initial_gradient[S::initial_gradient(batch, q, at / S::N, at % S::N)] = lambda;
+  }
+}
+
+template <class S>
+__device__ void scan_output(const uint32* __restrict__ order, const float* __restrict__ signal, const float* __restrict__ decay,
+                            const float* __restrict__ gain, const float* __restrict__ write, const float* __restrict__ read,
+                            const float* __restrict__ states, float* output) {
+  using Z = Sizes<S>;
+  using W = Pieces<T, T>;
+  using V = Pieces<T, Z::PP>;
+  extern __shared__ float4 shared4[];
+  float* b = (float*)shared4;          // B [T, N]
+  float* c = b + T * (Z::NP + 4);      // C [T, N]
+  float* mix = c + T * (Z::NP + 4);    // [l, j]
+  float* x = mix + T * (T + 4);        // [T, P]
+  float* h = x + T * Z::BP;            // [P, N]
+  __shared__ int tokens[T];
+  __shared__ float sums[T], gains[T], growth[T];
+  const Site<S> site;
+  load_tokens<S>(tokens, order, site);
+  __syncthreads();
+  load_rows<Z::NP, S::N, Z::NP + 4>(b, write, tokens, [&](int t, int i) { return S::write(site.batch, t, site.group, i); });
+  load_rows<Z::NP, S::N, Z::NP + 4>(c, read, tokens, [&](int t, int i) { return S::read(site.batch, t, site.group, i); });
+  __syncthreads();
+  const int r = W::row(), k0 = W::column(), vr = V::row(), vk = V::column();
+  float similar[W::MT][W::NT][4] = {};  // C·Bᵀ
+  multiply<S::PRECISION, W::MT, W::NT, Z::NP>(
+      similar, [&](int l, int n) { return c[(r + l) * (Z::NP + 4) + n]; },
+      [&](int n, int j) { return b[(k0 + j) * (Z::NP + 4) + n]; });
+  for (int head = 0; head < S::UNIT; head++) {
+    const int q = site.head0 + head;
+    load_decay<S>(sums, gains, decay, gain, tokens, site.batch, q);
+    load_rows<Z::PP, S::P, Z::BP>(x, signal, tokens, [&](int t, int i) { return S::signal(site.batch, t, q % S::HEADS, i); });
+    const float* state = states + (size_t)site.state(q, site.chunk) * Z::STATE;
+#pragma unroll 4
+    for (int i = threadIdx.x; i < Z::PP * Z::NP; i += 256) {
+      const int p = i / Z::NP, n = i % Z::NP;
+      h[p * (Z::NP + 4) + n] = p < S::P && n < S::N ? state[p * S::N + n] : 0.0f;
+    }
+    __syncthreads();
+    if (threadIdx.x < T) growth[threadIdx.x] = decay_of(sums[threadIdx.x]);
+    for_each(similar, [&](int l, int j, float value) {
+      l += r; j += k0;
+      mix[l * (T + 4) + j] = j <= l ? value * decay_of(sums[l] - sums[j]) * gains[j] : 0.0f;
+    });
+    __syncthreads();
+    if (!V::idle()) {
+      float y[V::MT][V::NT][4] = {};
+      multiply<S::PRECISION, V::MT, V::NT, Z::NP>(
+          y, [&](int l, int n) { return c[(vr + l) * (Z::NP + 4) + n] * growth[vr + l]; },
+          [&](int n, int p) { return h[(vk + p) * (Z::NP + 4) + n]; });
+      multiply<S::PRECISION, V::MT, V::NT, T>(
+          y, [&](int l, int j) { return mix[(vr + l) * (T + 4) + j]; }, [&](int j, int p) { return x[j * Z::BP + vk + p]; });
+      for_each(y, [&](int l, int p, float value) {
+        const int token = tokens[vr + l];
+        if (token >= 0 && vk + p < S::P) output[S::output(site.direction, site.batch, token, q % S::HEADS, vk + p)] = value;
+      });
+    }
+    __syncthreads();
+  }
+}
+
+// out(b,t,h)+p = Σ over directions of the pieces.
+template <class S, bool GRADIENT>
+__device__ void sum_directions(const float* __restrict__ pieces, float* to) {
+  const long long t = (long long)blockIdx.x * 256 + threadIdx.x;
+  constexpr long long COUNT = (long long)S::BATCH * S::L * S::HEADS * S::P;
+  if (t >= COUNT) return;
+  float sum = 0.0f;
+#pragma unroll
+  for (int k = 0; k < S::DIRS; k++) sum += pieces[k * COUNT + t];
+  const int p = t % S::P, h = t / S::P % S::HEADS, token = t / S::P / S::HEADS % S::L, batch = t / S::P / S::HEADS / S::L;
+  to[GRADIENT ? S::signal_gradient(batch, token, h, p) : S::summed(batch, token, h, p)] = sum;
+}
+
+// Adds `value` of every row over its columns into to[row].
+template <class W, int ROWS>
+__device__ void row_sums(float (&c)[W::MT][W::NT][4], float* pile, float* to) {
+  const int lane = threadIdx.x % 32;
+#pragma unroll
+  for (int m = 0; m < W::MT; m++)
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+      float sum = 0.0f;
+#pragma unroll
+      for (int n = 0; n < W::NT; n++) sum += c[m][n][half * 2] + c[m][n][half * 2 + 1];
+      sum += __shfl_xor_sync(~0u, sum, 1);
+      sum += __shfl_xor_sync(~0u, sum, 2);
+      if (lane % 4 == 0) pile[threadIdx.x / 32 / W::WM * ROWS + W::row() + m * 16 + lane / 4 + half * 8] = sum;
+    }
+  __syncthreads();
+  if (threadIdx.x < ROWS) {
+    float sum = 0.0f;
+#pragma unroll
+    for (int w = 0; w < W::WN; w++) sum += pile[w * ROWS + threadIdx.x];
+    to[threadIdx.x] = sum;
+  }
+  __syncthreads();
+}
+
+template <class S>
+__device__ void scan_gradients(const uint32* __restrict__ order, const float* __restrict__ signal, const float* __restrict__ decay,
+                               const float* __restrict__ gain, const float* __restrict__ write, const float* __restrict__ read,
+                               const float* __restrict__ cotangent, const float* __restrict__ states,
+                               const float* __restrict__ adjoints, float* signal_gradient, float* decay_gradient,
+                               float* gain_gradient, float* write_gradient, float* read_gradient) {
+  using Z = Sizes<S>;
+  using W = Pieces<T, T>;
+  using V = Pieces<T, Z::PP>;
+  using N = Pieces<T, Z::NP>;
+  extern __shared__ float4 shared4[];
+  float* b = (float*)shared4;       // B [T, N]
+  float* c = b + T * Z::BN;         // C [T, N]
+  float* mix = c + T * Z::BN;       // [l, j]
+  float* x = mix + T * Z::BT;       // [T, P]
+  float* dy = x + T * Z::BP;        // ∂y [T, P]
+  float* h = dy + T * Z::BP;        // first state [P, N]
+  float* lambda = h + Z::PP * Z::BN;  // adjoint of the last state [P, N]
+  __shared__ int tokens[T];
+  __shared__ float sums[T], gains[T], growth[T], rest[T], gained[T], lost[T], pile[8 * T];
+  const Site<S> site;
+  load_tokens<S>(tokens, order, site);
+  __syncthreads();
+  load_rows<Z::NP, S::N, Z::BN>(b, write, tokens, [&](int t, int i) { return S::write(site.batch, t, site.group, i); });
+  load_rows<Z::NP, S::N, Z::BN>(c, read, tokens, [&](int t, int i) { return S::read(site.batch, t, site.group, i); });
+  __syncthreads();
+  const int r = W::row(), k0 = W::column(), vr = V::row(), vk = V::column(), nr = N::row(), nk = N::column();
+  float similar[W::MT][W::NT][4] = {};  // C·Bᵀ
+  multiply<S::PRECISION, W::MT, W::NT, Z::NP>(
+      similar, [&](int l, int n) { return c[(r + l) * Z::BN + n]; }, [&](int n, int j) { return b[(k0 + j) * Z::BN + n]; });
+  float db[N::MT][N::NT][4] = {}, dc[N::MT][N::NT][4] = {};
+  for (int head = 0; head < S::UNIT; head++) {
+    const int q = site.head0 + head;
+    load_decay<S>(sums, gains, decay, gain, tokens, site.batch, q);
+    load_rows<Z::PP, S::P, Z::BP>(x, signal, tokens, [&](int t, int i) { return S::signal(site.batch, t, q % S::HEADS, i); });
+    load_rows<Z::PP, S::P, Z::BP>(dy, cotangent, tokens, [&](int t, int i) { return S::cotangent(site.batch, t, q % S::HEADS, i); });
+    const size_t here = (size_t)site.state(q, site.chunk) * Z::STATE;
+    load_state<S>(h, states + here);
+    load_state<S>(lambda, adjoints + here);
+    // ⟨h', λ⟩: how the loss depends on the decay of the whole chunk.
+    float whole = 0.0f;
+    for (int i = threadIdx.x; i < Z::STATE; i += 256) whole += states[here + Z::STATE + i] * adjoints[here + i];
+#pragma unroll
+    for (int o = 16; o; o >>= 1) whole += __shfl_xor_sync(~0u, whole, o);
+    if (threadIdx.x % 32 == 0) pile[threadIdx.x / 32] = whole;
+    __syncthreads();
+    whole = 0.0f;
+#pragma unroll
+    for (int w = 0; w < 8; w++) whole += pile[w];
+    if (threadIdx.x < T) {
+      growth[threadIdx.x] = decay_of(sums[threadIdx.x]);
+      rest[threadIdx.x] = decay_of(sums[T - 1] - sums[threadIdx.x]);
+    }
+    // mix = e^{s_l−s_j} (C_l·B_j)
+    float window[W::MT][W::NT][4];
+#pragma unroll
+    for (int m = 0; m < W::MT; m++)
+#pragma unroll
+      for (int n = 0; n < W::NT; n++)
+#pragma unroll
+        for (int part = 0; part < 4; part++) {
+          const int l = r + m * 16 + threadIdx.x % 32 / 4 + part / 2 * 8, j = k0 + n * 8 + threadIdx.x % 4 * 2 + part % 2;
+          window[m][n][part] = j <= l ? decay_of(sums[l] - sums[j]) : 0.0f;
+          mix[l * Z::BT + j] = window[m][n][part] * similar[m][n][part];
+        }
+    __syncthreads();
+    {
+      // u_j = Σ_l mix_lj ∂y_l + e^{s_T−s_j} λ B_j;  ∂x = g u, ∂g = x·u
+      float u[V::MT][V::NT][4] = {};
+      if (!V::idle()) {
+        multiply<S::PRECISION, V::MT, V::NT, T>(
+            u, [&](int j, int l) { return mix[l * Z::BT + vr + j]; }, [&](int l, int p) { return dy[l * Z::BP + vk + p]; });
+        multiply<S::PRECISION, V::MT, V::NT, Z::NP>(
+            u, [&](int j, int n) { return b[(vr + j) * Z::BN + n] * rest[vr + j]; },
+            [&](int n, int p) { return lambda[(vk + p) * Z::BN + n]; });
+        for_each(u, [&](int j, int p, float& value) {
+          const int token = tokens[vr + j];
+          if (token >= 0 && vk + p < S::P)
+            signal_gradient[S::signal_piece(site.direction, site.batch, token, q % S::HEADS, vk + p)] = value * gains[vr + j];
+          value *= x[(vr + j) * Z::BP + vk + p];
+        });
+      }
+      __syncthreads();
+      row_sums<V, T>(u, pile, gained);
+    }
+    {
+      // mix = e^{s_l−s_j} (∂y_l·x_j)
+      float near[W::MT][W::NT][4] = {};
+      multiply<S::PRECISION, W::MT, W::NT, Z::PP>(
+          near, [&](int l, int p) { return dy[(r + l) * Z::BP + p]; }, [&](int p, int j) { return x[(k0 + j) * Z::BP + p]; });
+#pragma unroll
+      for (int m = 0; m < W::MT; m++)
+#pragma unroll
+        for (int n = 0; n < W::NT; n++)
+#pragma unroll
+          for (int part = 0; part < 4; part++) {
+            const int l = r + m * 16 + threadIdx.x % 32 / 4 + part / 2 * 8, j = k0 + n * 8 + threadIdx.x % 4 * 2 + part % 2;
+            mix[l * Z::BT + j] = window[m][n][part] * near[m][n][part];
+          }
+    }
+    __syncthreads();
+    {
+      float mine[N::MT][N::NT][4] = {};
+      if (!N::idle()) {
+        // ∂B_j += g_j (Σ_l mix_lj C_l + e^{s_T−s_j} xᵀλ)
+        multiply<S::PRECISION, N::MT, N::NT, T>(
+            db, [&](int j, int l) { return mix[l * Z::BT + nr + j] * gains[nr + j]; },
+            [&](int l, int n) { return c[l * Z::BN + nk + n]; });
+        multiply<S::PRECISION, N::MT, N::NT, Z::PP>(
+            db, [&](int j, int p) { return x[(nr + j) * Z::BP + p] * (rest[nr + j] * gains[nr + j]); },
+            [&](int p, int n) { return lambda[p * Z::BN + nk + n]; });
+        // ∂C_l += Σ_j mix_lj g_j B_j + e^{s_l} ∂yᵀh
+        multiply<S::PRECISION, N::MT, N::NT, T>(
+            mine, [&](int l, int j) { return mix[(nr + l) * Z::BT + j] * gains[j]; },
+            [&](int j, int n) { return b[j * Z::BN + nk + n]; });
+        multiply<S::PRECISION, N::MT, N::NT, Z::PP>(
+            mine, [&](int l, int p) { return dy[(nr + l) * Z::BP + p] * growth[nr + l]; },
+            [&](int p, int n) { return h[p * Z::BN + nk + n]; });
+#pragma unroll
+        for (int m = 0; m < N::MT; m++)
+#pragma unroll
+          for (int n = 0; n < N::NT; n++)
+#pragma unroll
+            for (int part = 0; part < 4; part++) dc[m][n][part] += mine[m][n][part];
+        for_each(mine, [&](int l, int n, float& value) { value *= c[(nr + l) * Z::BN + nk + n]; });
+      }
+      __syncthreads();
+      row_sums<N, T>(mine, pile, lost);  // C·∂C
+    }
+    // ∂ℓ_i = Σ_{l≥i} (C_l·∂C_l − g_l ∂g_l), and ⟨h', λ⟩ at the end.
+    if (threadIdx.x < 32) {
+      const int lane = threadIdx.x;
+      const float d0 = lost[2 * lane] - gains[2 * lane] * gained[2 * lane];
+      const float d1 = lost[2 * lane + 1] - gains[2 * lane + 1] * gained[2 * lane + 1];
+      float sum = d0 + d1;
+#pragma unroll
+      for (int o = 1; o < 32; o <<= 1) {
+        const float other = __shfl_down_sync(~0u, sum, o);
+        if (lane + o < 32) sum += other;
+      }
+      const int t0 = tokens[2 * lane], t1 = tokens[2 * lane + 1];
+      if (t0 >= 0) {
+        decay_gradient[S::decay_gradient(site.batch, t0, q)] = whole + sum;
+        gain_gradient[S::gain_gradient(site.batch, t0, q)] = gained[2 * lane];
+      }
+      if (t1 >= 0) {
+        decay_gradient[S::decay_gradient(site.batch, t1, q)] = whole + sum - d0;
+        gain_gradient[S::gain_gradient(site.batch, t1, q)] = gained[2 * lane + 1];
+      }
+    }
+    __syncthreads();
+  }
+  if (N::idle()) return;
+  for_each(db, [&](int j, int n, float value) {
+    const int token = tokens[nr + j];
+    if (token >= 0 && nk + n < S::N) write_gradient[S::write_gradient(site.unit, site.batch, token, nk + n)] = value;
+  });
+  for_each(dc, [&](int l, int n, float value) {
+    const int token = tokens[nr + l];
+    if (token >= 0 && nk + n < S::N) read_gradient[S::read_gradient(site.unit, site.batch, token, nk + n)] = value;
+  });
+}
+
+// Groups that span several units: the sum of the units' pieces, [unit, batch, token, state].
+template <class S, bool READ>
+__device__ void sum_units(const float* __restrict__ pieces, float* to) {
+  const long long t = (long long)blockIdx.x * 256 + threadIdx.x;
+  constexpr long long ONE = (long long)S::BATCH * S::L * S::N;
+  if (t >= ONE * S::GROUPS) return;
+  constexpr int PER = S::UNITS / S::GROUPS;
+  const int group = t / ONE, n = t % S::N, token = t / S::N % S::L, batch = t / S::N / S::L % S::BATCH;
+  float sum = 0.0f;
+  for (int u = group * PER; u < (group + 1) * PER; u++) sum += pieces[u * ONE + t % ONE];
+  to[READ ? S::read_summed(batch, token, group, n) : S::write_summed(batch, token, group, n)] = sum;
+}

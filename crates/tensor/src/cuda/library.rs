@@ -1,0 +1,209 @@
+//! The three libraries a card needs, found and opened when one is asked for: the driver, the compiler (NVRTC) and the
+//! products (cuBLASLt). Nothing is linked; a machine without them runs everything else.
+
+use crate::device::Unavailable;
+use libloading::Library;
+use std::ffi::{c_char, c_int, c_uint, c_void};
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+/// A pointer into the card's memory.
+pub(crate) type Address = u64;
+/// Opaque handles of the libraries.
+pub(crate) type Handle = *mut c_void;
+
+/// Declares a table of functions and how to fill it from a library.
+macro_rules! functions {
+    ($(#[$about:meta])* $table:ident { $($name:ident = $symbol:literal ($($argument:ty),*);)* }) => {
+        $(#[$about])*
+        #[derive(Clone, Copy)]
+        pub(crate) struct $table {
+            $(pub(crate) $name: unsafe extern "C" fn($($argument),*) -> c_int,)*
+        }
+
+        impl $table {
+            /// # Safety
+            /// The library is the one whose header declares these functions.
+            unsafe fn from_library(library: &Library) -> Result<Self, libloading::Error> {
+                // SAFETY: the caller's promise.
+                unsafe { Ok($table { $($name: *library.get($symbol)?,)* }) }
+            }
+        }
+    };
+}
+
+functions! {
+    /// `libcuda`: contexts, memory, streams, modules, graphs.
+    Driver {
+        init = b"cuInit" (c_uint);
+        version = b"cuDriverGetVersion" (*mut c_int);
+        device_count = b"cuDeviceGetCount" (*mut c_int);
+        device = b"cuDeviceGet" (*mut c_int, c_int);
+        device_name = b"cuDeviceGetName" (*mut c_char, c_int, c_int);
+        device_memory = b"cuDeviceTotalMem_v2" (*mut usize, c_int);
+        device_attribute = b"cuDeviceGetAttribute" (*mut c_int, c_int, c_int);
+        retain = b"cuDevicePrimaryCtxRetain" (*mut Handle, c_int);
+        release = b"cuDevicePrimaryCtxRelease_v2" (c_int);
+        set_current = b"cuCtxSetCurrent" (Handle);
+        memory_info = b"cuMemGetInfo_v2" (*mut usize, *mut usize);
+        allocate = b"cuMemAlloc_v2" (*mut Address, usize);
+        free = b"cuMemFree_v2" (Address);
+        to_device = b"cuMemcpyHtoDAsync_v2" (Address, *const c_void, usize, Handle);
+        to_host = b"cuMemcpyDtoHAsync_v2" (*mut c_void, Address, usize, Handle);
+        fill = b"cuMemsetD32Async" (Address, c_uint, usize, Handle);
+        stream_create = b"cuStreamCreate" (*mut Handle, c_uint);
+        stream_destroy = b"cuStreamDestroy_v2" (Handle);
+        synchronise = b"cuStreamSynchronize" (Handle);
+        module_load = b"cuModuleLoadData" (*mut Handle, *const c_void);
+        module_unload = b"cuModuleUnload" (Handle);
+        function = b"cuModuleGetFunction" (*mut Handle, Handle, *const c_char);
+        function_set = b"cuFuncSetAttribute" (Handle, c_int, c_int);
+        launch = b"cuLaunchKernel"
+            (Handle, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, Handle, *mut *mut c_void, *mut *mut c_void);
+        begin_capture = b"cuStreamBeginCapture_v2" (Handle, c_int);
+        end_capture = b"cuStreamEndCapture" (Handle, *mut Handle);
+        graph_instantiate = b"cuGraphInstantiateWithFlags" (*mut Handle, Handle, u64);
+        graph_launch = b"cuGraphLaunch" (Handle, Handle);
+        graph_destroy = b"cuGraphDestroy" (Handle);
+        executable_destroy = b"cuGraphExecDestroy" (Handle);
+        event_create = b"cuEventCreate" (*mut Handle, c_uint);
+        event_record = b"cuEventRecord" (Handle, Handle);
+        event_elapsed = b"cuEventElapsedTime" (*mut f32, Handle, Handle);
+        event_destroy = b"cuEventDestroy_v2" (Handle);
+        error_text = b"cuGetErrorString" (c_int, *mut *const c_char);
+    }
+}
+
+functions! {
+    /// `libnvrtc`: CUDA C++ to machine code.
+    Compiler {
+        version = b"nvrtcVersion" (*mut c_int, *mut c_int);
+        create = b"nvrtcCreateProgram"
+            (*mut Handle, *const c_char, *const c_char, c_int, *const *const c_char, *const *const c_char);
+        destroy = b"nvrtcDestroyProgram" (*mut Handle);
+        compile = b"nvrtcCompileProgram" (Handle, c_int, *const *const c_char);
+        log_size = b"nvrtcGetProgramLogSize" (Handle, *mut usize);
+        log = b"nvrtcGetProgramLog" (Handle, *mut c_char);
+        code_size = b"nvrtcGetCUBINSize" (Handle, *mut usize);
+        code = b"nvrtcGetCUBIN" (Handle, *mut c_char);
+    }
+}
+
+functions! {
+    /// `libcublasLt`: matrix products.
+    Products {
+        create = b"cublasLtCreate" (*mut Handle);
+        destroy = b"cublasLtDestroy" (Handle);
+        multiply = b"cublasLtMatmul"
+            (Handle, Handle, *const c_void, Address, Handle, Address, Handle, *const c_void, Address, Handle, Address, Handle,
+             *const c_void, Address, usize, Handle);
+        operation_create = b"cublasLtMatmulDescCreate" (*mut Handle, c_int, c_int);
+        operation_set = b"cublasLtMatmulDescSetAttribute" (Handle, c_int, *const c_void, usize);
+        operation_destroy = b"cublasLtMatmulDescDestroy" (Handle);
+        layout_create = b"cublasLtMatrixLayoutCreate" (*mut Handle, c_int, u64, u64, i64);
+        layout_set = b"cublasLtMatrixLayoutSetAttribute" (Handle, c_int, *const c_void, usize);
+        layout_destroy = b"cublasLtMatrixLayoutDestroy" (Handle);
+        preference_create = b"cublasLtMatmulPreferenceCreate" (*mut Handle);
+        preference_set = b"cublasLtMatmulPreferenceSetAttribute" (Handle, c_int, *const c_void, usize);
+        preference_destroy = b"cublasLtMatmulPreferenceDestroy" (Handle);
+        choose = b"cublasLtMatmulAlgoGetHeuristic"
+            (Handle, Handle, Handle, Handle, Handle, Handle, Handle, c_int, *mut c_void, *mut c_int);
+    }
+}
+
+/// A library by its role, the file it was opened as, and the package that has it.
+pub(crate) struct Opened<Table> {
+    pub(crate) functions: Table,
+    pub(crate) file: String,
+    _library: Library,
+}
+
+/// Names and packages of the three.
+struct Wanted {
+    stem: &'static str,
+    package: &'static str,
+}
+
+const DRIVER: Wanted = Wanted { stem: "cuda", package: "the NVIDIA driver (550 or newer)" };
+const COMPILER: Wanted =
+    Wanted { stem: "nvrtc", package: "the CUDA toolkit 12.4 or newer, or pip install nvidia-cuda-nvrtc-cu12" };
+const PRODUCTS: Wanted =
+    Wanted { stem: "cublasLt", package: "the CUDA toolkit 12.4 or newer, or pip install nvidia-cublas-cu12" };
+
+/// Folder named by the user, searched first.
+pub(crate) const FOLDER: &str = "LAMO_CUDA_LIBRARIES";
+
+/// Where the libraries live on common installations, after the loader's own path.
+fn folders() -> Vec<PathBuf> {
+    let mut folders: Vec<PathBuf> = Vec::new();
+    if let Some(list) = std::env::var_os(FOLDER) {
+        folders.extend(std::env::split_paths(&list));
+    }
+    for variable in ["CUDA_HOME", "CUDA_PATH"] {
+        folders.extend(std::env::var_os(variable).map(|home| PathBuf::from(home).join("lib64")));
+    }
+    let fixed = [
+        "/usr/local/cuda/lib64",
+        "/usr/local/nvidia/lib64",
+        "/usr/lib/x86_64-linux-gnu",
+        "/usr/lib/wsl/lib",
+        "/opt/cuda/lib64",
+    ];
+    folders.extend(fixed.map(PathBuf::from));
+    // A Python environment that is active brings the libraries as packages.
+    let python = ["VIRTUAL_ENV", "CONDA_PREFIX"].into_iter().filter_map(std::env::var_os);
+    for root in python.map(|root| PathBuf::from(root).join("lib")) {
+        let children =
+            |path: PathBuf| std::fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
+        for site in children(root).map(|version| version.join("site-packages/nvidia")) {
+            folders.extend(children(site).map(|package| package.join("lib")));
+        }
+    }
+    folders
+}
+
+impl Wanted {
+    fn open<Table>(
+        &self,
+        fill: unsafe fn(&Library) -> Result<Table, libloading::Error>,
+    ) -> Result<Opened<Table>, Unavailable> {
+        let stem = self.stem;
+        let names = ["", ".13", ".12", ".1"].map(|version| format!("lib{stem}.so{version}"));
+        let beside = folders().into_iter().flat_map(|folder| names.clone().map(|name| folder.join(name)));
+        let candidates: Vec<PathBuf> = match std::env::var_os(FOLDER) {
+            Some(_) => beside.collect(),
+            None => names.iter().map(PathBuf::from).chain(beside).collect(),
+        };
+        let mut last = String::new();
+        for path in candidates {
+            // SAFETY: these are NVIDIA's libraries, whose initialisers are meant to be run.
+            let opened = unsafe { Library::new(&path).and_then(|library| Ok((fill(&library)?, library))) };
+            match opened {
+                Ok((functions, library)) => {
+                    return Ok(Opened { functions, file: path.display().to_string(), _library: library });
+                }
+                Err(error) if path.exists() => last = format!("; {} does not serve: {error}", path.display()),
+                Err(_) => {}
+            }
+        }
+        Err(Unavailable(format!(
+            "lib{stem} was not found{last}; install {}, or name its folder in {FOLDER}",
+            self.package
+        )))
+    }
+}
+
+pub(crate) fn driver() -> Result<&'static Opened<Driver>, Unavailable> {
+    static OPENED: OnceLock<Result<Opened<Driver>, Unavailable>> = OnceLock::new();
+    OPENED.get_or_init(|| DRIVER.open(Driver::from_library)).as_ref().map_err(Clone::clone)
+}
+
+pub(crate) fn compiler() -> Result<&'static Opened<Compiler>, Unavailable> {
+    static OPENED: OnceLock<Result<Opened<Compiler>, Unavailable>> = OnceLock::new();
+    OPENED.get_or_init(|| COMPILER.open(Compiler::from_library)).as_ref().map_err(Clone::clone)
+}
+
+pub(crate) fn products() -> Result<&'static Opened<Products>, Unavailable> {
+    static OPENED: OnceLock<Result<Opened<Products>, Unavailable>> = OnceLock::new();
+    OPENED.get_or_init(|| PRODUCTS.open(Products::from_library)).as_ref().map_err(Clone::clone)
+}

@@ -1,0 +1,348 @@
+//! The CUDA backend: a plan becomes generated and hand-written kernels and cuBLASLt products over one allocation, and the
+//! whole run one CUDA graph. The same program gives the same bits from run to run on the same card.
+
+mod card;
+mod compiler;
+mod generate;
+mod library;
+mod lower;
+mod products;
+
+use crate::compile::explain::describe;
+use crate::compile::plan::{Plan, Role, Step};
+use crate::device::Unavailable;
+use crate::ops::Precision;
+use card::{Card, Memory, Modules};
+use generate::{Argument, Kernel};
+use library::{Address, Handle};
+use lower::{Action, Lowering};
+use products::Prepared;
+use std::cell::OnceCell;
+use std::ffi::c_void;
+use std::sync::Arc;
+
+pub use card::{CudaDevice, CudaReport, report};
+
+/// Counters that kernels share.
+const COUNTERS: usize = 1 << 16;
+/// Floats that cuBLASLt may use.
+const WORKSPACE: usize = 8 << 20;
+
+/// Something to put on the stream.
+enum Work {
+    Kernel { function: Handle, grid: [u32; 3], block: u32, shared: u32, arguments: Vec<Address> },
+    Clear { address: Address, length: usize },
+    Product(Prepared),
+}
+
+/// A plan ready to run.
+pub(crate) struct Cuda {
+    plan: Plan,
+    /// The work of each step.
+    steps: Vec<Vec<Work>>,
+    arena: Memory,
+    scratch: Memory,
+    workspace: Address,
+    _modules: Modules,
+    graph: Option<Handle>,
+    /// What was read since the last run.
+    mirrors: Vec<OnceCell<Box<[f32]>>>,
+    _tables: Memory,
+    card: Arc<Card>,
+}
+
+// SAFETY: the handles belong to the card's primary context, which every call makes current first.
+unsafe impl Send for Cuda {}
+
+impl Drop for Cuda {
+    fn drop(&mut self) {
+        self.card.make_current();
+        let _ = self.card.synchronise();
+        if let Some(graph) = self.graph.take() {
+            // SAFETY: instantiated once, destroyed once.
+            unsafe { (self.card.driver.executable_destroy)(graph) };
+        }
+        self.steps.clear();
+    }
+}
+
+impl Cuda {
+    pub(crate) fn new(plan: Plan, device: usize, precision: Precision) -> Result<Cuda, Unavailable> {
+        let card = Card::open(device)?;
+        card.make_current();
+        let (actions, tables) = lower(&plan, precision);
+        let kernels = kernels(&actions);
+        let needed = kernels.iter().map(|kernel| kernel.scratch).max().unwrap_or(0);
+        let modules = Modules::compile(&card, &kernels)?;
+        let arena = Memory::zeros(&card, plan.arena.max(1))?;
+        let workspace_at = needed.next_multiple_of(64) + COUNTERS;
+        let scratch = Memory::zeros(&card, workspace_at + WORKSPACE)?;
+        let workspace = scratch.address + 4 * workspace_at as Address;
+        let flat: Vec<u32> = tables.iter().flat_map(|table| table.iter().copied()).collect();
+        let table_memory = Memory::zeros(&card, flat.len().max(1))?;
+        card.write(table_memory.address, &flat)?;
+        let starts: Vec<usize> =
+            tables.iter().scan(0, |start, table| Some(std::mem::replace(start, *start + table.len()))).collect();
+        let buffer = |id: usize, offset: isize| {
+            (arena.address as i64 + 4 * (plan.buffers[id].offset as i64 + offset as i64)) as Address
+        };
+        let resolve = |argument: &Argument| match argument {
+            Argument::Buffer { buffer: id, offset } => buffer(*id, *offset),
+            Argument::Scratch(offset) => scratch.address + 4 * *offset as Address,
+            Argument::Counters => workspace - 4 * COUNTERS as Address,
+            Argument::Table(position) => table_memory.address + 4 * starts[*position] as Address,
+        };
+        let mut steps = Vec::with_capacity(actions.len());
+        for step in &actions {
+            let mut work = Vec::with_capacity(step.len());
+            for action in step {
+                work.push(match action {
+                    Action::Launch(kernel) => Work::Kernel {
+                        function: modules.function(kernel),
+                        grid: kernel.grid,
+                        block: kernel.block,
+                        shared: kernel.shared,
+                        arguments: kernel.arguments.iter().map(resolve).collect(),
+                    },
+                    Action::Clear { buffer: id, length } => Work::Clear { address: buffer(*id, 0), length: *length },
+                    Action::Product(product) => {
+                        Work::Product(Prepared::new(&card, product, precision, &buffer, 4 * WORKSPACE)?)
+                    }
+                });
+            }
+            steps.push(work);
+        }
+        let mirrors = plan.buffers.iter().map(|_| OnceCell::new()).collect();
+        let mut cuda = Cuda {
+            plan,
+            steps,
+            arena,
+            scratch,
+            workspace,
+            _modules: modules,
+            graph: None,
+            mirrors,
+            _tables: table_memory,
+            card,
+        };
+        for id in 0..cuda.plan.buffers.len() {
+            if let Role::Constant(bits) = cuda.plan.buffers[id].role.clone() {
+                cuda.card.write(cuda.address(id), &bits)?;
+            }
+        }
+        cuda.graph = Some(cuda.capture()?);
+        Ok(cuda)
+    }
+
+    pub(crate) fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// Bytes on the card.
+    pub(crate) fn bytes(&self) -> usize {
+        self.arena.bytes + self.scratch.bytes
+    }
+
+    /// Kernels, products and fills of one run.
+    pub(crate) fn launches(&self) -> usize {
+        self.steps.iter().map(Vec::len).sum()
+    }
+
+    fn address(&self, buffer: usize) -> Address {
+        self.arena.address + 4 * self.plan.buffers[buffer].offset as Address
+    }
+
+    pub(crate) fn values(&self, buffer: usize) -> &[f32] {
+        self.mirrors[buffer].get_or_init(|| {
+            let mut values = vec![0.0; self.plan.buffers[buffer].length].into_boxed_slice();
+            self.card.make_current();
+            sound(self.card.read(self.address(buffer), &mut values));
+            values
+        })
+    }
+
+    pub(crate) fn write(&mut self, buffer: usize, values: &[f32]) {
+        self.card.make_current();
+        sound(self.card.write(self.address(buffer), values));
+        self.mirrors[buffer].take();
+    }
+
+    pub(crate) fn write_part(&mut self, buffer: usize, start: usize, values: &[f32]) {
+        self.card.make_current();
+        sound(self.card.write(self.address(buffer) + 4 * start as Address, values));
+        self.mirrors[buffer].take();
+    }
+
+    pub(crate) fn write_rows(&mut self, buffer: usize, rows: &[u32]) {
+        self.check_rows(buffer, rows);
+        self.card.make_current();
+        sound(self.card.write(self.address(buffer), rows));
+        self.mirrors[buffer].take();
+    }
+
+    fn check_rows(&self, buffer: usize, rows: &[u32]) {
+        for step in &self.plan.steps {
+            let (Step::Gather { axis, from: wide, index, .. } | Step::ScatterAdd { axis, to: wide, index, .. }) = step
+            else {
+                continue;
+            };
+            let extent = wide.layout.dims[*axis];
+            let beyond = rows.iter().find(|&&row| row as usize >= extent).filter(|_| *index == buffer);
+            assert!(beyond.is_none(), "row {beyond:?} is beyond the {extent} rows of the gathered axis");
+        }
+    }
+
+    pub(crate) fn run(&mut self) {
+        self.card.make_current();
+        let graph = self.graph.expect("captured when the program was made");
+        // SAFETY: the graph's memory lives as long as self.
+        sound(
+            self.card.check(unsafe { (self.card.driver.graph_launch)(graph, self.card.stream) }, "running the program"),
+        );
+        self.forget();
+    }
+
+    /// Waits until everything asked for is done.
+    pub(crate) fn synchronise(&self) {
+        self.card.make_current();
+        sound(self.card.synchronise());
+    }
+
+    fn forget(&mut self) {
+        for mirror in &mut self.mirrors {
+            mirror.take();
+        }
+    }
+
+    /// Records one run into a graph.
+    fn capture(&self) -> Result<Handle, Unavailable> {
+        let driver = &self.card.driver;
+        // SAFETY: the stream is ours; both handles are checked.
+        unsafe {
+            self.card.check((driver.begin_capture)(self.card.stream, 2), "recording the program")?; // 2: relaxed
+            let recorded = self.steps.iter().flatten().try_for_each(|work| self.submit(work));
+            let (mut graph, mut executable): (Handle, Handle) = (std::ptr::null_mut(), std::ptr::null_mut());
+            let ended =
+                self.card.check((driver.end_capture)(self.card.stream, &raw mut graph), "recording the program");
+            recorded?;
+            ended?;
+            let made =
+                self.card.check((driver.graph_instantiate)(&raw mut executable, graph, 0), "preparing the program");
+            (driver.graph_destroy)(graph);
+            made?;
+            Ok(executable)
+        }
+    }
+
+    fn submit(&self, work: &Work) -> Result<(), Unavailable> {
+        let (driver, stream) = (&self.card.driver, self.card.stream);
+        match work {
+            Work::Kernel { function, grid, block, shared, arguments } => {
+                let mut pointers: Vec<*mut c_void> =
+                    arguments.iter().map(|address| std::ptr::from_ref(address).cast_mut().cast()).collect();
+                // SAFETY: the arguments are those the kernel was generated with.
+                let status = unsafe {
+                    (driver.launch)(
+                        *function,
+                        grid[0],
+                        grid[1],
+                        grid[2],
+                        *block,
+                        1,
+                        1,
+                        *shared,
+                        stream,
+                        pointers.as_mut_ptr(),
+                        std::ptr::null_mut(),
+                    )
+                };
+                self.card.check(status, "starting a kernel")
+            }
+            Work::Clear { address, length } => {
+                // SAFETY: the buffer lies inside the arena.
+                self.card.check(unsafe { (driver.fill)(*address, 0, *length, stream) }, "clearing memory")
+            }
+            Work::Product(product) => product.submit(&self.card, self.workspace),
+        }
+    }
+
+    fn run_step(&self, position: usize) {
+        self.steps[position].iter().for_each(|work| sound(self.submit(work)));
+    }
+
+    pub(crate) fn run_checked(&mut self) -> Result<(), String> {
+        self.card.make_current();
+        for position in 0..self.steps.len() {
+            self.run_step(position);
+            self.forget();
+            let (_, written) = self.plan.steps[position].buffers();
+            for buffer in written {
+                if let Some(value) = self.values(buffer).iter().find(|value| !value.is_finite()) {
+                    return Err(format!("kernel {position} made {value}: {}", describe(&self.plan.steps[position])));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Seconds of each kernel, best of some runs in place; the program runs several times over.
+    pub(crate) fn profile(&mut self) -> Vec<(String, f64)> {
+        const RUNS: usize = 5;
+        self.card.make_current();
+        let card = self.card.clone();
+        let mut found = Vec::new();
+        for (position, step) in self.steps.iter().enumerate() {
+            let mut best = vec![f64::INFINITY; step.len()];
+            for _ in 0..RUNS {
+                for (work, best) in step.iter().zip(&mut best) {
+                    let seconds = card.time(|| sound(self.submit(work)));
+                    *best = best.min(seconds);
+                }
+            }
+            for (part, seconds) in best.into_iter().enumerate() {
+                let name = describe(&self.plan.steps[position]);
+                let name = if step.len() > 1 { format!("{name} [{} of {}]", part + 1, step.len()) } else { name };
+                let how = match &step[part] {
+                    Work::Kernel { .. } => "kernel",
+                    Work::Clear { .. } => "fill",
+                    Work::Product(_) => "cublas",
+                };
+                found.push((format!("{how:6} {name}"), seconds));
+            }
+        }
+        self.forget();
+        found
+    }
+}
+
+/// What every step of a plan puts on the stream, and the tables it reads.
+fn lower(plan: &Plan, precision: Precision) -> (Vec<Vec<Action>>, Vec<Arc<[u32]>>) {
+    let mut lowering = Lowering { plan, precision, tables: Vec::new(), actions: Vec::new() };
+    let mut actions = Vec::with_capacity(plan.steps.len());
+    for step in &plan.steps {
+        lowering.step(step);
+        actions.push(std::mem::take(&mut lowering.actions));
+    }
+    (actions, lowering.tables)
+}
+
+fn kernels(actions: &[Vec<Action>]) -> Vec<&Kernel> {
+    let mut found = Vec::new();
+    for action in actions.iter().flatten() {
+        if let Action::Launch(kernel) = action {
+            found.push(kernel);
+        }
+    }
+    found
+}
+
+/// Compiles the kernels of a plan into the cache, for an architecture that need not be here. Returns bytes of code.
+pub(crate) fn compile_kernels(plan: &Plan, precision: Precision, architecture: u32) -> Result<usize, Unavailable> {
+    let (actions, _) = lower(plan, precision);
+    Ok(card::machine_codes(&kernels(&actions), architecture)?.iter().map(|(code, _)| code.len()).sum())
+}
+
+/// A card that fails in the middle of work cannot be helped by the program it runs.
+fn sound<T>(result: Result<T, Unavailable>) -> T {
+    result.unwrap_or_else(|error| panic!("{error}"))
+}
