@@ -149,11 +149,7 @@ fn check_finds_changed_bytes_lost_bytes_and_values_that_are_no_numbers() {
 fn what_cannot_be_made_is_said_in_one_sentence_and_leaves_nothing_behind() {
     let folder = Folder::new("refusals");
     for (arguments, sentence) in [
-        (
-            &["make", "darcies", "--samples", "1"][..],
-            "lamo: unknown problem `darcies`: expected one of darcy, navier-stokes",
-        ),
-        (&["make", "darcy", "--samples", "0"], "lamo: samples: expected at least 1, found 0"),
+        (&["make", "darcy", "--samples", "0"][..], "lamo: samples: expected at least 1, found 0"),
         (
             &["make", "darcy", "--samples", "1", "--set", "high"],
             "lamo: darcy: expected a setting of the form key=value, found `high`",
@@ -165,6 +161,8 @@ fn what_cannot_be_made_is_said_in_one_sentence_and_leaves_nothing_behind() {
     ] {
         assert_eq!(complaint(&make(arguments, &folder.at("set"))), sentence);
     }
+    let unknown = complaint(&make(&["make", "darcies", "--samples", "1"], &folder.at("set")));
+    assert!(unknown.starts_with("lamo: unknown problem `darcies`: expected one of darcy, navier-stokes"), "{unknown}");
     let unknown = complaint(&make(&["make", "darcy", "--samples", "1", "--set", "heigh=1"], &folder.at("set")));
     assert!(unknown.starts_with("lamo: darcy: unknown parameter `heigh`, expected one of resolution, "), "{unknown}");
     assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 0);

@@ -26,6 +26,12 @@ impl Canvas {
         }
     }
 
+    /// The colour of one pixel of the image.
+    #[cfg(test)]
+    pub(crate) fn at(&self, x: usize, y: usize) -> Rgb {
+        self.pixels[y * self.width + x]
+    }
+
     /// Fills a rectangle.
     pub(crate) fn fill(&mut self, [x, y]: [usize; 2], [width, height]: [usize; 2], colour: Rgb) {
         for row in y..y + height {

@@ -1,8 +1,9 @@
-//! Pictures: fields as heat maps on one sheet, written as PNG without any drawing library.
+//! Pictures: fields as heat maps or on their meshes, on one sheet, written as PNG without any drawing library.
 
 mod canvas;
 mod colour;
 mod font;
+mod mesh;
 mod sheet;
 
 pub(crate) use canvas::Canvas;

@@ -1,8 +1,10 @@
 //! A sheet of heat maps: a row per sample, a column per field or frame, one colour bar per field.
 //!
-//! In each map x runs to the right and y upwards, as in the equations; a field on a line is drawn as a curve.
+//! In each map x runs to the right and y upwards, as in the equations; a field on a line is drawn as a curve, one with
+//! positions on its own mesh or cloud.
 
 use super::colour::{FAINT, INK, PAPER, Scale};
+use super::mesh::{Area, Window, draw_cloud, draw_mesh};
 use super::{Canvas, font};
 
 /// Pixels of the longer side of a map, about: points of coarse fields become squares of whole pixels.
@@ -32,11 +34,16 @@ pub(crate) struct Column {
     pub(crate) plane: [usize; 2],
     /// A map per row of the sheet.
     pub(crate) cells: Vec<Vec<f32>>,
+    /// Where the points of each map lie, if not on a grid of squares.
+    pub(crate) positions: Option<Vec<Vec<[f32; 2]>>>,
 }
 
 impl Column {
     /// `[width, height]` in pixels: rows run along x.
     fn size(&self) -> [usize; 2] {
+        if let Some(window) = self.window() {
+            return window.size(MAP);
+        }
         match self.plane {
             [_, 1] => [MAP, MAP / 2],
             [rows, columns] => {
@@ -46,6 +53,11 @@ impl Column {
                 [side(rows), side(columns)]
             }
         }
+    }
+
+    /// The part of the domain that all maps of the column show.
+    fn window(&self) -> Option<Window> {
+        self.positions.as_deref().map(Window::around)
     }
 
     fn width(&self) -> usize {
@@ -73,8 +85,8 @@ impl Sheet {
             let start = x;
             for column in group {
                 canvas.text([x, top - LINE], &column.title, TYPE, INK);
-                for (row, values) in column.cells.iter().enumerate() {
-                    map(&mut canvas, [x, top + row * row_height], column, values, &scale);
+                for row in 0..column.cells.len() {
+                    map(&mut canvas, [x, top + row * row_height], column, row, &scale);
                 }
                 x += column.width() + GAP;
             }
@@ -85,8 +97,15 @@ impl Sheet {
 }
 
 /// One field of one sample.
-fn map(canvas: &mut Canvas, [left, top]: [usize; 2], column: &Column, values: &[f32], scale: &Scale) {
-    let ([rows, columns], [width, height]) = (column.plane, column.size());
+fn map(canvas: &mut Canvas, [left, top]: [usize; 2], column: &Column, row: usize, scale: &Scale) {
+    let (values, [rows, columns], [width, height]) = (&column.cells[row], column.plane, column.size());
+    if let (Some(positions), Some(window)) = (&column.positions, column.window()) {
+        let area = Area { corner: [left, top], size: [width, height] };
+        return match columns {
+            1 => draw_cloud(canvas, area, &window, &positions[row], values, scale),
+            _ => draw_mesh(canvas, area, &window, column.plane, &positions[row], values, scale),
+        };
+    }
     if columns == 1 {
         return curve(canvas, [left, top], [width, height], values, scale);
     }

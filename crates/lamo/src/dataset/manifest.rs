@@ -55,6 +55,7 @@ pub enum GridEntry {
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs)] // as in [`Role`]
 pub enum RoleEntry {
+    Position,
     Input,
     Output,
 }
@@ -103,6 +104,7 @@ impl From<Grid> for GridEntry {
 impl From<FieldKind> for FieldEntry {
     fn from(kind: FieldKind) -> FieldEntry {
         let role = match kind.role {
+            Role::Position => RoleEntry::Position,
             Role::Input => RoleEntry::Input,
             Role::Output => RoleEntry::Output,
         };

@@ -80,6 +80,8 @@ pub enum SpatialOrder {
 /// What an operator learns from, and what it learns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
+    /// Given: where the points of the grid lie, x and y as the last axis.
+    Position,
     /// Given.
     Input,
     /// Computed by the solver.
@@ -95,7 +97,7 @@ pub struct FieldKind {
     pub unit: &'static str,
     /// Given or computed.
     pub role: Role,
-    /// `[rows, columns]`, or `[frames, rows, columns]` for a film
+    /// `[rows, columns]` or `[points]`, after `frames` for a film, before 2 for positions
     pub shape: Vec<usize>,
 }
 

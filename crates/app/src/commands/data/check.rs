@@ -5,6 +5,7 @@ use crate::plot::{Column, Sheet};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use lamo::dataset::{Dataset, FieldEntry, RoleEntry, Rule, Statistics};
+use lamo_physics::Grid;
 use std::path::PathBuf;
 
 /// Samples drawn, one per row of the picture.
@@ -27,7 +28,7 @@ pub(crate) fn run(options: &Check) -> Result<()> {
     dataset.verify()?;
     say(&heading(&dataset))?;
     say(&format!(
-        "{:18} {:7} {:15} {:>4} {:>11} {:>11} {:>11} {:>11} {:>5} {:>5}  hash",
+        "{:18} {:8} {:15} {:>4} {:>11} {:>11} {:>11} {:>11} {:>5} {:>5}  hash",
         "field", "role", "shape", "unit", "least", "most", "mean", "deviation", "NaN", "inf"
     ))?;
     let mut odd = Vec::new();
@@ -80,6 +81,7 @@ fn heading(dataset: &Dataset) -> String {
 
 fn line(field: &FieldEntry, statistics: &Statistics) -> String {
     let role = match field.role {
+        RoleEntry::Position => "position",
         RoleEntry::Input => "input",
         RoleEntry::Output => "output",
     };
@@ -87,20 +89,23 @@ fn line(field: &FieldEntry, statistics: &Statistics) -> String {
     let FieldEntry { name, unit, .. } = field;
     let shape = format!("{:?}", field.shape);
     let range = format!("{least:>11.4e} {most:>11.4e} {mean:>11.4e} {deviation:>11.4e}");
-    format!("{name:18} {role:7} {shape:15} {unit:>4} {range} {missing:>5} {infinite:>5}  verified")
+    format!("{name:18} {role:8} {shape:15} {unit:>4} {range} {missing:>5} {infinite:>5}  verified")
 }
 
-/// A few samples from first to last; of a film a few frames from first to last.
+/// A few samples from first to last; of a film a few frames from first to last; where there are positions, on them.
 fn sheet(dataset: &Dataset) -> Result<Sheet> {
     let samples = spread(dataset.samples(), ROWS);
+    let (places, drawn): (Vec<_>, Vec<_>) =
+        dataset.manifest().fields.iter().partition(|field| field.role == RoleEntry::Position);
+    let places = places.first().map(|field| positions(dataset, field, &samples)).transpose()?;
+    let grid = Grid::from(dataset.manifest().grid).shape();
     let mut columns = Vec::new();
-    for field in &dataset.manifest().fields {
-        let (frames, plane) = match field.shape[..] {
-            [] => (1, [1, 1]),
-            [points] => (1, [points, 1]),
-            [rows, columns] => (1, [rows, columns]),
-            [ref frames @ .., rows, columns] => (frames.iter().product(), [rows, columns]),
-        };
+    for field in drawn {
+        let on_grid = field.shape.ends_with(&grid);
+        let point_axes = if on_grid { grid.len() } else { field.shape.len().min(2) };
+        let (films, points) = field.shape.split_at(field.shape.len() - point_axes);
+        let frames: usize = films.iter().product();
+        let plane = [points.first(), points.get(1)].map(|side| side.copied().unwrap_or(1));
         let values = dataset.gather(&field.name, &samples)?;
         let size = plane[0] * plane[1];
         for frame in spread(frames, FRAMES) {
@@ -112,11 +117,23 @@ fn sheet(dataset: &Dataset) -> Result<Sheet> {
                 field: field.name.clone(),
                 plane,
                 cells: (0..samples.len()).map(part).collect(),
+                positions: places.clone().filter(|_| on_grid),
             });
         }
     }
     let title = format!("{}  seed {}", dataset.manifest().problem, dataset.manifest().seed);
     Ok(Sheet { title, rows: samples.iter().map(|sample| format!("sample {sample}")).collect(), columns })
+}
+
+/// `[samples, points]` x and y
+fn positions(dataset: &Dataset, field: &FieldEntry, samples: &[usize]) -> Result<Vec<Vec<[f32; 2]>>> {
+    let values = dataset.gather(&field.name, samples)?;
+    let points: usize = field.shape.iter().product::<usize>() / 2;
+    if field.shape.last() != Some(&2) || points != Grid::from(dataset.manifest().grid).points() {
+        let (name, shape) = (&field.name, &field.shape);
+        bail!("positions `{name}`: expected x and y for each point of the grid, found shape {shape:?}");
+    }
+    Ok(values.as_chunks::<2>().0.chunks(points).map(<[_]>::to_vec).collect())
 }
 
 /// At most `most` numbers below `count`, evenly spread, both ends included.

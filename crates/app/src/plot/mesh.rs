@@ -1,0 +1,215 @@
+//! Fields where they live: points of a cloud as discs, a structured mesh as its deformed cells.
+//!
+//! Both keep the aspect of the domain; x runs to the right and y upwards.
+
+use super::Canvas;
+use super::colour::Scale;
+
+/// A region of the canvas in pixels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Area {
+    /// `[x, y]` of the upper left corner
+    pub(crate) corner: [usize; 2],
+    /// `[width, height]`
+    pub(crate) size: [usize; 2],
+}
+
+/// The part of the domain that is drawn, from its least to its greatest coordinates.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Window {
+    least: [f32; 2],
+    most: [f32; 2],
+}
+
+impl Window {
+    /// All positions of the maps that share it; a far field many times wider than where half of the points lie is left out.
+    pub(crate) fn around(maps: &[Vec<[f32; 2]>]) -> Window {
+        const FAR: f32 = 8.0;
+        const AROUND: f32 = 0.75;
+        let axes = [0, 1].map(|axis| {
+            let mut places: Vec<f32> =
+                maps.iter().flatten().map(|place| place[axis]).filter(|x| x.is_finite()).collect();
+            places.sort_by(f32::total_cmp);
+            let at = |share: usize| places.get((places.len().saturating_sub(1)) * share / 4).copied().unwrap_or(0.0);
+            [at(0), at(1), at(3), at(4)]
+        });
+        let crowd = axes.map(|[_, first, third, _]| third - first).into_iter().fold(0.0, f32::max);
+        let whole = axes.map(|[least, .., most]| most - least).into_iter().fold(0.0, f32::max);
+        let ends = axes.map(|[least, first, third, most]| {
+            if whole > FAR * crowd && crowd > 0.0 {
+                [least.max(first - AROUND * crowd), most.min(third + AROUND * crowd)]
+            } else {
+                [least, most]
+            }
+        });
+        Window { least: ends.map(|[least, _]| least), most: ends.map(|[_, most]| most) }
+    }
+
+    /// Width and height, none of them zero.
+    fn extent(&self) -> [f32; 2] {
+        [0, 1].map(|axis| (self.most[axis] - self.least[axis]).max(f32::MIN_POSITIVE))
+    }
+
+    /// `[width, height]` of about `side`² pixels with the aspect of the window; a flat one keeps an eighth of `side`.
+    pub(crate) fn size(&self, side: usize) -> [usize; 2] {
+        let [width, height] = self.extent();
+        let stretch = (width / height).clamp(1.0 / 8.0, 8.0).sqrt();
+        [stretch, stretch.recip()].map(|factor| (side as f32 * factor).round() as usize)
+    }
+
+    /// Pixel coordinates of a position: the same scale on both axes, the window in the middle of the area.
+    fn pixel(&self, area: Area, position: [f32; 2]) -> [f32; 2] {
+        let (extent, size) = (self.extent(), area.size.map(|side| side as f32));
+        let scale = (size[0] / extent[0]).min(size[1] / extent[1]);
+        let centred = [0, 1].map(|axis| scale * (position[axis] - 0.5 * (self.least[axis] + self.most[axis])));
+        let corner = area.corner.map(|corner| corner as f32);
+        [corner[0] + 0.5 * size[0] + centred[0], corner[1] + 0.5 * size[1] - centred[1]]
+    }
+}
+
+/// Points as discs of such a size that an even cloud nearly covers the area.
+pub(crate) fn draw_cloud(
+    canvas: &mut Canvas,
+    area: Area,
+    window: &Window,
+    positions: &[[f32; 2]],
+    values: &[f32],
+    scale: &Scale,
+) {
+    assert_eq!(positions.len(), values.len(), "a value per point");
+    let pixels = (area.size[0] * area.size[1]) as f32;
+    let radius = (0.5 * (pixels / positions.len().max(1) as f32).sqrt()).clamp(1.0, 6.0);
+    for (&position, &value) in positions.iter().zip(values) {
+        let [x, y] = window.pixel(area, position);
+        let colour = scale.colour(value);
+        for [column, row] in pixels_between(area, [x - radius, y - radius], [x + radius, y + radius]) {
+            let away = (column as f32 + 0.5 - x).hypot(row as f32 + 0.5 - y);
+            if away <= radius {
+                canvas.dot(column, row, colour);
+            }
+        }
+    }
+}
+
+/// The cells between `rows` × `columns` nodes, each as two triangles with linear values.
+pub(crate) fn draw_mesh(
+    canvas: &mut Canvas,
+    area: Area,
+    window: &Window,
+    [rows, columns]: [usize; 2],
+    positions: &[[f32; 2]],
+    values: &[f32],
+    scale: &Scale,
+) {
+    assert_eq!([positions.len(), values.len()], [rows * columns; 2], "a position and a value per node");
+    let node = |place: usize| (window.pixel(area, positions[place]), values[place]);
+    for row in 1..rows {
+        for column in 1..columns {
+            let last = row * columns + column;
+            let [first, beside, above] = [last - columns - 1, last - columns, last - 1].map(node);
+            let last = node(last);
+            triangle(canvas, area, [first, beside, last], scale);
+            triangle(canvas, area, [first, last, above], scale);
+        }
+    }
+}
+
+/// Colours the pixels whose centres lie in the triangle or on its edge.
+fn triangle(canvas: &mut Canvas, area: Area, corners: [([f32; 2], f32); 3], scale: &Scale) {
+    let [(a, _), (b, _), (c, _)] = corners;
+    let twice = |p: [f32; 2], q: [f32; 2], r: [f32; 2]| (q[0] - p[0]) * (r[1] - p[1]) - (q[1] - p[1]) * (r[0] - p[0]);
+    let whole = twice(a, b, c);
+    if whole == 0.0 || !whole.is_finite() {
+        return;
+    }
+    const EDGE: f32 = -1e-3; // neighbours overlap by less than the eye sees, so that rounding leaves no gap
+    let ends = |axis: usize, pick: fn(f32, f32) -> f32| pick(pick(a[axis], b[axis]), c[axis]);
+    let (least, most) = ([ends(0, f32::min), ends(1, f32::min)], [ends(0, f32::max), ends(1, f32::max)]);
+    for [x, y] in pixels_between(area, least, most) {
+        let centre = [x as f32 + 0.5, y as f32 + 0.5];
+        let shares = [twice(centre, b, c), twice(a, centre, c), twice(a, b, centre)].map(|part| part / whole);
+        if shares.iter().all(|&share| share >= EDGE) {
+            let value = shares.iter().zip(&corners).map(|(share, (_, value))| share * value).sum();
+            canvas.dot(x, y, scale.colour(value));
+        }
+    }
+}
+
+/// The pixels of `area` that touch the box from `least` to `most`.
+fn pixels_between(area: Area, least: [f32; 2], most: [f32; 2]) -> impl Iterator<Item = [usize; 2]> {
+    let side = |axis: usize| {
+        let (first, end) = (area.corner[axis], area.corner[axis] + area.size[axis]);
+        let inside = |place: f32| (place.max(0.0) as usize).clamp(first, end);
+        inside(least[axis].floor())..inside(most[axis].ceil())
+    };
+    let columns = side(0);
+    side(1).flat_map(move |row| columns.clone().map(move |column| [column, row]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::colour::PAPER;
+    use super::*;
+
+    const AREA: Area = Area { corner: [5, 7], size: [60, 30] };
+
+    /// A canvas with ten pixels of paper around the area, and what lies there.
+    fn drawn(draw: impl FnOnce(&mut Canvas, &Scale)) -> impl Fn(usize, usize) -> [u8; 3] {
+        let mut canvas = Canvas::new(80, 50, PAPER);
+        draw(&mut canvas, &Scale::of([0.0, 1.0].into_iter()));
+        move |x, y| canvas.at(x, y)
+    }
+
+    #[test]
+    fn a_sheared_mesh_fills_its_cells_without_gaps_and_nothing_else() {
+        let positions = [[0.0, 0.0], [0.0, 1.0], [0.7, 0.0], [1.3, 1.0], [2.0, 0.0], [2.0, 1.0]];
+        let window = Window::around(&[positions.to_vec()]);
+        assert_eq!(window.size(30), [42, 21]);
+        let at = drawn(|canvas, scale| draw_mesh(canvas, AREA, &window, [3, 2], &positions, &[0.0; 6], scale));
+        let least = Scale::of([0.0, 1.0].into_iter()).colour(0.0);
+        for (x, y) in (0..80).flat_map(|x| (0..50).map(move |y| (x, y))) {
+            let inside = (5..65).contains(&x) && (7..37).contains(&y);
+            assert_eq!(at(x, y), if inside { least } else { PAPER }, "pixel {x}, {y}");
+        }
+    }
+
+    #[test]
+    fn values_vary_along_x_and_the_first_row_is_at_the_left() {
+        let positions = [[0.0, 0.0], [0.0, 1.0], [2.0, 0.0], [2.0, 1.0]];
+        let window = Window::around(&[positions.to_vec()]);
+        let values = [0.0, 0.0, 1.0, 1.0];
+        let at = drawn(|canvas, scale| draw_mesh(canvas, AREA, &window, [2, 2], &positions, &values, scale));
+        let scale = Scale::of([0.0, 1.0].into_iter());
+        for x in [5, 20, 64] {
+            let wanted = scale.colour((x as f32 + 0.5 - 5.0) / 60.0);
+            assert!(at(x, 20).iter().zip(wanted).all(|(found, wanted)| found.abs_diff(wanted) <= 1), "column {x}");
+        }
+    }
+
+    #[test]
+    fn points_keep_their_place_and_aspect() {
+        let positions = [[0.0, 0.0], [4.0, 0.0], [4.0, 1.0]];
+        let window = Window::around(&[positions.to_vec()]);
+        let at = drawn(|canvas, scale| draw_cloud(canvas, AREA, &window, &positions, &[0.0, 0.5, 1.0], scale));
+        let scale = Scale::of([0.0, 1.0].into_iter());
+        // Fifteen pixels per unit: the box of 60 × 15 lies in the middle of the area's 30 rows.
+        assert_eq!([at(6, 29), at(63, 29), at(63, 14)], [0.0, 0.5, 1.0].map(|value| scale.colour(value)));
+        assert_eq!([at(6, 14), at(35, 22)], [PAPER; 2]);
+    }
+
+    #[test]
+    fn a_distant_border_is_left_out_and_strange_positions_do_no_harm() {
+        let near = (0..100).map(|k| [0.01 * k as f32, 0.001 * k as f32]);
+        let positions: Vec<[f32; 2]> = near.chain([[-40.0, 0.0], [40.0, 40.0], [f32::NAN, 0.0]]).collect();
+        let window = Window::around(&[positions.to_vec()]);
+        assert!(window.most[0] < 2.0 && window.least[0] > -1.0, "{window:?}");
+        let values = vec![0.5; positions.len()];
+        let at = drawn(|canvas, scale| {
+            draw_cloud(canvas, AREA, &window, &positions, &values, scale);
+            draw_mesh(canvas, AREA, &window, [1, positions.len()], &positions, &values, scale);
+            draw_cloud(canvas, AREA, &Window::around(&[]), &[], &[], scale);
+        });
+        assert_eq!([at(0, 0), at(79, 49)], [PAPER; 2]);
+        assert_eq!(Window::around(&[vec![[1.0, 1.0]]]).size(30), [30, 30]);
+    }
+}
