@@ -122,6 +122,18 @@ fn check_prints_every_field_and_draws_a_picture_beside_the_folder() {
 }
 
 #[test]
+fn check_draws_clouds_and_bent_meshes_where_their_points_lie() {
+    let folder = Folder::new("places");
+    for (problem, setting, shape) in [("elasticity", "around=12", "[324, 2]"), ("pipe", "resolution=4", "[9, 9, 2]")] {
+        let set = folder.at(problem);
+        said(&make(&["make", problem, "--samples", "2", "--set", setting], &set));
+        let report = said(&check(&set));
+        assert!(report.contains(&format!("positions          position {shape}")), "{report}");
+        assert!(fs::read(folder.at(&format!("{problem}-check.png"))).unwrap().starts_with(b"\x89PNG"));
+    }
+}
+
+#[test]
 fn check_finds_changed_bytes_lost_bytes_and_values_that_are_no_numbers() {
     let folder = Folder::new("damage");
     let set = folder.at("set");

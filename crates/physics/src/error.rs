@@ -70,4 +70,24 @@ pub enum Error {
         /// The step the error control wants.
         found: f64,
     },
+    /// A cell of a mesh turned inside out.
+    #[error("finite-element mesh: expected cells that are not folded, found area {found:e} in cell {cell}")]
+    FoldedCell {
+        /// Its number.
+        cell: usize,
+        /// The smallest share of area that a Gauss point has there.
+        found: f64,
+    },
+    /// Newton's method that does not arrive.
+    #[error("{system}: expected forces in balance to {expected:e} after {steps} steps, found {found:e}")]
+    NotConverged {
+        /// The nonlinear system.
+        system: &'static str,
+        /// Steps allowed.
+        steps: usize,
+        /// The largest imbalance accepted, relative to the forces.
+        expected: f64,
+        /// The imbalance reached.
+        found: f64,
+    },
 }

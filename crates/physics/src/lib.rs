@@ -4,14 +4,19 @@
 //! function of its arguments alone. The other modules are the parts the solvers share.
 
 mod error;
+pub mod finite_element;
 pub mod five_point;
 pub mod grid;
+pub mod mesh;
 pub mod parameters;
+pub mod plate;
 pub mod problems;
 pub mod random_field;
+pub mod sparse;
 pub mod spectral;
 pub mod spline;
 pub mod stepping;
+pub mod taylor_hood;
 
 pub use error::Error;
 pub use grid::Grid;

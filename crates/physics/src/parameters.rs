@@ -49,6 +49,13 @@ pub enum Kind {
         /// Value when nothing is set.
         default: bool,
     },
+    /// One of a few words.
+    Choice {
+        /// Value when nothing is set.
+        default: &'static str,
+        /// The words.
+        words: &'static [&'static str],
+    },
 }
 
 /// A value that fits its parameter.
@@ -60,6 +67,8 @@ pub enum Value {
     Real(f64),
     /// Of [`Kind::Switch`].
     Switch(bool),
+    /// Of [`Kind::Choice`].
+    Choice(&'static str),
 }
 
 impl fmt::Display for Value {
@@ -68,6 +77,7 @@ impl fmt::Display for Value {
             Self::Whole(value) => write!(formatter, "{value}"),
             Self::Real(value) => write!(formatter, "{value:?}"), // `?` keeps every digit and the exponent
             Self::Switch(value) => write!(formatter, "{value}"),
+            Self::Choice(value) => write!(formatter, "{value}"),
         }
     }
 }
@@ -79,6 +89,7 @@ impl Kind {
             Self::Whole { default, .. } => Value::Whole(default),
             Self::Positive { default } | Self::NonNegative { default } | Self::Real { default } => Value::Real(default),
             Self::Switch { default } => Value::Switch(default),
+            Self::Choice { default, .. } => Value::Choice(default),
         }
     }
 
@@ -90,6 +101,7 @@ impl Kind {
             Self::NonNegative { .. } => "a number not below 0".into(),
             Self::Real { .. } => "a finite number".into(),
             Self::Switch { .. } => "true or false".into(),
+            Self::Choice { words, .. } => words.join(" or "),
         }
     }
 
@@ -107,6 +119,7 @@ impl Kind {
             Self::NonNegative { .. } => real(|value| value >= 0.0),
             Self::Real { .. } => real(|_| true),
             Self::Switch { .. } => text.parse().ok().map(Value::Switch),
+            Self::Choice { words, .. } => words.iter().find(|&&word| word == text).map(|word| Value::Choice(word)),
         }
     }
 }
@@ -185,6 +198,14 @@ impl Settings {
         match self.value(key) {
             Value::Switch(value) => value,
             other => panic!("{} declares `{key}` as {other:?}, not a switch", self.problem),
+        }
+    }
+
+    /// The word `key`; panics if the problem declares no such parameter.
+    pub fn choice(&self, key: &str) -> &'static str {
+        match self.value(key) {
+            Value::Choice(value) => value,
+            other => panic!("{} declares `{key}` as {other:?}, not a choice", self.problem),
         }
     }
 }

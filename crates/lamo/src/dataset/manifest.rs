@@ -127,6 +127,7 @@ impl Manifest {
             Value::Whole(value) => toml::Value::Integer(value as i64),
             Value::Real(value) => toml::Value::Float(value),
             Value::Switch(value) => toml::Value::Boolean(value),
+            Value::Choice(value) => toml::Value::String(value.into()),
         };
         let parameters = problem.settings().iter();
         Manifest {

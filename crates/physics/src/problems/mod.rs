@@ -1,7 +1,9 @@
 //! The equations: one file and one row of [`PROBLEMS`] each; a row enrols its problem in every claim of the tests.
 
 pub mod darcy;
+pub mod elasticity;
 pub mod navier_stokes;
+pub mod pipe;
 
 use std::fmt;
 use std::ops::Range;
@@ -28,7 +30,7 @@ pub struct Row {
 }
 
 /// Every problem there is.
-pub const PROBLEMS: &[Row] = &[darcy::ROW, navier_stokes::ROW];
+pub const PROBLEMS: &[Row] = &[darcy::ROW, navier_stokes::ROW, elasticity::ROW, pipe::ROW];
 
 /// The row called `name`.
 pub fn find(name: &str) -> Result<&'static Row, Error> {

@@ -1,7 +1,9 @@
 //! Claims about every row of the registry, then about each equation, then against numbers made by others.
 
 mod darcy;
+mod elasticity;
 mod navier_stokes;
+mod pipe;
 mod real;
 
 use lamo_physics::parameters::Kind;

@@ -1,0 +1,201 @@
+//! A unit cell with a void, pulled at its top: −div σ = 0 in plane stress (Li et al. 2023, the Geo-FNO benchmark).
+//!
+//! The unit square is clamped at its bottom, carries the traction (0, 100) at its top and is free at its sides and in
+//! the void r(φ) = 0.2 + 0.2 / (1 + exp g), g = Σ_{m=1..5} (θ₂ₘ₋₁ cos mφ + θ₂ₘ sin mφ) / ((m² + 9) √π), θ ~ N(0, 16²),
+//! around its centre. In: where the Gauss points of a body-fitted ring of 36 × 3 nine-node cells lie. Out: von Mises'
+//! stress there. The public data come from the incompressible law of Mooney and Rivlin; at this traction strains are
+//! about 1e-4, and linear elasticity with ν = 1/2 gives the same stress whatever the modulus. `law=hyperelastic` solves
+//! the true law by Newton's method.
+
+use std::f64::consts::{FRAC_PI_4, PI, TAU};
+
+use super::{FieldKind, Problem, Role, Row, Sample, SpatialOrder};
+use crate::finite_element::POINTS;
+use crate::mesh::Mesh;
+use crate::parameters::{Kind, Parameter, Settings};
+use crate::plate::{Law, Plate, pull, von_mises};
+use crate::random_field::{normal_pair, stream};
+use crate::{Error, Grid};
+
+/// The row of the registry.
+pub const ROW: Row = Row {
+    name: "elasticity",
+    equation: "-div sigma = 0 in a square with a void, plane stress, clamped below and pulled above",
+    version: 1,
+    parameters: PARAMETERS,
+    small: &["around=12", "layers=2"],
+    build: |settings| Ok(Box::new(Elasticity::new(settings)?)),
+};
+
+const PARAMETERS: &[Parameter] = &[
+    Parameter {
+        name: "around",
+        kind: Kind::Whole { default: 36, least: 4, most: 1024 },
+        unit: "1",
+        meaning: "cells around the void, a multiple of 4",
+    },
+    Parameter {
+        name: "layers",
+        kind: Kind::Whole { default: 3, least: 1, most: 256 },
+        unit: "1",
+        meaning: "cells from the void to the border",
+    },
+    Parameter {
+        name: "roughness",
+        kind: Kind::NonNegative { default: 16.0 },
+        unit: "1",
+        meaning: "standard deviation of theta, the coefficients of the void's outline",
+    },
+    Parameter {
+        name: "traction",
+        kind: Kind::Real { default: 100.0 },
+        unit: "1",
+        meaning: "upward force per length of the top",
+    },
+    Parameter {
+        name: "law",
+        kind: Kind::Choice { default: "linear", words: &["linear", "hyperelastic"] },
+        unit: "1",
+        meaning: "small strains, or the incompressible law of Mooney and Rivlin by Newton's method",
+    },
+    Parameter {
+        name: "first_constant",
+        kind: Kind::Positive { default: 1.863e5 },
+        unit: "1",
+        meaning: "C1 of W = C1 (I1 - 3) + C2 (I2 - 3)",
+    },
+    Parameter {
+        name: "second_constant",
+        kind: Kind::NonNegative { default: 9.79e3 },
+        unit: "1",
+        meaning: "C2 of W = C1 (I1 - 3) + C2 (I2 - 3)",
+    },
+];
+
+/// The problem with its parameters fixed and its matrix pattern analysed.
+#[derive(Debug)]
+pub struct Elasticity {
+    settings: Settings,
+    mesh: Mesh,
+    plate: Plate,
+    law: Law,
+}
+
+impl Elasticity {
+    fn new(settings: Settings) -> Result<Self, Error> {
+        let around = settings.whole("around");
+        if !around.is_multiple_of(4) {
+            return Err(settings.refuse("around", "a multiple of 4".into(), around));
+        }
+        let mesh = Mesh { rows: around, columns: settings.whole("layers"), ring: true };
+        let plate = Plate::new(mesh, |node| [on_side(mesh, node, Side::Bottom); 2])?;
+        let (first, second) = (settings.real("first_constant"), settings.real("second_constant"));
+        let law = match settings.choice("law") {
+            "linear" => Law::Linear { modulus: 6.0 * (first + second), ratio: 0.5 },
+            _ => Law::MooneyRivlin { first, second },
+        };
+        Ok(Self { settings, mesh, plate, law })
+    }
+}
+
+impl Problem for Elasticity {
+    fn name(&self) -> &'static str {
+        ROW.name
+    }
+
+    fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    fn grid(&self) -> Grid {
+        Grid::Cloud { points: self.mesh.cells() * POINTS }
+    }
+
+    fn fields(&self) -> Vec<FieldKind> {
+        let points = self.grid().points();
+        vec![
+            FieldKind { name: "positions", unit: "1", role: Role::Position, shape: vec![points, 2] },
+            FieldKind { name: "stress", unit: "1", role: Role::Output, shape: vec![points] },
+        ]
+    }
+
+    /// Of the displacement; stress has one order less.
+    fn spatial_order(&self) -> SpatialOrder {
+        SpatialOrder::Algebraic(3.0)
+    }
+
+    fn sample(&self, seed: u64, index: u64) -> Result<Sample, Error> {
+        let mut random = stream(seed, index);
+        let roughness = self.settings.real("roughness");
+        let coefficients: [[f64; 2]; 5] = std::array::from_fn(|_| normal_pair(&mut random).map(|n| roughness * n));
+        let nodes = unit_cell(self.mesh, |angle| void(&coefficients, angle));
+        let points = self.mesh.quadrature(&nodes)?;
+        let traction = [0.0, self.settings.real("traction")];
+        let mut load = vec![[0.0; 2]; nodes.len()];
+        sides(self.mesh, Side::Top).for_each(|side| pull(&mut load, &nodes, side, |_| traction));
+        let displacement = self.plate.solve(&self.law, &points, &load, vec![[0.0; 2]; nodes.len()])?;
+        let stresses = self.plate.stresses(&self.law, &points, &displacement);
+        let positions = points.iter().flatten().flat_map(|point| point.position).collect();
+        let stress = stresses.into_iter().flatten().map(von_mises).collect();
+        Ok(Sample::new(self.fields(), [positions, stress]))
+    }
+}
+
+/// r(φ) for θ₁ … θ₁₀ in pairs.
+pub fn void(coefficients: &[[f64; 2]; 5], angle: f64) -> f64 {
+    let mode = |(order, [cosine, sine]): (u32, &[f64; 2])| {
+        let order = f64::from(order);
+        (cosine * (order * angle).cos() + sine * (order * angle).sin()) / ((order * order + 9.0) * PI.sqrt())
+    };
+    let level: f64 = (1..).zip(coefficients).map(mode).sum();
+    0.2 + 0.2 / (1.0 + level.exp())
+}
+
+/// A side of the square.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// x = 1
+    Right,
+    /// y = 0
+    Bottom,
+    /// x = 0
+    Left,
+    /// y = 1
+    Top,
+}
+
+/// `[nodes]` of a ring of cells between a hole of radius r(φ) and the unit square: straight spokes, evenly divided,
+/// from the void to points spaced evenly along the sides. Rows run clockwise from the corner (1, 1), so that cells
+/// keep their orientation.
+pub fn unit_cell(mesh: Mesh, radius: impl Fn(f64) -> f64) -> Vec<[f64; 2]> {
+    mesh.place(|row, column| {
+        let angle = FRAC_PI_4 - TAU * row as f64 / mesh.node_rows() as f64;
+        let share = column as f64 / (mesh.node_columns() - 1) as f64;
+        let inner = [0.5 + radius(angle) * angle.cos(), 0.5 + radius(angle) * angle.sin()];
+        let outer = border(4.0 * row as f64 / mesh.node_rows() as f64);
+        [0, 1].map(|axis| (1.0 - share) * inner[axis] + share * outer[axis])
+    })
+}
+
+/// The border of the unit square, clockwise from the corner (1, 1), a side per unit of `way`.
+fn border(way: f64) -> [f64; 2] {
+    let along = way.fract();
+    match way as usize % 4 {
+        0 => [1.0, 1.0 - along],
+        1 => [1.0 - along, 0.0],
+        2 => [0.0, along],
+        _ => [along, 1.0],
+    }
+}
+
+/// The outer sides of the cells along a side of the square, three nodes each.
+pub fn sides(mesh: Mesh, side: Side) -> impl Iterator<Item = [usize; 3]> {
+    let (quarter, last) = (mesh.rows / 4, mesh.node_columns() - 1);
+    let first = side as usize * quarter;
+    (first..first + quarter).map(move |row| [0, 1, 2].map(|node| mesh.node(2 * row + node, last)))
+}
+
+/// Whether a node lies on a side of the square.
+pub fn on_side(mesh: Mesh, node: usize, side: Side) -> bool {
+    sides(mesh, side).flatten().any(|other| other == node)
+}

@@ -1,0 +1,252 @@
+//! Sparse systems summed from cells: pattern, ordering and symbolic factor are found once and serve every sample.
+//!
+//! Symmetric positive matrices keep their lower triangle and take LLᵀ; the others are factored as LU with pivots.
+
+use faer::dyn_stack::{MemBuffer, MemStack};
+use faer::sparse::linalg::cholesky::{
+    CholeskySymbolicParams, LltRef, SymbolicCholesky, SymmetricOrdering, factorize_symbolic_cholesky,
+};
+use faer::sparse::linalg::lu::{LuSymbolicParams, NumericLu, SymbolicLu, factorize_symbolic_lu};
+use faer::sparse::{SparseColMatRef, SymbolicSparseColMat};
+use faer::{Conj, MatMut, Par, Side, Spec};
+
+use crate::Error;
+
+/// Marks an unknown that is no unknown: its value is prescribed.
+pub const PRESCRIBED: usize = usize::MAX;
+
+/// The matrix pattern and where each entry of each cell's matrix goes.
+#[derive(Debug)]
+pub struct Assembly<const SIDE: usize> {
+    pattern: SymbolicSparseColMat<usize>,
+    /// `[cells, SIDE, SIDE]`, row by row; [`PRESCRIBED`] for entries that are left out
+    places: Vec<usize>,
+    cells: Vec<[usize; SIDE]>,
+}
+
+/// Which entries a system stores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// All.
+    Whole,
+    /// The lower triangle of a symmetric matrix.
+    Lower,
+}
+
+impl<const SIDE: usize> Assembly<SIDE> {
+    /// `cells` lists the unknowns that each cell couples, all below `unknowns` or [`PRESCRIBED`].
+    pub fn new(unknowns: usize, cells: Vec<[usize; SIDE]>, part: Part) -> Self {
+        let stored = |row: usize, column: usize| {
+            row != PRESCRIBED && column != PRESCRIBED && (part == Part::Whole || row >= column)
+        };
+        let pairs = |cell: &[usize; SIDE]| {
+            let cell = *cell;
+            (0..SIDE * SIDE).map(move |entry| (cell[entry % SIDE], cell[entry / SIDE])) // (column, row)
+        };
+        let mut entries: Vec<(usize, usize)> =
+            cells.iter().flat_map(pairs).filter(|&(column, row)| stored(row, column)).collect();
+        entries.sort_unstable();
+        entries.dedup();
+        let starts: Vec<usize> =
+            (0..=unknowns).map(|column| entries.partition_point(|&(other, _)| other < column)).collect();
+        let places = cells.iter().flat_map(pairs).map(|(column, row)| {
+            if !stored(row, column) {
+                return PRESCRIBED;
+            }
+            let rows = &entries[starts[column]..starts[column + 1]];
+            starts[column] + rows.partition_point(|&(_, other)| other < row)
+        });
+        let places = places.collect();
+        let rows = entries.into_iter().map(|(_, row)| row).collect();
+        let pattern = SymbolicSparseColMat::new_checked(unknowns, unknowns, starts, None, rows);
+        Self { pattern, places, cells }
+    }
+
+    /// Number of unknowns.
+    pub fn unknowns(&self) -> usize {
+        self.pattern.ncols()
+    }
+
+    /// Sums what `cell` gives for each cell: its matrix (row by row) and its forces.
+    pub fn sum(&self, mut cell: impl FnMut(usize, &mut [[f64; SIDE]; SIDE], &mut [f64; SIDE])) -> Summed {
+        let mut summed = Summed {
+            matrix: vec![0.0; self.pattern.row_idx().len()],
+            forces: vec![0.0; self.unknowns()],
+            sizes: vec![0.0; self.unknowns()],
+        };
+        let (mut matrix, mut forces) = ([[0.0; SIDE]; SIDE], [0.0; SIDE]);
+        for (index, unknowns) in self.cells.iter().enumerate() {
+            matrix.as_flattened_mut().fill(0.0);
+            forces.fill(0.0);
+            cell(index, &mut matrix, &mut forces);
+            let places = &self.places[index * SIDE * SIDE..][..SIDE * SIDE];
+            for (&place, &value) in places.iter().zip(matrix.as_flattened()) {
+                if place != PRESCRIBED {
+                    summed.matrix[place] += value;
+                }
+            }
+            for (&unknown, &force) in unknowns.iter().zip(&forces) {
+                if unknown != PRESCRIBED {
+                    summed.forces[unknown] += force;
+                    summed.sizes[unknown] += force.abs();
+                }
+            }
+        }
+        summed
+    }
+}
+
+/// A matrix and the forces of all cells.
+#[derive(Clone, Debug)]
+pub struct Summed {
+    /// Entries in the order of the pattern.
+    pub matrix: Vec<f64>,
+    /// Of each unknown; zero in equilibrium.
+    pub forces: Vec<f64>,
+    /// What cancels in them: sums of absolute values.
+    pub sizes: Vec<f64>,
+}
+
+impl Summed {
+    /// Takes an outer force off an unknown, unless that one is [`PRESCRIBED`].
+    pub fn load(&mut self, unknown: usize, force: f64) {
+        if unknown != PRESCRIBED {
+            self.forces[unknown] -= force;
+            self.sizes[unknown] += force.abs();
+        }
+    }
+
+    /// ‖forces‖ relative to what cancels in them: round-off in equilibrium, whatever the units.
+    pub fn imbalance(&self) -> f64 {
+        let (forces, sizes) = (norm(&self.forces), norm(&self.sizes));
+        if sizes == 0.0 { forces } else { forces / sizes }
+    }
+}
+
+/// The symbolic factor of a symmetric positive system.
+#[derive(Debug)]
+pub struct Cholesky {
+    system: &'static str,
+    symbolic: SymbolicCholesky<usize>,
+}
+
+impl Cholesky {
+    /// Orders (approximate minimum degree) and analyses the lower triangle of `assembly`.
+    pub fn new<const SIDE: usize>(system: &'static str, assembly: &Assembly<SIDE>) -> Result<Self, Error> {
+        let symbolic = factorize_symbolic_cholesky(
+            assembly.pattern.as_ref(),
+            Side::Lower,
+            SymmetricOrdering::Amd,
+            CholeskySymbolicParams::default(),
+        );
+        Ok(Self { system, symbolic: symbolic.map_err(|error| unfactored(system, &error))? })
+    }
+
+    /// Solves in place for the matrix `summed` by `assembly`.
+    pub fn solve<const SIDE: usize>(
+        &self,
+        assembly: &Assembly<SIDE>,
+        matrix: &[f64],
+        solution: &mut [f64],
+    ) -> Result<(), Error> {
+        let matrix = SparseColMatRef::new(assembly.pattern.as_ref(), matrix);
+        let mut factor = vec![0.0; self.symbolic.len_val()];
+        let scratch = self.symbolic.factorize_numeric_llt_scratch::<f64>(Par::Seq, Spec::default());
+        let solve_scratch = self.symbolic.solve_in_place_scratch::<f64>(1, Par::Seq);
+        let refuse = |error: &dyn std::fmt::Debug| unfactored(self.system, error);
+        let mut memory = MemBuffer::try_new(scratch.or(solve_scratch)).map_err(|error| refuse(&error))?;
+        let stack = MemStack::new(&mut memory);
+        let (regularise, options) = (Default::default(), Spec::default());
+        self.symbolic
+            .factorize_numeric_llt(&mut factor, matrix, Side::Lower, regularise, Par::Seq, stack, options)
+            .map_err(|error| refuse(&error))?;
+        LltRef::new(&self.symbolic, &factor).solve_in_place_with_conj(Conj::No, column(solution), Par::Seq, stack);
+        Ok(())
+    }
+}
+
+/// The symbolic factor of a system without symmetry or sign.
+#[derive(Debug)]
+pub struct Lu {
+    system: &'static str,
+    symbolic: SymbolicLu<usize>,
+}
+
+impl Lu {
+    /// Orders (column approximate minimum degree) and analyses the whole pattern of `assembly`.
+    pub fn new<const SIDE: usize>(system: &'static str, assembly: &Assembly<SIDE>) -> Result<Self, Error> {
+        let symbolic = factorize_symbolic_lu(assembly.pattern.as_ref(), LuSymbolicParams::default());
+        Ok(Self { system, symbolic: symbolic.map_err(|error| unfactored(system, &error))? })
+    }
+
+    /// Solves in place for the matrix `summed` by `assembly`; `numeric` keeps its memory from one call to the next.
+    pub fn solve<const SIDE: usize>(
+        &self,
+        assembly: &Assembly<SIDE>,
+        matrix: &[f64],
+        solution: &mut [f64],
+        numeric: &mut NumericLu<usize, f64>,
+    ) -> Result<(), Error> {
+        let matrix = SparseColMatRef::new(assembly.pattern.as_ref(), matrix);
+        let scratch = self.symbolic.factorize_numeric_lu_scratch::<f64>(Par::Seq, Spec::default());
+        let solve_scratch = self.symbolic.solve_in_place_scratch::<f64>(1, Par::Seq);
+        let refuse = |error: &dyn std::fmt::Debug| unfactored(self.system, error);
+        let mut memory = MemBuffer::try_new(scratch.or(solve_scratch)).map_err(|error| refuse(&error))?;
+        let stack = MemStack::new(&mut memory);
+        let factored = self.symbolic.factorize_numeric_lu(numeric, matrix, Par::Seq, stack, Spec::default());
+        let factored = factored.map_err(|error| refuse(&error))?;
+        factored.solve_in_place_with_conj(Conj::No, column(solution), Par::Seq, stack);
+        Ok(())
+    }
+}
+
+fn column(values: &mut [f64]) -> MatMut<'_, f64> {
+    let length = values.len();
+    MatMut::from_column_major_slice_mut(values, length, 1)
+}
+
+fn norm(values: &[f64]) -> f64 {
+    values.iter().map(|value| value * value).sum::<f64>().sqrt()
+}
+
+fn unfactored(system: &'static str, error: &dyn std::fmt::Debug) -> Error {
+    Error::Factorisation { system, found: format!("{error:?}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Springs in a row, the first end held: symmetric and positive, u_k = k under a pull at the free end.
+    #[test]
+    fn a_chain_of_springs_stretches_evenly_by_both_factorisations() {
+        const COUNT: usize = 50;
+        let cells: Vec<[usize; 2]> = (0..COUNT).map(|k| [if k == 0 { PRESCRIBED } else { k - 1 }, k]).collect();
+        let spring = |_: usize, matrix: &mut [[f64; 2]; 2], _: &mut [f64; 2]| *matrix = [[1.0, -1.0], [-1.0, 1.0]];
+        for part in [Part::Lower, Part::Whole] {
+            let assembly = Assembly::new(COUNT, cells.clone(), part);
+            let summed = assembly.sum(spring);
+            let mut pull = vec![0.0; COUNT];
+            pull[COUNT - 1] = 1.0;
+            match part {
+                Part::Lower => {
+                    Cholesky::new("chain", &assembly).unwrap().solve(&assembly, &summed.matrix, &mut pull).unwrap();
+                }
+                Part::Whole => {
+                    let lu = Lu::new("chain", &assembly).unwrap();
+                    lu.solve(&assembly, &summed.matrix, &mut pull, &mut NumericLu::new()).unwrap();
+                }
+            }
+            let worst = pull.iter().zip(1..).map(|(u, k)| (u - f64::from(k)).abs()).fold(0.0, f64::max);
+            assert!(worst < 1e-12 * COUNT as f64, "{part:?}: {worst:e}");
+        }
+    }
+
+    #[test]
+    fn a_matrix_that_is_not_positive_has_no_cholesky_factor_and_says_so() {
+        let assembly = Assembly::new(2, vec![[0, 1]], Part::Lower);
+        let summed = assembly.sum(|_, matrix, _| *matrix = [[1.0, 2.0], [2.0, 1.0]]);
+        let refused = Cholesky::new("pair", &assembly).unwrap().solve(&assembly, &summed.matrix, &mut [1.0, 1.0]);
+        assert!(matches!(refused, Err(Error::Factorisation { system: "pair", .. })), "{refused:?}");
+    }
+}
