@@ -16,6 +16,23 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Train a model: make the data, learn, keep checkpoints.
+    ///
+    /// Examples:
+    ///   lamo train darcy
+    ///   lamo train airfoil --model transolver --preset paper --device cuda
+    ///   lamo train darcy --set train.epochs=50 --set model.settings.width=64
+    ///   lamo train my-data --out runs/mine
+    ///   lamo train --resume runs/darcy-lamo-1
+    #[command(verbatim_doc_comment)]
+    Train(commands::train::Train),
+    /// Predict fields with a trained model.
+    ///
+    /// Examples:
+    ///   lamo predict runs/darcy-lamo-1 --input permeability.npy --output pressure.npy
+    ///   lamo predict runs/airfoil-lamo-1 --input meshes.npz --output mach.npz
+    #[command(verbatim_doc_comment)]
+    Predict(commands::predict::Predict),
     /// Make data sets, and look at them.
     #[command(subcommand)]
     Data(commands::data::Data),
@@ -65,6 +82,8 @@ enum Command {
 
 fn main() -> ExitCode {
     let result = match Arguments::parse().command {
+        Command::Train(train) => commands::train::run(&train),
+        Command::Predict(predict) => commands::predict::run(&predict),
         Command::Data(data) => commands::data::run(&data),
         Command::Bench(bench) => commands::bench::run(bench),
         Command::Parity(parity) => commands::parity::run(&parity),

@@ -15,6 +15,10 @@ pub struct Benchmark {
     time: bool,
     /// Samples to train on, and to test on.
     pub samples: [usize; 2],
+    /// Its `[data]` table: problem, settings, fields, normalisers of the official recipe.
+    pub(crate) data: &'static str,
+    /// What the preset `quick` changes, with the settings of each model under `models.NAME`.
+    pub(crate) quick: &'static str,
 }
 
 const fn plane(rows: usize, columns: usize) -> Grid {
@@ -31,6 +35,8 @@ pub const BENCHMARKS: &[Benchmark] = &[
         outputs: 1,
         time: false,
         samples: [1000, 200],
+        data: include_str!("../../../experiments/data/darcy.toml"),
+        quick: include_str!("../../../experiments/quick/darcy.toml"),
     },
     Benchmark {
         name: "navier-stokes",
@@ -40,6 +46,8 @@ pub const BENCHMARKS: &[Benchmark] = &[
         outputs: 1,
         time: false,
         samples: [1000, 200],
+        data: include_str!("../../../experiments/data/navier-stokes.toml"),
+        quick: include_str!("../../../experiments/quick/navier-stokes.toml"),
     },
     Benchmark {
         name: "elasticity",
@@ -49,6 +57,8 @@ pub const BENCHMARKS: &[Benchmark] = &[
         outputs: 1,
         time: false,
         samples: [1000, 200],
+        data: include_str!("../../../experiments/data/elasticity.toml"),
+        quick: include_str!("../../../experiments/quick/elasticity.toml"),
     },
     Benchmark {
         name: "plasticity",
@@ -58,6 +68,8 @@ pub const BENCHMARKS: &[Benchmark] = &[
         outputs: 4,
         time: true,
         samples: [900, 80],
+        data: include_str!("../../../experiments/data/plasticity.toml"),
+        quick: include_str!("../../../experiments/quick/plasticity.toml"),
     },
     Benchmark {
         name: "airfoil",
@@ -67,6 +79,8 @@ pub const BENCHMARKS: &[Benchmark] = &[
         outputs: 1,
         time: false,
         samples: [1000, 200],
+        data: include_str!("../../../experiments/data/airfoil.toml"),
+        quick: include_str!("../../../experiments/quick/airfoil.toml"),
     },
     Benchmark {
         name: "pipe",
@@ -76,6 +90,8 @@ pub const BENCHMARKS: &[Benchmark] = &[
         outputs: 1,
         time: false,
         samples: [1000, 200],
+        data: include_str!("../../../experiments/data/pipe.toml"),
+        quick: include_str!("../../../experiments/quick/pipe.toml"),
     },
 ];
 

@@ -1,8 +1,18 @@
-//! Experiments: one file, one published number. Unknown keys are refused.
+//! Experiments: one file, one published number.
+//!
+//! An experiment is layers of the same keys, the later one counting: the library's defaults, the benchmark's data, the
+//! shipped file of benchmark and model, the preset, the user's file, single changes. Unknown keys are refused in every
+//! layer with the nearest known one; what comes out has a value for every key.
+
+mod keys;
 
 use crate::benchmarks::{self, Benchmark};
 use crate::models::{self, Choice, Refusal};
+use lamo_physics::{Grid, parameters, problems};
+use lamo_tensor::Precision;
 use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+use toml::{Table, Value};
 
 /// How the learning rate runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,19 +58,91 @@ pub struct Training {
     pub clip: f64,
     /// What is minimised.
     pub loss: Loss,
+    /// The test error is taken after so many epochs, and after the last one.
+    pub evaluate: usize,
 }
 
-/// A benchmark, a model and a recipe.
+/// What is shifted and scaled to mean 0 and deviation 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Normalised {
+    /// Each coordinate of the points.
+    Positions,
+    /// Each input function.
+    Inputs,
+    /// Each output function.
+    Outputs,
+}
+
+/// Where the samples come from, and what they are used as.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Data {
+    /// A data set to use instead of making one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub folder: Option<PathBuf>,
+    /// The problem whose solver makes the samples.
+    pub problem: String,
+    /// Its parameters.
+    pub settings: Table,
+    /// Seed of the sequence of samples.
+    pub seed: u64,
+    /// Train on the first so many samples; 0 keeps the split of the data set.
+    pub train: usize,
+    /// Test on the last so many.
+    pub test: usize,
+    /// Fields given; none named, those the data set calls inputs.
+    pub inputs: Vec<String>,
+    /// Fields asked for; none named, those the data set calls outputs.
+    pub outputs: Vec<String>,
+    /// Counts the lattice of positions along the wrong axis, as the authors' Plasticity loader does.
+    pub scrambled: bool,
+    /// What is normalised.
+    pub normalise: Vec<Normalised>,
+    /// Frames given where a film is continued.
+    pub past: usize,
+}
+
+/// How large an experiment is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Preset {
+    /// Minutes on two cores.
+    Quick,
+    /// The published recipe.
+    Paper,
+}
+
+/// A benchmark, a model, data and a recipe.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Experiment {
-    /// A name from [`benchmarks::BENCHMARKS`].
+    /// A name from [`benchmarks::BENCHMARKS`], or [`OWN`].
     pub benchmark: String,
+    /// How large it is.
+    pub preset: Preset,
+    /// Seed of the first parameters and of the order of samples.
+    pub seed: u64,
+    /// Of products, convolutions and scans on a card.
+    #[serde(with = "precision")]
+    pub precision: Precision,
     /// Which model, with its settings.
     pub model: Choice,
+    /// The samples.
+    pub data: Data,
     /// The recipe.
     pub train: Training,
 }
+
+/// The benchmark of those who bring their own data.
+pub const OWN: &str = "own";
+
+const DEFAULTS: &str = include_str!("experiment/defaults.toml");
+/// The preset `quick` on one's own data.
+const OWN_QUICK: &str = include_str!("../../../experiments/quick/own.toml");
+/// LaMO where there are no rows and columns.
+const OWN_SLICES: &str = "model.settings = { latent = \"slices\", mixer = \"hydra\", directions = 2, encoder = \"shared\", \
+                          mlp_ratio = 1, head_width = 64, groups = 2, width = 128 }";
 
 macro_rules! shipped {
     ($($name:literal)*) => {
@@ -74,22 +156,132 @@ shipped! {
     "navier-stokes-lamo-paper" "elasticity-lamo-paper" "airfoil-lamo-paper" "pipe-lamo-paper"
     "darcy-transolver" "navier-stokes-transolver" "elasticity-transolver"
     "plasticity-transolver" "airfoil-transolver" "pipe-transolver"
+    "darcy-fno" "navier-stokes-fno" "airfoil-fno" "pipe-fno"
+}
+
+/// An experiment before it is resolved.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Request<'a> {
+    /// A benchmark, which may be left to the file.
+    pub benchmark: Option<&'a str>,
+    /// A model; LaMO unless the file says otherwise.
+    pub model: Option<&'a str>,
+    /// How large; the published recipe unless the file says otherwise.
+    pub preset: Option<Preset>,
+    /// `(name for complaints, text)` of an experiment file.
+    pub file: Option<(&'a str, &'a str)>,
+    /// The grid of one's own data, which decides what LaMO's tokens are.
+    pub grid: Option<Grid>,
+    /// `key=value` texts, the last word on any key.
+    pub changes: &'a [String],
+}
+
+impl Request<'_> {
+    /// All layers, one on top of the other.
+    pub fn resolve(&self) -> Result<Experiment, Refusal> {
+        let mut layers = Vec::new();
+        if let Some((name, text)) = self.file {
+            layers.push((format!("experiment {name}"), keys::parse(name, text)?));
+        }
+        for change in self.changes {
+            layers.push((format!("--set {change}"), keys::change(change)?));
+        }
+        let said = |path: &[&str]| {
+            let values = layers.iter().rev().filter_map(|(_, layer)| keys::text(layer, path));
+            values.map(str::to_owned).next()
+        };
+        let benchmark = self.benchmark.map(str::to_owned).or_else(|| said(&["benchmark"])).unwrap_or(OWN.into());
+        let model = self.model.map(str::to_owned).or_else(|| said(&["model", "name"])).unwrap_or("lamo".into());
+        let preset = self.preset.map(Preset::name).map(str::to_owned).or_else(|| said(&["preset"]));
+        let mut table = base(&benchmark, &model, self.grid, preset.as_deref() == Some("quick"))?;
+        let problem =
+            said(&["data", "problem"]).or_else(|| keys::text(&table, &["data", "problem"]).map(str::to_owned));
+        keys::merge(&mut table, problem_settings(problem.as_deref().unwrap_or_default()), true);
+        let known = keys::flatten(&table);
+        for (source, layer) in layers {
+            keys::check(&source, &layer, &known)?;
+            keys::merge(&mut table, layer, false);
+        }
+        for (key, value) in [("benchmark", benchmark), ("preset", preset.unwrap_or("paper".into()))] {
+            table.insert(key.into(), Value::String(value));
+        }
+        keys::merge(&mut table, keys::change(&format!("model.name={model}"))?, false);
+        let parsed = table.try_into::<Experiment>();
+        let name = self.file.map_or_else(String::new, |(name, _)| format!(" {name}"));
+        let experiment = parsed
+            .map_err(|error| Refusal(format!("experiment{name}: {}", error.to_string().trim().replace('\n', ", "))))?;
+        experiment.check()?;
+        Ok(experiment)
+    }
+}
+
+/// What holds before the user says anything.
+fn base(benchmark: &str, model: &str, grid: Option<Grid>, quick: bool) -> Result<Table, Refusal> {
+    let mut table = keys::parse("defaults", DEFAULTS)?;
+    let mut settings = Table::new();
+    settings.insert("settings".into(), Value::Table(models::find(model)?.defaults()));
+    keys::merge(&mut table, Table::from_iter([("model".into(), Value::Table(settings))]), false);
+    let quick_layer = if benchmark == OWN {
+        if model == "lamo" && grid.is_some_and(|grid| !matches!(grid, Grid::Plane { .. })) {
+            keys::merge(&mut table, keys::parse("own", OWN_SLICES)?, false);
+        }
+        OWN_QUICK
+    } else {
+        let row = benchmarks::find(benchmark)?;
+        keys::merge(&mut table, keys::parse(row.name, row.data)?, false);
+        let name = format!("{benchmark}-{model}");
+        let shipped = EXPERIMENTS.iter().find(|(known, _)| *known == name);
+        let (_, text) = shipped.ok_or_else(|| no_recipe(benchmark, model))?;
+        keys::merge(&mut table, keys::parse(&name, text)?, false);
+        row.quick
+    };
+    if quick {
+        let mut layer = keys::parse(benchmark, quick_layer)?;
+        if let Some(Value::Table(mut models)) = layer.remove("models")
+            && let Some(settings) = models.remove(model)
+        {
+            let model = Table::from_iter([("settings".into(), settings)]);
+            keys::merge(&mut layer, Table::from_iter([("model".into(), Value::Table(model))]), false);
+        }
+        keys::merge(&mut table, layer, false);
+    }
+    Ok(table)
+}
+
+fn no_recipe(benchmark: &str, model: &str) -> Refusal {
+    let prefix = format!("{benchmark}-");
+    let able = EXPERIMENTS.iter().filter_map(|(known, _)| known.strip_prefix(&prefix));
+    let able: Vec<_> = able.filter(|rest| models::find(rest).is_ok()).collect();
+    Refusal(format!("{benchmark}: there is no recipe for model {model}; there are {}", able.join(", ")))
+}
+
+/// `data.settings` with the problem's defaults; none where the problem is not known, who makes the data says so.
+fn problem_settings(problem: &str) -> Table {
+    let made = problems::find(problem).and_then(|row| row.problem::<&str>(&[]));
+    let settings: Table = made.map_or(Table::new(), |made| {
+        made.settings().iter().map(|(parameter, value)| (parameter.name.into(), toml_value(value))).collect()
+    });
+    let data = Table::from_iter([("settings".into(), Value::Table(settings))]);
+    Table::from_iter([("data".into(), Value::Table(data))])
+}
+
+fn toml_value(value: parameters::Value) -> Value {
+    match value {
+        parameters::Value::Whole(value) => Value::Integer(value as i64),
+        parameters::Value::Real(value) => Value::Float(value),
+        parameters::Value::Switch(value) => Value::Boolean(value),
+    }
 }
 
 impl Experiment {
     /// Reads an experiment file; `name` stands in the sentence when it is wrong.
     pub fn parse(name: &str, text: &str) -> Result<Experiment, Refusal> {
-        toml::from_str(text).map_err(|error| Refusal(format!("experiment {name}: {}", error.message())))
+        Request { file: Some((name, text)), ..Request::default() }.resolve()
     }
 
     /// A shipped experiment.
     pub fn shipped(name: &str) -> Result<Experiment, Refusal> {
-        let found = EXPERIMENTS.iter().find(|(known, _)| *known == name);
-        let (_, text) = found.ok_or_else(|| {
-            let known: Vec<_> = EXPERIMENTS.iter().map(|(known, _)| *known).collect();
-            Refusal(format!("experiment {name:?} does not exist; there are {}", known.join(", ")))
-        })?;
-        Experiment::parse(name, text)
+        Experiment::parse(name, shipped_text(name)?)
     }
 
     /// The benchmark it runs on.
@@ -97,9 +289,66 @@ impl Experiment {
         benchmarks::find(&self.benchmark)
     }
 
-    /// Parameters of its model.
+    /// Parameters of its model on the benchmark's own grid.
     pub fn parameter_count(&self) -> Result<usize, Refusal> {
         let task = self.benchmark()?.task(self.train.batch);
         models::find(&self.model.name)?.parameter_count(&task, &self.model.settings)
+    }
+
+    /// Every key with its value, as an experiment file.
+    pub fn text(&self) -> String {
+        toml::to_string(self).expect("an experiment is a table of plain values")
+    }
+
+    /// Refuses numbers that no training can have.
+    fn check(&self) -> Result<(), Refusal> {
+        let Training { epochs, batch, rate, weight_decay, clip, evaluate, .. } = self.train;
+        for (key, value) in [("epochs", epochs), ("batch", batch), ("evaluate", evaluate)] {
+            models::require(value > 0, || format!("train.{key}: expected at least 1, found 0"))?;
+        }
+        models::require(rate.is_finite() && rate > 0.0, || {
+            format!("train.rate: expected a number above 0, found {rate}")
+        })?;
+        for (key, value) in [("weight_decay", weight_decay), ("clip", clip)] {
+            let allowed = value.is_finite() && value >= 0.0;
+            models::require(allowed, || format!("train.{key}: expected a number not below 0, found {value}"))?;
+        }
+        let Data { train, test, .. } = self.data;
+        models::require((train == 0) == (test == 0), || {
+            format!("data.train and data.test: expected both or neither to be 0, found {train} and {test}")
+        })
+    }
+}
+
+/// The text of a shipped experiment.
+pub fn shipped_text(name: &str) -> Result<&'static str, Refusal> {
+    let found = EXPERIMENTS.iter().find(|(known, _)| *known == name);
+    found.map(|(_, text)| *text).ok_or_else(|| {
+        let known: Vec<_> = EXPERIMENTS.iter().map(|(known, _)| *known).collect();
+        Refusal(format!("experiment {name:?} does not exist; there are {}", known.join(", ")))
+    })
+}
+
+impl Preset {
+    /// As a file and the command line write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Preset::Quick => "quick",
+            Preset::Paper => "paper",
+        }
+    }
+}
+
+/// A precision as text.
+mod precision {
+    use lamo_tensor::Precision;
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    pub(super) fn serialize<S: Serializer>(precision: &Precision, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(precision)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Precision, D::Error> {
+        String::deserialize(from)?.parse().map_err(D::Error::custom)
     }
 }

@@ -21,14 +21,26 @@
 //! # Ok::<(), models::Refusal>(())
 //! ```
 
+mod atomic;
 pub mod benchmarks;
+pub mod cache;
+pub mod case;
+pub mod checkpoint;
 pub mod data;
 pub mod dataset;
+pub mod error;
 pub mod experiment;
+pub mod field;
 pub mod layers;
 pub mod loss;
 pub mod models;
 pub mod optimiser;
 pub mod parity;
+pub mod predict;
+pub mod run;
+pub mod samples;
 pub mod schedule;
+mod step;
+pub mod train;
+pub mod trained;
 pub mod weights;

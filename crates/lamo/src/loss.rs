@@ -37,11 +37,15 @@ pub fn central_difference(field: Tensor<'_>, axis: usize, spacing: f64) -> Tenso
 /// `[batch, rows, columns]` in physical units. The prediction's outermost ring is zero for the derivatives, where the
 /// true solution vanishes; the target's is not touched.
 pub fn relative_l2_with_gradient<'g>(prediction: Tensor<'g>, target: Tensor<'g>) -> Tensor<'g> {
+    relative_l2_with_gradient_each(prediction, target).sum_all()
+}
+
+/// [`relative_l2_with_gradient`] of each sample, shape `[batch]`.
+pub fn relative_l2_with_gradient_each<'g>(prediction: Tensor<'g>, target: Tensor<'g>) -> Tensor<'g> {
     let [_, rows, columns] = prediction.dims();
     let inside = prediction.slice(1, 1, rows - 1).slice(2, 1, columns - 1).pad(1, 1, 1).pad(2, 1, 1);
     let spacing = 1.0 / columns as f64; // cancels in the ratio
-    let slope = |axis: usize| {
-        relative_l2_sum(central_difference(inside, axis, spacing), central_difference(target, axis, spacing))
-    };
-    relative_l2_sum(prediction, target) + (slope(2) + slope(1)) * 0.1
+    let slope =
+        |axis: usize| relative_l2(central_difference(inside, axis, spacing), central_difference(target, axis, spacing));
+    relative_l2(prediction, target) + (slope(2) + slope(1)) * 0.1
 }

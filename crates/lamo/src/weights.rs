@@ -3,6 +3,7 @@
 //! A model folder holds `model.toml` (which model, on which task) and `weights.safetensors`. Nothing is written unless
 //! all of it can be: files appear under their name by a rename, complete or not at all.
 
+use crate::atomic;
 use crate::layers::Parameters;
 use crate::models::{self, Choice, Refusal, Task};
 use lamo_physics::Grid;
@@ -10,8 +11,8 @@ use lamo_tensor::{Graph, Section};
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensorError, SafeTensors};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
-use std::io::Write;
+use sha2::{Digest, Sha256};
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
 /// File of a model folder that says which model it is.
@@ -100,18 +101,60 @@ fn few(names: &[String]) -> String {
 /// Reads θ, the parameters end to end: exactly the tensors `sections` names, in their shapes. Float32 comes in bit for
 /// bit; other floating-point types are converted.
 pub fn read(path: &Path, sections: &[Section]) -> Result<Vec<f32>, Error> {
-    let bytes = std::fs::read(path).map_err(|reason| Error::file(path, reason))?;
-    let file = parse(path, &bytes)?;
-    let difference = compare(&file, sections);
-    if !difference.is_empty() {
-        return Err(Error::Mismatch { path: path.to_owned(), difference });
+    Contents::read(path)?.values(sections)
+}
+
+/// Metadata: SHA-256 of all values, in the files written here.
+const CHECKSUM: &str = "sha256";
+
+/// A weights file in memory, its metadata understood.
+pub(crate) struct Contents {
+    path: PathBuf,
+    bytes: Vec<u8>,
+    metadata: HashMap<String, String>,
+}
+
+impl Contents {
+    /// Reads a file and compares its values with its checksum, where it has one.
+    pub(crate) fn read(path: &Path) -> Result<Contents, Error> {
+        let bytes = std::fs::read(path).map_err(|reason| Error::file(path, reason))?;
+        parse(path, &bytes)?;
+        let (length, header) = SafeTensors::read_metadata(&bytes)
+            .map_err(|error| Error::malformed(path, format!("is no safetensors file: {error}")))?;
+        let metadata = header.metadata().clone().unwrap_or_default();
+        if let Some(expected) = metadata.get(CHECKSUM) {
+            let found = checksum(&bytes[8 + length..]);
+            if found != *expected {
+                let reason = format!("is damaged: expected values with SHA-256 {expected}, found {found}");
+                return Err(Error::malformed(path, reason));
+            }
+        }
+        Ok(Contents { path: path.to_owned(), bytes, metadata })
     }
-    let tensors: BTreeMap<_, _> = file.iter().collect();
-    let mut parameters = Vec::with_capacity(sections.iter().map(|section| section.shape.count()).sum());
-    for section in sections {
-        parameters.extend(floats(path, &section.name, &tensors[section.name.as_str()])?);
+
+    pub(crate) fn metadata(&self) -> &HashMap<String, String> {
+        &self.metadata
     }
-    Ok(parameters)
+
+    /// Exactly the tensors `sections` names, end to end.
+    pub(crate) fn values(&self, sections: &[Section]) -> Result<Vec<f32>, Error> {
+        let path = self.path.as_path();
+        let file = parse(path, &self.bytes)?;
+        let difference = compare(&file, sections);
+        if !difference.is_empty() {
+            return Err(Error::Mismatch { path: path.to_owned(), difference });
+        }
+        let tensors: BTreeMap<_, _> = file.iter().collect();
+        let mut parameters = Vec::with_capacity(sections.iter().map(|section| section.shape.count()).sum());
+        for section in sections {
+            parameters.extend(floats(path, &section.name, &tensors[section.name.as_str()])?);
+        }
+        Ok(parameters)
+    }
+}
+
+fn checksum(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn parse<'a>(path: &Path, bytes: &'a [u8]) -> Result<SafeTensors<'a>, Error> {
@@ -214,19 +257,17 @@ pub fn write(
     metadata: &BTreeMap<String, String>,
 ) -> Result<(), Error> {
     let bytes = serialise(sections, parameters, metadata);
-    let partial = partial(path)?;
-    let written = fill(&partial, &bytes).and_then(|()| std::fs::rename(&partial, path));
-    written.map_err(|reason| {
-        let _ = std::fs::remove_file(&partial); // best effort: the first error is the one to tell
-        Error::file(path, reason)
-    })
+    atomic::replace(path, &bytes).map_err(|reason| Error::file(path, reason))
 }
 
 /// The `safetensors` crate sorts tensors by name; a state dict keeps the order in which a model declares them.
 fn serialise(sections: &[Section], parameters: &[f32], metadata: &BTreeMap<String, String>) -> Vec<u8> {
     let name = |name: &str| serde_json::Value::from(name).to_string();
+    let values: Vec<u8> = parameters.iter().flat_map(|value| value.to_le_bytes()).collect();
     let mut entries = Vec::new();
     if !metadata.is_empty() {
+        let mut metadata = metadata.clone();
+        metadata.insert(CHECKSUM.to_owned(), checksum(&values));
         entries.push(format!("\"__metadata__\":{}", serde_json::json!(metadata)));
     }
     for section in sections {
@@ -239,20 +280,8 @@ fn serialise(sections: &[Section], parameters: &[f32], metadata: &BTreeMap<Strin
     header.push_str(&" ".repeat(header.len().next_multiple_of(8) - header.len())); // the data begin aligned
     let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
     bytes.extend(header.into_bytes());
-    bytes.extend(parameters.iter().flat_map(|value| value.to_le_bytes()));
+    bytes.extend(values);
     bytes
-}
-
-/// A name beside `path` that nothing else uses.
-fn partial(path: &Path) -> Result<PathBuf, Error> {
-    let name = path.file_name().ok_or_else(|| Error::malformed(path, "names no file or folder to write"))?;
-    Ok(path.with_file_name(format!(".{}.{}.partial", name.to_string_lossy(), std::process::id())))
-}
-
-fn fill(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    let mut file = std::fs::File::create(path)?;
-    file.write_all(bytes)?;
-    file.sync_all()
 }
 
 /// `model.toml`: which model, and what it maps.
@@ -361,7 +390,7 @@ impl Stored {
         if occupied || folder.is_file() {
             return Err(Error::malformed(folder, "exists already"));
         }
-        let partial = partial(folder)?;
+        let partial = atomic::partial(folder).ok_or_else(|| Error::malformed(folder, "names no folder to write"))?;
         let told = |reason| Error::file(folder, reason);
         std::fs::create_dir(&partial).map_err(told)?;
         let written = self.fill(&partial).and_then(|()| std::fs::rename(&partial, folder).map_err(told));
@@ -375,6 +404,6 @@ impl Stored {
         write(&folder.join(WEIGHTS), &self.sections, &self.parameters, &BTreeMap::new())?;
         let path = folder.join(DESCRIPTION);
         let text = toml::to_string(&self.description).map_err(|error| Error::malformed(&path, error.to_string()))?;
-        fill(&path, text.as_bytes()).map_err(|reason| Error::file(&path, reason))
+        atomic::fill(&path, text.as_bytes()).map_err(|reason| Error::file(&path, reason))
     }
 }

@@ -156,6 +156,16 @@ impl Program {
     /// Runs and looks at every kernel's result; the first that is not finite is described. Slow: for explaining a loss
     /// that has become NaN, after the state before the step was restored.
     pub fn run_checked(&mut self) -> Result<(), String> {
+        // A kernel may write a part of a buffer; what an earlier run left in the rest is none of its doing.
+        let plan = self.plan();
+        let mut stale: Vec<usize> = plan.steps.iter().flat_map(|step| step.buffers().1).collect();
+        stale.retain(|&buffer| matches!(plan.buffers[buffer].role, Role::Temporary | Role::Output));
+        stale.sort_unstable();
+        stale.dedup();
+        for buffer in stale {
+            let zeros = vec![0.0; self.plan().buffers[buffer].length];
+            backend!(&mut self.backend, backend => backend.write(buffer, &zeros));
+        }
         backend!(&mut self.backend, backend => backend.run_checked())
     }
 

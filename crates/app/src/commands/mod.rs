@@ -5,6 +5,8 @@ pub(crate) mod data;
 pub(crate) mod doctor;
 pub(crate) mod list;
 pub(crate) mod parity;
+pub(crate) mod predict;
+pub(crate) mod train;
 pub(crate) mod weights;
 
 use anyhow::{Context, Result};

@@ -122,6 +122,14 @@ pub enum Error {
         /// The rows there are.
         found: usize,
     },
+    /// An array file that cannot be written.
+    #[error("{}: cannot be written: {reason}", .path.display())]
+    Unwritable {
+        /// The file.
+        path: PathBuf,
+        /// What the system or the format says.
+        reason: String,
+    },
     /// The machine has not so much memory.
     #[error("{}: expected memory for {expected} values of {}, found too little; read fewer rows at a time", .path.display(), Titled(name))]
     Memory {

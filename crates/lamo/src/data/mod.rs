@@ -11,9 +11,11 @@ mod npy;
 mod npz;
 mod safetensors;
 mod source;
+mod write;
 
 pub use array::{Array, ArrayInfo, ElementKind, Values};
 pub use error::Error;
+pub use write::{Named, write};
 
 use array::Layout;
 use source::{Entry, Opened};

@@ -22,6 +22,7 @@ pub use error::Error;
 pub use folder::Dataset;
 pub use manifest::{FieldEntry, GridEntry, MANIFEST, Manifest, RoleEntry};
 pub use normaliser::{Moments, Normaliser};
+pub(crate) use npy::header as npy_header;
 pub use recipe::{Outcome, Progress, Recipe, Watch};
 pub use split::{Rule, Split};
 pub use statistics::Statistics;

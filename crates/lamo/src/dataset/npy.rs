@@ -14,7 +14,7 @@ const MAGIC: &[u8] = b"\x93NUMPY\x01\x00";
 const ALIGNMENT: usize = 64;
 
 /// The bytes in front of the values of an array of this shape.
-pub(super) fn header(shape: &[usize]) -> Vec<u8> {
+pub(crate) fn header(shape: &[usize]) -> Vec<u8> {
     let axes: String = shape.iter().map(|length| format!("{length}, ")).collect();
     let axes = if shape.len() == 1 { axes.trim_end() } else { axes.trim_end_matches(", ") };
     let dictionary = format!("{{'descr': '{FLOAT}', 'fortran_order': False, 'shape': ({axes}), }}");

@@ -1,6 +1,6 @@
 //! Shipped experiments are what they say.
 
-use lamo::experiment::{EXPERIMENTS, Experiment};
+use lamo::experiment::{EXPERIMENTS, Experiment, Preset, Request};
 use lamo::layers::Parameters;
 use lamo::models;
 use lamo_physics::Grid;
@@ -25,11 +25,15 @@ fn every_shipped_experiment_builds_with_the_parameter_count_of_the_official_clas
         ("plasticity-transolver", 2_844_484),
         ("airfoil-transolver", 2_810_817),
         ("pipe-transolver", 3_073_985),
+        ("darcy-fno", 9_466_817),
+        ("navier-stokes-fno", 9_467_969),
+        ("airfoil-fno", 9_466_689),
+        ("pipe-fno", 9_466_689),
     ] {
         let found = Experiment::shipped(name).unwrap().parameter_count().unwrap();
         assert_eq!(found, expected, "{name}");
     }
-    assert_eq!(EXPERIMENTS.len(), 16, "a shipped experiment is missing above");
+    assert_eq!(EXPERIMENTS.len(), 20, "a shipped experiment is missing above");
 }
 
 #[test]
@@ -37,6 +41,9 @@ fn every_experiment_file_is_shipped() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments");
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
+        if path.is_dir() {
+            continue; // layers of experiments: data and presets
+        }
         let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
         assert!(EXPERIMENTS.iter().any(|(known, _)| *known == name), "{name} has no row");
     }
@@ -84,8 +91,80 @@ fn illegal_settings_are_refused_in_one_sentence_that_names_them() {
         let refusal = experiment.parameter_count().unwrap_err().to_string();
         assert!(refusal.contains(sentence) && !refusal.contains('\n'), "{name} with {changes}: {refusal:?}");
     }
-    let refusal = Experiment::parse("mine", "benchmark = \"darcy\"\nspeed = 1").unwrap_err().to_string();
-    assert!(refusal.starts_with("experiment mine: unknown field `speed`"), "{refusal}");
+}
+
+#[test]
+fn an_unknown_key_is_refused_with_the_nearest_known_one() {
+    for (text, sentence) in [
+        ("[train]\nepoch = 3", "experiment mine: unknown key train.epoch; did you mean train.epochs?"),
+        ("epochs = 3", "experiment mine: unknown key epochs; did you mean train.epochs?"),
+        (
+            "[data]\nsettings = { resolutoin = 5 }",
+            "experiment mine: unknown key data.settings.resolutoin; did you mean data.settings.resolution?",
+        ),
+        (
+            "[model]\nsettings = { wdith = 5 }",
+            "experiment mine: unknown key model.settings.wdith; did you mean model.settings.width?",
+        ),
+        ("[data]\nfoldr = \"here\"", "experiment mine: unknown key data.foldr; did you mean data.folder?"),
+        ("[train]\nbatch = 0", "train.batch: expected at least 1, found 0"),
+        ("[train]\nrate = -1.0", "train.rate: expected a number above 0, found -1"),
+        ("[train]\nrate = \"fast\"", "experiment mine: invalid type: string \"fast\", expected f64"),
+        ("train = 3", "experiment mine: invalid type"),
+        ("[train\nbatch = 0", "experiment mine, line 2: unclosed table"),
+        ("precision = \"f8\"", "precision \"f8\" does not exist"),
+    ] {
+        let refusal = Experiment::parse("mine", &format!("benchmark = \"darcy\"\n{text}")).unwrap_err().to_string();
+        assert!(refusal.contains(sentence) && !refusal.contains('\n'), "{text:?}: {refusal:?}");
+    }
+}
+
+#[test]
+fn layers_count_from_defaults_to_single_changes() {
+    let resolve = |preset: Preset, text: Option<&str>, changes: &[&str]| {
+        let changes: Vec<String> = changes.iter().map(ToString::to_string).collect();
+        let file = text.map(|text| ("mine", text));
+        Request { benchmark: Some("darcy"), preset: Some(preset), file, changes: &changes, ..Request::default() }
+            .resolve()
+            .unwrap()
+    };
+    let paper = resolve(Preset::Paper, None, &[]);
+    let shipped = Experiment::shipped("darcy-lamo").unwrap();
+    assert_eq!(paper, shipped);
+    assert_eq!((paper.data.train, paper.data.test, paper.train.epochs), (1000, 200, 500));
+    assert_eq!(paper.data.settings["resolution"].as_integer(), Some(421));
+    let quick = resolve(Preset::Quick, None, &[]);
+    assert!(quick.train.epochs < 100 && quick.data.settings["resolution"].as_integer() < Some(100));
+    let filed = resolve(Preset::Quick, Some("seed = 3\n[train]\nepochs = 7"), &["train.epochs=9"]);
+    assert_eq!((filed.seed, filed.train.epochs, filed.train.batch), (3, 9, quick.train.batch));
+    for experiment in [&paper, &quick, &filed] {
+        assert_eq!(
+            Experiment::parse("again", &experiment.text()).unwrap(),
+            *experiment,
+            "what is printed is the whole"
+        );
+    }
+}
+
+#[test]
+fn every_benchmark_has_a_quick_preset_for_every_model_it_has_a_recipe_for() {
+    for (name, _) in EXPERIMENTS {
+        let full = Experiment::shipped(name).unwrap();
+        let (benchmark, model) = (full.benchmark.as_str(), full.model.name.as_str());
+        let request = Request {
+            benchmark: Some(benchmark),
+            model: Some(model),
+            preset: Some(Preset::Quick),
+            ..Request::default()
+        };
+        let quick = request.resolve().unwrap();
+        assert!(quick.parameter_count().unwrap() < full.parameter_count().unwrap() / 3, "{name} is not quick");
+    }
+    let told = Request { benchmark: Some("elasticity"), model: Some("fno"), ..Request::default() }.resolve();
+    assert_eq!(
+        told.unwrap_err().to_string(),
+        "elasticity: there is no recipe for model fno; there are lamo, transolver"
+    );
 }
 
 /// The paper's switches, each turned once away from an official variant.

@@ -6,11 +6,15 @@ mod dataset; // data sets on disk are the same bytes however they were made, and
 mod experiments; // shipped experiments are what they say
 mod fixture; // reading fixtures, comparing with them
 mod fno; // the Fourier operator equals its library and its own definition
+mod inference; // one checkpoint file predicts, from and to files of arrays
 mod initialisation; // first values are drawn as the official classes draw them
+mod loops; // the training loop takes the authors' steps, and every shipped experiment runs
 mod operators; // norms, maps and scan orders equal PyTorch's and the authors'
 mod optimisation; // the optimiser equals PyTorch's, moments and all
 mod parity; // models and operators equal the authors' code, number for number
 mod readers; // array files are read as their writers show them; damage ends in a sentence
 mod recipes; // the authors' training recipes, step by step
+mod runs; // a run goes on from any checkpoint as if nothing had happened; what breaks is told
+mod support; // what the claims about training share
 mod theory; // the paper's theory
 mod training; // a whole step as one program learns

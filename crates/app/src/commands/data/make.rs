@@ -104,7 +104,7 @@ fn summary(dataset: &Dataset) -> String {
 }
 
 /// The progress line: redrawn in place on a terminal, a line now and then elsewhere.
-struct Meter {
+pub(crate) struct Meter {
     problem: String,
     terminal: bool,
     start: Instant,
@@ -112,13 +112,13 @@ struct Meter {
 }
 
 impl Meter {
-    fn new(problem: &str) -> Meter {
+    pub(crate) fn new(problem: &str) -> Meter {
         let terminal = std::io::stderr().is_terminal();
         let last = if terminal { None } else { Some(Instant::now()) }; // short jobs leave no lines in a log
         Meter { problem: problem.into(), terminal, start: Instant::now(), last: Mutex::new(last) }
     }
 
-    fn show(&self, progress: Progress) {
+    pub(crate) fn show(&self, progress: Progress) {
         let pause = if self.terminal { Duration::from_millis(100) } else { Duration::from_secs(10) };
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if last.is_some_and(|last| last.elapsed() < pause) {
@@ -134,7 +134,7 @@ impl Meter {
         };
     }
 
-    fn clear(&self) {
+    pub(crate) fn clear(&self) {
         if self.terminal {
             let _ = write!(std::io::stderr(), "\r\x1b[K");
         }
@@ -150,7 +150,7 @@ fn status(progress: Progress, elapsed: Duration) -> String {
     format!("{complete}/{samples} samples ({percent} %), {rate} samples/s, {} left", duration(left))
 }
 
-fn duration(time: Duration) -> String {
+pub(crate) fn duration(time: Duration) -> String {
     match time.as_secs() {
         0..60 => format!("{:.1} s", time.as_secs_f64()),
         seconds @ 60..3600 => format!("{} min {} s", seconds / 60, seconds % 60),

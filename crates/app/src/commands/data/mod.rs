@@ -1,7 +1,7 @@
 //! `lamo data`: data sets made, and looked at.
 
 mod check;
-mod make;
+pub(crate) mod make;
 
 use anyhow::Result;
 use clap::Subcommand;

@@ -1,0 +1,282 @@
+//! `lamo train`: data, training, checkpoints; a Ctrl-C that loses nothing.
+
+mod view;
+
+use crate::commands::data::make::{Meter, duration};
+use crate::commands::say;
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use lamo::case::Case;
+use lamo::checkpoint::Checkpoint;
+use lamo::dataset::{Dataset, MANIFEST, Outcome, Progress};
+use lamo::experiment::{self, Experiment, OWN, Preset, Request};
+use lamo::run::{self, Environment, Provenance, Run};
+use lamo::samples::{self, Material};
+use lamo::train::{self, Trainer};
+use lamo::{benchmarks, cache};
+use lamo_tensor::Device;
+use std::io::{IsTerminal, Write};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use view::View;
+
+/// `lamo train`
+#[derive(Args)]
+pub(crate) struct Train {
+    /// A benchmark, a shipped experiment, an experiment file, or a folder with one's own data set.
+    #[arg(required_unless_present = "resume", conflicts_with = "resume")]
+    what: Option<String>,
+    /// Which model.
+    #[arg(long, value_name = "M", conflicts_with = "resume")]
+    model: Option<String>,
+    /// How large: quick takes minutes on two cores, paper is the published recipe; quick on a CPU unless given.
+    #[arg(long, value_parser = ["quick", "paper"], conflicts_with = "resume")]
+    preset: Option<String>,
+    /// A data set to train on instead of making one.
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// Where to compute: cpu, cuda, cuda:1.
+    #[arg(long, value_name = "D", default_value = "cpu")]
+    device: Device,
+    /// Precision of products on a card: f32, tf32 or bf16.
+    #[arg(long, value_name = "P", conflicts_with = "resume")]
+    precision: Option<String>,
+    /// Seed of the first parameters and of the order of samples.
+    #[arg(long, value_name = "S", conflicts_with = "resume")]
+    seed: Option<u64>,
+    /// Any key of the experiment; may be repeated, the last word counts.
+    #[arg(long, value_name = "KEY=VALUE", conflicts_with = "resume")]
+    set: Vec<String>,
+    /// Run folder to make; runs/BENCHMARK-MODEL-N unless given.
+    #[arg(long, value_name = "RUN", conflicts_with = "resume")]
+    out: Option<PathBuf>,
+    /// Go on with an interrupted run.
+    #[arg(long, value_name = "RUN")]
+    resume: Option<PathBuf>,
+    /// Seconds between checkpoints.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60.0)]
+    save_every: f64,
+    /// Threads; all cores unless given.
+    #[arg(long, value_name = "T", value_parser = clap::value_parser!(u16).range(1..))]
+    threads: Option<u16>,
+    /// Lines of JSON on standard output.
+    #[arg(long)]
+    json: bool,
+    /// Print the experiment with every key and stop.
+    #[arg(long, conflicts_with = "resume")]
+    print_config: bool,
+}
+
+pub(crate) fn run(options: &Train) -> Result<()> {
+    let threads =
+        options.threads.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from);
+    rayon::ThreadPoolBuilder::new().num_threads(threads).build_global().context("starting threads")?;
+    let saving = Duration::try_from_secs_f64(options.save_every).context("--save-every")?;
+    if let Some(folder) = &options.resume {
+        let (run, mut experiment, begun) = Run::open(folder)?;
+        if let Some(data) = &options.data {
+            experiment.data.folder = Some(data.clone());
+        }
+        return Job { options, threads, saving, stop: stop_on_request()? }.resume(&run, &experiment, begun.as_ref());
+    }
+    let experiment = resolve(options)?;
+    if options.print_config {
+        return say(experiment.text().trim_end());
+    }
+    Job { options, threads, saving, stop: stop_on_request()? }.begin(&experiment)
+}
+
+/// The experiment that was asked for.
+fn resolve(options: &Train) -> Result<Experiment> {
+    let what = options.what.as_deref().unwrap_or_default();
+    let path = Path::new(what);
+    let (mut folder, mut text) = (options.data.clone(), None);
+    let mut request = Request { model: options.model.as_deref(), ..Request::default() };
+    let mut named = what.to_owned();
+    if path.join(MANIFEST).is_file() {
+        folder = Some(path.to_owned());
+        let manifest = Dataset::open(path)?.manifest().clone();
+        named = if benchmarks::find(&manifest.problem).is_ok() { manifest.problem } else { OWN.to_owned() };
+        request.grid = Some(manifest.grid.into());
+    } else if let Ok(shipped) = experiment::shipped_text(what) {
+        text = Some(shipped.to_owned());
+    } else if path.is_file() {
+        text = Some(std::fs::read_to_string(path).with_context(|| format!("{what}: cannot be read"))?);
+    } else if benchmarks::find(what).is_err() {
+        let known: Vec<_> = benchmarks::BENCHMARKS.iter().map(|row| row.name).collect();
+        bail!(
+            "{what}: expected a benchmark ({}), a shipped experiment (see lamo list), an experiment file or a data set, \
+             found none of these",
+            known.join(", ")
+        );
+    }
+    match &text {
+        Some(text) => request.file = Some((what, text)),
+        None => request.benchmark = Some(&named),
+    }
+    request.preset = match options.preset.as_deref() {
+        Some("quick") => Some(Preset::Quick),
+        Some(_) => Some(Preset::Paper),
+        None if text.is_none() && options.device == Device::Cpu => Some(Preset::Quick),
+        None => None,
+    };
+    let mut changes = Vec::new();
+    if let Some(folder) = folder {
+        let folder = std::path::absolute(&folder).unwrap_or(folder);
+        changes.push(format!("data.folder={}", toml::Value::String(folder.display().to_string())));
+        changes.extend(["data.train=0".to_owned(), "data.test=0".to_owned()]);
+    }
+    changes.extend(options.seed.map(|seed| format!("seed={seed}")));
+    changes.extend(options.precision.as_ref().map(|precision| format!("precision={precision}")));
+    changes.extend(options.set.iter().cloned());
+    Ok(Request { changes: &changes, ..request }.resolve()?)
+}
+
+/// Raised by the first Ctrl-C or polite kill; the second one ends the process.
+fn stop_on_request() -> Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let handle = stop.clone();
+    ctrlc::set_handler(move || {
+        if handle.swap(true, Ordering::Relaxed) {
+            std::process::exit(1);
+        }
+        if std::io::stderr().is_terminal() {
+            let _ = writeln!(std::io::stderr(), "\nfinishing the step and saving; once more to stop at once");
+        }
+    })
+    .context("listening for Ctrl-C")?;
+    Ok(stop)
+}
+
+/// One training from the command line.
+struct Job<'a> {
+    options: &'a Train,
+    threads: usize,
+    saving: Duration,
+    stop: Arc<AtomicBool>,
+}
+
+impl Job<'_> {
+    fn begin(&self, experiment: &Experiment) -> Result<()> {
+        let dataset = self.dataset(experiment)?;
+        let material = Material::read(experiment, &dataset)?;
+        let trainer = self.compile(experiment, &material)?;
+        let folder = self.options.out.clone().unwrap_or_else(|| free_name(experiment, &dataset));
+        let run = Run::create(&folder, experiment, &self.environment(experiment, &dataset)?)?;
+        self.train(&run, experiment, trainer)
+    }
+
+    fn resume(&self, run: &Run, experiment: &Experiment, begun: Option<&Checkpoint>) -> Result<()> {
+        let dataset = self.dataset(experiment)?;
+        let (now, then) = (self.environment(experiment, &dataset)?, run::environment(run.folder())?);
+        let same = |data: &Option<Provenance>| data.as_ref().map(|data| (data.split.clone(), data.fields.clone()));
+        if same(&now.data) != same(&then.data) {
+            let folder = dataset.folder().display();
+            bail!("{folder}: expected the data the run began with, found others; give the right ones with --data DIR");
+        }
+        run.record(&now)?;
+        let material = Material::read(experiment, &dataset)?;
+        let mut trainer = self.compile(experiment, &material)?;
+        if let Some(begun) = begun {
+            trainer.restore(begun)?;
+        }
+        self.train(run, experiment, trainer)
+    }
+
+    /// Opens the data, or makes them with a progress line.
+    fn dataset(&self, experiment: &Experiment) -> Result<Dataset> {
+        let meter = Meter::new(&format!("making {}", experiment.data.problem));
+        let started = Instant::now();
+        let outcome = cache::dataset(&experiment.data, self.threads, &|progress| {
+            if !self.options.json || std::io::stderr().is_terminal() {
+                meter.show(progress);
+            }
+            if self.stop.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        meter.clear();
+        let (dataset, how) = match outcome? {
+            Outcome::Made(dataset) => (dataset, format!("made in {}", duration(started.elapsed()))),
+            Outcome::AlreadyThere(dataset) => (dataset, "already there".to_owned()),
+            Outcome::Stopped(Progress { complete, samples, .. }) => {
+                bail!("stopped with {complete} of {samples} samples saved; run the same command again to go on")
+            }
+        };
+        self.tell(
+            &format!("data: {}, {} samples, {how}", dataset.folder().display(), dataset.samples()),
+            &serde_json::json!({ "event": "data", "folder": dataset.folder(), "samples": dataset.samples() }),
+        )?;
+        Ok(dataset)
+    }
+
+    fn environment(&self, experiment: &Experiment, dataset: &Dataset) -> Result<Environment> {
+        let split = samples::split(&experiment.data, dataset)?;
+        Ok(Environment::here(self.options.device, self.threads, Some(Provenance::of(dataset, &split))))
+    }
+
+    fn compile(&self, experiment: &Experiment, material: &Material) -> Result<Trainer> {
+        let started = Instant::now();
+        let case = Case::new(experiment, material)?;
+        let trainer = Trainer::new(experiment, &case, &material.train, material.test.clone(), self.options.device)?;
+        let (parameters, steps) = (trainer.parameters(), trainer.steps());
+        let model = &experiment.model.name;
+        self.tell(
+            &format!(
+                "model: {model}, {parameters} parameters, {steps} steps of batch {}, compiled in {}",
+                experiment.train.batch,
+                duration(started.elapsed())
+            ),
+            &serde_json::json!({ "event": "model", "model": model, "parameters": parameters, "steps": steps }),
+        )?;
+        Ok(trainer)
+    }
+
+    fn train(&self, run: &Run, experiment: &Experiment, mut trainer: Trainer) -> Result<()> {
+        let folder = run.folder().display().to_string();
+        self.tell(&format!("run: {folder}"), &serde_json::json!({ "event": "run", "folder": folder }))?;
+        let mut view = View::new(self.options.json, run::history(run.folder()).unwrap_or_default());
+        let outcome = trainer.run(Some(run), self.saving, &mut |progress| {
+            view.show(&progress);
+            if self.stop.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        view.clear();
+        match outcome? {
+            train::Outcome::Finished => self.finish(run, experiment),
+            train::Outcome::Stopped => {
+                let (step, steps) = (trainer.step(), trainer.steps());
+                bail!("stopped and saved at step {step} of {steps}; go on with: lamo train --resume {folder}")
+            }
+        }
+    }
+
+    /// The last words.
+    fn finish(&self, run: &Run, experiment: &Experiment) -> Result<()> {
+        let history = run::history(run.folder())?;
+        let Some(last) = history.last() else { bail!("{}: the history is empty", run.folder().display()) };
+        let folder = run.folder().display();
+        let test = last.test.unwrap_or(f64::NAN);
+        let time = duration(Duration::from_secs_f64(last.seconds));
+        self.tell(
+            &format!(
+                "{}: mean relative L2 error on the test samples {:.4} ({:.2} %) after {} epochs, {time}; saved in {folder}",
+                experiment.benchmark, test, 100.0 * test, last.epoch
+            ),
+            &serde_json::json!({ "event": "end", "folder": run.folder(), "epoch": last.epoch, "test": test, "seconds": last.seconds }),
+        )
+    }
+
+    /// A line for people or for scripts.
+    fn tell(&self, line: &str, json: &serde_json::Value) -> Result<()> {
+        say(&if self.options.json { json.to_string() } else { line.to_owned() })
+    }
+}
+
+/// `runs/BENCHMARK-MODEL-N`, the first that is free.
+fn free_name(experiment: &Experiment, dataset: &Dataset) -> PathBuf {
+    let benchmark = if experiment.benchmark == OWN { &dataset.manifest().problem } else { &experiment.benchmark };
+    let name = format!("{benchmark}-{}", experiment.model.name).replace(['/', '\\'], "-");
+    let folder = |number: usize| Path::new("runs").join(format!("{name}-{number}"));
+    (1..).map(folder).find(|folder| !folder.exists()).unwrap_or_else(|| folder(0))
+}

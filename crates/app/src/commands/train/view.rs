@@ -1,0 +1,114 @@
+//! What a person sees while a model trains: a line redrawn in place on a terminal, a line per epoch elsewhere.
+
+use crate::commands::data::make::duration;
+use lamo::run::Line;
+use lamo::train::Progress;
+use std::io::{IsTerminal, Write};
+use std::time::{Duration, Instant};
+
+/// Width of the sparkline.
+const WIDTH: usize = 24;
+const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+
+/// The view.
+pub(super) struct View {
+    json: bool,
+    terminal: bool,
+    history: Vec<Line>,
+    /// Where this attempt began.
+    start: Option<(Instant, usize)>,
+}
+
+impl View {
+    pub(super) fn new(json: bool, history: Vec<Line>) -> View {
+        View { json, terminal: std::io::stderr().is_terminal() && !json, history, start: None }
+    }
+
+    /// Nobody reading is no reason to stop: failures to write are passed over.
+    pub(super) fn show(&mut self, progress: &Progress<'_>) {
+        let (begun, first) = *self.start.get_or_insert((Instant::now(), progress.step));
+        let rate = (progress.step - first) as f64 / begun.elapsed().as_secs_f64().max(1e-9);
+        self.history.extend(progress.finished);
+        if self.terminal {
+            let _ = write!(std::io::stderr(), "\r\x1b[K{}", status(progress, rate, &self.history));
+        } else if let Some(line) = progress.finished {
+            let text = if self.json { json(line) } else { status(progress, rate, &[*line]) };
+            let _ = writeln!(std::io::stdout(), "{text}");
+        }
+    }
+
+    /// Leaves the last state of the line standing.
+    pub(super) fn clear(&self) {
+        if self.terminal && self.start.is_some() {
+            let _ = writeln!(std::io::stderr());
+        }
+    }
+}
+
+fn json(line: &Line) -> String {
+    let mut value = serde_json::json!(line);
+    value["event"] = "epoch".into();
+    value.to_string()
+}
+
+/// `epoch 3/24  ▇▄▂  train 0.1021  test 0.0893  rate 1.9e-3  24.1 steps/s  1 min 20 s left`
+fn status(progress: &Progress<'_>, rate: f64, history: &[Line]) -> String {
+    let mut parts = vec![format!("epoch {}/{}", progress.epoch, progress.epochs)];
+    let errors: Vec<f64> = history.iter().map(|line| line.test.unwrap_or(line.train)).collect();
+    if errors.len() > 1 {
+        parts.push(sparkline(&errors[errors.len().saturating_sub(WIDTH)..]));
+    }
+    parts.push(format!("train {:.4}", progress.train));
+    parts.extend(history.iter().rev().find_map(|line| line.test).map(|test| format!("test {test:.4}")));
+    parts.push(format!("rate {:.1e}", progress.rate));
+    if rate > 0.0 {
+        let left = Duration::try_from_secs_f64((progress.steps - progress.step) as f64 / rate);
+        parts.push(format!("{rate:.1} steps/s"));
+        parts.push(format!("{} left", duration(left.unwrap_or(Duration::MAX))));
+    }
+    parts.join("  ")
+}
+
+/// Errors as bars on a logarithmic scale.
+fn sparkline(errors: &[f64]) -> String {
+    let logs: Vec<f64> = errors.iter().map(|error| error.max(1e-12).ln()).collect();
+    let (least, most) =
+        logs.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), &log| (low.min(log), high.max(log)));
+    let bar = |log: f64| (log - least) / (most - least).max(1e-12) * (BARS.len() - 1) as f64;
+    logs.iter().map(|&log| BARS[bar(log).round() as usize]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bars_fall_with_the_error() {
+        assert_eq!(sparkline(&[1.0, 0.1, 0.01]), "█▅▁");
+        assert_eq!(sparkline(&[0.5, 0.5]), "▁▁");
+    }
+
+    #[test]
+    fn the_line_says_epoch_losses_rate_and_time_left() {
+        let line = |epoch: usize, test: f64| Line {
+            epoch,
+            step: 100 * epoch,
+            train: 0.2,
+            test: Some(test),
+            rate: 1e-3,
+            seconds: 1.0,
+        };
+        let progress = Progress {
+            step: 200,
+            steps: 500,
+            epoch: 3,
+            epochs: 5,
+            train: 0.123_44,
+            rate: 1.93e-3,
+            seconds: 10.0,
+            finished: None,
+        };
+        let said = status(&progress, 10.0, &[line(1, 0.5), line(2, 0.25)]);
+        assert_eq!(said, "epoch 3/5  █▁  train 0.1234  test 0.2500  rate 1.9e-3  10.0 steps/s  30.0 s left");
+    }
+}

@@ -1,0 +1,194 @@
+//! What `lamo train` and `lamo predict` claim: a run killed at any moment ends with the same bits, a Ctrl-C loses
+//! nothing, complaints are one sentence.
+
+use lamo::checkpoint::Checkpoint;
+use lamo::run;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// A training of a second or two on one thread.
+const SMALL: &[&str] = &[
+    "train",
+    "darcy",
+    "--threads=1",
+    "--set=data.settings.resolution=8",
+    "--set=data.train=5",
+    "--set=data.test=2",
+    "--set=model.settings={ width = 16, depth = 1, mlp_ratio = 1, states = 4 }",
+    "--set=train={ epochs = 150, batch = 2, evaluate = 10 }",
+];
+
+/// An empty folder of this test alone, gone when dropped; its data sets are made in it.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(test: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("lamo-train-{test}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_lamo"));
+        command.args(arguments).env("LAMO_CACHE", self.at("cache")).current_dir(&self.0);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().unwrap()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn said(output: &Output) -> String {
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+/// The one sentence of a failed job.
+fn complaint(output: &Output) -> String {
+    let text = String::from_utf8(output.stderr.clone()).unwrap();
+    assert_eq!(output.status.code(), Some(1), "a failed job exits with 1: {output:?}");
+    assert_eq!(text.lines().count(), 1, "one sentence: {text}");
+    text.trim_end().to_owned()
+}
+
+/// What must not depend on interruptions: everything but seconds and paths.
+fn essence(folder: &Path) -> (Checkpoint, Vec<(usize, u64, Option<u64>)>) {
+    let mut last = Checkpoint::read(&run::checkpoint(folder, run::LAST)).unwrap();
+    last.trained.seconds = 0.0;
+    last.trained.path.clear();
+    let lines = run::history(folder).unwrap();
+    (last, lines.iter().map(|line| (line.epoch, line.train.to_bits(), line.test.map(f64::to_bits))).collect())
+}
+
+fn wait_for(path: &Path, child: &mut Child) {
+    let start = Instant::now();
+    while !path.exists() {
+        assert!(start.elapsed() < Duration::from_secs(120), "no {} after two minutes", path.display());
+        if let Some(status) = child.try_wait().unwrap() {
+            panic!("ended with {status} before {}", path.display());
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn a_run_killed_at_any_moment_ends_with_the_same_bits() {
+    let folder = Folder::new("killed");
+    let whole = folder.at("whole");
+    said(&folder.run(&[SMALL, &["--out", "whole"]].concat()));
+    let expected = essence(&whole);
+    assert_eq!((expected.0.trained.step, expected.1.len()), (450, 150));
+
+    let killed = folder.at("killed");
+    let mut child = folder.command(&[SMALL, &["--out", "killed", "--save-every=0.02"]].concat()).spawn().unwrap();
+    wait_for(&killed.join(run::EXPERIMENT), &mut child);
+    let mut steps = Vec::new();
+    for pause in [0, 180, 70, 330, 20, 250, 120] {
+        std::thread::sleep(Duration::from_millis(pause));
+        child.kill().unwrap(); // SIGKILL: no time for last words
+        child.wait().unwrap();
+        let last = run::checkpoint(&killed, run::LAST);
+        steps.push(if last.exists() { Checkpoint::read(&last).unwrap().trained.step } else { 0 });
+        child = folder.command(&["train", "--resume", "killed", "--threads=1", "--save-every=0.02"]).spawn().unwrap();
+    }
+    said(&child.wait_with_output().unwrap());
+    assert!(steps.is_sorted(), "every attempt goes on from the one before: {steps:?}");
+    assert!(essence(&killed) == expected, "killed at steps {steps:?}");
+    let again = complaint_free(&folder.run(&["train", "--resume", "killed"]));
+    assert!(again.contains("after 150 epochs"), "a finished run has nothing left to do: {again}");
+}
+
+fn complaint_free(output: &Output) -> String {
+    assert!(output.stderr.is_empty(), "{output:?}");
+    said(output)
+}
+
+#[test]
+#[cfg(unix)]
+fn a_polite_stop_saves_and_says_how_to_go_on() {
+    let folder = Folder::new("stopped");
+    let long = [SMALL, &["--save-every=1000", "--set=train.epochs=100000", "--out", "run"]].concat();
+    let mut child = folder.command(&long).spawn().unwrap();
+    wait_for(&folder.at("run").join(run::EXPERIMENT), &mut child);
+    let other = complaint(&folder.run(&["train", "--resume", "run"]));
+    assert!(other.contains("another process is training in this run folder"), "{other}");
+    std::thread::sleep(Duration::from_millis(300));
+    Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    let told = complaint(&child.wait_with_output().unwrap());
+    assert!(told.contains("stopped and saved at step") && told.ends_with("lamo train --resume run"), "{told}");
+    let last = Checkpoint::read(&run::checkpoint(&folder.at("run"), run::LAST)).unwrap();
+    assert!(told.contains(&format!("at step {} of", last.trained.step)), "{told}");
+}
+
+#[test]
+fn scripts_read_lines_of_json_and_every_key_is_printed() {
+    let folder = Folder::new("json");
+    let short = [SMALL, &["--set=train.epochs=2", "--json"]].concat();
+    let lines: Vec<serde_json::Value> =
+        said(&folder.run(&short)).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let events: Vec<_> = lines.iter().map(|line| line["event"].as_str().unwrap()).collect();
+    assert_eq!(events, ["data", "model", "run", "epoch", "epoch", "end"]);
+    assert_eq!(lines[2]["folder"], "runs/darcy-lamo-1");
+    assert!(lines[5]["test"].as_f64().unwrap() > 0.0);
+    let printed = said(&folder.run(&[SMALL, &["--print-config"]].concat()));
+    fs::write(folder.at("mine.toml"), &printed).unwrap();
+    assert_eq!(said(&folder.run(&["train", "mine.toml", "--print-config"])), printed, "a printed experiment is a file");
+    let environment: serde_json::Value =
+        serde_json::from_slice(&fs::read(folder.at("runs/darcy-lamo-1/environment.json")).unwrap()).unwrap();
+    assert_eq!(environment["threads"], 1);
+    assert_eq!(environment["data"]["fields"]["pressure"].as_str().unwrap().len(), 64);
+}
+
+#[test]
+fn wrong_requests_are_refused_in_one_sentence_and_leave_nothing_behind() {
+    let folder = Folder::new("refused");
+    for (arguments, sentence) in [
+        (&["train", "dracy"][..], "dracy: expected a benchmark (darcy, navier-stokes"),
+        (&["train", "darcy", "--model", "unet"], "model \"unet\" does not exist"),
+        (&["train", "darcy", "--set", "train.epoch=3"], "unknown key train.epoch; did you mean train.epochs?"),
+        (&["train", "darcy", "--set", "epochs"], "expected key=value"),
+        (&["train", "darcy", "--precision", "f8"], "precision \"f8\" does not exist; there are f32, tf32 and bf16"),
+        (&["train", "darcy", "--data", "nowhere"], "nowhere: not a data set"),
+        (&["train", "--resume", "nowhere"], "nowhere: expected a run folder with experiment.toml, found no folder"),
+        (&["predict", "nowhere", "--input", "a.npy", "--output", "b.npy"], "nowhere"),
+    ] {
+        let told = complaint(&folder.run(arguments));
+        assert!(told.contains(sentence), "{arguments:?}: {told}");
+    }
+    let odd = folder.run(&["train", "darcy", "--device", "gpu"]);
+    assert_eq!(odd.status.code(), Some(2), "wrong usage exits with 2: {odd:?}");
+    assert!(!folder.at("runs").exists() && !folder.at("cache").exists());
+}
+
+#[test]
+fn a_data_set_of_ones_own_trains_and_predicts() {
+    let folder = Folder::new("own");
+    said(&folder.run(&["data", "make", "darcy", "--samples", "6", "--resolution", "8", "--out", "mine"]));
+    // As if the fields had come from elsewhere: no benchmark has this problem.
+    let manifest = fs::read_to_string(folder.at("mine/dataset.toml")).unwrap();
+    fs::write(folder.at("mine/dataset.toml"), manifest.replace("problem = \"darcy\"", "problem = \"ours\"")).unwrap();
+    let tiny = "--set=model.settings={ width = 16, depth = 1, mlp_ratio = 1, states = 4 }";
+    let told = said(&folder.run(&["train", "mine", tiny, "--set=train.epochs=1", "--set=train.batch=2"]));
+    assert!(told.contains("run: runs/ours-lamo-1"), "{told}");
+    let told =
+        said(&folder.run(&["predict", "runs/ours-lamo-1", "--input", "mine/permeability.npy", "--output", "out.npz"]));
+    assert!(told.contains("pressure [6, 8, 8] of 6 samples"), "{told}");
+    fs::write(folder.at("mine/pressure.npy"), b"damaged").unwrap();
+    let told = complaint(&folder.run(&["train", "--resume", "runs/ours-lamo-1"]));
+    assert!(told.contains("pressure.npy"), "{told}");
+}

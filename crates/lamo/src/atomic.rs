@@ -1,0 +1,30 @@
+//! Files that appear under their name complete or not at all.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// A name beside `path` that nothing else uses, if it names a file or folder.
+pub(crate) fn partial(path: &Path) -> Option<PathBuf> {
+    let name = path.file_name()?;
+    Some(path.with_file_name(format!(".{}.{}.partial", name.to_string_lossy(), std::process::id())))
+}
+
+/// Writes and syncs a file.
+pub(crate) fn fill(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = File::create(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+/// What stood at `path` before is replaced at once, or left as it was.
+pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let partial = partial(path).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "the path names no file"))?;
+    let written = fill(&partial, bytes).and_then(|()| std::fs::rename(&partial, path));
+    if written.is_err() {
+        let _ = std::fs::remove_file(&partial); // best effort: the first error is the one to tell
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let _ = File::open(folder).and_then(|folder| folder.sync_all()); // not all systems can sync folders
+    written
+}

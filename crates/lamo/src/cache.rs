@@ -1,0 +1,34 @@
+//! Data sets made on the way: each recipe has its folder in the user's cache, made once.
+
+use crate::dataset::{Dataset, Outcome, Recipe, Watch};
+use crate::error::Error;
+use crate::experiment::Data;
+use crate::models::{Refusal, require};
+use sha2::{Digest, Sha256};
+use std::path::PathBuf;
+
+/// `LAMO_CACHE`, or `lamo` in the system's folder for caches.
+pub fn folder() -> PathBuf {
+    let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    variable("LAMO_CACHE").unwrap_or_else(|| {
+        let home = || variable("HOME").map(|home| home.join(".cache"));
+        let caches = variable("XDG_CACHE_HOME").or_else(home).or_else(|| variable("LOCALAPPDATA"));
+        caches.unwrap_or_else(std::env::temp_dir).join("lamo")
+    })
+}
+
+/// The data set of an experiment: the folder it names, or one made by its problem on `threads` threads and kept.
+pub fn dataset(data: &Data, threads: usize, watch: Watch) -> Result<Outcome, Error> {
+    if let Some(folder) = &data.folder {
+        return Ok(Outcome::AlreadyThere(Dataset::open(folder)?));
+    }
+    require(!data.problem.is_empty(), || {
+        "the experiment names no data; give a data set with --data DIR or a problem with data.problem".to_owned()
+    })?;
+    let changes: Vec<String> = data.settings.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    let recipe = Recipe::named(&data.problem, &changes, data.seed, data.train + data.test)?;
+    let text = toml::to_string(recipe.manifest()).map_err(|error| Refusal(error.to_string()))?;
+    let hash = Sha256::digest(text.as_bytes());
+    let hash: String = hash[..6].iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok(recipe.make(&folder().join(format!("{}-{hash}", data.problem)), threads, watch)?)
+}

@@ -1,0 +1,179 @@
+//! A case: what is learned, apart from the numbers. From samples in physical units to what a model sees, and back.
+
+use crate::dataset::Normaliser;
+use crate::error::Error;
+use crate::experiment::{Experiment, Loss, Normalised};
+use crate::field::Field;
+use crate::models::{Refusal, Task, require};
+use crate::samples::{Material, Samples, lattice};
+use crate::weights::Domain;
+use lamo_physics::Grid;
+use serde::{Deserialize, Serialize};
+
+/// How time enters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
+pub enum Course {
+    /// Not at all.
+    Steady,
+    /// A film is continued frame by frame: the model maps `past` frames to the next.
+    Frames {
+        /// Frames given.
+        past: usize,
+        /// Frames asked for.
+        frames: usize,
+    },
+    /// The model is asked for each time by itself: `count` of them, from 0 to 1.
+    Times {
+        /// How many.
+        count: usize,
+    },
+}
+
+/// Shift and scale of what is normalised.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Normalisers {
+    /// Per coordinate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub positions: Option<Normaliser>,
+    /// Per input function.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inputs: Option<Normaliser>,
+    /// Per output function.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outputs: Option<Normaliser>,
+}
+
+/// What is learned: all that inference needs beside the model and its parameters.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Case {
+    /// What the model maps, on the grid it is trained on.
+    pub domain: Domain,
+    /// How time enters.
+    pub course: Course,
+    /// What is given, in the order of the functions.
+    pub inputs: Vec<Field>,
+    /// What is asked for, in the order of the outputs.
+    pub outputs: Vec<Field>,
+    /// Whether the points are a lattice of the unit square that no one has to give.
+    pub lattice: bool,
+    /// Whether that lattice is the authors' for Plasticity.
+    pub scrambled: bool,
+    /// Fitted to the training samples.
+    pub normalisers: Normalisers,
+}
+
+impl Case {
+    /// The case of an experiment on its data.
+    pub fn new(experiment: &Experiment, material: &Material) -> Result<Case, Error> {
+        let mut case = Case::of(experiment, &material.train)?;
+        case.inputs = material.inputs.clone();
+        case.outputs = material.outputs.clone();
+        Ok(case)
+    }
+
+    /// The case of an experiment on one's own arrays.
+    pub fn of(experiment: &Experiment, train: &Samples) -> Result<Case, Error> {
+        train.check()?;
+        let Samples { grid, space, functions, outputs, times, .. } = *train;
+        let course = match experiment.train.loss {
+            Loss::RelativeL2 | Loss::RelativeL2WithGradient => Course::Steady,
+            Loss::RelativeL2OfFrames => Course::Frames { past: functions / outputs, frames: times },
+            Loss::RelativeL2OfTimes => Course::Times { count: times },
+        };
+        require(course != Course::Steady || times == 1, || {
+            format!("train.loss: expected one of the losses over time for samples of {times} times")
+        })?;
+        let with_gradient = experiment.train.loss == Loss::RelativeL2WithGradient;
+        let smooth = matches!(grid, Grid::Plane { rows, columns } if rows > 2 && columns > 2) && outputs == 1;
+        require(!with_gradient || smooth, || {
+            "train.loss = relative-l2-with-gradient: expected one output on a plane; use relative-l2".to_owned()
+        })?;
+        let time = matches!(course, Course::Times { .. });
+        Ok(Case {
+            domain: Domain { space, functions, outputs, time, grid },
+            course,
+            inputs: if functions > 0 { vec![Field::plain("inputs", functions)] } else { Vec::new() },
+            outputs: vec![Field::plain("outputs", outputs)],
+            lattice: lattice(grid, experiment.data.scrambled).is_ok_and(|lattice| lattice == train.positions),
+            scrambled: experiment.data.scrambled,
+            normalisers: fit(experiment, train, course)?,
+        })
+    }
+
+    /// What the model maps, so many windows at a time.
+    pub fn task(&self, batch: usize) -> Task {
+        self.domain.task(batch)
+    }
+
+    /// Windows of a sample that are one batch: every frame of a teacher-forced film.
+    pub fn windows(&self) -> usize {
+        if let Course::Frames { frames, .. } = self.course { frames } else { 1 }
+    }
+
+    /// Optimiser steps per batch: one for each time asked for by itself.
+    pub fn steps(&self) -> usize {
+        if let Course::Times { count } = self.course { count } else { 1 }
+    }
+
+    /// Times of a sample at which outputs are asked for.
+    pub fn times(&self) -> usize {
+        self.windows().max(self.steps())
+    }
+
+    /// The time number `index`, from 0 to 1.
+    pub fn time(&self, index: usize) -> f32 {
+        index as f32 / (self.steps().max(2) - 1) as f32
+    }
+
+    /// Positions as the model sees them.
+    pub fn encode_positions(&self, positions: &[f32]) -> Vec<f32> {
+        encoded(self.normalisers.positions.as_ref(), positions)
+    }
+
+    /// Inputs as the model sees them.
+    pub fn encode_inputs(&self, inputs: &[f32]) -> Vec<f32> {
+        encoded(self.normalisers.inputs.as_ref(), inputs)
+    }
+
+    /// Refuses samples that this case cannot take; their grid may be another one.
+    pub fn check(&self, samples: &Samples) -> Result<(), Refusal> {
+        samples.check()?;
+        let Domain { space, functions, outputs, .. } = self.domain;
+        let found = [samples.space, samples.functions, samples.outputs];
+        require(found == [space, functions, outputs], || {
+            format!(
+                "samples: expected {space} coordinates, {functions} input and {outputs} output functions, found {}, {} and {}",
+                found[0], found[1], found[2]
+            )
+        })
+    }
+}
+
+fn encoded(normaliser: Option<&Normaliser>, values: &[f32]) -> Vec<f32> {
+    let mut values = values.to_vec();
+    if let Some(normaliser) = normaliser {
+        normaliser.encode(&mut values);
+    }
+    values
+}
+
+/// Mean and deviation of each channel of the training samples. The frames of a film are outputs and inputs in turn, so
+/// both take the outputs' normaliser.
+fn fit(experiment: &Experiment, train: &Samples, course: Course) -> Result<Normalisers, Error> {
+    let wanted = |what: Normalised| experiment.data.normalise.contains(&what);
+    let fit = |wanted: bool, values: &[f32], channels: usize| {
+        (wanted && channels > 0).then(|| Normaliser::fit(values, channels)).transpose()
+    };
+    let outputs = fit(wanted(Normalised::Outputs), &train.targets, train.outputs)?;
+    let inputs = match (course, &outputs) {
+        (Course::Frames { past, .. }, Some(outputs)) => {
+            Some(Normaliser { mean: outputs.mean.repeat(past), deviation: outputs.deviation.repeat(past) })
+        }
+        (Course::Frames { .. }, None) => None,
+        _ => fit(wanted(Normalised::Inputs), &train.inputs, train.functions)?,
+    };
+    Ok(Normalisers { positions: fit(wanted(Normalised::Positions), &train.positions, train.space)?, inputs, outputs })
+}

@@ -1,0 +1,125 @@
+//! Keys of experiment files: dotted names, layers merged, unknown ones refused with the nearest known one.
+
+use crate::models::Refusal;
+use toml::{Table, Value};
+
+/// Keys that need not have a value.
+const OPTIONAL: &[&str] = &["data.folder"];
+
+/// A file as a table; `name` stands in the sentence when it is none.
+pub(super) fn parse(name: &str, text: &str) -> Result<Table, Refusal> {
+    text.parse::<Table>().map_err(|error| {
+        let line = error.span().map_or(1, |span| 1 + text[..span.start].matches('\n').count());
+        Refusal(format!("experiment {name}, line {line}: {}", error.message().replace('\n', ", ")))
+    })
+}
+
+/// `a.b=value` as a table; a value that is no TOML is text.
+pub(super) fn change(text: &str) -> Result<Table, Refusal> {
+    let malformed = || Refusal(format!("--set {text}: expected key=value, for example train.epochs=50"));
+    let (key, value) = text.split_once('=').ok_or_else(malformed)?;
+    let (key, value) = (key.trim(), value.trim());
+    if key.split('.').any(str::is_empty) {
+        return Err(malformed());
+    }
+    let parsed = format!("value = {value}").parse::<Table>().ok().and_then(|mut table| table.remove("value"));
+    let value = parsed.unwrap_or_else(|| Value::String(value.to_owned()));
+    let nested = key.rsplit('.').fold(value, |inner, name| Value::Table(Table::from_iter([(name.to_owned(), inner)])));
+    Ok(nested.as_table().cloned().unwrap_or_default())
+}
+
+/// Lays `layer` on `table`; with `beneath`, only what `table` lacks is taken.
+pub(super) fn merge(table: &mut Table, layer: Table, beneath: bool) {
+    for (key, value) in layer {
+        match (table.get_mut(&key), value) {
+            (Some(Value::Table(under)), Value::Table(over)) => merge(under, over, beneath),
+            (Some(_), _) if beneath => {}
+            (_, value) => {
+                table.insert(key, value);
+            }
+        }
+    }
+}
+
+/// The text at a path of keys.
+pub(super) fn text<'a>(table: &'a Table, path: &[&str]) -> Option<&'a str> {
+    let (last, tables) = path.split_last()?;
+    let inner = tables.iter().try_fold(table, |table, key| table.get(*key)?.as_table())?;
+    inner.get(*last)?.as_str()
+}
+
+/// Every dotted key that has a value other than a table; empty tables count as values.
+pub(super) fn flatten(table: &Table) -> Vec<String> {
+    let mut keys = Vec::new();
+    for (key, value) in table {
+        match value {
+            Value::Table(inner) if !inner.is_empty() => {
+                keys.extend(flatten(inner).into_iter().map(|rest| format!("{key}.{rest}")));
+            }
+            _ => keys.push(key.clone()),
+        }
+    }
+    keys
+}
+
+/// Refuses the first key of `layer` that is not `known`.
+pub(super) fn check(source: &str, layer: &Table, known: &[String]) -> Result<(), Refusal> {
+    for key in flatten(layer) {
+        // A table that is empty in the defaults, such as the settings of an unknown problem, takes any key.
+        let open = |known: &str| key.strip_prefix(known).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+        let table = || known.iter().any(|known| known.starts_with(&format!("{key}.")));
+        if known.iter().any(|known| open(known)) || OPTIONAL.contains(&key.as_str()) || table() {
+            continue;
+        }
+        let nearest =
+            known.iter().map(String::as_str).chain(OPTIONAL.iter().copied()).min_by_key(|known| distance(&key, known));
+        let hint = nearest.map_or(String::new(), |nearest| format!("; did you mean {nearest}?"));
+        return Err(Refusal(format!("{source}: unknown key {key}{hint}")));
+    }
+    Ok(())
+}
+
+/// How far two dotted keys are apart: by their whole text, or by their last names where the tables were left out.
+fn distance(key: &str, known: &str) -> usize {
+    let last = |text: &str| text.rsplit('.').next().unwrap_or_default().to_owned();
+    edits(key, known).min(edits(&last(key), &last(known)) * 2 + usize::from(key.contains('.')))
+}
+
+/// Levenshtein's distance: letters to insert, remove or replace.
+fn edits(from: &str, to: &str) -> usize {
+    let to: Vec<char> = to.chars().collect();
+    let mut row: Vec<usize> = (0..=to.len()).collect();
+    for (i, letter) in from.chars().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
+        for (j, other) in to.iter().enumerate() {
+            let replaced = diagonal + usize::from(letter != *other);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[to.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_reads_numbers_words_and_lists() {
+        let value = |text: &str| change(text).unwrap()["a"].as_table().unwrap()["b"].clone();
+        assert_eq!(value("a.b=3"), Value::Integer(3));
+        assert_eq!(value("a.b = 1e-3"), Value::Float(1e-3));
+        assert_eq!(value("a.b=relative-l2"), Value::String("relative-l2".into()));
+        assert_eq!(value("a.b=[1, 2]"), Value::Array(vec![Value::Integer(1), Value::Integer(2)]));
+        assert!(change("a.b").unwrap_err().to_string().contains("expected key=value"));
+        assert!(change("a..b=1").is_err() && change("=1").is_err());
+    }
+
+    #[test]
+    fn letters_are_counted() {
+        for (from, to, expected) in [("", "abc", 3), ("epoch", "epochs", 1), ("rate", "rate", 0), ("width", "wdith", 2)]
+        {
+            assert_eq!((edits(from, to), edits(to, from)), (expected, expected), "{from} {to}");
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! A run folder: what was asked, where it ran, how it went, and the checkpoints.
+//!
+//! ```text
+//! experiment.toml   every key with its value
+//! environment.json  versions, device, threads, and which data
+//! history.jsonl     one line per epoch
+//! checkpoints/      last.safetensors and best.safetensors
+//! lock              held by the process at work
+//! ```
+
+use crate::atomic;
+use crate::checkpoint::Checkpoint;
+use crate::dataset::{Dataset, Split};
+use crate::error::Error;
+use crate::experiment::Experiment;
+use lamo_tensor::Device;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fs::{File, TryLockError};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// What was asked.
+pub const EXPERIMENT: &str = "experiment.toml";
+/// Where it ran.
+pub const ENVIRONMENT: &str = "environment.json";
+/// How it went.
+pub const HISTORY: &str = "history.jsonl";
+/// The folder of checkpoints.
+pub const CHECKPOINTS: &str = "checkpoints";
+/// The checkpoint to go on from.
+pub const LAST: &str = "last.safetensors";
+/// The checkpoint with the least test error.
+pub const BEST: &str = "best.safetensors";
+const LOCK: &str = "lock";
+
+/// The path of a checkpoint of a run.
+pub fn checkpoint(folder: &Path, name: &str) -> PathBuf {
+    folder.join(CHECKPOINTS).join(name)
+}
+
+/// One epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Line {
+    /// Counted from 1.
+    pub epoch: usize,
+    /// Optimiser steps taken so far.
+    pub step: usize,
+    /// The loss, mean over the samples (and times) of the epoch while it was trained.
+    pub train: f64,
+    /// Mean relative L2 over the test samples, where it was taken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub test: Option<f64>,
+    /// Learning rate of the last step.
+    pub rate: f64,
+    /// Seconds of training so far, evaluations included.
+    pub seconds: f64,
+}
+
+/// Which data a run sees.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Provenance {
+    /// The folder.
+    pub folder: PathBuf,
+    /// The problem it holds.
+    pub problem: String,
+    /// Its samples.
+    pub samples: usize,
+    /// SHA-256 of the lists of training and test samples.
+    pub split: String,
+    /// SHA-256 of each array.
+    pub fields: BTreeMap<String, String>,
+}
+
+/// Where a run takes place.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Environment {
+    /// Version of lamo.
+    pub lamo: String,
+    /// The device.
+    pub device: String,
+    /// Threads on the CPU.
+    pub threads: usize,
+    /// Vector instructions of the CPU.
+    pub vectors: String,
+    /// Operating system and processor family.
+    pub system: String,
+    /// Which data; none for arrays that were handed in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<Provenance>,
+}
+
+impl Provenance {
+    /// Of a data set and the samples used.
+    pub fn of(dataset: &Dataset, split: &Split) -> Provenance {
+        let manifest = dataset.manifest();
+        Provenance {
+            folder: std::path::absolute(dataset.folder()).unwrap_or(dataset.folder().to_owned()),
+            problem: manifest.problem.clone(),
+            samples: manifest.samples,
+            split: split.hash(),
+            fields: manifest.fields.iter().map(|field| (field.name.clone(), field.sha256.clone())).collect(),
+        }
+    }
+}
+
+impl Environment {
+    /// This process.
+    pub fn here(device: Device, threads: usize, data: Option<Provenance>) -> Environment {
+        Environment {
+            lamo: env!("CARGO_PKG_VERSION").to_owned(),
+            device: device.to_string(),
+            threads,
+            vectors: format!("{:?}", lamo_tensor::level()).to_lowercase(),
+            system: format!("{}-{}", std::env::consts::OS, std::env::consts::ARCH),
+            data,
+        }
+    }
+}
+
+/// A run folder, open for writing by this process alone.
+#[derive(Debug)]
+pub struct Run {
+    folder: PathBuf,
+    _lock: File,
+}
+
+impl Run {
+    /// Begins a run in a folder that does not exist or is empty.
+    pub fn create(folder: &Path, experiment: &Experiment, environment: &Environment) -> Result<Run, Error> {
+        let checkpoints = folder.join(CHECKPOINTS);
+        // What a process leaves that is killed before the experiment, the last file, is written.
+        let ours = |name: &str| [LOCK, ENVIRONMENT, HISTORY, CHECKPOINTS].contains(&name) || name.ends_with(".partial");
+        let foreign = |entry: std::fs::DirEntry| entry.file_name().to_str().is_none_or(|name| !ours(name));
+        if folder.is_file() || std::fs::read_dir(folder).is_ok_and(|entries| entries.flatten().any(foreign)) {
+            let reason = "expected a free name for the run, found other files; choose another, or go on with --resume";
+            return Err(Error::run(folder, reason));
+        }
+        std::fs::create_dir_all(&checkpoints).map_err(|reason| Error::writing(&checkpoints, reason))?;
+        let run = Run { folder: folder.to_owned(), _lock: lock(folder)? };
+        run.record(environment)?;
+        run.replace(HISTORY, b"")?;
+        run.replace(EXPERIMENT, experiment.text().as_bytes())?;
+        Ok(run)
+    }
+
+    /// Opens a run to go on with it; where it ended, if it came so far.
+    pub fn open(folder: &Path) -> Result<(Run, Experiment, Option<Checkpoint>), Error> {
+        let path = folder.join(EXPERIMENT);
+        if !path.is_file() {
+            let found = if folder.is_dir() { "a folder without it" } else { "no folder" };
+            return Err(Error::run(folder, format!("expected a run folder with {EXPERIMENT}, found {found}")));
+        }
+        let run = Run { folder: folder.to_owned(), _lock: lock(folder)? };
+        let text = std::fs::read_to_string(&path).map_err(|reason| Error::reading(&path, reason))?;
+        let experiment = Experiment::parse(&path.display().to_string(), &text)?;
+        let last = checkpoint(folder, LAST);
+        let begun = last.exists().then(|| Checkpoint::read(&last)).transpose()?;
+        Ok((run, experiment, begun))
+    }
+
+    /// The folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Notes where the run takes place from now on.
+    pub fn record(&self, environment: &Environment) -> Result<(), Error> {
+        let path = self.folder.join(ENVIRONMENT);
+        let text = serde_json::to_string_pretty(environment).map_err(|error| Error::run(&path, error.to_string()))?;
+        self.replace(ENVIRONMENT, (text + "\n").as_bytes())
+    }
+
+    /// Adds an epoch to the history.
+    pub(crate) fn append(&self, line: &Line) -> Result<(), Error> {
+        let path = self.folder.join(HISTORY);
+        let text = serde_json::to_string(line).map_err(|error| Error::run(&path, error.to_string()))?;
+        let opened = File::options().append(true).create(true).open(&path);
+        let written = opened.and_then(|mut file| file.write_all((text + "\n").as_bytes()));
+        written.map_err(|reason| Error::writing(&path, reason))
+    }
+
+    /// Forgets epochs after `epoch`, which will be trained again.
+    pub(crate) fn rewind(&self, epoch: usize) -> Result<Vec<Line>, Error> {
+        let mut lines = history(&self.folder)?;
+        lines.retain(|line| line.epoch <= epoch);
+        let text = |line: &Line| serde_json::to_string(line).map(|text| text + "\n");
+        let text: Result<String, _> = lines.iter().map(text).collect();
+        self.replace(HISTORY, text.unwrap_or_default().as_bytes())?;
+        Ok(lines)
+    }
+
+    /// Writes a checkpoint.
+    pub(crate) fn keep(&self, name: &str, kept: &Checkpoint) -> Result<(), Error> {
+        kept.write(&checkpoint(&self.folder, name))
+    }
+
+    /// A file that appears complete or not at all.
+    fn replace(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
+        let path = self.folder.join(name);
+        atomic::replace(&path, bytes).map_err(|reason| Error::writing(&path, reason))
+    }
+}
+
+/// The epochs of a run; a last line that was cut short by a power failure is left out.
+pub fn history(folder: &Path) -> Result<Vec<Line>, Error> {
+    let path = folder.join(HISTORY);
+    let text = std::fs::read_to_string(&path).map_err(|reason| Error::reading(&path, reason))?;
+    let lines: Vec<&str> = text.lines().collect();
+    let mut history = Vec::with_capacity(lines.len());
+    for (number, line) in lines.iter().enumerate() {
+        match serde_json::from_str(line) {
+            Ok(line) => history.push(line),
+            Err(_) if number + 1 == lines.len() && !text.ends_with('\n') => {}
+            Err(error) => return Err(Error::run(&path, format!("line {} is damaged: {error}", number + 1))),
+        }
+    }
+    Ok(history)
+}
+
+/// Where a run took place.
+pub fn environment(folder: &Path) -> Result<Environment, Error> {
+    let path = folder.join(ENVIRONMENT);
+    let text = std::fs::read_to_string(&path).map_err(|reason| Error::reading(&path, reason))?;
+    serde_json::from_str(&text).map_err(|error| Error::run(&path, format!("is damaged: {error}")))
+}
+
+fn lock(folder: &Path) -> Result<File, Error> {
+    let path = folder.join(LOCK);
+    let file = File::create(&path).map_err(|reason| Error::writing(&path, reason))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => {
+            Err(Error::run(folder, "another process is training in this run folder; wait for it or stop it"))
+        }
+        Err(TryLockError::Error(reason)) if reason.kind() == std::io::ErrorKind::Unsupported => Ok(file),
+        Err(TryLockError::Error(reason)) => Err(Error::writing(&path, reason)),
+    }
+}

@@ -1,0 +1,367 @@
+//! The training loop: shuffle, step, judge, keep.
+//!
+//! A run is a function of the experiment and the data: the order of samples depends on (seed, epoch) alone, so a
+//! training that goes on from a checkpoint takes the very steps it would have taken.
+
+use crate::case::{Case, Course};
+use crate::checkpoint::{Best, Checkpoint, TOTAL};
+use crate::dataset::Batches;
+use crate::error::{Divergence, Error};
+use crate::experiment::{Experiment, Pacing};
+use crate::models::require;
+use crate::optimiser::{AdamW, MEAN, SQUARE};
+use crate::run::{self, Line, Run};
+use crate::samples::Samples;
+use crate::schedule::{Pace, Schedule};
+use crate::step::{self, ROWS, SAMPLES, TIME, WEIGHTS};
+use crate::trained::{self, Predictor, Trained};
+use lamo_tensor::{Device, PARAMETERS, Program};
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
+
+/// The loss is looked at, and the watcher called, this often.
+const PULSE: Duration = Duration::from_millis(250);
+/// A mean loss beyond this is a divergence; predicting zero gives 1.
+const LARGEST_LOSS: f64 = 1e6;
+/// Sets the order of times apart from the order of samples.
+const TIMES: u64 = 0x7469_6d65;
+
+/// How far a training has come.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress<'a> {
+    /// Optimiser steps taken.
+    pub step: usize,
+    /// Optimiser steps in all.
+    pub steps: usize,
+    /// The epoch under way, counted from 1.
+    pub epoch: usize,
+    /// Epochs in all.
+    pub epochs: usize,
+    /// Mean loss of the epoch so far.
+    pub train: f64,
+    /// Learning rate of the last step.
+    pub rate: f64,
+    /// Seconds of training so far.
+    pub seconds: f64,
+    /// The epoch that has just ended.
+    pub finished: Option<&'a Line>,
+}
+
+/// Called a few times a second and after every epoch; [`ControlFlow::Break`] ends the training after the step.
+pub type Watch<'a> = &'a mut dyn FnMut(Progress<'_>) -> ControlFlow<()>;
+
+/// How a training ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// All epochs are done.
+    Finished,
+    /// Someone asked to stop; the same training goes on from here.
+    Stopped,
+}
+
+/// The order in which a sample meets its times: another one for every sample and epoch, which `index` counts.
+pub fn order_of_times(count: usize, seed: u64, index: usize) -> Vec<usize> {
+    let all: Vec<usize> = (0..count).collect();
+    Batches::shuffled(&all, count, seed ^ TIMES, index as u64).order().to_vec()
+}
+
+/// A training under way.
+pub struct Trainer {
+    experiment: Experiment,
+    case: Case,
+    samples: Vec<usize>,
+    test: Samples,
+    adamw: AdamW,
+    schedule: Schedule,
+    program: Program,
+    predictor: Predictor,
+    /// The order of the samples in an epoch.
+    order: Option<(usize, Batches)>,
+    step: usize,
+    best: Option<Best>,
+    /// Seconds of earlier attempts, and since when this one runs.
+    seconds: f64,
+    started: Instant,
+    /// The last state known to be sound, and the best one not yet on disk.
+    good: Option<Checkpoint>,
+    better: Option<Checkpoint>,
+}
+
+impl Trainer {
+    /// Compiles the programs; nothing is trained yet.
+    pub fn new(
+        experiment: &Experiment,
+        case: &Case,
+        train: &Samples,
+        test: Samples,
+        device: Device,
+    ) -> Result<Trainer, Error> {
+        case.check(train)?;
+        case.check(&test)?;
+        require(test.grid == case.domain.grid && test.times == case.times() && !test.targets.is_empty(), || {
+            "the test samples: expected the grid and the times of the training samples, and targets".to_owned()
+        })?;
+        let recipe = &experiment.train;
+        let clip = (recipe.clip > 0.0).then_some(recipe.clip);
+        let adamw = AdamW { weight_decay: recipe.weight_decay, clip, ..AdamW::default() };
+        let batches = train.count.div_ceil(recipe.batch);
+        let schedule = match recipe.schedule {
+            Pacing::Onecycle => Schedule::OneCycle { peak: recipe.rate, steps: recipe.epochs * batches },
+            Pacing::CosineByEpoch => Schedule::Cosine { peak: recipe.rate, steps: recipe.epochs },
+            Pacing::Constant => Schedule::Constant { rate: recipe.rate },
+        };
+        let batch = trained::batch(experiment, device).min(test.count);
+        Ok(Trainer {
+            program: step::compile(experiment, case, train, device, &adamw)?,
+            predictor: Predictor::new(experiment, case, device, case.domain.grid, batch)?,
+            experiment: experiment.clone(),
+            case: case.clone(),
+            samples: (0..train.count).collect(),
+            test,
+            adamw,
+            schedule,
+            order: None,
+            step: 0,
+            best: None,
+            seconds: 0.0,
+            started: Instant::now(),
+            good: None,
+            better: None,
+        })
+    }
+
+    /// Goes back, or on, to a checkpoint of the same experiment.
+    pub fn restore(&mut self, from: &Checkpoint) -> Result<(), Error> {
+        require(from.trained.sections == self.program.sections(), || {
+            format!("{}: its parameters are not those of the experiment's model", from.trained.path.display())
+        })?;
+        let states = [(PARAMETERS, &from.trained.parameters), (MEAN, &from.mean), (SQUARE, &from.square)];
+        states.iter().for_each(|(name, values)| self.program.write(name, values));
+        self.program.write(TOTAL, &[from.total]);
+        (self.step, self.best) = (from.trained.step, from.best);
+        (self.seconds, self.started) = (from.trained.seconds, Instant::now());
+        Ok(())
+    }
+
+    /// The training as it stands.
+    pub fn checkpoint(&self) -> Checkpoint {
+        let read = |name: &str| self.program.read(name).to_vec();
+        let trained = Trained {
+            path: Default::default(),
+            experiment: self.experiment.clone(),
+            case: self.case.clone(),
+            epoch: self.step / self.epoch_steps(),
+            step: self.step,
+            seconds: self.elapsed(),
+            sections: self.program.sections().to_vec(),
+            parameters: read(PARAMETERS),
+        };
+        Checkpoint { trained, mean: read(MEAN), square: read(SQUARE), total: read(TOTAL)[0], best: self.best }
+    }
+
+    /// The model as it stands.
+    pub fn trained(&self) -> Trained {
+        self.checkpoint().trained
+    }
+
+    /// Optimiser steps taken.
+    pub fn step(&self) -> usize {
+        self.step
+    }
+
+    /// Number of parameters.
+    pub fn parameters(&self) -> usize {
+        self.program.read(PARAMETERS).len()
+    }
+
+    /// Optimiser steps of an epoch: every batch, and every time of it that is asked for by itself.
+    pub fn epoch_steps(&self) -> usize {
+        self.samples.len().div_ceil(self.experiment.train.batch) * self.case.steps()
+    }
+
+    /// Optimiser steps in all.
+    pub fn steps(&self) -> usize {
+        self.experiment.train.epochs * self.epoch_steps()
+    }
+
+    /// Trains to the end, or until `watch` says stop. The run folder, if there is one, gets a checkpoint every `saving`.
+    pub fn run(&mut self, run: Option<&Run>, saving: Duration, watch: Watch<'_>) -> Result<Outcome, Error> {
+        if let Some(run) = run {
+            run.rewind(self.step / self.epoch_steps())?;
+        }
+        self.good = Some(self.checkpoint());
+        let (mut pulse, mut saved) = (Instant::now(), Instant::now());
+        while self.step < self.steps() {
+            self.advance();
+            let line = if self.step.is_multiple_of(self.epoch_steps()) { Some(self.judge()?) } else { None };
+            if let (Some(run), Some(line)) = (run, &line) {
+                run.append(line)?;
+            }
+            let due = saved.elapsed() >= saving;
+            if line.is_none() && !due && pulse.elapsed() < PULSE {
+                continue;
+            }
+            pulse = Instant::now();
+            self.sound()?;
+            let stop = watch(self.progress(line.as_ref())).is_break();
+            if stop || due || self.step == self.steps() {
+                self.save(run)?;
+                saved = Instant::now();
+            }
+            if stop {
+                return Ok(if self.step == self.steps() { Outcome::Finished } else { Outcome::Stopped });
+            }
+        }
+        Ok(Outcome::Finished)
+    }
+
+    /// One optimiser step.
+    fn advance(&mut self) {
+        self.prepare();
+        self.program.run();
+        self.step += 1;
+    }
+
+    /// Tells the program what the next step is.
+    fn prepare(&mut self) {
+        let (epoch, place) = (self.step / self.epoch_steps(), self.step % self.epoch_steps());
+        if place == 0 {
+            self.program.write(TOTAL, &[0.0]);
+        }
+        let (batch, seed) = (self.experiment.train.batch, self.experiment.seed);
+        if self.order.as_ref().is_none_or(|(known, _)| *known != epoch) {
+            self.order = Some((epoch, Batches::shuffled(&self.samples, batch, seed, epoch as u64)));
+        }
+        let order = self.order.as_ref().map_or(&[][..], |(_, batches)| batches.order());
+        let (number, time) = (place / self.case.steps(), place % self.case.steps());
+        let chosen = &order[number * batch..((number + 1) * batch).min(order.len())];
+        let places: Vec<usize> = (0..batch).map(|place| *chosen.get(place).unwrap_or(&chosen[0])).collect();
+        let rows =
+            |of: &dyn Fn(usize) -> usize| -> Vec<u32> { places.iter().map(|&sample| of(sample) as u32).collect() };
+        let weights: Vec<f32> = (0..batch).map(|place| f32::from(place < chosen.len())).collect();
+        let program = &mut self.program;
+        program.write_index(SAMPLES, &rows(&|sample| sample));
+        program.write(WEIGHTS, &weights);
+        if let Course::Times { count } = self.case.course {
+            let index = |sample: usize| epoch * self.samples.len() + sample;
+            let permuted = |sample: usize| order_of_times(count, seed, index(sample))[time];
+            program.write_index(ROWS, &rows(&|sample| sample * count + permuted(sample)));
+            let times: Vec<f32> = places.iter().map(|&sample| self.case.time(permuted(sample))).collect();
+            program.write(TIME, &times);
+        }
+        let pace = self.pace(self.step);
+        self.adamw.pace(&mut self.program, self.step, pace);
+    }
+
+    /// The pace of a step: one value for all times of a batch.
+    fn pace(&self, step: usize) -> Pace {
+        match self.experiment.train.schedule {
+            Pacing::CosineByEpoch => self.schedule.at(step / self.epoch_steps()),
+            Pacing::Onecycle | Pacing::Constant => self.schedule.at(step / self.case.steps()),
+        }
+    }
+
+    /// The end of an epoch: its losses, and now and then the test error.
+    fn judge(&mut self) -> Result<Line, Error> {
+        let epoch = self.step / self.epoch_steps();
+        let due = epoch.is_multiple_of(self.experiment.train.evaluate) || self.step == self.steps();
+        let test = due.then(|| self.test_error()).transpose()?;
+        if let Some(test) = test.filter(|test| self.best.is_none_or(|best| *test < best.test)) {
+            self.best = Some(Best { epoch, test });
+            self.better = Some(self.checkpoint());
+        }
+        let rate = self.pace(self.step - 1).rate;
+        Ok(Line { epoch, step: self.step, train: self.mean_loss(), test, rate, seconds: self.elapsed() })
+    }
+
+    /// Mean relative L2 over the test samples, all times of a sample together.
+    pub fn test_error(&mut self) -> Result<f64, Error> {
+        self.predictor.load(self.program.read(PARAMETERS));
+        let prediction = self.predictor.predict(&self.case, &self.test)?;
+        let errors = self.test.errors(&prediction);
+        Ok(errors.iter().sum::<f64>() / errors.len() as f64)
+    }
+
+    /// Mean loss per sample and time of the epoch so far.
+    fn mean_loss(&self) -> f64 {
+        let done = (self.step.max(1) - 1) % self.epoch_steps() + 1;
+        let (batches, rest) = (done / self.case.steps(), done % self.case.steps());
+        let batch = self.experiment.train.batch;
+        let samples = |batches: usize| (batches * batch).min(self.samples.len());
+        let seen = samples(batches) * self.case.steps() + (samples(batches + 1) - samples(batches)) * rest;
+        f64::from(self.program.read(TOTAL)[0]) / (seen * self.case.windows()) as f64
+    }
+
+    fn elapsed(&self) -> f64 {
+        self.seconds + self.started.elapsed().as_secs_f64()
+    }
+
+    fn progress<'a>(&self, finished: Option<&'a Line>) -> Progress<'a> {
+        Progress {
+            step: self.step,
+            steps: self.steps(),
+            epoch: self.step.saturating_sub(1) / self.epoch_steps() + 1,
+            epochs: self.experiment.train.epochs,
+            train: self.mean_loss(),
+            rate: self.pace(self.step.max(1) - 1).rate,
+            seconds: self.elapsed(),
+            finished,
+        }
+    }
+
+    /// Keeps the state, which has just been found sound.
+    fn save(&mut self, run: Option<&Run>) -> Result<(), Error> {
+        let good = self.checkpoint();
+        if let Some(run) = run {
+            if let Some(better) = self.better.take() {
+                run.keep(run::BEST, &better)?;
+            }
+            run.keep(run::LAST, &good)?;
+        }
+        self.good = Some(good);
+        Ok(())
+    }
+
+    fn is_sound(&self) -> bool {
+        let loss = self.mean_loss();
+        loss.is_finite() && loss < LARGEST_LOSS
+    }
+
+    /// Fails if the losses of the epoch are no numbers; the state then is the last good one.
+    fn sound(&mut self) -> Result<(), Error> {
+        if self.is_sound() {
+            return Ok(());
+        }
+        let (broken, loss) = (self.step, self.mean_loss());
+        let good = self.good.clone().expect("a run begins with a sound state");
+        let (step, loss) = self.find(&good, broken)?.unwrap_or((broken, loss));
+        let culprit = self.culprit(&good, step)?;
+        self.restore(&good)?;
+        let epoch = (step - 1) / self.epoch_steps() + 1;
+        let rate = self.pace(step - 1).rate;
+        Err(Error::Diverged(Divergence { step, epoch, loss, culprit, good: good.trained.step, rate }))
+    }
+
+    /// The first step after `good` with an unsound loss, and the loss.
+    fn find(&mut self, good: &Checkpoint, broken: usize) -> Result<Option<(usize, f64)>, Error> {
+        self.restore(good)?;
+        while self.step < broken {
+            self.advance();
+            if !self.is_sound() {
+                return Ok(Some((self.step, self.mean_loss())));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The first kernel of a step whose result is not finite.
+    fn culprit(&mut self, good: &Checkpoint, step: usize) -> Result<Option<String>, Error> {
+        self.restore(good)?;
+        while self.step + 1 < step {
+            self.advance();
+        }
+        self.prepare();
+        let told = self.program.run_checked().err();
+        Ok(told.map(|told| told.split(": r0").next().unwrap_or_default().to_owned())) // without its arithmetic
+    }
+}

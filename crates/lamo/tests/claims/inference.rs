@@ -1,0 +1,142 @@
+//! One checkpoint file predicts, from and to files of arrays.
+
+use crate::support::{Folder, experiment, train_to};
+use lamo::case::Case;
+use lamo::data::{self, Named};
+use lamo::experiment::Experiment;
+use lamo::field::Field;
+use lamo::predict::Question;
+use lamo::samples::Samples;
+use lamo::train::Trainer;
+use lamo::trained::Trained;
+use lamo_physics::Grid;
+use lamo_tensor::Device;
+use std::path::Path;
+
+fn wave(count: usize, speed: f32) -> Vec<f32> {
+    (0..count).map(|i| (speed * i as f32).sin()).collect()
+}
+
+/// Trains one step, writes the checkpoint, reads it back.
+fn trained(folder: &Folder, name: &str, experiment: &Experiment, case: &Case, train: &Samples) -> Trained {
+    let mut trainer = Trainer::new(experiment, case, train, train.clone(), Device::Cpu).unwrap();
+    train_to(&mut trainer, None, 1);
+    let path = folder.at(name);
+    trainer.checkpoint().write(&path).unwrap();
+    let read = Trained::open(&path).unwrap();
+    assert_eq!(read.parameters, trainer.trained().parameters);
+    assert_eq!((&read.case, &read.experiment, read.step), (case, experiment, 1));
+    read
+}
+
+fn array(name: &str, shape: &[usize], values: &[f32]) -> Named {
+    Named { name: name.into(), shape: shape.to_vec(), values: values.to_vec() }
+}
+
+/// Predicts through files.
+fn ask(trained: &Trained, input: &Path, output: &Path) -> Result<Vec<Named>, String> {
+    let question = Question::read(&trained.case, input, None).map_err(|error| error.to_string())?;
+    let prediction = trained.predict(&question.samples, Device::Cpu).map_err(|error| error.to_string())?;
+    data::write(output, &question.answer(&trained.case, &prediction)).map_err(|error| error.to_string())?;
+    let arrays = data::list(output).unwrap();
+    let read = |info: &data::ArrayInfo| {
+        let array = data::read(output, Some(&info.name)).unwrap();
+        Named { name: info.name.clone(), shape: array.shape, values: array.values.into_f32() }
+    };
+    Ok(arrays.iter().map(read).collect())
+}
+
+#[test]
+fn a_patch_model_predicts_batches_and_single_samples_from_every_format() {
+    let folder = Folder::new("patches");
+    let grid = Grid::Plane { rows: 6, columns: 5 };
+    let train = Samples::new(grid, 1, wave(90, 0.7), 1, wave(90, 0.3)).unwrap();
+    let experiment = experiment(&[
+        "model.settings={ width = 16, depth = 1, mlp_ratio = 1, states = 4 }",
+        "train={ epochs = 1, batch = 2 }",
+    ]);
+    let mut case = Case::of(&experiment, &train).unwrap();
+    case.inputs = vec![Field::plain("permeability", 1)];
+    case.outputs = vec![Field::plain("pressure", 1)];
+    let trained = trained(&folder, "last.safetensors", &experiment, &case, &train);
+    let expected = trained.predict(&train, Device::Cpu).unwrap();
+    for format in ["npy", "npz", "safetensors"] {
+        let (input, output) = (folder.at(&format!("in.{format}")), folder.at(&format!("out.{format}")));
+        data::write(&input, &[array("permeability", &[3, 6, 5], &train.inputs)]).unwrap();
+        let found = ask(&trained, &input, &output).unwrap();
+        let name = if format == "npy" { "" } else { "pressure" };
+        assert_eq!(found, [array(name, &[3, 6, 5], &expected)], "{format}");
+        data::write(&input, &[array("anything", &[6, 5], &train.inputs[30..60])]).unwrap();
+        let found = ask(&trained, &input, &output).unwrap();
+        assert_eq!(found[0].shape, [6, 5]);
+        let worst = found[0].values.iter().zip(&expected[30..60]).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+        assert!(worst < 1e-5, "{format}: alone and in a batch differ by {worst:.1e}");
+    }
+    let input = folder.at("in.npy");
+    data::write(&input, &[array("", &[8, 8], &wave(64, 0.1))]).unwrap();
+    let told = ask(&trained, &input, &folder.at("out.npy")).unwrap_err();
+    assert!(told.contains("its parameters belong to the grid [6, 5] and fit no grid [8, 8]"), "{told}");
+    data::write(&input, &[array("", &[30], &wave(30, 0.1))]).unwrap();
+    let told = ask(&trained, &input, &folder.at("out.npy")).unwrap_err();
+    assert!(told.contains("array `permeability`: expected shape [6, 5], or samples of it, found [30]"), "{told}");
+    let told = data::write(&folder.at("out.txt"), &[]).unwrap_err().to_string();
+    assert!(told.contains("expected a name that ends in .npy, .npz or .safetensors"), "{told}");
+}
+
+#[test]
+fn a_slice_model_on_a_cloud_takes_any_number_of_points() {
+    let folder = Folder::new("cloud");
+    let points = 9;
+    let positions = wave(2 * points * 2, 0.9);
+    let grid = Grid::Cloud { points };
+    let plane = Samples::new(Grid::Line { points }, 0, Vec::new(), 2, wave(2 * points * 2, 0.2)).unwrap();
+    let train = Samples { grid, ..plane }.at(2, positions).unwrap();
+    let experiment = experiment(&[
+        "model.settings={ latent = \"slices\", mixer = \"hydra\", directions = 2, width = 16, depth = 1, mlp_ratio = 1 }",
+        "model.settings={ tokens = 4, slice_heads = 2, head_width = 8, groups = 2, states = 4 }",
+        "train={ epochs = 1, batch = 2 }",
+    ]);
+    let mut case = Case::of(&experiment, &train).unwrap();
+    assert!(!case.lattice);
+    case.outputs = vec![Field::plain("stress", 1), Field::plain("strain", 1)];
+    let trained = trained(&folder, "last.safetensors", &experiment, &case, &train);
+    let (input, output) = (folder.at("in.npz"), folder.at("out.npz"));
+    data::write(&input, &[array("positions", &[1, 13, 2], &wave(26, 0.9))]).unwrap();
+    let found = ask(&trained, &input, &output).unwrap();
+    let shapes: Vec<_> = found.iter().map(|array| (array.name.as_str(), array.shape.clone())).collect();
+    assert_eq!(shapes, [("stress", vec![1, 13]), ("strain", vec![1, 13])]);
+    assert!(found.iter().all(|array| array.values.iter().all(|value| value.is_finite())));
+    let told = ask(&trained, &input, &folder.at("out.npy")).unwrap_err();
+    assert!(told.contains("an npy file holds one array, found stress, strain"), "{told}");
+}
+
+#[test]
+fn a_film_is_continued_as_long_as_one_asks() {
+    let folder = Folder::new("film");
+    let (points, past, frames) = (16, 2, 3);
+    let empty = Samples::new(Grid::Plane { rows: 4, columns: 4 }, 0, Vec::new(), 1, wave(2 * points, 0.1)).unwrap();
+    let train = Samples {
+        functions: past,
+        inputs: wave(2 * points * past, 0.4),
+        times: frames,
+        targets: wave(2 * frames * points, 0.6),
+        ..empty
+    };
+    let experiment = experiment(&[
+        "model.settings={ width = 16, depth = 1, mlp_ratio = 1, states = 4 }",
+        "train={ epochs = 1, batch = 2, loss = \"relative-l2-of-frames\" }",
+    ]);
+    let mut case = Case::of(&experiment, &train).unwrap();
+    case.outputs[0].frames = Some(past + frames);
+    let trained = trained(&folder, "last.safetensors", &experiment, &case, &train);
+    let input = folder.at("in.npy");
+    data::write(&input, &[array("", &[past, 4, 4], &wave(past * points, 0.4))]).unwrap();
+    let predict = |frames: Option<usize>| {
+        let question = Question::read(&trained.case, &input, frames).unwrap();
+        let prediction = trained.predict(&question.samples, Device::Cpu).unwrap();
+        question.answer(&trained.case, &prediction).remove(0)
+    };
+    let (usual, long) = (predict(None), predict(Some(5)));
+    assert_eq!((usual.shape, long.shape), (vec![3, 4, 4], vec![5, 4, 4]));
+    assert_eq!(usual.values, long.values[..3 * points]);
+}

@@ -1,0 +1,183 @@
+//! A run goes on from any checkpoint as if nothing had happened; what breaks is told in a sentence.
+
+use crate::support::{Folder, experiment, train_to};
+use lamo::case::Case;
+use lamo::checkpoint::Checkpoint;
+use lamo::error::Error;
+use lamo::experiment::Experiment;
+use lamo::run::{self, Environment, Run};
+use lamo::samples::Samples;
+use lamo::train::Trainer;
+use lamo::trained::Trained;
+use lamo_physics::Grid;
+use lamo_tensor::Device;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::time::Duration;
+
+/// Seven samples of a wave and its shifted square, on a small plane.
+fn samples() -> Samples {
+    let field = |change: fn(f32) -> f32| (0..7 * 30).map(|i| change((0.37 * i as f32).sin())).collect::<Vec<f32>>();
+    Samples::new(Grid::Plane { rows: 6, columns: 5 }, 1, field(|v| v), 1, field(|v| 1.5 + v * v)).unwrap()
+}
+
+/// Four steps an epoch: the last batch has one sample.
+fn small(changes: &[&str]) -> Experiment {
+    let base = [
+        "model.settings={ width = 16, depth = 1, mlp_ratio = 1, states = 4 }",
+        "train={ epochs = 3, batch = 2, rate = 3e-3 }",
+    ];
+    experiment(&[&base, changes].concat())
+}
+
+fn trainer(experiment: &Experiment) -> Trainer {
+    let samples = samples();
+    let case = Case::of(experiment, &samples).unwrap();
+    Trainer::new(experiment, &case, &samples, samples.clone().first(3), Device::Cpu).unwrap()
+}
+
+fn create(folder: &Path, experiment: &Experiment) -> Run {
+    Run::create(folder, experiment, &Environment::here(Device::Cpu, 1, None)).unwrap()
+}
+
+/// Epoch, step and the bits of both errors.
+type Bits = (usize, usize, u64, Option<u64>);
+
+/// What must not depend on interruptions: everything but seconds.
+fn essence(folder: &Path) -> (Checkpoint, Vec<Bits>) {
+    let mut last = Checkpoint::read(&run::checkpoint(folder, run::LAST)).unwrap();
+    last.trained.seconds = 0.0;
+    last.trained.path.clear();
+    let lines = run::history(folder).unwrap();
+    let bits = lines.iter().map(|line| (line.epoch, line.step, line.train.to_bits(), line.test.map(f64::to_bits)));
+    (last, bits.collect())
+}
+
+#[test]
+fn a_run_interrupted_after_any_step_ends_with_the_same_bits() {
+    let (folder, experiment) = (Folder::new("resume"), small(&[]));
+    let whole = folder.at("whole");
+    train_to(&mut trainer(&experiment), Some(&create(&whole, &experiment)), usize::MAX);
+    let expected = essence(&whole);
+    assert_eq!((expected.0.trained.step, expected.1.len()), (12, 3));
+    for stop in [1, 3, 4, 7, 11] {
+        let path = folder.at(&format!("stopped-{stop}"));
+        train_to(&mut trainer(&experiment), Some(&create(&path, &experiment)), stop);
+        let (run, again, begun) = Run::open(&path).unwrap();
+        assert_eq!(again, experiment);
+        let begun = begun.unwrap();
+        assert_eq!(begun.trained.step, stop);
+        let mut resumed = trainer(&again);
+        resumed.restore(&begun).unwrap();
+        train_to(&mut resumed, Some(&run), usize::MAX);
+        assert!(essence(&path) == expected, "stopped after step {stop}");
+        let best = |folder: &Path| Trained::open(&run::checkpoint(folder, run::BEST)).unwrap();
+        assert_eq!(best(&path).parameters, best(&whole).parameters);
+    }
+}
+
+#[test]
+fn epochs_after_the_last_checkpoint_are_forgotten_before_they_are_trained_again() {
+    let (folder, experiment) = (Folder::new("rewind"), small(&[]));
+    let path = folder.at("run");
+    let mut first = trainer(&experiment);
+    train_to(&mut first, Some(&create(&path, &experiment)), 5);
+    // The process dies after writing the second epoch's line, before any checkpoint.
+    let line = r#"{"epoch":2,"step":8,"train":9.0,"test":9.0,"rate":1.0,"seconds":1.0}"#;
+    let text = std::fs::read_to_string(path.join(run::HISTORY)).unwrap() + line + "\n{\"epoch\":3,\"st";
+    std::fs::write(path.join(run::HISTORY), text).unwrap();
+    let (run, _, begun) = Run::open(&path).unwrap();
+    let mut resumed = trainer(&experiment);
+    resumed.restore(&begun.unwrap()).unwrap();
+    train_to(&mut resumed, Some(&run), usize::MAX);
+    let lines = run::history(&path).unwrap();
+    assert_eq!(lines.iter().map(|line| line.epoch).collect::<Vec<_>>(), [1, 2, 3]);
+    assert!(lines[1].train < 2.0);
+}
+
+#[test]
+fn a_loss_that_is_no_number_names_step_and_kernel_and_keeps_the_last_good_checkpoint() {
+    let (folder, experiment) = (Folder::new("broken"), small(&["train.rate=1e30", "train.schedule=constant"]));
+    let path = folder.at("run");
+    let run = create(&path, &experiment);
+    let mut broken = trainer(&experiment);
+    let mut steps = 0;
+    let result = broken.run(Some(&run), Duration::ZERO, &mut |progress| {
+        steps = progress.step;
+        ControlFlow::Continue(())
+    });
+    let Err(Error::Diverged(divergence)) = result else { panic!("expected a divergence, found {result:?}") };
+    assert_eq!((divergence.step, divergence.good), (steps + 1, steps));
+    let sentence = divergence.to_string();
+    assert!(sentence.contains(&format!("at step {}", divergence.step)), "{sentence}");
+    assert!(sentence.contains("first in ") && sentence.contains("smaller train.rate"), "{sentence}");
+    let last = Checkpoint::read(&run::checkpoint(&path, run::LAST)).unwrap();
+    assert_eq!(last.trained.step, steps);
+    assert!(last.trained.parameters.iter().all(|value| value.is_finite()));
+    assert_eq!(broken.trained().parameters, last.trained.parameters, "the trainer is back at its last good state");
+}
+
+#[test]
+fn a_late_look_at_the_loss_still_finds_the_step_that_broke() {
+    let experiment = small(&["train.rate=1e30", "train.schedule=constant"]);
+    let often = trainer(&experiment).run(None, Duration::ZERO, &mut |_| ControlFlow::Continue(())).unwrap_err();
+    let seldom = trainer(&experiment).run(None, Duration::MAX, &mut |_| ControlFlow::Continue(())).unwrap_err();
+    let (Error::Diverged(often), Error::Diverged(seldom)) = (often, seldom) else { panic!("both diverge") };
+    assert_eq!((often.step, often.culprit), (seldom.step, seldom.culprit));
+}
+
+#[test]
+fn a_damaged_or_missing_file_is_told_in_one_sentence() {
+    let (folder, experiment) = (Folder::new("damaged"), small(&["train.epochs=1"]));
+    let path = folder.at("run");
+    train_to(&mut trainer(&experiment), Some(&create(&path, &experiment)), usize::MAX);
+    let last = run::checkpoint(&path, run::LAST);
+    let sound = std::fs::read(&last).unwrap();
+    let complaint = |bytes: &[u8]| {
+        std::fs::write(&last, bytes).unwrap();
+        let complaint = Trained::open(&path).unwrap_err().to_string();
+        assert!(!complaint.contains('\n') && complaint.contains("last.safetensors"), "{complaint}");
+        complaint
+    };
+    let mut flipped = sound.clone();
+    *flipped.last_mut().unwrap() ^= 1;
+    assert!(complaint(&flipped).contains("is damaged: expected values with SHA-256"));
+    assert!(complaint(&sound[..sound.len() - 7]).contains("cut short"));
+    assert!(complaint(b"").contains("no safetensors file"));
+    std::fs::remove_file(&last).unwrap();
+    assert!(Trained::open(&path).unwrap_err().to_string().contains("found none"));
+    assert!(Trained::open(&folder.at("nowhere")).unwrap_err().to_string().contains("nowhere"));
+    let told = Run::open(&folder.at("nowhere")).unwrap_err().to_string();
+    assert!(told.contains("expected a run folder with experiment.toml, found no folder"), "{told}");
+    std::fs::write(path.join(run::EXPERIMENT), "benchmark = \"own\"\n[train]\nepoch = 3\n").unwrap();
+    let told = Run::open(&path).unwrap_err().to_string();
+    assert!(told.contains("unknown key train.epoch; did you mean train.epochs?"), "{told}");
+}
+
+#[test]
+fn two_processes_do_not_share_a_run_and_a_full_folder_is_not_overwritten() {
+    let (folder, experiment) = (Folder::new("lock"), small(&[]));
+    let path = folder.at("run");
+    let run = create(&path, &experiment);
+    let told = Run::open(&path).unwrap_err().to_string();
+    assert!(told.ends_with("another process is training in this run folder; wait for it or stop it"), "{told}");
+    drop(run);
+    assert!(Run::open(&path).is_ok());
+    let again = Run::create(&path, &experiment, &Environment::here(Device::Cpu, 1, None)).unwrap_err().to_string();
+    assert!(again.contains("found other files") && again.contains("--resume"), "{again}");
+}
+
+#[test]
+fn data_that_do_not_fit_are_refused() {
+    let grid = Grid::Plane { rows: 6, columns: 5 };
+    let told = Samples::new(grid, 1, vec![0.0; 59], 1, vec![1.0; 60]).unwrap_err().to_string();
+    assert_eq!(told, "inputs: expected 2 samples of 30 points of 1 functions, 60 values, found 59");
+    let told = Samples::new(grid, 1, vec![0.0; 30], 1, vec![f32::NAN; 30]).unwrap_err().to_string();
+    assert!(told.contains("targets: expected finite numbers"), "{told}");
+    let told = Samples::new(Grid::Cloud { points: 3 }, 0, vec![], 1, vec![1.0; 3]).unwrap_err().to_string();
+    assert!(told.contains("a cloud of points needs their positions"), "{told}");
+    let cloud = experiment(&["train.loss=relative-l2-with-gradient"]);
+    let line = Samples::new(Grid::Line { points: 30 }, 1, vec![0.0; 60], 1, vec![1.0; 60]).unwrap();
+    let told = Case::of(&cloud, &line).unwrap_err().to_string();
+    assert!(told.contains("expected one output on a plane"), "{told}");
+}
