@@ -88,9 +88,12 @@ fn updates_in_place(graph: &Assembled, fused: &mut Fused, state: NodeId, value: 
     let mut readers = Vec::new();
     for (other, body) in fused.units.iter().enumerate() {
         for layout in reads_of(graph, fused, body, state, &home) {
+            if !overlap(&layout, target) {
+                continue;
+            }
             if other != unit {
                 readers.push(other);
-            } else if layout != *target && overlap(&layout, target) {
+            } else if layout != *target {
                 return false;
             }
         }

@@ -202,6 +202,71 @@ fn device_name(driver: &Driver, device: c_int) -> String {
     }
 }
 
+/// Streams beside the card's own, while a run is recorded.
+pub(crate) struct Streams {
+    extra: Vec<Handle>,
+    card: Arc<Card>,
+}
+
+impl Streams {
+    pub(crate) fn new(card: &Arc<Card>) -> Result<Streams, Unavailable> {
+        let mut streams = Streams { extra: Vec::new(), card: card.clone() };
+        for _ in 1..super::STREAMS {
+            let mut stream = ptr::null_mut();
+            // SAFETY: the pointer is valid; 1: does not wait for stream 0.
+            card.check(unsafe { (card.driver.stream_create)(&raw mut stream, 1) }, "making a stream")?;
+            streams.extra.push(stream);
+        }
+        Ok(streams)
+    }
+
+    /// Number 0 is the card's own.
+    pub(crate) fn handle(&self, number: usize) -> Handle {
+        if number == 0 { self.card.stream } else { self.extra[number - 1] }
+    }
+}
+
+impl Drop for Streams {
+    fn drop(&mut self) {
+        for stream in &self.extra {
+            // SAFETY: created once, destroyed once.
+            unsafe { (self.card.driver.stream_destroy)(*stream) };
+        }
+    }
+}
+
+/// A point on a stream that others can wait for.
+pub(crate) struct Event {
+    handle: Handle,
+    card: Arc<Card>,
+}
+
+impl Event {
+    pub(crate) fn record(card: &Arc<Card>, stream: Handle) -> Result<Event, Unavailable> {
+        let mut handle = ptr::null_mut();
+        // SAFETY: the pointer is valid; 2: no timing.
+        unsafe {
+            card.check((card.driver.event_create)(&raw mut handle, 2), "making an event")?;
+            let event = Event { handle, card: card.clone() };
+            card.check((card.driver.event_record)(handle, stream), "recording an event")?;
+            Ok(event)
+        }
+    }
+
+    /// What is put on `stream` from now on waits for this.
+    pub(crate) fn hold(&self, stream: Handle) -> Result<(), Unavailable> {
+        // SAFETY: both handles live.
+        self.card.check(unsafe { (self.card.driver.wait)(stream, self.handle, 0) }, "waiting for an event")
+    }
+}
+
+impl Drop for Event {
+    fn drop(&mut self) {
+        // SAFETY: created once, destroyed once.
+        unsafe { (self.card.driver.event_destroy)(self.handle) };
+    }
+}
+
 /// Memory on a card.
 pub(crate) struct Memory {
     pub(crate) address: Address,
@@ -273,8 +338,8 @@ fn sources(kernels: &[&Kernel]) -> Vec<Source> {
             let mut source = family.source();
             for ((_, name), kernel) in part {
                 let text = format!(
-                    "{}extern \"C\" __global__ void __launch_bounds__({}) ${}",
-                    kernel.before, kernel.block, kernel.text
+                    "{}extern \"C\" __global__ void __launch_bounds__({}, {}) ${}",
+                    kernel.before, kernel.block, kernel.resident, kernel.text
                 );
                 source.push_str(&text.replace('$', name));
             }

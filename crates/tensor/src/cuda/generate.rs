@@ -3,7 +3,7 @@
 //! ```text
 //! flat    one thread per `width` neighbouring elements
 //! rows    `lanes` threads per row, `each` elements per lane in registers; sums along rows by shuffles
-//! across  the same over chunks of rows; each block adds its chunk, the last block to finish adds the chunks in order
+//! across  the same over chunks of rows; each block adds its chunk, a second kernel adds the chunks in order
 //! ```
 //! Strides are constants in the text and places are arguments, so the layers of a network share their kernels.
 
@@ -35,6 +35,8 @@ pub(crate) struct Kernel {
     pub(crate) arguments: Vec<Argument>,
     pub(crate) grid: [u32; 3],
     pub(crate) block: u32,
+    /// Blocks that a multiprocessor should hold at least.
+    pub(crate) resident: u32,
     /// Bytes of dynamic shared memory.
     pub(crate) shared: u32,
     /// Floats of scratch memory.
@@ -75,9 +77,12 @@ impl Argument {
 /// Largest index that 32 bits hold with room for a stride.
 const NARROW: usize = 1 << 30;
 
-/// The kernel of a loop.
-pub(crate) fn kernel(body: &Loop, lengths: &[usize]) -> Kernel {
-    Generator::new(body, lengths).write()
+/// The kernels of a loop: itself, and the sum of its chunks where it has several.
+pub(crate) fn kernels(body: &Loop, lengths: &[usize]) -> Vec<Kernel> {
+    let sums = Generator::new(body, lengths).sum_chunks();
+    let mut kernels = vec![Generator::new(body, lengths).write()];
+    kernels.extend(sums);
+    kernels
 }
 
 struct Generator<'a> {
@@ -159,7 +164,8 @@ impl<'a> Generator<'a> {
             let all = reduced.div_ceil(slots);
             generator.chunks = match body.across.is_empty() {
                 true => all,
-                false => all.min(1056_usize.div_ceil(outer * inner * generator.tiles)),
+                // Some rows per slot, so that the sums of blocks are few beside the rows.
+                false => (all / 4).clamp(264, 1056).div_ceil(outer * inner * generator.tiles).min(all),
             };
         }
         generator
@@ -215,6 +221,7 @@ impl<'a> Generator<'a> {
             arguments: self.arguments,
             grid: [blocks as u32, 1, 1],
             block: if flat { 256 } else { self.threads as u32 },
+            resident: 1,
             shared: 0,
             scratch,
         }
@@ -288,13 +295,11 @@ impl<'a> Generator<'a> {
             return;
         }
         self.line(&format!("__shared__ float pile[{}];", threads * each));
-        self.line("__shared__ bool last;");
         let partial = lanes * each;
-        let direct = chunks == 1 && tiles == 1;
         for (number, across) in across.iter().enumerate() {
             self.combine(number, across);
-            if direct || (chunks == 1 && !across.whole_rows) {
-                self.deliver(number, across, "tile");
+            if !self.is_partial(across) {
+                self.deliver(across);
             } else {
                 self.argument(Argument::Scratch(0));
                 self.line(&format!(
@@ -303,44 +308,91 @@ impl<'a> Generator<'a> {
             }
             self.line("__syncthreads();");
         }
-        if direct || across.iter().all(|across| chunks == 1 && !across.whole_rows) {
-            return;
+    }
+
+    /// Whether a reduction is complete only after all blocks.
+    fn is_partial(&self, across: &Across) -> bool {
+        self.chunks > 1 || (self.tiles > 1 && across.whole_rows)
+    }
+
+    /// The kernel that adds what the blocks left: 32 results by 8 slots at a time, or a whole row's by all threads.
+    fn sum_chunks(mut self) -> Option<Kernel> {
+        let [outer, _, inner] = self.body.split;
+        let (lanes, each, tiles, chunks) = (self.lanes, self.each, self.tiles, self.chunks);
+        let (groups, partial) = (outer * inner, lanes * each);
+        let blocks = groups * tiles * chunks;
+        let body = self.body;
+        let unfinished: Vec<(usize, &Across)> =
+            body.across.iter().enumerate().filter(|(_, across)| self.is_partial(across)).collect();
+        if unfinished.is_empty() {
+            return None;
         }
-        self.argument(Argument::Counters);
-        let blocks = chunks * tiles;
-        self.line("__threadfence();");
-        self.line("__syncthreads();");
-        self.line(&format!("if (threadIdx.x == 0) last = atomicAdd(counters + group, 1u) == {};", blocks - 1));
-        self.line("__syncthreads();");
-        self.line("if (!last) return;");
-        self.line("if (threadIdx.x == 0) counters[group] = 0;");
-        self.line("__threadfence();");
-        for (number, across) in across.iter().enumerate() {
-            let add = combine(across.kind, "sum", "*from");
-            let start = identity(across.kind);
+        self.argument(Argument::Scratch(0));
+        self.line("__shared__ float pile[256];");
+        self.line("const int lane = threadIdx.x % 32, slot = threadIdx.x / 32;");
+        let mut widest = 0;
+        for (turn, (number, across)) in unfinished.iter().enumerate() {
+            let pointer = self.argument(Argument::of(&across.to));
+            let [to_outer, to_inner, to_column] = [0, 1, 2].map(|axis| across.to.layout.strides[axis]);
+            let (start, add) = (identity(across.kind), combine(across.kind, "sum", "other"));
+            self.line(&format!("if (blockIdx.y == {turn}) {{"));
+            self.line(&format!("float sum = {start};"));
             if across.whole_rows {
-                self.line(&format!("a{number} = {start};"));
-                self.line(&format!("for (int b = threadIdx.x; b < {blocks}; b += {threads}) {{"));
+                widest = widest.max(groups);
+                self.line(&format!("const int group = blockIdx.x; if (group >= {groups}) return;"));
                 self.line(&format!(
-                    "const float* from = scratch + ((size_t){number} * gridDim.x + group * {blocks} + b) * {partial}; float sum = a{number};"
+                    "const float* from = scratch + ({number} * (size_t){blocks} + group * {}) * {partial};",
+                    tiles * chunks
                 ));
-                self.line(&format!("a{number} = {add}; }}"));
-                self.combine(number, across);
-                self.deliver(number, across, "0");
-                self.line("__syncthreads();");
-            } else if chunks > 1 {
-                self.line(&format!("for (int tile = 0; tile < {tiles}; tile++) {{"));
-                self.line(&format!("#pragma unroll\n  for (int e = 0; e < {each}; e++) {{ float sum = {start};"));
-                self.line(&format!("for (int b = slot; b < {chunks}; b += {slots}) {{"));
+                self.line(&format!("#pragma unroll 4\n  for (int b = threadIdx.x; b < {}; b += 256) {{ const float other = from[(size_t)b * {partial}]; sum = {add}; }}", tiles * chunks));
+                self.line("pile[threadIdx.x] = sum; __syncthreads();");
+                self.line("for (int s = 128; s; s >>= 1) { if (threadIdx.x < s) { const float other = pile[threadIdx.x + s]; sum = pile[threadIdx.x];");
+                self.line(&format!("pile[threadIdx.x] = {add}; }} __syncthreads(); }}"));
                 self.line(&format!(
-                    "const float* from = scratch + ((size_t){number} * gridDim.x + group * {blocks} + tile * {chunks} + b) * {partial} + e * {lanes} + lane;"
+                    "if (threadIdx.x == 0) p{pointer}[(size_t)(group / {inner}) * {to_outer}] = pile[0]; }}"
                 ));
-                self.line(&format!("sum = {add}; }} a{number}[e] = sum; }}"));
-                self.combine(number, across);
-                self.deliver(number, across, "tile");
-                self.line("__syncthreads(); }");
+            } else {
+                let items = groups * tiles * partial;
+                widest = widest.max(items.div_ceil(32));
+                self.line(&format!("const int item = blockIdx.x * 32 + lane; const bool live = item < {items};"));
+                self.line(&format!("const int place = live ? item / {partial} : 0, t = item % {partial};"));
+                self.line(&format!("const float* from = scratch + ({number} * (size_t){blocks} + (size_t)place * {chunks}) * {partial} + t;"));
+                self.line(&format!("#pragma unroll 8\n  for (int b = slot; b < {chunks}; b += 8) {{ const float other = from[(size_t)b * {partial}]; sum = {add}; }}"));
+                self.line("pile[threadIdx.x] = sum; __syncthreads();");
+                self.line("if (slot || !live) return;");
+                self.line(&format!(
+                    "for (int s = 1; s < 8; s++) {{ const float other = pile[s * 32 + lane]; sum = {add}; }}"
+                ));
+                self.line(&format!("const int group = place / {tiles}, tile = place % {tiles};"));
+                let column = self.column_of("(t / LANES)", "(t % LANES)").replace("LANES", &lanes.to_string());
+                self.line(&format!("const int c = tile * {partial} + {column};"));
+                self.line(&format!(
+                    "if (c < {}) p{pointer}[(size_t)(group / {inner}) * {to_outer} + (size_t)(group % {inner}) * {to_inner} + (size_t)c * {to_column}] = sum; }}",
+                    self.columns
+                ));
             }
         }
+        let parameters: Vec<String> =
+            (0..self.arguments.len())
+                .map(|position| {
+                    if position == 0 {
+                        "const float* __restrict__ scratch".into()
+                    } else {
+                        format!("float* p{position}")
+                    }
+                })
+                .collect();
+        Some(Kernel {
+            family: Family::Loop,
+            before: String::new(),
+            text: format!("({}) {{\n{}}}\n", parameters.join(", "), self.text),
+            arguments: self.arguments,
+            grid: [widest as u32, unfinished.len() as u32, 1],
+            block: 256,
+            resident: 1,
+            shared: 0,
+            scratch: body.across.len() * blocks * partial,
+        })
     }
 
     /// Adds a block's accumulators into `pile[t]`, `t = e·lanes + lane`; a whole row's into `pile[0]`.
@@ -375,11 +427,10 @@ impl<'a> Generator<'a> {
     }
 
     /// Writes the finished pile where it belongs.
-    fn deliver(&mut self, number: usize, across: &Across, tile: &str) {
+    fn deliver(&mut self, across: &Across) {
         let pointer = self.argument(Argument::of(&across.to));
         let strides = &across.to.layout.strides;
         let (outer, inner, column) = (strides[0], strides[1], strides[2]);
-        let _ = number;
         if across.whole_rows {
             self.line(&format!("if (threadIdx.x == 0) p{pointer}[(size_t)outer * {outer}] = pile[0];"));
             return;
@@ -388,7 +439,7 @@ impl<'a> Generator<'a> {
         let partial = lanes * each;
         self.line(&format!("for (int t = threadIdx.x; t < {partial}; t += {threads}) {{"));
         self.line(&format!(
-            "const int c = {tile} * {partial} + {};",
+            "const int c = tile * {partial} + {};",
             self.column_of("(t / LANES)", "(t % LANES)").replace("LANES", &lanes.to_string())
         ));
         self.line(&format!(

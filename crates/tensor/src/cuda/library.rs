@@ -68,6 +68,7 @@ functions! {
         executable_destroy = b"cuGraphExecDestroy" (Handle);
         event_create = b"cuEventCreate" (*mut Handle, c_uint);
         event_record = b"cuEventRecord" (Handle, Handle);
+        wait = b"cuStreamWaitEvent" (Handle, Handle, c_uint);
         event_elapsed = b"cuEventElapsedTime" (*mut f32, Handle, Handle);
         event_destroy = b"cuEventDestroy_v2" (Handle);
         error_text = b"cuGetErrorString" (c_int, *mut *const c_char);

@@ -56,7 +56,7 @@ impl Lowering<'_> {
         match step {
             Step::Loop(body) => {
                 let lengths: Vec<usize> = self.plan.buffers.iter().map(|buffer| buffer.length).collect();
-                self.actions.push(Action::Launch(generate::kernel(body, &lengths)));
+                self.actions.extend(generate::kernels(body, &lengths).into_iter().map(Action::Launch));
             }
             Step::Clear { buffer } => {
                 self.actions.push(Action::Clear { buffer: *buffer, length: self.plan.buffers[*buffer].length });
@@ -111,6 +111,7 @@ impl Lowering<'_> {
             arguments: arguments.into_iter().map(|(_, argument)| argument).collect(),
             grid: [u32::try_from(blocks).expect("a grid has fewer than 2^32 blocks"), 1, 1],
             block: THREADS,
+            resident: if shared <= 113 * 1024 { 2 } else { 1 },
             shared: shared as u32,
             scratch,
         }));
@@ -187,30 +188,22 @@ impl Lowering<'_> {
             product.transpose();
         }
         let long = product.extents[0] * product.extents[1] <= 64 * 64 && k >= 2048;
-        if axes.len() <= 1 && product.suits_the_library() && !(long && batch > 1) {
+        let own = std::env::var("LAMO_CUDA_PRODUCTS").is_ok_and(|choice| choice == "own");
+        if product.is_aligned(&axes) && (own || axes.len() > 1 || (long && batch > 1)) {
+            self.aligned_product(&product, &axes);
+        } else if axes.len() <= 1 && product.suits_the_library() {
             self.actions.push(Action::Product(product));
         } else {
             self.own_product(&product, &axes, k);
         }
     }
 
-    fn own_product(&mut self, product: &Product, axes: &[[isize; 4]], k: usize) {
-        let [m, n, _] = product.extents;
-        let fit = |extent: usize| if extent > 32 { 64 } else { extent.next_power_of_two().max(16) };
-        let (tm, tn) = (fit(m), fit(n));
-        let tiles = m.div_ceil(tm) * n.div_ceil(tn) * product.batch;
-        let split = (528 / tiles).clamp(1, k.div_ceil(128)).max(1);
-        let mut shape = constants(&[
-            ("M", m),
-            ("N", n),
-            ("K", k),
-            ("TM", tm),
-            ("TN", tn),
-            ("SPLIT", split),
-            ("PRECISION", usize::from(self.number())),
-        ]);
+    /// Extents, strides and the walk over batches, as constants.
+    fn product_shape(&self, product: &Product, axes: &[[isize; 4]], tiles: &[(&str, usize)]) -> String {
+        let [m, n, k] = product.extents;
+        let mut shape = constants(&[("M", m), ("N", n), ("K", k), ("PRECISION", usize::from(self.number()))]);
+        shape.push_str(&constants(tiles));
         let (left, right, to) = (&product.left.strides, &product.right.strides, &product.to.strides);
-        let transposed = product.to_is_transposed;
         shape.push_str(&signed(&[
             ("LEFT_M", left[0]),
             ("LEFT_K", left[1]),
@@ -225,7 +218,7 @@ impl Lowering<'_> {
             "  __device__ static void batch(int i, long long& l, long long& r, long long& t) { l = r = t = 0;",
         );
         for axis in axes.iter().rev() {
-            let (l, r) = if transposed { (axis[2], axis[1]) } else { (axis[1], axis[2]) };
+            let (l, r) = if product.to_is_transposed { (axis[2], axis[1]) } else { (axis[1], axis[2]) };
             let _ = write!(
                 shape,
                 " {{ const int d = i % {}; i /= {}; l += d * {l}LL; r += d * {r}LL; t += d * {}LL; }}",
@@ -233,6 +226,39 @@ impl Lowering<'_> {
             );
         }
         shape.push_str(" }\n");
+        shape
+    }
+
+    fn aligned_product(&mut self, product: &Product, axes: &[[isize; 4]]) {
+        let [m, n, k] = product.extents;
+        let tn: usize = if n > 64 { 128 } else { 64 };
+        let tiles = m.div_ceil(128) * n.div_ceil(tn) * product.batch;
+        let split = (264 / tiles).clamp(1, k.div_ceil(256));
+        let shape = self.product_shape(product, axes, &[("TN", tn), ("SPLIT", split)]);
+        let of = |matrix: &Matrix| Argument::Buffer { buffer: matrix.buffer, offset: matrix.offset };
+        let a = if product.left.strides[1] == 1 { 128 * 36 } else { 32 * 136 };
+        let b = if product.right.strides[1] == 1 { 32 * (tn + 8) } else { tn * 36 };
+        let scratch = if split > 1 { tiles * split * 128 * tn } else { 0 };
+        let arguments = vec![
+            ("const float*", of(&product.left)),
+            ("const float*", of(&product.right)),
+            ("float*", of(&product.to)),
+            ("float*", Argument::Scratch(0)),
+        ];
+        self.launch(Family::Product, "product_aligned", &shape, tiles * split, 3 * (a + b) * 4, arguments, scratch);
+        if split > 1 {
+            let arguments = vec![("const float*", Argument::Scratch(0)), ("float*", of(&product.to))];
+            self.launch(Family::Product, "sum_splits", &shape, tiles * 128 * tn / 256, 0, arguments, scratch);
+        }
+    }
+
+    fn own_product(&mut self, product: &Product, axes: &[[isize; 4]], k: usize) {
+        let [m, n, _] = product.extents;
+        let fit = |extent: usize| if extent > 32 { 64 } else { extent.next_power_of_two().max(16) };
+        let (tm, tn) = (fit(m), fit(n));
+        let tiles = m.div_ceil(tm) * n.div_ceil(tn) * product.batch;
+        let split = (528 / tiles).clamp(1, k.div_ceil(128)).max(1);
+        let shape = self.product_shape(product, axes, &[("TM", tm), ("TN", tn), ("SPLIT", split)]);
         let of = |matrix: &Matrix| Argument::Buffer { buffer: matrix.buffer, offset: matrix.offset };
         let arguments = vec![
             ("const float*", of(&product.left)),
@@ -439,6 +465,9 @@ impl Lowering<'_> {
         for (name, place) in ["signal", "decay", "gain", "write", "read", "initial"].iter().zip(operands) {
             text.push_str(&self.offset(name, place));
         }
+        for (name, place) in [("SIGNAL_4", &operands[0]), ("WRITE_4", &operands[3]), ("READ_4", &operands[4])] {
+            text.push_str(&constants(&[(name, usize::from(is_vector(place)))]));
+        }
         if operands.len() < 6 {
             text.push_str(&offset("initial", &[0; 4], false));
         }
@@ -463,6 +492,7 @@ impl Lowering<'_> {
         );
         text.push_str(&offset("initial_gradient", &[0; 4], false));
         text.push_str(&offset("cotangent", &[0; 4], false));
+        text.push_str(&constants(&[("COTANGENT_4", 0)]));
         text.push_str(&self.piece("output", summed, shape, output));
         text.push_str(&self.offset("summed", output));
         text.push_str(&offset("signal_gradient", &[0; 4], false));
@@ -476,13 +506,31 @@ impl Lowering<'_> {
             list
         };
         let at = Argument::Scratch;
-        let mut arguments = inputs(order.clone());
-        arguments.extend([("const float*", at(0)), ("float*", at(states)), ("float*", at(0)), ("float*", at(decays))]);
-        self.launch(Family::Scan, "scan_states<S, false>", &text, z.blocks, z.state_shared(false), arguments, scratch);
-        self.pass(&z, &text, operands, None, [states, 0, decays], final_state, None, scratch);
+        let single = z.single && final_state.is_none();
+        text.push_str(&constants(&[("SINGLE", usize::from(single))]));
+        if !single {
+            let mut arguments = inputs(order.clone());
+            arguments.extend([
+                ("const float*", at(0)),
+                ("float*", at(states)),
+                ("float*", at(0)),
+                ("float*", at(decays)),
+            ]);
+            self.launch(
+                Family::Scan,
+                "scan_states<S, false>",
+                &text,
+                z.blocks,
+                z.state_shared(false),
+                arguments,
+                scratch,
+            );
+            self.pass(&z, &text, operands, None, [states, 0, decays], final_state, None, scratch);
+        }
         let mut arguments = inputs(order);
         let target = if summed { at(pieces) } else { Argument::of(output) };
-        arguments.extend([("const float*", at(states)), ("float*", target)]);
+        let before = if single { operands.get(5).map_or(at(0), Argument::of) } else { at(states) };
+        arguments.extend([("const float*", before), ("float*", target)]);
         self.launch(Family::Scan, "scan_output", &text, z.blocks, z.output_shared(), arguments, scratch);
         if summed {
             let arguments = vec![("const float*", at(pieces)), ("float*", Argument::of(output))];
@@ -567,6 +615,7 @@ impl Lowering<'_> {
                 .map_or_else(|| offset("final_state", &[0; 4], false), |place| self.offset("final_state", place)),
         );
         text.push_str(&self.offset("cotangent", cotangent));
+        text.push_str(&constants(&[("COTANGENT_4", usize::from(is_vector(cotangent)))]));
         text.push_str(&self.piece("signal_piece", summed, shape, &to[0]));
         text.push_str(&self.offset("signal_gradient", &to[0]));
         text.push_str(&offset("summed", &[0; 4], false));
@@ -596,20 +645,33 @@ impl Lowering<'_> {
         let mut inputs = vec![("const uint32*", order)];
         inputs.extend(operands[..5].iter().map(|place| ("const float*", Argument::of(place))));
         inputs.push(("const float*", Argument::of(cotangent)));
-        let mut arguments = inputs.clone();
-        arguments.extend([("float*", at(states)), ("float*", at(adjoints)), ("float*", at(decays))]);
-        self.launch(Family::Scan, "scan_states<S, true>", &text, z.blocks, z.state_shared(true), arguments, scratch);
-        self.pass(&z, &text, operands, final_cotangent, [states, adjoints, decays], None, to.get(5), scratch);
+        let single = z.single && final_cotangent.is_none();
+        text.push_str(&constants(&[("SINGLE", usize::from(single))]));
+        if !single {
+            let mut arguments = inputs.clone();
+            arguments.extend([("float*", at(states)), ("float*", at(adjoints)), ("float*", at(decays))]);
+            self.launch(
+                Family::Scan,
+                "scan_states<S, true>",
+                &text,
+                z.blocks,
+                z.state_shared(true),
+                arguments,
+                scratch,
+            );
+            self.pass(&z, &text, operands, final_cotangent, [states, adjoints, decays], None, to.get(5), scratch);
+        }
         let mut arguments = inputs;
         let own = |apart: bool, offset: usize, place: &Place| if apart { at(offset) } else { Argument::of(place) };
         arguments.extend([
-            ("const float*", at(states)),
+            ("const float*", if single { operands.get(5).map_or(at(0), Argument::of) } else { at(states) }),
             ("const float*", at(adjoints)),
             ("float*", own(summed, pieces, &to[0])),
             ("float*", Argument::of(&to[1])),
             ("float*", Argument::of(&to[2])),
             ("float*", own(spread, writes, &to[3])),
             ("float*", own(spread, reads, &to[4])),
+            ("float*", to.get(5).map_or(at(0), Argument::of)),
         ]);
         self.launch(Family::Scan, "scan_gradients", &text, z.blocks, z.gradient_shared(), arguments, scratch);
         if summed {
@@ -649,6 +711,8 @@ struct ScanSizes {
     unit: usize,
     units: usize,
     blocks: usize,
+    /// One chunk holds all tokens.
+    single: bool,
     /// Floats for the states of all chunks, and for their decays.
     states: usize,
     decays: usize,
@@ -666,6 +730,7 @@ impl ScanSizes {
             unit,
             units,
             blocks: shape.batch * units * chunks,
+            single: chunks == 1,
             states: shape.state().count() * (chunks + 1),
             decays: (shape.batch * heads * chunks).next_multiple_of(4),
         }
@@ -678,7 +743,7 @@ impl ScanSizes {
     /// Bytes of shared memory of the kernels in `scan.cu`.
     fn state_shared(&self, adjoint: bool) -> usize {
         let [n, p] = self.padded();
-        (Self::CHUNK * (n + 8) * (1 + usize::from(adjoint)) + Self::CHUNK * (p + 8)) * 4
+        Self::CHUNK * (n + 8 + p + 8) * (1 + usize::from(adjoint)) * 4
     }
 
     fn output_shared(&self) -> usize {
@@ -709,6 +774,25 @@ impl Product {
         self.to_is_transposed = !self.to_is_transposed;
     }
 
+    /// Each matrix has a contiguous axis whose rows start at multiples of four elements, and the result its columns.
+    fn is_aligned(&self, axes: &[[isize; 4]]) -> bool {
+        let [m, n, k] = self.extents;
+        let four = |number: isize| number % 4 == 0;
+        let operand = |matrix: &Matrix, rows: usize, columns: usize| {
+            let [r, c, _] = matrix.strides;
+            four(matrix.offset)
+                && ((c == 1 && four(r) && columns.is_multiple_of(4))
+                    || (r == 1 && c != 1 && four(c) && rows.is_multiple_of(4)))
+        };
+        operand(&self.left, m, k)
+            && operand(&self.right, k, n)
+            && self.to.strides[1] == 1
+            && self.to.offset % 2 == 0
+            && self.to.strides[0] % 2 == 0
+            && n.is_multiple_of(2)
+            && axes.iter().all(|axis| four(axis[1]) && four(axis[2]) && axis[3] % 2 == 0)
+    }
+
     /// Each matrix has a contiguous axis, and the other steps over it.
     fn suits_the_library(&self) -> bool {
         let [m, n, k] = self.extents;
@@ -720,6 +804,13 @@ impl Product {
         let to = self.to.strides;
         suits(&self.left, m, k) && suits(&self.right, k, n) && (to[1] == 1 || n == 1) && (m == 1 || to[0] >= n as isize)
     }
+}
+
+/// Whether rows are contiguous and start at multiples of four elements.
+fn is_vector(place: &Place) -> bool {
+    let strides = &place.layout.strides;
+    let last = strides.len() - 1;
+    strides[last] == 1 && place.layout.offset % 4 == 0 && strides[..last].iter().all(|stride| stride % 4 == 0)
 }
 
 fn constants(list: &[(&str, usize)]) -> String {

@@ -7,12 +7,13 @@ mod generate;
 mod library;
 mod lower;
 mod products;
+mod streams;
 
 use crate::compile::explain::describe;
 use crate::compile::plan::{Plan, Role, Step};
 use crate::device::Unavailable;
 use crate::ops::Precision;
-use card::{Card, Memory, Modules};
+use card::{Card, Event, Memory, Modules, Streams};
 use generate::{Argument, Kernel};
 use library::{Address, Handle};
 use lower::{Action, Lowering};
@@ -23,7 +24,9 @@ use std::sync::Arc;
 
 pub use card::{CudaDevice, CudaReport, report};
 
-/// Counters that kernels share.
+/// Streams of a recorded run: steps that do not need each other run side by side.
+const STREAMS: usize = 3;
+/// Counters that the kernels of a stream share.
 const COUNTERS: usize = 1 << 16;
 /// Floats that cuBLASLt may use.
 const WORKSPACE: usize = 8 << 20;
@@ -40,9 +43,12 @@ pub(crate) struct Cuda {
     plan: Plan,
     /// The work of each step.
     steps: Vec<Vec<Work>>,
+    /// The stream of each step, and the earlier steps on other streams that it waits for.
+    order: Vec<streams::Turn>,
     arena: Memory,
     scratch: Memory,
-    workspace: Address,
+    /// Where each stream's workspace for cuBLASLt begins.
+    workspaces: Vec<Address>,
     _modules: Modules,
     graph: Option<Handle>,
     /// What was read since the last run.
@@ -75,9 +81,13 @@ impl Cuda {
         let needed = kernels.iter().map(|kernel| kernel.scratch).max().unwrap_or(0);
         let modules = Modules::compile(&card, &kernels)?;
         let arena = Memory::zeros(&card, plan.arena.max(1))?;
+        // Each stream has scratch memory, counters and a workspace of its own.
+        let order = streams::order(&plan, STREAMS);
         let workspace_at = needed.next_multiple_of(64) + COUNTERS;
-        let scratch = Memory::zeros(&card, workspace_at + WORKSPACE)?;
-        let workspace = scratch.address + 4 * workspace_at as Address;
+        let apart = workspace_at + WORKSPACE;
+        let scratch = Memory::zeros(&card, STREAMS * apart)?;
+        let scratches: Vec<Address> = (0..STREAMS).map(|s| scratch.address + 4 * (s * apart) as Address).collect();
+        let workspaces: Vec<Address> = scratches.iter().map(|start| start + 4 * workspace_at as Address).collect();
         let flat: Vec<u32> = tables.iter().flat_map(|table| table.iter().copied()).collect();
         let table_memory = Memory::zeros(&card, flat.len().max(1))?;
         card.write(table_memory.address, &flat)?;
@@ -86,14 +96,14 @@ impl Cuda {
         let buffer = |id: usize, offset: isize| {
             (arena.address as i64 + 4 * (plan.buffers[id].offset as i64 + offset as i64)) as Address
         };
-        let resolve = |argument: &Argument| match argument {
+        let resolve = |argument: &Argument, stream: usize| match argument {
             Argument::Buffer { buffer: id, offset } => buffer(*id, *offset),
-            Argument::Scratch(offset) => scratch.address + 4 * *offset as Address,
-            Argument::Counters => workspace - 4 * COUNTERS as Address,
+            Argument::Scratch(offset) => scratches[stream] + 4 * *offset as Address,
+            Argument::Counters => workspaces[stream] - 4 * COUNTERS as Address,
             Argument::Table(position) => table_memory.address + 4 * starts[*position] as Address,
         };
         let mut steps = Vec::with_capacity(actions.len());
-        for step in &actions {
+        for (step, turn) in actions.iter().zip(&order) {
             let mut work = Vec::with_capacity(step.len());
             for action in step {
                 work.push(match action {
@@ -102,7 +112,7 @@ impl Cuda {
                         grid: kernel.grid,
                         block: kernel.block,
                         shared: kernel.shared,
-                        arguments: kernel.arguments.iter().map(resolve).collect(),
+                        arguments: kernel.arguments.iter().map(|argument| resolve(argument, turn.stream)).collect(),
                     },
                     Action::Clear { buffer: id, length } => Work::Clear { address: buffer(*id, 0), length: *length },
                     Action::Product(product) => {
@@ -116,9 +126,10 @@ impl Cuda {
         let mut cuda = Cuda {
             plan,
             steps,
+            order,
             arena,
             scratch,
-            workspace,
+            workspaces,
             _modules: modules,
             graph: None,
             mirrors,
@@ -216,26 +227,49 @@ impl Cuda {
 
     /// Records one run into a graph.
     fn capture(&self) -> Result<Handle, Unavailable> {
-        let driver = &self.card.driver;
-        // SAFETY: the stream is ours; both handles are checked.
+        let card = &self.card;
+        let driver = &card.driver;
+        let streams = Streams::new(card)?;
+        // SAFETY: the streams are ours; both handles are checked.
         unsafe {
-            self.card.check((driver.begin_capture)(self.card.stream, 2), "recording the program")?; // 2: relaxed
-            let recorded = self.steps.iter().flatten().try_for_each(|work| self.submit(work));
+            card.check((driver.begin_capture)(card.stream, 2), "recording the program")?; // 2: relaxed
+            let recorded = self.record(&streams);
             let (mut graph, mut executable): (Handle, Handle) = (std::ptr::null_mut(), std::ptr::null_mut());
-            let ended =
-                self.card.check((driver.end_capture)(self.card.stream, &raw mut graph), "recording the program");
+            let ended = card.check((driver.end_capture)(card.stream, &raw mut graph), "recording the program");
             recorded?;
             ended?;
-            let made =
-                self.card.check((driver.graph_instantiate)(&raw mut executable, graph, 0), "preparing the program");
+            let made = card.check((driver.graph_instantiate)(&raw mut executable, graph, 0), "preparing the program");
             (driver.graph_destroy)(graph);
             made?;
             Ok(executable)
         }
     }
 
-    fn submit(&self, work: &Work) -> Result<(), Unavailable> {
-        let (driver, stream) = (&self.card.driver, self.card.stream);
+    /// Puts every step on its stream, after the steps it waits for.
+    fn record(&self, streams: &Streams) -> Result<(), Unavailable> {
+        let mut events: Vec<Option<Event>> = (0..self.steps.len()).map(|_| None).collect();
+        let begin = Event::record(&self.card, self.card.stream)?;
+        for stream in 1..STREAMS {
+            begin.hold(streams.handle(stream))?;
+        }
+        for (position, (step, turn)) in self.steps.iter().zip(&self.order).enumerate() {
+            let stream = streams.handle(turn.stream);
+            for &earlier in &turn.waits {
+                events[earlier].as_ref().expect("recorded because somebody waits for it").hold(stream)?;
+            }
+            step.iter().try_for_each(|work| self.submit(work, stream, turn.stream))?;
+            if turn.awaited {
+                events[position] = Some(Event::record(&self.card, stream)?);
+            }
+        }
+        for stream in 1..STREAMS {
+            Event::record(&self.card, streams.handle(stream))?.hold(self.card.stream)?;
+        }
+        Ok(())
+    }
+
+    fn submit(&self, work: &Work, stream: Handle, number: usize) -> Result<(), Unavailable> {
+        let driver = &self.card.driver;
         match work {
             Work::Kernel { function, grid, block, shared, arguments } => {
                 let mut pointers: Vec<*mut c_void> =
@@ -262,12 +296,13 @@ impl Cuda {
                 // SAFETY: the buffer lies inside the arena.
                 self.card.check(unsafe { (driver.fill)(*address, 0, *length, stream) }, "clearing memory")
             }
-            Work::Product(product) => product.submit(&self.card, self.workspace),
+            Work::Product(product) => product.submit(&self.card, self.workspaces[number], stream),
         }
     }
 
     fn run_step(&self, position: usize) {
-        self.steps[position].iter().for_each(|work| sound(self.submit(work)));
+        let number = self.order[position].stream;
+        self.steps[position].iter().for_each(|work| sound(self.submit(work, self.card.stream, number)));
     }
 
     pub(crate) fn run_checked(&mut self) -> Result<(), String> {
@@ -295,7 +330,7 @@ impl Cuda {
             let mut best = vec![f64::INFINITY; step.len()];
             for _ in 0..RUNS {
                 for (work, best) in step.iter().zip(&mut best) {
-                    let seconds = card.time(|| sound(self.submit(work)));
+                    let seconds = card.time(|| sound(self.submit(work, card.stream, self.order[position].stream)));
                     *best = best.min(seconds);
                 }
             }

@@ -130,7 +130,7 @@ impl Prepared {
         Ok(prepared)
     }
 
-    pub(crate) fn submit(&self, card: &Card, workspace: Address) -> Result<(), Unavailable> {
+    pub(crate) fn submit(&self, card: &Card, workspace: Address, stream: Handle) -> Result<(), Unavailable> {
         let (one, zero) = (1.0_f32, 0.0_f32);
         let [a, b, c] = self.layouts;
         let [pa, pb, pc] = self.addresses;
@@ -152,7 +152,7 @@ impl Prepared {
                 ptr::from_ref(&self.choice.algorithm).cast(),
                 workspace,
                 self.choice.workspace,
-                card.stream,
+                stream,
             )
         };
         match status {

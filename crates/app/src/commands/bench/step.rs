@@ -3,7 +3,7 @@
 use super::{ceilings, median, print};
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use lamo::experiment::Experiment;
+use lamo::experiment::{Experiment, Loss};
 use lamo::layers::Parameters;
 use lamo::loss::relative_l2_sum;
 use lamo::models::{self, Input};
@@ -25,7 +25,7 @@ pub(crate) struct Step {
     /// A shipped experiment by name, instead of benchmark and model.
     #[arg(long, conflicts_with_all = ["benchmark", "model"])]
     experiment: Option<String>,
-    /// Samples per batch; the recipe's unless given.
+    /// Samples per batch; the recipe's unless given. A training step takes all frames of each.
     #[arg(long)]
     batch: Option<usize>,
     /// The forward pass alone.
@@ -86,7 +86,9 @@ pub(super) fn run(options: &Step) -> Result<()> {
         (None, None) => bail!("--benchmark or --experiment is needed"),
     };
     let experiment = Experiment::shipped(&name)?;
-    let batch = options.batch.unwrap_or(experiment.train.batch);
+    // The ten teacher-forced frames of a sample are ten samples of one step.
+    let frames = if experiment.train.loss == Loss::RelativeL2OfFrames { 10 } else { 1 };
+    let batch = options.batch.unwrap_or(experiment.train.batch) * if options.infer { 1 } else { frames };
     let began = Instant::now();
     let mut program = compile(&experiment, batch, options)?;
     program.run();

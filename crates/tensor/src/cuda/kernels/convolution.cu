@@ -136,14 +136,6 @@ __device__ void weight_gradient_depthwise(const float* __restrict__ in, const fl
 
 // ---- all channels to all channels: products of shifted images on tensor cores ----
 
-__device__ __forceinline__ void copy_async(float* to, const float* from, bool in) {
-  const uint32 address = (uint32)__cvta_generic_to_shared(to);
-  const int bytes = in ? 16 : 0;  // what is outside is zero
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(from), "r"(bytes));
-}
-__device__ __forceinline__ void commit() { asm volatile("cp.async.commit_group;"); }
-template <int N> __device__ __forceinline__ void wait() { asm volatile("cp.async.wait_group %0;" ::"n"(N)); }
-
 // weight[o,c,u,v] → packed[tap][k][n]; forwards k = c, n = o; for the input gradient k = o, n = c, taps turned round.
 template <class S, bool TURNED>
 __device__ void pack_weight(const float* __restrict__ weight, float* packed) {
@@ -152,7 +144,7 @@ __device__ void pack_weight(const float* __restrict__ weight, float* packed) {
   if (t >= S::KH * S::KW * K * N) return;
   const int n = t % N, k = t / N % K, tap = t / N / K;
   const int u = tap / S::KW, v = tap % S::KW;
-  packed[t] = TURNED ? weight[S::weight(k, n, S::KH - 1 - u, S::KW - 1 - v)] : weight[S::weight(n, k, u, v)];
+  packed[t] = rounded<S::PRECISION>(TURNED ? weight[S::weight(k, n, S::KH - 1 - u, S::KW - 1 - v)] : weight[S::weight(n, k, u, v)]);
 }
 
 // to[b,i,j,n] = Σ_{u,v,k} from[b, i+u−p, j+v−q, k] packed[u,v][k][n], stride 1. D names the direction's extents:

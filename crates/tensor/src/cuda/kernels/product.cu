@@ -46,13 +46,13 @@ __device__ void product(const float* __restrict__ left, const float* __restrict_
     for (int i = 0; i < TM * TK / 256; i++) {
       const int t = i * 256 + threadIdx.x;
       const int m = S::LEFT_K1 ? t / TK : t % TM, k = S::LEFT_K1 ? t % TK : t / TM;
-      a[buffer][m][k] = ra[i];
+      a[buffer][m][k] = rounded<S::PRECISION>(ra[i]);
     }
 #pragma unroll
     for (int i = 0; i < (TK * TN + 255) / 256; i++) {
       const int t = i * 256 + threadIdx.x;
       const int n = S::RIGHT_N1 ? t % TN : t / TK, k = S::RIGHT_N1 ? t / TN : t % TK;
-      if (n < TN && k < TK) b[buffer][k][n] = rb[i];
+      if (n < TN && k < TK) b[buffer][k][n] = rounded<S::PRECISION>(rb[i]);
     }
   };
   int buffer = 0;
@@ -88,4 +88,91 @@ __device__ void product(const float* __restrict__ left, const float* __restrict_
       store(t / TN, t % TN, sum);
     }
   }
+}
+
+// The same where all rows are aligned to 16 bytes: operands come by asynchronous copies, three stages deep. A lies in
+// shared memory as [m, k] or [k, m], B as [k, n] or [n, k], whichever axis is contiguous.
+template <class S>
+__device__ void product_aligned(const float* __restrict__ left, const float* __restrict__ right, float* to, float* scratch) {
+  constexpr int TM = 128, TN = S::TN, TK = 32, STAGES = 3, WM = 4, WN = 2, MT = 2, NT = TN / WN / 8;
+  constexpr int PA = S::LEFT_K1 ? TK + 4 : TM + 8, PB = S::RIGHT_N1 ? TN + 8 : TK + 4;
+  constexpr int SIZE_A = (S::LEFT_K1 ? TM : TK) * PA, STAGE = SIZE_A + (S::RIGHT_N1 ? TK : TN) * PB;
+  extern __shared__ float4 shared4[];
+  float* shared = (float*)shared4;
+  constexpr int TILES_M = (S::M + TM - 1) / TM, TILES_N = (S::N + TN - 1) / TN;
+  int rest = blockIdx.x;
+  const int split = rest % S::SPLIT; rest /= S::SPLIT;
+  const int n0 = rest % TILES_N * TN; rest /= TILES_N;
+  const int m0 = rest % TILES_M * TM;
+  long long la, lb, lc;
+  S::batch(rest / TILES_M, la, lb, lc);
+  left += la; right += lb; to += lc;
+  constexpr int ALL = (S::K + TK - 1) / TK, PER = (ALL + S::SPLIT - 1) / S::SPLIT;
+  const int first = split * PER, steps = max(0, min(ALL, first + PER) - first);
+  const int warp = threadIdx.x / 32, wm = warp % WM * (MT * 16), wn = warp / WM * (NT * 8);
+  auto load = [&](int step) {
+    float* a = shared + step % STAGES * STAGE;
+    float* b = a + SIZE_A;
+    const int k0 = (first + step) * TK;
+#pragma unroll
+    for (int r = 0; r < TM * TK / 4 / 256; r++) {
+      const int t = r * 256 + threadIdx.x;
+      const int m = S::LEFT_K1 ? t / (TK / 4) : t % (TM / 4) * 4, k = S::LEFT_K1 ? t % (TK / 4) * 4 : t / (TM / 4);
+      const bool in = m0 + m < S::M && k0 + k < S::K;
+      copy_async(a + (S::LEFT_K1 ? m * PA + k : k * PA + m),
+                 left + (in ? (m0 + m) * (long long)S::LEFT_M + (k0 + k) * (long long)S::LEFT_K : 0), in);
+    }
+#pragma unroll
+    for (int r = 0; r < TN * TK / 4 / 256; r++) {
+      const int t = r * 256 + threadIdx.x;
+      const int n = S::RIGHT_N1 ? t % (TN / 4) * 4 : t / (TK / 4), k = S::RIGHT_N1 ? t / (TN / 4) : t % (TK / 4) * 4;
+      const bool in = n0 + n < S::N && k0 + k < S::K;
+      copy_async(b + (S::RIGHT_N1 ? k * PB + n : n * PB + k),
+                 right + (in ? (k0 + k) * (long long)S::RIGHT_K + (n0 + n) * (long long)S::RIGHT_N : 0), in);
+    }
+    commit();
+  };
+  float c[MT][NT][4] = {};
+#pragma unroll
+  for (int s = 0; s < STAGES - 1; s++) { if (s < steps) load(s); else commit(); }
+  for (int step = 0; step < steps; step++) {
+    wait<STAGES - 2>();
+    __syncthreads();
+    if (step + STAGES - 1 < steps) load(step + STAGES - 1); else commit();
+    const float* a = shared + step % STAGES * STAGE;
+    const float* b = a + SIZE_A;
+    multiply<S::PRECISION, MT, NT, TK>(
+        c, [&](int i, int k) { return rounded<S::PRECISION>(S::LEFT_K1 ? a[(wm + i) * PA + k] : a[k * PA + wm + i]); },
+        [&](int k, int j) { return rounded<S::PRECISION>(S::RIGHT_N1 ? b[k * PB + wn + j] : b[(wn + j) * PB + k]); });
+  }
+  float* rows = S::SPLIT == 1 ? to : scratch + (size_t)blockIdx.x * (TM * TN);
+#pragma unroll
+  for (int m = 0; m < MT; m++)
+#pragma unroll
+    for (int half = 0; half < 2; half++)
+#pragma unroll
+      for (int n = 0; n < NT; n++) {
+        const int i = wm + m * 16 + threadIdx.x % 32 / 4 + half * 8, j = wn + n * 8 + threadIdx.x % 4 * 2;
+        const float2 pair = make_float2(c[m][n][half * 2], c[m][n][half * 2 + 1]);
+        if (S::SPLIT > 1) *(float2*)(rows + i * TN + j) = pair;
+        else if (m0 + i < S::M && n0 + j < S::N) *(float2*)(rows + (m0 + i) * (long long)S::TO_M + n0 + j) = pair;
+      }
+}
+
+// Adds the pieces of a split product in order.
+template <class S>
+__device__ void sum_splits(const float* __restrict__ scratch, float* to) {
+  constexpr int TM = 128, TN = S::TN, TILES_M = (S::M + TM - 1) / TM, TILES_N = (S::N + TN - 1) / TN;
+  const int t = blockIdx.x % (TM * TN / 256) * 256 + threadIdx.x;
+  int rest = blockIdx.x / (TM * TN / 256);
+  const float* all = scratch + (size_t)rest * S::SPLIT * (TM * TN) + t;
+  const int j = rest % TILES_N * TN + t % TN; rest /= TILES_N;
+  const int i = rest % TILES_M * TM + t / TN;
+  if (i >= S::M || j >= S::N) return;
+  long long la, lb, lc;
+  S::batch(rest / TILES_M, la, lb, lc);
+  float sum = 0.0f;
+#pragma unroll 8
+  for (int s = 0; s < S::SPLIT; s++) sum += all[(size_t)s * (TM * TN)];
+  to[lc + i * (long long)S::TO_M + j] = sum;
 }

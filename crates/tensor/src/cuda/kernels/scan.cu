@@ -2,7 +2,7 @@
 //
 // With s the running sum of ℓ inside a chunk and h its first state,
 //   y_l = Σ_{j≤l} e^{s_l−s_j} g_j (C_l·B_j) x_j + e^{s_l} h C_l,     h' = e^{s_T} h + Σ_j e^{s_T−s_j} g_j x_j ⊗ B_j.
-// `states` makes the sum of h' for every chunk at once, `pass` runs through the chunks, `output` makes y. Backwards
+// A sequence of one chunk (SINGLE) needs `output` or `gradients` alone. Otherwise `states` makes the sum of h' for every chunk at once, `pass` runs through the chunks, `output` makes y. Backwards
 // `states` also makes Σ_l e^{s_l} ∂y_l ⊗ C_l, `pass` runs the adjoint λ of h' from the end, `gradients` does the rest.
 //
 // A block takes a chunk of one unit: heads that share direction and group, hence B, C and C·Bᵀ.
@@ -11,7 +11,15 @@
 
 constexpr int T = 64;
 
-__device__ __forceinline__ float decay_of(float s) { return expf(s); }
+template <class S>
+__device__ __forceinline__ float decay_of(float s) {
+  return S::PRECISION == 0 ? expf(s) : __expf(s);
+}
+
+// Running sums of ℓ reach far below −1 where only their differences count: f32 keeps its digits there by summing in f64.
+template <bool EXACT> struct Summing { typedef float type; };
+template <> struct Summing<true> { typedef double type; };
+template <class S> using Sum = typename Summing<S::PRECISION == 0>::type;
 
 template <class S> struct Sizes {
   static constexpr int NP = (S::N + 15) / 16 * 16, PP = (S::P + 15) / 16 * 16;
@@ -52,57 +60,94 @@ __device__ void load_tokens(int* tokens, const uint32* order, const Site<S>& sit
   }
 }
 
-// to[row·PITCH + i] for i < WIDTH (zero beyond COUNT), a row per token.
-template <int WIDTH, int COUNT, int PITCH, class At>
-__device__ void load_rows(float* to, const float* from, const int* tokens, At at) {
+// to[row·PITCH + i] for i < WIDTH (zero beyond COUNT), a row per token; four at a time where VECTOR says that is aligned.
+template <class S, int WIDTH, int COUNT, int PITCH, bool VECTOR, class At>
+__device__ __forceinline__ void load_rows(float* to, const float* from, const int* tokens, At at, const float* scale = nullptr) {
+  constexpr int R = S::PRECISION;
+  if constexpr (VECTOR && WIDTH == COUNT) {
+    constexpr int QUARTERS = WIDTH / 4;
+#pragma unroll
+    for (int i = threadIdx.x; i < T * QUARTERS; i += 256) {
+      const int row = i / QUARTERS, column = i % QUARTERS * 4, token = tokens[row];
+      float4 value = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+      if (token >= 0) value = *(const float4*)(from + at(token, column));
+      const float factor = scale ? scale[row] : 1.0f;
+      *(float4*)(to + row * PITCH + column) = make_float4(rounded<R>(value.x * factor), rounded<R>(value.y * factor),
+                                                          rounded<R>(value.z * factor), rounded<R>(value.w * factor));
+    }
+  } else {
 #pragma unroll 4
-  for (int i = threadIdx.x; i < T * WIDTH; i += 256) {
-    const int row = i / WIDTH, column = i % WIDTH, token = tokens[row];
-    to[row * PITCH + column] = token >= 0 && column < COUNT ? from[at(token, column)] : 0.0f;
+    for (int i = threadIdx.x; i < T * WIDTH; i += 256) {
+      const int row = i / WIDTH, column = i % WIDTH, token = tokens[row];
+      const float value = token >= 0 && column < COUNT ? from[at(token, column)] : 0.0f;
+      to[row * PITCH + column] = rounded<R>(scale ? value * scale[row] : value);
+    }
   }
 }
 
-template <class S>
-__device__ void load_state(float* to, const float* from) {
+template <class S, int PITCH>
+__device__ __forceinline__ void load_state(float* to, const float* from) {
+  using Z = Sizes<S>;
+  if constexpr (Z::NP == S::N && Z::PP == S::P) {
+#pragma unroll
+    for (int i = threadIdx.x; i < S::P * S::N / 4; i += 256)
+    {
+      const float4 value = ((const float4*)from)[i];
+      constexpr int R = S::PRECISION;
+      *(float4*)(to + i / (S::N / 4) * PITCH + i % (S::N / 4) * 4) =
+          make_float4(rounded<R>(value.x), rounded<R>(value.y), rounded<R>(value.z), rounded<R>(value.w));
+    }
+  } else {
+#pragma unroll 4
+    for (int i = threadIdx.x; i < Z::PP * Z::NP; i += 256) {
+      const int p = i / Z::NP, n = i % Z::NP;
+      to[p * PITCH + n] = rounded<S::PRECISION>(p < S::P && n < S::N ? from[p * S::N + n] : 0.0f);
+    }
+  }
+}
+
+// The state before the only chunk of a short sequence.
+template <class S, int PITCH>
+__device__ __forceinline__ void load_initial(float* to, const float* initial, int batch, int q) {
   using Z = Sizes<S>;
 #pragma unroll 4
   for (int i = threadIdx.x; i < Z::PP * Z::NP; i += 256) {
     const int p = i / Z::NP, n = i % Z::NP;
-    to[p * Z::BN + n] = p < S::P && n < S::N ? from[p * S::N + n] : 0.0f;
+    to[p * PITCH + n] = rounded<S::PRECISION>(S::INITIAL && p < S::P && n < S::N ? initial[S::initial(batch, q, p, n)] : 0.0f);
   }
 }
 
 // Running sums of ℓ and the gains of one head, by the first warp: lane i has the tokens 2i and 2i + 1.
 template <class S>
-__device__ void load_decay(float* sums, float* gains, const float* decay, const float* gain, const int* tokens, int batch, int q) {
+__device__ void load_decay(Sum<S>* sums, float* gains, const float* decay, const float* gain, const int* tokens, int batch, int q) {
   if (threadIdx.x >= 32) return;
   const int lane = threadIdx.x, t0 = tokens[2 * lane], t1 = tokens[2 * lane + 1];
   const float d0 = t0 >= 0 ? decay[S::decay(batch, t0, q)] : 0.0f, d1 = t1 >= 0 ? decay[S::decay(batch, t1, q)] : 0.0f;
   gains[2 * lane] = t0 >= 0 ? gain[S::gain(batch, t0, q)] : 0.0f;
   gains[2 * lane + 1] = t1 >= 0 ? gain[S::gain(batch, t1, q)] : 0.0f;
-  float sum = d0 + d1;
+  Sum<S> sum = (Sum<S>)d0 + d1;
 #pragma unroll
   for (int o = 1; o < 32; o <<= 1) {
-    const float other = __shfl_up_sync(~0u, sum, o);
+    const Sum<S> other = __shfl_up_sync(~0u, sum, o);
     if (lane >= o) sum += other;
   }
-  const float before = __shfl_up_sync(~0u, sum, 1);
-  sums[2 * lane] = (lane ? before : 0.0f) + d0;
+  const Sum<S> before = __shfl_up_sync(~0u, sum, 1);
+  sums[2 * lane] = (lane ? before : (Sum<S>)0) + d0;
   sums[2 * lane + 1] = sum;
 }
 
-// Σ_j weight_j row_j[p] · column_j[n] of a chunk into states.
-template <class S>
-__device__ void outer_sum(const float* rows, const float* columns, const float* weights, float* to) {
+// Σ_j row_j[p] · column_j[n] of a chunk.
+template <class S, class Store>
+__device__ void outer_sum(const float* rows, const float* columns, Store store) {
   using Z = Sizes<S>;
   using W = Pieces<Z::PP, Z::NP>;
   if (W::idle()) return;
   const int r = W::row(), k0 = W::column();
   float c[W::MT][W::NT][4] = {};
   multiply<S::PRECISION, W::MT, W::NT, T>(
-      c, [&](int p, int j) { return rows[j * Z::BP + r + p] * weights[j]; },
+      c, [&](int p, int j) { return rows[j * Z::BP + r + p]; },
       [&](int j, int n) { return columns[j * Z::BN + k0 + n]; });
-  for_each(c, [&](int p, int n, float value) { if (r + p < S::P && k0 + n < S::N) to[(r + p) * S::N + k0 + n] = value; });
+  for_each(c, [&](int p, int n, float value) { if (r + p < S::P && k0 + n < S::N) store(r + p, k0 + n, value); });
 }
 
 template <class S, bool ADJOINT>
@@ -113,31 +158,39 @@ __device__ void scan_states(const uint32* __restrict__ order, const float* __res
   extern __shared__ float4 shared4[];
   float* columns = (float*)shared4;        // B [T, N]
   float* reads = columns + T * Z::BN;      // C [T, N], backwards
-  float* rows = reads + (ADJOINT ? T * Z::BN : 0);  // x or ∂y [T, P]
+  float* rows = reads + (ADJOINT ? T * Z::BN : 0);  // x [T, P]
+  float* cotangents = rows + T * Z::BP;    // ∂y [T, P], backwards
   __shared__ int tokens[T];
-  __shared__ float sums[T], gains[T], weights[T];
+  __shared__ Sum<S> sums[T];
+  __shared__ float gains[T], weights[T], growth[T];
   const Site<S> site;
   load_tokens<S>(tokens, order, site);
   __syncthreads();
-  load_rows<Z::NP, S::N, Z::BN>(columns, write, tokens, [&](int t, int i) { return S::write(site.batch, t, site.group, i); });
-  if (ADJOINT) load_rows<Z::NP, S::N, Z::BN>(reads, read, tokens, [&](int t, int i) { return S::read(site.batch, t, site.group, i); });
+  load_rows<S, Z::NP, S::N, Z::BN, S::WRITE_4>(columns, write, tokens, [&](int t, int i) { return S::write(site.batch, t, site.group, i); });
+  if (ADJOINT) load_rows<S, Z::NP, S::N, Z::BN, S::READ_4>(reads, read, tokens, [&](int t, int i) { return S::read(site.batch, t, site.group, i); });
   for (int head = 0; head < S::UNIT; head++) {
     const int q = site.head0 + head;
     load_decay<S>(sums, gains, decay, gain, tokens, site.batch, q);
-    load_rows<Z::PP, S::P, Z::BP>(rows, signal, tokens, [&](int t, int i) { return S::signal(site.batch, t, q % S::HEADS, i); });
     __syncthreads();
-    if (threadIdx.x < T) weights[threadIdx.x] = decay_of(sums[T - 1] - sums[threadIdx.x]) * gains[threadIdx.x];
-    if (threadIdx.x == 0) decays[(site.batch * Z::HEADS + q) * Z::CHUNKS + site.chunk] = decay_of(sums[T - 1]);
-    __syncthreads();
-    outer_sum<S>(rows, columns, weights, states + (size_t)site.state(q, site.chunk) * Z::STATE);
-    __syncthreads();
-    if (ADJOINT) {
-      load_rows<Z::PP, S::P, Z::BP>(rows, cotangent, tokens, [&](int t, int i) { return S::cotangent(site.batch, t, q % S::HEADS, i); });
-      if (threadIdx.x < T) weights[threadIdx.x] = decay_of(sums[threadIdx.x]);
-      __syncthreads();
-      outer_sum<S>(rows, reads, weights, adjoints + (size_t)site.state(q, site.chunk) * Z::STATE);
-      __syncthreads();
+    if (threadIdx.x < T) {
+      weights[threadIdx.x] = decay_of<S>(sums[T - 1] - sums[threadIdx.x]) * gains[threadIdx.x];
+      growth[threadIdx.x] = decay_of<S>(sums[threadIdx.x]);
     }
+    if (threadIdx.x == 0) decays[(site.batch * Z::HEADS + q) * Z::CHUNKS + site.chunk] = decay_of<S>(sums[T - 1]);
+    __syncthreads();
+    load_rows<S, Z::PP, S::P, Z::BP, S::SIGNAL_4>(
+        rows, signal, tokens, [&](int t, int i) { return S::signal(site.batch, t, q % S::HEADS, i); }, weights);
+    if (ADJOINT)
+      load_rows<S, Z::PP, S::P, Z::BP, S::COTANGENT_4>(
+          cotangents, cotangent, tokens, [&](int t, int i) { return S::cotangent(site.batch, t, q % S::HEADS, i); }, growth);
+    __syncthreads();
+    float* state = states + (size_t)site.state(q, site.chunk) * Z::STATE;
+    outer_sum<S>(rows, columns, [&](int p, int n, float value) { state[p * S::N + n] = value; });
+    if (ADJOINT) {
+      float* adjoint = adjoints + (size_t)site.state(q, site.chunk) * Z::STATE;
+      outer_sum<S>(cotangents, reads, [&](int p, int n, float value) { adjoint[p * S::N + n] = value; });
+    }
+    __syncthreads();
   }
 }
 
@@ -151,24 +204,44 @@ __device__ void scan_pass(const float* __restrict__ initial, const float* __rest
   if (t >= S::BATCH * Z::HEADS * Z::STATE) return;
   const int at = t % Z::STATE, bq = t / Z::STATE, batch = bq / Z::HEADS, q = bq % Z::HEADS;
   float h = S::INITIAL ? initial[S::initial(batch, q, at / S::N, at % S::N)] : 0.0f;
-  float* mine = states + (size_t)bq * (Z::CHUNKS + 1) * Z::STATE + at;
   const float* decay = decays + bq * Z::CHUNKS;
-#pragma unroll 4
-  for (int c = 0; c < Z::CHUNKS; c++) {
-    const float sum = mine[(size_t)c * Z::STATE];
-    mine[(size_t)c * Z::STATE] = h;
-    h = decay[c] * h + sum;
+  float* mine = states + (size_t)bq * (Z::CHUNKS + 1) * Z::STATE + at;
+  // Loads of several chunks are under way before the first is needed.
+  constexpr int AHEAD = 8;
+  for (int c0 = 0; c0 < Z::CHUNKS; c0 += AHEAD) {
+    float sums[AHEAD], factors[AHEAD];
+#pragma unroll
+    for (int i = 0; i < AHEAD; i++) {
+      const int c = min(c0 + i, Z::CHUNKS - 1);
+      sums[i] = mine[(size_t)c * Z::STATE];
+      factors[i] = decay[c];
+    }
+#pragma unroll
+    for (int i = 0; i < AHEAD; i++)
+      if (c0 + i < Z::CHUNKS) {
+        mine[(size_t)(c0 + i) * Z::STATE] = h;
+        h = factors[i] * h + sums[i];
+      }
   }
   mine[(size_t)Z::CHUNKS * Z::STATE] = h;
   if (S::FINAL && !ADJOINT) final_state[S::final_state(batch, q, at / S::N, at % S::N)] = h;
   if (ADJOINT) {
     float lambda = S::FINAL ? final_cotangent[S::final_state(batch, q, at / S::N, at % S::N)] : 0.0f;
     mine = adjoints + (size_t)bq * (Z::CHUNKS + 1) * Z::STATE + at;
-#pragma unroll 4
-    for (int c = Z::CHUNKS - 1; c >= 0; c--) {
-      const float sum = mine[(size_t)c * Z::STATE];
-      mine[(size_t)c * Z::STATE] = lambda;
-      lambda = decay[c] * lambda + sum;
+    for (int c0 = Z::CHUNKS - 1; c0 >= 0; c0 -= AHEAD) {
+      float sums[AHEAD], factors[AHEAD];
+#pragma unroll
+      for (int i = 0; i < AHEAD; i++) {
+        const int c = max(c0 - i, 0);
+        sums[i] = mine[(size_t)c * Z::STATE];
+        factors[i] = decay[c];
+      }
+#pragma unroll
+      for (int i = 0; i < AHEAD; i++)
+        if (c0 - i >= 0) {
+          mine[(size_t)(c0 - i) * Z::STATE] = lambda;
+          lambda = factors[i] * lambda + sums[i];
+        }
     }
     if (S::INITIAL) initial_gradient[S::initial_gradient(batch, q, at / S::N, at % S::N)] = lambda;
   }
@@ -188,12 +261,13 @@ __device__ void scan_output(const uint32* __restrict__ order, const float* __res
   float* x = mix + T * (T + 4);        // [T, P]
   float* h = x + T * Z::BP;            // [P, N]
   __shared__ int tokens[T];
-  __shared__ float sums[T], gains[T], growth[T];
+  __shared__ Sum<S> sums[T];
+  __shared__ float gains[T], growth[T];
   const Site<S> site;
   load_tokens<S>(tokens, order, site);
   __syncthreads();
-  load_rows<Z::NP, S::N, Z::NP + 4>(b, write, tokens, [&](int t, int i) { return S::write(site.batch, t, site.group, i); });
-  load_rows<Z::NP, S::N, Z::NP + 4>(c, read, tokens, [&](int t, int i) { return S::read(site.batch, t, site.group, i); });
+  load_rows<S, Z::NP, S::N, Z::NP + 4, S::WRITE_4>(b, write, tokens, [&](int t, int i) { return S::write(site.batch, t, site.group, i); });
+  load_rows<S, Z::NP, S::N, Z::NP + 4, S::READ_4>(c, read, tokens, [&](int t, int i) { return S::read(site.batch, t, site.group, i); });
   __syncthreads();
   const int r = W::row(), k0 = W::column(), vr = V::row(), vk = V::column();
   float similar[W::MT][W::NT][4] = {};  // C·Bᵀ
@@ -203,25 +277,22 @@ __device__ void scan_output(const uint32* __restrict__ order, const float* __res
   for (int head = 0; head < S::UNIT; head++) {
     const int q = site.head0 + head;
     load_decay<S>(sums, gains, decay, gain, tokens, site.batch, q);
-    load_rows<Z::PP, S::P, Z::BP>(x, signal, tokens, [&](int t, int i) { return S::signal(site.batch, t, q % S::HEADS, i); });
-    const float* state = states + (size_t)site.state(q, site.chunk) * Z::STATE;
-#pragma unroll 4
-    for (int i = threadIdx.x; i < Z::PP * Z::NP; i += 256) {
-      const int p = i / Z::NP, n = i % Z::NP;
-      h[p * (Z::NP + 4) + n] = p < S::P && n < S::N ? state[p * S::N + n] : 0.0f;
-    }
+    load_rows<S, Z::PP, S::P, Z::BP, S::SIGNAL_4>(x, signal, tokens, [&](int t, int i) { return S::signal(site.batch, t, q % S::HEADS, i); });
+    if constexpr (S::SINGLE) load_initial<S, Z::NP + 4>(h, states, site.batch, q);
+    else load_state<S, Z::NP + 4>(h, states + (size_t)site.state(q, site.chunk) * Z::STATE);
     __syncthreads();
-    if (threadIdx.x < T) growth[threadIdx.x] = decay_of(sums[threadIdx.x]);
+    if (threadIdx.x < T) growth[threadIdx.x] = decay_of<S>(sums[threadIdx.x]);
     for_each(similar, [&](int l, int j, float value) {
       l += r; j += k0;
-      mix[l * (T + 4) + j] = j <= l ? value * decay_of(sums[l] - sums[j]) * gains[j] : 0.0f;
+      mix[l * (T + 4) + j] = rounded<S::PRECISION>(j <= l ? value * decay_of<S>(sums[l] - sums[j]) * gains[j] : 0.0f);
     });
     __syncthreads();
     if (!V::idle()) {
       float y[V::MT][V::NT][4] = {};
-      multiply<S::PRECISION, V::MT, V::NT, Z::NP>(
-          y, [&](int l, int n) { return c[(vr + l) * (Z::NP + 4) + n] * growth[vr + l]; },
+      if constexpr (!S::SINGLE || S::INITIAL) multiply<S::PRECISION, V::MT, V::NT, Z::NP>(
+          y, [&](int l, int n) { return c[(vr + l) * (Z::NP + 4) + n]; },
           [&](int n, int p) { return h[(vk + p) * (Z::NP + 4) + n]; });
+      for_each(y, [&](int l, int, float& value) { value *= growth[vr + l]; });
       multiply<S::PRECISION, V::MT, V::NT, T>(
           y, [&](int l, int j) { return mix[(vr + l) * (T + 4) + j]; }, [&](int j, int p) { return x[j * Z::BP + vk + p]; });
       for_each(y, [&](int l, int p, float value) {
@@ -276,7 +347,7 @@ __device__ void scan_gradients(const uint32* __restrict__ order, const float* __
                                const float* __restrict__ gain, const float* __restrict__ write, const float* __restrict__ read,
                                const float* __restrict__ cotangent, const float* __restrict__ states,
                                const float* __restrict__ adjoints, float* signal_gradient, float* decay_gradient,
-                               float* gain_gradient, float* write_gradient, float* read_gradient) {
+                               float* gain_gradient, float* write_gradient, float* read_gradient, float* initial_gradient) {
   using Z = Sizes<S>;
   using W = Pieces<T, T>;
   using V = Pieces<T, Z::PP>;
@@ -290,12 +361,13 @@ __device__ void scan_gradients(const uint32* __restrict__ order, const float* __
   float* h = dy + T * Z::BP;        // first state [P, N]
   float* lambda = h + Z::PP * Z::BN;  // adjoint of the last state [P, N]
   __shared__ int tokens[T];
-  __shared__ float sums[T], gains[T], growth[T], rest[T], gained[T], lost[T], pile[8 * T];
+  __shared__ Sum<S> sums[T];
+  __shared__ float gains[T], growth[T], rest[T], gained[T], lost[T], alike[T], close[T], pile[8 * T];
   const Site<S> site;
   load_tokens<S>(tokens, order, site);
   __syncthreads();
-  load_rows<Z::NP, S::N, Z::BN>(b, write, tokens, [&](int t, int i) { return S::write(site.batch, t, site.group, i); });
-  load_rows<Z::NP, S::N, Z::BN>(c, read, tokens, [&](int t, int i) { return S::read(site.batch, t, site.group, i); });
+  load_rows<S, Z::NP, S::N, Z::BN, S::WRITE_4>(b, write, tokens, [&](int t, int i) { return S::write(site.batch, t, site.group, i); });
+  load_rows<S, Z::NP, S::N, Z::BN, S::READ_4>(c, read, tokens, [&](int t, int i) { return S::read(site.batch, t, site.group, i); });
   __syncthreads();
   const int r = W::row(), k0 = W::column(), vr = V::row(), vk = V::column(), nr = N::row(), nk = N::column();
   float similar[W::MT][W::NT][4] = {};  // C·Bᵀ
@@ -305,14 +377,18 @@ __device__ void scan_gradients(const uint32* __restrict__ order, const float* __
   for (int head = 0; head < S::UNIT; head++) {
     const int q = site.head0 + head;
     load_decay<S>(sums, gains, decay, gain, tokens, site.batch, q);
-    load_rows<Z::PP, S::P, Z::BP>(x, signal, tokens, [&](int t, int i) { return S::signal(site.batch, t, q % S::HEADS, i); });
-    load_rows<Z::PP, S::P, Z::BP>(dy, cotangent, tokens, [&](int t, int i) { return S::cotangent(site.batch, t, q % S::HEADS, i); });
+    load_rows<S, Z::PP, S::P, Z::BP, S::SIGNAL_4>(x, signal, tokens, [&](int t, int i) { return S::signal(site.batch, t, q % S::HEADS, i); });
+    load_rows<S, Z::PP, S::P, Z::BP, S::COTANGENT_4>(dy, cotangent, tokens, [&](int t, int i) { return S::cotangent(site.batch, t, q % S::HEADS, i); });
     const size_t here = (size_t)site.state(q, site.chunk) * Z::STATE;
-    load_state<S>(h, states + here);
-    load_state<S>(lambda, adjoints + here);
     // ⟨h', λ⟩: how the loss depends on the decay of the whole chunk.
     float whole = 0.0f;
-    for (int i = threadIdx.x; i < Z::STATE; i += 256) whole += states[here + Z::STATE + i] * adjoints[here + i];
+    if constexpr (S::SINGLE) {
+      load_initial<S, Z::BN>(h, states, site.batch, q);
+    } else {
+      load_state<S, Z::BN>(h, states + here);
+      load_state<S, Z::BN>(lambda, adjoints + here);
+      for (int i = threadIdx.x; i < Z::STATE; i += 256) whole += states[here + Z::STATE + i] * adjoints[here + i];
+    }
 #pragma unroll
     for (int o = 16; o; o >>= 1) whole += __shfl_xor_sync(~0u, whole, o);
     if (threadIdx.x % 32 == 0) pile[threadIdx.x / 32] = whole;
@@ -321,11 +397,14 @@ __device__ void scan_gradients(const uint32* __restrict__ order, const float* __
 #pragma unroll
     for (int w = 0; w < 8; w++) whole += pile[w];
     if (threadIdx.x < T) {
-      growth[threadIdx.x] = decay_of(sums[threadIdx.x]);
-      rest[threadIdx.x] = decay_of(sums[T - 1] - sums[threadIdx.x]);
+      growth[threadIdx.x] = decay_of<S>(sums[threadIdx.x]);
+      rest[threadIdx.x] = decay_of<S>(sums[T - 1] - sums[threadIdx.x]);
     }
-    // mix = e^{s_l−s_j} (C_l·B_j)
-    float window[W::MT][W::NT][4];
+    // mix = e^{s_l−s_j} (C_l·B_j), and beside it e^{s_l−s_j} (∂y_l·x_j). The terms j = l do not depend on the decay: they are
+    // kept apart, so that the two large sums whose difference is ∂ℓ do not both carry them.
+    float near[W::MT][W::NT][4] = {};
+    multiply<S::PRECISION, W::MT, W::NT, Z::PP>(
+        near, [&](int l, int p) { return dy[(r + l) * Z::BP + p]; }, [&](int p, int j) { return x[(k0 + j) * Z::BP + p]; });
 #pragma unroll
     for (int m = 0; m < W::MT; m++)
 #pragma unroll
@@ -333,72 +412,83 @@ __device__ void scan_gradients(const uint32* __restrict__ order, const float* __
 #pragma unroll
         for (int part = 0; part < 4; part++) {
           const int l = r + m * 16 + threadIdx.x % 32 / 4 + part / 2 * 8, j = k0 + n * 8 + threadIdx.x % 4 * 2 + part % 2;
-          window[m][n][part] = j <= l ? decay_of(sums[l] - sums[j]) : 0.0f;
-          mix[l * Z::BT + j] = window[m][n][part] * similar[m][n][part];
+          if (l == j) {
+            alike[l] = similar[m][n][part];
+            close[l] = near[m][n][part];
+          }
+          const float window = j < l ? decay_of<S>(sums[l] - sums[j]) : 0.0f;
+          mix[l * Z::BT + j] = rounded<S::PRECISION>(window * similar[m][n][part]);
+          near[m][n][part] *= window * gains[j];
         }
     __syncthreads();
     {
-      // u_j = Σ_l mix_lj ∂y_l + e^{s_T−s_j} λ B_j;  ∂x = g u, ∂g = x·u
+      // u_j = Σ_{l>j} mix_lj ∂y_l + e^{s_T−s_j} λ B_j;  ∂x = g (u + (C·B) ∂y), ∂g = x·u + (C·B) (∂y·x)
       float u[V::MT][V::NT][4] = {};
       if (!V::idle()) {
+        if constexpr (!S::SINGLE) multiply<S::PRECISION, V::MT, V::NT, Z::NP>(
+            u, [&](int j, int n) { return b[(vr + j) * Z::BN + n]; }, [&](int n, int p) { return lambda[(vk + p) * Z::BN + n]; });
+        for_each(u, [&](int j, int, float& value) { value *= rest[vr + j]; });
         multiply<S::PRECISION, V::MT, V::NT, T>(
             u, [&](int j, int l) { return mix[l * Z::BT + vr + j]; }, [&](int l, int p) { return dy[l * Z::BP + vk + p]; });
-        multiply<S::PRECISION, V::MT, V::NT, Z::NP>(
-            u, [&](int j, int n) { return b[(vr + j) * Z::BN + n] * rest[vr + j]; },
-            [&](int n, int p) { return lambda[(vk + p) * Z::BN + n]; });
         for_each(u, [&](int j, int p, float& value) {
           const int token = tokens[vr + j];
+          const float all = value + alike[vr + j] * dy[(vr + j) * Z::BP + vk + p];
           if (token >= 0 && vk + p < S::P)
-            signal_gradient[S::signal_piece(site.direction, site.batch, token, q % S::HEADS, vk + p)] = value * gains[vr + j];
+            signal_gradient[S::signal_piece(site.direction, site.batch, token, q % S::HEADS, vk + p)] = all * gains[vr + j];
           value *= x[(vr + j) * Z::BP + vk + p];
         });
       }
       __syncthreads();
       row_sums<V, T>(u, pile, gained);
     }
-    {
-      // mix = e^{s_l−s_j} (∂y_l·x_j)
-      float near[W::MT][W::NT][4] = {};
-      multiply<S::PRECISION, W::MT, W::NT, Z::PP>(
-          near, [&](int l, int p) { return dy[(r + l) * Z::BP + p]; }, [&](int p, int j) { return x[(k0 + j) * Z::BP + p]; });
-#pragma unroll
-      for (int m = 0; m < W::MT; m++)
-#pragma unroll
-        for (int n = 0; n < W::NT; n++)
-#pragma unroll
-          for (int part = 0; part < 4; part++) {
-            const int l = r + m * 16 + threadIdx.x % 32 / 4 + part / 2 * 8, j = k0 + n * 8 + threadIdx.x % 4 * 2 + part % 2;
-            mix[l * Z::BT + j] = window[m][n][part] * near[m][n][part];
-          }
-    }
+    // mix = e^{s_l−s_j} g_j (∂y_l·x_j)
+    for_each(near, [&](int l, int j, float value) { mix[(r + l) * Z::BT + k0 + j] = rounded<S::PRECISION>(value); });
     __syncthreads();
     {
       float mine[N::MT][N::NT][4] = {};
       if (!N::idle()) {
-        // ∂B_j += g_j (Σ_l mix_lj C_l + e^{s_T−s_j} xᵀλ)
-        multiply<S::PRECISION, N::MT, N::NT, T>(
-            db, [&](int j, int l) { return mix[l * Z::BT + nr + j] * gains[nr + j]; },
-            [&](int l, int n) { return c[l * Z::BN + nk + n]; });
-        multiply<S::PRECISION, N::MT, N::NT, Z::PP>(
-            db, [&](int j, int p) { return x[(nr + j) * Z::BP + p] * (rest[nr + j] * gains[nr + j]); },
-            [&](int p, int n) { return lambda[p * Z::BN + nk + n]; });
-        // ∂C_l += Σ_j mix_lj g_j B_j + e^{s_l} ∂yᵀh
-        multiply<S::PRECISION, N::MT, N::NT, T>(
-            mine, [&](int l, int j) { return mix[(nr + l) * Z::BT + j] * gains[j]; },
-            [&](int j, int n) { return b[j * Z::BN + nk + n]; });
-        multiply<S::PRECISION, N::MT, N::NT, Z::PP>(
-            mine, [&](int l, int p) { return dy[(nr + l) * Z::BP + p] * growth[nr + l]; },
-            [&](int p, int n) { return h[p * Z::BN + nk + n]; });
+        // ∂B_j += Σ_{l>j} mix_lj C_l + g_j (e^{s_T−s_j} xᵀλ + (∂y·x) C)
+        if constexpr (!S::SINGLE) multiply<S::PRECISION, N::MT, N::NT, Z::PP>(
+            mine, [&](int j, int p) { return x[(nr + j) * Z::BP + p]; }, [&](int p, int n) { return lambda[p * Z::BN + nk + n]; });
 #pragma unroll
         for (int m = 0; m < N::MT; m++)
 #pragma unroll
           for (int n = 0; n < N::NT; n++)
 #pragma unroll
-            for (int part = 0; part < 4; part++) dc[m][n][part] += mine[m][n][part];
-        for_each(mine, [&](int l, int n, float& value) { value *= c[(nr + l) * Z::BN + nk + n]; });
+            for (int part = 0; part < 4; part++) {
+              const int j = nr + m * 16 + threadIdx.x % 32 / 4 + part / 2 * 8, k = nk + n * 8 + threadIdx.x % 4 * 2 + part % 2;
+              db[m][n][part] += gains[j] * (rest[j] * mine[m][n][part] + close[j] * c[j * Z::BN + k]);
+              mine[m][n][part] = 0.0f;
+            }
+        multiply<S::PRECISION, N::MT, N::NT, T>(
+            db, [&](int j, int l) { return mix[l * Z::BT + nr + j]; }, [&](int l, int n) { return c[l * Z::BN + nk + n]; });
+        // ∂C_l += Σ_{j<l} mix_lj B_j + e^{s_l} ∂yᵀh + g_l (∂y·x) B
+        if constexpr (!S::SINGLE || S::INITIAL) multiply<S::PRECISION, N::MT, N::NT, Z::PP>(
+            mine, [&](int l, int p) { return dy[(nr + l) * Z::BP + p]; }, [&](int p, int n) { return h[p * Z::BN + nk + n]; });
+        for_each(mine, [&](int l, int, float& value) { value *= growth[nr + l]; });
+        multiply<S::PRECISION, N::MT, N::NT, T>(
+            mine, [&](int l, int j) { return mix[(nr + l) * Z::BT + j]; }, [&](int j, int n) { return b[j * Z::BN + nk + n]; });
+#pragma unroll
+        for (int m = 0; m < N::MT; m++)
+#pragma unroll
+          for (int n = 0; n < N::NT; n++)
+#pragma unroll
+            for (int part = 0; part < 4; part++) {
+              const int l = nr + m * 16 + threadIdx.x % 32 / 4 + part / 2 * 8, k = nk + n * 8 + threadIdx.x % 4 * 2 + part % 2;
+              dc[m][n][part] += mine[m][n][part] + gains[l] * close[l] * b[l * Z::BN + k];
+              mine[m][n][part] *= c[l * Z::BN + k];
+            }
       }
       __syncthreads();
-      row_sums<N, T>(mine, pile, lost);  // C·∂C
+      row_sums<N, T>(mine, pile, lost);  // C·∂C without j = l
+    }
+    if constexpr (S::SINGLE && S::INITIAL) {
+      for (int i = threadIdx.x; i < T * Z::PP; i += 256)
+        dy[i / Z::PP * Z::BP + i % Z::PP] = rounded<S::PRECISION>(dy[i / Z::PP * Z::BP + i % Z::PP] * growth[i / Z::PP]);
+      __syncthreads();
+      outer_sum<S>(dy, c, [&](int p, int n, float value) {
+        initial_gradient[S::initial_gradient(site.batch, q, p, n)] = value;
+      });
     }
     // ∂ℓ_i = Σ_{l≥i} (C_l·∂C_l − g_l ∂g_l), and ⟨h', λ⟩ at the end.
     if (threadIdx.x < 32) {
@@ -414,11 +504,11 @@ __device__ void scan_gradients(const uint32* __restrict__ order, const float* __
       const int t0 = tokens[2 * lane], t1 = tokens[2 * lane + 1];
       if (t0 >= 0) {
         decay_gradient[S::decay_gradient(site.batch, t0, q)] = whole + sum;
-        gain_gradient[S::gain_gradient(site.batch, t0, q)] = gained[2 * lane];
+        gain_gradient[S::gain_gradient(site.batch, t0, q)] = gained[2 * lane] + alike[2 * lane] * close[2 * lane];
       }
       if (t1 >= 0) {
         decay_gradient[S::decay_gradient(site.batch, t1, q)] = whole + sum - d0;
-        gain_gradient[S::gain_gradient(site.batch, t1, q)] = gained[2 * lane + 1];
+        gain_gradient[S::gain_gradient(site.batch, t1, q)] = gained[2 * lane + 1] + alike[2 * lane + 1] * close[2 * lane + 1];
       }
     }
     __syncthreads();

@@ -1,11 +1,18 @@
 // Products of small matrices by the warps of a block, operands in shared memory, sums in registers.
 //
-// PRECISION 0 multiplies in f32; 1 rounds operands to tf32 and 2 to bf16 and uses tensor cores; sums are f32 always.
+// PRECISION 0 multiplies in f32; 1 takes operands as tf32 and 2 rounds them to bf16, both on tensor cores; sums are f32
+// always. Tensor cores drop the bits of an f32 that tf32 lacks: who stores an operand rounds it first where that is cheap.
 
 __device__ __forceinline__ uint32 as_tf32(float a) {
   uint32 bits;
   asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(a));
   return bits;
+}
+
+// What to store in shared memory so that a later product sees it rounded.
+template <int PRECISION>
+__device__ __forceinline__ float rounded(float a) {
+  return PRECISION == 1 ? __uint_as_float(as_tf32(a)) : a;
 }
 
 __device__ __forceinline__ uint32 as_bf16x2(float low, float high) {
@@ -59,15 +66,15 @@ __device__ __forceinline__ void multiply(float (&c)[MT][NT][4], A a, B b) {
       uint32 left[MT][4], right[NT][2];
 #pragma unroll
       for (int m = 0; m < MT; m++) {
-        left[m][0] = as_tf32(a(m * 16 + row, k + pair));
-        left[m][1] = as_tf32(a(m * 16 + row + 8, k + pair));
-        left[m][2] = as_tf32(a(m * 16 + row, k + pair + 4));
-        left[m][3] = as_tf32(a(m * 16 + row + 8, k + pair + 4));
+        left[m][0] = __float_as_uint(a(m * 16 + row, k + pair));
+        left[m][1] = __float_as_uint(a(m * 16 + row + 8, k + pair));
+        left[m][2] = __float_as_uint(a(m * 16 + row, k + pair + 4));
+        left[m][3] = __float_as_uint(a(m * 16 + row + 8, k + pair + 4));
       }
 #pragma unroll
       for (int n = 0; n < NT; n++) {
-        right[n][0] = as_tf32(b(k + pair, n * 8 + row));
-        right[n][1] = as_tf32(b(k + pair + 4, n * 8 + row));
+        right[n][0] = __float_as_uint(b(k + pair, n * 8 + row));
+        right[n][1] = __float_as_uint(b(k + pair + 4, n * 8 + row));
       }
 #pragma unroll
       for (int m = 0; m < MT; m++)
@@ -125,3 +132,12 @@ __device__ __forceinline__ bool is_last(uint32* counter, uint32 blocks) {
   __threadfence();
   return last;
 }
+
+// Sixteen bytes to shared memory while the threads go on.
+__device__ __forceinline__ void copy_async(float* to, const float* from, bool in) {
+  const uint32 address = (uint32)__cvta_generic_to_shared(to);
+  const int bytes = in ? 16 : 0;  // what is outside is zero
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(from), "r"(bytes));
+}
+__device__ __forceinline__ void commit() { asm volatile("cp.async.commit_group;"); }
+template <int N> __device__ __forceinline__ void wait() { asm volatile("cp.async.wait_group %0;" ::"n"(N)); }
