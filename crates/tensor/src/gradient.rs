@@ -67,6 +67,7 @@ struct Sweep<'g> {
     graph: &'g Graph,
     /// Nodes that some wanted tensor influences.
     influenced: Vec<bool>,
+    wanted: Vec<NodeId>,
     pending: HashMap<NodeId, Vec<Cotangent<'g>>>,
     finished: HashMap<NodeId, Tensor<'g>>,
 }
@@ -80,12 +81,22 @@ impl<'g> Sweep<'g> {
             let from_operands = node.operands.iter().any(|&operand| influenced[operand]) && node.op != Op::Detach;
             influenced[id] |= from_operands;
         }
-        Sweep { graph, influenced, pending: HashMap::new(), finished: HashMap::new() }
+        let wanted = wanted.iter().map(|tensor| tensor.node).collect();
+        Sweep { graph, influenced, wanted, pending: HashMap::new(), finished: HashMap::new() }
     }
 
     fn add(&mut self, node: NodeId, cotangent: Cotangent<'g>) {
-        if self.influenced[node] {
-            self.pending.entry(node).or_default().push(cotangent);
+        if !self.influenced[node] {
+            return;
+        }
+        let Node { op, operands, .. } = self.graph.node(node);
+        match (&op, &cotangent) {
+            // What was stretched is summed at each use: a sum of small sums instead of a sum of large fields.
+            (Op::Expand, Cotangent::Whole(tensor)) if !self.wanted.contains(&node) => {
+                let gradients = ops::gradient(self.graph.tensor(node), *tensor, &[true]);
+                gradients.into_iter().flatten().for_each(|gradient| self.add(operands[0], gradient));
+            }
+            _ => self.pending.entry(node).or_default().push(cotangent),
         }
     }
 

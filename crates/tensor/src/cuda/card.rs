@@ -373,7 +373,8 @@ impl Modules {
                     let text = CString::new(name.as_str()).expect("names are hexadecimal");
                     card.check((card.driver.function)(&raw mut function, module, text.as_ptr()), "finding a kernel")?;
                     if *shared > 0 {
-                        // 8: the most dynamic shared memory a block may ask for
+                        // 8: the most dynamic shared memory a block may ask for; 9: all of it is shared, none cache
+                        card.check((card.driver.function_set)(function, 9, 100), "reserving shared memory")?;
                         card.check(
                             (card.driver.function_set)(function, 8, *shared as c_int),
                             "reserving shared memory",

@@ -111,7 +111,7 @@ impl Lowering<'_> {
             arguments: arguments.into_iter().map(|(_, argument)| argument).collect(),
             grid: [u32::try_from(blocks).expect("a grid has fewer than 2^32 blocks"), 1, 1],
             block: THREADS,
-            resident: if shared <= 113 * 1024 { 2 } else { 1 },
+            resident: if shared <= 113 * 1024 { 2 } else { 1 }, // 227 KB of shared memory, 65536 registers
             shared: shared as u32,
             scratch,
         }));
@@ -188,10 +188,11 @@ impl Lowering<'_> {
             product.transpose();
         }
         let long = product.extents[0] * product.extents[1] <= 64 * 64 && k >= 2048;
-        let own = std::env::var("LAMO_CUDA_PRODUCTS").is_ok_and(|choice| choice == "own");
-        if product.is_aligned(&axes) && (own || axes.len() > 1 || (long && batch > 1)) {
+        // cuBLASLt takes one batch axis; two, and long sums into small matrices, are faster by our own.
+        let rows = product.left.strides[1] == 1 || product.extents[1] > 32;
+        if product.is_aligned(&axes) && rows && (axes.len() > 1 || (long && batch > 1)) {
             self.aligned_product(&product, &axes);
-        } else if axes.len() <= 1 && product.suits_the_library() {
+        } else if axes.len() <= 1 && product.suits_the_library() && !(long && batch > 1) {
             self.actions.push(Action::Product(product));
         } else {
             self.own_product(&product, &axes, k);
@@ -234,7 +235,8 @@ impl Lowering<'_> {
         let tn: usize = if n > 64 { 128 } else { 64 };
         let tiles = m.div_ceil(128) * n.div_ceil(tn) * product.batch;
         let split = (264 / tiles).clamp(1, k.div_ceil(256));
-        let shape = self.product_shape(product, axes, &[("TN", tn), ("SPLIT", split)]);
+        let stages = k.div_ceil(split).div_ceil(32).min(3);
+        let shape = self.product_shape(product, axes, &[("TN", tn), ("SPLIT", split), ("STAGES", stages)]);
         let of = |matrix: &Matrix| Argument::Buffer { buffer: matrix.buffer, offset: matrix.offset };
         let a = if product.left.strides[1] == 1 { 128 * 36 } else { 32 * 136 };
         let b = if product.right.strides[1] == 1 { 32 * (tn + 8) } else { tn * 36 };
@@ -245,7 +247,15 @@ impl Lowering<'_> {
             ("float*", of(&product.to)),
             ("float*", Argument::Scratch(0)),
         ];
-        self.launch(Family::Product, "product_aligned", &shape, tiles * split, 3 * (a + b) * 4, arguments, scratch);
+        self.launch(
+            Family::Product,
+            "product_aligned",
+            &shape,
+            tiles * split,
+            stages * (a + b) * 4,
+            arguments,
+            scratch,
+        );
         if split > 1 {
             let arguments = vec![("const float*", Argument::Scratch(0)), ("float*", of(&product.to))];
             self.launch(Family::Product, "sum_splits", &shape, tiles * 128 * tn / 256, 0, arguments, scratch);

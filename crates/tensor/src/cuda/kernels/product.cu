@@ -94,7 +94,7 @@ __device__ void product(const float* __restrict__ left, const float* __restrict_
 // shared memory as [m, k] or [k, m], B as [k, n] or [n, k], whichever axis is contiguous.
 template <class S>
 __device__ void product_aligned(const float* __restrict__ left, const float* __restrict__ right, float* to, float* scratch) {
-  constexpr int TM = 128, TN = S::TN, TK = 32, STAGES = 3, WM = 4, WN = 2, MT = 2, NT = TN / WN / 8;
+  constexpr int TM = 128, TN = S::TN, TK = 32, STAGES = S::STAGES, WM = 4, WN = 2, MT = 2, NT = TN / WN / 8;
   constexpr int PA = S::LEFT_K1 ? TK + 4 : TM + 8, PB = S::RIGHT_N1 ? TN + 8 : TK + 4;
   constexpr int SIZE_A = (S::LEFT_K1 ? TM : TK) * PA, STAGE = SIZE_A + (S::RIGHT_N1 ? TK : TN) * PB;
   extern __shared__ float4 shared4[];
@@ -136,9 +136,16 @@ __device__ void product_aligned(const float* __restrict__ left, const float* __r
 #pragma unroll
   for (int s = 0; s < STAGES - 1; s++) { if (s < steps) load(s); else commit(); }
   for (int step = 0; step < steps; step++) {
-    wait<STAGES - 2>();
-    __syncthreads();
-    if (step + STAGES - 1 < steps) load(step + STAGES - 1); else commit();
+    if constexpr (STAGES == 1) {
+      if (step) __syncthreads();
+      load(step);
+      wait<0>();
+      __syncthreads();
+    } else {
+      wait<STAGES - 2>();
+      __syncthreads();
+      if (step + STAGES - 1 < steps) load(step + STAGES - 1); else commit();
+    }
     const float* a = shared + step % STAGES * STAGE;
     const float* b = a + SIZE_A;
     multiply<S::PRECISION, MT, NT, TK>(

@@ -66,22 +66,20 @@ __device__ __forceinline__ void load_rows(float* to, const float* from, const in
   constexpr int R = S::PRECISION;
   if constexpr (VECTOR && WIDTH == COUNT) {
     constexpr int QUARTERS = WIDTH / 4;
-#pragma unroll
-    for (int i = threadIdx.x; i < T * QUARTERS; i += 256) {
+    spread<T * QUARTERS>([&](int i) {
       const int row = i / QUARTERS, column = i % QUARTERS * 4, token = tokens[row];
       float4 value = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
       if (token >= 0) value = *(const float4*)(from + at(token, column));
       const float factor = scale ? scale[row] : 1.0f;
       *(float4*)(to + row * PITCH + column) = make_float4(rounded<R>(value.x * factor), rounded<R>(value.y * factor),
                                                           rounded<R>(value.z * factor), rounded<R>(value.w * factor));
-    }
+    });
   } else {
-#pragma unroll 4
-    for (int i = threadIdx.x; i < T * WIDTH; i += 256) {
+    spread<T * WIDTH>([&](int i) {
       const int row = i / WIDTH, column = i % WIDTH, token = tokens[row];
       const float value = token >= 0 && column < COUNT ? from[at(token, column)] : 0.0f;
       to[row * PITCH + column] = rounded<R>(scale ? value * scale[row] : value);
-    }
+    });
   }
 }
 
@@ -89,14 +87,12 @@ template <class S, int PITCH>
 __device__ __forceinline__ void load_state(float* to, const float* from) {
   using Z = Sizes<S>;
   if constexpr (Z::NP == S::N && Z::PP == S::P) {
-#pragma unroll
-    for (int i = threadIdx.x; i < S::P * S::N / 4; i += 256)
-    {
+    spread<S::P * S::N / 4>([&](int i) {
       const float4 value = ((const float4*)from)[i];
       constexpr int R = S::PRECISION;
       *(float4*)(to + i / (S::N / 4) * PITCH + i % (S::N / 4) * 4) =
           make_float4(rounded<R>(value.x), rounded<R>(value.y), rounded<R>(value.z), rounded<R>(value.w));
-    }
+    });
   } else {
 #pragma unroll 4
     for (int i = threadIdx.x; i < Z::PP * Z::NP; i += 256) {
@@ -110,11 +106,10 @@ __device__ __forceinline__ void load_state(float* to, const float* from) {
 template <class S, int PITCH>
 __device__ __forceinline__ void load_initial(float* to, const float* initial, int batch, int q) {
   using Z = Sizes<S>;
-#pragma unroll 4
-  for (int i = threadIdx.x; i < Z::PP * Z::NP; i += 256) {
+  spread<Z::PP * Z::NP>([&](int i) {
     const int p = i / Z::NP, n = i % Z::NP;
     to[p * PITCH + n] = rounded<S::PRECISION>(S::INITIAL && p < S::P && n < S::N ? initial[S::initial(batch, q, p, n)] : 0.0f);
-  }
+  });
 }
 
 // Running sums of ℓ and the gains of one head, by the first warp: lane i has the tokens 2i and 2i + 1.
@@ -387,7 +382,13 @@ __device__ void scan_gradients(const uint32* __restrict__ order, const float* __
     } else {
       load_state<S, Z::BN>(h, states + here);
       load_state<S, Z::BN>(lambda, adjoints + here);
-      for (int i = threadIdx.x; i < Z::STATE; i += 256) whole += states[here + Z::STATE + i] * adjoints[here + i];
+        if constexpr (Z::STATE % 4 == 0)
+        spread<Z::STATE / 4>([&](int i) {
+          const float4 a = ((const float4*)(states + here + Z::STATE))[i], b = ((const float4*)(adjoints + here))[i];
+          whole += a.x * b.x + a.y * b.y + a.z * b.z + a.w * b.w;
+        });
+      else
+        spread<Z::STATE>([&](int i) { whole += states[here + Z::STATE + i] * adjoints[here + i]; });
     }
 #pragma unroll
     for (int o = 16; o; o >>= 1) whole += __shfl_xor_sync(~0u, whole, o);

@@ -61,7 +61,7 @@ __device__ __forceinline__ void multiply(float (&c)[MT][NT][4], A a, B b) {
           for (int part = 0; part < 4; part++) c[m][n][part] += left[m][part / 2] * right[n][part % 2];
     }
   } else if constexpr (PRECISION == 1) {
-#pragma unroll 2
+#pragma unroll
     for (int k = 0; k < K; k += 8) {
       uint32 left[MT][4], right[NT][2];
 #pragma unroll
@@ -82,7 +82,7 @@ __device__ __forceinline__ void multiply(float (&c)[MT][NT][4], A a, B b) {
         for (int n = 0; n < NT; n++) mma_tf32(c[m][n], left[m], right[n]);
     }
   } else {
-#pragma unroll 2
+#pragma unroll
     for (int k = 0; k < K; k += 16) {
       uint32 left[MT][4], right[NT][2];
       const int q = k + pair * 2;
@@ -103,6 +103,16 @@ __device__ __forceinline__ void multiply(float (&c)[MT][NT][4], A a, B b) {
 #pragma unroll
         for (int n = 0; n < NT; n++) mma_bf16(c[m][n], left[m], right[n]);
     }
+  }
+}
+
+// Calls `f(i)` for i = thread, thread + 256, … below COUNT, unrolled.
+template <int COUNT, class F>
+__device__ __forceinline__ void spread(F f) {
+#pragma unroll
+  for (int r = 0; r < (COUNT + 255) / 256; r++) {
+    const int i = r * 256 + threadIdx.x;
+    if (COUNT % 256 == 0 || i < COUNT) f(i);
   }
 }
 
