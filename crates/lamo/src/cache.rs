@@ -6,6 +6,7 @@ use crate::experiment::Data;
 use crate::models::{Refusal, require};
 use sha2::{Digest, Sha256};
 use std::path::PathBuf;
+use toml::Value;
 
 /// `LAMO_CACHE`, or `lamo` in the system's folder for caches.
 pub fn folder() -> PathBuf {
@@ -25,7 +26,8 @@ pub fn dataset(data: &Data, threads: usize, watch: Watch) -> Result<Outcome, Err
     require(!data.problem.is_empty(), || {
         "the experiment names no data; give a data set with --data DIR or a problem with data.problem".to_owned()
     })?;
-    let changes: Vec<String> = data.settings.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned); // a word has no quotes
+    let changes: Vec<String> = data.settings.iter().map(|(key, value)| format!("{key}={}", text(value))).collect();
     let recipe = Recipe::named(&data.problem, &changes, data.seed, data.train + data.test)?;
     let text = toml::to_string(recipe.manifest()).map_err(|error| Refusal(error.to_string()))?;
     let hash = Sha256::digest(text.as_bytes());

@@ -8,7 +8,7 @@ mod keys;
 
 use crate::benchmarks::{self, Benchmark};
 use crate::models::{self, Choice, Refusal};
-use lamo_physics::{Grid, parameters, problems};
+use lamo_physics::{Grid, problems};
 use lamo_tensor::Precision;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -196,7 +196,7 @@ impl Request<'_> {
         let mut table = base(&benchmark, &model, self.grid, preset.as_deref() == Some("quick"))?;
         let problem =
             said(&["data", "problem"]).or_else(|| keys::text(&table, &["data", "problem"]).map(str::to_owned));
-        keys::merge(&mut table, problem_settings(problem.as_deref().unwrap_or_default()), true);
+        keys::merge(&mut table, problem_settings(problem.as_deref().unwrap_or_default())?, true);
         let known = keys::flatten(&table);
         for (source, layer) in layers {
             keys::check(&source, &layer, &known)?;
@@ -256,21 +256,13 @@ fn no_recipe(benchmark: &str, model: &str) -> Refusal {
 }
 
 /// `data.settings` with the problem's defaults; none where the problem is not known, who makes the data says so.
-fn problem_settings(problem: &str) -> Table {
-    let made = problems::find(problem).and_then(|row| row.problem::<&str>(&[]));
-    let settings: Table = made.map_or(Table::new(), |made| {
-        made.settings().iter().map(|(parameter, value)| (parameter.name.into(), toml_value(value))).collect()
-    });
-    let data = Table::from_iter([("settings".into(), Value::Table(settings))]);
-    Table::from_iter([("data".into(), Value::Table(data))])
-}
-
-fn toml_value(value: parameters::Value) -> Value {
-    match value {
-        parameters::Value::Whole(value) => Value::Integer(value as i64),
-        parameters::Value::Real(value) => Value::Float(value),
-        parameters::Value::Switch(value) => Value::Boolean(value),
+fn problem_settings(problem: &str) -> Result<Table, Refusal> {
+    let mut table = Table::new();
+    for parameter in problems::find(problem).map_or(&[][..], |row| row.parameters) {
+        let (name, value) = (parameter.name, parameter.kind.default_value());
+        keys::merge(&mut table, keys::change(&format!("data.settings.{name}={value}"))?, false);
     }
+    Ok(table)
 }
 
 impl Experiment {

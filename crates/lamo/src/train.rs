@@ -193,16 +193,18 @@ impl Trainer {
         let (mut pulse, mut saved) = (Instant::now(), Instant::now());
         while self.step < self.steps() {
             self.advance();
-            let line = if self.step.is_multiple_of(self.epoch_steps()) { Some(self.judge()?) } else { None };
+            let (ended, due) = (self.step.is_multiple_of(self.epoch_steps()), saved.elapsed() >= saving);
+            if !ended && !due && pulse.elapsed() < PULSE {
+                continue;
+            }
+            if let Err(broken) = self.sound(ended || due) {
+                self.save(run)?; // the state is the last good one again
+                return Err(broken);
+            }
+            let line = if ended { Some(self.judge()?) } else { None };
             if let (Some(run), Some(line)) = (run, &line) {
                 run.append(line)?;
             }
-            let due = saved.elapsed() >= saving;
-            if line.is_none() && !due && pulse.elapsed() < PULSE {
-                continue;
-            }
-            pulse = Instant::now();
-            self.sound()?;
             let stop = watch(self.progress(line.as_ref())).is_break();
             if stop || due || self.step == self.steps() {
                 self.save(run)?;
@@ -211,6 +213,7 @@ impl Trainer {
             if stop {
                 return Ok(if self.step == self.steps() { Outcome::Finished } else { Outcome::Stopped });
             }
+            pulse = Instant::now();
         }
         Ok(Outcome::Finished)
     }
@@ -327,9 +330,11 @@ impl Trainer {
         loss.is_finite() && loss < LARGEST_LOSS
     }
 
-    /// Fails if the losses of the epoch are no numbers; the state then is the last good one.
-    fn sound(&mut self) -> Result<(), Error> {
-        if self.is_sound() {
+    /// Fails if the losses of the epoch, or on a `close` look the parameters, are no numbers; the state then is the last
+    /// good one.
+    fn sound(&mut self, close: bool) -> Result<(), Error> {
+        let finite = |program: &Program| program.read(PARAMETERS).iter().all(|value| value.is_finite());
+        if self.is_sound() && (!close || finite(&self.program)) {
             return Ok(());
         }
         let (broken, loss) = (self.step, self.mean_loss());

@@ -163,7 +163,7 @@ impl Job<'_> {
     fn begin(&self, experiment: &Experiment) -> Result<()> {
         let dataset = self.dataset(experiment)?;
         let material = Material::read(experiment, &dataset)?;
-        let trainer = self.compile(experiment, &material)?;
+        let trainer = self.compile(experiment, material)?;
         let folder = self.options.out.clone().unwrap_or_else(|| free_name(experiment, &dataset));
         let run = Run::create(&folder, experiment, &self.environment(experiment, &dataset)?)?;
         self.train(&run, experiment, trainer)
@@ -179,7 +179,7 @@ impl Job<'_> {
         }
         run.record(&now)?;
         let material = Material::read(experiment, &dataset)?;
-        let mut trainer = self.compile(experiment, &material)?;
+        let mut trainer = self.compile(experiment, material)?;
         if let Some(begun) = begun {
             trainer.restore(begun)?;
         }
@@ -216,10 +216,10 @@ impl Job<'_> {
         Ok(Environment::here(self.options.device, self.threads, Some(Provenance::of(dataset, &split))))
     }
 
-    fn compile(&self, experiment: &Experiment, material: &Material) -> Result<Trainer> {
+    fn compile(&self, experiment: &Experiment, material: Material) -> Result<Trainer> {
         let started = Instant::now();
-        let case = Case::new(experiment, material)?;
-        let trainer = Trainer::new(experiment, &case, &material.train, material.test.clone(), self.options.device)?;
+        let case = Case::new(experiment, &material)?;
+        let trainer = Trainer::new(experiment, &case, &material.train, material.test, self.options.device)?;
         let (parameters, steps) = (trainer.parameters(), trainer.steps());
         let model = &experiment.model.name;
         self.tell(

@@ -181,3 +181,15 @@ fn data_that_do_not_fit_are_refused() {
     let told = Case::of(&cloud, &line).unwrap_err().to_string();
     assert!(told.contains("expected one output on a plane"), "{told}");
 }
+
+#[test]
+fn a_training_that_breaks_in_its_first_step_leaves_a_checkpoint_and_a_readable_history() {
+    let (folder, experiment) = (Folder::new("first"), small(&["train.rate=1e38", "train.weight_decay=1"]));
+    let path = folder.at("run");
+    let result =
+        trainer(&experiment).run(Some(&create(&path, &experiment)), Duration::MAX, &mut |_| ControlFlow::Continue(()));
+    let Err(Error::Diverged(divergence)) = result else { panic!("expected a divergence, found {result:?}") };
+    assert_eq!((divergence.epoch, divergence.good), (1, 0));
+    assert_eq!(Trained::open(&path).unwrap().step, 0);
+    assert_eq!(run::history(&path).unwrap(), []);
+}
