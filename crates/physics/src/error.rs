@@ -90,4 +90,18 @@ pub enum Error {
         /// The imbalance reached.
         found: f64,
     },
+    /// A steady flow was not found for any of the shapes drawn.
+    #[error(
+        "{problem}: expected a balance below {expected:e} for one of {attempts} draws, the last stopped at {found:e}"
+    )]
+    Unsettled {
+        /// The problem.
+        problem: &'static str,
+        /// Shapes drawn.
+        attempts: usize,
+        /// The largest balance accepted.
+        expected: f64,
+        /// The balance at which the last one stopped.
+        found: f64,
+    },
 }

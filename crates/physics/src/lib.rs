@@ -3,10 +3,16 @@
 //! [`problems::PROBLEMS`] lists the equations; each row builds a [`problems::Problem`] whose `sample(seed, index)` is a
 //! function of its arguments alone. The other modules are the parts the solvers share.
 
+pub mod block_sparse;
+pub mod c_grid;
+pub mod dual_mesh;
 mod error;
+pub mod euler;
 pub mod finite_element;
+pub mod finite_volume;
 pub mod five_point;
 pub mod grid;
+pub mod krylov;
 pub mod mesh;
 pub mod parameters;
 pub mod plate;
@@ -15,6 +21,7 @@ pub mod random_field;
 pub mod sparse;
 pub mod spectral;
 pub mod spline;
+pub mod steady;
 pub mod stepping;
 pub mod taylor_hood;
 

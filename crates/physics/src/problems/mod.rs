@@ -1,5 +1,6 @@
 //! The equations: one file and one row of [`PROBLEMS`] each; a row enrols its problem in every claim of the tests.
 
+pub mod airfoil;
 pub mod darcy;
 pub mod elasticity;
 pub mod navier_stokes;
@@ -30,7 +31,7 @@ pub struct Row {
 }
 
 /// Every problem there is.
-pub const PROBLEMS: &[Row] = &[darcy::ROW, navier_stokes::ROW, elasticity::ROW, pipe::ROW];
+pub const PROBLEMS: &[Row] = &[darcy::ROW, navier_stokes::ROW, elasticity::ROW, pipe::ROW, airfoil::ROW];
 
 /// The row called `name`.
 pub fn find(name: &str) -> Result<&'static Row, Error> {

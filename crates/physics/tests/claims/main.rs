@@ -1,5 +1,6 @@
 //! Claims about every row of the registry, then about each equation, then against numbers made by others.
 
+mod airfoil;
 mod darcy;
 mod elasticity;
 mod navier_stokes;

@@ -1,0 +1,205 @@
+//! A mesh that wraps round a body like the letter C and closes along its wake.
+//!
+//! Row i runs from the outlet along the upper side of the wake, over the upper surface to the nose, and back below;
+//! column j runs from the body or wake cut (j = 0) straight to the outer border.
+
+use std::f64::consts::PI;
+
+use crate::dual_mesh::{Border, DualMesh};
+
+/// Cells along the parts of a C-grid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CGrid {
+    /// Along each side of the wake.
+    pub wake: usize,
+    /// Round the body; even.
+    pub surface: usize,
+    /// Away from the body.
+    pub normal: usize,
+}
+
+/// Radius of the outer border round the trailing edge at (1, 0), and x of the outlet.
+const RADIUS: f64 = 40.0;
+/// Largest growth of steps next to the body.
+const GROWTH: f64 = 1.02;
+
+impl CGrid {
+    /// Nodes along i, wake nodes counted on both sides.
+    pub fn rows(&self) -> usize {
+        2 * self.wake + self.surface + 1
+    }
+
+    /// Nodes along j.
+    pub fn columns(&self) -> usize {
+        self.normal + 1
+    }
+
+    /// x of the surface nodes from nose to trailing edge: uniform, and one more at a quarter of the first step.
+    pub fn surface_x(&self) -> Vec<f64> {
+        let cells = self.surface / 2 - 1;
+        let uniform = (1..=cells).map(|k| k as f64 / cells as f64);
+        [0.0, 0.25 / cells as f64].into_iter().chain(uniform).collect()
+    }
+
+    /// `[rows, columns]` nodes round `surface`, `[surface + 1]` points from the trailing edge over the upper side to the
+    /// nose and back; `step` is the first one along the wake.
+    pub fn positions(&self, surface: &[[f64; 2]], step: f64) -> Vec<[f64; 2]> {
+        assert_eq!(surface.len(), self.surface + 1, "points of the surface");
+        let [tail_x, tail_y] = surface[0];
+        let along = stretched(self.wake, step / (RADIUS - 1.0));
+        let wake = |k: usize| {
+            let inner = [tail_x * (1.0 - along[k]) + RADIUS * along[k], tail_y * (1.0 - along[k])];
+            (inner, 1.0 + (RADIUS - 1.0) * k as f64 / self.wake as f64)
+        };
+        let upper = (0..=self.wake).rev().map(wake).map(|(inner, x)| (inner, [x, RADIUS]));
+        let round = (1..self.surface).map(|k| {
+            let angle = PI * (0.5 + k as f64 / self.surface as f64);
+            (surface[k], [1.0 + RADIUS * angle.cos(), RADIUS * angle.sin()])
+        });
+        let lower = (0..=self.wake).map(wake).map(|(inner, x)| (inner, [x, -RADIUS]));
+        let outwards = stretched(self.normal, 2.0 / self.surface as f64 / RADIUS);
+        let line = |(inner, outer): ([f64; 2], [f64; 2])| {
+            let mix = move |weight: &f64| [0, 1].map(|axis| inner[axis] * (1.0 - weight) + outer[axis] * weight);
+            outwards.iter().map(mix).collect::<Vec<_>>()
+        };
+        upper.chain(round).chain(lower).flat_map(line).collect()
+    }
+
+    /// `[rows, columns]` unknown of each node: those of the wake cut are shared by both sides.
+    pub fn unknowns(&self) -> Vec<usize> {
+        let (rows, columns) = (self.rows(), self.columns());
+        let mut next = 0;
+        let mut unknowns: Vec<usize> = Vec::with_capacity(rows * columns);
+        for row in 0..rows {
+            for column in 0..columns {
+                let twin = rows - 1 - row;
+                let shared = column == 0 && row + self.wake >= rows - 1 && twin < row;
+                unknowns.push(if shared { unknowns[twin * columns] } else { next });
+                next += usize::from(!shared);
+            }
+        }
+        unknowns
+    }
+
+    /// Volumes round the unknowns, for `[rows, columns]` positions.
+    pub fn volumes(&self, positions: &[[f64; 2]]) -> DualMesh {
+        let (rows, columns) = (self.rows(), self.columns());
+        let unknowns = self.unknowns();
+        let count = unknowns.iter().max().map_or(0, |most| most + 1);
+        let mut places = vec![[0.0; 2]; count];
+        let mut on_wall = vec![false; count];
+        for (node, &unknown) in unknowns.iter().enumerate() {
+            places[unknown] = positions[node];
+            on_wall[unknown] = node % columns == 0; // a border edge between two nodes with j = 0 lies on the body
+        }
+        let corner = |row: usize, column: usize| unknowns[row * columns + column];
+        let cells = (0..rows - 1).flat_map(|row| (0..columns - 1).map(move |column| (row, column)));
+        let quadrilaterals: Vec<[usize; 4]> =
+            cells.map(|(i, j)| [corner(i, j), corner(i, j + 1), corner(i + 1, j + 1), corner(i + 1, j)]).collect();
+        let border = |nodes: [usize; 2]| {
+            if nodes.iter().all(|&node| on_wall[node]) { Border::Wall } else { Border::FarField }
+        };
+        DualMesh::new(places, &quadrilaterals, border)
+    }
+}
+
+/// `cells + 1` places from 0 to 1, the first `step` apart: growth by one ratio where 1.02 suffices, else by 1.02 over the
+/// first three quarters and by the ratio that fills the rest.
+pub fn stretched(cells: usize, step: f64) -> Vec<f64> {
+    let ratio = filling_ratio(1.0, step, cells);
+    let mut places = vec![0.0];
+    let mut append = |count: usize, step: &mut f64, ratio: f64| {
+        for _cell in 0..count {
+            let last = places[places.len() - 1];
+            places.push(last + *step);
+            *step *= ratio;
+        }
+        places[places.len() - 1]
+    };
+    let mut step = step;
+    if ratio <= GROWTH {
+        append(cells, &mut step, ratio);
+    } else {
+        let near = (3 * (cells + 1) / 4).saturating_sub(1);
+        let reached = append(near, &mut step, GROWTH);
+        let ratio = filling_ratio(1.0 - reached, step, cells - near);
+        append(cells - near, &mut step, ratio);
+    }
+    places[cells] = 1.0;
+    places
+}
+
+/// r with step (1 + r + … + r^(cells − 1)) = length, by bisection.
+fn filling_ratio(length: f64, step: f64, cells: usize) -> f64 {
+    let excess = |ratio: f64| (0..cells).fold(0.0, |sum, _| sum * ratio + step) - length;
+    let (mut low, mut high) = (0.0, 2.0);
+    while excess(high) < 0.0 {
+        high *= 2.0;
+    }
+    for _halving in 0..100 {
+        let middle = (low + high) / 2.0;
+        if excess(middle) < 0.0 { low = middle } else { high = middle }
+    }
+    (low + high) / 2.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PUBLIC: CGrid = CGrid { wake: 50, surface: 120, normal: 50 };
+
+    /// A thin ellipse, from the trailing edge over the upper side.
+    fn positions(grid: CGrid) -> Vec<[f64; 2]> {
+        let angle = |k: usize| 2.0 * PI * k as f64 / grid.surface as f64;
+        let surface = (0..=grid.surface).map(|k| [0.5 + 0.5 * angle(k).cos(), 0.1 * angle(k).sin()]);
+        grid.positions(&surface.collect::<Vec<_>>(), 0.02)
+    }
+
+    #[test]
+    fn the_public_grid_has_11220_unknowns() {
+        let unknowns = PUBLIC.unknowns();
+        assert_eq!((PUBLIC.rows(), PUBLIC.columns(), unknowns.len()), (221, 51, 221 * 51));
+        assert_eq!(unknowns.iter().max(), Some(&11219));
+    }
+
+    #[test]
+    fn both_sides_of_the_wake_cut_are_one_unknown_at_one_place() {
+        let (unknowns, positions) = (PUBLIC.unknowns(), positions(PUBLIC));
+        for row in 0..=50 {
+            let (upper, lower) = (row * 51, (220 - row) * 51);
+            assert_eq!(unknowns[upper], unknowns[lower], "row {row}");
+            let gap = (0..2).map(|axis| (positions[upper][axis] - positions[lower][axis]).abs()).fold(0.0, f64::max);
+            assert!(gap < 1e-15, "row {row}: gap {gap:e}");
+        }
+        assert!(unknowns[51 * 51] != unknowns[169 * 51]);
+    }
+
+    #[test]
+    fn the_volumes_fill_the_domain_outside_the_body() {
+        for grid in [PUBLIC, CGrid { wake: 4, surface: 12, normal: 4 }] {
+            let mesh = grid.volumes(&positions(grid));
+            assert!(mesh.volumes.iter().all(|&volume| volume > 0.0), "{grid:?}");
+            let sides = grid.surface as f64;
+            let polygon = |radii: f64, span: f64| radii * (span / sides).sin() * sides / 2.0; // of a fan of triangles
+            let outside = polygon(RADIUS * RADIUS, PI) + 2.0 * RADIUS * (RADIUS - 1.0);
+            let area: f64 = mesh.volumes.iter().sum();
+            assert!((area + polygon(0.5 * 0.1, 2.0 * PI) - outside).abs() < 1e-9, "{grid:?}: {area} of {outside}");
+            let walls = mesh.border.iter().filter(|face| face.border == Border::Wall).count();
+            assert_eq!((walls, mesh.border.len()), (2 * grid.surface, 4 * (grid.surface + grid.wake + grid.normal)));
+        }
+    }
+
+    #[test]
+    fn steps_start_as_told_grow_gently_and_end_at_one() {
+        for (cells, step) in [(50, 1.0 / 2400.0), (50, 4e-4), (50, 0.015), (50, 0.03), (4, 0.01), (5, 1e-6)] {
+            let places = stretched(cells, step);
+            assert_eq!((places.len(), places[0], places[cells]), (cells + 1, 0.0, 1.0));
+            assert!((places[1] - step).abs() < 1e-12, "first step {}", places[1]);
+            let steps: Vec<f64> = places.windows(2).map(|pair| pair[1] - pair[0]).collect();
+            let near = 3 * (cells + 1) / 4 - 1;
+            assert!(steps[..near].windows(2).all(|pair| pair[1] / pair[0] < GROWTH + 1e-9), "{cells} from {step}");
+            assert!(steps.iter().all(|&step| step > 0.0));
+        }
+    }
+}
