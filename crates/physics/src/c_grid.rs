@@ -41,8 +41,8 @@ impl CGrid {
         [0.0, 0.25 / cells as f64].into_iter().chain(uniform).collect()
     }
 
-    /// `[rows, columns]` nodes round `surface`, `[surface + 1]` points from the trailing edge over the upper side to the
-    /// nose and back; `step` is the first one along the wake.
+    /// `[rows, columns]` nodes round `surface`, `[surface + 1]` points from the trailing edge over the upper side to
+    /// the nose and back; `step` is the first one along the wake.
     pub fn positions(&self, surface: &[[f64; 2]], step: f64) -> Vec<[f64; 2]> {
         assert_eq!(surface.len(), self.surface + 1, "points of the surface");
         let [tail_x, tail_y] = surface[0];
@@ -103,8 +103,8 @@ impl CGrid {
     }
 }
 
-/// `cells + 1` places from 0 to 1, the first `step` apart: growth by one ratio where 1.02 suffices, else by 1.02 over the
-/// first three quarters and by the ratio that fills the rest.
+/// `cells + 1` places from 0 to 1, the first `step` apart: growth by one ratio where 1.02 suffices, else by 1.02 over
+/// the first three quarters and by the ratio that fills the rest.
 pub fn stretched(cells: usize, step: f64) -> Vec<f64> {
     let ratio = filling_ratio(1.0, step, cells);
     let mut places = vec![0.0];

@@ -144,23 +144,24 @@ fn cross(one: [f64; 2], other: [f64; 2]) -> f64 {
     one[0] * other[1] - one[1] * other[0]
 }
 
+/// Uneven quadrilaterals, `rows` × `columns` of them, on a sheared and curved unit square.
+#[cfg(test)]
+pub(crate) fn bent(rows: usize, columns: usize) -> DualMesh {
+    let place = |node: usize| {
+        let (i, j) = (node / (columns + 1), node % (columns + 1));
+        let (x, y) = (i as f64 / rows as f64, j as f64 / columns as f64);
+        [x + 0.3 * y * y, y + 0.2 * x * x]
+    };
+    let corner = |i: usize, j: usize| i * (columns + 1) + j;
+    let cells = (0..rows * columns).map(|cell| (cell / columns, cell % columns));
+    let quadrilaterals: Vec<_> =
+        cells.map(|(i, j)| [corner(i, j), corner(i + 1, j), corner(i + 1, j + 1), corner(i, j + 1)]).collect();
+    DualMesh::new((0..(rows + 1) * (columns + 1)).map(place).collect(), &quadrilaterals, |_| Border::FarField)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// Uneven quadrilaterals, `rows` × `columns` of them, on a sheared and curved unit square.
-    fn bent(rows: usize, columns: usize) -> DualMesh {
-        let place = |node: usize| {
-            let (i, j) = (node / (columns + 1), node % (columns + 1));
-            let (x, y) = (i as f64 / rows as f64, j as f64 / columns as f64);
-            [x + 0.3 * y * y, y + 0.2 * x * x]
-        };
-        let corner = |i: usize, j: usize| i * (columns + 1) + j;
-        let cells = (0..rows * columns).map(|cell| (cell / columns, cell % columns));
-        let quadrilaterals: Vec<_> =
-            cells.map(|(i, j)| [corner(i, j), corner(i + 1, j), corner(i + 1, j + 1), corner(i, j + 1)]).collect();
-        DualMesh::new((0..(rows + 1) * (columns + 1)).map(place).collect(), &quadrilaterals, |_| Border::FarField)
-    }
 
     #[test]
     fn the_faces_of_every_volume_close() {

@@ -1,7 +1,7 @@
 //! The Euler equations in node-centred finite volumes on a [`DualMesh`]: what flows out of every volume, and into it.
 //!
-//! Roe fluxes between states reconstructed along each edge (MUSCL, β = 1/3) from least-squares gradients, limited slopes
-//! of ρ, u, v, p; walls feel the pressure at their nodes, the outer border is that of Steger and Warming.
+//! Roe fluxes between states reconstructed along each edge (MUSCL, β = 1/3) from least-squares gradients, limited
+//! slopes of ρ, u, v, p; walls feel the pressure at their nodes, the outer border is that of Steger and Warming.
 
 use crate::block_sparse::BlockSparse;
 use crate::dual_mesh::{Border, DualMesh};
@@ -127,5 +127,45 @@ impl Flow {
         walls.fold([0.0; 2], |sum, face| {
             [0, 1].map(|axis| sum[axis] + primitives[face.node][3] * face.normal[axis] / pressure)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dual_mesh::bent;
+    use crate::krylov::norm;
+
+    const LIMITERS: [Limiter; 2] = [Limiter::VanAlbada { smoothing: 1e-4 }, Limiter::Minmod];
+
+    #[test]
+    fn the_undisturbed_stream_is_in_balance_on_any_mesh() {
+        for limiter in LIMITERS {
+            let flow = Flow { mesh: bent(6, 4), stream: euler::stream(0.8, 0.3), limiter };
+            let balance = norm(&flow.balance(&vec![euler::conserved(flow.stream); flow.mesh.nodes()]));
+            assert!(balance < 1e-14, "{limiter:?}: {balance:e}");
+        }
+    }
+
+    #[test]
+    fn gradients_of_linear_fields_are_exact() {
+        let flow = Flow { mesh: bent(3, 5), stream: euler::stream(0.8, 0.0), limiter: Limiter::Minmod };
+        let field = |[x, y]: [f64; 2]| [1.0 + x, 2.0 * x - y, 3.0 * y, 4.0];
+        let values: Vec<Primitive> = flow.mesh.positions.iter().map(|&place| field(place)).collect();
+        for gradient in flow.gradients(&values) {
+            let wanted = [[1.0, 0.0], [2.0, -1.0], [0.0, 3.0], [0.0, 0.0]];
+            let errors = gradient.iter().flatten().zip(wanted.iter().flatten()).map(|(a, b)| (a - b).abs());
+            assert!(errors.fold(0.0, f64::max) < 1e-13, "{gradient:?}");
+        }
+    }
+
+    #[test]
+    fn limiters_keep_equal_slopes_and_damp_opposite_ones() {
+        for limiter in LIMITERS {
+            assert!((limiter.limit(0.7, 0.7) - 0.7).abs() < 1e-15, "{limiter:?}");
+            assert_eq!(limiter.limit(0.7, -0.7), 0.0, "{limiter:?}");
+            assert_eq!(limiter.limit(0.0, 0.0), 0.0, "{limiter:?}");
+            assert!((limiter.limit(-0.2, -0.5) + limiter.limit(0.5, 0.2)).abs() < 1e-15, "{limiter:?}");
+        }
     }
 }

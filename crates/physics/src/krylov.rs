@@ -3,7 +3,7 @@
 /// One vector of four values per node.
 pub type Field = Vec<[f64; 4]>;
 
-/// x with |b − A x| ≤ `tolerance` |b|, or the best after `most` steps; `apply` is A, `precondition` close to its inverse.
+/// x with |b − A x| ≤ `tolerance` |b|, or the best after `most` steps; `apply` is A, `precondition` nearly A⁻¹.
 pub fn gmres(
     right_side: &Field,
     tolerance: f64,

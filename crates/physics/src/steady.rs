@@ -1,8 +1,8 @@
 //! Steady flow: backward Euler in local time, w ← w + δ with (V/Δt + ∂R/∂w) δ = −R, until the balance R is small.
 //!
 //! Δt = C · shortest edge / (|v| + c). Each step solves its system by GMRES on differences of the second-order balance,
-//! preconditioned by ILU(0) of the first-order Jacobian; the Courant number C grows as steps succeed, and in the end the
-//! steps are Newton's.
+//! preconditioned by ILU(0) of the first-order Jacobian; the Courant number C grows as steps succeed, and in the end
+//! the steps are Newton's.
 
 use crate::block_sparse::BlockSparse;
 use crate::euler::{self, Conserved, Primitive};

@@ -210,9 +210,10 @@ fn range(values: impl Iterator<Item = f64>) -> [f64; 2] {
     values.fold([f64::INFINITY, f64::NEG_INFINITY], |[low, high], value| [low.min(value), high.max(value)])
 }
 
-/// The section, the ranges and the shock printed and drawn in the notebook of the authors' generator (Geo-FNO, NACA.ipynb).
+/// The section printed in the notebook of the authors' generator (Geo-FNO, NACA.ipynb); ranges and shock are read off
+/// its pictures, to about 0.005.
 #[test]
-fn the_notebook_case_of_the_authors_is_met_in_every_printed_digit() {
+fn the_notebook_case_of_the_authors_is_met_as_far_as_its_pictures_can_be_read() {
     let section: Displacements = [
         0.0,
         0.02204350887971676,
@@ -228,10 +229,8 @@ fn the_notebook_case_of_the_authors_is_met_in_every_printed_digit() {
     let mach = range(steady.states.iter().map(|&state| euler::mach(state)));
     let pressure = range(steady.states.iter().map(|state| state[3]));
     println!("Mach {mach:.4?}, pressure {pressure:.4?}, {} steps", steady.steps);
-    for (found, printed, digit) in
-        [(mach[0], 0.185, 0.005), (mach[1], 1.435, 0.005), (pressure[0], 0.44, 0.005), (pressure[1], 1.49, 0.005)]
-    {
-        assert!((found - printed).abs() < digit, "{found} against {printed}");
+    for (found, drawn) in [(mach[0], 0.185), (mach[1], 1.435), (pressure[0], 0.44), (pressure[1], 1.49)] {
+        assert!((found - drawn).abs() < 0.005, "{found} against {drawn}");
     }
     let (positions, unknowns) = (problem.positions(&section), problem.unknowns());
     let upper: Vec<(f64, f64)> =
