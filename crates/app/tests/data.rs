@@ -122,6 +122,18 @@ fn check_prints_every_field_and_draws_a_picture_beside_the_folder() {
 }
 
 #[test]
+fn check_draws_a_body_where_it_has_moved_to() {
+    let folder = Folder::new("moving");
+    let set = folder.at("block");
+    said(&make(&["make", "plasticity", "--samples", "2", "--resolution", "2", "--set", "frames=3"], &set));
+    let report = said(&check(&set));
+    for part in ["die                input    [21] ", "deformation        output   [3, 21, 7, 4]", "block-check.png"] {
+        assert!(report.contains(part), "{part}: {report}");
+    }
+    assert!(fs::read(folder.at("block-check.png")).unwrap().starts_with(b"\x89PNG"));
+}
+
+#[test]
 fn check_draws_clouds_and_bent_meshes_where_their_points_lie() {
     let folder = Folder::new("places");
     for (problem, setting, shape) in [("elasticity", "around=12", "[324, 2]"), ("pipe", "resolution=4", "[9, 9, 2]")] {

@@ -104,4 +104,16 @@ pub enum Error {
         /// The balance at which the last one stopped.
         found: f64,
     },
+    /// A state that no body of this material can be in: the solution has blown up.
+    #[error("{system} at t = {time:e}: expected {expected}, found {found:e}")]
+    Unphysical {
+        /// What was being moved.
+        system: &'static str,
+        /// Time at which it happened.
+        time: f64,
+        /// What holds for a body.
+        expected: &'static str,
+        /// The value reached.
+        found: f64,
+    },
 }

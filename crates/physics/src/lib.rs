@@ -5,18 +5,24 @@
 
 pub mod block_sparse;
 pub mod c_grid;
+pub mod die;
 pub mod dual_mesh;
 mod error;
 pub mod euler;
+pub mod explicit;
 pub mod finite_element;
 pub mod finite_volume;
 pub mod five_point;
 pub mod grid;
 pub mod krylov;
+mod lanes;
 pub mod mesh;
 pub mod parameters;
+pub mod pchip;
+pub mod plane_stress;
 pub mod plate;
 pub mod problems;
+mod quadrilateral;
 pub mod random_field;
 pub mod sparse;
 pub mod spectral;

@@ -39,6 +39,15 @@ pub enum Kind {
         /// Value when nothing is set.
         default: f64,
     },
+    /// A number within bounds, both included.
+    Within {
+        /// Value when nothing is set.
+        default: f64,
+        /// Smallest value accepted.
+        least: f64,
+        /// Largest value accepted.
+        most: f64,
+    },
     /// Any finite number.
     Real {
         /// Value when nothing is set.
@@ -63,7 +72,7 @@ pub enum Kind {
 pub enum Value {
     /// Of [`Kind::Whole`].
     Whole(usize),
-    /// Of the three kinds of real numbers.
+    /// Of the kinds of real numbers.
     Real(f64),
     /// Of [`Kind::Switch`].
     Switch(bool),
@@ -87,6 +96,7 @@ impl Kind {
     pub fn default_value(&self) -> Value {
         match *self {
             Self::Whole { default, .. } => Value::Whole(default),
+            Self::Within { default, .. } => Value::Real(default),
             Self::Positive { default } | Self::NonNegative { default } | Self::Real { default } => Value::Real(default),
             Self::Switch { default } => Value::Switch(default),
             Self::Choice { default, .. } => Value::Choice(default),
@@ -99,6 +109,7 @@ impl Kind {
             Self::Whole { least, most, .. } => format!("a whole number from {least} to {most}"),
             Self::Positive { .. } => "a number above 0".into(),
             Self::NonNegative { .. } => "a number not below 0".into(),
+            Self::Within { least, most, .. } => format!("a number from {least} to {most}"),
             Self::Real { .. } => "a finite number".into(),
             Self::Switch { .. } => "true or false".into(),
             Self::Choice { words, .. } => words.join(" or "),
@@ -107,7 +118,7 @@ impl Kind {
 
     /// The value `text` stands for, if it is one of the accepted ones.
     pub fn parse(&self, text: &str) -> Option<Value> {
-        let real = |accepted: fn(f64) -> bool| {
+        let real = |accepted: &dyn Fn(f64) -> bool| {
             let value = text.parse().ok().filter(|value: &f64| value.is_finite())?;
             accepted(value).then_some(Value::Real(value))
         };
@@ -115,9 +126,10 @@ impl Kind {
             Self::Whole { least, most, .. } => {
                 text.parse().ok().filter(|value| (least..=most).contains(&value)).map(Value::Whole)
             }
-            Self::Positive { .. } => real(|value| value > 0.0),
-            Self::NonNegative { .. } => real(|value| value >= 0.0),
-            Self::Real { .. } => real(|_| true),
+            Self::Positive { .. } => real(&|value| value > 0.0),
+            Self::NonNegative { .. } => real(&|value| value >= 0.0),
+            Self::Within { least, most, .. } => real(&|value| (*least..=*most).contains(&value)),
+            Self::Real { .. } => real(&|_| true),
             Self::Switch { .. } => text.parse().ok().map(Value::Switch),
             Self::Choice { words, .. } => words.iter().find(|&&word| word == text).map(|word| Value::Choice(word)),
         }
@@ -222,6 +234,12 @@ mod tests {
             meaning: "points of the grid",
         },
         Parameter { name: "viscosity", kind: Kind::Positive { default: 1e-5 }, unit: "1", meaning: "ν" },
+        Parameter {
+            name: "share",
+            kind: Kind::Within { default: 0.5, least: 0.25, most: 1.0 },
+            unit: "1",
+            meaning: "of the whole",
+        },
     ];
 
     #[test]
@@ -244,7 +262,8 @@ mod tests {
         assert_eq!(message("points=1"), "test: parameter `points` expects a whole number from 2 to 64, found `1`");
         assert_eq!(message("viscosity=-1"), "test: parameter `viscosity` expects a number above 0, found `-1`");
         assert_eq!(message("viscosity=nan"), "test: parameter `viscosity` expects a number above 0, found `nan`");
-        assert_eq!(message("speed=1"), "test: unknown parameter `speed`, expected one of points, viscosity");
+        assert_eq!(message("share=2"), "test: parameter `share` expects a number from 0.25 to 1, found `2`");
+        assert_eq!(message("speed=1"), "test: unknown parameter `speed`, expected one of points, viscosity, share");
         assert_eq!(message("points"), "test: expected a setting of the form key=value, found `points`");
     }
 }

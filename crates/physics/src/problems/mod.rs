@@ -5,6 +5,7 @@ pub mod darcy;
 pub mod elasticity;
 pub mod navier_stokes;
 pub mod pipe;
+pub mod plasticity;
 
 use std::fmt;
 use std::ops::Range;
@@ -31,7 +32,8 @@ pub struct Row {
 }
 
 /// Every problem there is.
-pub const PROBLEMS: &[Row] = &[darcy::ROW, navier_stokes::ROW, elasticity::ROW, pipe::ROW, airfoil::ROW];
+pub const PROBLEMS: &[Row] =
+    &[darcy::ROW, navier_stokes::ROW, elasticity::ROW, plasticity::ROW, airfoil::ROW, pipe::ROW];
 
 /// The row called `name`.
 pub fn find(name: &str) -> Result<&'static Row, Error> {
@@ -100,7 +102,8 @@ pub struct FieldKind {
     pub unit: &'static str,
     /// Given or computed.
     pub role: Role,
-    /// `[rows, columns]` or `[points]`, after `frames` for a film, before 2 for positions
+    /// `[rows, columns]` or `[points]`, after `frames` for a film, before 2 for positions or the number of channels;
+    /// `[rows]` for a profile along x
     pub shape: Vec<usize>,
 }
 

@@ -13,6 +13,10 @@ const ROWS: usize = 4;
 /// Frames drawn of a film.
 const FRAMES: usize = 3;
 
+/// The field of a body that deforms, and its channels: displacements are drawn where the points are at that time.
+const MOVING: &str = "deformation";
+const MOVING_CHANNELS: [&str; 4] = ["x", "y", "u_x", "u_y"];
+
 /// `lamo data check`
 #[derive(Args)]
 pub(crate) struct Check {
@@ -101,28 +105,51 @@ fn sheet(dataset: &Dataset) -> Result<Sheet> {
     let grid = Grid::from(dataset.manifest().grid).shape();
     let mut columns = Vec::new();
     for field in drawn {
-        let on_grid = field.shape.ends_with(&grid);
-        let point_axes = if on_grid { grid.len() } else { field.shape.len().min(2) };
-        let (films, points) = field.shape.split_at(field.shape.len() - point_axes);
+        let (films, points, channels) = axes(&field.shape, &grid);
         let frames: usize = films.iter().product();
         let plane = [points.first(), points.get(1)].map(|side| side.copied().unwrap_or(1));
         let values = dataset.gather(&field.name, &samples)?;
         let size = plane[0] * plane[1];
-        for frame in spread(frames, FRAMES) {
-            let part = |sample: usize| values[(sample * frames + frame) * size..][..size].to_vec();
-            let name = field.name.replace('_', " ");
-            let title = if frames == 1 { name } else { format!("{name} {}/{frames}", frame + 1) };
+        let moves = field.name == MOVING && channels == MOVING_CHANNELS.len();
+        let first = if moves { 2 } else { 0 }; // x and y are where the others are drawn
+        let shown = spread(frames, FRAMES);
+        for (channel, &frame) in (first..channels).flat_map(|channel| shown.iter().map(move |frame| (channel, frame))) {
+            let part = |sample: usize, channel: usize| {
+                let start = (sample * frames + frame) * size * channels + channel;
+                values[start..].iter().copied().step_by(channels).take(size)
+            };
+            let deformed = |sample| part(sample, 0).zip(part(sample, 1)).map(|(x, y)| [x, y]).collect();
+            let name = match channels {
+                _ if moves => MOVING_CHANNELS[channel].to_owned(),
+                1 => field.name.replace('_', " "),
+                _ => format!("{} {}", field.name.replace('_', " "), channel + 1),
+            };
             columns.push(Column {
-                title,
-                field: field.name.clone(),
+                title: if frames == 1 { name.clone() } else { format!("{name} {}/{frames}", frame + 1) },
+                field: name,
                 plane,
-                cells: (0..samples.len()).map(part).collect(),
-                positions: places.clone().filter(|_| on_grid),
+                cells: (0..samples.len()).map(|sample| part(sample, channel).collect()).collect(),
+                positions: if moves {
+                    Some((0..samples.len()).map(deformed).collect())
+                } else {
+                    places.clone().filter(|_| points == grid)
+                },
             });
         }
     }
     let title = format!("{}  seed {}", dataset.manifest().problem, dataset.manifest().seed);
     Ok(Sheet { title, rows: samples.iter().map(|sample| format!("sample {sample}")).collect(), columns })
+}
+
+/// The axes of frames, those of points, and the number of values at each point.
+fn axes<'a>(shape: &'a [usize], grid: &[usize]) -> (&'a [usize], &'a [usize], usize) {
+    let (shape, channels) = match shape.split_last() {
+        Some((&channels, rest)) if rest.ends_with(grid) && !shape.ends_with(grid) => (rest, channels),
+        _ => (shape, 1),
+    };
+    let points = if shape.ends_with(grid) { grid.len() } else { shape.len().min(2) };
+    let (films, points) = shape.split_at(shape.len() - points);
+    (films, points, channels)
 }
 
 /// `[samples, points]` x and y
@@ -144,7 +171,17 @@ fn spread(count: usize, most: usize) -> Vec<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::spread;
+    use super::{axes, spread};
+
+    #[test]
+    fn channels_are_told_from_frames() {
+        let grid = [101, 31];
+        assert_eq!(axes(&[20, 101, 31, 4], &grid), (&[20][..], &grid[..], 4));
+        assert_eq!(axes(&[20, 101, 31], &grid), (&[20][..], &grid[..], 1));
+        assert_eq!(axes(&[101, 31, 1], &grid), (&[][..], &grid[..], 1));
+        assert_eq!(axes(&[101], &grid), (&[][..], &[101][..], 1));
+        assert_eq!(axes(&[7, 5, 3], &grid), (&[7][..], &[5, 3][..], 1));
+    }
 
     #[test]
     fn a_few_of_many_include_both_ends() {
