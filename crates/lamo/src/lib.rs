@@ -29,6 +29,7 @@ pub mod checkpoint;
 pub mod data;
 pub mod dataset;
 pub mod error;
+pub mod evaluate;
 pub mod experiment;
 pub mod field;
 pub mod layers;

@@ -1,8 +1,10 @@
 //! One file per command.
 
 pub(crate) mod bench;
+pub(crate) mod compare;
 pub(crate) mod data;
 pub(crate) mod doctor;
+pub(crate) mod evaluate;
 pub(crate) mod list;
 pub(crate) mod parity;
 pub(crate) mod predict;
@@ -21,4 +23,22 @@ pub(crate) fn say_error(error: &anyhow::Error) {
 /// A line on standard output; a reader that has gone away is an error, not a panic.
 pub(crate) fn say(line: &str) -> Result<()> {
     writeln!(std::io::stdout(), "{line}").context("writing to standard output")
+}
+
+/// At most `most` numbers below `count`, evenly spread, both ends included.
+pub(crate) fn spread(count: usize, most: usize) -> Vec<usize> {
+    let kept = count.min(most);
+    (0..kept).map(|k| if kept == 1 { 0 } else { k * (count - 1) / (kept - 1) }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::spread;
+
+    #[test]
+    fn a_few_of_many_include_both_ends() {
+        assert_eq!(spread(20, 3), [0, 9, 19]);
+        assert_eq!(spread(2, 4), [0, 1]);
+        assert_eq!(spread(1, 4), [0]);
+    }
 }

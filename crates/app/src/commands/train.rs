@@ -3,12 +3,14 @@
 mod view;
 
 use crate::commands::data::make::{Meter, duration};
-use crate::commands::say;
+use crate::commands::{evaluate, say};
+use crate::report::PAGE;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use lamo::case::Case;
 use lamo::checkpoint::Checkpoint;
 use lamo::dataset::{Dataset, MANIFEST, Outcome, Progress};
+use lamo::evaluate::RECEIPT;
 use lamo::experiment::{self, Experiment, OWN, Preset, Request};
 use lamo::run::{self, Environment, Provenance, Run};
 use lamo::samples::{self, Material};
@@ -264,6 +266,12 @@ impl Job<'_> {
                 experiment.benchmark, test, 100.0 * test, last.epoch
             ),
             &serde_json::json!({ "event": "end", "folder": run.folder(), "epoch": last.epoch, "test": test, "seconds": last.seconds }),
+        )?;
+        evaluate::after_training(run.folder(), self.options.device, self.threads)?;
+        let page = run.folder().join(PAGE);
+        self.tell(
+            &format!("report: {}", page.display()),
+            &serde_json::json!({ "event": "report", "page": page, "receipt": run.folder().join(RECEIPT) }),
         )
     }
 

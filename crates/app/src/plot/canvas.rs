@@ -3,8 +3,6 @@
 use super::colour::Rgb;
 use super::font;
 use anyhow::Result;
-use std::fs::File;
-use std::io::BufWriter;
 use std::path::Path;
 
 /// An image; x runs to the right, y downwards.
@@ -40,22 +38,71 @@ impl Canvas {
     }
 
     /// Writes `text` with its upper left corner at `[x, y]`.
-    pub(crate) fn text(&mut self, [x, y]: [usize; 2], text: &str, scale: usize, colour: Rgb) {
+    pub(crate) fn text(&mut self, [x, y]: [usize; 2], text: &str, colour: Rgb) {
         for (place, letter) in text.chars().enumerate() {
-            let left = x + place * font::ADVANCE * scale;
-            for [column, row] in font::dots(letter) {
-                self.fill([left + column * scale, y + row * scale], [scale, scale], colour);
+            for ([column, row], ink) in font::dots(letter) {
+                self.tint(x + place * font::ADVANCE + column, y + row, colour, ink);
             }
         }
     }
 
-    /// Saves the image as PNG.
-    pub(crate) fn write(&self, path: &Path) -> Result<()> {
-        let mut encoder = png::Encoder::new(BufWriter::new(File::create(path)?), self.width as u32, self.height as u32);
+    /// Mixes a colour into a pixel: nothing of it for no ink, all of it for 255.
+    fn tint(&mut self, x: usize, y: usize, colour: Rgb, ink: u8) {
+        if x < self.width && y < self.height {
+            let pixel = &mut self.pixels[y * self.width + x];
+            let mix = |paper: u8, ink_colour: u8| {
+                let ink = u32::from(ink);
+                ((u32::from(paper) * (255 - ink) + u32::from(ink_colour) * ink + 127) / 255) as u8
+            };
+            *pixel = std::array::from_fn(|channel| mix(pixel[channel], colour[channel]));
+        }
+    }
+
+    /// The image as the bytes of a PNG file; pixels of the `clear` colour are transparent.
+    pub(crate) fn png(&self, clear: Option<Rgb>) -> Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        let mut encoder = png::Encoder::new(&mut bytes, self.width as u32, self.height as u32);
         encoder.set_color(png::ColorType::Rgb);
         encoder.set_depth(png::BitDepth::Eight);
+        encoder.set_compression(png::Compression::High);
+        if let Some([red, green, blue]) = clear {
+            encoder.set_trns(vec![0, red, 0, green, 0, blue]);
+        }
         let mut writer = encoder.write_header()?;
         writer.write_image_data(self.pixels.as_flattened())?;
-        Ok(writer.finish()?)
+        writer.finish()?;
+        Ok(bytes)
+    }
+
+    /// Saves the image as PNG.
+    pub(crate) fn write(&self, path: &Path) -> Result<()> {
+        Ok(std::fs::write(path, self.png(None)?)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plot::{INK, PAPER};
+
+    #[test]
+    fn words_stay_inside_the_image_and_leave_ink() {
+        let mut canvas = Canvas::new(20, 10, PAPER);
+        canvas.text([15, 2], "MMM", INK);
+        let dark = (0..20).flat_map(|x| (0..10).map(move |y| (x, y))).filter(|&(x, y)| canvas.at(x, y) != PAPER);
+        assert!(dark.clone().count() > 3 && dark.into_iter().all(|(x, _)| x >= 15));
+    }
+
+    #[test]
+    fn the_file_holds_every_pixel() {
+        let mut canvas = Canvas::new(7, 5, PAPER);
+        canvas.dot(3, 4, [1, 2, 3]);
+        let bytes = canvas.png(Some(PAPER)).unwrap();
+        let mut reader = png::Decoder::new(std::io::Cursor::new(bytes)).read_info().unwrap();
+        let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
+        let frame = reader.next_frame(&mut pixels).unwrap();
+        assert_eq!([frame.width, frame.height], [7, 5]);
+        assert_eq!(reader.info().trns.as_deref(), Some(&[0, 255, 0, 255, 0, 255][..]));
+        assert_eq!(&pixels[3 * (4 * 7 + 3)..][..3], [1, 2, 3]);
     }
 }

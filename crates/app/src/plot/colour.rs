@@ -15,11 +15,13 @@ const VIRIDIS: &[u32] =
     &[0x440154, 0x482878, 0x3e4a89, 0x31688e, 0x26828e, 0x1f9e89, 0x35b779, 0x6dcd59, 0xb4de2c, 0xfde725];
 /// Cool to warm through grey (after Moreland 2009): lightness falls evenly from the middle, where zero is.
 const COOL_WARM: &[u32] = &[0x3b4cc0, 0x5d7ce6, 0x82a6fb, 0xaac7fd, 0xdddddd, 0xf5c1a9, 0xf4987a, 0xdd5f4b, 0xb40426];
+/// Grey on grey.
+const PLAIN: &[u32] = &[0x787c84, 0x787c84];
 /// Both signs must reach this share of the larger one for zero to deserve the middle.
 const SIGNED: f32 = 0.2;
 
 /// Which colour each value of a field has.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Scale {
     pub(crate) least: f32,
     pub(crate) most: f32,
@@ -37,6 +39,27 @@ impl Scale {
             true => Scale { least, most, table: VIRIDIS },
             false => Scale { least: 0.0, most: 0.0, table: VIRIDIS },
         }
+    }
+
+    /// Evenly around zero whatever the signs are, for errors.
+    pub(crate) fn signed(values: impl Iterator<Item = f32>) -> Scale {
+        let larger = values.filter(|value| value.is_finite()).fold(0.0, |larger: f32, value| larger.max(value.abs()));
+        Scale { least: -larger, most: larger, table: COOL_WARM }
+    }
+
+    /// One colour for places without values.
+    pub(crate) fn plain() -> Scale {
+        Scale { least: 0.0, most: 0.0, table: PLAIN }
+    }
+
+    /// Whether the colours say nothing.
+    pub(crate) fn is_plain(&self) -> bool {
+        std::ptr::eq(self.table, PLAIN)
+    }
+
+    /// The colour at each even place of the map, least first.
+    pub(crate) fn stops(&self) -> impl Iterator<Item = Rgb> {
+        self.table.iter().map(|&colour| parts(colour))
     }
 
     pub(crate) fn colour(&self, value: f32) -> Rgb {
@@ -71,6 +94,8 @@ mod tests {
         let signed = Scale::of([-1.0, 2.0].into_iter());
         assert_eq!((signed.least, signed.most, signed.colour(0.0)), (-2.0, 2.0, [0xdd; 3]));
         assert_eq!(positive.colour(f32::NAN), MISSING);
+        let error = Scale::signed([0.5, 2.0].into_iter());
+        assert_eq!((error.least, error.most, error.stops().nth(4)), (-2.0, 2.0, Some(error.colour(0.0))));
         assert_eq!(Scale::of([5.0].into_iter()).colour(5.0), Scale::of([7.0].into_iter()).colour(7.0));
     }
 

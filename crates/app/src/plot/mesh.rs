@@ -14,6 +14,16 @@ pub(crate) struct Area {
     pub(crate) size: [usize; 2],
 }
 
+impl Area {
+    /// Whether a place in pixels lies inside.
+    pub(super) fn contains(&self, place: [f32; 2]) -> bool {
+        (0..2).all(|axis| {
+            let first = self.corner[axis] as f32;
+            (first..first + self.size[axis] as f32).contains(&place[axis])
+        })
+    }
+}
+
 /// The part of the domain that is drawn, from its least to its greatest coordinates.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Window {
@@ -58,7 +68,7 @@ impl Window {
     }
 
     /// Pixel coordinates of a position: the same scale on both axes, the window in the middle of the area.
-    fn pixel(&self, area: Area, position: [f32; 2]) -> [f32; 2] {
+    pub(super) fn pixel(&self, area: Area, position: [f32; 2]) -> [f32; 2] {
         let (extent, size) = (self.extent(), area.size.map(|side| side as f32));
         let scale = (size[0] / extent[0]).min(size[1] / extent[1]);
         let centred = [0, 1].map(|axis| scale * (position[axis] - 0.5 * (self.least[axis] + self.most[axis])));

@@ -1,10 +1,17 @@
-//! Pictures: fields as heat maps or on their meshes, on one sheet, written as PNG without any drawing library.
+//! Pictures: fields as heat maps or on their meshes, on sheets and in figures, written as PNG.
 
 mod canvas;
 mod colour;
+mod figure;
 mod font;
+mod map;
 mod mesh;
 mod sheet;
 
 pub(crate) use canvas::Canvas;
+pub(crate) use colour::{FAINT, INK, PAPER, Rgb, Scale};
+pub(crate) use figure::{Figure, share_colours};
+pub(crate) use font::width as text_width;
+pub(crate) use map::{Map, Place};
+pub(crate) use mesh::Window;
 pub(crate) use sheet::{Column, Sheet};

@@ -1,6 +1,6 @@
 //! `lamo data check`: is the data set whole, and does it look right?
 
-use crate::commands::say;
+use crate::commands::{say, spread};
 use crate::plot::{Column, Sheet};
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -163,15 +163,9 @@ fn positions(dataset: &Dataset, field: &FieldEntry, samples: &[usize]) -> Result
     Ok(values.as_chunks::<2>().0.chunks(points).map(<[_]>::to_vec).collect())
 }
 
-/// At most `most` numbers below `count`, evenly spread, both ends included.
-fn spread(count: usize, most: usize) -> Vec<usize> {
-    let kept = count.min(most);
-    (0..kept).map(|k| if kept == 1 { 0 } else { k * (count - 1) / (kept - 1) }).collect()
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{axes, spread};
+    use super::axes;
 
     #[test]
     fn channels_are_told_from_frames() {
@@ -181,12 +175,5 @@ mod tests {
         assert_eq!(axes(&[101, 31, 1], &grid), (&[][..], &grid[..], 1));
         assert_eq!(axes(&[101], &grid), (&[][..], &[101][..], 1));
         assert_eq!(axes(&[7, 5, 3], &grid), (&[7][..], &[5, 3][..], 1));
-    }
-
-    #[test]
-    fn a_few_of_many_include_both_ends() {
-        assert_eq!(spread(20, 3), [0, 9, 19]);
-        assert_eq!(spread(2, 4), [0, 1]);
-        assert_eq!(spread(1, 4), [0]);
     }
 }

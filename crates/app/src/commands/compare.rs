@@ -1,0 +1,171 @@
+//! `lamo compare`: runs side by side, as a table and as a picture.
+
+use super::say;
+use crate::plot::{Canvas, FAINT, INK, PAPER, Rgb, text_width};
+use crate::report::{bytes, duration, percent, replace, whole};
+use anyhow::{Result, bail};
+use clap::Args;
+use lamo::evaluate::{RECEIPT, Receipt};
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+
+/// `lamo compare`
+#[derive(Args)]
+pub(crate) struct Compare {
+    /// Evaluated run folders, or receipts.
+    #[arg(required = true)]
+    runs: Vec<PathBuf>,
+    /// PNG file for the picture.
+    #[arg(long, value_name = "PNG", default_value = "compare.png")]
+    out: PathBuf,
+    /// One JSON object on standard output.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Entry {
+    run: String,
+    benchmark: String,
+    model: String,
+    device: String,
+    relative_l2: f64,
+    median: f64,
+    worst: f64,
+    parameters: usize,
+    epochs: usize,
+    training_seconds: f64,
+    step_seconds: f64,
+    step_bytes: usize,
+}
+
+#[derive(Serialize)]
+struct Comparison {
+    /// Whether all were judged by the same samples of the same data.
+    same_test: bool,
+    runs: Vec<Entry>,
+}
+
+pub(crate) fn run(options: &Compare) -> Result<()> {
+    let receipts = options.runs.iter().map(|path| read(path)).collect::<Result<Vec<_>>>()?;
+    let judged_by = |receipt: &Receipt| (receipt.hashes.split.clone(), receipt.hashes.data.clone());
+    let same_test = receipts.iter().all(|receipt| judged_by(receipt) == judged_by(&receipts[0]));
+    let entries = options.runs.iter().zip(&receipts).map(|(path, receipt)| entry(path, receipt)).collect();
+    let comparison = Comparison { same_test, runs: entries };
+    replace(&options.out, &draw(&comparison.runs).png(None)?)?;
+    if options.json {
+        return say(&serde_json::to_string_pretty(&comparison)?);
+    }
+    say(&table(&comparison.runs))?;
+    if !same_test {
+        say("the runs were judged by different test samples or data: their errors do not compare")?;
+    }
+    say(&format!("picture: {}", options.out.display()))
+}
+
+fn read(path: &Path) -> Result<Receipt> {
+    let file = if path.is_dir() { path.join(RECEIPT) } else { path.to_owned() };
+    if path.is_dir() && !file.is_file() {
+        let name = path.display();
+        bail!("{name}: expected an evaluated run with {RECEIPT}, found none; run `lamo evaluate {name}` first");
+    }
+    Ok(Receipt::read(&file)?)
+}
+
+fn entry(path: &Path, receipt: &Receipt) -> Entry {
+    let folder = if path.is_dir() { path } else { path.parent().unwrap_or(path) };
+    let name =
+        folder.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned());
+    let spread = &receipt.evaluation.distribution;
+    Entry {
+        run: name,
+        benchmark: receipt.benchmark.clone(),
+        model: receipt.model.clone(),
+        device: receipt.machine.device.clone(),
+        relative_l2: receipt.evaluation.relative_l2,
+        median: spread.median(),
+        worst: spread.most(),
+        parameters: receipt.costs.parameters,
+        epochs: receipt.epoch,
+        training_seconds: receipt.costs.training_seconds,
+        step_seconds: receipt.costs.step_seconds(),
+        step_bytes: receipt.costs.step_bytes,
+    }
+}
+
+/// What a column shows of a run: a length and its words.
+type Show = fn(&Entry) -> (f64, String);
+
+const COLUMNS: [(&str, Show); 4] = [
+    ("mean relative L2", |run| (run.relative_l2, percent(run.relative_l2))),
+    ("parameters", |run| (run.parameters as f64, whole(run.parameters))),
+    ("training step", |run| (run.step_seconds, duration(run.step_seconds))),
+    ("memory of a step", |run| (run.step_bytes as f64, bytes(run.step_bytes))),
+];
+
+fn table(runs: &[Entry]) -> String {
+    let mut rows = vec![
+        ["run", "model", "error", "median", "worst", "parameters", "epochs", "training", "step", "memory"]
+            .map(str::to_owned),
+    ];
+    rows.extend(runs.iter().map(|run| {
+        [
+            run.run.clone(),
+            run.model.clone(),
+            percent(run.relative_l2),
+            percent(run.median),
+            percent(run.worst),
+            whole(run.parameters),
+            run.epochs.to_string(),
+            duration(run.training_seconds),
+            duration(run.step_seconds),
+            bytes(run.step_bytes),
+        ]
+    }));
+    let widths: [usize; 10] =
+        std::array::from_fn(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0));
+    let line = |row: &[String; 10]| {
+        let cells = row.iter().zip(widths).enumerate().map(|(column, (cell, width))| match column {
+            0 | 1 => format!("{cell:width$}"),
+            _ => format!("{cell:>width$}"),
+        });
+        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+    };
+    rows.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// Shorter bars are better in every column; the shortest of each is full of colour.
+fn draw(runs: &[Entry]) -> Canvas {
+    const MARGIN: usize = 24;
+    const COLUMN: usize = 210;
+    const ROW: usize = 34;
+    const GAP: usize = 24;
+    const BEST: Rgb = [0x25, 0x63, 0xa8];
+    const OTHER: Rgb = [0xb4, 0xc4, 0xd8];
+    let label = |run: &Entry| format!("{} ({})", run.run, run.model);
+    let names = runs.iter().map(|run| text_width(&label(run))).max().unwrap_or(0);
+    let (left, top) = (MARGIN + names + GAP, MARGIN + ROW);
+    let mut canvas =
+        Canvas::new(left + COLUMNS.len() * (COLUMN + GAP) - GAP + MARGIN, top + runs.len() * ROW + MARGIN, PAPER);
+    for (row, run) in runs.iter().enumerate() {
+        canvas.text([MARGIN, top + row * ROW], &label(run), INK);
+    }
+    for (column, (title, show)) in COLUMNS.iter().enumerate() {
+        let x = left + column * (COLUMN + GAP);
+        canvas.text([x, MARGIN], title, FAINT);
+        let most = runs.iter().map(|run| show(run).0).filter(|value| value.is_finite()).fold(0.0, f64::max);
+        let least = runs.iter().map(|run| show(run).0).fold(f64::INFINITY, f64::min);
+        for (row, run) in runs.iter().enumerate() {
+            let (value, words) = show(run);
+            let share = if most > 0.0 { (value / most).clamp(0.0, 1.0) } else { 0.0 };
+            let y = top + row * ROW;
+            canvas.text([x, y], &words, INK);
+            canvas.fill(
+                [x, y + 20],
+                [((COLUMN as f64 * share) as usize).max(2), 6],
+                if value == least { BEST } else { OTHER },
+            );
+        }
+    }
+    canvas
+}

@@ -1,0 +1,180 @@
+//! `lamo evaluate`: how good is a run, where is it wrong, and is its receipt true?
+
+use super::say;
+use crate::report::{PAGE, Report, costs, percent, replace, short};
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use lamo::cache;
+use lamo::dataset::{Dataset, Outcome};
+use lamo::evaluate::{Evaluation, RECEIPT, Receipt};
+use lamo::run::{self, Environment, Provenance};
+use lamo::samples::{self, Material};
+use lamo::trained::Trained;
+use lamo_tensor::Device;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// `lamo evaluate`
+#[derive(Args)]
+pub(crate) struct Evaluate {
+    /// Run folder, or a checkpoint file.
+    #[arg(required_unless_present = "verify")]
+    run: Option<PathBuf>,
+    /// Another data set than the run's own, judged by its own test samples.
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// Where to compute: cpu, cuda, cuda:1.
+    #[arg(long, value_name = "D", default_value = "cpu")]
+    device: Device,
+    /// Threads; all cores unless given.
+    #[arg(long, value_name = "T", value_parser = clap::value_parser!(u16).range(1..))]
+    threads: Option<u16>,
+    /// Folder for receipt, report and pictures; the run folder unless --data or a checkpoint file is given.
+    #[arg(long, value_name = "DIR", conflicts_with = "verify")]
+    out: Option<PathBuf>,
+    /// Compute the numbers of a receipt again and compare; fails with a sentence where they differ.
+    #[arg(long, value_name = "RECEIPT")]
+    verify: Option<PathBuf>,
+    /// The receipt as JSON on standard output.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(options: &Evaluate) -> Result<()> {
+    let threads =
+        options.threads.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from);
+    rayon::ThreadPoolBuilder::new().num_threads(threads).build_global().context("starting threads")?;
+    if let Some(path) = &options.verify {
+        return verify(options, path, threads);
+    }
+    let Some(path) = &options.run else { bail!("a run folder is needed") };
+    let judged = Judged::of(path, options.data.as_deref(), options.device, threads)?;
+    let own = path.is_dir() && options.data.is_none();
+    let folder = options.out.clone().or_else(|| own.then(|| path.clone()));
+    if let Some(folder) = &folder {
+        judged.write(folder)?;
+    }
+    if options.json {
+        return say(judged.receipt.text().trim_end());
+    }
+    say(&table(&judged.receipt))?;
+    match folder {
+        Some(folder) => say(&format!("report: {}", folder.join(PAGE).display())),
+        None => Ok(()),
+    }
+}
+
+/// Judges a run that has just ended, on its own data; the receipt, the report and the pictures lie in its folder.
+pub(crate) fn after_training(folder: &Path, device: Device, threads: usize) -> Result<()> {
+    Judged::of(folder, None, device, threads)?.write(folder)
+}
+
+fn verify(options: &Evaluate, path: &Path, threads: usize) -> Result<()> {
+    let receipt = Receipt::read(path)?;
+    let beside = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let run = options.run.as_deref().unwrap_or(beside);
+    let judged = Judged::of(run, options.data.as_deref(), options.device, threads)?;
+    judged.dataset.verify()?;
+    if let Some(difference) = receipt.difference(&judged.receipt) {
+        bail!("{}: {difference}; the receipt is not of this run, or something has changed since", path.display());
+    }
+    let error = judged.receipt.evaluation.relative_l2;
+    let how = match receipt.tolerance(&judged.receipt.machine) {
+        0.0 => "bit for bit".to_owned(),
+        tolerance => format!("within {} on another kind of machine", short(tolerance)),
+    };
+    if options.json {
+        return say(&serde_json::json!({ "verified": true, "relative_l2": error, "how": how }).to_string());
+    }
+    say(&format!("{}: verified {how}: data, split, experiment, weights and mean relative L2 {error}", path.display()))
+}
+
+/// A run with its predictions.
+struct Judged {
+    trained: Trained,
+    dataset: Dataset,
+    material: Material,
+    prediction: Vec<f32>,
+    receipt: Receipt,
+    run: PathBuf,
+}
+
+impl Judged {
+    fn of(path: &Path, data: Option<&Path>, device: Device, threads: usize) -> Result<Judged> {
+        let trained = Trained::open(path)?;
+        let mut experiment = trained.experiment.clone();
+        if let Some(folder) = data {
+            experiment.data.folder = Some(folder.to_owned());
+            (experiment.data.train, experiment.data.test) = (0, 0);
+        }
+        let made = cache::dataset(&experiment.data, threads, &|_| ControlFlow::Continue(()))?;
+        let (Outcome::Made(dataset) | Outcome::AlreadyThere(dataset)) = made else {
+            bail!("stopped while making data")
+        };
+        let split = samples::split(&experiment.data, &dataset)?;
+        let material = Material::read(&experiment, &dataset)?;
+        let started = Instant::now();
+        let prediction = trained.predict(&material.test, device)?;
+        let seconds = started.elapsed().as_secs_f64();
+        let evaluation = Evaluation::of(&material.test, &split.test, &prediction);
+        let environment = Environment::here(device, threads, Some(Provenance::of(&dataset, &split)));
+        let receipt = Receipt::new(&trained, &dataset, &split, &environment, evaluation, seconds)?;
+        Ok(Judged { trained, dataset, material, prediction, receipt, run: path.to_owned() })
+    }
+
+    fn write(&self, folder: &Path) -> Result<()> {
+        std::fs::create_dir_all(folder).with_context(|| format!("{}: cannot be made", folder.display()))?;
+        let history = if self.run.is_dir() { run::history(&self.run)? } else { Vec::new() };
+        let report = Report {
+            trained: &self.trained,
+            samples: &self.material.test,
+            prediction: &self.prediction,
+            problem: &self.dataset.manifest().problem,
+            learned: self.material.train.count,
+            history: &history,
+            receipt: &self.receipt,
+        };
+        report.write(folder)?;
+        replace(&folder.join(RECEIPT), self.receipt.text().as_bytes())
+    }
+}
+
+/// What people read on a terminal.
+fn table(receipt: &Receipt) -> String {
+    let Receipt { evaluation, .. } = receipt;
+    let spread = &evaluation.distribution;
+    let mut lines = vec![format!(
+        "{}, {}: mean relative L2 error {} ({}) on {} test samples",
+        receipt.benchmark,
+        receipt.model,
+        short(evaluation.relative_l2),
+        percent(evaluation.relative_l2),
+        spread.count
+    )];
+    let [least, fifth, first, median, third, most_but_few, most] = spread.quantiles.map(percent);
+    lines.push(format!("  samples  best {least}, 5 % {fifth}, 25 % {first}, median {median}, 75 % {third}, 95 % {most_but_few}, worst {most}"));
+    let list = |values: &[f64]| values.iter().map(|value| percent(*value)).collect::<Vec<_>>().join(", ");
+    if !evaluation.frames.is_empty() {
+        lines.push(format!("  frames   {}; their mean {}", list(&evaluation.frames), percent(evaluation.mean_frame())));
+    }
+    if !evaluation.channels.is_empty() {
+        lines.push(format!("  outputs  {}", list(&evaluation.channels)));
+    }
+    if let Some(spectrum) = &evaluation.spectrum {
+        let bands = spectrum.bands();
+        let band = bands.iter().filter(|band| !band.waves.is_empty()).map(|band| {
+            let last = band.waves.end - 1;
+            format!("{} ({} to {last} waves) {}", band.name, band.waves.start, percent(band.error))
+        });
+        lines.push(format!("  waves    {}", band.collect::<Vec<_>>().join(", ")));
+    }
+    if let Some(border) = &evaluation.border {
+        lines.push(format!("  border   {}, inside {}", percent(border.border), percent(border.inside)));
+    }
+    let worst = evaluation.worst(5);
+    let worst: Vec<_> = worst.iter().map(|case| format!("sample {} {}", case.sample, percent(case.error))).collect();
+    lines.push(format!("  worst    {}", worst.join(", ")));
+    lines.push(format!("  costs    {}", costs(receipt)));
+    lines.join("\n")
+}

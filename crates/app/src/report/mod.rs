@@ -1,0 +1,177 @@
+//! `report.html` and its pictures: everything about a run on one page that opens anywhere.
+
+mod page;
+mod pictures;
+mod svg;
+mod text;
+
+pub(crate) use page::costs;
+pub(crate) use text::{bytes, duration, percent, short, whole};
+
+use crate::plot::Figure;
+use anyhow::{Context, Result};
+use lamo::case::{Case, Course};
+use lamo::evaluate::Receipt;
+use lamo::field::Field;
+use lamo::models;
+use lamo::run::Line;
+use lamo::samples::Samples;
+use lamo::trained::Trained;
+use pictures::View;
+use std::path::Path;
+
+/// The page's name in a run folder.
+pub(crate) const PAGE: &str = "report.html";
+/// The folder of the pictures in it.
+const PICTURES: &str = "pictures";
+
+/// What a report is made of.
+pub(crate) struct Report<'a> {
+    pub(crate) trained: &'a Trained,
+    /// The test samples.
+    pub(crate) samples: &'a Samples,
+    /// `[count, times, points, outputs]`
+    pub(crate) prediction: &'a [f32],
+    /// The problem the data belong to.
+    pub(crate) problem: &'a str,
+    /// How many samples were learned from.
+    pub(crate) learned: usize,
+    pub(crate) history: &'a [Line],
+    pub(crate) receipt: &'a Receipt,
+}
+
+/// A test sample to look at.
+struct Picture {
+    /// What it stands for.
+    name: String,
+    sample: usize,
+    error: f64,
+    figure: Figure,
+}
+
+/// What the page shows.
+struct Content<'a> {
+    report: &'a Report<'a>,
+    experiment: &'a str,
+    history: &'a [Line],
+    receipt: &'a Receipt,
+    pictures: &'a [Picture],
+}
+
+impl Report<'_> {
+    /// Writes the page and the pictures; each file appears complete or not at all.
+    pub(crate) fn write(&self, folder: &Path) -> Result<()> {
+        let pictures = self.pictures();
+        let drawn = folder.join(PICTURES);
+        std::fs::create_dir_all(&drawn).with_context(|| format!("{}: cannot be made", drawn.display()))?;
+        for picture in &pictures {
+            let name = picture.name.to_lowercase().replace(' ', "-");
+            replace(&drawn.join(format!("{name}.png")), &picture.figure.draw().png(None)?)?;
+        }
+        let experiment = self.trained.experiment.text();
+        let content = Content {
+            report: self,
+            experiment: &experiment,
+            history: self.history,
+            receipt: self.receipt,
+            pictures: &pictures,
+        };
+        replace(&folder.join(PAGE), content.page()?.as_bytes())
+    }
+
+    /// The best, the middle, the worst and what lies between.
+    fn pictures(&self) -> Vec<Picture> {
+        let cases = &self.receipt.evaluation.cases;
+        let mut order: Vec<usize> = (0..cases.len()).collect();
+        order.sort_by(|&one, &other| cases[one].error.total_cmp(&cases[other].error));
+        let last = order.len() - 1;
+        let mut ranks = vec![("Best", 0), ("Median", last / 2), ("Worst", last)];
+        if self.samples.times == 1 {
+            ranks.insert(1, ("First quarter", last / 4));
+            ranks.insert(3, ("Third quarter", last * 3 / 4));
+        }
+        let mut pictures: Vec<Picture> = Vec::new();
+        let length = self.prediction.len() / cases.len();
+        for (name, rank) in ranks {
+            let place = order[rank];
+            let case = cases[place];
+            if pictures.iter().any(|picture| picture.sample == case.sample) {
+                continue;
+            }
+            let prediction = &self.prediction[place * length..][..length];
+            let view = View { case: &self.trained.case, samples: self.samples, place, prediction };
+            let experiment = &self.trained.experiment;
+            let title = format!(
+                "{}, {}: {} case, sample {}, relative L2 {}",
+                experiment.benchmark,
+                experiment.model.name,
+                name.to_lowercase(),
+                case.sample,
+                percent(case.error)
+            );
+            pictures.push(Picture {
+                name: name.into(),
+                sample: case.sample,
+                error: case.error,
+                figure: view.figure(title),
+            });
+        }
+        pictures
+    }
+}
+
+impl Content<'_> {
+    /// The name of what was learned.
+    fn title(&self) -> String {
+        let name = match self.report.problem {
+            "darcy" => "Darcy flow",
+            "navier-stokes" => "Navier–Stokes flow",
+            other => &other.replace(['-', '_'], " "),
+        };
+        let mut letters = name.chars();
+        letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
+    }
+
+    /// What was learned, in one sentence.
+    fn sentence(&self) -> String {
+        let Receipt { model, evaluation, costs, .. } = self.receipt;
+        let full = models::find(model).map_or(model.as_str(), |row| row.summary.split(" (").next().unwrap_or(row.name));
+        format!(
+            "A {full} of {} parameters learned to map {} from {} examples; on {} it had never seen it is off by {} on \
+             average.",
+            whole(costs.parameters),
+            operator(&self.report.trained.case),
+            whole(self.report.learned),
+            whole(evaluation.distribution.count),
+            percent(evaluation.relative_l2)
+        )
+    }
+}
+
+/// What is given and what is asked for, in words.
+fn operator(case: &Case) -> String {
+    let names = |fields: &[Field]| -> String {
+        let names: Vec<_> = fields.iter().map(|field| field.name.replace('_', " ")).collect();
+        if names.is_empty() { "the mesh".into() } else { names.join(" and ") }
+    };
+    match case.course {
+        Course::Steady => format!("{} to {}", names(&case.inputs), names(&case.outputs)),
+        Course::Frames { past, frames } => {
+            format!("{past} frames of {} to the next {frames}", names(&case.outputs))
+        }
+        Course::Times { count } => {
+            format!("{} to {} at {count} times", names(&case.inputs), names(&case.outputs))
+        }
+    }
+}
+
+/// A file that appears complete or not at all.
+pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let partial = path.with_file_name(format!(".{name}.{}.partial", std::process::id()));
+    let written = std::fs::write(&partial, bytes).and_then(|()| std::fs::rename(&partial, path));
+    if written.is_err() {
+        let _ = std::fs::remove_file(&partial); // best effort: the first error is the one to tell
+    }
+    written.with_context(|| format!("{}: cannot be written", path.display()))
+}
