@@ -102,7 +102,7 @@ mod tests {
         let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
         let frame = reader.next_frame(&mut pixels).unwrap();
         assert_eq!([frame.width, frame.height], [7, 5]);
-        assert_eq!(reader.info().trns.as_deref(), Some(&[0, 255, 0, 255, 0, 255][..]));
+        assert_eq!(reader.info().trns.as_deref(), Some(&PAPER[..]), "the reader keeps the low bytes");
         assert_eq!(&pixels[3 * (4 * 7 + 3)..][..3], [1, 2, 3]);
     }
 }

@@ -219,7 +219,7 @@ mod tests {
     #[test]
     fn ticks_are_round_and_inside() {
         assert_eq!(Axis::linear([0.0, 23.0]).ticks, [0.0, 5.0, 10.0, 15.0, 20.0]);
-        assert_eq!(Axis::linear([3.0, 3.0]).ticks.len(), 6);
+        assert_eq!(Axis::linear([3.0, 3.0]).ticks.len(), 5, "2.6 to 3.4");
         let narrow = Axis::logarithmic([0.013, 0.4]);
         assert_eq!((narrow.least, narrow.most), (0.01, 0.5));
         assert_eq!(narrow.ticks.len(), 6, "{:?}", narrow.ticks);

@@ -7,7 +7,7 @@ use lamo::experiment::Experiment;
 use lamo::layers::Parameters;
 use lamo::models::{self, Input, Task};
 use lamo_physics::Grid;
-use lamo_tensor::{Graph, Program};
+use lamo_tensor::{Device, Graph, Precision, Program};
 use serde::Serialize;
 use std::time::Instant;
 
@@ -23,6 +23,12 @@ pub(crate) struct Points {
     /// Timed runs at each size; the median counts.
     #[arg(long, default_value_t = 3)]
     repeat: usize,
+    /// Where to compute.
+    #[arg(long, default_value = "cpu")]
+    device: Device,
+    /// What products and scans round to on a card: f32, tf32 or bf16.
+    #[arg(long, default_value = "tf32")]
+    precision: Precision,
     /// One JSON object on standard output.
     #[arg(long)]
     json: bool,
@@ -60,7 +66,7 @@ pub(super) fn run(options: &Points) -> Result<()> {
     let steps = ((options.to as f64 / options.from as f64).log10() * 2.0).ceil().max(1.0) as usize;
     for step in 0..=steps {
         let ratio = (options.to as f64 / options.from as f64).powf(step as f64 / steps as f64);
-        let row = measure((options.from as f64 * ratio).round() as usize, options.repeat)?;
+        let row = measure((options.from as f64 * ratio).round() as usize, options)?;
         if !options.json {
             print(&format!("{:>10} {:>9.3} s {:>8.1} MB", row.points, row.seconds, row.bytes as f64 * 1e-6));
         }
@@ -76,22 +82,24 @@ pub(super) fn run(options: &Points) -> Result<()> {
     Ok(())
 }
 
-fn measure(points: usize, repeat: usize) -> Result<Row> {
+fn measure(points: usize, options: &Points) -> Result<Row> {
     let experiment = Experiment::shipped("elasticity-lamo")?;
     let task = Task { grid: Grid::Cloud { points }, ..experiment.benchmark()?.task(1) };
     let graph = Graph::new();
     let parameters = Parameters::new(&graph);
     let model = models::find(&experiment.model.name)?.build(&parameters, &task, &experiment.model.settings)?;
     graph.output("out", model.forward(&Input::declare(&graph, &task)));
-    let mut program = Program::compile(&graph);
+    let mut program = Program::compile_on(&graph, options.device, options.precision)?;
     parameters.initialise(&mut program, 0);
     let positions: Vec<f32> = (0..points * task.space).map(|i| (0.37 * i as f32).sin()).collect();
     program.write("positions", &positions);
     program.run();
-    let seconds = (0..repeat)
+    program.synchronise();
+    let seconds = (0..options.repeat)
         .map(|_| {
             let start = Instant::now();
             program.run();
+            program.synchronise();
             start.elapsed().as_secs_f64()
         })
         .collect();
