@@ -142,7 +142,7 @@ fn scripts_read_lines_of_json_and_every_key_is_printed() {
     let lines: Vec<serde_json::Value> =
         said(&folder.run(&short)).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let events: Vec<_> = lines.iter().map(|line| line["event"].as_str().unwrap()).collect();
-    assert_eq!(events, ["data", "model", "run", "epoch", "epoch", "end"]);
+    assert_eq!(events, ["data", "model", "run", "epoch", "epoch", "end", "report"]);
     assert_eq!(lines[2]["folder"], "runs/darcy-lamo-1");
     assert!(lines[5]["test"].as_f64().unwrap() > 0.0);
     let printed = said(&folder.run(&[SMALL, &["--print-config"]].concat()));
