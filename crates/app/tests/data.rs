@@ -198,3 +198,94 @@ fn what_cannot_be_made_is_said_in_one_sentence_and_leaves_nothing_behind() {
     );
     assert_eq!(command(&["make", "darcy", "--samples", "1"], None).output().unwrap().status.code(), Some(2));
 }
+
+/// An npy file whose n-th number is n.
+fn array(path: &Path, shape: &[usize]) {
+    let axes: Vec<_> = shape.iter().map(ToString::to_string).collect();
+    let text = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({},), }}\n", axes.join(", "));
+    let mut bytes = [b"\x93NUMPY\x01\x00", &(text.len() as u16).to_le_bytes()[..], text.as_bytes()].concat();
+    bytes.extend((0..shape.iter().product()).flat_map(|place: usize| (place as f32).to_le_bytes()));
+    fs::write(path, bytes).unwrap();
+}
+
+#[test]
+fn arrays_of_your_own_become_a_data_set_that_check_verifies() {
+    let folder = Folder::new("own");
+    for (name, shape) in [("a.npy", &[10, 6, 4][..]), ("u.npy", &[6, 4, 3, 10]), ("t.npy", &[3])] {
+        array(&folder.at(name), shape);
+    }
+    let given = |flag: &str, name: &str| format!("{flag}{}", folder.at(name).display());
+    let (a, u, t) = (given("a=", "a.npy"), given("u=", "u.npy"), given("", "t.npy"));
+    let arguments = ["import", "--input", &a, "--output", &u, "--axes", "u=xytn", "--time", &t, "--grid", "6x4"];
+    let split = ["--train", "7", "--test", "2", "--unit", "u=m/s", "--raw", "a"];
+    let set = folder.at("flow");
+    let report = said(&make(&[&arguments[..], &split].concat(), &set));
+    assert!(
+        report.contains("flow: flow, 10 samples of a 6x4 and u 3x6x4, first 7 to train, last 2 to test"),
+        "{report}"
+    );
+    let again = said(&make(&[&arguments[..], &split].concat(), &set));
+    assert!(again.trim_end().ends_with("already there"), "{again}");
+    let report = said(&check(&set));
+    for part in ["flow: 10 samples, imported from a.npy, u.npy", "[3, 6, 4]", "m/s", "verified", "flow-check.png"] {
+        assert!(report.contains(part), "{part}: {report}");
+    }
+    let json = said(&command(&["check", set.to_str().unwrap(), "--json"], None).output().unwrap());
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["fields"][1]["shape"], serde_json::json!([3, 6, 4]));
+    assert_eq!(
+        (&json["fields"][0]["normalise"], &json["fields"][1]["normalise"]),
+        (&"none".into(), &"channels".into())
+    );
+    assert_eq!((&json["split"]["train"], &json["sources"][0]["file"]), (&7.into(), &"a.npy".into()));
+    assert_eq!((&json["times"], &json["picture"]), (&serde_json::json!([0.0, 1.0, 2.0]), &serde_json::Value::Null));
+    let other = complaint(&make(&[&arguments[..], &["--train", "6", "--test", "2"]].concat(), &set));
+    assert!(other.contains("expected split first 6 to train, last 2 to test, found first 7"), "{other}");
+}
+
+#[test]
+fn flags_that_do_not_fit_are_said_in_one_sentence() {
+    let folder = Folder::new("flags");
+    array(&folder.at("u.npy"), &[5, 6, 4]);
+    let output = format!("u={}", folder.at("u.npy").display());
+    let own =
+        |more: &[&str]| complaint(&make(&[&["import", "--output", output.as_str()], more].concat(), &folder.at("set")));
+    assert!(
+        own(&["--grid", "6by4"]).contains("--grid: expected ROWSxCOLUMNS, line:POINTS or cloud:POINTS, found `6by4`")
+    );
+    assert!(own(&["--grid", "cloud"]).contains("where there are no --positions to count"));
+    assert!(own(&["--grid", "4x6"]).contains("over a grid of [4, 6], found shape [5, 6, 4]"));
+    assert!(own(&["--grid", "6x4", "--axes", "v=nxy"]).contains("--axes: expected one of u, found `v`"));
+    assert!(own(&["--grid", "6x4", "--input", "a"]).contains("expected NAME=ARRAY"));
+    assert!(own(&["--grid", "6x4", "--train", "9"]).contains("at most 5 samples in all, found 9 to train"));
+    let unknown = complaint(&make(&["import", folder.0.to_str().unwrap(), "--as", "darcies"], &folder.at("set")));
+    assert!(unknown.contains("benchmark: expected one of darcy, navier-stokes"), "{unknown}");
+    let missing = complaint(&make(&["import", folder.0.to_str().unwrap(), "--as", "pipe"], &folder.at("set")));
+    assert!(missing.contains("pipe: expected the file Pipe_X too, found none of that name in "), "{missing}");
+    assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 1, "nothing is left behind");
+    for usage in
+        [&["import"][..], &["import", "x.mat"], &["import", "--as", "darcy"], &["import", "--output", "u=u.npy"]]
+    {
+        assert_eq!(make(usage, &folder.at("set")).status.code(), Some(2), "{usage:?}");
+    }
+}
+
+#[test]
+fn check_lists_the_arrays_of_a_file_and_draws_them() {
+    let folder = Folder::new("file");
+    let path = folder.at("film.npy");
+    array(&path, &[5, 3, 16, 8]);
+    let report = said(&check(&path));
+    for part in ["film.npy: 1 array", "(unnamed)", "float32", "[5, 3, 16, 8]", "1.9190e3", "film.npy-check.png"] {
+        assert!(report.contains(part), "{part}: {report}");
+    }
+    assert!(fs::read(folder.at("film.npy-check.png")).unwrap().starts_with(b"\x89PNG"));
+    let json = said(&command(&["check", path.to_str().unwrap(), "--json"], None).output().unwrap());
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!((&json["arrays"][0]["least"], &json["arrays"][0]["most"]), (&0.0.into(), &1919.0.into()));
+    assert_eq!(json["arrays"][0]["type"], "float32");
+    fs::write(&path, "text").unwrap();
+    assert!(
+        complaint(&check(&path)).contains("film.npy: expected an npy, npz, MAT v5 or v7.3, HDF5 or safetensors file")
+    );
+}

@@ -1,6 +1,7 @@
 //! Arrays in memory, and how they lie in a stream of bytes: element type, byte order, row- or column-major.
 
 use super::source::Source;
+use std::fmt;
 use std::io;
 use std::ops::Range;
 
@@ -35,8 +36,29 @@ impl ElementKind {
     }
 
     /// Whether it is read as [`Values::F32`].
-    pub(super) fn is_single(self) -> bool {
+    pub fn is_single(self) -> bool {
         matches!(self, Self::F16 | Self::Bf16 | Self::F32)
+    }
+}
+
+impl fmt::Display for ElementKind {
+    /// As NumPy calls it.
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Self::F16 => "float16",
+            Self::Bf16 => "bfloat16",
+            Self::F32 => "float32",
+            Self::F64 => "float64",
+            Self::I8 => "int8",
+            Self::I16 => "int16",
+            Self::I32 => "int32",
+            Self::I64 => "int64",
+            Self::U8 => "uint8",
+            Self::U16 => "uint16",
+            Self::U32 => "uint32",
+            Self::U64 => "uint64",
+            Self::Bool => "bool",
+        })
     }
 }
 
@@ -165,6 +187,14 @@ fn half(bits: u16) -> f64 {
     if bits >> 15 == 1 { -magnitude } else { magnitude }
 }
 
+/// Some points of one axis, which comes first, and all points of the others, in the order listed.
+#[derive(Clone, Debug)]
+pub(super) struct Wanted<'a> {
+    /// Every axis of the array once; the first one listed is the axis of the rows.
+    pub(super) order: &'a [usize],
+    pub(super) rows: Range<usize>,
+}
+
 /// How an array lies in a stream of bytes.
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
@@ -192,42 +222,62 @@ impl Layout {
         u64::try_from(self.count()?.checked_mul(self.stored.bytes())?).ok()
     }
 
-    /// Points along the first axis; a lone number is one row.
-    pub(super) fn height(&self) -> usize {
-        self.shape.first().copied().unwrap_or(1)
+    /// Points along an axis; a lone number is one row.
+    pub(super) fn extent(&self, axis: Option<&usize>) -> usize {
+        axis.map_or(1, |&axis| self.shape[axis])
     }
 
-    /// The shape of some rows.
-    pub(super) fn shape_of(&self, rows: &Range<usize>) -> Vec<usize> {
-        let first = if self.shape.is_empty() { None } else { Some(rows.len()) };
-        first.into_iter().chain(self.shape.iter().skip(1).copied()).collect()
+    /// The axes as they follow each other in the file, the fastest first.
+    pub(super) fn fastest_first(&self) -> Vec<usize> {
+        let axes = 0..self.shape.len();
+        if self.column_major { axes.collect() } else { axes.rev().collect() }
     }
 
-    /// Reads the rows from a source that stands at the first number. The shape has been held against the bytes there are.
-    pub(super) fn read(&self, source: &mut dyn Source, rows: &Range<usize>) -> io::Result<Array> {
+    /// The shape of what is wanted.
+    pub(super) fn shape_of(&self, wanted: &Wanted) -> Vec<usize> {
+        let mut shape: Vec<_> = wanted.order.iter().map(|&axis| self.shape[axis]).collect();
+        shape.iter_mut().take(1).for_each(|rows| *rows = wanted.rows.len());
+        shape
+    }
+
+    /// Reads from a source that stands at the first number; `tick` hears how many numbers have come.
+    ///
+    /// The shape has been held against the bytes there are.
+    pub(super) fn read(&self, source: &mut dyn Source, wanted: &Wanted, tick: Tick) -> io::Result<Array> {
         let single = self.kind.is_single();
-        let values = if single { self.gather::<f32>(source, rows)? } else { self.gather::<f64>(source, rows)? };
-        Ok(Array { shape: self.shape_of(rows), values })
+        let values =
+            if single { self.gather::<f32>(source, wanted, tick)? } else { self.gather::<f64>(source, wanted, tick)? };
+        Ok(Array { shape: self.shape_of(wanted), values })
     }
 
-    fn gather<T: Real>(&self, source: &mut dyn Source, rows: &Range<usize>) -> io::Result<Values> {
+    fn gather<T: Real>(&self, source: &mut dyn Source, wanted: &Wanted, tick: Tick) -> io::Result<Values> {
+        let rows = &wanted.rows;
         if rows.is_empty() || self.count() == Some(0) {
             return Ok(T::values(Vec::new()));
         }
-        let columns = self.shape.iter().skip(1).product::<usize>();
-        let (before, after) = (rows.start, self.height() - rows.end);
-        let mut gathered = Gathered::<T>::new(self, rows.len())?;
-        if !self.column_major || rows.len() == self.height() {
-            self.skip(source, before * columns)?;
-            self.stream(source, rows.len() * columns, |block| gathered.push(block))?;
+        let mut gathered = Gathered::<T>::new(self, wanted)?;
+        let mut take = |block: &[T]| {
+            gathered.push(block);
+            tick(block.len());
+        };
+        let height = self.extent(wanted.order.first());
+        let faster = self.fastest_first().into_iter().take_while(|axis| Some(axis) != wanted.order.first());
+        let inner: usize = faster.map(|axis| self.shape[axis]).product();
+        if rows.len() == height {
+            self.stream(source, self.count().unwrap_or(0), take)?;
         } else {
-            for _ in 0..columns {
-                self.skip(source, before)?;
-                self.stream(source, rows.len(), |block| gathered.push(block))?;
-                self.skip(source, after)?;
+            for _ in 0..self.count().unwrap_or(0) / (inner * height) {
+                self.skip(source, rows.start * inner)?;
+                self.stream(source, rows.len() * inner, &mut take)?;
+                self.skip(source, (height - rows.end) * inner)?;
             }
         }
         Ok(T::values(gathered.numbers))
+    }
+
+    /// Hands on all numbers in the order of the file.
+    pub(super) fn visit(&self, source: &mut dyn Source, take: impl FnMut(&[f64])) -> io::Result<()> {
+        self.stream(source, self.count().unwrap_or(0), take)
     }
 
     fn skip(&self, source: &mut dyn Source, count: usize) -> io::Result<()> {
@@ -252,65 +302,83 @@ impl Layout {
     }
 }
 
-/// Takes numbers in the order of their file and puts them in C order.
+/// Hears how many more numbers have been read.
+pub type Tick<'a> = &'a mut dyn FnMut(usize);
+
+/// One axis of what is gathered.
+struct Axis {
+    extent: usize,
+    /// Between neighbours in the result.
+    stride: usize,
+    index: usize,
+}
+
+/// Takes numbers in the order of their file and puts them in C order of the axes wanted.
 pub(super) struct Gathered<T> {
     pub(super) numbers: Vec<T>,
-    column_major: bool,
-    rows: usize,
-    columns: usize,
-    row: usize,
-    /// Where the current column stands in a row.
-    column: usize,
-    /// Extent, stride within a row and present index of each axis after the first.
-    axes: Vec<(usize, usize, usize)>,
+    /// The file has them in the order wanted.
+    in_order: bool,
+    /// The fastest of the file first.
+    axes: Vec<Axis>,
+    /// Where the next number goes.
+    place: usize,
 }
 
 impl<T: Real> Gathered<T> {
-    /// For `rows` rows of an array; their number has been held against the bytes there are.
-    pub(super) fn new(layout: &Layout, rows: usize) -> io::Result<Self> {
-        let mut columns = 1;
-        let mut axes = Vec::new();
-        for &extent in layout.shape.iter().skip(1).rev() {
-            axes.push((extent, columns, 0));
-            columns *= extent;
+    /// The number of what is wanted has been held against the bytes there are.
+    pub(super) fn new(layout: &Layout, wanted: &Wanted) -> io::Result<Self> {
+        let shape = layout.shape_of(wanted);
+        let mut strides = vec![0; shape.len()]; // of the array's axes in the result
+        let mut count = 1;
+        for (&axis, extent) in wanted.order.iter().zip(&shape).rev() {
+            strides[axis] = count;
+            count *= extent;
         }
-        axes.reverse();
+        let first = wanted.order.first();
+        let extent = |axis| if Some(&axis) == first { wanted.rows.len() } else { layout.shape[axis] };
+        let axis = |axis| Axis { extent: extent(axis), stride: strides[axis], index: 0 };
+        let axes: Vec<_> = layout.fastest_first().into_iter().map(axis).collect();
+        let mut expected = 1;
+        let in_order = axes.iter().all(|axis| {
+            let next = axis.extent == 1 || axis.stride == expected;
+            expected *= axis.extent;
+            next
+        });
         let mut numbers = Vec::new();
-        numbers.try_reserve_exact(rows * columns)?;
-        if layout.column_major {
-            numbers.resize(rows * columns, T::default());
+        numbers.try_reserve_exact(count)?;
+        if !in_order {
+            numbers.resize(count, T::default());
         }
-        Ok(Gathered { numbers, column_major: layout.column_major, rows, columns, row: 0, column: 0, axes })
+        Ok(Gathered { numbers, in_order, axes, place: 0 })
     }
 
     pub(super) fn push(&mut self, mut block: &[T]) {
-        if !self.column_major {
+        if self.in_order {
             self.numbers.extend_from_slice(block);
             return;
         }
         while !block.is_empty() {
-            let (now, later) = block.split_at(block.len().min(self.rows - self.row));
-            let places = self.numbers[self.row * self.columns + self.column..].iter_mut().step_by(self.columns);
+            let run = &mut self.axes[0];
+            let (now, later) = block.split_at(block.len().min(run.extent - run.index));
+            let places = self.numbers[self.place..].iter_mut().step_by(run.stride);
             places.zip(now).for_each(|(place, &number)| *place = number);
-            self.row += now.len();
-            if self.row == self.rows {
-                self.row = 0;
-                self.advance();
-            }
+            run.index += now.len();
+            self.place += now.len() * run.stride;
+            self.carry();
             block = later;
         }
     }
 
-    /// To the next column: the second axis is the next fastest.
-    fn advance(&mut self) {
-        for (extent, stride, index) in &mut self.axes {
-            *index += 1;
-            self.column += *stride;
-            if *index < *extent {
-                return;
+    /// Where an axis has reached its end, the next slower one takes a step.
+    fn carry(&mut self) {
+        let mut axes = self.axes.iter_mut().peekable();
+        while let Some(axis) = axes.next().filter(|axis| axis.index == axis.extent) {
+            self.place -= axis.extent * axis.stride;
+            axis.index = 0;
+            if let Some(slower) = axes.peek_mut() {
+                slower.index += 1;
+                self.place += slower.stride;
             }
-            self.column -= *extent * *stride;
-            *index = 0;
         }
     }
 }

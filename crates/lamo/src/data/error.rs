@@ -130,6 +130,18 @@ pub enum Error {
         /// What the system or the format says.
         reason: String,
     },
+    /// Axes that the array does not have.
+    #[error("{}: expected {} to have the axes {order:?}, found {found} axes; list each of them once", .path.display(), Titled(name))]
+    AxesOutside {
+        /// The file.
+        path: PathBuf,
+        /// The array.
+        name: String,
+        /// The axes asked for.
+        order: Vec<usize>,
+        /// The number there is.
+        found: usize,
+    },
     /// The machine has not so much memory.
     #[error("{}: expected memory for {expected} values of {}, found too little; read fewer rows at a time", .path.display(), Titled(name))]
     Memory {
@@ -147,7 +159,7 @@ struct Titled<'a>(&'a str);
 
 impl fmt::Display for Titled<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0.is_empty() { out.write_str("the array") } else { write!(out, "array `{}`", self.0) }
+        if self.0.is_empty() { out.write_str("the array") } else { write!(out, "array `{}`", self.0.escape_debug()) }
     }
 }
 
@@ -161,7 +173,7 @@ impl fmt::Display for Listed<'_> {
             [] => out.write_str("no arrays"),
             [only] if only.is_empty() => out.write_str("one array without a name"),
             names => {
-                let shown: Vec<_> = names.iter().take(SHOWN).map(|name| format!("`{name}`")).collect();
+                let shown: Vec<_> = names.iter().take(SHOWN).map(|name| format!("`{}`", name.escape_debug())).collect();
                 out.write_str(&shown.join(", "))?;
                 if names.len() > SHOWN { write!(out, " and {} more", names.len() - SHOWN) } else { Ok(()) }
             }

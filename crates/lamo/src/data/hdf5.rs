@@ -2,7 +2,7 @@
 //!
 //! The format is read by `hdf5-reader`; here are its limits, the types that matter and the order of the axes.
 
-use super::array::{Array, ElementKind, Gathered, Layout, Real, Values, decode};
+use super::array::{Array, ElementKind, Gathered, Layout, Real, Tick, Values, Wanted, decode};
 use super::error::Error;
 use super::source::{Entry, LARGEST_RATIO, Opened, Packing};
 use hdf5_reader::error::{Error as Failure, Result as Outcome};
@@ -102,23 +102,38 @@ impl Tree {
         Ok(Ok(Layout { shape, kind, stored, big_endian, column_major: self.matlab }))
     }
 
-    /// Reads rows; the caller has checked them.
+    /// Reads a part; the caller has checked it.
     pub(super) fn read(
         &self,
         opened: &Opened,
         entry: &Entry,
         layout: &Layout,
-        rows: &Range<usize>,
+        wanted: &Wanted,
+        tick: Tick,
     ) -> Result<Array, Error> {
         let dataset = self.file.dataset(&entry.name);
         let single = layout.kind.is_single();
         let values = dataset.and_then(|dataset| match single {
-            true => gather::<f32>(&dataset, layout, rows),
-            false => gather::<f64>(&dataset, layout, rows),
+            true => gather::<f32>(&dataset, layout, wanted, tick),
+            false => gather::<f64>(&dataset, layout, wanted, tick),
         });
-        let part = format!("dataset `{}`", entry.name);
-        let values = values.map_err(|failure| failed(opened, &part, failure))?;
-        Ok(Array { shape: layout.shape_of(rows), values })
+        let values = values.map_err(|failure| failed(opened, &format!("dataset `{}`", entry.name), failure))?;
+        Ok(Array { shape: layout.shape_of(wanted), values })
+    }
+
+    /// Hands on all numbers in the order of the file; the caller has checked them.
+    pub(super) fn visit(
+        &self,
+        opened: &Opened,
+        entry: &Entry,
+        layout: &Layout,
+        mut take: impl FnMut(&[f64]),
+    ) -> Result<(), Error> {
+        let order: Vec<_> = (0..layout.shape.len()).collect();
+        let wanted = Wanted { rows: 0..layout.extent(order.first()), order: &order };
+        let dataset = self.file.dataset(&entry.name);
+        let seen = dataset.and_then(|dataset| slabs(&dataset, layout, &wanted, |slab| take(&slab)));
+        seen.map_err(|failure| failed(opened, &format!("dataset `{}`", entry.name), failure))
     }
 }
 
@@ -169,32 +184,49 @@ fn element(datatype: &Datatype) -> Result<(ElementKind, bool), &'static str> {
     Ok((kind, *order == ByteOrder::BigEndian))
 }
 
-/// Reads slabs of bounded size along the slowest axis of the file.
-fn gather<T: Real + Send>(dataset: &Dataset, layout: &Layout, rows: &Range<usize>) -> Outcome<Values> {
-    if rows.is_empty() || layout.count() == Some(0) {
+/// What is wanted, slab by slab, put in order.
+fn gather<T: Real + Send>(dataset: &Dataset, layout: &Layout, wanted: &Wanted, tick: Tick) -> Outcome<Values> {
+    if wanted.rows.is_empty() || layout.count() == Some(0) {
         return Ok(T::values(Vec::new()));
     }
+    let mut gathered = Gathered::<T>::new(layout, wanted)?;
+    slabs(dataset, layout, wanted, |slab| {
+        gathered.push(&slab);
+        tick(slab.len());
+    })?;
+    Ok(T::values(gathered.numbers))
+}
+
+/// Reads slabs of bounded size along the slowest axis of the file.
+fn slabs<T: Real + Send>(
+    dataset: &Dataset,
+    layout: &Layout,
+    wanted: &Wanted,
+    mut take: impl FnMut(Vec<T>),
+) -> Outcome<()> {
     let mut selection = SliceInfo::all(dataset.ndim());
-    if layout.shape.len() < 2 {
-        selection.selections.iter_mut().for_each(|axis| *axis = span(rows));
-        return Ok(T::values(numbers(dataset, &selection)?));
+    let (Some(&rows_axis), Some(&slowest_axis)) = (wanted.order.first(), layout.fastest_first().last()) else {
+        take(numbers(dataset, &selection)?); // a lone number
+        return Ok(());
+    };
+    if layout.count() == Some(0) {
+        return Ok(());
     }
-    let slowest = if layout.column_major { 0..layout.shape[layout.shape.len() - 1] } else { rows.clone() };
-    let count = layout.shape_of(rows).iter().product::<usize>();
+    let rank = layout.shape.len();
+    let in_file = |axis: usize| if layout.column_major { rank - 1 - axis } else { axis };
+    selection.selections[in_file(rows_axis)] = span(&wanted.rows);
+    let slowest = if slowest_axis == rows_axis { wanted.rows.clone() } else { 0..layout.shape[slowest_axis] };
+    let count = layout.shape_of(wanted).iter().product::<usize>();
     let chunk = dataset.chunks().and_then(|chunks| chunks.first().copied()).map_or(1, |chunk| chunk.max(1) as usize);
     let thickness = (SLAB / (count / slowest.len()) / chunk).max(1).saturating_mul(chunk); // each chunk is unpacked once
-    let mut gathered = Gathered::<T>::new(layout, rows.len())?;
     let mut start = slowest.start;
     while start < slowest.end {
         let end = slowest.end.min((start - start % chunk).saturating_add(thickness));
-        if layout.column_major {
-            selection.selections[dataset.ndim() - 1] = span(rows);
-        }
         selection.selections[0] = span(&(start..end));
-        gathered.push(&numbers(dataset, &selection)?);
+        take(numbers(dataset, &selection)?);
         start = end;
     }
-    Ok(T::values(gathered.numbers))
+    Ok(())
 }
 
 fn span(rows: &Range<usize>) -> SliceInfoElem {

@@ -13,12 +13,13 @@ mod safetensors;
 mod source;
 mod write;
 
-pub use array::{Array, ArrayInfo, ElementKind, Values};
+pub use array::{Array, ArrayInfo, ElementKind, Tick, Values};
 pub use error::Error;
 pub use write::{Named, write};
 
-use array::Layout;
+use array::{Layout, Wanted};
 use source::{Entry, Opened};
+use std::collections::HashSet;
 use std::ops::Range;
 use std::path::Path;
 
@@ -29,12 +30,42 @@ pub fn list(path: impl AsRef<Path>) -> Result<Vec<ArrayInfo>, Error> {
 
 /// A whole array in C order, shaped as NumPy or MATLAB shows it. Without a name the file must hold exactly one.
 pub fn read(path: impl AsRef<Path>, name: Option<&str>) -> Result<Array, Error> {
-    Contents::of(path.as_ref())?.read(name, None)
+    Contents::of(path.as_ref())?.read(name, None, None, &mut |_| {})
 }
 
 /// Some rows of the first axis: what lies between is passed over where it is not packed, and never held.
 pub fn read_rows(path: impl AsRef<Path>, name: Option<&str>, rows: Range<usize>) -> Result<Array, Error> {
-    Contents::of(path.as_ref())?.read(name, Some(rows))
+    Contents::of(path.as_ref())?.read(name, None, Some(rows), &mut |_| {})
+}
+
+/// Like [`read_rows`], with the axes in the order listed: the rows are those of the first axis listed.
+///
+/// `[2, 0, 1]` makes `[samples, points, channels]` of `[points, channels, samples]`; every axis is listed once.
+pub fn read_ordered(
+    path: impl AsRef<Path>,
+    name: Option<&str>,
+    order: &[usize],
+    rows: Range<usize>,
+    tick: Tick,
+) -> Result<Array, Error> {
+    Contents::of(path.as_ref())?.read(name, Some(order), Some(rows), tick)
+}
+
+/// Hands on all numbers of an array in the order of the file, a bounded number at a time.
+pub fn visit(path: impl AsRef<Path>, name: Option<&str>, take: impl FnMut(&[f64])) -> Result<(), Error> {
+    let contents = Contents::of(path.as_ref())?;
+    let (entry, layout) = contents.find(name)?;
+    match &contents.tree {
+        Some(tree) => tree.visit(&contents.opened, entry, layout, take),
+        None => entry.visit(&contents.opened, layout, take),
+    }
+}
+
+/// What a file says about the array called `name`, or about its only one.
+pub fn describe(path: impl AsRef<Path>, name: Option<&str>) -> Result<ArrayInfo, Error> {
+    let contents = Contents::of(path.as_ref())?;
+    let (entry, layout) = contents.find(name)?;
+    Ok(ArrayInfo { name: entry.name.clone(), shape: layout.shape.clone(), kind: layout.kind })
 }
 
 fn info(entry: Entry) -> Option<ArrayInfo> {
@@ -68,21 +99,42 @@ impl Contents {
         } else {
             Err(Error::UnknownFormat { path: path.to_owned(), found: looks_like(&start) })
         }?;
-        entries.iter().try_for_each(|entry| entry.check(&opened))?;
+        let mut names = HashSet::new();
+        for entry in &entries {
+            entry.check(&opened)?;
+            if !names.insert(entry.name.as_str()) {
+                return Err(opened.damaged("each array once", format!("{:?} twice", entry.name)));
+            }
+        }
         Ok(Contents { opened, tree, entries })
     }
 
-    fn read(&self, name: Option<&str>, rows: Option<Range<usize>>) -> Result<Array, Error> {
+    fn read(
+        &self,
+        name: Option<&str>,
+        order: Option<&[usize]>,
+        rows: Option<Range<usize>>,
+        tick: Tick,
+    ) -> Result<Array, Error> {
         let (entry, layout) = self.find(name)?;
-        let found = layout.height();
+        let straight: Vec<_> = (0..layout.shape.len()).collect();
+        let order = order.unwrap_or(&straight);
+        let mut listed = order.to_vec();
+        listed.sort_unstable();
+        if listed != straight {
+            let (path, name) = (self.opened.path.clone(), entry.name.clone());
+            return Err(Error::AxesOutside { path, name, order: order.to_vec(), found: straight.len() });
+        }
+        let found = layout.extent(order.first());
         let rows = rows.unwrap_or(0..found);
         if rows.start > rows.end || rows.end > found {
             let (path, name) = (self.opened.path.clone(), entry.name.clone());
             return Err(Error::RowsOutside { path, name, rows, found });
         }
+        let wanted = Wanted { order, rows };
         match &self.tree {
-            Some(tree) => tree.read(&self.opened, entry, layout, &rows),
-            None => entry.read(&self.opened, layout, &rows),
+            Some(tree) => tree.read(&self.opened, entry, layout, &wanted, tick),
+            None => entry.read(&self.opened, layout, &wanted, tick),
         }
     }
 

@@ -1,12 +1,11 @@
 //! Where bytes come from: an open file, a section of it, a packed section. Nothing is held but a buffer.
 
-use super::array::{Array, Layout};
+use super::array::{Array, Layout, Tick, Wanted};
 use super::error::Error;
 use flate2::Crc;
 use flate2::read::{DeflateDecoder, ZlibDecoder};
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Seek, SeekFrom};
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// Deflate's best: 258 bytes from one bit of length and one bit of distance.
@@ -209,32 +208,50 @@ impl Entry {
         Ok(())
     }
 
-    /// Reads rows of an array that has been checked; what is read whole is held against its checksum.
-    pub(super) fn read(&self, opened: &Opened, layout: &Layout, rows: &Range<usize>) -> Result<Array, Error> {
+    /// Reads a part of an array that has been checked; what is passed through whole is held against its checksum.
+    pub(super) fn read(&self, opened: &Opened, layout: &Layout, wanted: &Wanted, tick: Tick) -> Result<Array, Error> {
         let fails = |source: io::Error| match source.kind() {
             ErrorKind::OutOfMemory => {
-                let expected = layout.shape_of(rows).iter().product();
+                let expected = layout.shape_of(wanted).iter().product();
                 Error::Memory { path: opened.path.clone(), name: self.name.clone(), expected }
             }
             _ => opened.broken(&format!("array `{}`", self.name), source),
         };
-        let mut inner = self.source(opened)?;
-        if rows.len() < layout.height() || self.packing == Packing::Plain && self.sum.is_none() {
+        let height = layout.extent(wanted.order.first());
+        let ends_early = wanted.rows.len() < height && layout.fastest_first().last() == wanted.order.first();
+        if ends_early || self.packing == Packing::Plain && self.sum.is_none() {
+            let mut inner = self.source(opened)?;
             inner.skip(self.before).map_err(fails)?;
-            return layout.read(inner.as_mut(), rows).map_err(fails);
+            return layout.read(inner.as_mut(), wanted, tick).map_err(fails);
         }
+        self.whole(opened, |source| layout.read(source, wanted, tick), fails)
+    }
+
+    /// Hands on all numbers of an array that has been checked, in the order of the file.
+    pub(super) fn visit(&self, opened: &Opened, layout: &Layout, take: impl FnMut(&[f64])) -> Result<(), Error> {
+        let fails = |source: io::Error| opened.broken(&format!("array `{}`", self.name), source);
+        self.whole(opened, |source| layout.visit(source, take), fails)
+    }
+
+    /// Lets `read` pass through all numbers and compares the checksum.
+    fn whole<T>(
+        &self,
+        opened: &Opened,
+        read: impl FnOnce(&mut dyn Source) -> io::Result<T>,
+        fails: impl Fn(io::Error) -> Error,
+    ) -> Result<T, Error> {
         let mut sum = Crc::new();
-        let mut summed = Stream::new(Summed { inner, sum: &mut sum });
-        summed.skip(self.before).map_err(fails)?;
-        let array = layout.read(&mut summed, rows).map_err(fails)?;
+        let mut summed = Stream::new(Summed { inner: self.source(opened)?, sum: &mut sum });
+        summed.skip(self.before).map_err(&fails)?;
+        let read = read(&mut summed).map_err(&fails)?;
         // the end has to be seen for zlib to compare its checksum; the bound is for streams that go on and on
-        io::copy(&mut summed.take(BUFFER as u64), &mut io::sink()).map_err(fails)?;
+        io::copy(&mut summed.take(BUFFER as u64), &mut io::sink()).map_err(&fails)?;
         match self.sum {
             Some(expected) if expected != sum.sum() => {
                 let found = format!("{:08x}", sum.sum());
                 Err(opened.damaged(format!("array `{}` with checksum {expected:08x}", self.name), found))
             }
-            _ => Ok(array),
+            _ => Ok(read),
         }
     }
 }

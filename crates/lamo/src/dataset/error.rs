@@ -44,6 +44,38 @@ pub enum Error {
         /// The value.
         found: f64,
     },
+    /// An array file cannot be read.
+    #[error(transparent)]
+    File(#[from] crate::data::Error),
+    /// An array, a file or a choice that does not fit the others.
+    #[error("{what}: expected {expected}, found {found}; {advice}")]
+    Unfit {
+        /// The thing.
+        what: String,
+        /// What it should be.
+        expected: String,
+        /// What it is.
+        found: String,
+        /// What to do.
+        advice: String,
+    },
+    /// Values in a file that are no numbers, or do not fit float32.
+    #[error(
+        "{origin}: sample {sample} has {found} at {position:?} of `{field}`, expected finite float32 values; mend the \
+         file or leave the sample out"
+    )]
+    NoNumber {
+        /// The file and its array.
+        origin: String,
+        /// The field it becomes.
+        field: String,
+        /// Index of the sample in the file.
+        sample: usize,
+        /// Where in the sample, in the order of the data set.
+        position: Vec<usize>,
+        /// The value.
+        found: f32,
+    },
     /// A number that no data set can have.
     #[error("{what}: expected {expected}, found {found}")]
     Number {
@@ -183,6 +215,10 @@ impl Error {
             StorageFull | QuotaExceeded => Error::Full { path: path.to_owned() },
             _ => Error::Writing { path: path.to_owned(), reason },
         }
+    }
+
+    pub(super) fn unfit(what: String, expected: String, found: String, advice: impl Into<String>) -> Error {
+        Error::Unfit { what, expected, found, advice: advice.into() }
     }
 
     pub(super) fn malformed(path: &Path, reason: impl Into<String>) -> Error {

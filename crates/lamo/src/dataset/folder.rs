@@ -21,9 +21,16 @@ impl Dataset {
             return Err(Error::NotADataset { path: folder.to_owned(), found: what_is_at(folder) });
         }
         let manifest = Manifest::read(&path, false)?;
-        let open = |field: &FieldEntry| Array::open(folder.join(&field.file), manifest.samples, &field.shape, false);
+        let open = |field: &FieldEntry| {
+            Array::open(folder.join(&field.file), field.rows(manifest.samples), &field.shape, false)
+        };
         let arrays = manifest.fields.iter().map(open).collect::<Result<_, _>>()?;
-        manifest.split.split(manifest.samples).map_err(|error| Error::malformed(&path, error.to_string()))?;
+        let split = manifest.split.split(manifest.samples);
+        let hash = split.map_err(|error| Error::malformed(&path, error.to_string()))?.hash();
+        if !manifest.split_sha256.is_empty() && !manifest.split_sha256.eq_ignore_ascii_case(&hash) {
+            let reason = format!("expected a split of hash {}, found {hash}", manifest.split_sha256);
+            return Err(Error::malformed(&path, reason));
+        }
         Ok(Dataset { folder: folder.to_owned(), manifest, arrays })
     }
 
@@ -67,9 +74,13 @@ impl Dataset {
         Err(Error::UnknownSample { path: self.folder.clone(), expected, found: end - 1 })
     }
 
-    /// `[samples, ...shape]` the values of `field` of consecutive samples.
+    /// `[samples, ...shape]` the values of `field` of consecutive samples; those of a common field are repeated.
     pub fn read(&self, field: &str, samples: Range<usize>) -> Result<Vec<f32>, Error> {
-        let array = &self.arrays[self.place(field)?];
+        let place = self.place(field)?;
+        if self.manifest.fields[place].common {
+            return self.gather(field, &samples.collect::<Vec<_>>());
+        }
+        let array = &self.arrays[place];
         self.within(samples.end)?;
         let mut values = Vec::with_capacity(samples.len() * array.count());
         array.read(samples.start, samples.len(), &mut values)?;
@@ -78,11 +89,12 @@ impl Dataset {
 
     /// `[samples, ...shape]` the values of `field` of the samples listed, in the order of the list.
     pub fn gather(&self, field: &str, samples: &[usize]) -> Result<Vec<f32>, Error> {
-        let array = &self.arrays[self.place(field)?];
+        let place = self.place(field)?;
+        let (array, common) = (&self.arrays[place], self.manifest.fields[place].common);
         let mut values = Vec::with_capacity(samples.len() * array.count());
         for &sample in samples {
             self.within(sample + 1)?;
-            array.read(sample, 1, &mut values)?;
+            array.read(if common { 0 } else { sample }, 1, &mut values)?;
         }
         Ok(values)
     }
@@ -90,7 +102,7 @@ impl Dataset {
     /// Reads every byte of every array and compares hashes with the manifest.
     pub fn verify(&self) -> Result<(), Error> {
         for (field, array) in self.manifest.fields.iter().zip(&self.arrays) {
-            let found = file_hash(&array.path)?;
+            let found = file_hash(&array.path, &mut |_| {})?;
             if !found.eq_ignore_ascii_case(&field.sha256) {
                 return Err(Error::Hash { path: array.path.clone(), expected: field.sha256.clone(), found });
             }

@@ -1,5 +1,46 @@
 //! `dataset.toml`: everything needed to read the arrays, to trust them and to make them again.
+//!
+//! ```toml
+//! format = 1
+//! lamo = "0.1.0"
+//! problem = "plasticity"        # a problem of the registry, a public benchmark, or a name of one's own
+//! generator = 0                 # version of the solver; 0 where the values come from files
+//! seed = 0
+//! samples = 980
+//! times = [0.0, 0.5, 1.0]       # of the frames of films; where they are known
+//! split_sha256 = "5c01…"        # of the split, so that two runs know they saw the same samples
+//!
+//! [parameters]                  # of the solver or the import
+//!
+//! [grid]                        # line (points), plane (rows, columns) or cloud (points)
+//! kind = "plane"
+//! rows = 101
+//! columns = 31
+//!
+//! [split]                       # see `Rule`
+//! kind = "ends"
+//! train = 900
+//! test = 80
+//!
+//! [[fields]]
+//! name = "deformation"
+//! role = "output"               # position, input or output
+//! unit = "mm"
+//! shape = [3, 101, 31, 4]       # of one sample: frames, points, channels, as far as it has them; see `Field`
+//! dtype = "<f4"
+//! file = "deformation.npy"      # [samples, ...shape], C order
+//! sha256 = "9f86…"
+//! normalise = "channels"        # or absent: left as it is
+//! common = true                 # or absent: the array is [1, ...shape] and serves every sample
+//!
+//! [[sources]]                   # the files an import took the values from
+//! file = "plas_N987_T20.mat"
+//! bytes = 1980000000
+//! sha256 = "03ac…"
+//! ```
 
+use super::catalogue;
+use super::fields::{Normalise, SourceEntry};
 use super::{Error, Rule, npy};
 use lamo_physics::Grid;
 use lamo_physics::parameters::Value;
@@ -30,6 +71,12 @@ pub struct Manifest {
     pub seed: u64,
     /// How many samples there are.
     pub samples: usize,
+    /// Of the frames of films; empty where nobody said.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub times: Vec<f64>,
+    /// Of the split, in hexadecimal; empty in sets of earlier versions.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub split_sha256: String,
     /// Every parameter of the problem.
     pub parameters: toml::Table,
     /// Where the values sit.
@@ -38,6 +85,9 @@ pub struct Manifest {
     pub split: Rule,
     /// The arrays.
     pub fields: Vec<FieldEntry>,
+    /// The files the values come from; none where a solver made them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sources: Vec<SourceEntry>,
 }
 
 /// A [`Grid`] as the manifest writes it.
@@ -79,6 +129,12 @@ pub struct FieldEntry {
     /// Of the file, in hexadecimal; empty while the set is being made.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub sha256: String,
+    /// What a training run does to the values before a model sees them.
+    #[serde(default, skip_serializing_if = "Normalise::is_none")]
+    pub normalise: Normalise,
+    /// One array for all samples.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub common: bool,
 }
 
 impl From<GridEntry> for Grid {
@@ -116,6 +172,8 @@ impl From<FieldKind> for FieldEntry {
             dtype: npy::FLOAT.into(),
             file: format!("{}.npy", kind.name.replace(' ', "-")),
             sha256: String::new(),
+            normalise: Normalise::None,
+            common: false,
         }
     }
 }
@@ -130,17 +188,36 @@ impl Manifest {
             Value::Choice(value) => toml::Value::String(value.into()),
         };
         let parameters = problem.settings().iter();
+        let parameters = parameters.map(|(parameter, found)| (parameter.name.into(), value(found))).collect();
+        let mut fields: Vec<_> = problem.fields().into_iter().map(FieldEntry::from).collect();
+        fields.iter_mut().for_each(|field| field.normalise = catalogue::normalise(problem.name(), &field.name));
+        let (grid, split) = (problem.grid().into(), Rule::default_for(samples));
+        Manifest { generator, seed, ..Manifest::imported(problem.name(), parameters, grid, split, samples, fields) }
+    }
+
+    /// The manifest of a set whose values come from files: neither hashes nor sources yet.
+    pub(super) fn imported(
+        name: &str,
+        parameters: toml::Table,
+        grid: GridEntry,
+        split: Rule,
+        samples: usize,
+        fields: Vec<FieldEntry>,
+    ) -> Manifest {
         Manifest {
             format: FORMAT,
             lamo: env!("CARGO_PKG_VERSION").into(),
-            problem: problem.name().into(),
-            generator,
-            seed,
+            problem: name.into(),
+            generator: 0,
+            seed: 0,
             samples,
-            parameters: parameters.map(|(parameter, found)| (parameter.name.into(), value(found))).collect(),
-            grid: problem.grid().into(),
-            split: Rule::default_for(samples),
-            fields: problem.fields().into_iter().map(FieldEntry::from).collect(),
+            times: Vec::new(),
+            split_sha256: split.split(samples).map(|split| split.hash()).unwrap_or_default(),
+            parameters,
+            grid,
+            split,
+            fields,
+            sources: Vec::new(),
         }
     }
 
@@ -164,6 +241,9 @@ impl Manifest {
         if self.fields.is_empty() || self.samples == 0 {
             return Err(Error::malformed(path, "expected at least one field and one sample, found none"));
         }
+        if self.fields.iter().all(|field| field.common) {
+            return Err(Error::malformed(path, "expected a field with values for each sample, found common ones only"));
+        }
         for field in &self.fields {
             let refuse = |expected: &str, found: &str| {
                 let reason = format!("field `{}`: expected {expected}, found `{found}`", field.name);
@@ -177,6 +257,9 @@ impl Manifest {
             }
             if Path::new(&field.file).file_name() != Some(field.file.as_ref()) {
                 return refuse("the name of a file in the folder", &field.file);
+            }
+            if self.fields.iter().filter(|other| other.name == field.name || other.file == field.file).count() > 1 {
+                return refuse("a name and a file of its own", &field.file);
             }
             let hash = field.sha256.len() == 64 && field.sha256.bytes().all(|byte| byte.is_ascii_hexdigit());
             if !recipe && !hash {
@@ -204,6 +287,8 @@ impl Manifest {
                 ("generator version".into(), manifest.generator.to_string()),
                 ("seed".into(), manifest.seed.to_string()),
                 ("samples".into(), manifest.samples.to_string()),
+                ("split".into(), manifest.split.to_string()),
+                ("source files".into(), super::fields::listed(&manifest.sources)),
             ]
         };
         let mut pairs: Vec<_> = summary(self).into_iter().zip(summary(other)).collect();

@@ -1,28 +1,40 @@
 //! Data sets on disk: a folder with `dataset.toml` and one plain `.npy` array per field, the sample axis first.
 //!
 //! ```text
-//! Recipe (problem, parameters, seed, samples) -- make --> folder -- Dataset::open --> Split -> Normaliser -> Batches
+//! Recipe (problem, parameters, seed, samples) -- make ---> folder -- Dataset::open --> Split -> Normaliser -> Batches
+//! Import (public files, or arrays of one's own) -- write -->
 //! ```
+//! `dataset.toml` is shown whole at the top of `manifest`; what its fields mean to a training run is in
+//! [`crate::field`] (where the values lie), [`RoleEntry`] (position, input, output) and [`Normalise`].
+//!
 //! Sample k is a function of the recipe and k alone, so a set is the same bytes on any number of threads and after any
 //! number of interruptions. The folder appears under its name complete or not at all.
 
 mod batches;
+pub mod catalogue;
 mod error;
+mod fields;
 mod folder;
+mod import;
 mod manifest;
 mod normaliser;
 mod npy;
+mod own;
 mod partial;
+mod public;
 mod recipe;
 mod split;
 mod statistics;
 
 pub use batches::Batches;
 pub use error::Error;
+pub use fields::{Normalise, SourceEntry};
 pub use folder::Dataset;
+pub use import::{Import, Listen, Transfer};
 pub use manifest::{FieldEntry, GridEntry, MANIFEST, Manifest, RoleEntry};
 pub use normaliser::{Moments, Normaliser};
 pub(crate) use npy::header as npy_header;
+pub use own::{ArrayName, Own, OwnField};
 pub use recipe::{Outcome, Progress, Recipe, Watch};
 pub use split::{Rule, Split};
 pub use statistics::Statistics;
@@ -35,15 +47,18 @@ use std::path::Path;
 /// Bytes read at a time where a whole file passes through.
 const BLOCK: usize = 1 << 20;
 
-/// SHA-256 of a file, in hexadecimal.
-fn file_hash(path: &Path) -> Result<String, Error> {
+/// SHA-256 of a file, in hexadecimal; `tick` hears how many bytes have gone by.
+fn file_hash(path: &Path, tick: &mut dyn FnMut(usize)) -> Result<String, Error> {
     let failed = |reason| Error::reading(path, reason);
     let mut file = File::open(path).map_err(failed)?;
     let (mut hash, mut block) = (Sha256::new(), vec![0; BLOCK]);
     loop {
         match file.read(&mut block).map_err(failed)? {
             0 => return Ok(hexadecimal(hash)),
-            count => hash.update(&block[..count]),
+            count => {
+                hash.update(&block[..count]);
+                tick(count);
+            }
         }
     }
 }

@@ -65,14 +65,19 @@ impl Normaliser {
         Normaliser::from_moments(&moments(values, channels))
     }
 
-    /// From one field of the samples listed, without loading them all; the field is one channel, whatever its shape.
+    /// From one field of the samples listed, without loading them all; a field that does not lie over the grid is one
+    /// channel.
     pub fn fit_field(dataset: &Dataset, field: &str, train: &[usize]) -> Result<Normaliser, Error> {
-        let count: usize = dataset.field(field)?.shape.iter().product();
-        let mut total = Moments::default();
+        let entry = dataset.field(field)?;
+        let channels = dataset.on_grid(field).map_or(1, |field| field.width());
+        let count: usize = entry.shape.iter().product();
+        let train = if entry.common { &train[..train.len().min(1)] } else { train };
+        let mut total = vec![Moments::default(); channels];
         for few in train.chunks((BLOCK / count.max(1)).max(1)) {
-            total = total.and(moments(&dataset.gather(field, few)?, 1)[0]);
+            let found = moments(&dataset.gather(field, few)?, channels);
+            total.iter_mut().zip(found).for_each(|(total, found)| *total = total.and(found));
         }
-        Normaliser::from_moments(&[total])
+        Normaliser::from_moments(&total)
     }
 
     fn from_moments(channels: &[Moments]) -> Result<Normaliser, Error> {

@@ -9,9 +9,10 @@
 //! A sample is marked only after its values have been synced, so a mark can be believed after a power failure too.
 
 use super::npy::Array;
-use super::{Error, FieldEntry, MANIFEST, Manifest, file_hash};
+use super::{Dataset, Error, FieldEntry, MANIFEST, Manifest, Outcome, Progress, file_hash};
 use std::fs::{File, TryLockError};
 use std::io::{Seek, SeekFrom, Write};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -28,6 +29,45 @@ pub(super) fn beside(target: &Path) -> Option<PathBuf> {
     let mut name = target.file_name()?.to_owned();
     name.push(".partial");
     Some(target.with_file_name(name))
+}
+
+/// Makes the set that `manifest` describes in `target`, or what an earlier attempt left missing of it: `fill` does.
+pub(super) fn make(
+    target: &Path,
+    manifest: &Manifest,
+    fill: impl FnOnce(&Partial) -> Result<Progress, Error>,
+) -> Result<Outcome, Error> {
+    if let Some(dataset) = already_there(target, manifest)? {
+        return Ok(Outcome::AlreadyThere(dataset));
+    }
+    let Some(folder) = beside(target) else {
+        return Err(Error::Occupied { path: target.to_owned(), found: "a path without a last name" });
+    };
+    if !complete(&folder, manifest, target)? {
+        let partial = Partial::open(folder, manifest.clone())?;
+        let progress = fill(&partial)?;
+        if progress.complete < progress.samples {
+            return Ok(Outcome::Stopped(progress));
+        }
+        partial.finish(target)?;
+    }
+    Dataset::open(target).map(Outcome::Made)
+}
+
+fn already_there(target: &Path, manifest: &Manifest) -> Result<Option<Dataset>, Error> {
+    let occupied = |found| Err(Error::Occupied { path: target.to_owned(), found });
+    match std::fs::symlink_metadata(target) {
+        Err(_) => return Ok(None), // whoever creates the folder learns why it cannot
+        Ok(data) if !data.is_dir() => return occupied("a file"),
+        Ok(_) => {}
+    }
+    if target.join(MANIFEST).exists() {
+        let dataset = Dataset::open(target)?;
+        same(target, "holds another data set", manifest, dataset.manifest())?;
+        return Ok(Some(dataset));
+    }
+    let mut entries = std::fs::read_dir(target).map_err(|reason| Error::reading(target, reason))?;
+    if entries.next().is_some() { occupied("a folder with other files") } else { Ok(None) }
 }
 
 /// The folder, open for writing by this process alone.
@@ -77,11 +117,21 @@ impl Partial {
 
     /// Stores one sample: its fields in the manifest's order.
     pub(super) fn write(&self, sample: usize, fields: &[Vec<f32>]) -> Result<(), Error> {
-        for (array, values) in self.arrays.iter().zip(fields) {
-            array.write(sample, values)?;
+        for (field, values) in fields.iter().enumerate() {
+            self.store(field, sample, values)?;
         }
+        self.mark(sample..sample + 1)
+    }
+
+    /// Stores consecutive samples of one field; they count once they are marked.
+    pub(super) fn store(&self, field: usize, first: usize, values: &[f32]) -> Result<(), Error> {
+        self.arrays[field].write(first, values)
+    }
+
+    /// All fields of these samples have been stored.
+    pub(super) fn mark(&self, samples: Range<usize>) -> Result<(), Error> {
         let mut journal = self.journal.lock().unwrap_or_else(PoisonError::into_inner);
-        journal.pending.push(sample);
+        journal.pending.extend(samples);
         if journal.pending.len() >= PENDING || journal.last.elapsed() >= PATIENCE {
             self.commit(&mut journal)?;
         }
@@ -109,7 +159,7 @@ impl Partial {
     /// Hashes the arrays, writes the manifest last of all, and gives the folder its name.
     pub(super) fn finish(mut self, target: &Path) -> Result<(), Error> {
         for (field, array) in self.manifest.fields.iter_mut().zip(&self.arrays) {
-            field.sha256 = file_hash(&array.path)?;
+            field.sha256 = file_hash(&array.path, &mut |_| {})?;
         }
         self.manifest.write(&self.folder.join(MANIFEST))?;
         let Partial { folder, arrays, journal, lock, .. } = self;
@@ -119,7 +169,7 @@ impl Partial {
 }
 
 /// Refuses unless both manifests describe the same samples.
-pub(super) fn same(folder: &Path, state: &'static str, ours: &Manifest, theirs: &Manifest) -> Result<(), Error> {
+fn same(folder: &Path, state: &'static str, ours: &Manifest, theirs: &Manifest) -> Result<(), Error> {
     match ours.difference(theirs) {
         None => Ok(()),
         Some((what, expected, found)) => {
@@ -129,7 +179,7 @@ pub(super) fn same(folder: &Path, state: &'static str, ours: &Manifest, theirs: 
 }
 
 /// If the partial folder only lacks its name, gives it.
-pub(super) fn complete(folder: &Path, manifest: &Manifest, target: &Path) -> Result<bool, Error> {
+fn complete(folder: &Path, manifest: &Manifest, target: &Path) -> Result<bool, Error> {
     let path = folder.join(MANIFEST);
     if !path.exists() {
         return Ok(false);
@@ -169,7 +219,8 @@ fn lock(folder: &Path) -> Result<File, Error> {
 }
 
 fn begin(folder: &Path, manifest: &Manifest) -> Result<(Vec<Array>, Journal), Error> {
-    let create = |field: &FieldEntry| Array::create(folder.join(&field.file), manifest.samples, &field.shape);
+    let create =
+        |field: &FieldEntry| Array::create(folder.join(&field.file), field.rows(manifest.samples), &field.shape);
     let arrays = manifest.fields.iter().map(create).collect::<Result<_, _>>()?;
     let (path, temporary) = (folder.join(PROGRESS), folder.join("progress.tmp"));
     let written = std::fs::write(&temporary, vec![b'0'; manifest.samples])
@@ -181,7 +232,8 @@ fn begin(folder: &Path, manifest: &Manifest) -> Result<(Vec<Array>, Journal), Er
 }
 
 fn resume(folder: &Path, manifest: &Manifest) -> Result<(Vec<Array>, Journal), Error> {
-    let open = |field: &FieldEntry| Array::open(folder.join(&field.file), manifest.samples, &field.shape, true);
+    let open =
+        |field: &FieldEntry| Array::open(folder.join(&field.file), field.rows(manifest.samples), &field.shape, true);
     let arrays = manifest.fields.iter().map(open).collect::<Result<_, _>>()?;
     let path = folder.join(PROGRESS);
     let marks = std::fs::read(&path).map_err(|reason| Error::reading(&path, reason))?;

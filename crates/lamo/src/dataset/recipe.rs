@@ -1,7 +1,7 @@
 //! What a data set is made of, and its making on several threads.
 
 use super::partial::{self, Partial};
-use super::{Dataset, Error, MANIFEST, Manifest};
+use super::{Dataset, Error, Manifest};
 use lamo_physics::problems::{self, Field, Problem};
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -83,37 +83,7 @@ impl Recipe {
     ///
     /// `watch` is called after every sample; its `Break` lets the samples under way finish and saves them.
     pub fn make(&self, target: &Path, threads: usize, watch: Watch) -> Result<Outcome, Error> {
-        if let Some(dataset) = self.already_there(target)? {
-            return Ok(Outcome::AlreadyThere(dataset));
-        }
-        let Some(folder) = partial::beside(target) else {
-            return Err(Error::Occupied { path: target.to_owned(), found: "a path without a last name" });
-        };
-        if !partial::complete(&folder, &self.manifest, target)? {
-            let partial = Partial::open(folder, self.manifest.clone())?;
-            let progress = self.fill(&partial, threads, watch)?;
-            if progress.complete < progress.samples {
-                return Ok(Outcome::Stopped(progress));
-            }
-            partial.finish(target)?;
-        }
-        Dataset::open(target).map(Outcome::Made)
-    }
-
-    fn already_there(&self, target: &Path) -> Result<Option<Dataset>, Error> {
-        let occupied = |found| Err(Error::Occupied { path: target.to_owned(), found });
-        match std::fs::symlink_metadata(target) {
-            Err(_) => return Ok(None), // whoever creates the folder learns why it cannot
-            Ok(data) if !data.is_dir() => return occupied("a file"),
-            Ok(_) => {}
-        }
-        if target.join(MANIFEST).exists() {
-            let dataset = Dataset::open(target)?;
-            partial::same(target, "holds another data set", &self.manifest, dataset.manifest())?;
-            return Ok(Some(dataset));
-        }
-        let mut entries = std::fs::read_dir(target).map_err(|reason| Error::reading(target, reason))?;
-        if entries.next().is_some() { occupied("a folder with other files") } else { Ok(None) }
+        partial::make(target, &self.manifest, |partial| self.fill(partial, threads, watch))
     }
 
     /// Makes what is missing; stops early when a sample fails or `watch` says so.

@@ -4,6 +4,7 @@ use super::batches::shuffle;
 use super::{Error, hexadecimal};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use std::fmt;
 
 /// How a split is chosen; a manifest or an experiment says it in this form.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,6 +16,13 @@ pub enum Rule {
         train: usize,
         /// How many of the last.
         test: usize,
+    },
+    /// Two runs of consecutive samples: from, and up to but without.
+    Ranges {
+        /// Of samples to train on.
+        train: [usize; 2],
+        /// Of samples to test on.
+        test: [usize; 2],
     },
     /// Drawn without replacement.
     Random {
@@ -61,10 +69,33 @@ impl Rule {
                 }
                 Split { train: order[..*train].to_vec(), test: order[samples - test..].to_vec() }
             }
+            Rule::Ranges { train: [first, end], test: [from, to] } => {
+                let outside = [end, to].into_iter().find(|&&end| end > samples);
+                if let Some(end) = outside {
+                    let (expected, found) = (format!("samples below {samples}"), format!("sample {}", end - 1));
+                    return Err(Error::Number { what: "split", expected, found });
+                }
+                Split { train: (*first..*end).collect(), test: (*from..*to).collect() }
+            }
             Rule::Indices { train, test } => Split { train: train.clone(), test: test.clone() },
         };
         split.check(samples)?;
         Ok(split)
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Rule::Ends { train, test } => write!(out, "first {train} to train, last {test} to test"),
+            Rule::Ranges { train: [first, end], test: [from, to] } => {
+                write!(out, "{first}..{end} to train, {from}..{to} to test")
+            }
+            Rule::Random { train, test, seed } => {
+                write!(out, "{train} to train and {test} to test, drawn with seed {seed}")
+            }
+            Rule::Indices { train, test } => write!(out, "{} to train and {} to test, listed", train.len(), test.len()),
+        }
     }
 }
 

@@ -22,12 +22,13 @@ pub struct Statistics {
 impl Dataset {
     /// Reads all samples of `field`, a few at a time.
     pub fn statistics(&self, field: &str) -> Result<Statistics, Error> {
-        let count: usize = self.field(field)?.shape.iter().product();
+        let entry = self.field(field)?;
+        let (count, rows) = (entry.shape.iter().product::<usize>(), entry.rows(self.samples()));
         let few = (BLOCK / count.max(1)).max(1);
         let mut moments = Moments::default();
         let (mut least, mut most, mut missing, mut infinite) = (f32::INFINITY, f32::NEG_INFINITY, 0, 0);
-        for first in (0..self.samples()).step_by(few) {
-            let values = self.read(field, first..(first + few).min(self.samples()))?;
+        for first in (0..rows).step_by(few) {
+            let values = self.read(field, first..(first + few).min(rows))?;
             let finite = values.iter().copied().filter(|value| value.is_finite());
             missing += values.iter().filter(|value| value.is_nan()).count();
             infinite += values.iter().filter(|value| value.is_infinite()).count();

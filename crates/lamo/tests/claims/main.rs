@@ -6,6 +6,8 @@ mod dataset; // data sets on disk are the same bytes however they were made, and
 mod experiments; // shipped experiments are what they say
 mod fixture; // reading fixtures, comparing with them
 mod fno; // the Fourier operator equals its library and its own definition
+mod fuzz; // readers answer whatever bytes they meet
+mod import; // arrays of one's own become data sets
 mod inference; // one checkpoint file predicts, from and to files of arrays
 mod initialisation; // first values are drawn as the official classes draw them
 mod loops; // the training loop takes the authors' steps, and every shipped experiment runs

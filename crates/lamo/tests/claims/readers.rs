@@ -43,12 +43,37 @@ fn made_up(kind: &str, count: usize) -> Vec<f64> {
     (0..count).map(value).collect()
 }
 
+/// The axes in another order are those of the transposed array.
+fn check_orders(path: &Path, name: Option<&str>, shape: &[usize], expected: &[f64]) {
+    let [first, second, third] = [shape[0], shape[1], shape[2]];
+    for order in [[2, 0, 1], [1, 2, 0], [2, 1, 0], [0, 2, 1]] {
+        let rows = shape[order[0]] / 2..shape[order[0]];
+        let array = data::read_ordered(path, name, &order, rows.clone(), &mut |_| {}).unwrap();
+        assert_eq!(array.shape, [rows.len(), shape[order[1]], shape[order[2]]]);
+        let mut index = [0; 3];
+        for (place, value) in array.values.into_f64().into_iter().enumerate() {
+            index[order[0]] = rows.start + place / (array.shape[1] * array.shape[2]);
+            index[order[1]] = place / array.shape[2] % array.shape[1];
+            index[order[2]] = place % array.shape[2];
+            let [i, j, k] = index;
+            assert!(i < first && k < third);
+            assert_eq!(value, expected[(i * second + j) * third + k], "{} {name:?} {order:?}", path.display());
+        }
+    }
+    let mut seen = 0;
+    data::visit(path, name, |values| seen += values.len()).unwrap();
+    assert_eq!(seen, expected.len());
+}
+
 fn check(path: &Path, name: Option<&str>, kind: &str, shape: &[usize]) {
     let array = data::read(path, name).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(array.shape, shape, "{} {name:?}", path.display());
     assert_eq!(matches!(array.values, Values::F32(_)), matches!(kind, "f2" | "f4"), "{} {name:?}", path.display());
     let expected = made_up(kind, shape.iter().product());
     assert_eq!(array.values.clone().into_f64(), expected, "{} {name:?}", path.display());
+    if shape.len() == 3 {
+        check_orders(path, name, shape, &expected);
+    }
     let height = shape.first().copied().unwrap_or(1);
     let width = expected.len() / height.max(1);
     for rows in [0..height, 0..1.min(height), height / 2..height, height..height] {
@@ -184,6 +209,7 @@ fn what_is_wrong_is_said_in_one_sentence_with_file_expected_found_and_remedy() {
     let absurd = "{'descr': '<f8', 'fortran_order': False, 'shape': (1152921504606846976, 1152921504606846976), }";
     let promised = "{'descr': '<f8', 'fortran_order': False, 'shape': (1152921504606846976,), }";
     let packed = fs::read(file("one5.mat")).unwrap();
+    let twice = fs::read(file("one5.mat")).map(|bytes| [&bytes[..], &bytes[128..]].concat()).unwrap();
     for (error, sentence) in [
         (data::list(file("none.npy")).unwrap_err(), "expected a file, found nothing; check the path"),
         (data::list(file("")).unwrap_err(), "expected a file, found a folder; name a file instead"),
@@ -200,6 +226,11 @@ fn what_is_wrong_is_said_in_one_sentence_with_file_expected_found_and_remedy() {
         (data::read(file("c.npy"), Some("x")).unwrap_err(), "found one array without a name"),
         (data::read(file("chunked.h5"), Some("lzf")).unwrap_err(), "expected dataset `lzf` packed by gzip"),
         (data::read_rows(file("c.npy"), None, 2..4).unwrap_err(), "to have rows 2..4, found 3 rows"),
+        (
+            data::read_ordered(file("c.npy"), None, &[0, 0, 1], 0..1, &mut |_| {}).unwrap_err(),
+            "to have the axes [0, 0, 1], found 3 axes; list each of them once",
+        ),
+        (wrong(&twice), "expected each array once, found \"field\" twice"),
     ] {
         let text = error.to_string();
         assert!(text.contains(sentence) && text.contains("; ") && !text.contains('\n'), "{text}");

@@ -75,9 +75,25 @@ fn bilinear(plane: &[f64], points: usize, row: f64, column: f64) -> f64 {
     (1.0 - down) * along(i) + down * along(i + 1)
 }
 
-/// Files of neuraloperator: a = 1 or 18, f = 50; the interface between their points is unknown, hence percents.
+/// The pressure of a phase map at its own points, the interface drawn where the interpolated phase passes `threshold`.
+fn pressure(volumes: &Volumes, cells: usize, phase: &[f64], threshold: f64) -> Vec<f64> {
+    let place = |cell: usize| (2 * cell) as f64 / 16.0 + 0.5 / 16.0; // (cell + 1/2) / 256 among ((16 j + 1/2) / 512)
+    let solid = |k: usize| bilinear(phase, 32, place(k / cells), place(k % cells)) >= threshold;
+    let permeability: Vec<f64> = (0..cells * cells).map(|k| if solid(k) { 18.0 } else { 1.0 }).collect();
+    let solved = volumes.solve(&permeability, &vec![50.0; cells * cells]).unwrap();
+    let at = |k: usize| {
+        let place = |j: usize| 8.0 * j as f64 - 0.25; // their points among our cell centres
+        let wall = |j: usize| if j == 0 { 0.5 } else { 1.0 }; // the first lies half way from the wall to a centre
+        wall(k / 32) * wall(k % 32) * bilinear(&solved, cells, place(k / 32), place(k % 32))
+    };
+    (0..1024).map(at).collect()
+}
+
+/// Files of neuraloperator: a = 1 or 18, f = 50. Between their points the interface is unknown, and that is the error:
+/// it must stay below the distance of two answers whose interfaces lie a quarter of the phase step to either side. An
+/// independent prototype had 2.25 % on the same samples; ours may differ from it by as much as the mean of ten is worth.
 #[test]
-fn phase_maps_of_neuraloperator_give_their_pressures_within_a_few_percent() {
+fn phase_maps_of_neuraloperator_give_their_pressures_as_well_as_their_interfaces_are_known() {
     let (Some(phases), Some(pressures)) =
         (real("neuraloperator/darcy_test_32_x.npy"), real("neuraloperator/darcy_test_32_y.npy"))
     else {
@@ -89,22 +105,24 @@ fn phase_maps_of_neuraloperator_give_their_pressures_within_a_few_percent() {
         values.map(|bytes| f64::from(f32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))).collect();
     let (cells, samples) = (256, 10);
     let volumes = Volumes::new(cells).unwrap();
-    let forcing = vec![50.0; cells * cells];
-    let errors = (0..samples).map(|sample| {
-        let phase = &phases[sample * 1024..][..1024];
-        let place = |cell: usize| (2 * cell) as f64 / 16.0 + 0.5 / 16.0; // (cell + 1/2) / 256 among ((16 j + 1/2) / 512)
-        let solid = |k: usize| bilinear(phase, 32, place(k / cells), place(k % cells)) >= 0.5;
-        let permeability: Vec<f64> = (0..cells * cells).map(|k| if solid(k) { 18.0 } else { 1.0 }).collect();
-        let solved = volumes.solve(&permeability, &forcing).unwrap();
-        let at = |k: usize| {
-            let place = |j: usize| 8.0 * j as f64 - 0.25; // their points among our cell centres
-            let wall = |j: usize| if j == 0 { 0.5 } else { 1.0 }; // the first lies half way from the wall to a centre
-            wall(k / 32) * wall(k % 32) * bilinear(&solved, cells, place(k / 32), place(k % 32))
-        };
-        let found: Vec<f64> = (0..1024).map(at).collect();
-        relative_error(&found, &pressures[sample * 1024..][..1024])
-    });
-    let mean = errors.sum::<f64>() / samples as f64;
-    println!("mean relative error on neuraloperator's phase maps: {:.2} %", 100.0 * mean);
-    assert!((0.02..0.025).contains(&mean), "mean relative error {mean}, an independent prototype had 0.0225");
+    let (mut errors, mut unknown) = (Vec::new(), Vec::new());
+    for sample in 0..samples {
+        let [phase, theirs] = [&phases, &pressures].map(|all| &all[sample * 1024..][..1024]);
+        let [early, middle, late] = [0.25, 0.5, 0.75].map(|threshold| pressure(&volumes, cells, phase, threshold));
+        errors.push(relative_error(&middle, theirs));
+        unknown.push(relative_error(&early, &late));
+    }
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / samples as f64;
+    let (error, unknown) = (mean(&errors), mean(&unknown));
+    let variance = errors.iter().map(|value| (value - error).powi(2)).sum::<f64>() / (samples - 1) as f64;
+    let worth = 2.0 * (variance / samples as f64).sqrt();
+    let percent = |value: f64| 100.0 * value;
+    println!(
+        "neuraloperator's phase maps: {:.2} % ± {:.2}, the interface leaves {:.2} % open",
+        percent(error),
+        percent(worth),
+        percent(unknown)
+    );
+    assert!(error < unknown, "mean relative error {error}, the interface leaves {unknown} open");
+    assert!((error - 0.0225).abs() < worth, "mean relative error {error} ± {worth}, the prototype had 0.0225");
 }

@@ -1,12 +1,14 @@
 //! `lamo data check`: is the data set whole, and does it look right?
 
+use super::file;
 use crate::commands::{say, spread};
 use crate::plot::{Column, Sheet};
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use lamo::dataset::{Dataset, FieldEntry, RoleEntry, Rule, Statistics};
+use lamo::dataset::{Dataset, FieldEntry, MANIFEST, Manifest, RoleEntry, Statistics};
 use lamo_physics::Grid;
-use std::path::PathBuf;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
 
 /// Samples drawn, one per row of the picture.
 const ROWS: usize = 4;
@@ -20,37 +22,47 @@ const MOVING_CHANNELS: [&str; 4] = ["x", "y", "u_x", "u_y"];
 /// `lamo data check`
 #[derive(Args)]
 pub(crate) struct Check {
-    /// Folder of the data set.
-    dataset: PathBuf,
-    /// PNG file for the picture; DIR-check.png beside the folder unless given.
+    /// Folder of a data set, or an array file.
+    path: PathBuf,
+    /// PNG file for the picture; PATH-check.png beside it unless given.
     #[arg(long, value_name = "FILE")]
     picture: Option<PathBuf>,
+    /// Print one JSON object; a picture only where --picture asks for it.
+    #[arg(long)]
+    json: bool,
 }
 
 pub(crate) fn run(options: &Check) -> Result<()> {
-    let dataset = Dataset::open(&options.dataset)?;
-    dataset.verify()?;
-    say(&heading(&dataset))?;
-    say(&format!(
-        "{:18} {:8} {:15} {:>4} {:>11} {:>11} {:>11} {:>11} {:>5} {:>5}  hash",
-        "field", "role", "shape", "unit", "least", "most", "mean", "deviation", "NaN", "inf"
-    ))?;
-    let mut odd = Vec::new();
-    for field in &dataset.manifest().fields {
-        let statistics = dataset.statistics(&field.name)?;
-        say(&line(field, &statistics))?;
-        if statistics.missing + statistics.infinite > 0 {
-            odd.push(format!("{} of `{}`", statistics.missing + statistics.infinite, field.name));
-        }
+    let Check { path, picture, json } = options;
+    if path.is_file() && path.file_name() != Some(MANIFEST.as_ref()) {
+        return file::run(path, picture.as_deref(), *json);
     }
-    let path = options.picture.clone().unwrap_or_else(|| beside(&options.dataset));
-    let image = sheet(&dataset)?.draw();
-    image
-        .write(&path)
-        .with_context(|| format!("{}: the picture cannot be written, choose another --picture", path.display()))?;
-    say(&format!("picture: {}", path.display()))?;
+    let dataset = Dataset::open(path)?;
+    dataset.verify()?;
+    let mut fields = Vec::new();
+    for field in &dataset.manifest().fields {
+        fields.push((field, dataset.statistics(&field.name)?));
+    }
+    let target = picture.clone().unwrap_or_else(|| beside(path));
+    let drawn = if *json && picture.is_none() { None } else { Some(draw(&sheet(&dataset)?, &target)?) };
+    if *json {
+        say(&object(&dataset, &fields, drawn.as_deref())?.to_string())?;
+    } else {
+        say(&heading(&dataset)?)?;
+        say(&format!(
+            "{:18} {:8} {:15} {:>4} {:>11} {:>11} {:>11} {:>11} {:>5} {:>5}  hash",
+            "field", "role", "shape", "unit", "least", "most", "mean", "deviation", "NaN", "inf"
+        ))?;
+        for (field, statistics) in &fields {
+            say(&line(field, statistics))?;
+        }
+        drawn.map_or(Ok(()), |drawn| say(&format!("picture: {}", drawn.display())))?;
+    }
+    let odd = fields.iter().filter(|(_, statistics)| statistics.missing + statistics.infinite > 0);
+    let odd: Vec<_> =
+        odd.map(|(field, found)| format!("{} of `{}`", found.missing + found.infinite, field.name)).collect();
     if !odd.is_empty() {
-        let name = options.dataset.display();
+        let name = path.display();
         bail!(
             "{name}: expected finite values only, found NaN or infinity in {}; make the data set again",
             odd.join(" and ")
@@ -59,28 +71,75 @@ pub(crate) fn run(options: &Check) -> Result<()> {
     Ok(())
 }
 
-fn beside(folder: &std::path::Path) -> PathBuf {
-    let name = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    folder.with_file_name(format!("{name}-check.png"))
+/// Writes a picture; its path.
+pub(super) fn draw(sheet: &Sheet, path: &Path) -> Result<PathBuf> {
+    sheet
+        .draw()
+        .write(path)
+        .with_context(|| format!("{}: the picture cannot be written, choose another --picture", path.display()))?;
+    Ok(path.to_owned())
 }
 
-fn heading(dataset: &Dataset) -> String {
+/// `NAME-check.png` beside NAME.
+pub(super) fn beside(path: &Path) -> PathBuf {
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    path.with_file_name(format!("{name}-check.png"))
+}
+
+fn object(dataset: &Dataset, fields: &[(&FieldEntry, Statistics)], picture: Option<&Path>) -> Result<Value> {
     let manifest = dataset.manifest();
-    let split = match &manifest.split {
-        Rule::Ends { train, test } => format!("first {train} to train, last {test} to test"),
-        Rule::Random { train, test, seed } => format!("{train} to train and {test} to test, drawn with seed {seed}"),
-        Rule::Indices { train, test } => format!("{} to train and {} to test, listed", train.len(), test.len()),
+    let split = dataset.split()?;
+    let field = |(field, statistics): &(&FieldEntry, Statistics)| {
+        let some = statistics.least <= statistics.most;
+        let number = |value: f64| if some { json!(value) } else { Value::Null };
+        json!({
+            "name": field.name,
+            "role": field.role,
+            "unit": field.unit,
+            "shape": field.shape,
+            "common": field.common,
+            "normalise": field.normalise,
+            "least": number(statistics.least.into()),
+            "most": number(statistics.most.into()),
+            "mean": number(statistics.mean),
+            "deviation": number(statistics.deviation),
+            "missing": statistics.missing,
+            "infinite": statistics.infinite,
+            "sha256": field.sha256,
+        })
     };
+    Ok(json!({
+        "dataset": dataset.folder(),
+        "problem": manifest.problem,
+        "samples": manifest.samples,
+        "seed": manifest.seed,
+        "generator": manifest.generator,
+        "lamo": manifest.lamo,
+        "parameters": manifest.parameters,
+        "grid": manifest.grid,
+        "times": manifest.times,
+        "split": { "rule": manifest.split, "train": split.train.len(), "test": split.test.len(), "sha256": split.hash() },
+        "sources": manifest.sources,
+        "fields": fields.iter().map(field).collect::<Vec<_>>(),
+        "verified": true,
+        "picture": picture,
+    }))
+}
+
+fn heading(dataset: &Dataset) -> Result<String> {
+    let manifest = dataset.manifest();
     let parameters: Vec<_> = manifest.parameters.iter().map(|(key, value)| format!("{key}={value}")).collect();
-    format!(
-        "{}: {} samples, seed {}, generator {}, lamo {}\n{}\n{split}",
-        manifest.problem,
-        manifest.samples,
-        manifest.seed,
-        manifest.generator,
-        manifest.lamo,
-        parameters.join(" ")
-    )
+    let Manifest { problem, samples, seed, generator, lamo, split, .. } = manifest;
+    let origin = match dataset.is_imported() {
+        true => {
+            let files: Vec<_> = manifest.sources.iter().map(|source| source.file.as_str()).collect();
+            format!("imported from {}", files.join(", "))
+        }
+        false => format!("seed {seed}, generator {generator}"),
+    };
+    let hash = dataset.split()?.hash();
+    let parameters = if parameters.is_empty() { String::new() } else { format!("{}\n", parameters.join(" ")) };
+    Ok(format!("{problem}: {samples} samples, {origin}, lamo {lamo}\n{parameters}{split}, hash {hash}"))
 }
 
 fn line(field: &FieldEntry, statistics: &Statistics) -> String {
@@ -101,7 +160,8 @@ fn sheet(dataset: &Dataset) -> Result<Sheet> {
     let samples = spread(dataset.samples(), ROWS);
     let (places, drawn): (Vec<_>, Vec<_>) =
         dataset.manifest().fields.iter().partition(|field| field.role == RoleEntry::Position);
-    let places = places.first().map(|field| positions(dataset, field, &samples)).transpose()?;
+    let places = places.first().filter(|field| field.shape.last() == Some(&2)); // on a line there is nothing to bend
+    let places = places.map(|field| positions(dataset, field, &samples)).transpose()?;
     let grid = Grid::from(dataset.manifest().grid).shape();
     let mut columns = Vec::new();
     for field in drawn {
@@ -137,7 +197,10 @@ fn sheet(dataset: &Dataset) -> Result<Sheet> {
             });
         }
     }
-    let title = format!("{}  seed {}", dataset.manifest().problem, dataset.manifest().seed);
+    let title = match dataset.is_imported() {
+        true => format!("{}  imported", dataset.manifest().problem),
+        false => format!("{}  seed {}", dataset.manifest().problem, dataset.manifest().seed),
+    };
     Ok(Sheet { title, rows: samples.iter().map(|sample| format!("sample {sample}")).collect(), columns })
 }
 

@@ -1,17 +1,16 @@
 //! `lamo data make`: samples on all cores, a progress line, and a Ctrl-C that loses nothing.
 
+use super::progress::stop_on_request;
+pub(crate) use super::progress::{Meter, duration};
 use crate::commands::say;
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use clap::Args;
-use lamo::dataset::{Dataset, Outcome, Progress, Recipe, Rule};
+use lamo::dataset::{Dataset, Manifest, Outcome, Progress, Recipe};
 use lamo_physics::problems::PROBLEMS;
 use std::fmt::Write as _;
-use std::io::{IsTerminal, Write};
 use std::ops::ControlFlow;
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 
 /// `lamo data make`
 #[derive(Args)]
@@ -63,31 +62,20 @@ pub(crate) fn run(options: &Make) -> Result<()> {
         meter.show(progress);
         if stop.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
-    meter.clear();
-    match outcome? {
-        Outcome::Made(dataset) => say(&format!("{}, made in {}", summary(&dataset), duration(meter.start.elapsed()))),
+    let time = meter.clear();
+    report(outcome?, "made", &time, &options.out)
+}
+
+/// The last line of a job that makes a data set.
+pub(super) fn report(outcome: Outcome, verb: &str, time: &str, out: &Path) -> Result<()> {
+    match outcome {
+        Outcome::Made(dataset) => say(&format!("{}, {verb} in {time}", summary(&dataset))),
         Outcome::AlreadyThere(dataset) => say(&format!("{}, already there", summary(&dataset))),
         Outcome::Stopped(Progress { complete, samples, .. }) => bail!(
             "stopped with {complete} of {samples} samples saved beside {}; run the same command again to go on",
-            options.out.display()
+            out.display()
         ),
     }
-}
-
-/// Raised by the first Ctrl-C or polite kill; the second one ends the process, which loses a second of work at most.
-fn stop_on_request() -> Result<Arc<AtomicBool>> {
-    let stop = Arc::new(AtomicBool::new(false));
-    let handle = stop.clone();
-    ctrlc::set_handler(move || {
-        if handle.swap(true, Ordering::Relaxed) {
-            std::process::exit(1);
-        }
-        if std::io::stderr().is_terminal() {
-            let _ = writeln!(std::io::stderr(), "\nfinishing the samples under way; once more to stop at once");
-        }
-    })
-    .context("listening for Ctrl-C")?;
-    Ok(stop)
 }
 
 fn summary(dataset: &Dataset) -> String {
@@ -95,77 +83,7 @@ fn summary(dataset: &Dataset) -> String {
     let shape = |shape: &[usize]| shape.iter().map(ToString::to_string).collect::<Vec<_>>().join("x");
     let fields: Vec<_> =
         manifest.fields.iter().map(|field| format!("{} {}", field.name, shape(&field.shape))).collect();
-    let split = match manifest.split {
-        Rule::Ends { train, test } => format!(", first {train} to train, last {test} to test"),
-        _ => String::new(),
-    };
     let name = dataset.folder().display();
-    format!("{name}: {}, {} samples of {}{split}", manifest.problem, manifest.samples, fields.join(" and "))
-}
-
-/// The progress line: redrawn in place on a terminal, a line now and then elsewhere.
-pub(crate) struct Meter {
-    problem: String,
-    terminal: bool,
-    start: Instant,
-    last: Mutex<Option<Instant>>,
-}
-
-impl Meter {
-    pub(crate) fn new(problem: &str) -> Meter {
-        let terminal = std::io::stderr().is_terminal();
-        let last = if terminal { None } else { Some(Instant::now()) }; // short jobs leave no lines in a log
-        Meter { problem: problem.into(), terminal, start: Instant::now(), last: Mutex::new(last) }
-    }
-
-    pub(crate) fn show(&self, progress: Progress) {
-        let pause = if self.terminal { Duration::from_millis(100) } else { Duration::from_secs(10) };
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        if last.is_some_and(|last| last.elapsed() < pause) {
-            return;
-        }
-        *last = Some(Instant::now());
-        let line = format!("{} {}", self.problem, status(progress, self.start.elapsed()));
-        // a progress line nobody reads is no reason to stop
-        let _ = if self.terminal {
-            write!(std::io::stderr(), "\r\x1b[K{line}")
-        } else {
-            writeln!(std::io::stdout(), "{line}")
-        };
-    }
-
-    pub(crate) fn clear(&self) {
-        if self.terminal {
-            let _ = write!(std::io::stderr(), "\r\x1b[K");
-        }
-    }
-}
-
-fn status(progress: Progress, elapsed: Duration) -> String {
-    let Progress { complete, made, samples } = progress;
-    let rate = made as f64 / elapsed.as_secs_f64().max(1e-9);
-    let left = Duration::try_from_secs_f64((samples - complete) as f64 / rate).unwrap_or(Duration::MAX);
-    let rate = if rate < 9.95 { format!("{rate:.2}") } else { format!("{rate:.0}") };
-    let percent = 100 * complete / samples;
-    format!("{complete}/{samples} samples ({percent} %), {rate} samples/s, {} left", duration(left))
-}
-
-pub(crate) fn duration(time: Duration) -> String {
-    match time.as_secs() {
-        0..60 => format!("{:.1} s", time.as_secs_f64()),
-        seconds @ 60..3600 => format!("{} min {} s", seconds / 60, seconds % 60),
-        seconds => format!("{} h {} min", seconds / 3600, seconds / 60 % 60),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_progress_line_counts_only_what_this_attempt_made() {
-        let progress = Progress { complete: 150, made: 50, samples: 1200 };
-        let line = status(progress, Duration::from_secs(25));
-        assert_eq!(line, "150/1200 samples (12 %), 2.00 samples/s, 8 min 45 s left");
-    }
+    let Manifest { problem, samples, split, .. } = manifest;
+    format!("{name}: {problem}, {samples} samples of {}, {split}", fields.join(" and "))
 }

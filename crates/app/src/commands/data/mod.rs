@@ -1,7 +1,10 @@
-//! `lamo data`: data sets made, and looked at.
+//! `lamo data`: data sets made, imported and looked at.
 
 mod check;
+mod file;
+mod import;
 pub(crate) mod make;
+mod progress;
 
 use anyhow::Result;
 use clap::Subcommand;
@@ -20,11 +23,27 @@ pub(crate) enum Data {
     ///   lamo data make navier-stokes --samples 1200 --set viscosity=1e-4 --out data/ns
     #[command(verbatim_doc_comment, after_long_help = make::problems_and_parameters())]
     Make(make::Make),
-    /// Verify the hashes of a data set, print shapes, ranges and NaN counts, and draw a few samples.
+    /// Make a data set from public benchmark files, or from arrays of your own.
+    ///
+    /// An ARRAY is FILE, or FILE:VARIABLE where a file holds several: npy, npz, MAT v5 and v7.3, HDF5 and safetensors are
+    /// read. The same command resumes an interrupted import. The folder is like one that `data make` makes, and names
+    /// its source files with their hashes.
+    ///
+    /// Examples:
+    ///   lamo data import piececonst_r421_N1024_smooth1.mat piececonst_r421_N1024_smooth2.mat --as darcy --out data/darcy
+    ///   lamo data import downloads --as elasticity --out data/elasticity
+    ///   lamo data import --input a=perm.npy --output u=flow.mat:sol --grid 64x64 --train 800 --test 200 --out data/own
+    ///   lamo data import --positions xy.npy --output s=stress.npy --axes s=pn --grid cloud --out data/own
+    #[command(verbatim_doc_comment, after_long_help = import::public_files())]
+    Import(Box<import::Import>),
+    /// Verify the hashes of a data set, print shapes, ranges and NaN counts, and draw a few samples; or list the arrays of
+    /// a file and draw them.
     ///
     /// Examples:
     ///   lamo data check data/darcy
     ///   lamo data check data/darcy --picture darcy.png
+    ///   lamo data check NavierStokes_V1e-5_N1200_T20.mat
+    ///   lamo data check data/darcy --json
     #[command(verbatim_doc_comment)]
     Check(check::Check),
 }
@@ -32,6 +51,7 @@ pub(crate) enum Data {
 pub(crate) fn run(data: &Data) -> Result<()> {
     match data {
         Data::Make(make) => make::run(make),
+        Data::Import(import) => import::run(import),
         Data::Check(check) => check::run(check),
     }
 }

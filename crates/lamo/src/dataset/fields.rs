@@ -1,0 +1,69 @@
+//! What a field means to a training run: where its values lie, whether they are normalised, where they came from.
+
+use super::{Dataset, Error, FieldEntry, Normaliser, RoleEntry};
+use crate::field::Field;
+use serde::{Deserialize, Serialize};
+
+/// What a training run does to a field before a model sees it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Normalise {
+    /// Nothing.
+    #[default]
+    None,
+    /// (v − μ) / σ per channel, fitted on the training split: see [`Normaliser`].
+    Channels,
+}
+
+impl Normalise {
+    pub(super) fn is_none(&self) -> bool {
+        *self == Normalise::None
+    }
+}
+
+/// A file the values of a set come from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SourceEntry {
+    /// Its name, without the folders it was in.
+    pub file: String,
+    /// Its size.
+    pub bytes: u64,
+    /// Of its contents, in hexadecimal.
+    pub sha256: String,
+}
+
+/// Names and hashes in a sentence.
+pub(super) fn listed(sources: &[SourceEntry]) -> String {
+    let named = |source: &SourceEntry| format!("{} (SHA-256 {})", source.file, source.sha256);
+    if sources.is_empty() { "none".into() } else { sources.iter().map(named).collect::<Vec<_>>().join(", ") }
+}
+
+impl FieldEntry {
+    /// Rows of the array: one per sample, or one for all.
+    pub(super) fn rows(&self, samples: usize) -> usize {
+        if self.common { 1 } else { samples }
+    }
+}
+
+impl Dataset {
+    /// The fields of a role, in the order of the manifest.
+    pub fn fields(&self, role: RoleEntry) -> impl Iterator<Item = &FieldEntry> {
+        self.manifest().fields.iter().filter(move |field| field.role == role)
+    }
+
+    /// How the values of `field` lie over the grid.
+    pub fn on_grid(&self, field: &str) -> Result<Field, Error> {
+        let FieldEntry { name, unit, shape, .. } = self.field(field)?;
+        let found = Field::on(self.manifest().grid.into(), name, unit, shape);
+        found.map_err(|refusal| Error::malformed(&self.folder().join(super::MANIFEST), refusal.to_string()))
+    }
+
+    /// The normaliser the manifest asks for, fitted on the samples listed; none where it asks for none.
+    pub fn normaliser(&self, field: &str, train: &[usize]) -> Result<Option<Normaliser>, Error> {
+        match self.field(field)?.normalise {
+            Normalise::None => Ok(None),
+            Normalise::Channels => Normaliser::fit_field(self, field, train).map(Some),
+        }
+    }
+}

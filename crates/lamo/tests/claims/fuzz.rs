@@ -1,0 +1,251 @@
+//! Fuzzing: whatever bytes a reader meets, it answers with arrays that are what they say or with one sentence.
+//!
+//! The seeds are in `tests/corpus`, a folder per reader; a run changes them, a little or a lot, and reads the result.
+//! `LAMO_FUZZ_SECONDS=600 cargo test -p lamo --test claims --release fuzz` goes on for ten minutes per reader, with
+//! changes that no earlier second has tried; without it the run is short and always the same.
+
+#![allow(clippy::print_stdout)] // a long run says how far it came
+
+use lamo::data;
+use lamo::dataset::Dataset;
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Changed files per reader in a short run.
+const ROUNDS: usize = 1500;
+
+fn corpus(folder: &str) -> Vec<Vec<u8>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus").join(folder);
+    let mut paths: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    paths.into_iter().map(|path| fs::read(path).unwrap()).collect()
+}
+
+/// A folder of this target alone, in memory where the system has such a place; it stays when the target fails.
+fn scratch(target: &str) -> PathBuf {
+    let memory = Path::new("/dev/shm");
+    let root = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
+    let path = root.join(format!("lamo-fuzz-{target}-{}", std::process::id()));
+    fs::create_dir_all(&path).unwrap();
+    path
+}
+
+/// Numbers that headers stumble over.
+const EXTREMES: [u64; 8] = [0, 1, 0x7fff_ffff, 0xffff_ffff, 1 << 32, 1 << 60, i64::MAX as u64, u64::MAX];
+
+/// One change: of a bit, a byte, a number, a length, a piece.
+fn change(bytes: &mut Vec<u8>, seeds: &[Vec<u8>], random: &mut ChaCha8Rng) {
+    if bytes.is_empty() {
+        bytes.extend(&seeds[random.random_range(0..seeds.len())]);
+    }
+    let at = random.random_range(0..bytes.len());
+    let end = (at + random.random_range(1..64)).min(bytes.len());
+    match random.random_range(0..10) {
+        0 => bytes[at] ^= 1 << random.random_range(0..8),
+        1 => bytes[at] = random.random(),
+        2 | 3 => {
+            let number = EXTREMES[random.random_range(0..EXTREMES.len())];
+            let number = if random.random() { number.to_le_bytes() } else { number.to_be_bytes() };
+            let width = [1, 2, 4, 8][random.random_range(0..4)];
+            bytes[at..].iter_mut().zip(&number[..width]).for_each(|(byte, &new)| *byte = new);
+        }
+        4 => drop(bytes.drain(at..end)),
+        5 => bytes.truncate(at),
+        6 => {
+            let piece = bytes[at..end].to_vec();
+            let place = random.random_range(0..=bytes.len());
+            bytes.splice(place..place, piece);
+        }
+        7 => {
+            let other = &seeds[random.random_range(0..seeds.len())];
+            let from = random.random_range(0..other.len());
+            bytes.truncate(at);
+            bytes.extend(&other[from..]);
+        }
+        8 => {
+            // a number in a text
+            let digits = bytes.iter().enumerate().filter(|(_, byte)| byte.is_ascii_digit()).map(|(place, _)| place);
+            let digits: Vec<_> = digits.collect();
+            if !digits.is_empty() {
+                let place = digits[random.random_range(0..digits.len())];
+                let number = EXTREMES[random.random_range(0..EXTREMES.len())].to_string();
+                bytes.splice(place..place + 1, number.into_bytes());
+            }
+        }
+        _ => {
+            let piece: Vec<u8> = (0..random.random_range(1..9)).map(|_| random.random()).collect();
+            bytes.splice(at..at, piece);
+        }
+    }
+}
+
+/// Changes the seeds of a folder and lets `read` meet them: a few rounds, or as many seconds as the environment says.
+fn fuzz(target: &str, folder: &str, seeds: &[Vec<u8>], read: impl Fn(&Path, &[u8])) {
+    let seconds = std::env::var("LAMO_FUZZ_SECONDS").ok().and_then(|seconds| seconds.parse().ok());
+    let limit = seconds.map(Duration::from_secs);
+    let mut random = ChaCha8Rng::seed_from_u64(seconds.unwrap_or(0));
+    let (scratch, start) = (scratch(target), Instant::now());
+    let mut rounds = 0;
+    while limit.map_or(rounds < ROUNDS, |limit| start.elapsed() < limit) {
+        let mut bytes = seeds[random.random_range(0..seeds.len())].clone();
+        for _ in 0..random.random_range(1..5) {
+            change(&mut bytes, seeds, &mut random);
+        }
+        let survived = catch_unwind(AssertUnwindSafe(|| read(&scratch, &bytes)));
+        if survived.is_err() {
+            let kept = scratch.join("input");
+            fs::write(&kept, &bytes).unwrap();
+            panic!("{target} fails in round {rounds} on {}; add the file to tests/corpus/{folder}", kept.display());
+        }
+        rounds += 1;
+    }
+    if limit.is_some() {
+        println!("{target}: {rounds} inputs");
+    }
+    fs::remove_dir_all(&scratch).unwrap();
+}
+
+/// Whatever went wrong is said in one sentence.
+fn sentence(error: &dyn std::fmt::Display) {
+    let text = error.to_string();
+    assert!(!text.is_empty() && text.lines().count() == 1, "not one sentence: {text:?}");
+}
+
+/// Lists and reads everything in every way there is.
+fn read_everything(path: &Path) {
+    let listed = match data::list(path) {
+        Ok(listed) => listed,
+        Err(error) => return sentence(&error),
+    };
+    for info in listed.iter().take(8) {
+        let (name, count) = (Some(info.name.as_str()), info.shape.iter().product::<usize>());
+        let rows = info.shape.first().copied().unwrap_or(1);
+        let back: Vec<_> = (0..info.shape.len()).rev().collect();
+        let last = back.first().map_or(1, |&axis| info.shape[axis]);
+        let mut seen = 0;
+        match data::read(path, name) {
+            Ok(array) => assert_eq!((array.shape, array.values.len()), (info.shape.clone(), count)),
+            Err(error) => sentence(&error),
+        }
+        match data::read_rows(path, name, rows / 2..rows) {
+            Ok(array) => assert_eq!(array.values.len(), array.shape.iter().product::<usize>()),
+            Err(error) => sentence(&error),
+        }
+        match data::read_ordered(path, name, &back, 0..last.min(1), &mut |_| {}) {
+            Ok(array) => assert_eq!(array.values.len(), array.shape.iter().product::<usize>()),
+            Err(error) => sentence(&error),
+        }
+        match data::visit(path, name, |values| seen += values.len()) {
+            Ok(()) => assert_eq!(seen, count),
+            Err(error) => sentence(&error),
+        }
+    }
+}
+
+fn fuzz_reader(folder: &str) {
+    let seeds = corpus(folder);
+    fuzz(folder, folder, &seeds, |scratch, bytes| {
+        let path = scratch.join("file");
+        fs::write(&path, bytes).unwrap();
+        read_everything(&path);
+    });
+}
+
+#[test]
+fn npy_files_of_any_bytes_are_read_or_refused() {
+    fuzz_reader("npy");
+}
+
+#[test]
+fn npz_files_of_any_bytes_are_read_or_refused() {
+    fuzz_reader("npz");
+}
+
+#[test]
+fn mat5_files_of_any_bytes_are_read_or_refused() {
+    fuzz_reader("mat5");
+}
+
+#[test]
+fn mat73_files_of_any_bytes_are_read_or_refused() {
+    fuzz_reader("mat73");
+}
+
+#[test]
+fn hdf5_files_of_any_bytes_are_read_or_refused() {
+    fuzz_reader("hdf5");
+}
+
+#[test]
+fn safetensors_files_of_any_bytes_are_read_or_refused() {
+    fuzz_reader("safetensors");
+}
+
+/// Opens a data set and reads what it offers.
+fn read_dataset(folder: &Path) {
+    let dataset = match Dataset::open(folder) {
+        Ok(dataset) => dataset,
+        Err(error) => return sentence(&error),
+    };
+    let split = dataset.split().unwrap();
+    if let Err(error) = dataset.verify() {
+        sentence(&error);
+    }
+    for field in &dataset.manifest().fields {
+        let count: usize = field.shape.iter().product();
+        assert_eq!(dataset.gather(&field.name, &split.test).unwrap().len(), split.test.len() * count);
+        dataset.statistics(&field.name).unwrap();
+        if let Err(error) = dataset.on_grid(&field.name) {
+            sentence(&error);
+        }
+        if let Err(error) = dataset.normaliser(&field.name, &split.train) {
+            sentence(&error);
+        }
+    }
+}
+
+#[test]
+fn manifests_of_any_bytes_are_read_or_refused() {
+    let (manifests, array) = (corpus("manifest"), corpus("array").remove(0));
+    fuzz("manifest", "manifest", &manifests, |scratch, bytes| {
+        fs::write(scratch.join("u.npy"), &array).unwrap();
+        fs::write(scratch.join("dataset.toml"), bytes).unwrap();
+        read_dataset(scratch);
+    });
+}
+
+#[test]
+fn arrays_of_a_data_set_of_any_bytes_are_read_or_refused() {
+    let (manifests, arrays) = (corpus("manifest"), corpus("array"));
+    fuzz("array", "array", &arrays, |scratch, bytes| {
+        fs::write(scratch.join("u.npy"), bytes).unwrap();
+        fs::write(scratch.join("dataset.toml"), &manifests[bytes.len() % manifests.len()]).unwrap();
+        read_dataset(scratch);
+    });
+}
+
+#[test]
+fn the_seeds_themselves_are_read() {
+    for folder in ["npy", "npz", "mat5", "mat73", "hdf5", "safetensors"] {
+        let scratch = scratch(&format!("seeds-{folder}"));
+        let mut read = 0; // all but those that once found a fault
+        for bytes in corpus(folder) {
+            fs::write(scratch.join("file"), bytes).unwrap();
+            read += usize::from(data::list(scratch.join("file")).is_ok_and(|arrays| !arrays.is_empty()));
+            read_everything(&scratch.join("file"));
+        }
+        assert!(read > 0, "{folder}");
+        fs::remove_dir_all(&scratch).unwrap();
+    }
+    let (scratch, array) = (scratch("seeds"), corpus("array").remove(0));
+    fs::write(scratch.join("u.npy"), array).unwrap();
+    for manifest in corpus("manifest") {
+        fs::write(scratch.join("dataset.toml"), manifest).unwrap();
+        Dataset::open(&scratch).unwrap_or_else(|error| panic!("{error}")).verify().unwrap();
+    }
+    fs::remove_dir_all(&scratch).unwrap();
+}

@@ -1,0 +1,264 @@
+//! Arrays of one's own become a data set: roles, axes, joined files; what does not fit is said with both files.
+
+use lamo::dataset::{ArrayName, Dataset, Error, Import, Normalise, Outcome, Own, OwnField, RoleEntry, Rule};
+use lamo_physics::Grid;
+use std::fs;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+/// An empty folder of this test alone, gone when dropped.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(test: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("lamo-import-{test}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    /// An npy file whose n-th number is `first` + n.
+    fn array(&self, name: &str, shape: &[usize], first: f64) -> ArrayName {
+        let count: usize = shape.iter().product();
+        self.values(name, shape, (0..count).map(|place| first + place as f64))
+    }
+
+    fn values(&self, name: &str, shape: &[usize], values: impl Iterator<Item = f64>) -> ArrayName {
+        let axes: Vec<_> = shape.iter().map(ToString::to_string).collect();
+        let text = format!("{{'descr': '<f8', 'fortran_order': False, 'shape': ({},), }}\n", axes.join(", "));
+        let mut bytes = [b"\x93NUMPY\x01\x00", &(text.len() as u16).to_le_bytes()[..], text.as_bytes()].concat();
+        bytes.extend(values.flat_map(f64::to_le_bytes));
+        fs::write(self.at(name), bytes).unwrap();
+        ArrayName { path: self.at(name), variable: None }
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn field(name: &str, role: RoleEntry, arrays: Vec<Vec<ArrayName>>) -> OwnField {
+    OwnField { name: name.into(), role, unit: "1".into(), normalise: Normalise::Channels, axes: None, arrays }
+}
+
+fn own(grid: Grid, fields: Vec<OwnField>) -> Own {
+    Own { name: "flow".into(), grid, stride: 1, fields, times: None, split: None }
+}
+
+fn written(import: &Import, target: &Path) -> Dataset {
+    match import.write(target, &|_| ControlFlow::Continue(())).unwrap() {
+        Outcome::Made(dataset) => dataset,
+        other => panic!("expected a new data set, found {other:?}"),
+    }
+}
+
+fn refusal(own: &Own) -> String {
+    let error: Error = own.import().err().unwrap();
+    let sentence = error.to_string();
+    assert_eq!(sentence.lines().count(), 1, "one sentence: {sentence}");
+    sentence
+}
+
+const PLANE: Grid = Grid::Plane { rows: 3, columns: 2 };
+
+#[test]
+fn samples_last_frames_channels_and_common_positions_find_their_places() {
+    let folder = Folder::new("axes");
+    let (input, output) = (RoleEntry::Input, RoleEntry::Output);
+    let mut film = field("film", output, vec![vec![folder.array("film.npy", &[3, 2, 4, 5], 0.0)]]); // x, y, t, n
+    film.axes = Some("xytn".into());
+    let fields = vec![
+        field("positions", RoleEntry::Position, vec![vec![folder.array("xy.npy", &[3, 2, 2], 100.0)]]),
+        field("a", input, vec![vec![folder.array("a.npy", &[5, 3, 2], 0.0)]]),
+        field("profile", input, vec![vec![folder.array("profile.npy", &[5, 3], 0.0)]]),
+        field("speed", input, vec![vec![folder.array("speed.npy", &[5], 0.0)]]),
+        film,
+        field(
+            "v",
+            output,
+            vec![vec![folder.array("v.npy", &[5, 3, 2], 0.0), folder.array("w.npy", &[5, 3, 2], 500.0)]],
+        ),
+    ];
+    let times = Some(folder.array("t.npy", &[1, 4], 2.0));
+    let split = Some(Rule::Ends { train: 3, test: 1 });
+    let dataset = written(&Own { times, split, ..own(PLANE, fields) }.import().unwrap(), &folder.at("set"));
+    dataset.verify().unwrap();
+    let shape = |name: &str| dataset.field(name).unwrap().shape.clone();
+    assert_eq!(shape("positions"), [3, 2, 2]);
+    assert!(dataset.field("positions").unwrap().common && !dataset.field("a").unwrap().common);
+    assert_eq!(
+        (shape("profile"), shape("speed"), shape("film"), shape("v")),
+        (vec![3], vec![], vec![4, 3, 2], vec![3, 2, 2])
+    );
+    assert_eq!(dataset.manifest().times, [2.0, 3.0, 4.0, 5.0]);
+    // the same positions for each sample asked for
+    let positions: Vec<f32> = (100..112).map(|value| value as f32).collect();
+    assert_eq!(dataset.read("positions", 3..5).unwrap(), [&positions[..], &positions[..]].concat());
+    assert_eq!(dataset.gather("speed", &[4, 1]).unwrap(), [4.0, 1.0]);
+    let films = dataset.read("film", 0..5).unwrap();
+    for (place, &value) in films.iter().enumerate() {
+        let (n, t, x, y) = (place / 24, place / 6 % 4, place / 2 % 3, place % 2);
+        assert_eq!(value, (((x * 2 + y) * 4 + t) * 5 + n) as f32);
+    }
+    let pairs = dataset.read("v", 1..2).unwrap();
+    assert_eq!(pairs[..4], [6.0, 506.0, 7.0, 507.0]);
+    assert_eq!(dataset.on_grid("v").unwrap().width(), 2);
+    let normaliser = dataset.normaliser("v", &[0, 1, 2]).unwrap().unwrap();
+    assert_eq!(normaliser.mean, [8.5, 508.5]);
+}
+
+#[test]
+fn files_of_a_field_join_along_the_samples_and_a_stride_thins_the_grid() {
+    let folder = Folder::new("join");
+    let grid = Grid::Plane { rows: 5, columns: 4 };
+    let fields = vec![
+        field(
+            "a",
+            RoleEntry::Input,
+            vec![
+                vec![folder.array("train_a.npy", &[3, 5, 4], 0.0)],
+                vec![folder.array("test_a.npy", &[2, 5, 4], 1000.0)],
+            ],
+        ),
+        field("u", RoleEntry::Output, vec![vec![folder.array("u.npy", &[5, 5, 4], 0.0)]]),
+    ];
+    let dataset = written(&Own { stride: 2, ..own(grid, fields) }.import().unwrap(), &folder.at("set"));
+    assert_eq!(dataset.field("a").unwrap().shape, [3, 2]);
+    assert_eq!(
+        dataset.read("a", 2..4).unwrap(),
+        [40.0, 42.0, 48.0, 50.0, 56.0, 58.0, 1000.0, 1002.0, 1008.0, 1010.0, 1016.0, 1018.0]
+    );
+    assert_eq!(dataset.read("u", 1..2).unwrap(), [20.0, 22.0, 28.0, 30.0, 36.0, 38.0]);
+    let sources: Vec<_> = dataset.manifest().sources.iter().map(|source| source.file.as_str()).collect();
+    assert_eq!(sources, ["train_a.npy", "test_a.npy", "u.npy"]);
+    assert!(dataset.manifest().sources.iter().all(|source| source.sha256.len() == 64));
+    assert_eq!(dataset.manifest().parameters["stride"].as_integer(), Some(2));
+}
+
+#[test]
+fn clouds_bring_positions_for_each_sample() {
+    let folder = Folder::new("cloud");
+    let mut positions = field("positions", RoleEntry::Position, vec![vec![folder.array("xy.npy", &[7, 2, 3], 0.0)]]);
+    positions.axes = Some("pcn".into());
+    let mut stress = field("stress", RoleEntry::Output, vec![vec![folder.array("s.npy", &[7, 3], 0.0)]]);
+    stress.axes = Some("pn".into());
+    let dataset =
+        written(&own(Grid::Cloud { points: 7 }, vec![positions, stress]).import().unwrap(), &folder.at("set"));
+    assert_eq!(dataset.field("positions").unwrap().shape, [7, 2]);
+    assert_eq!(dataset.read("positions", 1..2).unwrap()[..4], [1.0, 4.0, 7.0, 10.0]);
+    assert_eq!(dataset.read("stress", 2..3).unwrap(), [2.0, 5.0, 8.0, 11.0, 14.0, 17.0, 20.0]);
+}
+
+#[test]
+fn what_does_not_fit_is_said_with_both_files() {
+    let folder = Folder::new("unfit");
+    let (input, output) = (RoleEntry::Input, RoleEntry::Output);
+    let one = |name: &str, shape: &[usize]| vec![vec![folder.array(name, shape, 0.0)]];
+    let file = |name: &str| folder.at(name).display().to_string();
+    let a = || field("a", input, one("a.npy", &[5, 3, 2]));
+    let u = || field("u", output, one("u.npy", &[5, 3, 2]));
+    assert_eq!(
+        refusal(&own(PLANE, vec![a(), field("u", output, one("short.npy", &[4, 3, 2]))])),
+        format!(
+            "{}: expected 5 samples, as {} holds, found 4; each sample needs all its fields",
+            file("short.npy"),
+            file("a.npy")
+        )
+    );
+    let wide = refusal(&own(PLANE, vec![a(), field("u", output, one("wide.npy", &[5, 2, 3]))]));
+    assert!(wide.starts_with(&format!("{}: expected samples, then frames if any", file("wide.npy"))), "{wide}");
+    assert!(wide.contains("over a grid of [3, 2], found shape [5, 2, 3]; check --grid, or name the axes"), "{wide}");
+    let mut turned = field("u", output, one("turned.npy", &[3, 2, 5]));
+    turned.axes = Some("xyt".into());
+    let sentence = refusal(&own(PLANE, vec![turned]));
+    assert!(
+        sentence.contains("turned.npy: expected axes xyt over a grid of [3, 2], found shape [3, 2, 5]"),
+        "{sentence}"
+    );
+    let times = Some(folder.array("t.npy", &[3], 0.0));
+    let film = field("u", output, one("film.npy", &[5, 4, 3, 2]));
+    let sentence = refusal(&Own { times, ..own(PLANE, vec![film]) });
+    assert!(
+        sentence.contains(&format!("t.npy: expected 4 times, one for each frame of {}, found 3", file("film.npy"))),
+        "{sentence}"
+    );
+    let joined = vec![vec![folder.array("j1.npy", &[3, 3, 2], 0.0)], vec![folder.array("j2.npy", &[2, 3, 2, 4], 0.0)]];
+    let sentence = refusal(&own(PLANE, vec![field("u", output, joined)]));
+    assert!(
+        sentence.contains(&format!("j2.npy: expected the shape of {} but for the samples", file("j1.npy"))),
+        "{sentence}"
+    );
+    assert_eq!(refusal(&own(PLANE, vec![a()])), "the import: expected at least one output, found none; add --output");
+    let sentence = refusal(&own(PLANE, vec![a(), field("a", output, one("u2.npy", &[5, 3, 2]))]));
+    assert!(
+        sentence.contains("expected each name once among positions, inputs and outputs, found `a` twice"),
+        "{sentence}"
+    );
+    assert!(refusal(&own(PLANE, vec![field("U x", output, one("u3.npy", &[5, 3, 2]))])).contains("small letters"));
+    let sentence = refusal(&Own { split: Some(Rule::Ends { train: 5, test: 1 }), ..own(PLANE, vec![u()]) });
+    assert_eq!(sentence, "split: expected at most 5 samples in all, found 5 to train and 1 to test on");
+    assert!(
+        refusal(&own(PLANE, vec![field("u", output, vec![])])).contains("field `u`: expected an array, found none")
+    );
+    let absent = ArrayName { path: folder.at("none.npy"), variable: None };
+    let sentence = refusal(&own(PLANE, vec![field("u", output, vec![vec![absent]])]));
+    assert!(sentence.ends_with("none.npy: expected a file, found nothing; check the path"), "{sentence}");
+    let folder_given = ArrayName { path: folder.0.clone(), variable: None };
+    assert!(refusal(&own(PLANE, vec![field("u", output, vec![vec![folder_given]])])).contains("found a folder"));
+    let named = ArrayName { path: folder.at("u.npy"), variable: Some("sol".into()) };
+    let sentence = refusal(&own(PLANE, vec![u(), field("v", output, vec![vec![named]])]));
+    assert!(sentence.contains("expected an array named `sol`, found one array without a name"), "{sentence}");
+}
+
+#[test]
+fn numbers_that_are_none_are_named_with_file_sample_and_place() {
+    let folder = Folder::new("nan");
+    for (bad, found) in [(f64::NAN, "NaN"), (f64::NEG_INFINITY, "-inf"), (1e300, "inf")] {
+        let values = (0..30).map(|place| if place == 15 { bad } else { 1.0 });
+        let array = folder.values("u.npy", &[5, 3, 2], values);
+        let import = own(PLANE, vec![field("u", RoleEntry::Output, vec![vec![array]])]).import().unwrap();
+        let sentence = import.write(&folder.at("set"), &|_| ControlFlow::Continue(())).unwrap_err().to_string();
+        let expected = format!(
+            "u.npy: sample 2 has {found} at [1, 1] of `u`, expected finite float32 values; mend the file or leave the \
+             sample out"
+        );
+        assert!(sentence.ends_with(&expected), "{sentence}");
+        assert!(!folder.at("set").exists());
+        fs::remove_dir_all(folder.at("set.partial")).unwrap();
+    }
+}
+
+/// A device that is always full stands in for a disk that is.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_is_said_and_the_same_command_goes_on_when_there_is_room() {
+    let folder = Folder::new("full");
+    let array = folder.array("u.npy", &[5, 3, 2], 0.0);
+    let import = own(PLANE, vec![field("u", RoleEntry::Output, vec![vec![array]])]).import().unwrap();
+    let target = folder.at("set");
+    let stopped = import.write(&target, &|_| ControlFlow::Break(()));
+    assert!(matches!(stopped, Ok(Outcome::Made(_))), "all samples fit one block");
+    let manifest = fs::read_to_string(target.join("dataset.toml")).unwrap();
+    fs::remove_dir_all(&target).unwrap();
+    let partial = folder.at("set.partial");
+    fs::create_dir_all(&partial).unwrap();
+    fs::write(partial.join("recipe.toml"), manifest).unwrap(); // killed before the arrays were there
+    std::os::unix::fs::symlink("/dev/full", partial.join("u.npy")).unwrap();
+    let sentence = import.write(&target, &|_| ControlFlow::Continue(())).unwrap_err().to_string();
+    assert_eq!(
+        sentence,
+        format!(
+            "{}: the disk is full; free some space and run the same command again, finished samples are kept",
+            partial.join("u.npy").display()
+        )
+    );
+    assert!(!target.exists());
+    fs::remove_file(partial.join("u.npy")).unwrap();
+    assert_eq!(written(&import, &target).read("u", 0..1).unwrap(), [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]);
+}
