@@ -13,7 +13,7 @@ use std::cell::Cell;
 use std::ops::{ControlFlow, Range};
 use std::path::{Path, PathBuf};
 
-/// Bytes of one array held at a time.
+/// Bytes of one array held at a time, and about as many again while they are put in order.
 const BUDGET: usize = 256 << 20;
 /// The axes of a data set in their order: samples, frames, rows, columns, points, channels.
 const ORDER: &str = "ntxypc";

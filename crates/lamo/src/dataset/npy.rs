@@ -74,12 +74,16 @@ impl Array {
         SeekFrom::Start(self.header.len() as u64 + 4 * sample as u64 * self.count as u64)
     }
 
-    /// Puts the values of one sample in their place.
-    pub(super) fn write(&self, sample: usize, values: &[f32]) -> Result<(), Error> {
-        let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+    /// Puts the values of consecutive samples in their place.
+    pub(super) fn write(&self, first: usize, values: &[f32]) -> Result<(), Error> {
+        let failed = |reason| Error::writing(&self.path, reason);
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        let written = file.seek(self.at(sample)).and_then(|_| file.write_all(&bytes));
-        written.map_err(|reason| Error::writing(&self.path, reason))
+        file.seek(self.at(first)).map_err(failed)?;
+        for block in values.chunks(super::BLOCK) {
+            let bytes: Vec<u8> = block.iter().flat_map(|value| value.to_le_bytes()).collect();
+            file.write_all(&bytes).map_err(failed)?;
+        }
+        Ok(())
     }
 
     /// Appends `samples` samples from `first` on to `values`.
