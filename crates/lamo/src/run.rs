@@ -13,6 +13,7 @@ use crate::checkpoint::Checkpoint;
 use crate::dataset::{Dataset, Split};
 use crate::error::Error;
 use crate::experiment::Experiment;
+use crate::weights;
 use lamo_tensor::Device;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -192,7 +193,16 @@ impl Run {
 
     /// Writes a checkpoint.
     pub(crate) fn keep(&self, name: &str, kept: &Checkpoint) -> Result<(), Error> {
-        kept.write(&checkpoint(&self.folder, name))
+        use std::io::ErrorKind::{QuotaExceeded, StorageFull};
+        kept.write(&checkpoint(&self.folder, name)).map_err(|error| match &error {
+            Error::Weights(weights::Error::File { reason, .. })
+                if matches!(reason.kind(), StorageFull | QuotaExceeded) =>
+            {
+                let advice = "free some space and go on with --resume, the checkpoint before is kept";
+                Error::run(&self.folder, format!("the disk is full; {advice}"))
+            }
+            _ => error,
+        })
     }
 
     /// A file that appears complete or not at all.
