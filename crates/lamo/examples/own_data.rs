@@ -50,7 +50,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     })?;
 
     let trained = trainer.trained();
-    trainer.checkpoint().write(std::path::Path::new("own.safetensors"))?; // all that inference needs
+    trainer.checkpoint().write(&std::env::temp_dir().join("own.safetensors"))?; // all that inference needs
     let prediction = trained.predict(&test, Device::Cpu)?; // [samples, times, points, outputs]
     let errors = test.errors(&prediction);
     println!("worst of {} test samples: {:.4}", errors.len(), errors.iter().copied().fold(0.0, f64::max));
