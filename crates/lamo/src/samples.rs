@@ -175,11 +175,14 @@ impl Material {
     }
 }
 
-/// Which samples an experiment trains and tests on.
+/// Which samples an experiment trains and tests on: the split that the data set states where it has the size asked for (an
+/// official one need not be the two ends), else the first and the last.
 pub fn split(data: &Data, dataset: &Dataset) -> Result<Split, Error> {
-    let split = match data.train {
-        0 => dataset.split()?,
-        train => Rule::Ends { train, test: data.test }.split(dataset.samples())?,
+    let stated = dataset.split()?;
+    let split = if data.train == 0 || [stated.train.len(), stated.test.len()] == [data.train, data.test] {
+        stated
+    } else {
+        Rule::Ends { train: data.train, test: data.test }.split(dataset.samples())?
     };
     require(!split.train.is_empty() && !split.test.is_empty(), || {
         format!(
