@@ -8,6 +8,7 @@
 //! seed = 0
 //! samples = 980
 //! times = [0.0, 0.5, 1.0]       # of the frames of films; where they are known
+//! redrawn = 2                   # draws the solver found no solution for; none unless said
 //! split_sha256 = "5c01…"        # of the split, so that two runs know they saw the same samples
 //!
 //! [parameters]                  # of the solver or the import
@@ -74,6 +75,9 @@ pub struct Manifest {
     /// Of the frames of films; empty where nobody said.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub times: Vec<f64>,
+    /// Draws that the solver found no solution for; the next draw of the same random stream took their place.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub redrawn: usize,
     /// Of the split, in hexadecimal; empty in sets of earlier versions.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub split_sha256: String,
@@ -178,6 +182,11 @@ impl From<FieldKind> for FieldEntry {
     }
 }
 
+#[allow(clippy::trivially_copy_pass_by_ref)] // what serde asks for
+fn is_zero(number: &usize) -> bool {
+    *number == 0
+}
+
 impl Manifest {
     /// The manifest of a set that is still to be made: no hashes yet.
     pub(super) fn new(problem: &dyn Problem, generator: u32, seed: u64, samples: usize) -> Manifest {
@@ -212,6 +221,7 @@ impl Manifest {
             seed: 0,
             samples,
             times: Vec::new(),
+            redrawn: 0,
             split_sha256: split.split(samples).map(|split| split.hash()).unwrap_or_default(),
             parameters,
             grid,

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! recipe.toml   the manifest without hashes: what is being made
-//! progress      one character per sample, `1` once its values are on the disk, `0` before
+//! progress      one character per sample: how often it was drawn, once its values are on the disk (9 stands for more), `0`
+//!               before
 //! lock          held by the process at work
 //! *.npy         arrays of full length
 //! ```
@@ -83,8 +84,9 @@ pub(super) struct Partial {
 #[derive(Debug)]
 struct Journal {
     file: File,
-    complete: Vec<bool>,
-    pending: Vec<usize>,
+    /// Draws of each sample that is complete, else 0.
+    draws: Vec<u8>,
+    pending: Vec<(usize, u8)>,
     last: Instant,
 }
 
@@ -112,15 +114,15 @@ impl Partial {
     /// Samples still to be made.
     pub(super) fn missing(&self) -> Vec<usize> {
         let journal = self.journal.lock().unwrap_or_else(PoisonError::into_inner);
-        (0..journal.complete.len()).filter(|&sample| !journal.complete[sample]).collect()
+        (0..journal.draws.len()).filter(|&sample| journal.draws[sample] == 0).collect()
     }
 
-    /// Stores one sample: its fields in the manifest's order.
-    pub(super) fn write(&self, sample: usize, fields: &[Vec<f32>]) -> Result<(), Error> {
+    /// Stores one sample that was drawn so often: its fields in the manifest's order.
+    pub(super) fn write(&self, sample: usize, fields: &[Vec<f32>], draws: usize) -> Result<(), Error> {
         for (field, values) in fields.iter().enumerate() {
             self.store(field, sample, values)?;
         }
-        self.mark(sample..sample + 1)
+        self.mark_drawn(sample..sample + 1, draws.clamp(1, 9) as u8)
     }
 
     /// Stores consecutive samples of one field; they count once they are marked.
@@ -130,8 +132,12 @@ impl Partial {
 
     /// All fields of these samples have been stored.
     pub(super) fn mark(&self, samples: Range<usize>) -> Result<(), Error> {
+        self.mark_drawn(samples, 1)
+    }
+
+    fn mark_drawn(&self, samples: Range<usize>, draws: u8) -> Result<(), Error> {
         let mut journal = self.journal.lock().unwrap_or_else(PoisonError::into_inner);
-        journal.pending.extend(samples);
+        journal.pending.extend(samples.map(|sample| (sample, draws)));
         if journal.pending.len() >= PENDING || journal.last.elapsed() >= PATIENCE {
             self.commit(&mut journal)?;
         }
@@ -146,10 +152,10 @@ impl Partial {
     fn commit(&self, journal: &mut Journal) -> Result<(), Error> {
         self.arrays.iter().try_for_each(Array::sync)?;
         let failed = |reason| Error::writing(&self.folder.join(PROGRESS), reason);
-        for sample in std::mem::take(&mut journal.pending) {
+        for (sample, draws) in std::mem::take(&mut journal.pending) {
             journal.file.seek(SeekFrom::Start(sample as u64)).map_err(failed)?;
-            journal.file.write_all(b"1").map_err(failed)?;
-            journal.complete[sample] = true;
+            journal.file.write_all(&[b'0' + draws]).map_err(failed)?;
+            journal.draws[sample] = draws;
         }
         journal.file.sync_data().map_err(failed)?;
         journal.last = Instant::now();
@@ -161,6 +167,8 @@ impl Partial {
         for (field, array) in self.manifest.fields.iter_mut().zip(&self.arrays) {
             field.sha256 = file_hash(&array.path, &mut |_| {})?;
         }
+        let journal = self.journal.get_mut().unwrap_or_else(PoisonError::into_inner);
+        self.manifest.redrawn = journal.draws.iter().map(|&draws| usize::from(draws.saturating_sub(1))).sum();
         self.manifest.write(&self.folder.join(MANIFEST))?;
         let Partial { folder, arrays, journal, lock, .. } = self;
         drop((arrays, journal, lock)); // some systems rename no folder with open files
@@ -227,8 +235,8 @@ fn begin(folder: &Path, manifest: &Manifest) -> Result<(Vec<Array>, Journal), Er
         .and_then(|()| std::fs::rename(&temporary, &path))
         .and_then(|()| File::options().write(true).open(&path));
     let file = written.map_err(|reason| Error::writing(&path, reason))?;
-    let complete = vec![false; manifest.samples];
-    Ok((arrays, Journal { file, complete, pending: Vec::new(), last: Instant::now() }))
+    let draws = vec![0; manifest.samples];
+    Ok((arrays, Journal { file, draws, pending: Vec::new(), last: Instant::now() }))
 }
 
 fn resume(folder: &Path, manifest: &Manifest) -> Result<(Vec<Array>, Journal), Error> {
@@ -242,6 +250,7 @@ fn resume(folder: &Path, manifest: &Manifest) -> Result<(Vec<Array>, Journal), E
         return Err(Error::Length { path, expected, found });
     }
     let file = File::options().write(true).open(&path).map_err(|reason| Error::writing(&path, reason))?;
-    let complete = marks.iter().map(|&mark| mark == b'1').collect();
-    Ok((arrays, Journal { file, complete, pending: Vec::new(), last: Instant::now() }))
+    let digit = |mark: &u8| if mark.is_ascii_digit() { mark - b'0' } else { 0 };
+    let draws = marks.iter().map(digit).collect();
+    Ok((arrays, Journal { file, draws, pending: Vec::new(), last: Instant::now() }))
 }

@@ -106,7 +106,7 @@ impl Recipe {
         while !shift.stop.load(Ordering::Relaxed)
             && let Some(&sample) = shift.missing.get(shift.next.fetch_add(1, Ordering::Relaxed))
         {
-            match self.values(sample).and_then(|fields| partial.write(sample, &fields)) {
+            match self.values(sample).and_then(|(fields, draws)| partial.write(sample, &fields, draws)) {
                 Ok(()) => {
                     let made = shift.made.fetch_add(1, Ordering::Relaxed) + 1;
                     shift.stop.fetch_or(watch(self.progress(shift, made)).is_break(), Ordering::Relaxed);
@@ -124,13 +124,14 @@ impl Recipe {
         Progress { complete: samples - shift.missing.len() + made, made, samples }
     }
 
-    /// Sample `sample`, its fields rounded to float32.
-    fn values(&self, sample: usize) -> Result<Vec<Vec<f32>>, Error> {
+    /// Sample `sample`, its fields rounded to float32, and how often it was drawn.
+    fn values(&self, sample: usize) -> Result<(Vec<Vec<f32>>, usize), Error> {
         let Manifest { problem, seed, .. } = &self.manifest;
         let solved = self.problem.sample(*seed, sample as u64);
         let solved =
             solved.map_err(|reason| Error::Sample { problem: problem.clone(), seed: *seed, sample, reason })?;
-        solved.fields.iter().map(|field| self.rounded(sample, field)).collect()
+        let fields = solved.fields.iter().map(|field| self.rounded(sample, field)).collect::<Result<_, _>>()?;
+        Ok((fields, solved.draws))
     }
 
     fn rounded(&self, sample: usize, field: &Field) -> Result<Vec<f32>, Error> {

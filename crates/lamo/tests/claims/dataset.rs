@@ -293,7 +293,10 @@ impl Problem for Broken {
             (_, 5) => return Err(lamo_physics::Error::StepTooSmall { time: 0.5, expected: 1e-9, found: 1e-10 }),
             _ => {}
         }
-        Ok(Sample { fields: vec![Field { name: "heat", shape: vec![2, 3], values }] })
+        Ok(Sample {
+            fields: vec![Field { name: "heat", shape: vec![2, 3], values }],
+            draws: 1 + usize::from(index == 2),
+        })
     }
 }
 
@@ -319,6 +322,21 @@ fn a_solver_without_an_answer_is_named_with_its_sample_and_the_others_are_kept()
         "broken: sample 5 of seed 2 cannot be computed, time stepping at t = 0.5: expected steps above 1e-9, the error \
          control asks for 1e-10; change the parameters or the seed"
     );
+}
+
+#[test]
+fn draws_without_a_solution_are_counted_also_when_the_making_was_interrupted() {
+    let folder = Folder::new("redrawn");
+    let broken = || {
+        let settings = Settings::new::<&str>("broken", &[], &[]).unwrap();
+        Recipe::new(Box::new(Broken(settings)), 1, 2, 4).unwrap()
+    };
+    let target = folder.at("set");
+    let stop = |progress: Progress| if progress.made == 3 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
+    assert!(matches!(broken().make(&target, 1, &stop), Ok(Outcome::Stopped(_))));
+    assert_eq!(fs::read(folder.at("set.partial/progress")).unwrap(), b"1120");
+    let Ok(Outcome::Made(dataset)) = broken().make(&target, 1, &go_on) else { panic!("the rest can be made") };
+    assert_eq!(dataset.manifest().redrawn, 1);
 }
 
 /// The authors sum in float32: a few roundings of the largest value, which encoding divides by the smallest deviation.

@@ -215,7 +215,7 @@ impl Problem for Airfoil {
     }
 
     fn sample(&self, seed: u64, index: u64) -> Result<Sample, Error> {
-        let Solution { positions, steady, .. } = self.solve(seed, index)?;
+        let Solution { positions, steady, attempts, .. } = self.solve(seed, index)?;
         let unknowns = self.unknowns();
         let field = |value: &dyn Fn(euler::Primitive) -> f64| -> Vec<f64> {
             unknowns.iter().map(|&unknown| value(steady.states[unknown])).collect()
@@ -223,7 +223,8 @@ impl Problem for Airfoil {
         let [density, velocity_x, velocity_y, pressure] = [0, 1, 2, 3].map(|k| field(&|state| state[k]));
         let mach = field(&euler::mach);
         let positions = positions.into_iter().flatten().collect();
-        Ok(Sample::new(self.fields(), [positions, density, velocity_x, velocity_y, pressure, mach]))
+        let sample = Sample::new(self.fields(), [positions, density, velocity_x, velocity_y, pressure, mach]);
+        Ok(Sample { draws: attempts, ..sample })
     }
 }
 

@@ -123,6 +123,8 @@ pub struct Field {
 pub struct Sample {
     /// Inputs and outputs.
     pub fields: Vec<Field>,
+    /// How often it was drawn until the solver found a solution: 1 where the first draw had one.
+    pub draws: usize,
 }
 
 impl Sample {
@@ -133,7 +135,7 @@ impl Sample {
             assert_eq!(kind.shape.iter().product::<usize>(), values.len(), "values of {}", kind.name);
             Field { name: kind.name, shape: kind.shape, values }
         };
-        Self { fields: kinds.into_iter().zip(values).map(join).collect() }
+        Self { fields: kinds.into_iter().zip(values).map(join).collect(), draws: 1 }
     }
 
     /// The field called `name`.

@@ -187,11 +187,13 @@ impl Problem for Plasticity {
     /// A die that folds an element or breaks the balance of energy is replaced by the next one of the same stream.
     fn sample(&self, seed: u64, index: u64) -> Result<Sample, Error> {
         let mut random = stream(seed, index);
+        let mut draws = 1;
         let mut found = self.film(self.draw(&mut random));
-        for _ in 1..ATTEMPTS {
-            found = found.or_else(|_| self.film(self.draw(&mut random)));
+        while found.is_err() && draws < ATTEMPTS {
+            found = self.film(self.draw(&mut random));
+            draws += 1;
         }
-        Ok(Sample::new(self.fields(), found?))
+        Ok(Sample { draws, ..Sample::new(self.fields(), found?) })
     }
 }
 

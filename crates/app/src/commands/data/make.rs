@@ -84,6 +84,7 @@ fn summary(dataset: &Dataset) -> String {
     let fields: Vec<_> =
         manifest.fields.iter().map(|field| format!("{} {}", field.name, shape(&field.shape))).collect();
     let name = dataset.folder().display();
-    let Manifest { problem, samples, split, .. } = manifest;
-    format!("{name}: {problem}, {samples} samples of {}, {split}", fields.join(" and "))
+    let Manifest { problem, samples, split, redrawn, .. } = manifest;
+    let again = if *redrawn > 0 { format!(", {redrawn} drawn again for want of a solution") } else { String::new() };
+    format!("{name}: {problem}, {samples} samples of {}, {split}{again}", fields.join(" and "))
 }
