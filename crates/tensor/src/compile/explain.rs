@@ -31,9 +31,7 @@ pub(crate) fn describe(step: &Step) -> String {
     match step {
         Step::Loop(body) => describe_loop(body),
         Step::Clear { buffer } => format!("clear #{buffer}"),
-        Step::MatMul { left, right, precision, .. } => {
-            format!("matmul {} × {} in {precision:?}", dims(left), dims(right))
-        }
+        Step::MatMul { left, right, .. } => format!("matmul {} × {}", dims(left), dims(right)),
         Step::Convolution { input, weight, .. } => format!("convolution {} * {}", dims(input), dims(weight)),
         Step::ConvolutionInputGradient { cotangent, weight, .. } => {
             format!("convolution input gradient {} * {}", dims(cotangent), dims(weight))

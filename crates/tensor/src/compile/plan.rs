@@ -2,7 +2,7 @@
 
 use crate::ops::convolution::ConvolutionShape;
 use crate::ops::scan::ScanShape;
-use crate::ops::{Map, Precision, Reduction};
+use crate::ops::{Map, Reduction};
 use crate::shape::Layout;
 use std::sync::Arc;
 
@@ -117,7 +117,6 @@ pub(crate) enum Step {
         left: Place,
         right: Place,
         to: Place,
-        precision: Precision,
     },
     Convolution {
         shape: ConvolutionShape,
@@ -185,7 +184,7 @@ impl Step {
                 (read, written)
             }
             Step::Clear { buffer } => (Vec::new(), vec![*buffer]),
-            Step::MatMul { left, right, to, .. } => (ids(&[left, right]), ids(&[to])),
+            Step::MatMul { left, right, to } => (ids(&[left, right]), ids(&[to])),
             Step::Convolution { input, weight, to, .. } => (ids(&[input, weight]), ids(&[to])),
             Step::ConvolutionInputGradient { cotangent, weight, to, .. } => (ids(&[cotangent, weight]), ids(&[to])),
             Step::ConvolutionWeightGradient { input, cotangent, to, .. } => (ids(&[input, cotangent]), ids(&[to])),

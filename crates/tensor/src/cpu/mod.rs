@@ -193,7 +193,7 @@ fn prepare(plan: &Plan, step: &Step, base: &impl Fn(&Place) -> *mut f32) -> Kern
             let pointer = index(*buffer).cast::<f32>().cast_mut();
             Kernel::Clear(Target { pointer, strides: [1] }, plan.buffers[*buffer].length)
         }
-        Step::MatMul { left, right, to, .. } => Kernel::MatMul(MatMul::new(left, right, to, base)),
+        Step::MatMul { left, right, to } => Kernel::MatMul(MatMul::new(left, right, to, base)),
         Step::Convolution { shape, input, weight, to } => Kernel::Convolution {
             shape: *shape,
             input: source(input, base),

@@ -61,7 +61,7 @@ impl Lowering<'_> {
             Step::Clear { buffer } => {
                 self.actions.push(Action::Clear { buffer: *buffer, length: self.plan.buffers[*buffer].length });
             }
-            Step::MatMul { left, right, to, .. } => self.product(left, right, to),
+            Step::MatMul { left, right, to } => self.product(left, right, to),
             Step::Convolution { shape, input, weight, to } => self.convolution(shape, input, weight, to),
             Step::ConvolutionInputGradient { shape, cotangent, weight, to } => {
                 self.input_gradient(shape, cotangent, weight, to);

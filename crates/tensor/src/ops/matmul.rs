@@ -6,7 +6,8 @@ use crate::ops::view::around;
 use crate::reference::Array;
 use crate::shape::Shape;
 
-/// How a matrix product may round its operands. Sums are always kept in f32. A CPU computes all of them in f32.
+/// How products, convolutions and scans may round their operands on a card. Sums are always kept in f32, and a CPU computes
+/// everything in f32.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Precision {
     /// 24 bits of significand.
@@ -21,11 +22,6 @@ pub enum Precision {
 impl<'g> Tensor<'g> {
     /// `[batch…, m, k] × [batch…, k, n]`. Batches must agree; a right side of two axes serves every batch.
     pub fn matmul(self, right: Tensor<'g>) -> Tensor<'g> {
-        self.matmul_with(right, Precision::default())
-    }
-
-    /// [`Tensor::matmul`] at a chosen precision.
-    pub fn matmul_with(self, right: Tensor<'g>, precision: Precision) -> Tensor<'g> {
         self.same_graph(&right);
         let (a, b) = (self.shape(), right.shape());
         let fits = a.rank() >= 2 && b.rank() >= 2 && a.0[a.rank() - 1] == b.0[b.rank() - 2];
@@ -35,13 +31,13 @@ impl<'g> Tensor<'g> {
             let (inner, rows) = (b.0[0], a.count() / b.0[0]);
             let mut dims = a.0;
             *dims.last_mut().expect("rank is above 2") = columns;
-            return self.reshape([rows, inner]).matmul_with(right, precision).reshape(dims);
+            return self.reshape([rows, inner]).matmul(right).reshape(dims);
         }
         let batch = a.rank() - 2;
         assert!(a.rank() == b.rank() && a.0[..batch] == b.0[..batch], "matmul: batches of {a} and {b} differ");
         let mut dims = a.0;
         dims[batch + 1] = columns;
-        self.graph.add(Op::MatMul { precision }, &[self.node, right.node], Shape(dims))
+        self.graph.add(Op::MatMul, &[self.node, right.node], Shape(dims))
     }
 
     /// Exchanges the last two axes.
@@ -53,17 +49,9 @@ impl<'g> Tensor<'g> {
 }
 
 /// C = A B:  ∂A = ∂C Bᵀ,  ∂B = Aᵀ ∂C.
-pub(crate) fn gradient<'g>(
-    precision: Precision,
-    operands: &[Tensor<'g>],
-    cotangent: Tensor<'g>,
-    wanted: &[bool],
-) -> Vec<Option<Tensor<'g>>> {
+pub(crate) fn gradient<'g>(operands: &[Tensor<'g>], cotangent: Tensor<'g>, wanted: &[bool]) -> Vec<Option<Tensor<'g>>> {
     let (a, b) = (operands[0], operands[1]);
-    vec![
-        wanted[0].then(|| cotangent.matmul_with(b.transpose(), precision)),
-        wanted[1].then(|| a.transpose().matmul_with(cotangent, precision)),
-    ]
+    vec![wanted[0].then(|| cotangent.matmul(b.transpose())), wanted[1].then(|| a.transpose().matmul(cotangent))]
 }
 
 pub(crate) fn reference(a: &Array, b: &Array) -> Vec<f64> {

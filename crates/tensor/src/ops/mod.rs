@@ -77,9 +77,7 @@ pub(crate) enum Op {
         end: usize,
     },
     /// `[batch…, m, k] × [batch…, k, n]`
-    MatMul {
-        precision: Precision,
-    },
+    MatMul,
     Convolution(ConvolutionShape),
     ConvolutionInputGradient(ConvolutionShape),
     ConvolutionWeightGradient(ConvolutionShape),
@@ -145,7 +143,7 @@ pub(crate) fn gradient<'g>(result: Tensor<'g>, cotangent: Tensor<'g>, wanted: &[
         Op::Slice { spans } => vec![Some(Cotangent::Part(spans.clone(), cotangent))],
         Op::Concatenate { axis } => whole(view::concatenate_gradient(*axis, &operands, cotangent)),
         Op::Reduce { kind, .. } => whole(vec![Some(reduce::gradient(*kind, operands[0], result, cotangent))]),
-        Op::MatMul { precision } => whole(matmul::gradient(*precision, &operands, cotangent, wanted)),
+        Op::MatMul => whole(matmul::gradient(&operands, cotangent, wanted)),
         Op::Convolution(shape) => whole(convolution::gradient(shape, &operands, cotangent, wanted)),
         Op::ConvolutionInputGradient(shape) => whole(convolution::input_gradient_gradient(shape, &operands, cotangent)),
         Op::ConvolutionWeightGradient(shape) => {
@@ -175,7 +173,7 @@ pub(crate) fn reference(node: &Node, operands: &[&Array]) -> Vec<f64> {
         | Op::Gather { .. }
         | Op::ScatterAdd { .. } => view::reference(&node.op, &node.shape, operands),
         Op::Reduce { kind, first, end } => reduce::reference(*kind, *first, *end, operands[0]),
-        Op::MatMul { .. } => matmul::reference(operands[0], operands[1]),
+        Op::MatMul => matmul::reference(operands[0], operands[1]),
         Op::Convolution(shape) => convolution::reference(shape, operands[0], operands[1]),
         Op::ConvolutionInputGradient(shape) => convolution::input_reference(shape, operands[0], operands[1]),
         Op::ConvolutionWeightGradient(shape) => convolution::weight_reference(shape, operands[0], operands[1]),
