@@ -17,7 +17,7 @@ const SMALL: &[&str] = &[
     "--set=data.train=5",
     "--set=data.test=2",
     "--set=model.settings={ width = 16, depth = 1, mlp_ratio = 1, states = 4 }",
-    "--set=train={ epochs = 150, batch = 2, evaluate = 10 }",
+    "--set=train={ epochs = 300, batch = 2, evaluate = 10 }",
 ];
 
 /// An empty folder of this test alone, gone when dropped; its data sets are made in it.
@@ -92,7 +92,7 @@ fn a_run_killed_at_any_moment_ends_with_the_same_bits() {
     let whole = folder.at("whole");
     said(&folder.run(&[SMALL, &["--out", "whole"]].concat()));
     let expected = essence(&whole);
-    assert_eq!((expected.0.trained.step, expected.1.len()), (450, 150));
+    assert_eq!((expected.0.trained.step, expected.1.len()), (900, 300));
 
     let killed = folder.at("killed");
     let mut child = folder.command(&[SMALL, &["--out", "killed", "--save-every=0.02"]].concat()).spawn().unwrap();
@@ -110,7 +110,7 @@ fn a_run_killed_at_any_moment_ends_with_the_same_bits() {
     assert!(steps.is_sorted(), "every attempt goes on from the one before: {steps:?}");
     assert!(essence(&killed) == expected, "killed at steps {steps:?}");
     let again = complaint_free(&folder.run(&["train", "--resume", "killed"]));
-    assert!(again.contains("after 150 epochs"), "a finished run has nothing left to do: {again}");
+    assert!(again.contains("after 300 epochs"), "a finished run has nothing left to do: {again}");
 }
 
 fn complaint_free(output: &Output) -> String {
