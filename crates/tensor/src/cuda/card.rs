@@ -1,7 +1,7 @@
 //! A card: its context, its stream, its memory, and the modules loaded on it.
 
 use super::compiler::{fingerprint, machine_code};
-use super::generate::{Family, Kernel};
+use super::kernel::{Family, Kernel};
 use super::library::{self, Address, Driver, Handle, Products};
 use crate::device::Unavailable;
 use rayon::prelude::*;

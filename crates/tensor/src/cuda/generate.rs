@@ -7,72 +7,9 @@
 //! ```
 //! Strides are constants in the text and places are arguments, so the layers of a network share their kernels.
 
+use super::kernel::{Argument, Family, Kernel};
 use crate::compile::plan::{Across, Instruction, Level, Loop, Operand, Place};
 use crate::ops::Reduction;
-
-/// What an argument points at.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Argument {
-    /// A buffer, at an offset in elements.
-    Buffer { buffer: usize, offset: isize },
-    /// Memory for partial results, from this many floats on.
-    Scratch(usize),
-    /// Zeroed counters; a kernel leaves them zero.
-    Counters,
-    /// A table of row numbers by its position.
-    Table(usize),
-}
-
-/// A kernel without its name, and how to launch it. `$` stands for the name.
-#[derive(Clone, Debug)]
-pub(crate) struct Kernel {
-    /// What its text builds on.
-    pub(crate) family: Family,
-    /// Definitions before it.
-    pub(crate) before: String,
-    /// From the opening bracket of the parameters to the end of the body.
-    pub(crate) text: String,
-    pub(crate) arguments: Vec<Argument>,
-    pub(crate) grid: [u32; 3],
-    pub(crate) block: u32,
-    /// Blocks that a multiprocessor should hold at least.
-    pub(crate) resident: u32,
-    /// Bytes of dynamic shared memory.
-    pub(crate) shared: u32,
-    /// Floats of scratch memory.
-    pub(crate) scratch: usize,
-}
-
-/// Kernels that share a source.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Family {
-    Loop,
-    Rows,
-    Product,
-    Convolution,
-    Scan,
-}
-
-impl Family {
-    /// Everything a kernel of this family may use.
-    pub(crate) fn source(self) -> String {
-        let prelude = include_str!("kernels/prelude.cu");
-        let tiles = include_str!("kernels/tiles.cu");
-        match self {
-            Family::Loop => prelude.to_owned(),
-            Family::Rows => [prelude, include_str!("kernels/rows.cu")].concat(),
-            Family::Product => [prelude, tiles, include_str!("kernels/product.cu")].concat(),
-            Family::Convolution => [prelude, tiles, include_str!("kernels/convolution.cu")].concat(),
-            Family::Scan => [prelude, tiles, include_str!("kernels/scan.cu")].concat(),
-        }
-    }
-}
-
-impl Argument {
-    pub(crate) fn of(place: &Place) -> Argument {
-        Argument::Buffer { buffer: place.buffer, offset: place.layout.offset }
-    }
-}
 
 /// Largest index that 32 bits hold with room for a stride.
 const NARROW: usize = 1 << 30;

@@ -4,6 +4,7 @@
 mod card;
 mod compiler;
 mod generate;
+mod kernel;
 mod library;
 mod lower;
 mod products;
@@ -14,7 +15,7 @@ use crate::compile::plan::{Plan, Role, Step};
 use crate::device::Unavailable;
 use crate::ops::Precision;
 use card::{Card, Event, Memory, Modules, Streams};
-use generate::{Argument, Kernel};
+use kernel::{Argument, Kernel};
 use library::{Address, Handle};
 use lower::{Action, Lowering};
 use products::Prepared;

@@ -1,0 +1,169 @@
+//! Convolutions: depthwise, dense on tensor cores, and any other shape plainly; see `convolution.cu`.
+
+use super::{Argument, Family, Lowering, constants, offset, signed};
+use crate::compile::plan::Place;
+use crate::ops::convolution::ConvolutionShape;
+
+impl Lowering<'_> {
+    fn convolution_shape(&self, shape: &ConvolutionShape, input: &Place, weight: &Place, output: &Place) -> String {
+        let mut text = constants(&[
+            ("B", shape.batch),
+            ("H", shape.rows),
+            ("W", shape.columns),
+            ("I", shape.in_channels),
+            ("OH", shape.out_rows()),
+            ("OW", shape.out_columns()),
+            ("O", shape.out_channels),
+            ("G", shape.groups),
+            ("KH", shape.kernel[0]),
+            ("KW", shape.kernel[1]),
+            ("SH", shape.stride[0]),
+            ("SW", shape.stride[1]),
+            ("PH", shape.padding[0][0]),
+            ("PW", shape.padding[1][0]),
+            ("PRECISION", usize::from(self.number())),
+        ]);
+        for (name, place) in [("in", input), ("weight", weight), ("out", output)] {
+            text.push_str(&self.offset(name, place));
+        }
+        text
+    }
+
+    fn is_depthwise(shape: &ConvolutionShape) -> bool {
+        shape.groups == shape.in_channels && shape.groups == shape.out_channels && shape.stride == [1, 1]
+    }
+
+    fn is_dense(shape: &ConvolutionShape, places: &[&Place]) -> bool {
+        let channels = |count: usize| count >= 16 && count.is_multiple_of(4);
+        let aligned = |place: &&Place| {
+            let strides = &place.layout.strides;
+            strides[3] == 1 && place.layout.offset % 4 == 0 && strides[..3].iter().all(|stride| stride % 4 == 0)
+        };
+        shape.groups == 1
+            && shape.stride == [1, 1]
+            && channels(shape.in_channels)
+            && channels(shape.out_channels)
+            && places.iter().all(aligned)
+    }
+
+    pub(super) fn convolution(&mut self, shape: &ConvolutionShape, input: &Place, weight: &Place, to: &Place) {
+        if Self::is_dense(shape, &[input, to]) {
+            return self.dense(shape, input, weight, to, false);
+        }
+        let function = if Self::is_depthwise(shape) { "convolve_depthwise" } else { "convolve_plain" };
+        let text = self.convolution_shape(shape, input, weight, to);
+        let arguments = vec![
+            ("const float*", Argument::of(input)),
+            ("const float*", Argument::of(weight)),
+            ("float*", Argument::of(to)),
+        ];
+        self.launch(Family::Convolution, function, &text, shape.output().count().div_ceil(256), 0, arguments, 0);
+    }
+
+    pub(super) fn input_gradient(&mut self, shape: &ConvolutionShape, cotangent: &Place, weight: &Place, to: &Place) {
+        if Self::is_dense(shape, &[cotangent, to]) {
+            return self.dense(shape, cotangent, weight, to, true);
+        }
+        let function = if Self::is_depthwise(shape) { "input_gradient_depthwise" } else { "input_gradient_plain" };
+        let text = self.convolution_shape(shape, to, weight, cotangent);
+        let arguments = vec![
+            ("const float*", Argument::of(cotangent)),
+            ("const float*", Argument::of(weight)),
+            ("float*", Argument::of(to)),
+        ];
+        self.launch(Family::Convolution, function, &text, shape.input().count().div_ceil(256), 0, arguments, 0);
+    }
+
+    /// Both directions of a dense convolution are one product of shifted images.
+    fn dense(&mut self, shape: &ConvolutionShape, from: &Place, weight: &Place, to: &Place, turned: bool) {
+        let (input, output) = if turned { (to, from) } else { (from, to) };
+        let packing = self.convolution_shape(shape, input, weight, output);
+        let length = shape.weight().count();
+        let pack = format!("pack_weight<S, {turned}>");
+        let arguments = vec![("const float*", Argument::of(weight)), ("float*", Argument::Scratch(0))];
+        self.launch(Family::Convolution, &pack, &packing, length.div_ceil(256), 0, arguments, length);
+        let [image, result] = [
+            [shape.rows, shape.columns, shape.in_channels],
+            [shape.out_rows(), shape.out_columns(), shape.out_channels],
+        ];
+        let (f, t) = if turned { (result, image) } else { (image, result) };
+        let pad = |axis: usize| match turned {
+            true => shape.kernel[axis] as isize - 1 - shape.padding[axis][0] as isize,
+            false => shape.padding[axis][0] as isize,
+        };
+        let tn: usize = if t[2] > 64 { 128 } else { 64 };
+        let tiles_n = t[2].div_ceil(tn);
+        let mut text = constants(&[
+            ("B", shape.batch),
+            ("FH", f[0]),
+            ("FW", f[1]),
+            ("K", f[2]),
+            ("TH", t[0]),
+            ("TW", t[1]),
+            ("N", t[2]),
+            ("KH", shape.kernel[0]),
+            ("KW", shape.kernel[1]),
+            ("TN", tn),
+            ("TILES_N", tiles_n),
+            ("PRECISION", usize::from(self.number())),
+        ]);
+        text.push_str(&signed(&[("P", pad(0)), ("Q", pad(1))]));
+        for (name, place) in [("from", from), ("to", to)] {
+            text.push_str(&offset(name, &place.layout.strides[..3], self.plan.buffers[place.buffer].length >= 1 << 30));
+        }
+        let blocks = (shape.batch * t[0] * t[1]).div_ceil(128) * tiles_n;
+        let shared = 3 * (128 * 36 + 32 * (tn + 8)) * 4;
+        let arguments = vec![
+            ("const float*", Argument::of(from)),
+            ("const float*", Argument::Scratch(0)),
+            ("float*", Argument::of(to)),
+        ];
+        self.launch(Family::Convolution, "convolve_dense", &text, blocks, shared, arguments, length);
+    }
+
+    pub(super) fn weight_gradient(&mut self, shape: &ConvolutionShape, input: &Place, cotangent: &Place, to: &Place) {
+        let mut text = self.convolution_shape(shape, input, to, cotangent);
+        let (taps, pixels) = (shape.kernel[0] * shape.kernel[1], shape.output().count() / shape.out_channels);
+        let inputs = [("const float*", Argument::of(input)), ("const float*", Argument::of(cotangent))];
+        let result = ("float*", Argument::of(to));
+        if Self::is_dense(shape, &[input, cotangent]) {
+            let groups = taps * shape.out_channels.div_ceil(128) * shape.in_channels.div_ceil(128);
+            let chunks = (264 / groups).clamp(1, pixels.div_ceil(64));
+            text.push_str(&constants(&[("CHUNKS", chunks)]));
+            let scratch = groups * chunks * 128 * 128;
+            let [first, second] = inputs;
+            let arguments = vec![first, second, ("float*", Argument::Scratch(0))];
+            self.launch(
+                Family::Convolution,
+                "weight_gradient_dense",
+                &text,
+                groups * chunks,
+                3 * 2 * 32 * 136 * 4,
+                arguments,
+                scratch,
+            );
+            let arguments = vec![("const float*", Argument::Scratch(0)), result];
+            self.launch(Family::Convolution, "sum_weight_chunks", &text, groups * 64, 0, arguments, scratch);
+        } else if Self::is_depthwise(shape) {
+            let groups = shape.out_channels.div_ceil(32);
+            let chunks = (528 / groups).clamp(1, pixels.div_ceil(32));
+            text.push_str(&constants(&[("CHUNKS", chunks)]));
+            let [first, second] = inputs;
+            let arguments =
+                vec![first, second, result, ("float*", Argument::Scratch(0)), ("uint32*", Argument::Counters)];
+            self.launch(
+                Family::Convolution,
+                "weight_gradient_depthwise",
+                &text,
+                groups * chunks,
+                0,
+                arguments,
+                groups * chunks * taps * 32,
+            );
+        } else {
+            let [first, second] = inputs;
+            let arguments = vec![first, second, result];
+            self.launch(Family::Convolution, "weight_gradient_plain", &text, shape.weight().count(), 0, arguments, 0);
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! Matrix products: by cuBLASLt where it has one batch axis to walk, else by `product.cu`.
+
+use super::{Action, Argument, Family, Lowering, constants, signed};
+use crate::compile::plan::Place;
+use std::fmt::Write;
+
+/// `to[batch, m, n] = left[batch, m, k] · right[batch, k, n]`
+#[derive(Clone, Debug)]
+pub(crate) struct Product {
+    pub(crate) left: Matrix,
+    pub(crate) right: Matrix,
+    pub(crate) to: Matrix,
+    /// m, n, k
+    pub(crate) extents: [usize; 3],
+    pub(crate) batch: usize,
+    /// Left and right have changed places.
+    to_is_transposed: bool,
+}
+
+/// A matrix in memory, one per batch.
+#[derive(Clone, Debug)]
+pub(crate) struct Matrix {
+    pub(crate) buffer: usize,
+    pub(crate) offset: isize,
+    /// Strides of the two axes, then of the batch.
+    pub(crate) strides: [isize; 3],
+}
+
+impl Lowering<'_> {
+    pub(super) fn product(&mut self, left: &Place, right: &Place, to: &Place) {
+        let rank = to.layout.dims.len();
+        let mut axes: Vec<[isize; 4]> = Vec::new(); // extent, left, right, to
+        for axis in (0..rank - 2).filter(|&axis| to.layout.dims[axis] > 1) {
+            let next = [
+                to.layout.dims[axis] as isize,
+                left.layout.strides[axis],
+                right.layout.strides[axis],
+                to.layout.strides[axis],
+            ];
+            match axes.last_mut() {
+                Some(last) if (1..4).all(|i| last[i] == next[0] * next[i]) => {
+                    *last = [last[0] * next[0], next[1], next[2], next[3]];
+                }
+                _ => axes.push(next),
+            }
+        }
+        let [m, k] = [left.layout.dims[rank - 2], left.layout.dims[rank - 1]];
+        let n = right.layout.dims[rank - 1];
+        let matrix = |place: &Place, which: usize| Matrix {
+            buffer: place.buffer,
+            offset: place.layout.offset,
+            strides: [
+                place.layout.strides[rank - 2],
+                place.layout.strides[rank - 1],
+                axes.first().map_or(0, |axis| axis[which]),
+            ],
+        };
+        let batch = axes.iter().map(|axis| axis[0] as usize).product();
+        let mut product = Product {
+            left: matrix(left, 1),
+            right: matrix(right, 2),
+            to: matrix(to, 3),
+            extents: [m, n, k],
+            batch,
+            to_is_transposed: false,
+        };
+        // The contiguous axis of the result is its columns: Cᵀ = Bᵀ·Aᵀ.
+        if product.to.strides[1] != 1 && product.to.strides[0] == 1 {
+            product.transpose();
+        }
+        let long = product.extents[0] * product.extents[1] <= 64 * 64 && k >= 2048;
+        // cuBLASLt takes one batch axis; two, and long sums into small matrices, are faster by our own.
+        let rows = product.left.strides[1] == 1 || product.extents[1] > 32;
+        if product.is_aligned(&axes) && rows && (axes.len() > 1 || (long && batch > 1)) {
+            self.aligned_product(&product, &axes);
+        } else if axes.len() <= 1 && product.suits_the_library() && !(long && batch > 1) {
+            self.actions.push(Action::Product(product));
+        } else {
+            self.own_product(&product, &axes, k);
+        }
+    }
+
+    /// Extents, strides and the walk over batches, as constants.
+    fn product_shape(&self, product: &Product, axes: &[[isize; 4]], tiles: &[(&str, usize)]) -> String {
+        let [m, n, k] = product.extents;
+        let mut shape = constants(&[("M", m), ("N", n), ("K", k), ("PRECISION", usize::from(self.number()))]);
+        shape.push_str(&constants(tiles));
+        let (left, right, to) = (&product.left.strides, &product.right.strides, &product.to.strides);
+        shape.push_str(&signed(&[
+            ("LEFT_M", left[0]),
+            ("LEFT_K", left[1]),
+            ("RIGHT_K", right[0]),
+            ("RIGHT_N", right[1]),
+            ("TO_M", to[0]),
+            ("TO_N", to[1]),
+            ("LEFT_K1", isize::from(left[1] == 1)),
+            ("RIGHT_N1", isize::from(right[1] == 1)),
+        ]));
+        shape.push_str(
+            "  __device__ static void batch(int i, long long& l, long long& r, long long& t) { l = r = t = 0;",
+        );
+        for axis in axes.iter().rev() {
+            let (l, r) = if product.to_is_transposed { (axis[2], axis[1]) } else { (axis[1], axis[2]) };
+            let _ = write!(
+                shape,
+                " {{ const int d = i % {}; i /= {}; l += d * {l}LL; r += d * {r}LL; t += d * {}LL; }}",
+                axis[0], axis[0], axis[3]
+            );
+        }
+        shape.push_str(" }\n");
+        shape
+    }
+
+    fn aligned_product(&mut self, product: &Product, axes: &[[isize; 4]]) {
+        let [m, n, k] = product.extents;
+        let tn: usize = if n > 64 { 128 } else { 64 };
+        let tiles = m.div_ceil(128) * n.div_ceil(tn) * product.batch;
+        let split = (264 / tiles).clamp(1, k.div_ceil(256));
+        let stages = k.div_ceil(split).div_ceil(32).min(3);
+        let shape = self.product_shape(product, axes, &[("TN", tn), ("SPLIT", split), ("STAGES", stages)]);
+        let of = |matrix: &Matrix| Argument::Buffer { buffer: matrix.buffer, offset: matrix.offset };
+        let a = if product.left.strides[1] == 1 { 128 * 36 } else { 32 * 136 };
+        let b = if product.right.strides[1] == 1 { 32 * (tn + 8) } else { tn * 36 };
+        let scratch = if split > 1 { tiles * split * 128 * tn } else { 0 };
+        let arguments = vec![
+            ("const float*", of(&product.left)),
+            ("const float*", of(&product.right)),
+            ("float*", of(&product.to)),
+            ("float*", Argument::Scratch(0)),
+        ];
+        self.launch(
+            Family::Product,
+            "product_aligned",
+            &shape,
+            tiles * split,
+            stages * (a + b) * 4,
+            arguments,
+            scratch,
+        );
+        if split > 1 {
+            let arguments = vec![("const float*", Argument::Scratch(0)), ("float*", of(&product.to))];
+            self.launch(Family::Product, "sum_splits", &shape, tiles * 128 * tn / 256, 0, arguments, scratch);
+        }
+    }
+
+    fn own_product(&mut self, product: &Product, axes: &[[isize; 4]], k: usize) {
+        let [m, n, _] = product.extents;
+        let fit = |extent: usize| if extent > 32 { 64 } else { extent.next_power_of_two().max(16) };
+        let (tm, tn) = (fit(m), fit(n));
+        let tiles = m.div_ceil(tm) * n.div_ceil(tn) * product.batch;
+        let split = (528 / tiles).clamp(1, k.div_ceil(128)).max(1);
+        let shape = self.product_shape(product, axes, &[("TM", tm), ("TN", tn), ("SPLIT", split)]);
+        let of = |matrix: &Matrix| Argument::Buffer { buffer: matrix.buffer, offset: matrix.offset };
+        let arguments = vec![
+            ("const float*", of(&product.left)),
+            ("const float*", of(&product.right)),
+            ("float*", of(&product.to)),
+            ("float*", Argument::Scratch(0)),
+            ("uint32*", Argument::Counters),
+        ];
+        let scratch = if split > 1 { tiles * split * tm * tn } else { 0 };
+        self.launch(Family::Product, "product", &shape, tiles * split, 0, arguments, scratch);
+    }
+}
+
+impl Product {
+    fn transpose(&mut self) {
+        let turned = |matrix: &Matrix| Matrix {
+            strides: [matrix.strides[1], matrix.strides[0], matrix.strides[2]],
+            ..matrix.clone()
+        };
+        let (left, right) = (turned(&self.right), turned(&self.left));
+        self.to = turned(&self.to);
+        (self.left, self.right) = (left, right);
+        self.extents.swap(0, 1);
+        self.to_is_transposed = !self.to_is_transposed;
+    }
+
+    /// Each matrix has a contiguous axis whose rows start at multiples of four elements, and the result its columns.
+    fn is_aligned(&self, axes: &[[isize; 4]]) -> bool {
+        let [m, n, k] = self.extents;
+        let four = |number: isize| number % 4 == 0;
+        let operand = |matrix: &Matrix, rows: usize, columns: usize| {
+            let [r, c, _] = matrix.strides;
+            four(matrix.offset)
+                && ((c == 1 && four(r) && columns.is_multiple_of(4))
+                    || (r == 1 && c != 1 && four(c) && rows.is_multiple_of(4)))
+        };
+        operand(&self.left, m, k)
+            && operand(&self.right, k, n)
+            && self.to.strides[1] == 1
+            && self.to.offset % 2 == 0
+            && self.to.strides[0] % 2 == 0
+            && n.is_multiple_of(2)
+            && axes.iter().all(|axis| four(axis[1]) && four(axis[2]) && axis[3] % 2 == 0)
+    }
+
+    /// Each matrix has a contiguous axis, and the other steps over it.
+    fn suits_the_library(&self) -> bool {
+        let [m, n, k] = self.extents;
+        let suits = |matrix: &Matrix, rows: usize, columns: usize| {
+            let [r, c, _] = matrix.strides;
+            (c == 1 || columns == 1) && (rows == 1 || r >= columns as isize)
+                || (r == 1 || rows == 1) && (columns == 1 || c >= rows as isize)
+        };
+        let to = self.to.strides;
+        suits(&self.left, m, k) && suits(&self.right, k, n) && (to[1] == 1 || n == 1) && (m == 1 || to[0] >= n as isize)
+    }
+}

@@ -1,0 +1,329 @@
+//! Scans and their gradients: how they are cut into chunks and units, and where the pieces lie; see `scan.cu`.
+
+use super::{Argument, Family, Lowering, constants, is_vector, offset};
+use crate::compile::plan::Place;
+use crate::ops::scan::ScanShape;
+use std::sync::Arc;
+
+impl Lowering<'_> {
+    fn table(&mut self, order: &Arc<[u32]>) -> Argument {
+        let known = self.tables.iter().position(|table| table == order);
+        Argument::Table(known.unwrap_or_else(|| {
+            self.tables.push(order.clone());
+            self.tables.len() - 1
+        }))
+    }
+
+    fn scan_shape(&self, z: &ScanSizes, operands: &[Place]) -> String {
+        let shape = &z.shape;
+        let mut text = constants(&[
+            ("BATCH", shape.batch),
+            ("L", shape.tokens),
+            ("HEADS", shape.heads),
+            ("P", shape.channels),
+            ("GROUPS", shape.groups),
+            ("N", shape.states),
+            ("DIRS", shape.directions),
+            ("UNIT", z.unit),
+            ("UNITS", z.units),
+            ("INITIAL", usize::from(operands.len() == 6)),
+            ("PRECISION", usize::from(self.number())),
+        ]);
+        for (name, place) in ["signal", "decay", "gain", "write", "read", "initial"].iter().zip(operands) {
+            text.push_str(&self.offset(name, place));
+        }
+        for (name, place) in [("SIGNAL_4", &operands[0]), ("WRITE_4", &operands[3]), ("READ_4", &operands[4])] {
+            text.push_str(&constants(&[(name, usize::from(is_vector(place)))]));
+        }
+        if operands.len() < 6 {
+            text.push_str(&offset("initial", &[0; 4], false));
+        }
+        text
+    }
+
+    pub(super) fn scan(
+        &mut self,
+        shape: &ScanShape,
+        order: &Arc<[u32]>,
+        operands: &[Place],
+        output: &Place,
+        final_state: Option<&Place>,
+    ) {
+        let z = ScanSizes::new(shape);
+        let mut text = self.scan_shape(&z, operands);
+        let summed = shape.directions > 1;
+        text.push_str(&constants(&[("FINAL", usize::from(final_state.is_some()))]));
+        text.push_str(
+            &final_state
+                .map_or_else(|| offset("final_state", &[0; 4], false), |place| self.offset("final_state", place)),
+        );
+        text.push_str(&offset("initial_gradient", &[0; 4], false));
+        text.push_str(&offset("cotangent", &[0; 4], false));
+        text.push_str(&constants(&[("COTANGENT_4", 0)]));
+        text.push_str(&self.piece("output", summed, shape, output));
+        text.push_str(&self.offset("summed", output));
+        text.push_str(&offset("signal_gradient", &[0; 4], false));
+        let order = self.table(order);
+        let (states, decays) = (0, z.states);
+        let pieces = decays + z.decays;
+        let scratch = pieces + if summed { shape.directions * shape.signal().count() } else { 0 };
+        let inputs = |order: Argument| {
+            let mut list = vec![("const uint32*", order)];
+            list.extend(operands[..5].iter().map(|place| ("const float*", Argument::of(place))));
+            list
+        };
+        let at = Argument::Scratch;
+        let single = z.single && final_state.is_none();
+        text.push_str(&constants(&[("SINGLE", usize::from(single))]));
+        if !single {
+            let mut arguments = inputs(order.clone());
+            arguments.extend([
+                ("const float*", at(0)),
+                ("float*", at(states)),
+                ("float*", at(0)),
+                ("float*", at(decays)),
+            ]);
+            self.launch(
+                Family::Scan,
+                "scan_states<S, false>",
+                &text,
+                z.blocks,
+                z.state_shared(false),
+                arguments,
+                scratch,
+            );
+            self.pass(&z, &text, operands, None, [states, 0, decays], final_state, None, scratch);
+        }
+        let mut arguments = inputs(order);
+        let target = if summed { at(pieces) } else { Argument::of(output) };
+        let before = if single { operands.get(5).map_or(at(0), Argument::of) } else { at(states) };
+        arguments.extend([("const float*", before), ("float*", target)]);
+        self.launch(Family::Scan, "scan_output", &text, z.blocks, z.output_shared(), arguments, scratch);
+        if summed {
+            let arguments = vec![("const float*", at(pieces)), ("float*", Argument::of(output))];
+            self.launch(
+                Family::Scan,
+                "sum_directions<S, false>",
+                &text,
+                shape.signal().count().div_ceil(256),
+                0,
+                arguments,
+                scratch,
+            );
+        }
+    }
+
+    #[allow(clippy::too_many_arguments)] // the kernel's own
+    fn pass(
+        &mut self,
+        z: &ScanSizes,
+        text: &str,
+        operands: &[Place],
+        final_cotangent: Option<&Place>,
+        [states, adjoints, decays]: [usize; 3],
+        final_state: Option<&Place>,
+        initial_gradient: Option<&Place>,
+        scratch: usize,
+    ) {
+        let or_scratch = |place: Option<&Place>| place.map_or(Argument::Scratch(0), Argument::of);
+        let adjoint = adjoints > 0;
+        let arguments = vec![
+            ("const float*", or_scratch(operands.get(5))),
+            ("const float*", or_scratch(final_cotangent)),
+            ("const float*", Argument::Scratch(decays)),
+            ("float*", Argument::Scratch(states)),
+            ("float*", Argument::Scratch(adjoints)),
+            ("float*", or_scratch(final_state)),
+            ("float*", or_scratch(initial_gradient)),
+        ];
+        let count = z.shape.state().count();
+        self.launch(
+            Family::Scan,
+            &format!("scan_pass<S, {adjoint}>"),
+            text,
+            count.div_ceil(256),
+            0,
+            arguments,
+            scratch,
+        );
+    }
+
+    /// Offsets of a result that every direction writes apart when there are several.
+    fn piece(&self, name: &str, apart: bool, shape: &ScanShape, place: &Place) -> String {
+        let signal = shape.signal();
+        let [_, tokens, heads, channels] =
+            [signal.0[0], signal.0[1], signal.0[2], signal.0[3]].map(|extent| extent as isize);
+        let own = [tokens * heads * channels, heads * channels, channels, 1];
+        let strides = if apart { own } else { [0, 1, 2, 3].map(|axis| place.layout.strides[axis]) };
+        let direction = if apart { own[0] * shape.batch as isize } else { 0 };
+        let list = [direction, strides[0], strides[1], strides[2], strides[3]];
+        offset(
+            name,
+            &list,
+            shape.directions * signal.count() >= 1 << 30 || self.plan.buffers[place.buffer].length >= 1 << 30,
+        )
+    }
+
+    pub(super) fn scan_gradient(
+        &mut self,
+        shape: &ScanShape,
+        order: &Arc<[u32]>,
+        operands: &[Place],
+        cotangent: &Place,
+        final_cotangent: Option<&Place>,
+        to: &[Place],
+    ) {
+        let z = ScanSizes::new(shape);
+        let mut text = self.scan_shape(&z, operands);
+        let (summed, spread) = (shape.directions > 1, z.units > shape.groups);
+        text.push_str(&constants(&[("FINAL", usize::from(final_cotangent.is_some()))]));
+        text.push_str(
+            &final_cotangent
+                .map_or_else(|| offset("final_state", &[0; 4], false), |place| self.offset("final_state", place)),
+        );
+        text.push_str(&self.offset("cotangent", cotangent));
+        text.push_str(&constants(&[("COTANGENT_4", usize::from(is_vector(cotangent)))]));
+        text.push_str(&self.piece("signal_piece", summed, shape, &to[0]));
+        text.push_str(&self.offset("signal_gradient", &to[0]));
+        text.push_str(&offset("summed", &[0; 4], false));
+        text.push_str(&self.offset("decay_gradient", &to[1]));
+        text.push_str(&self.offset("gain_gradient", &to[2]));
+        text.push_str(&to.get(5).map_or_else(
+            || offset("initial_gradient", &[0; 4], false),
+            |place| self.offset("initial_gradient", place),
+        ));
+        for (name, place) in [("write", &to[3]), ("read", &to[4])] {
+            let strides = &place.layout.strides;
+            let (n, l) = (shape.states as isize, shape.tokens as isize);
+            let own = [shape.batch as isize * l * n, l * n, n, 1];
+            let list = if spread { own } else { [strides[2], strides[0], strides[1], strides[3]] };
+            text.push_str(&offset(&format!("{name}_gradient"), &list, false));
+            text.push_str(&self.offset(&format!("{name}_summed"), place));
+        }
+        let order = self.table(order);
+        let (states, adjoints) = (0, z.states);
+        let decays = adjoints + z.states;
+        let pieces = decays + z.decays;
+        let writes = pieces + if summed { shape.directions * shape.signal().count() } else { 0 };
+        let unit_pieces = if spread { z.units * shape.batch * shape.tokens * shape.states } else { 0 };
+        let reads = writes + unit_pieces;
+        let scratch = reads + unit_pieces;
+        let at = Argument::Scratch;
+        let mut inputs = vec![("const uint32*", order)];
+        inputs.extend(operands[..5].iter().map(|place| ("const float*", Argument::of(place))));
+        inputs.push(("const float*", Argument::of(cotangent)));
+        let single = z.single && final_cotangent.is_none();
+        text.push_str(&constants(&[("SINGLE", usize::from(single))]));
+        if !single {
+            let mut arguments = inputs.clone();
+            arguments.extend([("float*", at(states)), ("float*", at(adjoints)), ("float*", at(decays))]);
+            self.launch(
+                Family::Scan,
+                "scan_states<S, true>",
+                &text,
+                z.blocks,
+                z.state_shared(true),
+                arguments,
+                scratch,
+            );
+            self.pass(&z, &text, operands, final_cotangent, [states, adjoints, decays], None, to.get(5), scratch);
+        }
+        let mut arguments = inputs;
+        let own = |apart: bool, offset: usize, place: &Place| if apart { at(offset) } else { Argument::of(place) };
+        arguments.extend([
+            ("const float*", if single { operands.get(5).map_or(at(0), Argument::of) } else { at(states) }),
+            ("const float*", at(adjoints)),
+            ("float*", own(summed, pieces, &to[0])),
+            ("float*", Argument::of(&to[1])),
+            ("float*", Argument::of(&to[2])),
+            ("float*", own(spread, writes, &to[3])),
+            ("float*", own(spread, reads, &to[4])),
+            ("float*", to.get(5).map_or(at(0), Argument::of)),
+        ]);
+        self.launch(Family::Scan, "scan_gradients", &text, z.blocks, z.gradient_shared(), arguments, scratch);
+        if summed {
+            let arguments = vec![("const float*", at(pieces)), ("float*", Argument::of(&to[0]))];
+            self.launch(
+                Family::Scan,
+                "sum_directions<S, true>",
+                &text,
+                shape.signal().count().div_ceil(256),
+                0,
+                arguments,
+                scratch,
+            );
+        }
+        if spread {
+            for (kind, offset, place) in [("false", writes, &to[3]), ("true", reads, &to[4])] {
+                let arguments = vec![("const float*", at(offset)), ("float*", Argument::of(place))];
+                let count = shape.per_group().count();
+                self.launch(
+                    Family::Scan,
+                    &format!("sum_units<S, {kind}>"),
+                    &text,
+                    count.div_ceil(256),
+                    0,
+                    arguments,
+                    scratch,
+                );
+            }
+        }
+    }
+}
+
+/// How a scan is cut.
+struct ScanSizes {
+    shape: ScanShape,
+    /// Heads that share direction and group.
+    unit: usize,
+    units: usize,
+    blocks: usize,
+    /// One chunk holds all tokens.
+    single: bool,
+    /// Floats for the states of all chunks, and for their decays.
+    states: usize,
+    decays: usize,
+}
+
+impl ScanSizes {
+    const CHUNK: usize = 64;
+
+    fn new(shape: &ScanShape) -> ScanSizes {
+        let heads = shape.scan_heads();
+        let unit = greatest_common_divisor(heads / shape.groups, shape.heads);
+        let (units, chunks) = (heads / unit, shape.tokens.div_ceil(Self::CHUNK));
+        ScanSizes {
+            shape: *shape,
+            unit,
+            units,
+            blocks: shape.batch * units * chunks,
+            single: chunks == 1,
+            states: shape.state().count() * (chunks + 1),
+            decays: (shape.batch * heads * chunks).next_multiple_of(4),
+        }
+    }
+
+    fn padded(&self) -> [usize; 2] {
+        [self.shape.states.next_multiple_of(16), self.shape.channels.next_multiple_of(16)]
+    }
+
+    /// Bytes of shared memory of the kernels in `scan.cu`.
+    fn state_shared(&self, adjoint: bool) -> usize {
+        let [n, p] = self.padded();
+        Self::CHUNK * (n + 8 + p + 8) * (1 + usize::from(adjoint)) * 4
+    }
+
+    fn output_shared(&self) -> usize {
+        let [n, p] = self.padded();
+        (2 * Self::CHUNK * (n + 4) + Self::CHUNK * (Self::CHUNK + 4) + Self::CHUNK * (p + 8) + p * (n + 4)) * 4
+    }
+
+    fn gradient_shared(&self) -> usize {
+        let [n, p] = self.padded();
+        (2 * Self::CHUNK * (n + 8) + Self::CHUNK * (Self::CHUNK + 8) + 2 * Self::CHUNK * (p + 8) + 2 * p * (n + 8)) * 4
+    }
+}
+
+fn greatest_common_divisor(a: usize, b: usize) -> usize {
+    if b == 0 { a } else { greatest_common_divisor(b, a % b) }
+}
