@@ -1,5 +1,5 @@
 //! The CUDA backend: a plan becomes generated and hand-written kernels and cuBLASLt products over one allocation, and the
-//! whole run one CUDA graph. The same program gives the same bits from run to run on the same card.
+//! whole run one CUDA graph. Every sum has a fixed order; atomics count, they never add values.
 
 mod card;
 mod compiler;
