@@ -22,6 +22,6 @@ pub use cpu::simd::{Level, level};
 pub use cuda::{CudaDevice, CudaReport, report as cuda_report};
 pub use device::{Device, Unavailable};
 pub use graph::{Graph, Index, PARAMETERS, Section, Tensor};
-pub use ops::{ConvolutionOptions, Map, Precision, ScanInput};
+pub use ops::{ConvolutionOptions, Map, Membership, Precision, ScanInput};
 pub use program::{Options, Program};
 pub use shape::{Shape, Span};

@@ -39,6 +39,11 @@ impl<'g> Linear<'g> {
         }
     }
 
+    /// W and b of a map with a bias.
+    pub(super) fn affine(&self) -> [Tensor<'g>; 2] {
+        [self.weight, self.bias.expect("this map was made with a bias")]
+    }
+
     /// `[…, inputs]` → `[…, outputs]`
     pub fn forward(&self, x: Tensor<'g>) -> Tensor<'g> {
         let y = x.matmul(self.weight.transpose());

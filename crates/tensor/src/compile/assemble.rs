@@ -230,6 +230,8 @@ impl Assembler {
                 | Op::Reduce { .. }
                 | Op::MatMul
                 | Op::Part { .. }
+                | Op::Collect(_)
+                | Op::Spread(_)
                 | Op::Convolution(_)
                 | Op::ConvolutionInputGradient(_)
                 | Op::ConvolutionWeightGradient(_)

@@ -3,7 +3,8 @@
 use super::plan::{Plan, Step};
 
 /// Floating-point operations of one run: products, convolutions and scans; a multiply-add counts twice, a scan five
-/// operations per state and token forwards and fourteen backwards. Maps, norms and reductions are not counted.
+/// operations per state and token forwards and fourteen backwards, memberships are not counted when they are made
+/// again. Maps, norms and reductions are not counted.
 pub(crate) fn flops(plan: &Plan) -> f64 {
     plan.steps.iter().map(step_flops).sum()
 }
@@ -11,6 +12,9 @@ pub(crate) fn flops(plan: &Plan) -> f64 {
 fn step_flops(step: &Step) -> f64 {
     let scan = |shape: &crate::ops::scan::ScanShape| {
         (shape.batch * shape.tokens * shape.scan_heads() * shape.channels * shape.states) as f64
+    };
+    let pairs = |shape: &crate::ops::membership::MembershipShape| {
+        (shape.batch * shape.points * shape.heads * shape.slices) as f64
     };
     match step {
         Step::MatMul { left, to, .. } => {
@@ -23,6 +27,8 @@ fn step_flops(step: &Step) -> f64 {
             let taps = shape.kernel[0] * shape.kernel[1] * shape.in_channels / shape.groups;
             2.0 * (shape.output().count() * taps) as f64
         }
+        Step::Collect { shape, .. } | Step::Spread { shape, .. } => 2.0 * pairs(shape) * shape.width as f64,
+        Step::MembershipGradient { shape, .. } => 2.0 * pairs(shape) * (shape.width + 2 * shape.channels) as f64,
         Step::Scan { shape, .. } => 5.0 * scan(shape),
         Step::ScanGradient { shape, .. } => 14.0 * scan(shape),
         Step::Loop(_) | Step::Clear { .. } | Step::Gather { .. } | Step::ScatterAdd { .. } => 0.0,

@@ -39,6 +39,9 @@ pub(crate) fn describe(step: &Step) -> String {
         Step::ConvolutionWeightGradient { input, cotangent, .. } => {
             format!("convolution weight gradient {} * {}", dims(input), dims(cotangent))
         }
+        Step::Collect { shape, .. } => format!("collect {shape:?}"),
+        Step::Spread { shape, .. } => format!("spread {shape:?}"),
+        Step::MembershipGradient { shape, .. } => format!("membership gradient {shape:?}"),
         Step::Scan { shape, .. } => format!("scan {shape:?}"),
         Step::ScanGradient { shape, .. } => format!("scan gradient {shape:?}"),
         Step::Gather { from, to, .. } => format!("gather {} → {}", dims(from), dims(to)),

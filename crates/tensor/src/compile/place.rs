@@ -61,9 +61,8 @@ pub(crate) fn place(graph: &Assembled, fused: &mut Fused) -> Placed {
         }
     }
     for (id, node) in graph.nodes.iter().enumerate() {
-        let multiple = matches!(node.op, Op::Scan { .. } | Op::ScanGradient { .. });
         let has_home = placed.places.contains_key(&id) || graph.claims.contains_key(&id);
-        if fused.stored[id] && !multiple && !has_home {
+        if fused.stored[id] && !node.op.has_parts() && !has_home {
             let place = placed.add(None, Role::Temporary, &node.shape);
             placed.places.insert(id, place);
         }

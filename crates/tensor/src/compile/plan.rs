@@ -1,6 +1,7 @@
 //! The plan: buffers, and the kernels that run over them in order. Backends execute it; nothing here is theirs.
 
 use crate::ops::convolution::ConvolutionShape;
+use crate::ops::membership::MembershipShape;
 use crate::ops::scan::ScanShape;
 use crate::ops::{Map, Reduction};
 use crate::shape::Layout;
@@ -136,6 +137,28 @@ pub(crate) enum Step {
         cotangent: Place,
         to: Place,
     },
+    /// `membership` is queries, keys, offsets, here and below.
+    Collect {
+        shape: MembershipShape,
+        membership: [Place; 3],
+        values: Place,
+        to: Place,
+    },
+    Spread {
+        shape: MembershipShape,
+        membership: [Place; 3],
+        tokens: Place,
+        to: Place,
+    },
+    MembershipGradient {
+        shape: MembershipShape,
+        /// The tokens have the cotangent of the mass behind them.
+        mass: bool,
+        membership: [Place; 3],
+        values: Place,
+        tokens: Place,
+        to: [Place; 3],
+    },
     Scan {
         shape: ScanShape,
         order: Arc<[u32]>,
@@ -188,6 +211,11 @@ impl Step {
             Step::Convolution { input, weight, to, .. } => (ids(&[input, weight]), ids(&[to])),
             Step::ConvolutionInputGradient { cotangent, weight, to, .. } => (ids(&[cotangent, weight]), ids(&[to])),
             Step::ConvolutionWeightGradient { input, cotangent, to, .. } => (ids(&[input, cotangent]), ids(&[to])),
+            Step::Collect { membership: [x, k, b], values: moved, to, .. }
+            | Step::Spread { membership: [x, k, b], tokens: moved, to, .. } => (ids(&[x, k, b, moved]), ids(&[to])),
+            Step::MembershipGradient { membership: [x, k, b], values, tokens, to, .. } => {
+                (ids(&[x, k, b, values, tokens]), to.iter().map(|place| place.buffer).collect())
+            }
             Step::Scan { operands, output, final_state, .. } => {
                 let mut written = ids(&[output]);
                 written.extend(final_state.iter().map(|place| place.buffer));

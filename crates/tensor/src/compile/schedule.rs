@@ -81,6 +81,22 @@ fn write_operator(graph: &Assembled, placed: &Placed, id: NodeId, steps: &mut Ve
             let index = operand(1).buffer;
             steps.push(Step::ScatterAdd { axis: *axis, from: operand(0), index, to: place(id) });
         }
+        Op::Collect(shape) => {
+            let membership = [operand(0), operand(1), operand(2)];
+            steps.push(Step::Collect { shape: *shape, membership, values: operand(3), to: place(id) });
+        }
+        Op::Spread(shape) => {
+            let membership = [operand(0), operand(1), operand(2)];
+            steps.push(Step::Spread { shape: *shape, membership, tokens: operand(3), to: place(id) });
+        }
+        Op::MembershipGradient { shape, mass } => steps.push(Step::MembershipGradient {
+            shape: *shape,
+            mass: *mass,
+            membership: [operand(0), operand(1), operand(2)],
+            values: operand(3),
+            tokens: operand(4),
+            to: [0, 1, 2].map(|index| part(index).expect("every gradient has a place")),
+        }),
         Op::Scan { shape, order } => steps.push(Step::Scan {
             shape: *shape,
             order: order.clone(),

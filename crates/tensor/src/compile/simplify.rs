@@ -87,7 +87,7 @@ fn mark_live(nodes: &[Node], live: &mut [bool]) {
     }
     for (id, node) in nodes.iter().enumerate() {
         if let Op::Part { index } = node.op {
-            let always = matches!(nodes[node.operands[0]].op, Op::ScanGradient { .. }) || index == 0;
+            let always = index == 0 || !matches!(nodes[node.operands[0]].op, Op::Scan { .. });
             live[id] |= live[node.operands[0]] && always;
         }
     }

@@ -5,6 +5,7 @@ pub(crate) mod convolution;
 mod interpreter;
 pub(crate) mod math;
 pub(crate) mod matmul;
+mod membership;
 pub(crate) mod memory;
 mod rows;
 pub(crate) mod scan;
@@ -14,10 +15,12 @@ mod strip;
 use crate::compile::explain::describe;
 use crate::compile::plan::{Place, Plan, Role, Step};
 use crate::ops::convolution::ConvolutionShape;
+use crate::ops::membership::MembershipShape;
 use crate::ops::scan::ScanShape;
 use arena::Arena;
 use interpreter::LoopKernel;
 use matmul::MatMul;
+use membership::{MembershipGradients, MembershipInputs};
 use memory::{Source, Target};
 use rows::Rows;
 use scan::{ScanGradients, ScanInputs};
@@ -45,6 +48,26 @@ enum Kernel {
         input: Source<4>,
         cotangent: Source<4>,
         to: Target<4>,
+    },
+    Collect {
+        shape: MembershipShape,
+        inputs: MembershipInputs,
+        values: Source<4>,
+        to: Target<4>,
+    },
+    Spread {
+        shape: MembershipShape,
+        inputs: MembershipInputs,
+        tokens: Source<4>,
+        to: Target<4>,
+    },
+    MembershipGradient {
+        shape: MembershipShape,
+        mass: bool,
+        inputs: MembershipInputs,
+        values: Source<4>,
+        tokens: Source<4>,
+        gradients: MembershipGradients,
     },
     Scan {
         shape: ScanShape,
@@ -212,6 +235,30 @@ fn prepare(plan: &Plan, step: &Step, base: &impl Fn(&Place) -> *mut f32) -> Kern
             cotangent: source(cotangent, base),
             to: target(to, base),
         },
+        Step::Collect { shape, membership, values, to } => Kernel::Collect {
+            shape: *shape,
+            inputs: membership_inputs(membership, base),
+            values: source(values, base),
+            to: target(to, base),
+        },
+        Step::Spread { shape, membership, tokens, to } => Kernel::Spread {
+            shape: *shape,
+            inputs: membership_inputs(membership, base),
+            tokens: source(tokens, base),
+            to: target(to, base),
+        },
+        Step::MembershipGradient { shape, mass, membership, values, tokens, to } => Kernel::MembershipGradient {
+            shape: *shape,
+            mass: *mass,
+            inputs: membership_inputs(membership, base),
+            values: source(values, base),
+            tokens: source(tokens, base),
+            gradients: MembershipGradients {
+                queries: target(&to[0], base),
+                keys: target(&to[1], base),
+                offsets: target(&to[2], base),
+            },
+        },
         Step::Scan { shape, order, operands, output, final_state } => Kernel::Scan {
             shape: *shape,
             order: order.clone(),
@@ -241,6 +288,14 @@ fn prepare(plan: &Plan, step: &Step, base: &impl Fn(&Place) -> *mut f32) -> Kern
     }
 }
 
+fn membership_inputs(membership: &[Place; 3], base: &impl Fn(&Place) -> *mut f32) -> MembershipInputs {
+    MembershipInputs {
+        queries: source(&membership[0], base),
+        keys: source(&membership[1], base),
+        offsets: source(&membership[2], base),
+    }
+}
+
 fn scan_inputs(operands: &[Place], base: &impl Fn(&Place) -> *mut f32) -> ScanInputs {
     ScanInputs {
         signal: source(&operands[0], base),
@@ -261,6 +316,9 @@ impl Kernel {
             Kernel::Convolution { shape, .. } => convolution::forward_scratch(shape),
             Kernel::ConvolutionInputGradient { shape, .. } => convolution::input_gradient_scratch(shape),
             Kernel::ConvolutionWeightGradient { shape, .. } => convolution::weight_gradient_scratch(shape),
+            Kernel::Collect { shape, .. } => membership::collect_scratch(shape),
+            Kernel::Spread { shape, .. } => membership::spread_scratch(shape),
+            Kernel::MembershipGradient { shape, .. } => membership::gradient_scratch(shape),
             Kernel::Scan { shape, .. } => scan::forward_scratch(shape),
             Kernel::ScanGradient { shape, .. } => scan::backward_scratch(shape),
             Kernel::Clear(..) | Kernel::Gather(_) | Kernel::ScatterAdd(_) => 0,
@@ -284,6 +342,15 @@ impl Kernel {
                 }
                 Kernel::ConvolutionWeightGradient { shape, input, cotangent, to } => {
                     convolution::weight_gradient(shape, *input, *cotangent, *to, scratch);
+                }
+                Kernel::Collect { shape, inputs, values, to } => {
+                    membership::collect(shape, inputs, *values, *to, scratch);
+                }
+                Kernel::Spread { shape, inputs, tokens, to } => {
+                    membership::spread(shape, inputs, *tokens, *to, scratch);
+                }
+                Kernel::MembershipGradient { shape, mass, inputs, values, tokens, gradients } => {
+                    membership::gradient(shape, *mass, inputs, *values, *tokens, gradients, scratch);
                 }
                 Kernel::Scan { shape, order, inputs, output, final_state } => {
                     scan::forward(shape, order, inputs, *output, *final_state, scratch);

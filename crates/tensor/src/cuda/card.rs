@@ -202,33 +202,32 @@ fn device_name(driver: &Driver, device: c_int) -> String {
     }
 }
 
-/// Streams beside the card's own, while a run is recorded.
+/// Streams that a run is recorded on. They are its own: another thread may be using the card's meanwhile.
 pub(crate) struct Streams {
-    extra: Vec<Handle>,
+    handles: Vec<Handle>,
     card: Arc<Card>,
 }
 
 impl Streams {
     pub(crate) fn new(card: &Arc<Card>) -> Result<Streams, Unavailable> {
-        let mut streams = Streams { extra: Vec::new(), card: card.clone() };
-        for _ in 1..super::STREAMS {
+        let mut streams = Streams { handles: Vec::new(), card: card.clone() };
+        for _ in 0..super::STREAMS {
             let mut stream = ptr::null_mut();
             // SAFETY: the pointer is valid; 1: does not wait for stream 0.
             card.check(unsafe { (card.driver.stream_create)(&raw mut stream, 1) }, "making a stream")?;
-            streams.extra.push(stream);
+            streams.handles.push(stream);
         }
         Ok(streams)
     }
 
-    /// Number 0 is the card's own.
     pub(crate) fn handle(&self, number: usize) -> Handle {
-        if number == 0 { self.card.stream } else { self.extra[number - 1] }
+        self.handles[number]
     }
 }
 
 impl Drop for Streams {
     fn drop(&mut self) {
-        for stream in &self.extra {
+        for stream in &self.handles {
             // SAFETY: created once, destroyed once.
             unsafe { (self.card.driver.stream_destroy)(*stream) };
         }
@@ -332,7 +331,7 @@ fn sources(kernels: &[&Kernel]) -> Vec<Source> {
         unique.insert((kernel.family, name(kernel)), kernel);
     }
     let mut sources = Vec::new();
-    for family in [Family::Loop, Family::Rows, Family::Product, Family::Convolution, Family::Scan] {
+    for family in Family::ALL {
         let own: Vec<_> = unique.iter().filter(|((of, _), _)| *of == family).collect();
         for part in own.chunks(if family == Family::Loop { PER_MODULE } else { 2 }) {
             let mut source = family.source();

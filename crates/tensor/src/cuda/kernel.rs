@@ -43,9 +43,13 @@ pub(crate) enum Family {
     Product,
     Convolution,
     Scan,
+    Membership,
 }
 
 impl Family {
+    pub(crate) const ALL: [Family; 6] =
+        [Family::Loop, Family::Rows, Family::Product, Family::Convolution, Family::Scan, Family::Membership];
+
     /// Everything a kernel of this family may use.
     pub(crate) fn source(self) -> String {
         let prelude = include_str!("kernels/prelude.cu");
@@ -56,6 +60,7 @@ impl Family {
             Family::Product => [prelude, tiles, include_str!("kernels/product.cu")].concat(),
             Family::Convolution => [prelude, tiles, include_str!("kernels/convolution.cu")].concat(),
             Family::Scan => [prelude, tiles, include_str!("kernels/scan.cu")].concat(),
+            Family::Membership => [prelude, tiles, include_str!("kernels/membership.cu")].concat(),
         }
     }
 }

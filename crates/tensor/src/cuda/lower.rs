@@ -1,6 +1,7 @@
 //! From the steps of a plan to launches: which kernel, with which constants, over which grid.
 
 mod convolution;
+mod membership;
 mod product;
 mod scan;
 
@@ -51,6 +52,11 @@ impl Lowering<'_> {
             }
             Step::ConvolutionWeightGradient { shape, input, cotangent, to } => {
                 self.weight_gradient(shape, input, cotangent, to);
+            }
+            Step::Collect { shape, membership, values, to } => self.collect(shape, membership, values, to),
+            Step::Spread { shape, membership, tokens, to } => self.spread(shape, membership, tokens, to),
+            Step::MembershipGradient { shape, mass, membership, values, tokens, to } => {
+                self.membership_gradient(shape, *mass, membership, values, tokens, to);
             }
             Step::Scan { shape, order, operands, output, final_state } => {
                 self.scan(shape, order, operands, output, final_state.as_ref());

@@ -231,12 +231,13 @@ impl Cuda {
         let card = &self.card;
         let driver = &card.driver;
         let streams = Streams::new(card)?;
+        let first = streams.handle(0);
         // SAFETY: the streams are ours; both handles are checked.
         unsafe {
-            card.check((driver.begin_capture)(card.stream, 2), "recording the program")?; // 2: relaxed
+            card.check((driver.begin_capture)(first, 2), "recording the program")?; // 2: relaxed
             let recorded = self.record(&streams);
             let (mut graph, mut executable): (Handle, Handle) = (std::ptr::null_mut(), std::ptr::null_mut());
-            let ended = card.check((driver.end_capture)(card.stream, &raw mut graph), "recording the program");
+            let ended = card.check((driver.end_capture)(first, &raw mut graph), "recording the program");
             recorded?;
             ended?;
             let made = card.check((driver.graph_instantiate)(&raw mut executable, graph, 0), "preparing the program");
@@ -249,7 +250,8 @@ impl Cuda {
     /// Puts every step on its stream, after the steps it waits for.
     fn record(&self, streams: &Streams) -> Result<(), Unavailable> {
         let mut events: Vec<Option<Event>> = (0..self.steps.len()).map(|_| None).collect();
-        let begin = Event::record(&self.card, self.card.stream)?;
+        let first = streams.handle(0);
+        let begin = Event::record(&self.card, first)?;
         for stream in 1..STREAMS {
             begin.hold(streams.handle(stream))?;
         }
@@ -264,7 +266,7 @@ impl Cuda {
             }
         }
         for stream in 1..STREAMS {
-            Event::record(&self.card, streams.handle(stream))?.hold(self.card.stream)?;
+            Event::record(&self.card, streams.handle(stream))?.hold(first)?;
         }
         Ok(())
     }

@@ -3,6 +3,7 @@
 pub(crate) mod convolution;
 pub(crate) mod map;
 pub(crate) mod matmul;
+pub(crate) mod membership;
 pub(crate) mod reduce;
 mod row;
 pub(crate) mod scan;
@@ -11,12 +12,14 @@ pub(crate) mod view;
 pub use convolution::ConvolutionOptions;
 pub use map::Map;
 pub use matmul::Precision;
+pub use membership::Membership;
 pub use scan::ScanInput;
 
 use crate::graph::{Node, Tensor};
 use crate::reference::Array;
 use crate::shape::Span;
 use convolution::ConvolutionShape;
+use membership::MembershipShape;
 use scan::ScanShape;
 use std::sync::Arc;
 
@@ -81,6 +84,16 @@ pub(crate) enum Op {
     Convolution(ConvolutionShape),
     ConvolutionInputGradient(ConvolutionShape),
     ConvolutionWeightGradient(ConvolutionShape),
+    /// Points to slices: operands queries, keys, offsets, values.
+    Collect(MembershipShape),
+    /// Slices to points: operands queries, keys, offsets, tokens.
+    Spread(MembershipShape),
+    /// Operands queries, keys, offsets, what lies on points, what lies on slices (with `mass`, that of the mass last).
+    /// Parts: gradients of queries, keys, offsets.
+    MembershipGradient {
+        shape: MembershipShape,
+        mass: bool,
+    },
     /// Parts: 0 output, 1 final state.
     Scan {
         shape: ScanShape,
@@ -111,6 +124,11 @@ impl Op {
             Op::Input { name } | Op::State { name } | Op::IndexInput { name } => Some(name),
             _ => None,
         }
+    }
+
+    /// Whether its results are its parts.
+    pub(crate) fn has_parts(&self) -> bool {
+        matches!(self, Op::Scan { .. } | Op::ScanGradient { .. } | Op::MembershipGradient { .. })
     }
 
     pub(crate) fn is_view(&self) -> bool {
@@ -149,7 +167,10 @@ pub(crate) fn gradient<'g>(result: Tensor<'g>, cotangent: Tensor<'g>, wanted: &[
         Op::ConvolutionWeightGradient(shape) => {
             whole(convolution::weight_gradient_gradient(shape, &operands, cotangent))
         }
-        Op::ScanGradient { .. } => panic!("second derivatives through a scan are not supported"),
+        Op::Collect(_) | Op::Spread(_) => whole(membership::gradient(&node.op, &operands, cotangent, wanted)),
+        Op::ScanGradient { .. } | Op::MembershipGradient { .. } => {
+            panic!("second derivatives through a scan or a membership are not supported")
+        }
         Op::Scan { .. } | Op::Part { .. } => unreachable!("the reverse sweep gathers the parts of a scan itself"),
         Op::Detach | Op::Input { .. } | Op::State { .. } | Op::Constant { .. } | Op::Fill { .. } => Vec::new(),
         Op::IndexInput { .. } | Op::IndexTable { .. } => Vec::new(),
@@ -177,9 +198,11 @@ pub(crate) fn reference(node: &Node, operands: &[&Array]) -> Vec<f64> {
         Op::Convolution(shape) => convolution::reference(shape, operands[0], operands[1]),
         Op::ConvolutionInputGradient(shape) => convolution::input_reference(shape, operands[0], operands[1]),
         Op::ConvolutionWeightGradient(shape) => convolution::weight_reference(shape, operands[0], operands[1]),
+        Op::Collect(shape) => membership::collect_reference(shape, operands),
+        Op::Spread(shape) => membership::spread_reference(shape, operands),
         Op::Input { .. } | Op::State { .. } | Op::IndexInput { .. } => unreachable!("leaves are bound, not computed"),
-        Op::Scan { .. } | Op::ScanGradient { .. } | Op::Part { .. } => {
-            unreachable!("the evaluator computes all parts of a scan at once")
+        Op::Scan { .. } | Op::ScanGradient { .. } | Op::MembershipGradient { .. } | Op::Part { .. } => {
+            unreachable!("the evaluator computes all parts at once")
         }
     }
 }

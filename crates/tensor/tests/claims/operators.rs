@@ -1,7 +1,7 @@
 //! Every operator over odd sizes, size 1, broadcasts, strided and flipped views.
 
 use crate::support::{Case, case};
-use lamo_tensor::{ConvolutionOptions, Map, ScanInput, Span, Tensor};
+use lamo_tensor::{ConvolutionOptions, Map, Membership, ScanInput, Span, Tensor};
 
 /// Roundings of an elementwise function: its own error of at most 4 units, the weight, the chain rule.
 const MAP: usize = 16;
@@ -209,6 +209,43 @@ fn convolutions() -> Vec<Case> {
     cases
 }
 
+fn memberships() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for (batch, points, heads, slices, channels, width) in [
+        (2, 5, 2, 3, 2, 3),
+        (1, 1, 1, 1, 1, 1),
+        (1, 300, 2, 64, 16, 16),
+        (2, 37, 3, 20, 12, 7),
+        (1, 70, 1, 130, 40, 33),
+    ] {
+        let membership: [(&[usize], f64, f64); 3] = [
+            (leak(&[batch, points, heads, channels]), -1.0, 1.0),
+            (leak(&[heads, slices, channels]), -1.0, 1.0),
+            (leak(&[heads, slices]), -1.0, 1.0),
+        ];
+        let with = |moved: &[usize]| [&membership[..], &[(leak(moved), -1.0, 1.0)]].concat();
+        let name = |what: &str| format!("{what} of {points} points and {slices} slices");
+        let roundings = 256 + 2 * points;
+        cases.push(case(name("collection"), &with(&[batch, points, heads, width]), roundings, move |x| {
+            Membership { queries: x[0], keys: x[1], offsets: x[2] }.collect(x[3])
+        }));
+        cases.push(case(name("spread"), &with(&[batch, heads, slices, width]), roundings, move |x| {
+            Membership { queries: x[0], keys: x[1], offsets: x[2] }.spread(x[3])
+        }));
+    }
+    // Queries and values are two halves of one array, tokens are seen through a permutation, results become one array.
+    let operands: [(&[usize], f64, f64); 3] =
+        [(&[2, 33, 4, 16], -1.0, 1.0), (&[4, 18, 8], -1.0, 1.0), (&[4, 18], -1.0, 1.0)];
+    cases.push(case("memberships of views", &operands, 512, |x| {
+        let membership = Membership { queries: x[0].slice(3, 0, 8), keys: x[1], offsets: x[2] };
+        let collected = membership.collect(x[0].slice(3, 8, 16));
+        let tokens = collected.slice(3, 0, 8) / (collected.slice(3, 8, 9) + 1e-5);
+        let mixed = tokens.permute(&[0, 2, 1, 3]).tanh().permute(&[0, 2, 1, 3]);
+        Tensor::concatenate(&[membership.spread(mixed), x[0]], 3)
+    }));
+    cases
+}
+
 fn scans() -> Vec<Case> {
     let mut cases = Vec::new();
     for (batch, tokens, heads, channels, groups, states, directions, initial) in [
@@ -255,7 +292,10 @@ fn scans() -> Vec<Case> {
 }
 
 fn all() -> Vec<Case> {
-    [maps(), views(), reductions(), rows(), products(), convolutions(), scans()].into_iter().flatten().collect()
+    [maps(), views(), reductions(), rows(), products(), convolutions(), memberships(), scans()]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 #[test]

@@ -1,0 +1,343 @@
+//! Soft membership of points in slices (see `ops::membership`): strips of points whose weights stay in cache.
+//!
+//! A strip's weights are one product of queries and keys and a softmax of its rows; everything else is one more product
+//! with them. Sums over points are cut into parts that depend on the shape alone and are added in order.
+
+use crate::cpu::math;
+use crate::cpu::matmul::{for_each_task, gemm};
+use crate::cpu::memory::{Source, Target};
+use crate::cpu::simd::{Unit, vectorised};
+use crate::ops::membership::MembershipShape;
+
+/// What decides which point belongs to which slice.
+#[derive(Clone, Copy)]
+pub(crate) struct MembershipInputs {
+    /// `[batch, points, heads, channels]`
+    pub(crate) queries: Source<4>,
+    /// `[heads, slices, channels]`
+    pub(crate) keys: Source<3>,
+    /// `[heads, slices]`
+    pub(crate) offsets: Source<2>,
+}
+
+/// Where the gradients of [`MembershipInputs`] go.
+#[derive(Clone, Copy)]
+pub(crate) struct MembershipGradients {
+    pub(crate) queries: Target<4>,
+    pub(crate) keys: Target<3>,
+    pub(crate) offsets: Target<2>,
+}
+
+/// Points whose weights are made at once.
+const STRIP: usize = 128;
+/// Sums over points have at most this many parts per batch entry.
+const PARTS: usize = 16;
+
+/// How the points of a batch entry are cut into parts for sums over them.
+fn parts(shape: &MembershipShape) -> usize {
+    shape.points.div_ceil(STRIP).clamp(1, PARTS)
+}
+
+fn part(shape: &MembershipShape, number: usize) -> std::ops::Range<usize> {
+    let strips = shape.points.div_ceil(STRIP);
+    let edge = |number: usize| (strips * number / parts(shape) * STRIP).min(shape.points);
+    edge(number)..edge(number + 1)
+}
+
+/// Floats one task works in: weights, their cotangents, a strip of points beside ones, and a small matrix.
+fn workspace(shape: &MembershipShape) -> usize {
+    let widest = shape.width.max(shape.channels) + 1;
+    2 * STRIP * shape.slices + STRIP * widest + shape.slices * widest
+}
+
+/// A part's sums of `columns` per slice and head, for every task.
+fn sums(shape: &MembershipShape, columns: usize) -> usize {
+    shape.batch * parts(shape) * shape.heads * shape.slices * columns
+}
+
+pub(crate) fn collect_scratch(shape: &MembershipShape) -> usize {
+    shape.batch * parts(shape) * workspace(shape) + sums(shape, shape.width + 1)
+}
+
+pub(crate) fn spread_scratch(shape: &MembershipShape) -> usize {
+    shape.batch * parts(shape) * workspace(shape)
+}
+
+pub(crate) fn gradient_scratch(shape: &MembershipShape) -> usize {
+    shape.batch * parts(shape) * workspace(shape) + sums(shape, shape.channels + 1)
+}
+
+/// Memory of one task.
+struct Task<'a> {
+    shape: &'a MembershipShape,
+    inputs: &'a MembershipInputs,
+    entry: usize,
+    points: std::ops::Range<usize>,
+    /// `[strip, slices]`
+    weights: &'a mut [f32],
+    /// `[strip, slices]`
+    cotangents: &'a mut [f32],
+    /// `[strip, widest + 1]`
+    beside_ones: &'a mut [f32],
+    /// `[slices, widest + 1]`
+    small: &'a mut [f32],
+    /// `[heads, slices, columns]`
+    sums: &'a mut [f32],
+}
+
+/// Runs `body` for every part of every batch entry, each with memory of its own.
+fn for_each_part(
+    shape: &MembershipShape,
+    inputs: &MembershipInputs,
+    columns: usize,
+    scratch: &mut [f32],
+    body: impl Fn(Task<'_>) + Sync + Send,
+) {
+    let (parts, each) = (parts(shape), workspace(shape));
+    let size = shape.heads * shape.slices * columns;
+    assert!(scratch.len() >= shape.batch * parts * (each + size), "scratch too short");
+    let memory = Target::<1> { pointer: scratch.as_mut_ptr(), strides: [1] };
+    for_each_task(shape.batch * parts, |number| {
+        // SAFETY: the scratch holds all sums, then one workspace per task; nobody else has this one.
+        let (sums, space) = unsafe {
+            let all = shape.batch * parts * size;
+            (
+                std::slice::from_raw_parts_mut(memory.at([number * size]), size),
+                std::slice::from_raw_parts_mut(memory.at([all + number * each]), each),
+            )
+        };
+        let (weights, space) = space.split_at_mut(STRIP * shape.slices);
+        let (cotangents, space) = space.split_at_mut(STRIP * shape.slices);
+        let (beside_ones, small) = space.split_at_mut(STRIP * (shape.width.max(shape.channels) + 1));
+        sums.fill(0.0);
+        let (entry, points) = (number / parts, part(shape, number % parts));
+        body(Task { shape, inputs, entry, points, weights, cotangents, beside_ones, small, sums });
+    });
+}
+
+/// Σ over the parts `from..until`, in order, of element `at` of their sums.
+fn total(scratch: &[f32], size: usize, [from, until]: [usize; 2], at: usize) -> f32 {
+    (from..until).map(|number| scratch[number * size + at]).sum()
+}
+
+/// Σ_n w_{nm} [v_n | 1]
+///
+/// # Safety
+/// Every view holds the extents of `shape`; no target overlaps anything else.
+pub(crate) unsafe fn collect(
+    shape: &MembershipShape,
+    inputs: &MembershipInputs,
+    values: Source<4>,
+    to: Target<4>,
+    scratch: &mut [f32],
+) {
+    let columns = shape.width + 1;
+    for_each_part(shape, inputs, columns, scratch, |mut task| {
+        task.for_each_strip(|task, head, points| {
+            // SAFETY: the caller's promise.
+            unsafe { task.load_beside_ones(values, head, points.clone(), shape.width) };
+            let left = matrix(task.weights, shape.slices).transposed();
+            task.add_product(head, [shape.slices, points.len(), columns], left);
+        });
+    });
+    let (parts, size) = (parts(shape), shape.heads * shape.slices * columns);
+    for entry in 0..shape.batch {
+        for at in 0..size {
+            let index = [entry, at / columns / shape.slices, at / columns % shape.slices, at % columns];
+            // SAFETY: the caller's promise.
+            unsafe { *to.at(index) = total(scratch, size, [entry * parts, (entry + 1) * parts], at) };
+        }
+    }
+}
+
+/// Σ_m w_{nm} t_m
+///
+/// # Safety
+/// As for [`collect()`].
+pub(crate) unsafe fn spread(
+    shape: &MembershipShape,
+    inputs: &MembershipInputs,
+    tokens: Source<4>,
+    to: Target<4>,
+    scratch: &mut [f32],
+) {
+    for_each_part(shape, inputs, 0, scratch, |mut task| {
+        task.for_each_strip(|task, head, points| {
+            // SAFETY: the caller's promise; parts are disjoint.
+            unsafe {
+                let right = Source { pointer: tokens.at([task.entry, head, 0, 0]), strides: last_two(tokens.strides) };
+                let result = Target {
+                    pointer: to.at([task.entry, points.start, head, 0]),
+                    strides: [to.strides[1], to.strides[3]],
+                };
+                gemm(
+                    [points.len(), shape.slices, shape.width],
+                    matrix(task.weights, shape.slices).source,
+                    right,
+                    result,
+                );
+            }
+        });
+    });
+}
+
+/// Gradients of queries, keys and offsets, from what lies on points and on slices.
+///
+/// # Safety
+/// As for [`collect()`].
+pub(crate) unsafe fn gradient(
+    shape: &MembershipShape,
+    mass: bool,
+    inputs: &MembershipInputs,
+    values: Source<4>,
+    tokens: Source<4>,
+    to: &MembershipGradients,
+    scratch: &mut [f32],
+) {
+    let MembershipShape { slices, channels, width, .. } = *shape;
+    let columns = channels + 1;
+    for_each_part(shape, inputs, columns, scratch, |mut task| {
+        task.for_each_strip(|task, head, points| {
+            let inner = width + usize::from(mass);
+            // SAFETY: the caller's promise; parts are disjoint.
+            unsafe {
+                task.load_beside_ones(values, head, points.clone(), width);
+                let strides = last_two(tokens.strides);
+                let tokens = Source { pointer: tokens.at([task.entry, head, 0, 0]), strides: [strides[1], strides[0]] };
+                let result = Target { pointer: task.cotangents.as_mut_ptr(), strides: [slices as isize, 1] };
+                gemm([points.len(), inner, slices], matrix(task.beside_ones, width + 1).source, tokens, result);
+                differentiate(&mut task.cotangents[..points.len() * slices], task.weights, slices);
+                let keys = Source { pointer: inputs.keys.at([head, 0, 0]), strides: last_two(inputs.keys.strides) };
+                let queries = Target {
+                    pointer: to.queries.at([task.entry, points.start, head, 0]),
+                    strides: [to.queries.strides[1], to.queries.strides[3]],
+                };
+                gemm([points.len(), slices, channels], matrix(task.cotangents, slices).source, keys, queries);
+                task.load_beside_ones(inputs.queries, head, points.clone(), channels);
+            }
+            let left = matrix(task.cotangents, slices).transposed();
+            task.add_product(head, [slices, points.len(), columns], left);
+        });
+    });
+    let size = shape.heads * slices * columns;
+    for at in 0..size {
+        let (head, slice, column) = (at / columns / slices, at / columns % slices, at % columns);
+        let sum = total(scratch, size, [0, shape.batch * parts(shape)], at);
+        // SAFETY: the caller's promise.
+        unsafe {
+            match column == channels {
+                true => *to.offsets.at([head, slice]) = sum,
+                false => *to.keys.at([head, slice, column]) = sum,
+            }
+        }
+    }
+}
+
+impl Task<'_> {
+    /// Calls `body(task, head, points)` with the weights of every strip.
+    fn for_each_strip(&mut self, body: impl Fn(&mut Self, usize, std::ops::Range<usize>)) {
+        let shape = self.shape;
+        for first in self.points.clone().step_by(STRIP) {
+            let points = first..self.points.end.min(first + STRIP);
+            for head in 0..shape.heads {
+                // SAFETY: the views hold the shape's extents.
+                unsafe { self.make_weights(head, points.clone()) };
+                body(self, head, points.clone());
+            }
+        }
+    }
+
+    /// # Safety
+    /// The inputs hold the extents of the shape.
+    unsafe fn make_weights(&mut self, head: usize, points: std::ops::Range<usize>) {
+        let MembershipShape { slices, channels, .. } = *self.shape;
+        let MembershipInputs { queries, keys, offsets } = self.inputs;
+        // SAFETY: the caller's promise; the weights are this task's own.
+        unsafe {
+            let left = Source {
+                pointer: queries.at([self.entry, points.start, head, 0]),
+                strides: [queries.strides[1], queries.strides[3]],
+            };
+            let right = Source { pointer: keys.at([head, 0, 0]), strides: [keys.strides[2], keys.strides[1]] };
+            let to = Target { pointer: self.weights.as_mut_ptr(), strides: [slices as isize, 1] };
+            gemm([points.len(), channels, slices], left, right, to);
+            for (slice, offset) in self.small[..slices].iter_mut().enumerate() {
+                *offset = *offsets.at([head, slice]);
+            }
+        }
+        soften(&mut self.weights[..points.len() * slices], &self.small[..slices]);
+    }
+
+    /// `[points, width + 1]`: rows of `from`, and a one behind each.
+    ///
+    /// # Safety
+    /// `from` holds `[batch, points, heads, width]`.
+    unsafe fn load_beside_ones(&mut self, from: Source<4>, head: usize, points: std::ops::Range<usize>, width: usize) {
+        for (row, point) in self.beside_ones.chunks_exact_mut(width + 1).zip(points) {
+            for (p, value) in row[..width].iter_mut().enumerate() {
+                // SAFETY: the caller's promise.
+                *value = unsafe { *from.at([self.entry, point, head, p]) };
+            }
+            row[width] = 1.0;
+        }
+    }
+
+    /// Adds left × [points | ones] to the head's sums; extents are `[slices, points, columns]`.
+    fn add_product(&mut self, head: usize, extents: [usize; 3], left: Source<2>) {
+        let [slices, _, columns] = extents;
+        let to = Target { pointer: self.small.as_mut_ptr(), strides: [columns as isize, 1] };
+        // SAFETY: all three are this task's own memory.
+        unsafe { gemm(extents, left, matrix(self.beside_ones, columns).source, to) };
+        let sums = &mut self.sums[head * slices * columns..][..slices * columns];
+        sums.iter_mut().zip(&*self.small).for_each(|(sum, next)| *sum += next);
+    }
+}
+
+/// A row-major matrix in a task's memory.
+struct Matrix {
+    source: Source<2>,
+}
+
+fn matrix(values: &[f32], columns: usize) -> Matrix {
+    Matrix { source: Source { pointer: values.as_ptr(), strides: [columns as isize, 1] } }
+}
+
+impl Matrix {
+    fn transposed(self) -> Source<2> {
+        let [row, column] = self.source.strides;
+        Source { strides: [column, row], ..self.source }
+    }
+}
+
+fn last_two<const RANK: usize>(strides: [isize; RANK]) -> [isize; 2] {
+    [strides[RANK - 2], strides[RANK - 1]]
+}
+
+vectorised! {
+    /// Rows of `weights` become softmax(row + offsets).
+    fn soften(weights: &mut [f32], offsets: &[f32]) = soften_body;
+}
+
+#[inline(always)]
+fn soften_body<U: Unit>(weights: &mut [f32], offsets: &[f32]) {
+    for row in weights.chunks_exact_mut(offsets.len()) {
+        row.iter_mut().zip(offsets).for_each(|(weight, offset)| *weight += offset);
+        let largest = U::max(row);
+        row.iter_mut().for_each(|weight| *weight = math::exp::<U>(*weight - largest));
+        let scale = 1.0 / U::sum(row);
+        row.iter_mut().for_each(|weight| *weight *= scale);
+    }
+}
+
+vectorised! {
+    /// Rows of ∂w become ∂ℓ = w (∂w − Σ w ∂w).
+    fn differentiate(cotangents: &mut [f32], weights: &[f32], slices: usize) = differentiate_body;
+}
+
+#[inline(always)]
+fn differentiate_body<U: Unit>(cotangents: &mut [f32], weights: &[f32], slices: usize) {
+    for (row, weights) in cotangents.chunks_exact_mut(slices).zip(weights.chunks_exact(slices)) {
+        let mean = U::dot(row, weights);
+        row.iter_mut().zip(weights).for_each(|(value, weight)| *value = weight * (*value - mean));
+    }
+}

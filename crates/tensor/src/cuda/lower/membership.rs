@@ -1,0 +1,239 @@
+//! Memberships: how points are cut into chunks, and which kernels fit the card's memory; see `membership.cu`.
+
+use super::{Action, Argument, Family, Lowering, constants, is_vector};
+use crate::compile::plan::Place;
+use crate::ops::membership::MembershipShape;
+
+/// Threads of the kernels on tensor cores.
+const THREADS: usize = 128;
+/// Shared memory of a block at most, bytes.
+const SHARED: usize = 226 * 1024;
+
+/// Extents as the kernels round them up.
+struct Sizes {
+    slices: usize,
+    channels: usize,
+    width: usize,
+}
+
+impl Sizes {
+    fn new(shape: &MembershipShape) -> Sizes {
+        let [slices, channels, width] = [shape.slices, shape.channels, shape.width].map(|n| n.next_multiple_of(16));
+        Sizes { slices, channels, width }
+    }
+
+    /// Floats of keys and offsets.
+    fn keys(&self) -> usize {
+        self.slices * (self.channels + 1)
+    }
+
+    /// A block's sums of `columns` and a last one per slice.
+    fn sums(&self, columns: usize) -> usize {
+        self.slices * (columns + 1)
+    }
+
+    /// Bytes of shared memory of the kernels in `membership.cu`.
+    fn spread_shared(&self) -> usize {
+        4 * (self.keys() + self.width * (self.slices + 8))
+    }
+
+    fn collect_shared(&self) -> usize {
+        4 * (self.keys() + THREADS / 32 * self.sums(self.width))
+    }
+
+    fn gradient_shared(&self) -> usize {
+        let warp = (16 * (self.slices + 8 + self.channels + 8)).max(self.sums(self.channels));
+        let tokens = self.slices * (self.width + 1);
+        4 * (self.keys() + tokens + self.channels * (self.slices + 8) + THREADS / 32 * warp)
+    }
+}
+
+impl Lowering<'_> {
+    /// Constants and offsets of everything that decides weights, and of `places` by name.
+    fn membership_text(
+        &self,
+        shape: &MembershipShape,
+        mass: bool,
+        [queries, keys, offsets]: &[Place; 3],
+        places: &[(&str, &Place)],
+    ) -> String {
+        let mut text = constants(&[
+            ("BATCH", shape.batch),
+            ("POINTS", shape.points),
+            ("HEADS", shape.heads),
+            ("SLICES", shape.slices),
+            ("CHANNELS", shape.channels),
+            ("WIDTH", shape.width),
+            ("MASS", usize::from(mass)),
+            ("CHUNKS", chunks(shape)),
+            ("PRECISION", usize::from(self.number())),
+            ("QUERIES_4", usize::from(is_vector(queries))),
+        ]);
+        let membership = [("queries", queries), ("keys", keys), ("offsets", offsets)];
+        for (name, place) in membership.iter().chain(places) {
+            text.push_str(&self.offset(name, place));
+        }
+        for (name, place) in places {
+            match *name {
+                "values" => text.push_str(&constants(&[("VALUES_4", usize::from(is_vector(place)))])),
+                "result" | "query_gradient" => {
+                    text.push_str(&constants(&[("RESULT_4", usize::from(is_vector(place)))]));
+                }
+                _ => {}
+            }
+        }
+        text
+    }
+
+    #[allow(clippy::too_many_arguments)] // a launch has as many parts
+    /// A launch whose blocks have [`THREADS`] threads, `resident` of them on a multiprocessor at least.
+    fn membership_launch(
+        &mut self,
+        function: &str,
+        text: &str,
+        shape: &MembershipShape,
+        resident: u32,
+        shared: usize,
+        arguments: Vec<(&str, Argument)>,
+        scratch: usize,
+    ) {
+        let blocks = shape.batch * shape.heads * chunks(shape);
+        self.launch(Family::Membership, function, text, blocks, shared, arguments, scratch);
+        if let Some(Action::Launch(kernel)) = self.actions.last_mut() {
+            kernel.block = THREADS as u32;
+            kernel.resident = resident.min((SHARED / shared.max(1)) as u32).max(1);
+        }
+    }
+
+    pub(super) fn collect(&mut self, shape: &MembershipShape, membership: &[Place; 3], values: &Place, to: &Place) {
+        let text = self.membership_text(shape, false, membership, &[("values", values), ("result", to)]);
+        let sizes = Sizes::new(shape);
+        if sizes.collect_shared() > SHARED {
+            let text = text + &super::offset("tokens", &[0; 4], false);
+            let inputs = plain(membership, values, values);
+            return self.plain_membership(
+                shape,
+                &text,
+                inputs,
+                false,
+                None,
+                Some((Argument::of(to), Argument::of(to))),
+            );
+        }
+        let scratch = shape.batch * shape.heads * chunks(shape) * sizes.sums(sizes.width);
+        let mut arguments = inputs(membership);
+        arguments.extend([("const float*", Argument::of(values)), ("float*", Argument::Scratch(0))]);
+        self.membership_launch("membership_collect", &text, shape, 3, sizes.collect_shared(), arguments, scratch);
+        let arguments = vec![("const float*", Argument::Scratch(0)), ("float*", Argument::of(to))];
+        let blocks = shape.tokens(true).count().div_ceil(256);
+        self.launch(Family::Membership, "sum_collected", &text, blocks, 0, arguments, scratch);
+    }
+
+    pub(super) fn spread(&mut self, shape: &MembershipShape, membership: &[Place; 3], tokens: &Place, to: &Place) {
+        let text = self.membership_text(shape, false, membership, &[("tokens", tokens), ("result", to)]);
+        let sizes = Sizes::new(shape);
+        if sizes.spread_shared() > SHARED {
+            let text = text + &super::offset("values", &[0; 4], false);
+            let inputs = plain(membership, tokens, tokens);
+            return self.plain_membership(shape, &text, inputs, false, Some(Argument::of(to)), None);
+        }
+        let mut arguments = inputs(membership);
+        arguments.extend([("const float*", Argument::of(tokens)), ("float*", Argument::of(to))]);
+        self.membership_launch("membership_spread", &text, shape, 5, sizes.spread_shared(), arguments, 0);
+    }
+
+    pub(super) fn membership_gradient(
+        &mut self,
+        shape: &MembershipShape,
+        mass: bool,
+        membership: &[Place; 3],
+        values: &Place,
+        tokens: &Place,
+        [queries, keys, offsets]: &[Place; 3],
+    ) {
+        let places = [
+            ("values", values),
+            ("tokens", tokens),
+            ("query_gradient", queries),
+            ("key_gradient", keys),
+            ("offset_gradient", offsets),
+        ];
+        let text = self.membership_text(shape, mass, membership, &places);
+        let sizes = Sizes::new(shape);
+        if sizes.gradient_shared() > SHARED {
+            let inputs = plain(membership, values, tokens);
+            let on_slices = Some((Argument::of(keys), Argument::of(offsets)));
+            return self.plain_membership(shape, &text, inputs, true, Some(Argument::of(queries)), on_slices);
+        }
+        let scratch = shape.batch * shape.heads * chunks(shape) * sizes.sums(sizes.channels);
+        let mut arguments = inputs(membership);
+        arguments.extend([
+            ("const float*", Argument::of(values)),
+            ("const float*", Argument::of(tokens)),
+            ("float*", Argument::of(queries)),
+            ("float*", Argument::Scratch(0)),
+        ]);
+        self.membership_launch("membership_gradient", &text, shape, 3, sizes.gradient_shared(), arguments, scratch);
+        let arguments = vec![
+            ("const float*", Argument::Scratch(0)),
+            ("float*", Argument::of(keys)),
+            ("float*", Argument::of(offsets)),
+        ];
+        let blocks = (shape.heads * shape.slices * (shape.channels + 1)).div_ceil(256);
+        self.launch(Family::Membership, "sum_membership_gradient", &text, blocks, 0, arguments, scratch);
+    }
+
+    /// Kernels without tensor cores for extents that do not fit a block: results on points, on slices, or both.
+    fn plain_membership(
+        &mut self,
+        shape: &MembershipShape,
+        text: &str,
+        inputs: Vec<(&'static str, Argument)>,
+        gradient: bool,
+        on_points: Option<Argument>,
+        on_slices: Option<(Argument, Argument)>,
+    ) {
+        let rows = shape.batch * shape.points * shape.heads;
+        let (scratch, stats) = (3 * rows, Argument::Scratch(0));
+        // Names that the other results' kernels use.
+        let mut text = text.to_owned();
+        for (name, rank) in [("result", 4), ("query_gradient", 4), ("key_gradient", 3), ("offset_gradient", 2)] {
+            if !text.contains(&format!(" {name}(")) {
+                text.push_str(&super::offset(name, &vec![0; rank], false));
+            }
+        }
+        let mut arguments = inputs.clone();
+        arguments.push(("float*", stats.clone()));
+        let name = |kernel: &str| format!("{kernel}<S, {gradient}>");
+        let blocks = rows.div_ceil(256);
+        self.launch(Family::Membership, &name("membership_stats"), &text, blocks, 0, arguments, scratch);
+        let width = if gradient { shape.channels } else { shape.width };
+        if let Some(to) = on_points {
+            let mut arguments = inputs.clone();
+            arguments.extend([("const float*", stats.clone()), ("float*", to)]);
+            let blocks = (rows * width).div_ceil(256);
+            self.launch(Family::Membership, &name("membership_plain_points"), &text, blocks, 0, arguments, scratch);
+        }
+        if let Some((to, offsets)) = on_slices {
+            let mut arguments = inputs;
+            arguments.extend([("const float*", stats), ("float*", to), ("float*", offsets)]);
+            let blocks = shape.heads * shape.slices * (width + 1) * if gradient { 1 } else { shape.batch };
+            self.launch(Family::Membership, &name("membership_plain_slices"), &text, blocks, 0, arguments, scratch);
+        }
+    }
+}
+
+/// Chunks of points per batch entry and head: enough blocks to fill a card, each with work for its warps.
+fn chunks(shape: &MembershipShape) -> usize {
+    (528 / (shape.batch * shape.heads)).clamp(1, shape.points.div_ceil(THREADS / 2))
+}
+
+fn inputs(membership: &[Place; 3]) -> Vec<(&'static str, Argument)> {
+    membership.iter().map(|place| ("const float*", Argument::of(place))).collect()
+}
+
+fn plain(membership: &[Place; 3], values: &Place, tokens: &Place) -> Vec<(&'static str, Argument)> {
+    let mut list = inputs(membership);
+    list.extend([values, tokens].map(|place| ("const float*", Argument::of(place))));
+    list
+}
