@@ -87,7 +87,7 @@ impl Checkpoint {
         let Counters { epoch, step, seconds, best } = serde_json::from_str(text("counters")?).map_err(broken)?;
         let sections = Description { model: experiment.model.clone(), task: case.domain }.sections()?;
         let mut values = file.values(&with_state(&sections))?;
-        let count = sections.last().map_or(0, |section| section.range().end);
+        let count = count(&sections);
         let total = values[3 * count];
         let square = values[2 * count..3 * count].to_vec();
         let mean = values[count..2 * count].to_vec();
@@ -98,9 +98,13 @@ impl Checkpoint {
     }
 }
 
+fn count(sections: &[Section]) -> usize {
+    sections.iter().map(|section| section.shape.count()).sum()
+}
+
 /// The parameters, then what the training keeps beside them.
 fn with_state(sections: &[Section]) -> Vec<Section> {
-    let count = sections.last().map_or(0, |section| section.range().end);
+    let count = count(sections);
     let state = |name: &str, length: usize, start: usize| Section {
         name: name.to_owned(),
         shape: Shape::from([length]),

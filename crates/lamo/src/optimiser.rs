@@ -83,7 +83,9 @@ impl AdamW {
 /// Neighbouring used sections, merged.
 fn ranges(graph: &Graph, loss: Tensor<'_>) -> Vec<Range<usize>> {
     let mut merged: Vec<Range<usize>> = Vec::new();
-    for section in graph.sections_behind(loss) {
+    let mut sections = graph.sections_behind(loss);
+    sections.sort_by_key(|section| section.start);
+    for section in sections {
         match merged.last_mut() {
             Some(last) if last.end == section.range().start => last.end = section.range().end,
             _ => merged.push(section.range()),

@@ -145,9 +145,10 @@ impl Contents {
             return Err(Error::Mismatch { path: path.to_owned(), difference });
         }
         let tensors: BTreeMap<_, _> = file.iter().collect();
-        let mut parameters = Vec::with_capacity(sections.iter().map(|section| section.shape.count()).sum());
+        let mut parameters = vec![0.0; sections.iter().map(|section| section.shape.count()).sum()];
         for section in sections {
-            parameters.extend(floats(path, &section.name, &tensors[section.name.as_str()])?);
+            let values = floats(path, &section.name, &tensors[section.name.as_str()])?;
+            parameters[section.range()].copy_from_slice(&values);
         }
         Ok(parameters)
     }

@@ -58,6 +58,7 @@ pub fn run<'a>(graph: &Graph, bindings: &Bindings<'a>) -> (HashMap<String, Array
 
 /// The value of a part is element 0 of its own entry; operators with parts have one element per part.
 fn evaluate_nodes(graph: &Graph, bindings: &Bindings<'_>, roots: &[NodeId]) -> HashMap<NodeId, Vec<Array>> {
+    graph.seal();
     let inner = graph.inner.borrow();
     let mut needed = vec![false; inner.nodes.len()];
     for &root in roots {

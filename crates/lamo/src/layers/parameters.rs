@@ -116,9 +116,8 @@ pub struct Parameters<'g> {
 }
 
 impl<'g> Parameters<'g> {
-    /// Declares parameters in `graph`, which has none yet.
+    /// Declares parameters in `graph`, which must have none yet.
     pub fn new(graph: &'g Graph) -> Self {
-        assert!(graph.sections().is_empty(), "the graph has parameters already");
         Parameters { graph, starts: RefCell::default() }
     }
 
@@ -130,11 +129,13 @@ impl<'g> Parameters<'g> {
     /// First values of all parameters, end to end. Each has its own stream of random numbers, so its values depend on
     /// `seed` and on its position alone.
     pub fn draw(&self, seed: u64) -> Vec<f32> {
-        let mut theta = Vec::new();
-        for (section, start) in self.graph.sections().iter().zip(self.starts.borrow().iter()) {
+        let sections = self.graph.sections();
+        assert_eq!(sections.len(), self.starts.borrow().len(), "the graph had parameters already");
+        let mut theta = vec![0.0; sections.iter().map(|section| section.shape.count()).sum()];
+        for (section, start) in sections.iter().zip(self.starts.borrow().iter()) {
             let mut random = ChaCha12Rng::seed_from_u64(seed);
             random.set_stream(start.stream);
-            theta.extend(start.initial.draw(&section.shape, &mut random));
+            theta[section.range()].copy_from_slice(&start.initial.draw(&section.shape, &mut random));
         }
         theta
     }

@@ -152,7 +152,7 @@ impl Row {
     pub fn parameter_count(&self, task: &Task, settings: &Settings) -> Result<usize, Refusal> {
         let graph = Graph::new();
         self.build(&Parameters::new(&graph), task, settings)?;
-        Ok(graph.sections().last().map_or(0, |section| section.range().end))
+        Ok(graph.sections().iter().map(|section| section.shape.count()).sum())
     }
 }
 

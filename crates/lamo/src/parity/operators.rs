@@ -27,9 +27,10 @@ pub(super) fn check_mixer(path: &Path, settings: &Value, io: &mut Comparison) ->
     let wanted = [(GRADIENT_OF_PARAMETERS.to_owned(), graph.parameters()), ("grad.in.u".to_owned(), u)];
     output_pullback((y, io.input(&graph, "dout")?), &wanted);
     let mut bindings = io.bindings(["in.u", "dout"])?;
-    let mut weights = Vec::new();
+    let mut weights = vec![0.0; graph.parameters().shape().count()];
     for section in graph.sections() {
-        weights.extend(io.doubles(&format!("param.{}", section.name), section.shape.count())?);
+        let values = io.doubles(&format!("param.{}", section.name), section.shape.count())?;
+        weights[section.range()].copy_from_slice(values);
     }
     bindings.insert(PARAMETERS, weights);
     let program = io.run(&graph, &bindings)?;

@@ -28,6 +28,7 @@ struct Rewriter<'a> {
 }
 
 pub(crate) fn simplify(graph: &Graph) -> Simple {
+    graph.seal();
     let inner = graph.inner.borrow();
     let mut uses = vec![0; inner.nodes.len()];
     let mut feeds_loops = vec![true; inner.nodes.len()];

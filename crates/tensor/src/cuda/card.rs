@@ -108,6 +108,11 @@ impl Card {
         Ok(Card { driver, products, stream, library: handle, number: device, name, architecture, context })
     }
 
+    /// Whether a kernel can come on the card before the one ahead of it is done, and wait there.
+    pub(crate) fn starts_early(&self) -> bool {
+        self.architecture >= 90
+    }
+
     pub(crate) fn make_current(&self) {
         // SAFETY: the context lives as long as self.
         unsafe { (self.driver.set_current)(self.context) };
@@ -338,7 +343,10 @@ fn sources(kernels: &[&Kernel]) -> Vec<Source> {
             for ((_, name), kernel) in part {
                 let text = format!(
                     "{}extern \"C\" __global__ void __launch_bounds__({}, {}) ${}",
-                    kernel.before, kernel.block, kernel.resident, kernel.text
+                    kernel.before,
+                    kernel.block,
+                    kernel.resident,
+                    kernel.text.replacen('{', "{ await_turn();", 1)
                 );
                 source.push_str(&text.replace('$', name));
             }

@@ -32,6 +32,31 @@ macro_rules! functions {
     };
 }
 
+/// How a kernel is launched.
+#[repr(C)]
+pub(crate) struct Launch {
+    pub(crate) grid: [c_uint; 3],
+    pub(crate) block: [c_uint; 3],
+    pub(crate) shared: c_uint,
+    pub(crate) stream: Handle,
+    pub(crate) attributes: *const Attribute,
+    pub(crate) count: c_uint,
+}
+
+/// A property of a launch: its number, and its value in the first bytes of a union.
+#[repr(C, align(8))]
+pub(crate) struct Attribute {
+    pub(crate) number: c_int,
+    pub(crate) value: [c_int; 17],
+}
+
+/// The kernel may come on the card before the one ahead of it on the stream is done.
+pub(crate) static EARLY: Attribute = {
+    let mut value = [0; 17];
+    value[1] = 1; // the union begins at byte 8
+    Attribute { number: 6, value }
+};
+
 functions! {
     /// `libcuda`: contexts, memory, streams, modules, graphs.
     Driver {
@@ -58,8 +83,7 @@ functions! {
         module_unload = b"cuModuleUnload" (Handle);
         function = b"cuModuleGetFunction" (*mut Handle, Handle, *const c_char);
         function_set = b"cuFuncSetAttribute" (Handle, c_int, c_int);
-        launch = b"cuLaunchKernel"
-            (Handle, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, Handle, *mut *mut c_void, *mut *mut c_void);
+        launch = b"cuLaunchKernelEx" (*const Launch, Handle, *mut *mut c_void, *mut *mut c_void);
         begin_capture = b"cuStreamBeginCapture_v2" (Handle, c_int);
         end_capture = b"cuStreamEndCapture" (Handle, *mut Handle);
         graph_instantiate = b"cuGraphInstantiateWithFlags" (*mut Handle, Handle, u64);

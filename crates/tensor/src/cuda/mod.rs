@@ -16,7 +16,7 @@ use crate::device::Unavailable;
 use crate::ops::Precision;
 use card::{Card, Event, Memory, Modules, Streams};
 use kernel::{Argument, Kernel};
-use library::{Address, Handle};
+use library::{Address, EARLY, Handle, Launch};
 use lower::{Action, Lowering};
 use products::Prepared;
 use std::cell::OnceCell;
@@ -255,12 +255,22 @@ impl Cuda {
         for stream in 1..STREAMS {
             begin.hold(streams.handle(stream))?;
         }
+        // Whether the last thing on a stream is a kernel of ours, which knows how to let the next one in early.
+        let mut behind_kernel = [false; STREAMS];
         for (position, (step, turn)) in self.steps.iter().zip(&self.order).enumerate() {
             let stream = streams.handle(turn.stream);
             for &earlier in &turn.waits {
                 events[earlier].as_ref().expect("recorded because somebody waits for it").hold(stream)?;
             }
-            step.iter().try_for_each(|work| self.submit(work, stream, turn.stream))?;
+            if !turn.waits.is_empty() {
+                behind_kernel[turn.stream] = false;
+            }
+            for work in step {
+                let is_kernel = matches!(work, Work::Kernel { .. });
+                let early = is_kernel && behind_kernel[turn.stream] && self.card.starts_early();
+                self.submit(work, stream, turn.stream, early)?;
+                behind_kernel[turn.stream] = is_kernel;
+            }
             if turn.awaited {
                 events[position] = Some(Event::record(&self.card, stream)?);
             }
@@ -271,27 +281,24 @@ impl Cuda {
         Ok(())
     }
 
-    fn submit(&self, work: &Work, stream: Handle, number: usize) -> Result<(), Unavailable> {
+    /// `early`: before what is ahead on the stream is done; the kernel waits for that itself.
+    fn submit(&self, work: &Work, stream: Handle, number: usize, early: bool) -> Result<(), Unavailable> {
         let driver = &self.card.driver;
         match work {
             Work::Kernel { function, grid, block, shared, arguments } => {
                 let mut pointers: Vec<*mut c_void> =
                     arguments.iter().map(|address| std::ptr::from_ref(address).cast_mut().cast()).collect();
+                let launch = Launch {
+                    grid: *grid,
+                    block: [*block, 1, 1],
+                    shared: *shared,
+                    stream,
+                    attributes: &raw const EARLY,
+                    count: u32::from(early),
+                };
                 // SAFETY: the arguments are those the kernel was generated with.
                 let status = unsafe {
-                    (driver.launch)(
-                        *function,
-                        grid[0],
-                        grid[1],
-                        grid[2],
-                        *block,
-                        1,
-                        1,
-                        *shared,
-                        stream,
-                        pointers.as_mut_ptr(),
-                        std::ptr::null_mut(),
-                    )
+                    (driver.launch)(&raw const launch, *function, pointers.as_mut_ptr(), std::ptr::null_mut())
                 };
                 self.card.check(status, "starting a kernel")
             }
@@ -305,7 +312,7 @@ impl Cuda {
 
     fn run_step(&self, position: usize) {
         let number = self.order[position].stream;
-        self.steps[position].iter().for_each(|work| sound(self.submit(work, self.card.stream, number)));
+        self.steps[position].iter().for_each(|work| sound(self.submit(work, self.card.stream, number, false)));
     }
 
     pub(crate) fn run_checked(&mut self) -> Result<(), String> {
@@ -333,7 +340,8 @@ impl Cuda {
             let mut best = vec![f64::INFINITY; step.len()];
             for _ in 0..RUNS {
                 for (work, best) in step.iter().zip(&mut best) {
-                    let seconds = card.time(|| sound(self.submit(work, card.stream, self.order[position].stream)));
+                    let seconds =
+                        card.time(|| sound(self.submit(work, card.stream, self.order[position].stream, false)));
                     *best = best.min(seconds);
                 }
             }

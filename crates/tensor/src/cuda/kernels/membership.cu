@@ -15,7 +15,8 @@ template <class S> struct Extents {
   static constexpr int COLUMNS = MP + 8;  // pitch of what is read by columns: neighbours in 8 different banks
 };
 
-// c += a·b over two steps of eight: element j of lane pair p is number 4p + j of the sum, for both operands.
+// c += a·b over two steps of eight: element j of lane pair p is number 4p + j of the sum, for both operands, which are
+// rounded already.
 template <int PRECISION>
 __device__ __forceinline__ void multiply_16(float (&c)[4], const float (&a)[2][4], const float (&b)[2][2]) {
   if constexpr (PRECISION == 2) {
@@ -27,9 +28,9 @@ __device__ __forceinline__ void multiply_16(float (&c)[4], const float (&a)[2][4
     for (int s = 0; s < 2; s++) {
       uint32 left[4], right[2];
 #pragma unroll
-      for (int i = 0; i < 4; i++) left[i] = as_tf32(a[s][i]);
+      for (int i = 0; i < 4; i++) left[i] = PRECISION == 0 ? as_tf32(a[s][i]) : __float_as_uint(a[s][i]);
 #pragma unroll
-      for (int i = 0; i < 2; i++) right[i] = as_tf32(b[s][i]);
+      for (int i = 0; i < 2; i++) right[i] = PRECISION == 0 ? as_tf32(b[s][i]) : __float_as_uint(b[s][i]);
       if constexpr (PRECISION == 0) {  // what tf32 drops, as operands of its own
         uint32 left_rest[4], right_rest[2];
 #pragma unroll
@@ -58,6 +59,12 @@ __device__ __forceinline__ float4 load_4(const float* from, int first, bool in, 
     if (first + 3 < COUNT) value.w = from[at(first + 3)];
   }
   return value;
+}
+
+template <class S>
+__device__ __forceinline__ float4 rounded_4(float4 a) {
+  constexpr int R = S::PRECISION;
+  return make_float4(rounded<R>(a.x), rounded<R>(a.y), rounded<R>(a.z), rounded<R>(a.w));
 }
 
 // Rows of 16 points as left operand: a[k] holds the channels 16k + 4·pair … of the points row and row + 8.
@@ -92,7 +99,7 @@ __device__ __forceinline__ void load_keys(float* keys, float* offsets, const flo
   using E = Extents<S>;
   for (int i = threadIdx.x; i < E::MP * E::CP; i += E::WARPS * 32) {
     const int m = i / E::CP, c = i % E::CP;
-    keys[i] = m < S::SLICES && c < S::CHANNELS ? from[S::keys(head, m, c)] : 0.0f;
+    keys[i] = rounded<S::PRECISION>(m < S::SLICES && c < S::CHANNELS ? from[S::keys(head, m, c)] : 0.0f);
   }
   for (int m = threadIdx.x; m < E::MP; m += E::WARPS * 32) offsets[m] = m < S::SLICES ? from_offsets[S::offsets(head, m)] : -1e30f;
 }
@@ -144,9 +151,11 @@ __device__ __forceinline__ void weigh(float (&w)[2 * Extents<S>::MT][4], const f
 
 // Results of two neighbouring tiles as left operand of a sum over their columns: number 4p + j is column
 // 16k + 8·(j / 2) + 2p + j % 2.
+template <int PRECISION>
 __device__ __forceinline__ void turn(float (&a)[2][4], const float (&low)[4], const float (&high)[4]) {
-  a[0][0] = low[0]; a[0][2] = low[1]; a[0][1] = low[2]; a[0][3] = low[3];
-  a[1][0] = high[0]; a[1][2] = high[1]; a[1][1] = high[2]; a[1][3] = high[3];
+  constexpr int R = PRECISION;
+  a[0][0] = rounded<R>(low[0]); a[0][2] = rounded<R>(low[1]); a[0][1] = rounded<R>(low[2]); a[0][3] = rounded<R>(low[3]);
+  a[1][0] = rounded<R>(high[0]); a[1][2] = rounded<R>(high[1]); a[1][1] = rounded<R>(high[2]); a[1][3] = rounded<R>(high[3]);
 }
 
 // Where element p of a result is computed so that a lane ends with the four neighbours 4·pair …: column q of tile n of a
@@ -161,7 +170,7 @@ __device__ __forceinline__ void spread_rows(float (&to)[NT][4], const float (&w)
 #pragma unroll
   for (int k = 0; k < E::MT; k++) {
     float a[2][4];
-    turn(a, w[2 * k], w[2 * k + 1]);
+    turn<S::PRECISION>(a, w[2 * k], w[2 * k + 1]);
 #pragma unroll
     for (int n = 0; n < NT; n++) {
       const float* from = columns + (n * 8 + row) * E::COLUMNS + k * 16 + pair * 2;
@@ -184,17 +193,31 @@ __device__ __forceinline__ void store_4(float* to, int first, float4 value, At a
   }
 }
 
-// Points of a strip: rows `row` and `row + 8` of sixteen.
-template <class S>
-__device__ __forceinline__ void load_queries(float4 (&upper)[Extents<S>::KC], float4 (&lower)[Extents<S>::KC], const float* queries,
-                                             const Stretch<S>& at, int n) {
+// Rows of `from` of the points n + row and n + row + 8, channels 16k + 4·pair ….
+template <class S, int COUNT, int K, bool VECTOR, class At>
+__device__ __forceinline__ void load_points(float4 (&upper)[K], float4 (&lower)[K], const float* from, int n, int end, At at) {
   const int lane = threadIdx.x % 32, row = lane / 4, pair = lane % 4;
 #pragma unroll
-  for (int k = 0; k < Extents<S>::KC; k++) {
-    upper[k] = load_4<S::CHANNELS, S::QUERIES_4>(queries, k * 16 + pair * 4, n + row < at.end, [&](int c) { return S::queries(at.batch, n + row, at.head, c); });
-    lower[k] = load_4<S::CHANNELS, S::QUERIES_4>(queries, k * 16 + pair * 4, n + row + 8 < at.end, [&](int c) { return S::queries(at.batch, n + row + 8, at.head, c); });
+  for (int k = 0; k < K; k++) {
+    upper[k] = load_4<COUNT, VECTOR>(from, k * 16 + pair * 4, n + row < end, [&](int c) { return at(n + row, c); });
+    lower[k] = load_4<COUNT, VECTOR>(from, k * 16 + pair * 4, n + row + 8 < end, [&](int c) { return at(n + row + 8, c); });
   }
 }
+
+// Points as operands: x, and one step ahead of it the next.
+template <class S, int COUNT, int K, bool VECTOR> struct Points {
+  float4 upper[K], lower[K], upper_ahead[K], lower_ahead[K];
+  template <class At> __device__ __forceinline__ void ahead(const float* from, int n, int end, At at) {
+    load_points<S, COUNT, K, VECTOR>(upper_ahead, lower_ahead, from, n, end, at);
+  }
+  __device__ __forceinline__ void advance() {
+#pragma unroll
+    for (int k = 0; k < K; k++) {
+      upper[k] = rounded_4<S>(upper_ahead[k]);
+      lower[k] = rounded_4<S>(lower_ahead[k]);
+    }
+  }
+};
 
 template <class S>
 __device__ void membership_spread(const float* __restrict__ queries, const float* __restrict__ keys_from, const float* __restrict__ offsets_from,
@@ -208,15 +231,19 @@ __device__ void membership_spread(const float* __restrict__ queries, const float
   load_keys<S>(keys, offsets, keys_from, offsets_from, at.head);
   for (int i = threadIdx.x; i < E::MP * E::WP; i += E::WARPS * 32) {
     const int m = i / E::WP, p = i % E::WP;
-    columns[column_of(p) * E::COLUMNS + m] = m < S::SLICES && p < S::WIDTH ? tokens[S::tokens(at.batch, at.head, m, p)] : 0.0f;
+    columns[column_of(p) * E::COLUMNS + m] = rounded<S::PRECISION>(m < S::SLICES && p < S::WIDTH ? tokens[S::tokens(at.batch, at.head, m, p)] : 0.0f);
   }
   __syncthreads();
   const int lane = threadIdx.x % 32, row = lane / 4, pair = lane % 4;
-  for (int n = at.first + threadIdx.x / 32 * 16; n < at.end; n += E::WARPS * 16) {
-    float4 upper[E::KC], lower[E::KC];
-    load_queries<S>(upper, lower, queries, at, n);
+  const auto query = [&](int n, int c) { return S::queries(at.batch, n, at.head, c); };
+  Points<S, S::CHANNELS, E::KC, S::QUERIES_4> x;
+  const int start = at.first + threadIdx.x / 32 * 16;
+  x.ahead(queries, start, at.end, query);
+  for (int n = start; n < at.end; n += E::WARPS * 16) {
+    x.advance();
+    x.ahead(queries, n + E::WARPS * 16, at.end, query);
     float w[2 * E::MT][4];
-    weigh<S>(w, upper, lower, keys, offsets);
+    weigh<S>(w, x.upper, x.lower, keys, offsets);
     float y[2 * E::KW][4] = {};
     spread_rows<S>(y, w, columns);
 #pragma unroll
@@ -257,9 +284,13 @@ __device__ void membership_collect(const float* __restrict__ queries, const floa
   __syncthreads();
   const int lane = threadIdx.x % 32, row = lane / 4, pair = lane % 4;
   float total[E::MT][2 * E::KW][4] = {}, mass[E::MT][2] = {};
-  for (int n = at.first + threadIdx.x / 32 * 16; n < at.end; n += E::WARPS * 16) {
-    float4 query[2][E::KC];
-    load_queries<S>(query[0], query[1], queries, at, n);
+  const auto query = [&](int n, int c) { return S::queries(at.batch, n, at.head, c); };
+  Points<S, S::CHANNELS, E::KC, S::QUERIES_4> x;
+  const int start = at.first + threadIdx.x / 32 * 16;
+  x.ahead(queries, start, at.end, query);
+  for (int n = start; n < at.end; n += E::WARPS * 16) {
+    x.advance();
+    x.ahead(queries, n + E::WARPS * 16, at.end, query);
     // Values of the points 8t + 2·pair, + 1; columns 16k + 2·row, + 1.
     float2 value[2][2][E::KW];
 #pragma unroll
@@ -278,7 +309,7 @@ __device__ void membership_collect(const float* __restrict__ queries, const floa
               if (p + 1 < S::WIDTH) v.y = values[S::values(at.batch, point, at.head, p + 1)];
             }
           }
-          value[t][e][k] = v;
+          value[t][e][k] = make_float2(rounded<S::PRECISION>(v.x), rounded<S::PRECISION>(v.y));
         }
     float w[E::MT][2][4];
 #pragma unroll
@@ -293,7 +324,7 @@ __device__ void membership_collect(const float* __restrict__ queries, const floa
     for (int k = 0; k < E::KC; k++) {
       float b[2][2][2];
 #pragma unroll
-      for (int t = 0; t < 2; t++) as_right(b[t], query[t][k]);
+      for (int t = 0; t < 2; t++) as_right(b[t], t ? x.lower[k] : x.upper[k]);
 #pragma unroll
       for (int m = 0; m < E::MT; m++) {
         float a[2][4];
@@ -328,7 +359,7 @@ __device__ void membership_collect(const float* __restrict__ queries, const floa
 #pragma unroll
     for (int m = 0; m < E::MT; m++) {
       float a[2][4];
-      turn(a, w[m][0], w[m][1]);
+      turn<S::PRECISION>(a, w[m][0], w[m][1]);
 #pragma unroll
       for (int k = 0; k < E::KW; k++) {
         const float first[2][2] = {{value[0][0][k].x, value[0][1][k].x}, {value[1][0][k].x, value[1][1][k].x}};
@@ -388,20 +419,29 @@ __device__ void membership_gradient(const float* __restrict__ queries, const flo
   load_keys<S>(keys, offsets, keys_from, offsets_from, at.head);
   for (int i = threadIdx.x; i < E::MP * E::CP; i += E::WARPS * 32) {
     const int m = i / E::CP, c = i % E::CP;
-    columns[column_of(c) * E::COLUMNS + m] = m < S::SLICES && c < S::CHANNELS ? keys_from[S::keys(at.head, m, c)] : 0.0f;
+    columns[column_of(c) * E::COLUMNS + m] = rounded<S::PRECISION>(m < S::SLICES && c < S::CHANNELS ? keys_from[S::keys(at.head, m, c)] : 0.0f);
   }
   for (int i = threadIdx.x; i < E::MP * E::WP; i += E::WARPS * 32) {
     const int m = i / E::WP, p = i % E::WP;
-    tokens[i] = m < S::SLICES && p < S::WIDTH ? tokens_from[S::tokens(at.batch, at.head, m, p)] : 0.0f;
+    tokens[i] = rounded<S::PRECISION>(m < S::SLICES && p < S::WIDTH ? tokens_from[S::tokens(at.batch, at.head, m, p)] : 0.0f);
   }
   for (int m = threadIdx.x; m < E::MP; m += E::WARPS * 32)
     masses[m] = S::MASS && m < S::SLICES ? tokens_from[S::tokens(at.batch, at.head, m, S::WIDTH)] : 0.0f;
   __syncthreads();
   const int lane = threadIdx.x % 32, row = lane / 4, pair = lane % 4;
   float total[E::KC][2 * E::MT][4] = {}, sums[2 * E::MT][2] = {};  // ∂kᵀ [CP, MP], ∂b
-  for (int n = at.first + threadIdx.x / 32 * 16; n < at.end; n += E::WARPS * 16) {
-    float4 upper[E::KC], lower[E::KC];
-    load_queries<S>(upper, lower, queries, at, n);
+  const auto query = [&](int n, int c) { return S::queries(at.batch, n, at.head, c); };
+  const auto beside = [&](int n, int p) { return S::values(at.batch, n, at.head, p); };
+  Points<S, S::CHANNELS, E::KC, S::QUERIES_4> x;
+  Points<S, S::WIDTH, E::KW, S::VALUES_4> v;
+  const int start = at.first + threadIdx.x / 32 * 16;
+  x.ahead(queries, start, at.end, query);
+  v.ahead(values, start, at.end, beside);
+  for (int n = start; n < at.end; n += E::WARPS * 16) {
+    x.advance();
+    v.advance();
+    x.ahead(queries, n + E::WARPS * 16, at.end, query);
+    v.ahead(values, n + E::WARPS * 16, at.end, beside);
     float d[2 * E::MT][4];  // ∂w, then ∂ℓ
 #pragma unroll
     for (int i = 0; i < 2 * E::MT; i++) {
@@ -411,10 +451,8 @@ __device__ void membership_gradient(const float* __restrict__ queries, const flo
     }
 #pragma unroll
     for (int k = 0; k < E::KW; k++) {
-      const float4 high = load_4<S::WIDTH, S::VALUES_4>(values, k * 16 + pair * 4, n + row < at.end, [&](int p) { return S::values(at.batch, n + row, at.head, p); });
-      const float4 low = load_4<S::WIDTH, S::VALUES_4>(values, k * 16 + pair * 4, n + row + 8 < at.end, [&](int p) { return S::values(at.batch, n + row + 8, at.head, p); });
       float a[2][4];
-      as_left(a, high, low);
+      as_left(a, v.upper[k], v.lower[k]);
 #pragma unroll
       for (int i = 0; i < 2 * E::MT; i++) {
         float b[2][2];
@@ -424,7 +462,7 @@ __device__ void membership_gradient(const float* __restrict__ queries, const flo
     }
     {
       float w[2 * E::MT][4];
-      weigh<S>(w, upper, lower, keys, offsets);
+      weigh<S>(w, x.upper, x.lower, keys, offsets);
 #pragma unroll
       for (int half = 0; half < 2; half++) {
         float mean = 0.0f;
@@ -460,11 +498,11 @@ __device__ void membership_gradient(const float* __restrict__ queries, const flo
     for (int i = 0; i < 2 * E::MT; i++)
 #pragma unroll
       for (int half = 0; half < 2; half++)
-        *(float2*)(logits + (row + half * 8) * E::COLUMNS + i * 8 + pair * 2) = make_float2(d[i][half * 2], d[i][half * 2 + 1]);
+        *(float2*)(logits + (row + half * 8) * E::COLUMNS + i * 8 + pair * 2) = make_float2(rounded<S::PRECISION>(d[i][half * 2]), rounded<S::PRECISION>(d[i][half * 2 + 1]));
 #pragma unroll
     for (int k = 0; k < E::KC; k++) {
-      *(float4*)(points + row * POINT + k * 16 + pair * 4) = upper[k];
-      *(float4*)(points + (row + 8) * POINT + k * 16 + pair * 4) = lower[k];
+      *(float4*)(points + row * POINT + k * 16 + pair * 4) = x.upper[k];
+      *(float4*)(points + (row + 8) * POINT + k * 16 + pair * 4) = x.lower[k];
     }
     __syncwarp();
     float b[2 * E::MT][2][2];

@@ -1,6 +1,15 @@
-// What every kernel may use: the maps, by the names of `ops::Map`.
+// What every kernel uses: its turn, and the maps by the names of `ops::Map`.
 
 typedef unsigned int uint32;
+
+// The first thing a kernel does: the next one may come on the card, and nothing is read or written before all earlier ones
+// are done.
+__device__ __forceinline__ void await_turn() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;");
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
 
 __device__ __forceinline__ float map_Copy(float a) { return a; }
 __device__ __forceinline__ float map_Negate(float a) { return -a; }

@@ -22,6 +22,11 @@ impl Sizes {
         Sizes { slices, channels, width }
     }
 
+    /// Blocks that a multiprocessor's registers hold: sums of more slices or channels take them all.
+    fn three_if_light(&self) -> usize {
+        if self.slices <= 64 && self.channels.max(self.width) <= 16 { 3 } else { 1 }
+    }
+
     /// Floats of keys and offsets.
     fn keys(&self) -> usize {
         self.slices * (self.channels + 1)
@@ -53,7 +58,7 @@ impl Lowering<'_> {
     fn membership_text(
         &self,
         shape: &MembershipShape,
-        mass: bool,
+        [mass, chunks]: [usize; 2],
         [queries, keys, offsets]: &[Place; 3],
         places: &[(&str, &Place)],
     ) -> String {
@@ -64,8 +69,8 @@ impl Lowering<'_> {
             ("SLICES", shape.slices),
             ("CHANNELS", shape.channels),
             ("WIDTH", shape.width),
-            ("MASS", usize::from(mass)),
-            ("CHUNKS", chunks(shape)),
+            ("MASS", mass),
+            ("CHUNKS", chunks),
             ("PRECISION", usize::from(self.number())),
             ("QUERIES_4", usize::from(is_vector(queries))),
         ]);
@@ -85,29 +90,19 @@ impl Lowering<'_> {
         text
     }
 
-    #[allow(clippy::too_many_arguments)] // a launch has as many parts
-    /// A launch whose blocks have [`THREADS`] threads, `resident` of them on a multiprocessor at least.
-    fn membership_launch(
-        &mut self,
-        function: &str,
-        text: &str,
-        shape: &MembershipShape,
-        resident: u32,
-        shared: usize,
-        arguments: Vec<(&str, Argument)>,
-        scratch: usize,
-    ) {
-        let blocks = shape.batch * shape.heads * chunks(shape);
-        self.launch(Family::Membership, function, text, blocks, shared, arguments, scratch);
+    /// The launch just added has blocks of [`THREADS`] threads, `resident` of them on a multiprocessor.
+    fn with_few_threads(&mut self, resident: usize) {
         if let Some(Action::Launch(kernel)) = self.actions.last_mut() {
             kernel.block = THREADS as u32;
-            kernel.resident = resident.min((SHARED / shared.max(1)) as u32).max(1);
+            kernel.resident = resident as u32;
         }
     }
 
     pub(super) fn collect(&mut self, shape: &MembershipShape, membership: &[Place; 3], values: &Place, to: &Place) {
-        let text = self.membership_text(shape, false, membership, &[("values", values), ("result", to)]);
         let sizes = Sizes::new(shape);
+        let resident = resident(sizes.three_if_light(), sizes.collect_shared());
+        let chunks = chunks(shape, resident);
+        let text = self.membership_text(shape, [0, chunks], membership, &[("values", values), ("result", to)]);
         if sizes.collect_shared() > SHARED {
             let text = text + &super::offset("tokens", &[0; 4], false);
             let inputs = plain(membership, values, values);
@@ -120,18 +115,23 @@ impl Lowering<'_> {
                 Some((Argument::of(to), Argument::of(to))),
             );
         }
-        let scratch = shape.batch * shape.heads * chunks(shape) * sizes.sums(sizes.width);
+        let blocks = shape.batch * shape.heads * chunks;
+        let scratch = blocks * sizes.sums(sizes.width);
         let mut arguments = inputs(membership);
         arguments.extend([("const float*", Argument::of(values)), ("float*", Argument::Scratch(0))]);
-        self.membership_launch("membership_collect", &text, shape, 3, sizes.collect_shared(), arguments, scratch);
+        let shared = sizes.collect_shared();
+        self.launch(Family::Membership, "membership_collect", &text, blocks, shared, arguments, scratch);
+        self.with_few_threads(resident);
         let arguments = vec![("const float*", Argument::Scratch(0)), ("float*", Argument::of(to))];
         let blocks = shape.tokens(true).count().div_ceil(256);
         self.launch(Family::Membership, "sum_collected", &text, blocks, 0, arguments, scratch);
     }
 
     pub(super) fn spread(&mut self, shape: &MembershipShape, membership: &[Place; 3], tokens: &Place, to: &Place) {
-        let text = self.membership_text(shape, false, membership, &[("tokens", tokens), ("result", to)]);
         let sizes = Sizes::new(shape);
+        let resident = resident(5, sizes.spread_shared());
+        let chunks = chunks(shape, resident);
+        let text = self.membership_text(shape, [0, chunks], membership, &[("tokens", tokens), ("result", to)]);
         if sizes.spread_shared() > SHARED {
             let text = text + &super::offset("values", &[0; 4], false);
             let inputs = plain(membership, tokens, tokens);
@@ -139,7 +139,9 @@ impl Lowering<'_> {
         }
         let mut arguments = inputs(membership);
         arguments.extend([("const float*", Argument::of(tokens)), ("float*", Argument::of(to))]);
-        self.membership_launch("membership_spread", &text, shape, 5, sizes.spread_shared(), arguments, 0);
+        let (blocks, shared) = (shape.batch * shape.heads * chunks, sizes.spread_shared());
+        self.launch(Family::Membership, "membership_spread", &text, blocks, shared, arguments, 0);
+        self.with_few_threads(resident);
     }
 
     pub(super) fn membership_gradient(
@@ -158,14 +160,17 @@ impl Lowering<'_> {
             ("key_gradient", keys),
             ("offset_gradient", offsets),
         ];
-        let text = self.membership_text(shape, mass, membership, &places);
         let sizes = Sizes::new(shape);
+        let resident = resident(sizes.three_if_light(), sizes.gradient_shared());
+        let chunks = chunks(shape, resident);
+        let text = self.membership_text(shape, [usize::from(mass), chunks], membership, &places);
         if sizes.gradient_shared() > SHARED {
             let inputs = plain(membership, values, tokens);
             let on_slices = Some((Argument::of(keys), Argument::of(offsets)));
             return self.plain_membership(shape, &text, inputs, true, Some(Argument::of(queries)), on_slices);
         }
-        let scratch = shape.batch * shape.heads * chunks(shape) * sizes.sums(sizes.channels);
+        let blocks = shape.batch * shape.heads * chunks;
+        let scratch = blocks * sizes.sums(sizes.channels);
         let mut arguments = inputs(membership);
         arguments.extend([
             ("const float*", Argument::of(values)),
@@ -173,7 +178,9 @@ impl Lowering<'_> {
             ("float*", Argument::of(queries)),
             ("float*", Argument::Scratch(0)),
         ]);
-        self.membership_launch("membership_gradient", &text, shape, 3, sizes.gradient_shared(), arguments, scratch);
+        let shared = sizes.gradient_shared();
+        self.launch(Family::Membership, "membership_gradient", &text, blocks, shared, arguments, scratch);
+        self.with_few_threads(resident);
         let arguments = vec![
             ("const float*", Argument::Scratch(0)),
             ("float*", Argument::of(keys)),
@@ -223,9 +230,14 @@ impl Lowering<'_> {
     }
 }
 
-/// Chunks of points per batch entry and head: enough blocks to fill a card, each with work for its warps.
-fn chunks(shape: &MembershipShape) -> usize {
-    (528 / (shape.batch * shape.heads)).clamp(1, shape.points.div_ceil(THREADS / 2))
+/// Blocks that a multiprocessor holds at once, by what their registers and their shared memory allow.
+fn resident(by_registers: usize, shared: usize) -> usize {
+    by_registers.min(SHARED / (shared + 1024)).max(1)
+}
+
+/// Chunks of points per batch entry and head: as many blocks as a large card holds at once, each with work for its warps.
+fn chunks(shape: &MembershipShape, resident: usize) -> usize {
+    (132 * resident / (shape.batch * shape.heads)).clamp(1, shape.points.div_ceil(THREADS / 2))
 }
 
 fn inputs(membership: &[Place; 3]) -> Vec<(&'static str, Argument)> {
