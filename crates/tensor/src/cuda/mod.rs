@@ -30,7 +30,7 @@ const STREAMS: usize = 3;
 /// Counters that the kernels of a stream share.
 const COUNTERS: usize = 1 << 16;
 /// Floats that cuBLASLt may use.
-const WORKSPACE: usize = 8 << 20;
+const WORKSPACE: usize = 2 << 20;
 
 /// Something to put on the stream.
 enum Work {
@@ -78,17 +78,25 @@ impl Cuda {
         let card = Card::open(device)?;
         card.make_current();
         let (actions, tables) = lower(&plan, precision);
-        let kernels = kernels(&actions);
-        let needed = kernels.iter().map(|kernel| kernel.scratch).max().unwrap_or(0);
+        let kernels: Vec<&Kernel> = actions.iter().flat_map(|step| kernels_of(step)).collect();
         let modules = Modules::compile(&card, &kernels)?;
         let arena = Memory::zeros(&card, plan.arena.max(1))?;
-        // Each stream has scratch memory, counters and a workspace of its own.
+        // Each stream has a workspace, counters and as much scratch memory as its kernels need.
         let order = streams::order(&plan, STREAMS);
-        let workspace_at = needed.next_multiple_of(64) + COUNTERS;
-        let apart = workspace_at + WORKSPACE;
-        let scratch = Memory::zeros(&card, STREAMS * apart)?;
-        let scratches: Vec<Address> = (0..STREAMS).map(|s| scratch.address + 4 * (s * apart) as Address).collect();
-        let workspaces: Vec<Address> = scratches.iter().map(|start| start + 4 * workspace_at as Address).collect();
+        let mut needed = [0; STREAMS];
+        for (step, turn) in actions.iter().zip(&order) {
+            let most = kernels_of(step).map(|kernel| kernel.scratch).max().unwrap_or(0);
+            needed[turn.stream] = most.max(needed[turn.stream]);
+        }
+        let fixed = WORKSPACE + COUNTERS;
+        let total: usize = needed.iter().map(|floats| floats.next_multiple_of(64) + fixed).sum();
+        let scratch = Memory::zeros(&card, total)?;
+        let mut workspaces: Vec<Address> = Vec::with_capacity(STREAMS);
+        let mut end = scratch.address;
+        for floats in needed {
+            workspaces.push(end);
+            end += 4 * (fixed + floats.next_multiple_of(64)) as Address;
+        }
         let flat: Vec<u32> = tables.iter().flat_map(|table| table.iter().copied()).collect();
         let table_memory = Memory::zeros(&card, flat.len().max(1))?;
         card.write(table_memory.address, &flat)?;
@@ -99,8 +107,8 @@ impl Cuda {
         };
         let resolve = |argument: &Argument, stream: usize| match argument {
             Argument::Buffer { buffer: id, offset } => buffer(*id, *offset),
-            Argument::Scratch(offset) => scratches[stream] + 4 * *offset as Address,
-            Argument::Counters => workspaces[stream] - 4 * COUNTERS as Address,
+            Argument::Scratch(offset) => workspaces[stream] + 4 * (fixed + *offset) as Address,
+            Argument::Counters => workspaces[stream] + 4 * WORKSPACE as Address,
             Argument::Table(position) => table_memory.address + 4 * starts[*position] as Address,
         };
         let mut steps = Vec::with_capacity(actions.len());
@@ -372,20 +380,15 @@ fn lower(plan: &Plan, precision: Precision) -> (Vec<Vec<Action>>, Vec<Arc<[u32]>
     (actions, lowering.tables)
 }
 
-fn kernels(actions: &[Vec<Action>]) -> Vec<&Kernel> {
-    let mut found = Vec::new();
-    for action in actions.iter().flatten() {
-        if let Action::Launch(kernel) = action {
-            found.push(kernel);
-        }
-    }
-    found
+fn kernels_of(step: &[Action]) -> impl Iterator<Item = &Kernel> {
+    step.iter().filter_map(|action| if let Action::Launch(kernel) = action { Some(kernel) } else { None })
 }
 
 /// Compiles the kernels of a plan into the cache, for an architecture that need not be here. Returns bytes of code.
 pub(crate) fn compile_kernels(plan: &Plan, precision: Precision, architecture: u32) -> Result<usize, Unavailable> {
     let (actions, _) = lower(plan, precision);
-    Ok(card::machine_codes(&kernels(&actions), architecture)?.iter().map(|(code, _)| code.len()).sum())
+    let kernels: Vec<&Kernel> = actions.iter().flat_map(|step| kernels_of(step)).collect();
+    Ok(card::machine_codes(&kernels, architecture)?.iter().map(|(code, _)| code.len()).sum())
 }
 
 /// A card that fails in the middle of work cannot be helped by the program it runs.
