@@ -22,7 +22,7 @@ pub(crate) struct Card {
     number: c_int,
     name: String,
     /// Compute capability, 90 for 9.0.
-    architecture: u32,
+    pub(crate) architecture: u32,
     context: Handle,
 }
 

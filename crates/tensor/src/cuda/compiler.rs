@@ -13,7 +13,8 @@ pub(crate) fn machine_code(source: &str, architecture: u32) -> Result<Vec<u8>, U
     let (mut major, mut minor) = (0, 0);
     // SAFETY: both pointers are valid.
     unsafe { (opened.functions.version)(&raw mut major, &raw mut minor) };
-    let key = fingerprint(&format!("{} nvrtc {major}.{minor} sm {architecture}\n{source}", env!("CARGO_PKG_VERSION")));
+    let key =
+        fingerprint(&format!("{} nvrtc {major}.{minor} {}\n{source}", env!("CARGO_PKG_VERSION"), target(architecture)));
     let file = folder().map(|folder| folder.join(format!("{key}.cubin")));
     if let Some(code) = file.as_ref().and_then(|file| std::fs::read(file).ok()).filter(|code| !code.is_empty()) {
         return Ok(code);
@@ -63,10 +64,15 @@ pub(crate) fn fingerprint(text: &str) -> String {
     format!("{:016x}{:016x}", pass(0xcbf2_9ce4_8422_2325), pass(0x9e37_79b9_7f4a_7c15))
 }
 
+/// Products of warp groups are not in plain `sm_90`.
+fn target(architecture: u32) -> String {
+    format!("sm_{architecture}{}", if architecture == 90 { "a" } else { "" })
+}
+
 fn compile(source: &str, architecture: u32) -> Result<Vec<u8>, Unavailable> {
     let nvrtc = &compiler()?.functions;
     let text = CString::new(source).expect("sources have no zero byte");
-    let options = [format!("--gpu-architecture=sm_{architecture}"), "--std=c++17".into()]
+    let options = [format!("--gpu-architecture={}", target(architecture)), "--std=c++17".into()]
         .map(|option| CString::new(option).expect("options have no zero byte"));
     let options = options.each_ref().map(|option| option.as_ptr());
     let mut program: Handle = ptr::null_mut();

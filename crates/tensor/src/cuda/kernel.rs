@@ -58,7 +58,14 @@ impl Family {
             Family::Loop => prelude.to_owned(),
             Family::Rows => [prelude, include_str!("kernels/rows.cu")].concat(),
             Family::Product => [prelude, tiles, include_str!("kernels/product.cu")].concat(),
-            Family::Convolution => [prelude, tiles, include_str!("kernels/convolution.cu")].concat(),
+            Family::Convolution => [
+                prelude,
+                tiles,
+                include_str!("kernels/convolution.cu"),
+                include_str!("kernels/warp_group.cu"),
+                include_str!("kernels/convolution_warp_group.cu"),
+            ]
+            .concat(),
             Family::Scan => [prelude, tiles, include_str!("kernels/scan.cu")].concat(),
             Family::Membership => [prelude, tiles, include_str!("kernels/membership.cu")].concat(),
         }

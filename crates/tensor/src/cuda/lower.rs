@@ -1,6 +1,7 @@
 //! From the steps of a plan to launches: which kernel, with which constants, over which grid.
 
 mod convolution;
+mod convolution_warp_group;
 mod membership;
 mod product;
 mod scan;
@@ -25,12 +26,14 @@ pub(crate) enum Action {
     Product(Product),
 }
 
-/// Threads of every hand-written kernel.
+/// Threads of a hand-written kernel that does not say otherwise.
 const THREADS: u32 = 256;
 
 pub(crate) struct Lowering<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) precision: Precision,
+    /// Compute capability, 90 for 9.0.
+    pub(crate) architecture: u32,
     pub(crate) tables: Vec<Arc<[u32]>>,
     pub(crate) actions: Vec<Action>,
 }

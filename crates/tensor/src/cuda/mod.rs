@@ -77,7 +77,7 @@ impl Cuda {
     pub(crate) fn new(plan: Plan, device: usize, precision: Precision) -> Result<Cuda, Unavailable> {
         let card = Card::open(device)?;
         card.make_current();
-        let (actions, tables) = lower(&plan, precision);
+        let (actions, tables) = lower(&plan, precision, card.architecture);
         let kernels: Vec<&Kernel> = actions.iter().flat_map(|step| kernels_of(step)).collect();
         let modules = Modules::compile(&card, &kernels)?;
         let arena = Memory::zeros(&card, plan.arena.max(1))?;
@@ -370,8 +370,8 @@ impl Cuda {
 }
 
 /// What every step of a plan puts on the stream, and the tables it reads.
-fn lower(plan: &Plan, precision: Precision) -> (Vec<Vec<Action>>, Vec<Arc<[u32]>>) {
-    let mut lowering = Lowering { plan, precision, tables: Vec::new(), actions: Vec::new() };
+fn lower(plan: &Plan, precision: Precision, architecture: u32) -> (Vec<Vec<Action>>, Vec<Arc<[u32]>>) {
+    let mut lowering = Lowering { plan, precision, architecture, tables: Vec::new(), actions: Vec::new() };
     let mut actions = Vec::with_capacity(plan.steps.len());
     for step in &plan.steps {
         lowering.step(step);
@@ -386,7 +386,7 @@ fn kernels_of(step: &[Action]) -> impl Iterator<Item = &Kernel> {
 
 /// Compiles the kernels of a plan into the cache, for an architecture that need not be here. Returns bytes of code.
 pub(crate) fn compile_kernels(plan: &Plan, precision: Precision, architecture: u32) -> Result<usize, Unavailable> {
-    let (actions, _) = lower(plan, precision);
+    let (actions, _) = lower(plan, precision, architecture);
     let kernels: Vec<&Kernel> = actions.iter().flat_map(|step| kernels_of(step)).collect();
     Ok(card::machine_codes(&kernels, architecture)?.iter().map(|(code, _)| code.len()).sum())
 }

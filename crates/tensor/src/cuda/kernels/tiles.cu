@@ -5,7 +5,11 @@
 
 __device__ __forceinline__ uint32 as_tf32(float a) {
   uint32 bits;
+#if __CUDA_ARCH__ >= 900
+  asm("cvt.rn.tf32.f32 %0, %1;" : "=r"(bits) : "f"(a));  // one instruction; the other is three
+#else
   asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(a));
+#endif
   return bits;
 }
 
@@ -146,8 +150,8 @@ __device__ __forceinline__ bool is_last(uint32* counter, uint32 blocks) {
 // Sixteen bytes to shared memory while the threads go on.
 __device__ __forceinline__ void copy_async(float* to, const float* from, bool in) {
   const uint32 address = (uint32)__cvta_generic_to_shared(to);
-  const int bytes = in ? 16 : 0;  // what is outside is zero
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(from), "r"(bytes));
+  asm volatile("{.reg .pred outside; setp.eq.u32 outside, %2, 0; cp.async.cg.shared.global [%0], [%1], 16, outside;}" ::"r"(address),
+               "l"(from), "r"((uint32)in));  // what is outside is not read, and zero
 }
 __device__ __forceinline__ void commit() { asm volatile("cp.async.commit_group;"); }
 template <int N> __device__ __forceinline__ void wait() { asm volatile("cp.async.wait_group %0;" ::"n"(N)); }

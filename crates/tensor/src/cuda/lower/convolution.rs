@@ -4,6 +4,37 @@ use super::{Argument, Family, Lowering, constants, offset, signed};
 use crate::compile::plan::Place;
 use crate::ops::convolution::ConvolutionShape;
 
+/// A dense convolution forwards, or turned round to its input gradient.
+pub(super) struct Direction {
+    pub(super) batch: usize,
+    /// Rows, columns and channels of the image that is read.
+    pub(super) from: [usize; 3],
+    /// And of the one that is written.
+    pub(super) to: [usize; 3],
+    pub(super) kernel: [usize; 2],
+    /// Zeros before the first row and column.
+    pub(super) pad: [isize; 2],
+    pub(super) turned: bool,
+}
+
+impl Direction {
+    fn of(shape: &ConvolutionShape, turned: bool) -> Direction {
+        let image = [shape.rows, shape.columns, shape.in_channels];
+        let result = [shape.out_rows(), shape.out_columns(), shape.out_channels];
+        let (from, to) = if turned { (result, image) } else { (image, result) };
+        let pad = [0, 1].map(|axis| match turned {
+            true => shape.kernel[axis] as isize - 1 - shape.padding[axis][0] as isize,
+            false => shape.padding[axis][0] as isize,
+        });
+        Direction { batch: shape.batch, from, to, kernel: shape.kernel, pad, turned }
+    }
+
+    /// Pixels that are written.
+    pub(super) fn pixels(&self) -> usize {
+        self.batch * self.to[0] * self.to[1]
+    }
+}
+
 impl Lowering<'_> {
     fn convolution_shape(&self, shape: &ConvolutionShape, input: &Place, weight: &Place, output: &Place) -> String {
         let mut text = constants(&[
@@ -76,49 +107,61 @@ impl Lowering<'_> {
 
     /// Both directions of a dense convolution are one product of shifted images.
     fn dense(&mut self, shape: &ConvolutionShape, from: &Place, weight: &Place, to: &Place, turned: bool) {
-        let (input, output) = if turned { (to, from) } else { (from, to) };
-        let packing = self.convolution_shape(shape, input, weight, output);
+        let direction = Direction::of(shape, turned);
+        if let Some(division) = self.division(&direction) {
+            return self.dense_warp_group(shape, &direction, &division, [from, weight, to]);
+        }
         let length = shape.weight().count();
-        let pack = format!("pack_weight<S, {turned}>");
+        self.pack(shape, [from, weight, to], turned, "pack_weight<S, {turned}>", length);
+        let tn: usize = if direction.to[2] > 64 { 128 } else { 64 };
+        let tiles_n = direction.to[2].div_ceil(tn);
+        let mut text = self.direction(&direction, from, to);
+        text.push_str(&constants(&[("TN", tn), ("TILES_N", tiles_n)]));
+        let blocks = direction.pixels().div_ceil(128) * tiles_n;
+        let shared = 3 * (128 * 36 + 32 * (tn + 8)) * 4;
+        let arguments = Self::product_arguments(from, to);
+        self.launch(Family::Convolution, "convolve_dense", &text, blocks, shared, arguments, length);
+    }
+
+    /// The weight as `function` lays it out, `length` floats at the start of scratch memory.
+    pub(super) fn pack(
+        &mut self,
+        shape: &ConvolutionShape,
+        [from, weight, to]: [&Place; 3],
+        turned: bool,
+        function: &str,
+        length: usize,
+    ) {
+        let (input, output) = if turned { (to, from) } else { (from, to) };
+        let text = self.convolution_shape(shape, input, weight, output);
+        let function = function.replace("{turned}", &turned.to_string());
         let arguments = vec![("const float*", Argument::of(weight)), ("float*", Argument::Scratch(0))];
-        self.launch(Family::Convolution, &pack, &packing, length.div_ceil(256), 0, arguments, length);
-        let [image, result] = [
-            [shape.rows, shape.columns, shape.in_channels],
-            [shape.out_rows(), shape.out_columns(), shape.out_channels],
-        ];
-        let (f, t) = if turned { (result, image) } else { (image, result) };
-        let pad = |axis: usize| match turned {
-            true => shape.kernel[axis] as isize - 1 - shape.padding[axis][0] as isize,
-            false => shape.padding[axis][0] as isize,
-        };
-        let tn: usize = if t[2] > 64 { 128 } else { 64 };
-        let tiles_n = t[2].div_ceil(tn);
+        self.launch(Family::Convolution, &function, &text, length.div_ceil(256), 0, arguments, length);
+    }
+
+    /// What a product of shifted images reads and writes, the packed weight between.
+    pub(super) fn product_arguments(from: &Place, to: &Place) -> Vec<(&'static str, Argument)> {
+        vec![("const float*", Argument::of(from)), ("const float*", Argument::Scratch(0)), ("float*", Argument::of(to))]
+    }
+
+    pub(super) fn direction(&self, direction: &Direction, from: &Place, to: &Place) -> String {
         let mut text = constants(&[
-            ("B", shape.batch),
-            ("FH", f[0]),
-            ("FW", f[1]),
-            ("K", f[2]),
-            ("TH", t[0]),
-            ("TW", t[1]),
-            ("N", t[2]),
-            ("KH", shape.kernel[0]),
-            ("KW", shape.kernel[1]),
-            ("TN", tn),
-            ("TILES_N", tiles_n),
+            ("B", direction.batch),
+            ("FH", direction.from[0]),
+            ("FW", direction.from[1]),
+            ("K", direction.from[2]),
+            ("TH", direction.to[0]),
+            ("TW", direction.to[1]),
+            ("N", direction.to[2]),
+            ("KH", direction.kernel[0]),
+            ("KW", direction.kernel[1]),
             ("PRECISION", usize::from(self.number())),
         ]);
-        text.push_str(&signed(&[("P", pad(0)), ("Q", pad(1))]));
+        text.push_str(&signed(&[("P", direction.pad[0]), ("Q", direction.pad[1])]));
         for (name, place) in [("from", from), ("to", to)] {
             text.push_str(&offset(name, &place.layout.strides[..3], self.plan.buffers[place.buffer].length >= 1 << 30));
         }
-        let blocks = (shape.batch * t[0] * t[1]).div_ceil(128) * tiles_n;
-        let shared = 3 * (128 * 36 + 32 * (tn + 8)) * 4;
-        let arguments = vec![
-            ("const float*", Argument::of(from)),
-            ("const float*", Argument::Scratch(0)),
-            ("float*", Argument::of(to)),
-        ];
-        self.launch(Family::Convolution, "convolve_dense", &text, blocks, shared, arguments, length);
+        text
     }
 
     pub(super) fn weight_gradient(&mut self, shape: &ConvolutionShape, input: &Place, cotangent: &Place, to: &Place) {
@@ -126,7 +169,9 @@ impl Lowering<'_> {
         let (taps, pixels) = (shape.kernel[0] * shape.kernel[1], shape.output().count() / shape.out_channels);
         let inputs = [("const float*", Argument::of(input)), ("const float*", Argument::of(cotangent))];
         let result = ("float*", Argument::of(to));
-        if Self::is_dense(shape, &[input, cotangent]) {
+        if Self::is_dense(shape, &[input, cotangent]) && self.has_warp_groups() && shape.kernel[1] == 3 {
+            self.weight_gradient_warp_group(shape, &text, inputs, result);
+        } else if Self::is_dense(shape, &[input, cotangent]) {
             let groups = taps * shape.out_channels.div_ceil(128) * shape.in_channels.div_ceil(128);
             let chunks = (264 / groups).clamp(1, pixels.div_ceil(64));
             text.push_str(&constants(&[("CHUNKS", chunks)]));
