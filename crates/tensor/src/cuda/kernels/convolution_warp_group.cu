@@ -7,14 +7,18 @@ constexpr int BEYOND = -(1 << 30);  // an offset that stays negative whatever ch
 template <class S, bool TURNED, int TN>
 __device__ void pack_weight_rows(const float* __restrict__ weight, float* packed) {
   constexpr int K = TURNED ? S::O : S::I, N = TURNED ? S::I : S::O, TAPS = S::KH * S::KW, PARTS = (K + 31) / 32;
-  const int t = blockIdx.x * 256 + threadIdx.x;
-  const int step = t / (TN * 32) % (PARTS * TAPS), tile = t / (TN * 32) / (PARTS * TAPS);
-  if (tile >= (N + TN - 1) / TN) return;
-  const int row = t / 32 % TN, n = tile * TN + row, k = step / TAPS * 32 + t % 32;
-  const int u = step % TAPS / S::KW, v = step % TAPS % S::KW;
-  float value = 0.0f;
-  if (n < N && k < K) value = TURNED ? weight[S::weight(k, n, S::KH - 1 - u, S::KW - 1 - v)] : weight[S::weight(n, k, u, v)];
-  packed[t / (TN * 32) * (TN * 32) + exchanged(row, t % 32)] = rounded<1>(value);
+  const int t = blockIdx.x * 256 + threadIdx.x, k = t % (PARTS * 32), n = t / (PARTS * 32);
+  if (n >= (N + TN - 1) / TN * TN) return;
+  float* to = packed + (size_t)(n / TN * PARTS + k / 32) * (TAPS * TN * 32) + exchanged(n % TN, k % 32);
+#pragma unroll
+  for (int u = 0; u < S::KH; u++)
+#pragma unroll
+    for (int v = 0; v < S::KW; v++) {
+      float value = 0.0f;
+      if (n < N && k < K)
+        value = TURNED ? weight[S::weight(k, n, S::KH - 1 - u, S::KW - 1 - v)] : weight[S::weight(n, k, u, v)];
+      to[(u * S::KW + v) * (TN * 32)] = rounded<1>(value);
+    }
 }
 
 // to[b,i,j,n] = Σ_{u,v,k} from[b, i+u−p, j+v−q, k] packed[u,v][n][k]: a warp group has 64 pixels and TN channels n of a

@@ -112,7 +112,8 @@ impl Lowering<'_> {
             return self.dense_warp_group(shape, &direction, &division, [from, weight, to]);
         }
         let length = shape.weight().count();
-        self.pack(shape, [from, weight, to], turned, "pack_weight<S, {turned}>", length);
+        let pack = format!("pack_weight<S, {turned}>");
+        self.pack(shape, [from, weight, to], turned, &pack, [length; 2]);
         let tn: usize = if direction.to[2] > 64 { 128 } else { 64 };
         let tiles_n = direction.to[2].div_ceil(tn);
         let mut text = self.direction(&direction, from, to);
@@ -123,20 +124,19 @@ impl Lowering<'_> {
         self.launch(Family::Convolution, "convolve_dense", &text, blocks, shared, arguments, length);
     }
 
-    /// The weight as `function` lays it out, `length` floats at the start of scratch memory.
+    /// The weight as `function` lays it out by so many threads, `length` floats at the start of scratch memory.
     pub(super) fn pack(
         &mut self,
         shape: &ConvolutionShape,
         [from, weight, to]: [&Place; 3],
         turned: bool,
         function: &str,
-        length: usize,
+        [threads, length]: [usize; 2],
     ) {
         let (input, output) = if turned { (to, from) } else { (from, to) };
         let text = self.convolution_shape(shape, input, weight, output);
-        let function = function.replace("{turned}", &turned.to_string());
         let arguments = vec![("const float*", Argument::of(weight)), ("float*", Argument::Scratch(0))];
-        self.launch(Family::Convolution, &function, &text, length.div_ceil(256), 0, arguments, length);
+        self.launch(Family::Convolution, function, &text, threads.div_ceil(256), 0, arguments, length);
     }
 
     /// What a product of shifted images reads and writes, the packed weight between.

@@ -94,9 +94,10 @@ impl Lowering<'_> {
     ) {
         let tiles_n = direction.to[2].div_ceil(division.channels);
         let parts = direction.from[2].div_ceil(32);
-        let length = tiles_n * division.channels * parts * 32 * direction.kernel[0] * direction.kernel[1];
-        let pack = format!("pack_weight_rows<S, {{turned}}, {}>", division.channels);
-        self.pack(shape, [from, weight, to], direction.turned, &pack, length);
+        let threads = tiles_n * division.channels * parts * 32;
+        let length = threads * direction.kernel[0] * direction.kernel[1];
+        let pack = format!("pack_weight_rows<S, {}, {}>", direction.turned, division.channels);
+        self.pack(shape, [from, weight, to], direction.turned, &pack, [threads, length]);
         let mut text = self.direction(direction, from, to);
         let [taken, given] = division.registers();
         text.push_str(&constants(&[
@@ -148,6 +149,43 @@ impl Lowering<'_> {
         if let Some(Action::Launch(kernel)) = self.actions.last_mut() {
             kernel.block = threads as u32;
             kernel.resident = 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Forwards and turned, images as they come in training and some that are hard to divide.
+    fn directions() -> Vec<Direction> {
+        let mut found = Vec::new();
+        for [batch, rows, columns, from, to] in [
+            [4, 221, 51, 128, 256],
+            [8, 101, 31, 128, 128],
+            [8, 129, 129, 128, 256],
+            [2, 13, 17, 36, 20],
+            [1, 5, 210, 16, 64],
+        ] {
+            for (from, to) in [(from, to), (to, from)] {
+                let [from, to] = [from, to].map(|channels| [rows, columns, channels]);
+                found.push(Direction { batch, from, to, kernel: [3, 3], pad: [1, 1], turned: false });
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn every_division_covers_all_pixels_and_fits_on_a_multiprocessor() {
+        for direction in directions() {
+            for (groups, channels) in [(4, 64), (3, 128), (2, 256)] {
+                let Some(division) = Division::new(&direction, groups, channels) else { continue };
+                assert!(division.shared() <= SHARED);
+                assert!(division.tiles(&direction) * 64 * groups * channels >= direction.pixels() * direction.to[2]);
+                let [taken, given] = division.registers();
+                let each = 65536 / (128 * (groups + 1)) / 8 * 8;
+                assert!(groups * taken + given <= (groups + 1) * each);
+            }
         }
     }
 }
