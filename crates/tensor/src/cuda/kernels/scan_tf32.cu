@@ -1,0 +1,717 @@
+// The scan of `scan.cu` in tf32, for 16 or 32 channels and whole sixteens of states, up to 64.
+//
+// A warp owns 16 rows of every product, so that what one product makes, the next takes from registers. Three facts:
+//   ∂B and ∂C sum over heads while C and B do not depend on the head: e^{s_l−s_j} g_j (∂y_l·x_j) is summed over heads first.
+//   E_lj = e^{s_l−s_j} (C_l·B_j) (∂y_l·x_j) serves ∂g_j = Σ_l E_lj + … and ∂ℓ_i = Σ_{l≥i>j} E_lj g_j + … alike.
+//   A state is small beside what makes it: `chain` runs through the chunks in order and writes h before each.
+//
+// Shared memory: rows are 4 mod 32 floats apart. Then eight rows of four floats (`load_pieces`) lie in different banks, and
+// so do eight columns of the rows 0, 2, 4, 6: sums over k take k = 2·pair and 2·pair + 1 where their operand is stored by k.
+// States [N, P] are stored so that those rows are 0…3 and 4…7 (`folded`).
+
+// Four pieces of eight rows of four floats; lane i points to row i%8 of piece i/8, and gets word i%4 of row i/4 of each.
+__device__ __forceinline__ void load_pieces(uint32 (&to)[4], const float* row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+               : "r"((uint32)__cvta_generic_to_shared(row)));
+}
+
+// To the nearest tf32, once the tensor cores drop the last 13 bits.
+__device__ __forceinline__ uint32 nearest(uint32 bits) { return bits + 0x1000; }
+__device__ __forceinline__ uint32 nearest(float a) { return __float_as_uint(a) + 0x1000; }
+
+__device__ __forceinline__ float power_of_two(float a) {
+  float b;
+  asm volatile("ex2.approx.ftz.f32 %0, %1;" : "=f"(b) : "f"(a));
+  return b;
+}
+
+__device__ __forceinline__ int folded(int row) { return (row & ~7) | (row & 3) << 1 | (row >> 2 & 1); }
+
+__device__ __forceinline__ float sum_of_four(float a) {
+  a += __shfl_xor_sync(~0u, a, 1);
+  return a + __shfl_xor_sync(~0u, a, 2);
+}
+
+// The same number, but what follows from it is computed anew rather than kept in registers.
+__device__ __forceinline__ int anew(int number) {
+  asm volatile("" : "+r"(number));
+  return number;
+}
+
+// The number of this warp, known to be the same for all its lanes.
+__device__ __forceinline__ int warp_number() { return __shfl_sync(~0u, threadIdx.x / 32, 0); }
+
+// What a lane has to know. Its rows of a strip are `row` and row + 8, in an order that spreads float2 over the banks.
+struct Lane {
+  int lane, pair, column, row;
+  __device__ Lane() {
+    lane = threadIdx.x % 32;
+    pair = lane % 4;
+    column = lane / 4;
+    row = folded(column);
+  }
+  // Column minus row, up to its sign, of a part of tile i of 16 × 16 on the diagonal.
+  __device__ int past(int i, int part) const { return i == part / 2 ? pair * 2 + part % 2 - row : i - part / 2; }
+  // Offsets for load_pieces: 16 rows × 8; 8 rows × 16; the same of a folded matrix. Then of k = 2·pair, column `column`.
+  template <int PITCH> __device__ int left() const { return (lane / 8 % 2 * 8 + folded(lane % 8)) * PITCH + lane / 16 * 4; }
+  template <int PITCH> __device__ int right() const { return lane % 8 * PITCH + lane / 8 * 4; }
+  template <int PITCH> __device__ int right_folded() const { return folded(lane % 8) * PITCH + lane / 8 * 4; }
+  template <int PITCH> __device__ int down() const { return 2 * pair * PITCH + column; }
+};
+
+// Some threads of a block, and this one's number among them.
+template <int COUNT> struct Team {
+  int thread;
+  // Calls `f(row, column)` for every fourth column of ROWS × WIDTH.
+  template <int ROWS, int WIDTH, class F> __device__ __forceinline__ void share(F f) const {
+    constexpr int QUARTERS = WIDTH / 4, WORK = ROWS * QUARTERS;
+#pragma unroll
+    for (int r = 0; r < (WORK + COUNT - 1) / COUNT; r++) {
+      const int i = r * COUNT + thread;
+      if (WORK % COUNT && i >= WORK) return;
+      if (COUNT % QUARTERS == 0) f(thread / QUARTERS + r * (COUNT / QUARTERS), thread % QUARTERS * 4);
+      else f(i / QUARTERS, i % QUARTERS * 4);
+    }
+  }
+  // Rows of the tokens of a chunk, on their way to shared memory; zero past the end.
+  template <int WIDTH, int PITCH, class At>
+  __device__ __forceinline__ void fetch_rows(float* to, const float* from, const int* tokens, At at) const {
+    share<T, WIDTH>([&](int row, int column) {
+      const int token = tokens[row];
+      copy_async(to + row * PITCH + column, from + at(max(token, 0), column), token >= 0);
+    });
+  }
+  // A state, its rows folded.
+  template <class S, int PITCH> __device__ __forceinline__ void fetch_state(float* to, const float* from) const {
+    share<S::N, S::P>([&](int row, int column) {
+      copy_async(to + folded(row) * PITCH + column, from + row * S::P + column, true);
+    });
+  }
+  // Rounds the rows this thread fetched, once they are there.
+  template <int WIDTH, int PITCH> __device__ __forceinline__ void round_rows(float* rows) const {
+    share<T, WIDTH>([&](int row, int column) {
+      uint4* at = (uint4*)(rows + row * PITCH + column);
+      *at = make_uint4(nearest(at->x), nearest(at->y), nearest(at->z), nearest(at->w));
+    });
+  }
+};
+
+// ℓ and g of the tokens 2·lane and 2·lane + 1.
+template <class S> struct Pair {
+  float decay[2], gain[2];
+  __device__ void load(const float* decays, const float* gains, const int* tokens, int batch, int q) {
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+      const int token = tokens[threadIdx.x % 32 * 2 + i];
+      decay[i] = token >= 0 ? decays[S::decay(batch, token, q)] : 0.0f;
+      gain[i] = token >= 0 ? gains[S::gain(batch, token, q)] : 0.0f;
+    }
+  }
+  // Running sums of ℓ in units of log 2, by a whole warp.
+  __device__ void sums(float (&s)[2]) const {
+    const int lane = threadIdx.x % 32;
+    float sum = decay[0] + decay[1];
+#pragma unroll
+    for (int o = 1; o < 32; o <<= 1) {
+      const float other = __shfl_up_sync(~0u, sum, o);
+      if (lane >= o) sum += other;
+    }
+    const float before = __shfl_up_sync(~0u, sum, 1);
+    s[0] = ((lane ? before : 0.0f) + decay[0]) * 1.44269504f;
+    s[1] = sum * 1.44269504f;
+  }
+  __device__ void store(float* s, float* g) const {
+    float sum[2];
+    sums(sum);
+    ((float2*)s)[threadIdx.x % 32] = make_float2(sum[0], sum[1]);
+    ((float2*)g)[threadIdx.x % 32] = make_float2(gain[0], gain[1]);
+  }
+};
+
+// Runs through the chunks: h before each, [N, P]. ADJOINT: half the blocks run backwards, λ after each, with C and e^{s_l} ∂y_l
+// for B and e^{s_T−s_j} g_j x_j. A block takes CHAIN heads that share B.
+template <class S, bool ADJOINT>
+__device__ void scan_chain(const uint32* __restrict__ order, const float* __restrict__ signal, const float* __restrict__ decay,
+                           const float* __restrict__ gain, const float* __restrict__ write, const float* __restrict__ read,
+                           const float* __restrict__ cotangent, const float* __restrict__ initial,
+                           const float* __restrict__ final_cotangent, float* states, float* adjoints, float* final_state,
+                           float* initial_gradient) {
+  using Z = Sizes<S>;
+  constexpr int G = S::CHAIN, BN = S::N + 4, BR = G * S::P + 4, STAGE = T * (BN + BR), STAGES = S::STAGES;
+  constexpr int TILES = G * S::P / 16, CHAINS = S::BATCH * Z::HEADS / G, LENGTH = Z::CHUNKS * T;
+  extern __shared__ float4 shared4[];
+  int* tokens = (int*)shared4 + STAGES * STAGE;
+  float* weights = (float*)tokens + LENGTH;     // [G, LENGTH]
+  float* factors = weights + G * LENGTH;        // [G, CHUNKS]
+  const bool backwards = ADJOINT && blockIdx.x >= CHAINS;
+  const int chain = blockIdx.x % CHAINS, batch = chain / (Z::HEADS / G), q0 = chain % (Z::HEADS / G) * G;
+  const int direction = q0 / S::HEADS, group = q0 / (Z::HEADS / S::GROUPS);
+  const int warp = warp_number(), n0 = warp % 4 * 16, k0 = warp / 4 * (TILES * 8), head = k0 / S::P, p0 = k0 % S::P;
+  const Lane at;
+  const Team<256> all{(int)threadIdx.x};
+  for (int l = threadIdx.x; l < LENGTH; l += 256) tokens[l] = l < S::L ? (int)order[direction * S::L + l] : -1;
+  __syncthreads();
+  const auto chunk_of = [&](int i) { return backwards ? Z::CHUNKS - 1 - i : i; };
+  const auto fetch = [&](int i) {
+    const int* here = tokens + chunk_of(i) * T;
+    float* stage = (float*)shared4 + i % STAGES * STAGE;
+    all.fetch_rows<S::N, BN>(stage, backwards ? read : write, here, [&](int t, int n) {
+      return backwards ? S::read(batch, t, group, n) : S::write(batch, t, group, n);
+    });
+#pragma unroll
+    for (int g = 0; g < G; g++)
+      all.fetch_rows<S::P, BR>(stage + T * BN + g * S::P, backwards ? cotangent : signal, here, [&](int t, int p) {
+        const int h = (q0 + g) % S::HEADS;
+        return backwards ? S::cotangent(batch, t, h, p) : S::signal(batch, t, h, p);
+      });
+  };
+#pragma unroll
+  for (int i = 0; i < STAGES - 1; i++) {
+    if (i < Z::CHUNKS) fetch(i);
+    commit();
+  }
+#pragma unroll 2
+  for (int c = warp; c < Z::CHUNKS; c += 8)
+#pragma unroll
+    for (int g = 0; g < G; g++) {
+      Pair<S> pair;
+      pair.load(decay, gain, tokens + c * T, batch, q0 + g);
+      float s[2], w[2];
+      pair.sums(s);
+      const float whole = __shfl_sync(~0u, s[1], 31);
+#pragma unroll
+      for (int k = 0; k < 2; k++) w[k] = backwards ? power_of_two(s[k]) : power_of_two(whole - s[k]) * pair.gain[k];
+      ((float2*)(weights + g * LENGTH + c * T))[at.lane] = make_float2(w[0], w[1]);
+      if (at.lane == 0) factors[g * Z::CHUNKS + c] = power_of_two(whole);
+    }
+
+  float h[TILES][4] = {};  // rows n, columns p
+  const auto each = [&](auto f) {
+#pragma unroll
+    for (int t = 0; t < TILES; t++)
+#pragma unroll
+      for (int part = 0; part < 4; part++) f(p0 + t * 8 + at.pair * 2 + part % 2, n0 + at.column + part / 2 * 8, h[t][part]);
+  };
+  const int q = q0 + head;
+  if (n0 < S::N) {
+    if (S::INITIAL && !backwards) each([&](int p, int n, float& value) { value = initial[S::initial(batch, q, p, n)]; });
+    if (S::FINAL && backwards) each([&](int p, int n, float& value) { value = final_cotangent[S::final_state(batch, q, p, n)]; });
+  }
+  for (int i = 0; i < Z::CHUNKS; i++) {
+    wait<STAGES - 2>();
+    __syncthreads();
+    if (i + STAGES - 1 < Z::CHUNKS) fetch(i + STAGES - 1);
+    commit();
+    if (n0 >= S::N) continue;
+    const int c = chunk_of(i);
+    const float* b = (float*)shared4 + i % STAGES * STAGE + at.down<BN>() + n0;
+    const float* x = (float*)shared4 + i % STAGES * STAGE + T * BN + at.down<BR>() + k0;
+    const float2* w = (const float2*)(weights + head * LENGTH + c * T) + at.pair;
+    float* to = (backwards ? adjoints : states) + (size_t)((batch * Z::HEADS + q) * (Z::CHUNKS + 1) + c) * Z::STATE +
+                (n0 + at.column) * S::P + p0 + at.pair * 2;
+#pragma unroll
+    for (int t = 0; t < TILES; t++) {
+      *(float2*)(to + t * 8) = make_float2(rounded<1>(h[t][0]), rounded<1>(h[t][1]));
+      *(float2*)(to + 8 * S::P + t * 8) = make_float2(rounded<1>(h[t][2]), rounded<1>(h[t][3]));
+    }
+    float sum[2][TILES][4] = {};
+#pragma unroll
+    for (int k = 0; k < T; k += 8) {
+      const float2 factor = w[k / 2];
+      const uint32 left[4] = {nearest(b[k * BN] * factor.x), nearest(b[k * BN + 8] * factor.x),
+                              nearest(b[(k + 1) * BN] * factor.y), nearest(b[(k + 1) * BN + 8] * factor.y)};
+#pragma unroll
+      for (int t = 0; t < TILES; t++)
+        mma_tf32(sum[k / 8 % 2][t], left, {nearest(x[k * BR + t * 8]), nearest(x[(k + 1) * BR + t * 8])});
+    }
+    const float factor = factors[head * Z::CHUNKS + c];
+#pragma unroll
+    for (int t = 0; t < TILES; t++)
+#pragma unroll
+      for (int part = 0; part < 4; part++) h[t][part] = factor * h[t][part] + (sum[0][t][part] + sum[1][t][part]);
+  }
+  if (n0 >= S::N) return;
+  if (S::FINAL && !ADJOINT) each([&](int p, int n, float value) { final_state[S::final_state(batch, q, p, n)] = value; });
+  if (S::INITIAL && backwards) each([&](int p, int n, float value) { initial_gradient[S::initial_gradient(batch, q, p, n)] = value; });
+}
+
+// Two heads at a time, four warps each.
+template <class S>
+__device__ void scan_output_tf32(const uint32* __restrict__ order, const float* __restrict__ signal,
+                                 const float* __restrict__ decay, const float* __restrict__ gain,
+                                 const float* __restrict__ write, const float* __restrict__ read,
+                                 const float* __restrict__ states, float* output) {
+  using Z = Sizes<S>;
+  constexpr int BN = S::N + 4, BP = S::P + 4, NT = S::N / 8, PT = S::P / 8, HEAD = (T + S::N) * BP;
+  extern __shared__ float4 shared4[];
+  float* b = (float*)shared4;   // B [T, N]
+  float* c = b + T * BN;        // C [T, N]
+  float* heads = c + T * BN;    // x [T, P] and h [N, P], of two heads, twice
+  __shared__ int tokens[T];
+  __shared__ float s[2][2][T], gains[2][2][T];
+  const Site<S> site;
+  const int warp = warp_number(), strip = warp % 4, side = warp / 4;
+  const Lane at;
+  const Team<256> all{(int)threadIdx.x};
+  const int row0 = strip * 16 + at.row, row1 = row0 + 8;
+  load_tokens<S>(tokens, order, site);
+  __syncthreads();
+  all.fetch_rows<S::N, BN>(b, write, tokens, [&](int t, int n) { return S::write(site.batch, t, site.group, n); });
+  all.fetch_rows<S::N, BN>(c, read, tokens, [&](int t, int n) { return S::read(site.batch, t, site.group, n); });
+  Pair<S> pair;
+  const auto fetch = [&](int head0) {
+#pragma unroll
+    for (int g = 0; g < 2; g++) {
+      const int q = site.head0 + head0 + g;
+      if (head0 + g >= S::UNIT) break;
+      float* to = heads + (head0 & 2 ? 2 * HEAD : 0) + g * HEAD;
+      all.fetch_rows<S::P, BP>(to, signal, tokens, [&](int t, int p) { return S::signal(site.batch, t, q % S::HEADS, p); });
+      all.fetch_state<S, BP>(to + T * BP, states + (size_t)site.state(q, site.chunk) * Z::STATE);
+    }
+    commit();
+    if (strip == 0 && head0 + side < S::UNIT) pair.load(decay, gain, tokens, site.batch, site.head0 + head0 + side);
+  };
+  fetch(0);
+  if (strip == 0) pair.store(s[0][side], gains[0][side]);
+  float similar[8][4] = {};  // C·Bᵀ
+  uint32 reads[NT][4];       // C
+  for (int head = side; head < S::UNIT + side; head += 2) {
+    wait<0>();
+    __syncthreads();
+    const int parity = head / 2 & 1;
+    if (head - side + 2 < S::UNIT) fetch(head - side + 2);
+    if (head < 2) {
+#pragma unroll
+      for (int k = 0; k < NT; k++) {
+        load_pieces(reads[k], c + strip * 16 * BN + at.left<BN>() + k * 8);
+#pragma unroll
+        for (int i = 0; i < 4; i++) reads[k][i] = nearest(reads[k][i]);
+      }
+#pragma unroll
+      for (int t = 0; t < 8; t++)
+        if (t / 2 <= strip)
+#pragma unroll
+          for (int k = 0; k < NT; k += 2) {
+            uint32 right[4];
+            load_pieces(right, b + t * 8 * BN + at.right<BN>() + k * 8);
+            mma_tf32(similar[t], reads[k], {nearest(right[0]), nearest(right[1])});
+            mma_tf32(similar[t], reads[k + 1], {nearest(right[2]), nearest(right[3])});
+          }
+    }
+    if (head < S::UNIT) {
+      const int q = site.head0 + head;
+      const float* x = heads + (parity * 2 + side) * HEAD + at.down<BP>();
+      const float* h = x + T * BP;
+      const float* sums = s[parity][side];
+      float y[PT][4] = {};
+#pragma unroll
+      for (int k = 0; k < NT; k++)
+#pragma unroll
+        for (int p = 0; p < PT; p++)
+          mma_tf32(y[p], reads[k], {__float_as_uint(h[k * 8 * BP + p * 8]), __float_as_uint(h[(k * 8 + 1) * BP + p * 8])});
+      const float s0 = sums[row0], s1 = sums[row1], growth0 = power_of_two(s0), growth1 = power_of_two(s1);
+#pragma unroll
+      for (int p = 0; p < PT; p++) {
+        y[p][0] *= growth0;
+        y[p][1] *= growth0;
+        y[p][2] *= growth1;
+        y[p][3] *= growth1;
+      }
+#pragma unroll
+      for (int t = 0; t < 8; t++)
+        if (t / 2 <= strip) {
+          const int j = t * 8 + at.pair * 2;
+          const float2 sj = *(const float2*)(sums + j), gj = *(const float2*)(gains[parity][side] + j);
+          float mix[4] = {power_of_two(s0 - sj.x) * gj.x, power_of_two(s0 - sj.y) * gj.y, power_of_two(s1 - sj.x) * gj.x,
+                          power_of_two(s1 - sj.y) * gj.y};
+          if (t / 2 == strip)
+#pragma unroll
+            for (int part = 0; part < 4; part++)
+              if (at.past(t % 2, part) > 0) mix[part] = 0.0f;
+#pragma unroll
+          for (int part = 0; part < 4; part++) mix[part] *= similar[t][part];
+          const uint32 left[4] = {nearest(mix[0]), nearest(mix[2]), nearest(mix[1]), nearest(mix[3])};
+#pragma unroll
+          for (int p = 0; p < PT; p++)
+            mma_tf32(y[p], left, {nearest(x[t * 8 * BP + p * 8]), nearest(x[(t * 8 + 1) * BP + p * 8])});
+        }
+#pragma unroll
+      for (int half = 0; half < 2; half++) {
+        const int token = tokens[half ? row1 : row0];
+        if (token < 0) continue;
+#pragma unroll
+        for (int p = 0; p < PT; p++)
+          *(float2*)(output + S::output(site.direction, site.batch, token, q % S::HEADS, p * 8 + at.pair * 2)) =
+              make_float2(y[p][half * 2], y[p][half * 2 + 1]);
+      }
+    }
+    if (strip == 0 && head + 2 < S::UNIT) pair.store(s[parity ^ 1][side], gains[parity ^ 1][side]);
+  }
+}
+
+// Warps 0–3: rows j of ∂y·x, ∂x and ∂g, four strips of 16. Warps 4–7: what the states give to ∂B and ∂C, rows j and l.
+template <class S>
+__device__ void scan_gradients_tf32(const uint32* __restrict__ order, const float* __restrict__ signal,
+                                    const float* __restrict__ decay, const float* __restrict__ gain,
+                                    const float* __restrict__ write, const float* __restrict__ read,
+                                    const float* __restrict__ cotangent, const float* __restrict__ states,
+                                    const float* __restrict__ adjoints, float* signal_gradient, float* decay_gradient,
+                                    float* gain_gradient, float* write_gradient, float* read_gradient) {
+  using Z = Sizes<S>;
+  constexpr int BN = S::N + 4, BP = S::P + 4, BT = T + 4, NT = S::N / 8, PT = S::P / 8, HEAD = 2 * (T + S::N) * BP;
+  extern __shared__ float4 shared4[];
+  float* b = (float*)shared4;   // B [T, N]
+  float* c = b + T * BN;        // C [T, N]
+  float* heads = c + T * BN;    // x [T, P], ∂y [T, P], h [N, P], λ [N, P], twice
+  __shared__ int tokens[T];
+  // Of the head in hand and the one before: s, g; Σ_j E_lj g_j by strips of j; g_j Σ_l E_lj; and the same of the states,
+  // e^{s_l} ∂y_l·h C_l and g_j e^{s_T−s_j} x_j·λ B_j; e^{s_T} ⟨h, λ⟩.
+  __shared__ float s[2][T], gains[2][T], received[2][4][T], given[2][T], recalled[2][T], kept[2][T], through[2][4];
+  const Site<S> site;
+  const int warp = warp_number(), strip = warp % 4;
+  const Lane at;
+  const Team<256> all{(int)threadIdx.x};
+  const int row0 = strip * 16 + at.row, row1 = row0 + 8;
+  load_tokens<S>(tokens, order, site);
+  __syncthreads();
+  all.fetch_rows<S::N, BN>(b, write, tokens, [&](int t, int n) { return S::write(site.batch, t, site.group, n); });
+  all.fetch_rows<S::N, BN>(c, read, tokens, [&](int t, int n) { return S::read(site.batch, t, site.group, n); });
+  const auto fetch = [&](int head) {
+    const int q = site.head0 + head;
+    const size_t here = (size_t)site.state(q, site.chunk) * Z::STATE;
+    float* to = heads + (head & 1) * HEAD;
+    const Team<128> half{anew(threadIdx.x) - 128};
+    half.fetch_rows<S::P, BP>(to, signal, tokens, [&](int t, int p) { return S::signal(site.batch, t, q % S::HEADS, p); });
+    half.fetch_rows<S::P, BP>(to + T * BP, cotangent, tokens, [&](int t, int p) { return S::cotangent(site.batch, t, q % S::HEADS, p); });
+    half.fetch_state<S, BP>(to + 2 * T * BP, states + here);
+    half.fetch_state<S, BP>(to + (2 * T + S::N) * BP, adjoints + here);
+    commit();
+  };
+  // ∂ℓ_i = e^{s_T} ⟨h, λ⟩ + Σ_{j<i} kept_j + Σ_{l≥i} (recalled_l + Σ_j E_lj g_j − g_l Σ_j E_jl), by one warp.
+  const auto finish = [&](int head) {
+    const int parity = head & 1, q = site.head0 + head;
+    float late[2], early[2];
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+      const int l = at.lane * 2 + i;
+      late[i] = recalled[parity][l] - given[parity][l];
+      for (int k = 0; k <= l / 16; k++) late[i] += received[parity][k][l];
+      early[i] = kept[parity][l];
+    }
+    float after = late[0] + late[1], before = early[0] + early[1];
+#pragma unroll
+    for (int o = 1; o < 32; o <<= 1) {
+      const float next = __shfl_down_sync(~0u, after, o), last = __shfl_up_sync(~0u, before, o);
+      if (at.lane + o < 32) after += next;
+      if (at.lane >= o) before += last;
+    }
+    before -= early[0] + early[1];
+    const int t0 = tokens[at.lane * 2], t1 = tokens[at.lane * 2 + 1];
+    const float all = through[parity][0] + through[parity][1] + through[parity][2] + through[parity][3] + before + after;
+    if (t0 >= 0) decay_gradient[S::decay_gradient(site.batch, t0, q)] = all;
+    if (t1 >= 0) decay_gradient[S::decay_gradient(site.batch, t1, q)] = all + early[0] - late[0];
+  };
+  Pair<S> pair;
+  if (warp == 3) {
+    pair.load(decay, gain, tokens, site.batch, site.head0);
+    pair.store(s[0], gains[0]);
+  }
+  const auto arrive = [&](int head) {
+    const Team<128> half{anew(threadIdx.x) - 128};
+    wait<0>();
+    half.round_rows<S::P, BP>(heads + (head & 1) * HEAD);
+    half.round_rows<S::P, BP>(heads + (head & 1) * HEAD + T * BP);
+  };
+  if (warp >= 4) fetch(0);
+  wait<0>();
+  all.round_rows<S::N, BN>(b);
+  all.round_rows<S::N, BN>(c);
+  if (warp >= 4) arrive(0);
+  __syncthreads();
+
+  if (warp < 4) {
+    float similar[8][4] = {}, summed[8][4] = {};  // rows j, columns l: C_l·B_j; Σ over heads of e^{s_l−s_j} g_j (∂y_l·x_j)
+#pragma unroll
+    for (int k = 0; k < NT; k += 2) {
+      uint32 left[2][4];
+#pragma unroll
+      for (int i = 0; i < 2; i++) load_pieces(left[i], b + strip * 16 * BN + at.left<BN>() + (k + i) * 8);
+#pragma unroll
+      for (int t = 0; t < 8; t++)
+        if (t / 2 >= strip) {
+          uint32 right[4];
+          load_pieces(right, c + t * 8 * BN + at.right<BN>() + k * 8);
+          mma_tf32(similar[t], left[0], {right[0], right[1]});
+          mma_tf32(similar[t], left[1], {right[2], right[3]});
+        }
+    }
+    for (int head = 0; head < S::UNIT; head++) {
+      const int parity = head & 1, q = site.head0 + head;
+      const float* x = heads + parity * HEAD;
+      const float* dy = x + T * BP;
+      const float* lambda = dy + (T + S::N) * BP;
+      if (warp == 3) {
+        if (head + 1 < S::UNIT) pair.load(decay, gain, tokens, site.batch, q + 1);
+        if (head > 0) finish(head - 1);
+      }
+      const float s0 = s[parity][row0], s1 = s[parity][row1], g0 = gains[parity][row0], g1 = gains[parity][row1];
+      float whole0 = 0.0f, whole1 = 0.0f;  // ∂g but for Σ_{l>j} E_lj
+      float given0 = 0.0f, given1 = 0.0f;  // Σ_{l>j} E_lj
+      {
+        uint32 left[PT][4];  // x
+#pragma unroll
+        for (int k = 0; k < PT; k++) load_pieces(left[k], x + strip * 16 * BP + at.left<BP>() + k * 8);
+#pragma unroll
+        for (int t2 = 0; t2 < 4; t2++)
+          if (t2 >= strip) {
+            float near[2][2][4] = {};  // ∂y_l·x_j, in two sums
+#pragma unroll
+            for (int k = 0; k < PT; k += 2)
+#pragma unroll
+              for (int i = 0; i < 2; i++) {
+                uint32 right[4];
+                load_pieces(right, dy + (t2 * 2 + i) * 8 * BP + at.right<BP>() + k * 8);
+                mma_tf32(near[i][0], left[k], {right[0], right[1]});
+                mma_tf32(near[i][1], left[k + 1], {right[2], right[3]});
+              }
+            float columns[2][2];
+#pragma unroll
+            for (int i = 0; i < 2; i++) {
+              const int t = t2 * 2 + i, l = t * 8 + at.pair * 2;
+              const float2 sl = *(const float2*)(s[parity] + l);
+              float window[4] = {power_of_two(sl.x - s0), power_of_two(sl.y - s0), power_of_two(sl.x - s1), power_of_two(sl.y - s1)};
+              if (t2 == strip)
+#pragma unroll
+                for (int part = 0; part < 4; part++)
+                  if (at.past(i, part) < 0) window[part] = 0.0f;
+              float e[4];
+#pragma unroll
+              for (int part = 0; part < 4; part++) {
+                const float product = window[part] * (near[i][0][part] + near[i][1][part]);
+                summed[t][part] += product * (part / 2 ? g1 : g0);
+                e[part] = product * similar[t][part];
+              }
+              if (t2 == strip)
+#pragma unroll
+                for (int part = 0; part < 4; part++)
+                  if (at.past(i, part) == 0) {
+                    (part / 2 ? whole1 : whole0) += e[part];
+                    e[part] = 0.0f;
+                  }
+              given0 += e[0] + e[1];
+              given1 += e[2] + e[3];
+              columns[i][0] = e[0] * g0 + e[2] * g1;
+              columns[i][1] = e[1] * g0 + e[3] * g1;
+            }
+            // Sums over the rows of the strip: lanes part with halves of the columns until each has one.
+            const bool high = at.lane & 16, odd = at.lane & 8;
+            float one = (high ? columns[1][0] : columns[0][0]) + __shfl_xor_sync(~0u, high ? columns[0][0] : columns[1][0], 16);
+            float two = (high ? columns[1][1] : columns[0][1]) + __shfl_xor_sync(~0u, high ? columns[0][1] : columns[1][1], 16);
+            one = (odd ? two : one) + __shfl_xor_sync(~0u, odd ? one : two, 8);
+            one += __shfl_xor_sync(~0u, one, 4);
+            if (!(at.lane & 4)) received[parity][strip][t2 * 16 + high * 8 + at.pair * 2 + odd] = one;
+          }
+      }
+      // u_j = e^{s_T−s_j} λ B_j + Σ_{l≥j} e^{s_l−s_j} (C_l·B_j) ∂y_l;  ∂x = g u
+      float u[PT][4] = {};
+#pragma unroll
+      for (int k = 0; k < NT; k++) {
+        uint32 left[4];
+        load_pieces(left, b + strip * 16 * BN + at.left<BN>() + k * 8);
+        const float* right = lambda + k * 8 * BP + at.down<BP>();
+#pragma unroll
+        for (int p = 0; p < PT; p++) mma_tf32(u[p], left, {__float_as_uint(right[p * 8]), __float_as_uint(right[BP + p * 8])});
+      }
+      {
+        const float end = s[parity][T - 1], rest0 = power_of_two(end - s0), rest1 = power_of_two(end - s1);
+        float kept0 = 0.0f, kept1 = 0.0f;
+#pragma unroll
+        for (int p = 0; p < PT; p++) {
+          const float2 x0 = *(const float2*)(x + row0 * BP + p * 8 + at.pair * 2);
+          const float2 x1 = *(const float2*)(x + row1 * BP + p * 8 + at.pair * 2);
+          u[p][0] *= rest0;
+          u[p][1] *= rest0;
+          u[p][2] *= rest1;
+          u[p][3] *= rest1;
+          kept0 += u[p][0] * x0.x + u[p][1] * x0.y;
+          kept1 += u[p][2] * x1.x + u[p][3] * x1.y;
+        }
+        whole0 += kept0;
+        whole1 += kept1;
+        kept0 = g0 * sum_of_four(kept0);
+        kept1 = g1 * sum_of_four(kept1);
+        if (at.pair == 0) {
+          kept[parity][row0] = kept0;
+          kept[parity][row1] = kept1;
+        }
+      }
+#pragma unroll
+      for (int t = 0; t < 8; t++)
+        if (t / 2 >= strip) {
+          const int l = t * 8 + at.pair * 2;
+          const float2 sl = *(const float2*)(s[parity] + l);
+          float mix[4] = {power_of_two(sl.x - s0), power_of_two(sl.y - s0), power_of_two(sl.x - s1), power_of_two(sl.y - s1)};
+          if (t / 2 == strip)
+#pragma unroll
+            for (int part = 0; part < 4; part++)
+              if (at.past(t % 2, part) < 0) mix[part] = 0.0f;
+#pragma unroll
+          for (int part = 0; part < 4; part++) mix[part] *= similar[t][part];
+          const uint32 left[4] = {nearest(mix[0]), nearest(mix[2]), nearest(mix[1]), nearest(mix[3])};
+          const float* right = dy + t * 8 * BP + at.down<BP>();
+#pragma unroll
+          for (int p = 0; p < PT; p++) mma_tf32(u[p], left, {__float_as_uint(right[p * 8]), __float_as_uint(right[BP + p * 8])});
+        }
+      whole0 = sum_of_four(whole0);
+      whole1 = sum_of_four(whole1);
+      given0 = sum_of_four(given0);
+      given1 = sum_of_four(given1);
+#pragma unroll
+      for (int half = 0; half < 2; half++) {
+        const int row = half ? row1 : row0, token = tokens[row];
+        const float g = half ? g1 : g0, sum = half ? given1 : given0;
+        if (at.pair == 0) given[parity][row] = g * sum;
+        if (token < 0) continue;
+        if (at.pair == 0) gain_gradient[S::gain_gradient(site.batch, token, q)] = sum + (half ? whole1 : whole0);
+#pragma unroll
+        for (int p = 0; p < PT; p++)
+          *(float2*)(signal_gradient + S::signal_piece(site.direction, site.batch, token, q % S::HEADS, p * 8 + at.pair * 2)) =
+              make_float2(u[p][half * 2] * g, u[p][half * 2 + 1] * g);
+      }
+      if (warp == 3 && head + 1 < S::UNIT) pair.store(s[parity ^ 1], gains[parity ^ 1]);
+      __syncthreads();
+    }
+    if (warp == 3) finish(S::UNIT - 1);
+    // ∂B += `summed` C
+    float* turned = heads + T * BN;
+#pragma unroll
+    for (int t = 0; t < 8; t++)
+      if (t / 2 >= strip)
+#pragma unroll
+        for (int part = 0; part < 4; part++) {
+          summed[t][part] = __uint_as_float(nearest(summed[t][part]));
+          turned[(part / 2 ? row1 : row0) * BT + t * 8 + at.pair * 2 + part % 2] = summed[t][part];
+        }
+    __syncthreads();
+    const int t0 = tokens[row0], t1 = tokens[row1];
+#pragma unroll
+    for (int n = 0; n < NT; n++) {
+      const float2 sum0 = *(const float2*)(heads + row0 * BN + n * 8 + at.pair * 2);
+      const float2 sum1 = *(const float2*)(heads + row1 * BN + n * 8 + at.pair * 2);
+      float sum[4] = {sum0.x, sum0.y, sum1.x, sum1.y};
+#pragma unroll
+      for (int t = 0; t < 8; t++)
+        if (t / 2 >= strip) {
+          const uint32 left[4] = {__float_as_uint(summed[t][0]), __float_as_uint(summed[t][2]), __float_as_uint(summed[t][1]),
+                                  __float_as_uint(summed[t][3])};
+          const float* right = c + t * 8 * BN + at.down<BN>() + n * 8;
+          mma_tf32(sum, left, {__float_as_uint(right[0]), __float_as_uint(right[BN])});
+        }
+      if (t0 >= 0) *(float2*)(write_gradient + S::write_gradient(site.unit, site.batch, t0, n * 8 + at.pair * 2)) = make_float2(sum[0], sum[1]);
+      if (t1 >= 0) *(float2*)(write_gradient + S::write_gradient(site.unit, site.batch, t1, n * 8 + at.pair * 2)) = make_float2(sum[2], sum[3]);
+    }
+  } else {
+    float db[NT][4] = {}, dc[NT][4] = {};
+    for (int head = 0; head < S::UNIT; head++) {
+      const int parity = head & 1;
+      const float* x = heads + parity * HEAD;
+      const float* dy = x + T * BP;
+      const float* h = dy + T * BP;
+      const float* lambda = h + S::N * BP;
+      if (head + 1 < S::UNIT) fetch(head + 1);
+      const float s0 = s[parity][row0], s1 = s[parity][row1], whole = s[parity][T - 1];
+      {
+        const Team<128> half{anew(threadIdx.x) - 128};
+        float sum = 0.0f;
+        half.share<S::N, S::P>([&](int row, int column) {
+          const float4 left = *(const float4*)(h + row * BP + column), right = *(const float4*)(lambda + row * BP + column);
+          sum += left.x * right.x + left.y * right.y + left.z * right.z + left.w * right.w;
+        });
+#pragma unroll
+        for (int o = 16; o; o >>= 1) sum += __shfl_xor_sync(~0u, sum, o);
+        if (at.lane == 0) through[parity][strip] = power_of_two(whole) * sum;
+      }
+      uint32 left[PT][4];
+      // ∂B_j += g_j e^{s_T−s_j} xᵀ_j λ
+      {
+        const float w0 = power_of_two(whole - s0) * gains[parity][row0], w1 = power_of_two(whole - s1) * gains[parity][row1];
+#pragma unroll
+        for (int k = 0; k < PT; k++) {
+          load_pieces(left[k], x + strip * 16 * BP + at.left<BP>() + k * 8);
+#pragma unroll
+          for (int part = 0; part < 4; part++) left[k][part] = nearest(__uint_as_float(left[k][part]) * (part % 2 ? w1 : w0));
+        }
+      }
+#pragma unroll
+      for (int k = 0; k < PT; k += 2)
+#pragma unroll
+        for (int n = 0; n < NT; n++) {
+          uint32 right[4];
+          load_pieces(right, lambda + n * 8 * BP + at.right_folded<BP>() + k * 8);
+          mma_tf32(db[n], left[k], {right[0], right[1]});
+          mma_tf32(db[n], left[k + 1], {right[2], right[3]});
+        }
+      // ∂C_l += e^{s_l} ∂yᵀ_l h
+#pragma unroll
+      for (int k = 0; k < PT; k++) load_pieces(left[k], dy + strip * 16 * BP + at.left<BP>() + k * 8);
+      const float growth0 = power_of_two(s0), growth1 = power_of_two(s1);
+      float sum0 = 0.0f, sum1 = 0.0f;
+#pragma unroll
+      for (int n = 0; n < NT; n += 2) {
+        float mine[2][4] = {};
+#pragma unroll
+        for (int k = 0; k < PT; k += 2)
+#pragma unroll
+          for (int i = 0; i < 2; i++) {
+            uint32 right[4];
+            load_pieces(right, h + (n + i) * 8 * BP + at.right_folded<BP>() + k * 8);
+            mma_tf32(mine[i], left[k], {right[0], right[1]});
+            mma_tf32(mine[i], left[k + 1], {right[2], right[3]});
+          }
+#pragma unroll
+        for (int i = 0; i < 2; i++) {
+          const float2 c0 = *(const float2*)(c + row0 * BN + (n + i) * 8 + at.pair * 2);
+          const float2 c1 = *(const float2*)(c + row1 * BN + (n + i) * 8 + at.pair * 2);
+          sum0 += mine[i][0] * c0.x + mine[i][1] * c0.y;
+          sum1 += mine[i][2] * c1.x + mine[i][3] * c1.y;
+          dc[n + i][0] += growth0 * mine[i][0];
+          dc[n + i][1] += growth0 * mine[i][1];
+          dc[n + i][2] += growth1 * mine[i][2];
+          dc[n + i][3] += growth1 * mine[i][3];
+        }
+      }
+      sum0 = sum_of_four(sum0);
+      sum1 = sum_of_four(sum1);
+      if (at.pair == 0) {
+        recalled[parity][row0] = growth0 * sum0;
+        recalled[parity][row1] = growth1 * sum1;
+      }
+      if (head + 1 < S::UNIT) arrive(head + 1);
+      __syncthreads();
+    }
+#pragma unroll
+    for (int n = 0; n < NT; n++) {
+      *(float2*)(heads + row0 * BN + n * 8 + at.pair * 2) = make_float2(db[n][0], db[n][1]);
+      *(float2*)(heads + row1 * BN + n * 8 + at.pair * 2) = make_float2(db[n][2], db[n][3]);
+    }
+    __syncthreads();
+    // ∂C_l += Σ_j `summed`_jl B_j
+    const float* turned = heads + T * BN + 2 * at.pair * BT;
+#pragma unroll
+    for (int t = 0; t < 8; t++)
+      if (t / 2 <= strip) {
+        const uint32 left[4] = {__float_as_uint(turned[t * 8 * BT + row0]), __float_as_uint(turned[t * 8 * BT + row1]),
+                                __float_as_uint(turned[(t * 8 + 1) * BT + row0]), __float_as_uint(turned[(t * 8 + 1) * BT + row1])};
+        const float* right = b + t * 8 * BN + at.down<BN>();
+#pragma unroll
+        for (int n = 0; n < NT; n++) mma_tf32(dc[n], left, {__float_as_uint(right[n * 8]), __float_as_uint(right[BN + n * 8])});
+      }
+    const int t0 = tokens[row0], t1 = tokens[row1];
+#pragma unroll
+    for (int n = 0; n < NT; n++) {
+      if (t0 >= 0) *(float2*)(read_gradient + S::read_gradient(site.unit, site.batch, t0, n * 8 + at.pair * 2)) = make_float2(dc[n][0], dc[n][1]);
+      if (t1 >= 0) *(float2*)(read_gradient + S::read_gradient(site.unit, site.batch, t1, n * 8 + at.pair * 2)) = make_float2(dc[n][2], dc[n][3]);
+    }
+  }
+}
