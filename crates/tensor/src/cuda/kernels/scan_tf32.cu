@@ -20,6 +20,9 @@ __device__ __forceinline__ void load_pieces(uint32 (&to)[4], const float* row) {
 __device__ __forceinline__ uint32 nearest(uint32 bits) { return bits + 0x1000; }
 __device__ __forceinline__ uint32 nearest(float a) { return __float_as_uint(a) + 0x1000; }
 
+// The same, dropped already.
+__device__ __forceinline__ float as_stored(float a) { return __uint_as_float(nearest(a) & 0xffffe000); }
+
 __device__ __forceinline__ float power_of_two(float a) {
   float b;
   asm volatile("ex2.approx.ftz.f32 %0, %1;" : "=f"(b) : "f"(a));
@@ -32,6 +35,9 @@ __device__ __forceinline__ float sum_of_four(float a) {
   a += __shfl_xor_sync(~0u, a, 1);
   return a + __shfl_xor_sync(~0u, a, 2);
 }
+
+// Waits until this thread's copies are there but for the last N groups: it may read them itself before the others do.
+template <int N> __device__ __forceinline__ void settle() { asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory"); }
 
 // The same number, but what follows from it is computed anew rather than kept in registers.
 __device__ __forceinline__ int anew(int number) {
@@ -63,39 +69,61 @@ struct Lane {
 // Some threads of a block, and this one's number among them.
 template <int COUNT> struct Team {
   int thread;
-  // Calls `f(row, column)` for every fourth column of ROWS × WIDTH.
+  template <int ROWS, int WIDTH> static constexpr int ROUNDS = (ROWS * WIDTH / 4 + COUNT - 1) / COUNT;
+  // Calls `f(round, row, column)` for every fourth column of ROWS × WIDTH.
   template <int ROWS, int WIDTH, class F> __device__ __forceinline__ void share(F f) const {
     constexpr int QUARTERS = WIDTH / 4, WORK = ROWS * QUARTERS;
 #pragma unroll
-    for (int r = 0; r < (WORK + COUNT - 1) / COUNT; r++) {
+    for (int r = 0; r < ROUNDS<ROWS, WIDTH>; r++) {
       const int i = r * COUNT + thread;
       if (WORK % COUNT && i >= WORK) return;
-      if (COUNT % QUARTERS == 0) f(thread / QUARTERS + r * (COUNT / QUARTERS), thread % QUARTERS * 4);
-      else f(i / QUARTERS, i % QUARTERS * 4);
+      if (COUNT % QUARTERS == 0) f(r, thread / QUARTERS + r * (COUNT / QUARTERS), thread % QUARTERS * 4);
+      else f(r, i / QUARTERS, i % QUARTERS * 4);
     }
   }
   // Rows of the tokens of a chunk, on their way to shared memory; zero past the end.
   template <int WIDTH, int PITCH, class At>
   __device__ __forceinline__ void fetch_rows(float* to, const float* from, const int* tokens, At at) const {
-    share<T, WIDTH>([&](int row, int column) {
-      const int token = tokens[row];
-      copy_async(to + row * PITCH + column, from + at(max(token, 0), column), token >= 0);
+    int token[ROUNDS<T, WIDTH>];  // all before the first copy: a load cannot overtake it
+    share<T, WIDTH>([&](int r, int row, int) { token[r] = tokens[row]; });
+    share<T, WIDTH>([&](int r, int row, int column) {
+      copy_async(to + row * PITCH + column, from + at(max(token[r], 0), column), token[r] >= 0);
     });
   }
   // A state, its rows folded.
   template <class S, int PITCH> __device__ __forceinline__ void fetch_state(float* to, const float* from) const {
-    share<S::N, S::P>([&](int row, int column) {
+    share<S::N, S::P>([&](int, int row, int column) {
       copy_async(to + folded(row) * PITCH + column, from + row * S::P + column, true);
     });
   }
-  // Rounds the rows this thread fetched, once they are there.
-  template <int WIDTH, int PITCH> __device__ __forceinline__ void round_rows(float* rows) const {
-    share<T, WIDTH>([&](int row, int column) {
-      uint4* at = (uint4*)(rows + row * PITCH + column);
-      *at = make_uint4(nearest(at->x), nearest(at->y), nearest(at->z), nearest(at->w));
+  // Rounds the rows this thread fetched, once they are there, times `factors`.
+  template <int WIDTH, int PITCH> __device__ __forceinline__ void round_rows(float* rows, const float* factors = nullptr) const {
+    share<T, WIDTH>([&](int, int row, int column) {
+      float4* at = (float4*)(rows + row * PITCH + column);
+      const float4 value = *at;
+      const float factor = factors ? factors[row] : 1.0f;
+      *(uint4*)at = make_uint4(nearest(value.x * factor), nearest(value.y * factor), nearest(value.z * factor),
+                               nearest(value.w * factor));
     });
   }
 };
+
+// A warp's 16 rows of TILES·8 columns, given to `put(row, column, float2)` by whole rows; `row` is the lane's first.
+template <int PITCH, int TILES, class Put>
+__device__ __forceinline__ void store_rows(float* pad, const float (&c)[TILES][4], const Lane& at, int row, Put put) {
+  __syncwarp();
+#pragma unroll
+  for (int t = 0; t < TILES; t++)
+#pragma unroll
+    for (int half = 0; half < 2; half++)
+      *(float2*)(pad + (row + half * 8) * PITCH + t * 8 + at.pair * 2) = make_float2(c[t][half * 2], c[t][half * 2 + 1]);
+  __syncwarp();
+#pragma unroll
+  for (int r = 0; r < TILES * 2; r++) {
+    const int i = r * 32 + at.lane, column = i % (TILES * 4) * 2;
+    put(i / (TILES * 4), column, *(const float2*)(pad + i / (TILES * 4) * PITCH + column));
+  }
+}
 
 // ℓ and g of the tokens 2·lane and 2·lane + 1.
 template <class S> struct Pair {
@@ -139,11 +167,12 @@ __device__ void scan_chain(const uint32* __restrict__ order, const float* __rest
                            float* initial_gradient) {
   using Z = Sizes<S>;
   constexpr int G = S::CHAIN, BN = S::N + 4, BR = G * S::P + 4, STAGE = T * (BN + BR), STAGES = S::STAGES;
-  constexpr int TILES = G * S::P / 16, CHAINS = S::BATCH * Z::HEADS / G, LENGTH = Z::CHUNKS * T;
+  constexpr int TILES = G * S::P / 16, CHAINS = S::BATCH * Z::HEADS / G, LENGTH = Z::CHUNKS * T, PAD = TILES * 8 + 2;
   extern __shared__ float4 shared4[];
   int* tokens = (int*)shared4 + STAGES * STAGE;
   float* weights = (float*)tokens + LENGTH;     // [G, LENGTH]
   float* factors = weights + G * LENGTH;        // [G, CHUNKS]
+  float* pad = factors + (G * Z::CHUNKS + 1) / 2 * 2 + threadIdx.x / 32 * (16 * PAD);  // [16, PAD] for each warp
   const bool backwards = ADJOINT && blockIdx.x >= CHAINS;
   const int chain = blockIdx.x % CHAINS, batch = chain / (Z::HEADS / G), q0 = chain % (Z::HEADS / G) * G;
   const int direction = q0 / S::HEADS, group = q0 / (Z::HEADS / S::GROUPS);
@@ -198,38 +227,45 @@ __device__ void scan_chain(const uint32* __restrict__ order, const float* __rest
     if (S::INITIAL && !backwards) each([&](int p, int n, float& value) { value = initial[S::initial(batch, q, p, n)]; });
     if (S::FINAL && backwards) each([&](int p, int n, float& value) { value = final_cotangent[S::final_state(batch, q, p, n)]; });
   }
+  // A thread rounds what it fetched a chunk ahead.
+  const auto arrive = [&](int i) {
+    float* stage = (float*)shared4 + i % STAGES * STAGE;
+    all.round_rows<S::N, BN>(stage);
+#pragma unroll
+    for (int g = 0; g < G; g++) all.round_rows<S::P, BR>(stage + T * BN + g * S::P, weights + g * LENGTH + chunk_of(i) * T);
+  };
+  __syncthreads();
+  settle<STAGES - 2>();
+  arrive(0);
   for (int i = 0; i < Z::CHUNKS; i++) {
-    wait<STAGES - 2>();
     __syncthreads();
     if (i + STAGES - 1 < Z::CHUNKS) fetch(i + STAGES - 1);
     commit();
-    if (n0 >= S::N) continue;
-    const int c = chunk_of(i);
-    const float* b = (float*)shared4 + i % STAGES * STAGE + at.down<BN>() + n0;
-    const float* x = (float*)shared4 + i % STAGES * STAGE + T * BN + at.down<BR>() + k0;
-    const float2* w = (const float2*)(weights + head * LENGTH + c * T) + at.pair;
-    float* to = (backwards ? adjoints : states) + (size_t)((batch * Z::HEADS + q) * (Z::CHUNKS + 1) + c) * Z::STATE +
-                (n0 + at.column) * S::P + p0 + at.pair * 2;
+    if (n0 < S::N) {
+      const int c = chunk_of(i);
+      const uint32* b = (uint32*)shared4 + i % STAGES * STAGE + at.down<BN>() + n0;
+      const uint32* x = (uint32*)shared4 + i % STAGES * STAGE + T * BN + at.down<BR>() + k0;
+      float sum[2][TILES][4] = {};
 #pragma unroll
-    for (int t = 0; t < TILES; t++) {
-      *(float2*)(to + t * 8) = make_float2(rounded<1>(h[t][0]), rounded<1>(h[t][1]));
-      *(float2*)(to + 8 * S::P + t * 8) = make_float2(rounded<1>(h[t][2]), rounded<1>(h[t][3]));
-    }
-    float sum[2][TILES][4] = {};
+      for (int k = 0; k < T; k += 8) {
+        const uint32 left[4] = {b[k * BN], b[k * BN + 8], b[(k + 1) * BN], b[(k + 1) * BN + 8]};
 #pragma unroll
-    for (int k = 0; k < T; k += 8) {
-      const float2 factor = w[k / 2];
-      const uint32 left[4] = {nearest(b[k * BN] * factor.x), nearest(b[k * BN + 8] * factor.x),
-                              nearest(b[(k + 1) * BN] * factor.y), nearest(b[(k + 1) * BN + 8] * factor.y)};
+        for (int t = 0; t < TILES; t++) mma_tf32(sum[k / 8 % 2][t], left, {x[k * BR + t * 8], x[(k + 1) * BR + t * 8]});
+      }
+      float* to = (backwards ? adjoints : states) + (size_t)((batch * Z::HEADS + q) * (Z::CHUNKS + 1) + c) * Z::STATE;
+      store_rows<PAD>(pad, h, at, at.column, [&](int row, int column, float2 value) {
+        *(float2*)(to + (n0 + row) * S::P + p0 + column) = make_float2(as_stored(value.x), as_stored(value.y));
+      });
+      const float factor = factors[head * Z::CHUNKS + c];
 #pragma unroll
       for (int t = 0; t < TILES; t++)
-        mma_tf32(sum[k / 8 % 2][t], left, {nearest(x[k * BR + t * 8]), nearest(x[(k + 1) * BR + t * 8])});
+#pragma unroll
+        for (int part = 0; part < 4; part++) h[t][part] = factor * h[t][part] + (sum[0][t][part] + sum[1][t][part]);
     }
-    const float factor = factors[head * Z::CHUNKS + c];
-#pragma unroll
-    for (int t = 0; t < TILES; t++)
-#pragma unroll
-      for (int part = 0; part < 4; part++) h[t][part] = factor * h[t][part] + (sum[0][t][part] + sum[1][t][part]);
+    if (i + 1 < Z::CHUNKS) {
+      settle<STAGES - 2>();
+      arrive(i + 1);
+    }
   }
   if (n0 >= S::N) return;
   if (S::FINAL && !ADJOINT) each([&](int p, int n, float value) { final_state[S::final_state(batch, q, p, n)] = value; });
@@ -245,8 +281,8 @@ __device__ void scan_output_tf32(const uint32* __restrict__ order, const float* 
   using Z = Sizes<S>;
   constexpr int BN = S::N + 4, BP = S::P + 4, NT = S::N / 8, PT = S::P / 8, HEAD = (T + S::N) * BP;
   extern __shared__ float4 shared4[];
-  float* b = (float*)shared4;   // B [T, N]
-  float* c = b + T * BN;        // C [T, N]
+  float* b = (float*)shared4;   // B [T, N], later y
+  float* c = b + T * (BN > 2 * S::P + 4 ? BN : 2 * S::P + 4);  // C [T, N]
   float* heads = c + T * BN;    // x [T, P] and h [N, P], of two heads, twice
   __shared__ int tokens[T];
   __shared__ float s[2][2][T], gains[2][2][T];
@@ -277,7 +313,7 @@ __device__ void scan_output_tf32(const uint32* __restrict__ order, const float* 
   float similar[8][4] = {};  // C·Bᵀ
   uint32 reads[NT][4];       // C
   for (int head = side; head < S::UNIT + side; head += 2) {
-    wait<0>();
+    settle<0>();
     __syncthreads();
     const int parity = head / 2 & 1;
     if (head - side + 2 < S::UNIT) fetch(head - side + 2);
@@ -298,6 +334,7 @@ __device__ void scan_output_tf32(const uint32* __restrict__ order, const float* 
             mma_tf32(similar[t], reads[k], {nearest(right[0]), nearest(right[1])});
             mma_tf32(similar[t], reads[k + 1], {nearest(right[2]), nearest(right[3])});
           }
+      __syncthreads();  // B is done with: y takes its place on the way out
     }
     if (head < S::UNIT) {
       const int q = site.head0 + head;
@@ -336,21 +373,16 @@ __device__ void scan_output_tf32(const uint32* __restrict__ order, const float* 
           for (int p = 0; p < PT; p++)
             mma_tf32(y[p], left, {nearest(x[t * 8 * BP + p * 8]), nearest(x[(t * 8 + 1) * BP + p * 8])});
         }
-#pragma unroll
-      for (int half = 0; half < 2; half++) {
-        const int token = tokens[half ? row1 : row0];
-        if (token < 0) continue;
-#pragma unroll
-        for (int p = 0; p < PT; p++)
-          *(float2*)(output + S::output(site.direction, site.batch, token, q % S::HEADS, p * 8 + at.pair * 2)) =
-              make_float2(y[p][half * 2], y[p][half * 2 + 1]);
-      }
+      store_rows<S::P + 2>(b + warp * 16 * (S::P + 2), y, at, at.row, [&](int row, int p, float2 value) {
+        const int token = tokens[strip * 16 + row];
+        if (token >= 0) *(float2*)(output + S::output(site.direction, site.batch, token, q % S::HEADS, p)) = value;
+      });
     }
     if (strip == 0 && head + 2 < S::UNIT) pair.store(s[parity ^ 1][side], gains[parity ^ 1][side]);
   }
 }
 
-// Warps 0–3: rows j of ∂y·x, ∂x and ∂g, four strips of 16. Warps 4–7: what the states give to ∂B and ∂C, rows j and l.
+// Four warps each for E, for ∂x, for the states' part of ∂B and for that of ∂C; a warp has a strip of 16 rows.
 template <class S>
 __device__ void scan_gradients_tf32(const uint32* __restrict__ order, const float* __restrict__ signal,
                                     const float* __restrict__ decay, const float* __restrict__ gain,
@@ -359,79 +391,67 @@ __device__ void scan_gradients_tf32(const uint32* __restrict__ order, const floa
                                     const float* __restrict__ adjoints, float* signal_gradient, float* decay_gradient,
                                     float* gain_gradient, float* write_gradient, float* read_gradient) {
   using Z = Sizes<S>;
-  constexpr int BN = S::N + 4, BP = S::P + 4, BT = T + 4, NT = S::N / 8, PT = S::P / 8, HEAD = 2 * (T + S::N) * BP;
+  constexpr int BN = S::N + 4, BP = S::P + 4, BT = T + 4, PAD = S::P + 2, NT = S::N / 8, PT = S::P / 8;
+  constexpr int HEAD = 2 * (T + S::N) * BP;
   extern __shared__ float4 shared4[];
-  float* b = (float*)shared4;   // B [T, N]
-  float* c = b + T * BN;        // C [T, N]
-  float* heads = c + T * BN;    // x [T, P], ∂y [T, P], h [N, P], λ [N, P], twice
+  float* b = (float*)shared4;        // B [T, N]
+  float* c = b + T * BN;             // C [T, N]
+  float* heads = c + T * BN;         // x [T, P], ∂y [T, P], h [N, P], λ [N, P], twice
+  float* turned = heads + 2 * HEAD;  // ∂x on its way out, [T, PAD]; at the end `summed`, [T, BT]
   __shared__ int tokens[T];
-  // Of the head in hand and the one before: s, g; Σ_j E_lj g_j by strips of j; g_j Σ_l E_lj; and the same of the states,
-  // e^{s_l} ∂y_l·h C_l and g_j e^{s_T−s_j} x_j·λ B_j; e^{s_T} ⟨h, λ⟩.
-  __shared__ float s[2][T], gains[2][T], received[2][4][T], given[2][T], recalled[2][T], kept[2][T], through[2][4];
+  // Of the head in hand and the one before: s, g; Σ_j E_lj g_j for l by strips of j, Σ_{l>j} E_lj and E_jj for j; of the states
+  // e^{s_l} ∂y_l·h C_l, e^{s_T−s_j} x_j·λ B_j and e^{s_T} ⟨h, λ⟩, in four parts.
+  __shared__ float s[2][T], gains[2][T], received[2][4][T], given[2][T], own[2][T], recalled[2][T], kept[2][T], through[2][4];
   const Site<S> site;
-  const int warp = warp_number(), strip = warp % 4;
   const Lane at;
-  const Team<256> all{(int)threadIdx.x};
+  const int warp = warp_number(), role = warp / 4, strip = role == 1 ? 3 - warp % 4 : warp % 4;
   const int row0 = strip * 16 + at.row, row1 = row0 + 8;
+  const Team<512> all{(int)threadIdx.x};
   load_tokens<S>(tokens, order, site);
   __syncthreads();
   all.fetch_rows<S::N, BN>(b, write, tokens, [&](int t, int n) { return S::write(site.batch, t, site.group, n); });
   all.fetch_rows<S::N, BN>(c, read, tokens, [&](int t, int n) { return S::read(site.batch, t, site.group, n); });
+  // Warps 8–11 fetch and round x and ∂y, warps 12–15 the states.
   const auto fetch = [&](int head) {
+    const Team<128> team{(int)threadIdx.x % 128};
     const int q = site.head0 + head;
-    const size_t here = (size_t)site.state(q, site.chunk) * Z::STATE;
     float* to = heads + (head & 1) * HEAD;
-    const Team<128> half{anew(threadIdx.x) - 128};
-    half.fetch_rows<S::P, BP>(to, signal, tokens, [&](int t, int p) { return S::signal(site.batch, t, q % S::HEADS, p); });
-    half.fetch_rows<S::P, BP>(to + T * BP, cotangent, tokens, [&](int t, int p) { return S::cotangent(site.batch, t, q % S::HEADS, p); });
-    half.fetch_state<S, BP>(to + 2 * T * BP, states + here);
-    half.fetch_state<S, BP>(to + (2 * T + S::N) * BP, adjoints + here);
+    if (role == 2) {
+      team.fetch_rows<S::P, BP>(to, signal, tokens, [&](int t, int p) { return S::signal(site.batch, t, q % S::HEADS, p); });
+      team.fetch_rows<S::P, BP>(to + T * BP, cotangent, tokens, [&](int t, int p) { return S::cotangent(site.batch, t, q % S::HEADS, p); });
+    } else if (role == 3) {
+      const size_t here = (size_t)site.state(q, site.chunk) * Z::STATE;
+      team.fetch_state<S, BP>(to + 2 * T * BP, states + here);
+      team.fetch_state<S, BP>(to + (2 * T + S::N) * BP, adjoints + here);
+    }
     commit();
   };
-  // ∂ℓ_i = e^{s_T} ⟨h, λ⟩ + Σ_{j<i} kept_j + Σ_{l≥i} (recalled_l + Σ_j E_lj g_j − g_l Σ_j E_jl), by one warp.
-  const auto finish = [&](int head) {
-    const int parity = head & 1, q = site.head0 + head;
-    float late[2], early[2];
-#pragma unroll
-    for (int i = 0; i < 2; i++) {
-      const int l = at.lane * 2 + i;
-      late[i] = recalled[parity][l] - given[parity][l];
-      for (int k = 0; k <= l / 16; k++) late[i] += received[parity][k][l];
-      early[i] = kept[parity][l];
+  const auto arrive = [&](int head) {
+    settle<0>();
+    const Team<128> team{(int)threadIdx.x % 128};
+    if (role == 2) {
+      team.round_rows<S::P, BP>(heads + (head & 1) * HEAD);
+      team.round_rows<S::P, BP>(heads + (head & 1) * HEAD + T * BP);
     }
-    float after = late[0] + late[1], before = early[0] + early[1];
-#pragma unroll
-    for (int o = 1; o < 32; o <<= 1) {
-      const float next = __shfl_down_sync(~0u, after, o), last = __shfl_up_sync(~0u, before, o);
-      if (at.lane + o < 32) after += next;
-      if (at.lane >= o) before += last;
-    }
-    before -= early[0] + early[1];
-    const int t0 = tokens[at.lane * 2], t1 = tokens[at.lane * 2 + 1];
-    const float all = through[parity][0] + through[parity][1] + through[parity][2] + through[parity][3] + before + after;
-    if (t0 >= 0) decay_gradient[S::decay_gradient(site.batch, t0, q)] = all;
-    if (t1 >= 0) decay_gradient[S::decay_gradient(site.batch, t1, q)] = all + early[0] - late[0];
   };
+  fetch(0);
   Pair<S> pair;
   if (warp == 3) {
     pair.load(decay, gain, tokens, site.batch, site.head0);
     pair.store(s[0], gains[0]);
   }
-  const auto arrive = [&](int head) {
-    const Team<128> half{anew(threadIdx.x) - 128};
-    wait<0>();
-    half.round_rows<S::P, BP>(heads + (head & 1) * HEAD);
-    half.round_rows<S::P, BP>(heads + (head & 1) * HEAD + T * BP);
-  };
-  if (warp >= 4) fetch(0);
-  wait<0>();
+  settle<0>();
   all.round_rows<S::N, BN>(b);
   all.round_rows<S::N, BN>(c);
-  if (warp >= 4) arrive(0);
+  arrive(0);
   __syncthreads();
 
-  if (warp < 4) {
-    float similar[8][4] = {}, summed[8][4] = {};  // rows j, columns l: C_l·B_j; Σ over heads of e^{s_l−s_j} g_j (∂y_l·x_j)
+  float similar[8][4];  // rows j, columns l ≥ j: C_l·B_j
+  const auto multiply_similar = [&] {
+#pragma unroll
+    for (int t = 0; t < 8; t++)
+#pragma unroll
+      for (int part = 0; part < 4; part++) similar[t][part] = 0.0f;
 #pragma unroll
     for (int k = 0; k < NT; k += 2) {
       uint32 left[2][4];
@@ -446,145 +466,122 @@ __device__ void scan_gradients_tf32(const uint32* __restrict__ order, const floa
           mma_tf32(similar[t], left[1], {right[2], right[3]});
         }
     }
-    for (int head = 0; head < S::UNIT; head++) {
+  };
+  // e^{s_l−s_j} of tile t, zero for l < j.
+  const auto window = [&](float (&w)[4], const float* sums, int t, float s0, float s1) {
+    const float2 sl = *(const float2*)(sums + t * 8 + at.pair * 2);
+    w[0] = power_of_two(sl.x - s0);
+    w[1] = power_of_two(sl.y - s0);
+    w[2] = power_of_two(sl.x - s1);
+    w[3] = power_of_two(sl.y - s1);
+    if (t / 2 == strip)
+#pragma unroll
+      for (int part = 0; part < 4; part++)
+        if (at.past(t % 2, part) < 0) w[part] = 0.0f;
+  };
+
+  if (role == 0) {
+    multiply_similar();
+    float summed[8][4] = {};  // Σ over heads of e^{s_l−s_j} g_j (∂y_l·x_j)
+    // ∂g_j and ∂ℓ_i = e^{s_T} ⟨h, λ⟩ + Σ_{j<i} g_j kept_j + Σ_{l≥i} (recalled_l + Σ_j E_lj g_j − g_l Σ_j E_jl), by one warp.
+    const auto finish = [&](int head) {
       const int parity = head & 1, q = site.head0 + head;
+      float late[2], early[2];
+#pragma unroll
+      for (int i = 0; i < 2; i++) {
+        const int l = at.lane * 2 + i, token = tokens[l];
+        const float g = gains[parity][l], sum = given[parity][l], states = kept[parity][l];
+        late[i] = recalled[parity][l] - g * sum;
+#pragma unroll
+        for (int k = 0; k < 4; k++) late[i] += k <= l / 16 ? received[parity][k][l] : 0.0f;
+        early[i] = g * states;
+        if (token >= 0) gain_gradient[S::gain_gradient(site.batch, token, q)] = sum + own[parity][l] + states;
+      }
+      float after = late[0] + late[1], before = early[0] + early[1];
+#pragma unroll
+      for (int o = 1; o < 32; o <<= 1) {
+        const float next = __shfl_down_sync(~0u, after, o), last = __shfl_up_sync(~0u, before, o);
+        if (at.lane + o < 32) after += next;
+        if (at.lane >= o) before += last;
+      }
+      before -= early[0] + early[1];
+      const int t0 = tokens[at.lane * 2], t1 = tokens[at.lane * 2 + 1];
+      const float all = through[parity][0] + through[parity][1] + through[parity][2] + through[parity][3] + before + after;
+      if (t0 >= 0) decay_gradient[S::decay_gradient(site.batch, t0, q)] = all;
+      if (t1 >= 0) decay_gradient[S::decay_gradient(site.batch, t1, q)] = all + early[0] - late[0];
+    };
+    for (int head = 0; head < S::UNIT; head++) {
+      const int parity = head & 1;
       const float* x = heads + parity * HEAD;
       const float* dy = x + T * BP;
-      const float* lambda = dy + (T + S::N) * BP;
       if (warp == 3) {
-        if (head + 1 < S::UNIT) pair.load(decay, gain, tokens, site.batch, q + 1);
+        if (head + 1 < S::UNIT) pair.load(decay, gain, tokens, site.batch, site.head0 + head + 1);
         if (head > 0) finish(head - 1);
       }
       const float s0 = s[parity][row0], s1 = s[parity][row1], g0 = gains[parity][row0], g1 = gains[parity][row1];
-      float whole0 = 0.0f, whole1 = 0.0f;  // ∂g but for Σ_{l>j} E_lj
-      float given0 = 0.0f, given1 = 0.0f;  // Σ_{l>j} E_lj
-      {
-        uint32 left[PT][4];  // x
+      float given0 = 0.0f, given1 = 0.0f, own0 = 0.0f, own1 = 0.0f;
+      uint32 left[PT][4];  // x
 #pragma unroll
-        for (int k = 0; k < PT; k++) load_pieces(left[k], x + strip * 16 * BP + at.left<BP>() + k * 8);
+      for (int k = 0; k < PT; k++) load_pieces(left[k], x + strip * 16 * BP + at.left<BP>() + k * 8);
 #pragma unroll
-        for (int t2 = 0; t2 < 4; t2++)
-          if (t2 >= strip) {
-            float near[2][2][4] = {};  // ∂y_l·x_j, in two sums
+      for (int t2 = 0; t2 < 4; t2++)
+        if (t2 >= strip) {
+          float near[2][2][4] = {};  // ∂y_l·x_j, in two sums
 #pragma unroll
-            for (int k = 0; k < PT; k += 2)
-#pragma unroll
-              for (int i = 0; i < 2; i++) {
-                uint32 right[4];
-                load_pieces(right, dy + (t2 * 2 + i) * 8 * BP + at.right<BP>() + k * 8);
-                mma_tf32(near[i][0], left[k], {right[0], right[1]});
-                mma_tf32(near[i][1], left[k + 1], {right[2], right[3]});
-              }
-            float columns[2][2];
+          for (int k = 0; k < PT; k += 2)
 #pragma unroll
             for (int i = 0; i < 2; i++) {
-              const int t = t2 * 2 + i, l = t * 8 + at.pair * 2;
-              const float2 sl = *(const float2*)(s[parity] + l);
-              float window[4] = {power_of_two(sl.x - s0), power_of_two(sl.y - s0), power_of_two(sl.x - s1), power_of_two(sl.y - s1)};
-              if (t2 == strip)
-#pragma unroll
-                for (int part = 0; part < 4; part++)
-                  if (at.past(i, part) < 0) window[part] = 0.0f;
-              float e[4];
-#pragma unroll
-              for (int part = 0; part < 4; part++) {
-                const float product = window[part] * (near[i][0][part] + near[i][1][part]);
-                summed[t][part] += product * (part / 2 ? g1 : g0);
-                e[part] = product * similar[t][part];
-              }
-              if (t2 == strip)
-#pragma unroll
-                for (int part = 0; part < 4; part++)
-                  if (at.past(i, part) == 0) {
-                    (part / 2 ? whole1 : whole0) += e[part];
-                    e[part] = 0.0f;
-                  }
-              given0 += e[0] + e[1];
-              given1 += e[2] + e[3];
-              columns[i][0] = e[0] * g0 + e[2] * g1;
-              columns[i][1] = e[1] * g0 + e[3] * g1;
+              uint32 right[4];
+              load_pieces(right, dy + (t2 * 2 + i) * 8 * BP + at.right<BP>() + k * 8);
+              mma_tf32(near[i][0], left[k], {right[0], right[1]});
+              mma_tf32(near[i][1], left[k + 1], {right[2], right[3]});
             }
-            // Sums over the rows of the strip: lanes part with halves of the columns until each has one.
-            const bool high = at.lane & 16, odd = at.lane & 8;
-            float one = (high ? columns[1][0] : columns[0][0]) + __shfl_xor_sync(~0u, high ? columns[0][0] : columns[1][0], 16);
-            float two = (high ? columns[1][1] : columns[0][1]) + __shfl_xor_sync(~0u, high ? columns[0][1] : columns[1][1], 16);
-            one = (odd ? two : one) + __shfl_xor_sync(~0u, odd ? one : two, 8);
-            one += __shfl_xor_sync(~0u, one, 4);
-            if (!(at.lane & 4)) received[parity][strip][t2 * 16 + high * 8 + at.pair * 2 + odd] = one;
+          float columns[2][2];
+#pragma unroll
+          for (int i = 0; i < 2; i++) {
+            const int t = t2 * 2 + i;
+            float e[4];
+            window(e, s[parity], t, s0, s1);
+#pragma unroll
+            for (int part = 0; part < 4; part++) {
+              e[part] *= near[i][0][part] + near[i][1][part];
+              summed[t][part] += e[part] * (part / 2 ? g1 : g0);
+              e[part] *= similar[t][part];
+            }
+            if (t2 == strip)
+#pragma unroll
+              for (int part = 0; part < 4; part++)
+                if (at.past(i, part) == 0) {
+                  (part / 2 ? own1 : own0) += e[part];
+                  e[part] = 0.0f;
+                }
+            given0 += e[0] + e[1];
+            given1 += e[2] + e[3];
+            columns[i][0] = e[0] * g0 + e[2] * g1;
+            columns[i][1] = e[1] * g0 + e[3] * g1;
           }
-      }
-      // u_j = e^{s_T−s_j} λ B_j + Σ_{l≥j} e^{s_l−s_j} (C_l·B_j) ∂y_l;  ∂x = g u
-      float u[PT][4] = {};
-#pragma unroll
-      for (int k = 0; k < NT; k++) {
-        uint32 left[4];
-        load_pieces(left, b + strip * 16 * BN + at.left<BN>() + k * 8);
-        const float* right = lambda + k * 8 * BP + at.down<BP>();
-#pragma unroll
-        for (int p = 0; p < PT; p++) mma_tf32(u[p], left, {__float_as_uint(right[p * 8]), __float_as_uint(right[BP + p * 8])});
-      }
-      {
-        const float end = s[parity][T - 1], rest0 = power_of_two(end - s0), rest1 = power_of_two(end - s1);
-        float kept0 = 0.0f, kept1 = 0.0f;
-#pragma unroll
-        for (int p = 0; p < PT; p++) {
-          const float2 x0 = *(const float2*)(x + row0 * BP + p * 8 + at.pair * 2);
-          const float2 x1 = *(const float2*)(x + row1 * BP + p * 8 + at.pair * 2);
-          u[p][0] *= rest0;
-          u[p][1] *= rest0;
-          u[p][2] *= rest1;
-          u[p][3] *= rest1;
-          kept0 += u[p][0] * x0.x + u[p][1] * x0.y;
-          kept1 += u[p][2] * x1.x + u[p][3] * x1.y;
+          // Sums over the rows of the strip: lanes part with halves of the columns until each has one.
+          const bool high = at.lane & 16, odd = at.lane & 8;
+          float one = (high ? columns[1][0] : columns[0][0]) + __shfl_xor_sync(~0u, high ? columns[0][0] : columns[1][0], 16);
+          float two = (high ? columns[1][1] : columns[0][1]) + __shfl_xor_sync(~0u, high ? columns[0][1] : columns[1][1], 16);
+          one = (odd ? two : one) + __shfl_xor_sync(~0u, odd ? one : two, 8);
+          one += __shfl_xor_sync(~0u, one, 4);
+          if (!(at.lane & 4)) received[parity][strip][t2 * 16 + high * 8 + at.pair * 2 + odd] = one;
         }
-        whole0 += kept0;
-        whole1 += kept1;
-        kept0 = g0 * sum_of_four(kept0);
-        kept1 = g1 * sum_of_four(kept1);
-        if (at.pair == 0) {
-          kept[parity][row0] = kept0;
-          kept[parity][row1] = kept1;
-        }
-      }
-#pragma unroll
-      for (int t = 0; t < 8; t++)
-        if (t / 2 >= strip) {
-          const int l = t * 8 + at.pair * 2;
-          const float2 sl = *(const float2*)(s[parity] + l);
-          float mix[4] = {power_of_two(sl.x - s0), power_of_two(sl.y - s0), power_of_two(sl.x - s1), power_of_two(sl.y - s1)};
-          if (t / 2 == strip)
-#pragma unroll
-            for (int part = 0; part < 4; part++)
-              if (at.past(t % 2, part) < 0) mix[part] = 0.0f;
-#pragma unroll
-          for (int part = 0; part < 4; part++) mix[part] *= similar[t][part];
-          const uint32 left[4] = {nearest(mix[0]), nearest(mix[2]), nearest(mix[1]), nearest(mix[3])};
-          const float* right = dy + t * 8 * BP + at.down<BP>();
-#pragma unroll
-          for (int p = 0; p < PT; p++) mma_tf32(u[p], left, {__float_as_uint(right[p * 8]), __float_as_uint(right[BP + p * 8])});
-        }
-      whole0 = sum_of_four(whole0);
-      whole1 = sum_of_four(whole1);
       given0 = sum_of_four(given0);
       given1 = sum_of_four(given1);
-#pragma unroll
-      for (int half = 0; half < 2; half++) {
-        const int row = half ? row1 : row0, token = tokens[row];
-        const float g = half ? g1 : g0, sum = half ? given1 : given0;
-        if (at.pair == 0) given[parity][row] = g * sum;
-        if (token < 0) continue;
-        if (at.pair == 0) gain_gradient[S::gain_gradient(site.batch, token, q)] = sum + (half ? whole1 : whole0);
-#pragma unroll
-        for (int p = 0; p < PT; p++)
-          *(float2*)(signal_gradient + S::signal_piece(site.direction, site.batch, token, q % S::HEADS, p * 8 + at.pair * 2)) =
-              make_float2(u[p][half * 2] * g, u[p][half * 2 + 1] * g);
+      own0 = sum_of_four(own0);
+      own1 = sum_of_four(own1);
+      if (at.pair == 0) {
+        given[parity][row0] = given0;
+        given[parity][row1] = given1;
+        own[parity][row0] = own0;
+        own[parity][row1] = own1;
       }
       if (warp == 3 && head + 1 < S::UNIT) pair.store(s[parity ^ 1], gains[parity ^ 1]);
       __syncthreads();
     }
     if (warp == 3) finish(S::UNIT - 1);
-    // ∂B += `summed` C
-    float* turned = heads + T * BN;
 #pragma unroll
     for (int t = 0; t < 8; t++)
       if (t / 2 >= strip)
@@ -594,6 +591,7 @@ __device__ void scan_gradients_tf32(const uint32* __restrict__ order, const floa
           turned[(part / 2 ? row1 : row0) * BT + t * 8 + at.pair * 2 + part % 2] = summed[t][part];
         }
     __syncthreads();
+    // ∂B += `summed` C
     const int t0 = tokens[row0], t1 = tokens[row1];
 #pragma unroll
     for (int n = 0; n < NT; n++) {
@@ -611,37 +609,82 @@ __device__ void scan_gradients_tf32(const uint32* __restrict__ order, const floa
       if (t0 >= 0) *(float2*)(write_gradient + S::write_gradient(site.unit, site.batch, t0, n * 8 + at.pair * 2)) = make_float2(sum[0], sum[1]);
       if (t1 >= 0) *(float2*)(write_gradient + S::write_gradient(site.unit, site.batch, t1, n * 8 + at.pair * 2)) = make_float2(sum[2], sum[3]);
     }
-  } else {
-    float db[NT][4] = {}, dc[NT][4] = {};
+  } else if (role == 1) {
+    multiply_similar();
+    for (int head = 0; head < S::UNIT; head++) {
+      const int parity = head & 1, q = site.head0 + head;
+      const float* x = heads + parity * HEAD;
+      const float* dy = x + T * BP;
+      const float* lambda = dy + (T + S::N) * BP;
+      const float s0 = s[parity][row0], s1 = s[parity][row1];
+      // u_j = e^{s_T−s_j} λ B_j + Σ_{l≥j} e^{s_l−s_j} (C_l·B_j) ∂y_l;  ∂x = g u
+      float u[PT][4] = {};
+#pragma unroll
+      for (int k = 0; k < NT; k++) {
+        uint32 left[4];
+        load_pieces(left, b + strip * 16 * BN + at.left<BN>() + k * 8);
+        const float* right = lambda + k * 8 * BP + at.down<BP>();
+#pragma unroll
+        for (int p = 0; p < PT; p++) mma_tf32(u[p], left, {__float_as_uint(right[p * 8]), __float_as_uint(right[BP + p * 8])});
+      }
+      const float end = s[parity][T - 1], rest0 = power_of_two(end - s0), rest1 = power_of_two(end - s1);
+      float kept0 = 0.0f, kept1 = 0.0f;
+#pragma unroll
+      for (int p = 0; p < PT; p++) {
+        const float2 x0 = *(const float2*)(x + row0 * BP + p * 8 + at.pair * 2);
+        const float2 x1 = *(const float2*)(x + row1 * BP + p * 8 + at.pair * 2);
+        u[p][0] *= rest0;
+        u[p][1] *= rest0;
+        u[p][2] *= rest1;
+        u[p][3] *= rest1;
+        kept0 += u[p][0] * x0.x + u[p][1] * x0.y;
+        kept1 += u[p][2] * x1.x + u[p][3] * x1.y;
+      }
+      kept0 = sum_of_four(kept0);
+      kept1 = sum_of_four(kept1);
+      if (at.pair == 0) {
+        kept[parity][row0] = kept0;
+        kept[parity][row1] = kept1;
+      }
+#pragma unroll
+      for (int t = 0; t < 8; t++)
+        if (t / 2 >= strip) {
+          float mix[4];
+          window(mix, s[parity], t, s0, s1);
+#pragma unroll
+          for (int part = 0; part < 4; part++) mix[part] *= similar[t][part];
+          const uint32 left[4] = {nearest(mix[0]), nearest(mix[2]), nearest(mix[1]), nearest(mix[3])};
+          const float* right = dy + t * 8 * BP + at.down<BP>();
+#pragma unroll
+          for (int p = 0; p < PT; p++) mma_tf32(u[p], left, {__float_as_uint(right[p * 8]), __float_as_uint(right[BP + p * 8])});
+        }
+      store_rows<PAD>(turned + strip * 16 * PAD, u, at, at.row, [&](int row, int p, float2 value) {
+        const int token = tokens[strip * 16 + row];
+        const float g = gains[parity][strip * 16 + row];
+        if (token >= 0)
+          *(float2*)(signal_gradient + S::signal_piece(site.direction, site.batch, token, q % S::HEADS, p)) =
+              make_float2(value.x * g, value.y * g);
+      });
+      __syncthreads();
+    }
+    __syncthreads();
+  } else if (role == 2) {
+    float db[NT][4] = {};
     for (int head = 0; head < S::UNIT; head++) {
       const int parity = head & 1;
       const float* x = heads + parity * HEAD;
-      const float* dy = x + T * BP;
-      const float* h = dy + T * BP;
-      const float* lambda = h + S::N * BP;
+      const float* lambda = x + (2 * T + S::N) * BP;
       if (head + 1 < S::UNIT) fetch(head + 1);
-      const float s0 = s[parity][row0], s1 = s[parity][row1], whole = s[parity][T - 1];
-      {
-        const Team<128> half{anew(threadIdx.x) - 128};
-        float sum = 0.0f;
-        half.share<S::N, S::P>([&](int row, int column) {
-          const float4 left = *(const float4*)(h + row * BP + column), right = *(const float4*)(lambda + row * BP + column);
-          sum += left.x * right.x + left.y * right.y + left.z * right.z + left.w * right.w;
-        });
-#pragma unroll
-        for (int o = 16; o; o >>= 1) sum += __shfl_xor_sync(~0u, sum, o);
-        if (at.lane == 0) through[parity][strip] = power_of_two(whole) * sum;
-      }
-      uint32 left[PT][4];
       // ∂B_j += g_j e^{s_T−s_j} xᵀ_j λ
-      {
-        const float w0 = power_of_two(whole - s0) * gains[parity][row0], w1 = power_of_two(whole - s1) * gains[parity][row1];
+      const float end = s[parity][T - 1];
+      const float w0 = power_of_two(end - s[parity][row0]) * gains[parity][row0];
+      const float w1 = power_of_two(end - s[parity][row1]) * gains[parity][row1];
+      uint32 left[PT][4];
 #pragma unroll
-        for (int k = 0; k < PT; k++) {
-          load_pieces(left[k], x + strip * 16 * BP + at.left<BP>() + k * 8);
+      for (int k = 0; k < PT; k++) {
+        load_pieces(left[k], x + strip * 16 * BP + at.left<BP>() + k * 8);
 #pragma unroll
-          for (int part = 0; part < 4; part++) left[k][part] = nearest(__uint_as_float(left[k][part]) * (part % 2 ? w1 : w0));
-        }
+        for (int part = 0; part < 4; part++) left[k][part] = nearest(__uint_as_float(left[k][part]) * (part % 2 ? w1 : w0));
       }
 #pragma unroll
       for (int k = 0; k < PT; k += 2)
@@ -652,10 +695,35 @@ __device__ void scan_gradients_tf32(const uint32* __restrict__ order, const floa
           mma_tf32(db[n], left[k], {right[0], right[1]});
           mma_tf32(db[n], left[k + 1], {right[2], right[3]});
         }
+      if (head + 1 < S::UNIT) arrive(head + 1);
+      __syncthreads();
+    }
+#pragma unroll
+    for (int n = 0; n < NT; n++) {
+      *(float2*)(heads + row0 * BN + n * 8 + at.pair * 2) = make_float2(db[n][0], db[n][1]);
+      *(float2*)(heads + row1 * BN + n * 8 + at.pair * 2) = make_float2(db[n][2], db[n][3]);
+    }
+    __syncthreads();
+  } else {
+    float dc[NT][4] = {};
+    float2 reads[NT][2];  // C
+#pragma unroll
+    for (int n = 0; n < NT; n++) {
+      reads[n][0] = *(const float2*)(c + row0 * BN + n * 8 + at.pair * 2);
+      reads[n][1] = *(const float2*)(c + row1 * BN + n * 8 + at.pair * 2);
+    }
+    const Team<128> team{(int)threadIdx.x % 128};
+    for (int head = 0; head < S::UNIT; head++) {
+      const int parity = head & 1;
+      const float* dy = heads + parity * HEAD + T * BP;
+      const float* h = dy + T * BP;
+      const float* lambda = h + S::N * BP;
+      if (head + 1 < S::UNIT) fetch(head + 1);
       // ∂C_l += e^{s_l} ∂yᵀ_l h
+      uint32 left[PT][4];
 #pragma unroll
       for (int k = 0; k < PT; k++) load_pieces(left[k], dy + strip * 16 * BP + at.left<BP>() + k * 8);
-      const float growth0 = power_of_two(s0), growth1 = power_of_two(s1);
+      const float growth0 = power_of_two(s[parity][row0]), growth1 = power_of_two(s[parity][row1]);
       float sum0 = 0.0f, sum1 = 0.0f;
 #pragma unroll
       for (int n = 0; n < NT; n += 2) {
@@ -671,10 +739,8 @@ __device__ void scan_gradients_tf32(const uint32* __restrict__ order, const floa
           }
 #pragma unroll
         for (int i = 0; i < 2; i++) {
-          const float2 c0 = *(const float2*)(c + row0 * BN + (n + i) * 8 + at.pair * 2);
-          const float2 c1 = *(const float2*)(c + row1 * BN + (n + i) * 8 + at.pair * 2);
-          sum0 += mine[i][0] * c0.x + mine[i][1] * c0.y;
-          sum1 += mine[i][2] * c1.x + mine[i][3] * c1.y;
+          sum0 += mine[i][0] * reads[n + i][0].x + mine[i][1] * reads[n + i][0].y;
+          sum1 += mine[i][2] * reads[n + i][1].x + mine[i][3] * reads[n + i][1].y;
           dc[n + i][0] += growth0 * mine[i][0];
           dc[n + i][1] += growth0 * mine[i][1];
           dc[n + i][2] += growth1 * mine[i][2];
@@ -687,22 +753,24 @@ __device__ void scan_gradients_tf32(const uint32* __restrict__ order, const floa
         recalled[parity][row0] = growth0 * sum0;
         recalled[parity][row1] = growth1 * sum1;
       }
+      float sum = 0.0f;
+      team.share<S::N, S::P>([&](int, int row, int column) {
+        const float4 left = *(const float4*)(h + row * BP + column), right = *(const float4*)(lambda + row * BP + column);
+        sum += left.x * right.x + left.y * right.y + left.z * right.z + left.w * right.w;
+      });
+#pragma unroll
+      for (int o = 16; o; o >>= 1) sum += __shfl_xor_sync(~0u, sum, o);
+      if (at.lane == 0) through[parity][strip] = power_of_two(s[parity][T - 1]) * sum;
       if (head + 1 < S::UNIT) arrive(head + 1);
       __syncthreads();
     }
-#pragma unroll
-    for (int n = 0; n < NT; n++) {
-      *(float2*)(heads + row0 * BN + n * 8 + at.pair * 2) = make_float2(db[n][0], db[n][1]);
-      *(float2*)(heads + row1 * BN + n * 8 + at.pair * 2) = make_float2(db[n][2], db[n][3]);
-    }
     __syncthreads();
     // ∂C_l += Σ_j `summed`_jl B_j
-    const float* turned = heads + T * BN + 2 * at.pair * BT;
 #pragma unroll
     for (int t = 0; t < 8; t++)
       if (t / 2 <= strip) {
-        const uint32 left[4] = {__float_as_uint(turned[t * 8 * BT + row0]), __float_as_uint(turned[t * 8 * BT + row1]),
-                                __float_as_uint(turned[(t * 8 + 1) * BT + row0]), __float_as_uint(turned[(t * 8 + 1) * BT + row1])};
+        const uint32* from = (uint32*)turned + (t * 8 + 2 * at.pair) * BT;
+        const uint32 left[4] = {from[row0], from[row1], from[BT + row0], from[BT + row1]};
         const float* right = b + t * 8 * BN + at.down<BN>();
 #pragma unroll
         for (int n = 0; n < NT; n++) mma_tf32(dc[n], left, {__float_as_uint(right[n * 8]), __float_as_uint(right[BN + n * 8])});
