@@ -189,56 +189,47 @@ __device__ void scan_states(const uint32* __restrict__ order, const float* __res
   }
 }
 
-// One thread per element of h: the state before each chunk; backwards the adjoint after each.
+// One thread per element of h: the state before each chunk; ADJOINT: in half of the blocks the adjoint after each, from the end.
+// States are [P, N], or [N, P] and rounded (TURNED).
 template <class S, bool ADJOINT>
 __device__ void scan_pass(const float* __restrict__ initial, const float* __restrict__ final_cotangent,
                           const float* __restrict__ decays, float* states, float* adjoints, float* final_state,
                           float* initial_gradient) {
   using Z = Sizes<S>;
-  const int t = blockIdx.x * 256 + threadIdx.x;
-  if (t >= S::BATCH * Z::HEADS * Z::STATE) return;
+  constexpr int ELEMENTS = S::BATCH * Z::HEADS * Z::STATE, BLOCKS = (ELEMENTS + 255) / 256;
+  const bool backwards = ADJOINT && blockIdx.x >= BLOCKS;
+  const int t = blockIdx.x % BLOCKS * 256 + threadIdx.x;
+  if (t >= ELEMENTS) return;
   const int at = t % Z::STATE, bq = t / Z::STATE, batch = bq / Z::HEADS, q = bq % Z::HEADS;
-  float h = S::INITIAL ? initial[S::initial(batch, q, at / S::N, at % S::N)] : 0.0f;
+  const int p = S::TURNED ? at % S::P : at / S::N, n = S::TURNED ? at / S::P : at % S::N;
+  float h = 0.0f;
+  if (S::INITIAL && !backwards) h = initial[S::initial(batch, q, p, n)];
+  if (S::FINAL && backwards) h = final_cotangent[S::final_state(batch, q, p, n)];
   const float* decay = decays + bq * Z::CHUNKS;
-  float* mine = states + (size_t)bq * (Z::CHUNKS + 1) * Z::STATE + at;
+  float* mine = (backwards ? adjoints : states) + (size_t)bq * (Z::CHUNKS + 1) * Z::STATE + at;
+  const auto chunk = [&](int i) { return backwards ? Z::CHUNKS - 1 - i : i; };
   // Loads of several chunks are under way before the first is needed.
   constexpr int AHEAD = 8;
-  for (int c0 = 0; c0 < Z::CHUNKS; c0 += AHEAD) {
+  for (int i0 = 0; i0 < Z::CHUNKS; i0 += AHEAD) {
     float sums[AHEAD], factors[AHEAD];
 #pragma unroll
     for (int i = 0; i < AHEAD; i++) {
-      const int c = min(c0 + i, Z::CHUNKS - 1);
+      const int c = chunk(min(i0 + i, Z::CHUNKS - 1));
       sums[i] = mine[(size_t)c * Z::STATE];
       factors[i] = decay[c];
     }
 #pragma unroll
     for (int i = 0; i < AHEAD; i++)
-      if (c0 + i < Z::CHUNKS) {
-        mine[(size_t)(c0 + i) * Z::STATE] = h;
+      if (i0 + i < Z::CHUNKS) {
+        mine[(size_t)chunk(i0 + i) * Z::STATE] = S::TURNED ? rounded<S::PRECISION>(h) : h;
         h = factors[i] * h + sums[i];
       }
   }
-  mine[(size_t)Z::CHUNKS * Z::STATE] = h;
-  if (S::FINAL && !ADJOINT) final_state[S::final_state(batch, q, at / S::N, at % S::N)] = h;
-  if (ADJOINT) {
-    float lambda = S::FINAL ? final_cotangent[S::final_state(batch, q, at / S::N, at % S::N)] : 0.0f;
-    mine = adjoints + (size_t)bq * (Z::CHUNKS + 1) * Z::STATE + at;
-    for (int c0 = Z::CHUNKS - 1; c0 >= 0; c0 -= AHEAD) {
-      float sums[AHEAD], factors[AHEAD];
-#pragma unroll
-      for (int i = 0; i < AHEAD; i++) {
-        const int c = max(c0 - i, 0);
-        sums[i] = mine[(size_t)c * Z::STATE];
-        factors[i] = decay[c];
-      }
-#pragma unroll
-      for (int i = 0; i < AHEAD; i++)
-        if (c0 - i >= 0) {
-          mine[(size_t)(c0 - i) * Z::STATE] = lambda;
-          lambda = factors[i] * lambda + sums[i];
-        }
-    }
-    if (S::INITIAL) initial_gradient[S::initial_gradient(batch, q, at / S::N, at % S::N)] = lambda;
+  if (backwards) {
+    if (S::INITIAL) initial_gradient[S::initial_gradient(batch, q, p, n)] = h;
+  } else {
+    mine[(size_t)Z::CHUNKS * Z::STATE] = h;
+    if (S::FINAL && !ADJOINT) final_state[S::final_state(batch, q, p, n)] = h;
   }
 }
 

@@ -1,4 +1,4 @@
-// The scan of `scan.cu` in tf32, for 16 or 32 channels and whole sixteens of states, up to 64.
+// The scan of `scan.cu` in tf32, for 32 channels and 32, 48 or 64 states.
 //
 // A warp owns 16 rows of every product, so that what one product makes, the next takes from registers. Three facts:
 //   ∂B and ∂C sum over heads while C and B do not depend on the head: e^{s_l−s_j} g_j (∂y_l·x_j) is summed over heads first.
@@ -31,6 +31,12 @@ __device__ __forceinline__ float power_of_two(float a) {
 
 __device__ __forceinline__ int folded(int row) { return (row & ~7) | (row & 3) << 1 | (row >> 2 & 1); }
 
+__device__ __forceinline__ void load_nearest(uint32 (&to)[4], const float* row) {
+  load_pieces(to, row);
+#pragma unroll
+  for (int i = 0; i < 4; i++) to[i] = nearest(to[i]);
+}
+
 __device__ __forceinline__ float sum_of_four(float a) {
   a += __shfl_xor_sync(~0u, a, 1);
   return a + __shfl_xor_sync(~0u, a, 2);
@@ -38,6 +44,14 @@ __device__ __forceinline__ float sum_of_four(float a) {
 
 // Waits until this thread's copies are there but for the last N groups: it may read them itself before the others do.
 template <int N> __device__ __forceinline__ void settle() { asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory"); }
+
+// Barrier NUMBER of some warps, THREADS in all: those that wait there, and those that only let them go on.
+template <int NUMBER, int THREADS> __device__ __forceinline__ void meet() {
+  asm volatile("barrier.sync %0, %1;" ::"n"(NUMBER), "n"(THREADS) : "memory");
+}
+template <int NUMBER, int THREADS> __device__ __forceinline__ void come() {
+  asm volatile("barrier.arrive %0, %1;" ::"n"(NUMBER), "n"(THREADS) : "memory");
+}
 
 // The same number, but what follows from it is computed anew rather than kept in registers.
 __device__ __forceinline__ int anew(int number) {
@@ -69,59 +83,49 @@ struct Lane {
 // Some threads of a block, and this one's number among them.
 template <int COUNT> struct Team {
   int thread;
-  template <int ROWS, int WIDTH> static constexpr int ROUNDS = (ROWS * WIDTH / 4 + COUNT - 1) / COUNT;
-  // Calls `f(round, row, column)` for every fourth column of ROWS × WIDTH.
+  // Calls `f(row, column)` for every fourth column of ROWS × WIDTH.
   template <int ROWS, int WIDTH, class F> __device__ __forceinline__ void share(F f) const {
     constexpr int QUARTERS = WIDTH / 4, WORK = ROWS * QUARTERS;
 #pragma unroll
-    for (int r = 0; r < ROUNDS<ROWS, WIDTH>; r++) {
+    for (int r = 0; r < (WORK + COUNT - 1) / COUNT; r++) {
       const int i = r * COUNT + thread;
       if (WORK % COUNT && i >= WORK) return;
-      if (COUNT % QUARTERS == 0) f(r, thread / QUARTERS + r * (COUNT / QUARTERS), thread % QUARTERS * 4);
-      else f(r, i / QUARTERS, i % QUARTERS * 4);
+      if (COUNT % QUARTERS == 0) f(thread / QUARTERS + r * (COUNT / QUARTERS), thread % QUARTERS * 4);
+      else f(i / QUARTERS, i % QUARTERS * 4);
     }
   }
   // Rows of the tokens of a chunk, on their way to shared memory; zero past the end.
   template <int WIDTH, int PITCH, class At>
   __device__ __forceinline__ void fetch_rows(float* to, const float* from, const int* tokens, At at) const {
-    int token[ROUNDS<T, WIDTH>];  // all before the first copy: a load cannot overtake it
-    share<T, WIDTH>([&](int r, int row, int) { token[r] = tokens[row]; });
-    share<T, WIDTH>([&](int r, int row, int column) {
-      copy_async(to + row * PITCH + column, from + at(max(token[r], 0), column), token[r] >= 0);
+    share<T, WIDTH>([&](int row, int column) {
+      const int token = tokens[row];
+      copy_async(to + row * PITCH + column, from + at(max(token, 0), column), token >= 0);
     });
   }
   // A state, its rows folded.
   template <class S, int PITCH> __device__ __forceinline__ void fetch_state(float* to, const float* from) const {
-    share<S::N, S::P>([&](int, int row, int column) {
+    share<S::N, S::P>([&](int row, int column) {
       copy_async(to + folded(row) * PITCH + column, from + row * S::P + column, true);
     });
   }
-  // Rounds the rows this thread fetched, once they are there, times `factors`.
-  template <int WIDTH, int PITCH> __device__ __forceinline__ void round_rows(float* rows, const float* factors = nullptr) const {
-    share<T, WIDTH>([&](int, int row, int column) {
-      float4* at = (float4*)(rows + row * PITCH + column);
-      const float4 value = *at;
-      const float factor = factors ? factors[row] : 1.0f;
-      *(uint4*)at = make_uint4(nearest(value.x * factor), nearest(value.y * factor), nearest(value.z * factor),
-                               nearest(value.w * factor));
+  // Rounds the rows this thread fetched, once they are there.
+  template <int WIDTH, int PITCH> __device__ __forceinline__ void round_rows(float* rows) const {
+    share<T, WIDTH>([&](int row, int column) {
+      uint4* at = (uint4*)(rows + row * PITCH + column);
+      *at = make_uint4(nearest(at->x), nearest(at->y), nearest(at->z), nearest(at->w));
     });
   }
 };
 
-// A warp's 16 rows of TILES·8 columns, given to `put(row, column, float2)` by whole rows; `row` is the lane's first.
-template <int PITCH, int TILES, class Put>
-__device__ __forceinline__ void store_rows(float* pad, const float (&c)[TILES][4], const Lane& at, int row, Put put) {
-  __syncwarp();
+// Gives a lane's row, two tiles at a time, to `put(column, float4)`: neighbours swap halves so that each has four in a row.
+template <int TILES, class Put>
+__device__ __forceinline__ void by_fours(const float (&c)[TILES][4], int half, const Lane& at, Put put) {
+  const bool odd = at.pair & 1;
 #pragma unroll
-  for (int t = 0; t < TILES; t++)
-#pragma unroll
-    for (int half = 0; half < 2; half++)
-      *(float2*)(pad + (row + half * 8) * PITCH + t * 8 + at.pair * 2) = make_float2(c[t][half * 2], c[t][half * 2 + 1]);
-  __syncwarp();
-#pragma unroll
-  for (int r = 0; r < TILES * 2; r++) {
-    const int i = r * 32 + at.lane, column = i % (TILES * 4) * 2;
-    put(i / (TILES * 4), column, *(const float2*)(pad + i / (TILES * 4) * PITCH + column));
+  for (int t = 0; t < TILES; t += 2) {
+    const float2 first = make_float2(c[t][half * 2], c[t][half * 2 + 1]), second = make_float2(c[t + 1][half * 2], c[t + 1][half * 2 + 1]);
+    const float2 other = make_float2(__shfl_xor_sync(~0u, odd ? first.x : second.x, 1), __shfl_xor_sync(~0u, odd ? first.y : second.y, 1));
+    put((t + odd) * 8 + at.pair / 2 * 4, odd ? make_float4(other.x, other.y, second.x, second.y) : make_float4(first.x, first.y, other.x, other.y));
   }
 }
 
@@ -157,31 +161,34 @@ template <class S> struct Pair {
   }
 };
 
-// Runs through the chunks: h before each, [N, P]. ADJOINT: half the blocks run backwards, λ after each, with C and e^{s_l} ∂y_l
-// for B and e^{s_T−s_j} g_j x_j. A block takes CHAIN heads that share B.
+// Sums over chunks, [N, P]: of e^{s_T−s_j} g_j x_j ⊗ B_j, and for ADJOINT, by half of the blocks, of e^{s_l} ∂y_l ⊗ C_l. A block
+// takes CHAIN heads that share B and, of SPAN chunks, either one, for `pass` to go on from, or all: then it goes through them
+// itself, λ from the end, and stores h before and λ after each.
 template <class S, bool ADJOINT>
 __device__ void scan_chain(const uint32* __restrict__ order, const float* __restrict__ signal, const float* __restrict__ decay,
                            const float* __restrict__ gain, const float* __restrict__ write, const float* __restrict__ read,
                            const float* __restrict__ cotangent, const float* __restrict__ initial,
-                           const float* __restrict__ final_cotangent, float* states, float* adjoints, float* final_state,
-                           float* initial_gradient) {
+                           const float* __restrict__ final_cotangent, float* states, float* adjoints, float* decays,
+                           float* final_state, float* initial_gradient) {
   using Z = Sizes<S>;
+  constexpr bool WHOLE = S::SPAN == Z::CHUNKS;
   constexpr int G = S::CHAIN, BN = S::N + 4, BR = G * S::P + 4, STAGE = T * (BN + BR), STAGES = S::STAGES;
-  constexpr int TILES = G * S::P / 16, CHAINS = S::BATCH * Z::HEADS / G, LENGTH = Z::CHUNKS * T, PAD = TILES * 8 + 2;
+  constexpr int AHEAD = STAGES > 1 ? STAGES - 1 : 1;  // chunks under way
+  constexpr int TILES = G * S::P / 16, CHAINS = S::BATCH * Z::HEADS / G * (Z::CHUNKS / S::SPAN), LENGTH = S::SPAN * T;
   extern __shared__ float4 shared4[];
   int* tokens = (int*)shared4 + STAGES * STAGE;
-  float* weights = (float*)tokens + LENGTH;     // [G, LENGTH]
-  float* factors = weights + G * LENGTH;        // [G, CHUNKS]
-  float* pad = factors + (G * Z::CHUNKS + 1) / 2 * 2 + threadIdx.x / 32 * (16 * PAD);  // [16, PAD] for each warp
+  float* weights = (float*)tokens + LENGTH;  // [G, LENGTH]
+  float* factors = weights + G * LENGTH;     // [G, SPAN]
   const bool backwards = ADJOINT && blockIdx.x >= CHAINS;
-  const int chain = blockIdx.x % CHAINS, batch = chain / (Z::HEADS / G), q0 = chain % (Z::HEADS / G) * G;
+  const int c0 = blockIdx.x % (Z::CHUNKS / S::SPAN) * S::SPAN, chain = blockIdx.x % CHAINS / (Z::CHUNKS / S::SPAN);
+  const int batch = chain / (Z::HEADS / G), q0 = chain % (Z::HEADS / G) * G;
   const int direction = q0 / S::HEADS, group = q0 / (Z::HEADS / S::GROUPS);
   const int warp = warp_number(), n0 = warp % 4 * 16, k0 = warp / 4 * (TILES * 8), head = k0 / S::P, p0 = k0 % S::P;
   const Lane at;
   const Team<256> all{(int)threadIdx.x};
-  for (int l = threadIdx.x; l < LENGTH; l += 256) tokens[l] = l < S::L ? (int)order[direction * S::L + l] : -1;
+  for (int l = threadIdx.x; l < LENGTH; l += 256) tokens[l] = c0 * T + l < S::L ? (int)order[direction * S::L + c0 * T + l] : -1;
   __syncthreads();
-  const auto chunk_of = [&](int i) { return backwards ? Z::CHUNKS - 1 - i : i; };
+  const auto chunk_of = [&](int i) { return backwards ? S::SPAN - 1 - i : i; };
   const auto fetch = [&](int i) {
     const int* here = tokens + chunk_of(i) * T;
     float* stage = (float*)shared4 + i % STAGES * STAGE;
@@ -196,24 +203,26 @@ __device__ void scan_chain(const uint32* __restrict__ order, const float* __rest
       });
   };
 #pragma unroll
-  for (int i = 0; i < STAGES - 1; i++) {
-    if (i < Z::CHUNKS) fetch(i);
+  for (int i = 0; i < AHEAD; i++) {
+    if (i < S::SPAN) fetch(i);
     commit();
   }
 #pragma unroll 2
-  for (int c = warp; c < Z::CHUNKS; c += 8)
+  for (int i = warp; i < S::SPAN * G; i += 8) {
+    const int g = i % G, c = i / G;
+    Pair<S> pair;
+    pair.load(decay, gain, tokens + c * T, batch, q0 + g);
+    float s[2], w[2];
+    pair.sums(s);
+    const float end = __shfl_sync(~0u, s[1], 31);
 #pragma unroll
-    for (int g = 0; g < G; g++) {
-      Pair<S> pair;
-      pair.load(decay, gain, tokens + c * T, batch, q0 + g);
-      float s[2], w[2];
-      pair.sums(s);
-      const float whole = __shfl_sync(~0u, s[1], 31);
-#pragma unroll
-      for (int k = 0; k < 2; k++) w[k] = backwards ? power_of_two(s[k]) : power_of_two(whole - s[k]) * pair.gain[k];
-      ((float2*)(weights + g * LENGTH + c * T))[at.lane] = make_float2(w[0], w[1]);
-      if (at.lane == 0) factors[g * Z::CHUNKS + c] = power_of_two(whole);
+    for (int k = 0; k < 2; k++) w[k] = backwards ? power_of_two(s[k]) : power_of_two(end - s[k]) * pair.gain[k];
+    ((float2*)(weights + g * LENGTH + c * T))[at.lane] = make_float2(w[0], w[1]);
+    if (at.lane == 0) {
+      factors[g * S::SPAN + c] = power_of_two(end);
+      if (!WHOLE && !backwards) decays[(batch * Z::HEADS + q0 + g) * Z::CHUNKS + c0 + c] = power_of_two(end);
     }
+  }
 
   float h[TILES][4] = {};  // rows n, columns p
   const auto each = [&](auto f) {
@@ -223,51 +232,48 @@ __device__ void scan_chain(const uint32* __restrict__ order, const float* __rest
       for (int part = 0; part < 4; part++) f(p0 + t * 8 + at.pair * 2 + part % 2, n0 + at.column + part / 2 * 8, h[t][part]);
   };
   const int q = q0 + head;
-  if (n0 < S::N) {
+  if (WHOLE && n0 < S::N) {
     if (S::INITIAL && !backwards) each([&](int p, int n, float& value) { value = initial[S::initial(batch, q, p, n)]; });
     if (S::FINAL && backwards) each([&](int p, int n, float& value) { value = final_cotangent[S::final_state(batch, q, p, n)]; });
   }
-  // A thread rounds what it fetched a chunk ahead.
-  const auto arrive = [&](int i) {
-    float* stage = (float*)shared4 + i % STAGES * STAGE;
-    all.round_rows<S::N, BN>(stage);
-#pragma unroll
-    for (int g = 0; g < G; g++) all.round_rows<S::P, BR>(stage + T * BN + g * S::P, weights + g * LENGTH + chunk_of(i) * T);
-  };
-  __syncthreads();
-  settle<STAGES - 2>();
-  arrive(0);
-  for (int i = 0; i < Z::CHUNKS; i++) {
+  for (int i = 0; i < S::SPAN; i++) {
+    settle<AHEAD - 1>();
     __syncthreads();
-    if (i + STAGES - 1 < Z::CHUNKS) fetch(i + STAGES - 1);
+    if (i + AHEAD < S::SPAN) fetch(i + AHEAD);
     commit();
-    if (n0 < S::N) {
-      const int c = chunk_of(i);
-      const uint32* b = (uint32*)shared4 + i % STAGES * STAGE + at.down<BN>() + n0;
-      const uint32* x = (uint32*)shared4 + i % STAGES * STAGE + T * BN + at.down<BR>() + k0;
-      float sum[2][TILES][4] = {};
-#pragma unroll
-      for (int k = 0; k < T; k += 8) {
-        const uint32 left[4] = {b[k * BN], b[k * BN + 8], b[(k + 1) * BN], b[(k + 1) * BN + 8]};
-#pragma unroll
-        for (int t = 0; t < TILES; t++) mma_tf32(sum[k / 8 % 2][t], left, {x[k * BR + t * 8], x[(k + 1) * BR + t * 8]});
-      }
-      float* to = (backwards ? adjoints : states) + (size_t)((batch * Z::HEADS + q) * (Z::CHUNKS + 1) + c) * Z::STATE;
-      store_rows<PAD>(pad, h, at, at.column, [&](int row, int column, float2 value) {
-        *(float2*)(to + (n0 + row) * S::P + p0 + column) = make_float2(as_stored(value.x), as_stored(value.y));
-      });
-      const float factor = factors[head * Z::CHUNKS + c];
+    if (n0 >= S::N) continue;
+    const int c = chunk_of(i);
+    const float* b = (float*)shared4 + i % STAGES * STAGE + at.down<BN>() + n0;
+    const float* x = (float*)shared4 + i % STAGES * STAGE + T * BN + at.down<BR>() + k0;
+    const float2* w = (const float2*)(weights + head * LENGTH + c * T) + at.pair;
+    float* to = (backwards ? adjoints : states) + (size_t)((batch * Z::HEADS + q) * (Z::CHUNKS + 1) + c0 + c) * Z::STATE +
+                (n0 + at.column) * S::P + p0 + at.pair * 2;
+    const auto store = [&](auto stored) {
 #pragma unroll
       for (int t = 0; t < TILES; t++)
 #pragma unroll
-        for (int part = 0; part < 4; part++) h[t][part] = factor * h[t][part] + (sum[0][t][part] + sum[1][t][part]);
+        for (int half = 0; half < 2; half++)
+          *(float2*)(to + half * 8 * S::P + t * 8) = make_float2(stored(h[t][half * 2]), stored(h[t][half * 2 + 1]));
+    };
+    if (WHOLE) store([](float a) { return as_stored(a); });
+    float sum[2][TILES][4] = {};
+#pragma unroll
+    for (int k = 0; k < T; k += 8) {
+      const float2 factor = w[k / 2];
+      const uint32 left[4] = {nearest(b[k * BN] * factor.x), nearest(b[k * BN + 8] * factor.x),
+                              nearest(b[(k + 1) * BN] * factor.y), nearest(b[(k + 1) * BN + 8] * factor.y)};
+#pragma unroll
+      for (int t = 0; t < TILES; t++)
+        mma_tf32(sum[k / 8 % 2][t], left, {nearest(x[k * BR + t * 8]), nearest(x[(k + 1) * BR + t * 8])});
     }
-    if (i + 1 < Z::CHUNKS) {
-      settle<STAGES - 2>();
-      arrive(i + 1);
-    }
+    const float factor = factors[head * S::SPAN + c];
+#pragma unroll
+    for (int t = 0; t < TILES; t++)
+#pragma unroll
+      for (int part = 0; part < 4; part++) h[t][part] = factor * h[t][part] + (sum[0][t][part] + sum[1][t][part]);
+    if (!WHOLE) store([](float a) { return a; });
   }
-  if (n0 >= S::N) return;
+  if (!WHOLE || n0 >= S::N) return;
   if (S::FINAL && !ADJOINT) each([&](int p, int n, float value) { final_state[S::final_state(batch, q, p, n)] = value; });
   if (S::INITIAL && backwards) each([&](int p, int n, float value) { initial_gradient[S::initial_gradient(batch, q, p, n)] = value; });
 }
@@ -281,8 +287,8 @@ __device__ void scan_output_tf32(const uint32* __restrict__ order, const float* 
   using Z = Sizes<S>;
   constexpr int BN = S::N + 4, BP = S::P + 4, NT = S::N / 8, PT = S::P / 8, HEAD = (T + S::N) * BP;
   extern __shared__ float4 shared4[];
-  float* b = (float*)shared4;   // B [T, N], later y
-  float* c = b + T * (BN > 2 * S::P + 4 ? BN : 2 * S::P + 4);  // C [T, N]
+  float* b = (float*)shared4;   // B [T, N]
+  float* c = b + T * BN;        // C [T, N]
   float* heads = c + T * BN;    // x [T, P] and h [N, P], of two heads, twice
   __shared__ int tokens[T];
   __shared__ float s[2][2][T], gains[2][2][T];
@@ -320,9 +326,7 @@ __device__ void scan_output_tf32(const uint32* __restrict__ order, const float* 
     if (head < 2) {
 #pragma unroll
       for (int k = 0; k < NT; k++) {
-        load_pieces(reads[k], c + strip * 16 * BN + at.left<BN>() + k * 8);
-#pragma unroll
-        for (int i = 0; i < 4; i++) reads[k][i] = nearest(reads[k][i]);
+        load_nearest(reads[k], c + strip * 16 * BN + at.left<BN>() + k * 8);
       }
 #pragma unroll
       for (int t = 0; t < 8; t++)
@@ -330,11 +334,10 @@ __device__ void scan_output_tf32(const uint32* __restrict__ order, const float* 
 #pragma unroll
           for (int k = 0; k < NT; k += 2) {
             uint32 right[4];
-            load_pieces(right, b + t * 8 * BN + at.right<BN>() + k * 8);
-            mma_tf32(similar[t], reads[k], {nearest(right[0]), nearest(right[1])});
-            mma_tf32(similar[t], reads[k + 1], {nearest(right[2]), nearest(right[3])});
+            load_nearest(right, b + t * 8 * BN + at.right<BN>() + k * 8);
+            mma_tf32(similar[t], reads[k], {right[0], right[1]});
+            mma_tf32(similar[t], reads[k + 1], {right[2], right[3]});
           }
-      __syncthreads();  // B is done with: y takes its place on the way out
     }
     if (head < S::UNIT) {
       const int q = site.head0 + head;
@@ -373,16 +376,20 @@ __device__ void scan_output_tf32(const uint32* __restrict__ order, const float* 
           for (int p = 0; p < PT; p++)
             mma_tf32(y[p], left, {nearest(x[t * 8 * BP + p * 8]), nearest(x[(t * 8 + 1) * BP + p * 8])});
         }
-      store_rows<S::P + 2>(b + warp * 16 * (S::P + 2), y, at, at.row, [&](int row, int p, float2 value) {
-        const int token = tokens[strip * 16 + row];
-        if (token >= 0) *(float2*)(output + S::output(site.direction, site.batch, token, q % S::HEADS, p)) = value;
-      });
+#pragma unroll
+      for (int half = 0; half < 2; half++) {
+        const int token = tokens[half ? row1 : row0];
+        by_fours(y, half, at, [&](int p, float4 value) {
+          if (token >= 0) *(float4*)(output + S::output(site.direction, site.batch, token, q % S::HEADS, p)) = value;
+        });
+      }
     }
     if (strip == 0 && head + 2 < S::UNIT) pair.store(s[parity ^ 1][side], gains[parity ^ 1][side]);
   }
 }
 
-// Four warps each for E, for ∂x, for the states' part of ∂B and for that of ∂C; a warp has a strip of 16 rows.
+// Warps 0–3 have strips of 16 rows j of E and ∂x. What the states give comes from warps 4 and 5, 32 rows j each, for ∂x and ∂B,
+// and from warps 6 and 7 for ∂C, 32 rows l each.
 template <class S>
 __device__ void scan_gradients_tf32(const uint32* __restrict__ order, const float* __restrict__ signal,
                                     const float* __restrict__ decay, const float* __restrict__ gain,
@@ -391,67 +398,76 @@ __device__ void scan_gradients_tf32(const uint32* __restrict__ order, const floa
                                     const float* __restrict__ adjoints, float* signal_gradient, float* decay_gradient,
                                     float* gain_gradient, float* write_gradient, float* read_gradient) {
   using Z = Sizes<S>;
-  constexpr int BN = S::N + 4, BP = S::P + 4, BT = T + 4, PAD = S::P + 2, NT = S::N / 8, PT = S::P / 8;
-  constexpr int HEAD = 2 * (T + S::N) * BP;
+  constexpr int BN = S::N + 4, BP = S::P + 4, BT = T + 4, NT = S::N / 8, PT = S::P / 8, HEAD = 2 * (T + S::N) * BP;
   extern __shared__ float4 shared4[];
-  float* b = (float*)shared4;        // B [T, N]
-  float* c = b + T * BN;             // C [T, N]
-  float* heads = c + T * BN;         // x [T, P], ∂y [T, P], h [N, P], λ [N, P], twice
-  float* turned = heads + 2 * HEAD;  // ∂x on its way out, [T, PAD]; at the end `summed`, [T, BT]
+  float* b = (float*)shared4;   // B [T, N]
+  float* c = b + T * BN;        // C [T, N]
+  float* heads = c + T * BN;    // x [T, P], ∂y [T, P], h [N, P], λ [N, P], twice
   __shared__ int tokens[T];
   // Of the head in hand and the one before: s, g; Σ_j E_lj g_j for l by strips of j, Σ_{l>j} E_lj and E_jj for j; of the states
-  // e^{s_l} ∂y_l·h C_l, e^{s_T−s_j} x_j·λ B_j and e^{s_T} ⟨h, λ⟩, in four parts.
-  __shared__ float s[2][T], gains[2][T], received[2][4][T], given[2][T], own[2][T], recalled[2][T], kept[2][T], through[2][4];
+  // e^{s_l} ∂y_l·h C_l, e^{s_T−s_j} x_j·λ B_j and e^{s_T} ⟨h, λ⟩, in two parts.
+  __shared__ float s[2][T], gains[2][T], received[2][4][T], given[2][T], own[2][T], recalled[2][T], kept[2][T], through[2][2];
   const Site<S> site;
+  const int warp = warp_number(), strip = warp % 4;
   const Lane at;
-  const int warp = warp_number(), role = warp / 4, strip = role == 1 ? 3 - warp % 4 : warp % 4;
+  const Team<256> all{(int)threadIdx.x};
   const int row0 = strip * 16 + at.row, row1 = row0 + 8;
-  const Team<512> all{(int)threadIdx.x};
   load_tokens<S>(tokens, order, site);
   __syncthreads();
   all.fetch_rows<S::N, BN>(b, write, tokens, [&](int t, int n) { return S::write(site.batch, t, site.group, n); });
   all.fetch_rows<S::N, BN>(c, read, tokens, [&](int t, int n) { return S::read(site.batch, t, site.group, n); });
-  // Warps 8–11 fetch and round x and ∂y, warps 12–15 the states.
+  commit();
   const auto fetch = [&](int head) {
-    const Team<128> team{(int)threadIdx.x % 128};
     const int q = site.head0 + head;
+    const size_t here = (size_t)site.state(q, site.chunk) * Z::STATE;
     float* to = heads + (head & 1) * HEAD;
-    if (role == 2) {
-      team.fetch_rows<S::P, BP>(to, signal, tokens, [&](int t, int p) { return S::signal(site.batch, t, q % S::HEADS, p); });
-      team.fetch_rows<S::P, BP>(to + T * BP, cotangent, tokens, [&](int t, int p) { return S::cotangent(site.batch, t, q % S::HEADS, p); });
-    } else if (role == 3) {
-      const size_t here = (size_t)site.state(q, site.chunk) * Z::STATE;
-      team.fetch_state<S, BP>(to + 2 * T * BP, states + here);
-      team.fetch_state<S, BP>(to + (2 * T + S::N) * BP, adjoints + here);
-    }
+    const Team<128> half{anew(threadIdx.x) - 128};
+    half.fetch_rows<S::P, BP>(to, signal, tokens, [&](int t, int p) { return S::signal(site.batch, t, q % S::HEADS, p); });
+    half.fetch_rows<S::P, BP>(to + T * BP, cotangent, tokens, [&](int t, int p) { return S::cotangent(site.batch, t, q % S::HEADS, p); });
+    half.fetch_state<S, BP>(to + 2 * T * BP, states + here);
+    half.fetch_state<S, BP>(to + (2 * T + S::N) * BP, adjoints + here);
     commit();
   };
-  const auto arrive = [&](int head) {
-    settle<0>();
-    const Team<128> team{(int)threadIdx.x % 128};
-    if (role == 2) {
-      team.round_rows<S::P, BP>(heads + (head & 1) * HEAD);
-      team.round_rows<S::P, BP>(heads + (head & 1) * HEAD + T * BP);
+  // ∂g_j and ∂ℓ_i = e^{s_T} ⟨h, λ⟩ + Σ_{j<i} g_j kept_j + Σ_{l≥i} (recalled_l + Σ_j E_lj g_j − g_l Σ_j E_jl), by one warp.
+  const auto finish = [&](int head) {
+    const int parity = head & 1, q = site.head0 + head;
+    float late[2], early[2];
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+      const int l = at.lane * 2 + i, token = tokens[l];
+      const float g = gains[parity][l], sum = given[parity][l], states = kept[parity][l];
+      late[i] = recalled[parity][l] - g * sum;
+#pragma unroll
+      for (int k = 0; k < 4; k++) late[i] += k <= l / 16 ? received[parity][k][l] : 0.0f;
+      early[i] = g * states;
+      if (token >= 0) gain_gradient[S::gain_gradient(site.batch, token, q)] = sum + own[parity][l] + states;
     }
+    float after = late[0] + late[1], before = early[0] + early[1];
+#pragma unroll
+    for (int o = 1; o < 32; o <<= 1) {
+      const float next = __shfl_down_sync(~0u, after, o), last = __shfl_up_sync(~0u, before, o);
+      if (at.lane + o < 32) after += next;
+      if (at.lane >= o) before += last;
+    }
+    before -= early[0] + early[1];
+    const int t0 = tokens[at.lane * 2], t1 = tokens[at.lane * 2 + 1];
+    const float all = through[parity][0] + through[parity][1] + before + after;
+    if (t0 >= 0) decay_gradient[S::decay_gradient(site.batch, t0, q)] = all;
+    if (t1 >= 0) decay_gradient[S::decay_gradient(site.batch, t1, q)] = all + early[0] - late[0];
   };
-  fetch(0);
   Pair<S> pair;
   if (warp == 3) {
     pair.load(decay, gain, tokens, site.batch, site.head0);
     pair.store(s[0], gains[0]);
   }
+  if (warp >= 4) fetch(0);
   settle<0>();
   all.round_rows<S::N, BN>(b);
   all.round_rows<S::N, BN>(c);
-  arrive(0);
   __syncthreads();
 
-  float similar[8][4];  // rows j, columns l ≥ j: C_l·B_j
-  const auto multiply_similar = [&] {
-#pragma unroll
-    for (int t = 0; t < 8; t++)
-#pragma unroll
-      for (int part = 0; part < 4; part++) similar[t][part] = 0.0f;
+  if (warp < 4) {
+    float similar[8][4] = {}, summed[8][4] = {};  // rows j, columns l: C_l·B_j; Σ over heads of e^{s_l−s_j} g_j (∂y_l·x_j)
 #pragma unroll
     for (int k = 0; k < NT; k += 2) {
       uint32 left[2][4];
@@ -466,108 +482,71 @@ __device__ void scan_gradients_tf32(const uint32* __restrict__ order, const floa
           mma_tf32(similar[t], left[1], {right[2], right[3]});
         }
     }
-  };
-  // e^{s_l−s_j} of tile t, zero for l < j.
-  const auto window = [&](float (&w)[4], const float* sums, int t, float s0, float s1) {
-    const float2 sl = *(const float2*)(sums + t * 8 + at.pair * 2);
-    w[0] = power_of_two(sl.x - s0);
-    w[1] = power_of_two(sl.y - s0);
-    w[2] = power_of_two(sl.x - s1);
-    w[3] = power_of_two(sl.y - s1);
-    if (t / 2 == strip)
-#pragma unroll
-      for (int part = 0; part < 4; part++)
-        if (at.past(t % 2, part) < 0) w[part] = 0.0f;
-  };
-
-  if (role == 0) {
-    multiply_similar();
-    float summed[8][4] = {};  // Σ over heads of e^{s_l−s_j} g_j (∂y_l·x_j)
-    // ∂g_j and ∂ℓ_i = e^{s_T} ⟨h, λ⟩ + Σ_{j<i} g_j kept_j + Σ_{l≥i} (recalled_l + Σ_j E_lj g_j − g_l Σ_j E_jl), by one warp.
-    const auto finish = [&](int head) {
-      const int parity = head & 1, q = site.head0 + head;
-      float late[2], early[2];
-#pragma unroll
-      for (int i = 0; i < 2; i++) {
-        const int l = at.lane * 2 + i, token = tokens[l];
-        const float g = gains[parity][l], sum = given[parity][l], states = kept[parity][l];
-        late[i] = recalled[parity][l] - g * sum;
-#pragma unroll
-        for (int k = 0; k < 4; k++) late[i] += k <= l / 16 ? received[parity][k][l] : 0.0f;
-        early[i] = g * states;
-        if (token >= 0) gain_gradient[S::gain_gradient(site.batch, token, q)] = sum + own[parity][l] + states;
-      }
-      float after = late[0] + late[1], before = early[0] + early[1];
-#pragma unroll
-      for (int o = 1; o < 32; o <<= 1) {
-        const float next = __shfl_down_sync(~0u, after, o), last = __shfl_up_sync(~0u, before, o);
-        if (at.lane + o < 32) after += next;
-        if (at.lane >= o) before += last;
-      }
-      before -= early[0] + early[1];
-      const int t0 = tokens[at.lane * 2], t1 = tokens[at.lane * 2 + 1];
-      const float all = through[parity][0] + through[parity][1] + through[parity][2] + through[parity][3] + before + after;
-      if (t0 >= 0) decay_gradient[S::decay_gradient(site.batch, t0, q)] = all;
-      if (t1 >= 0) decay_gradient[S::decay_gradient(site.batch, t1, q)] = all + early[0] - late[0];
-    };
     for (int head = 0; head < S::UNIT; head++) {
-      const int parity = head & 1;
+      const int parity = head & 1, q = site.head0 + head;
       const float* x = heads + parity * HEAD;
       const float* dy = x + T * BP;
       if (warp == 3) {
-        if (head + 1 < S::UNIT) pair.load(decay, gain, tokens, site.batch, site.head0 + head + 1);
+        if (head + 1 < S::UNIT) pair.load(decay, gain, tokens, site.batch, q + 1);
         if (head > 0) finish(head - 1);
       }
       const float s0 = s[parity][row0], s1 = s[parity][row1], g0 = gains[parity][row0], g1 = gains[parity][row1];
-      float given0 = 0.0f, given1 = 0.0f, own0 = 0.0f, own1 = 0.0f;
-      uint32 left[PT][4];  // x
+      float given0 = 0.0f, given1 = 0.0f, own0 = 0.0f, own1 = 0.0f;  // Σ_{l>j} E_lj, E_jj
+      {
+        uint32 left[PT][4];  // x
 #pragma unroll
-      for (int k = 0; k < PT; k++) load_pieces(left[k], x + strip * 16 * BP + at.left<BP>() + k * 8);
+        for (int k = 0; k < PT; k++) load_nearest(left[k], x + strip * 16 * BP + at.left<BP>() + k * 8);
 #pragma unroll
-      for (int t2 = 0; t2 < 4; t2++)
-        if (t2 >= strip) {
-          float near[2][2][4] = {};  // ∂y_l·x_j, in two sums
+        for (int t2 = 0; t2 < 4; t2++)
+          if (t2 >= strip) {
+            float near[2][2][4] = {};  // ∂y_l·x_j, in two sums
 #pragma unroll
-          for (int k = 0; k < PT; k += 2)
+            for (int k = 0; k < PT; k += 2)
+#pragma unroll
+              for (int i = 0; i < 2; i++) {
+                uint32 right[4];
+                load_nearest(right, dy + (t2 * 2 + i) * 8 * BP + at.right<BP>() + k * 8);
+                mma_tf32(near[i][0], left[k], {right[0], right[1]});
+                mma_tf32(near[i][1], left[k + 1], {right[2], right[3]});
+              }
+            float columns[2][2];
 #pragma unroll
             for (int i = 0; i < 2; i++) {
-              uint32 right[4];
-              load_pieces(right, dy + (t2 * 2 + i) * 8 * BP + at.right<BP>() + k * 8);
-              mma_tf32(near[i][0], left[k], {right[0], right[1]});
-              mma_tf32(near[i][1], left[k + 1], {right[2], right[3]});
+              const int t = t2 * 2 + i, l = t * 8 + at.pair * 2;
+              const float2 sl = *(const float2*)(s[parity] + l);
+              float window[4] = {power_of_two(sl.x - s0), power_of_two(sl.y - s0), power_of_two(sl.x - s1), power_of_two(sl.y - s1)};
+              if (t2 == strip)
+#pragma unroll
+                for (int part = 0; part < 4; part++)
+                  if (at.past(i, part) < 0) window[part] = 0.0f;
+              float e[4];
+#pragma unroll
+              for (int part = 0; part < 4; part++) {
+                const float product = window[part] * (near[i][0][part] + near[i][1][part]);
+                summed[t][part] += product * (part / 2 ? g1 : g0);
+                e[part] = product * similar[t][part];
+              }
+              if (t2 == strip)
+#pragma unroll
+                for (int part = 0; part < 4; part++)
+                  if (at.past(i, part) == 0) {
+                    (part / 2 ? own1 : own0) += e[part];
+                    e[part] = 0.0f;
+                  }
+              given0 += e[0] + e[1];
+              given1 += e[2] + e[3];
+              columns[i][0] = e[0] * g0 + e[2] * g1;
+              columns[i][1] = e[1] * g0 + e[3] * g1;
             }
-          float columns[2][2];
-#pragma unroll
-          for (int i = 0; i < 2; i++) {
-            const int t = t2 * 2 + i;
-            float e[4];
-            window(e, s[parity], t, s0, s1);
-#pragma unroll
-            for (int part = 0; part < 4; part++) {
-              e[part] *= near[i][0][part] + near[i][1][part];
-              summed[t][part] += e[part] * (part / 2 ? g1 : g0);
-              e[part] *= similar[t][part];
-            }
-            if (t2 == strip)
-#pragma unroll
-              for (int part = 0; part < 4; part++)
-                if (at.past(i, part) == 0) {
-                  (part / 2 ? own1 : own0) += e[part];
-                  e[part] = 0.0f;
-                }
-            given0 += e[0] + e[1];
-            given1 += e[2] + e[3];
-            columns[i][0] = e[0] * g0 + e[2] * g1;
-            columns[i][1] = e[1] * g0 + e[3] * g1;
+            // Sums over the rows of the strip: lanes part with halves of the columns until each has one.
+            const bool high = at.lane & 16, odd = at.lane & 8;
+            float one = (high ? columns[1][0] : columns[0][0]) + __shfl_xor_sync(~0u, high ? columns[0][0] : columns[1][0], 16);
+            float two = (high ? columns[1][1] : columns[0][1]) + __shfl_xor_sync(~0u, high ? columns[0][1] : columns[1][1], 16);
+            one = (odd ? two : one) + __shfl_xor_sync(~0u, odd ? one : two, 8);
+            one += __shfl_xor_sync(~0u, one, 4);
+            if (!(at.lane & 4)) received[parity][strip][t2 * 16 + high * 8 + at.pair * 2 + odd] = one;
           }
-          // Sums over the rows of the strip: lanes part with halves of the columns until each has one.
-          const bool high = at.lane & 16, odd = at.lane & 8;
-          float one = (high ? columns[1][0] : columns[0][0]) + __shfl_xor_sync(~0u, high ? columns[0][0] : columns[1][0], 16);
-          float two = (high ? columns[1][1] : columns[0][1]) + __shfl_xor_sync(~0u, high ? columns[0][1] : columns[1][1], 16);
-          one = (odd ? two : one) + __shfl_xor_sync(~0u, odd ? one : two, 8);
-          one += __shfl_xor_sync(~0u, one, 4);
-          if (!(at.lane & 4)) received[parity][strip][t2 * 16 + high * 8 + at.pair * 2 + odd] = one;
-        }
+      }
       given0 = sum_of_four(given0);
       given1 = sum_of_four(given1);
       own0 = sum_of_four(own0);
@@ -578,10 +557,48 @@ __device__ void scan_gradients_tf32(const uint32* __restrict__ order, const floa
         own[parity][row0] = own0;
         own[parity][row1] = own1;
       }
+      // u_j = Σ_{l≥j} e^{s_l−s_j} (C_l·B_j) ∂y_l + e^{s_T−s_j} λ B_j;  ∂x = g u
+      float u[PT][4] = {};
+#pragma unroll
+      for (int t = 0; t < 8; t++)
+        if (t / 2 >= strip) {
+          const int l = t * 8 + at.pair * 2;
+          const float2 sl = *(const float2*)(s[parity] + l);
+          float mix[4] = {power_of_two(sl.x - s0), power_of_two(sl.y - s0), power_of_two(sl.x - s1), power_of_two(sl.y - s1)};
+          if (t / 2 == strip)
+#pragma unroll
+            for (int part = 0; part < 4; part++)
+              if (at.past(t % 2, part) < 0) mix[part] = 0.0f;
+#pragma unroll
+          for (int part = 0; part < 4; part++) mix[part] *= similar[t][part];
+          const uint32 left[4] = {nearest(mix[0]), nearest(mix[2]), nearest(mix[1]), nearest(mix[3])};
+          const float* right = dy + t * 8 * BP + at.down<BP>();
+#pragma unroll
+          for (int p = 0; p < PT; p++) mma_tf32(u[p], left, {nearest(right[p * 8]), nearest(right[BP + p * 8])});
+        }
+      meet<2, 192>();
+      const float* rest = x + 2 * T * BP;
+#pragma unroll
+      for (int half = 0; half < 2; half++) {
+        const int row = half ? row1 : row0, token = tokens[row];
+        const float g = half ? g1 : g0;
+#pragma unroll
+        for (int p = 0; p < PT; p++) {
+          const float2 more = *(const float2*)(rest + row * BP + p * 8 + at.pair * 2);
+          u[p][half * 2] = g * (u[p][half * 2] + more.x);
+          u[p][half * 2 + 1] = g * (u[p][half * 2 + 1] + more.y);
+        }
+        by_fours(u, half, at, [&](int p, float4 value) {
+          if (token >= 0)
+            *(float4*)(signal_gradient + S::signal_piece(site.direction, site.batch, token, q % S::HEADS, p)) = value;
+        });
+      }
       if (warp == 3 && head + 1 < S::UNIT) pair.store(s[parity ^ 1], gains[parity ^ 1]);
       __syncthreads();
     }
     if (warp == 3) finish(S::UNIT - 1);
+    // ∂B += `summed` C
+    float* turned = heads + T * BN;
 #pragma unroll
     for (int t = 0; t < 8; t++)
       if (t / 2 >= strip)
@@ -591,7 +608,6 @@ __device__ void scan_gradients_tf32(const uint32* __restrict__ order, const floa
           turned[(part / 2 ? row1 : row0) * BT + t * 8 + at.pair * 2 + part % 2] = summed[t][part];
         }
     __syncthreads();
-    // ∂B += `summed` C
     const int t0 = tokens[row0], t1 = tokens[row1];
 #pragma unroll
     for (int n = 0; n < NT; n++) {
@@ -609,177 +625,172 @@ __device__ void scan_gradients_tf32(const uint32* __restrict__ order, const floa
       if (t0 >= 0) *(float2*)(write_gradient + S::write_gradient(site.unit, site.batch, t0, n * 8 + at.pair * 2)) = make_float2(sum[0], sum[1]);
       if (t1 >= 0) *(float2*)(write_gradient + S::write_gradient(site.unit, site.batch, t1, n * 8 + at.pair * 2)) = make_float2(sum[2], sum[3]);
     }
-  } else if (role == 1) {
-    multiply_similar();
-    for (int head = 0; head < S::UNIT; head++) {
-      const int parity = head & 1, q = site.head0 + head;
-      const float* x = heads + parity * HEAD;
-      const float* dy = x + T * BP;
-      const float* lambda = dy + (T + S::N) * BP;
-      const float s0 = s[parity][row0], s1 = s[parity][row1];
-      // u_j = e^{s_T−s_j} λ B_j + Σ_{l≥j} e^{s_l−s_j} (C_l·B_j) ∂y_l;  ∂x = g u
-      float u[PT][4] = {};
-#pragma unroll
-      for (int k = 0; k < NT; k++) {
-        uint32 left[4];
-        load_pieces(left, b + strip * 16 * BN + at.left<BN>() + k * 8);
-        const float* right = lambda + k * 8 * BP + at.down<BP>();
-#pragma unroll
-        for (int p = 0; p < PT; p++) mma_tf32(u[p], left, {__float_as_uint(right[p * 8]), __float_as_uint(right[BP + p * 8])});
-      }
-      const float end = s[parity][T - 1], rest0 = power_of_two(end - s0), rest1 = power_of_two(end - s1);
-      float kept0 = 0.0f, kept1 = 0.0f;
-#pragma unroll
-      for (int p = 0; p < PT; p++) {
-        const float2 x0 = *(const float2*)(x + row0 * BP + p * 8 + at.pair * 2);
-        const float2 x1 = *(const float2*)(x + row1 * BP + p * 8 + at.pair * 2);
-        u[p][0] *= rest0;
-        u[p][1] *= rest0;
-        u[p][2] *= rest1;
-        u[p][3] *= rest1;
-        kept0 += u[p][0] * x0.x + u[p][1] * x0.y;
-        kept1 += u[p][2] * x1.x + u[p][3] * x1.y;
-      }
-      kept0 = sum_of_four(kept0);
-      kept1 = sum_of_four(kept1);
-      if (at.pair == 0) {
-        kept[parity][row0] = kept0;
-        kept[parity][row1] = kept1;
-      }
-#pragma unroll
-      for (int t = 0; t < 8; t++)
-        if (t / 2 >= strip) {
-          float mix[4];
-          window(mix, s[parity], t, s0, s1);
-#pragma unroll
-          for (int part = 0; part < 4; part++) mix[part] *= similar[t][part];
-          const uint32 left[4] = {nearest(mix[0]), nearest(mix[2]), nearest(mix[1]), nearest(mix[3])};
-          const float* right = dy + t * 8 * BP + at.down<BP>();
-#pragma unroll
-          for (int p = 0; p < PT; p++) mma_tf32(u[p], left, {__float_as_uint(right[p * 8]), __float_as_uint(right[BP + p * 8])});
-        }
-      store_rows<PAD>(turned + strip * 16 * PAD, u, at, at.row, [&](int row, int p, float2 value) {
-        const int token = tokens[strip * 16 + row];
-        const float g = gains[parity][strip * 16 + row];
-        if (token >= 0)
-          *(float2*)(signal_gradient + S::signal_piece(site.direction, site.batch, token, q % S::HEADS, p)) =
-              make_float2(value.x * g, value.y * g);
-      });
-      __syncthreads();
-    }
-    __syncthreads();
-  } else if (role == 2) {
-    float db[NT][4] = {};
-    for (int head = 0; head < S::UNIT; head++) {
-      const int parity = head & 1;
-      const float* x = heads + parity * HEAD;
-      const float* lambda = x + (2 * T + S::N) * BP;
-      if (head + 1 < S::UNIT) fetch(head + 1);
-      // ∂B_j += g_j e^{s_T−s_j} xᵀ_j λ
-      const float end = s[parity][T - 1];
-      const float w0 = power_of_two(end - s[parity][row0]) * gains[parity][row0];
-      const float w1 = power_of_two(end - s[parity][row1]) * gains[parity][row1];
-      uint32 left[PT][4];
-#pragma unroll
-      for (int k = 0; k < PT; k++) {
-        load_pieces(left[k], x + strip * 16 * BP + at.left<BP>() + k * 8);
-#pragma unroll
-        for (int part = 0; part < 4; part++) left[k][part] = nearest(__uint_as_float(left[k][part]) * (part % 2 ? w1 : w0));
-      }
-#pragma unroll
-      for (int k = 0; k < PT; k += 2)
-#pragma unroll
-        for (int n = 0; n < NT; n++) {
-          uint32 right[4];
-          load_pieces(right, lambda + n * 8 * BP + at.right_folded<BP>() + k * 8);
-          mma_tf32(db[n], left[k], {right[0], right[1]});
-          mma_tf32(db[n], left[k + 1], {right[2], right[3]});
-        }
-      if (head + 1 < S::UNIT) arrive(head + 1);
-      __syncthreads();
-    }
-#pragma unroll
-    for (int n = 0; n < NT; n++) {
-      *(float2*)(heads + row0 * BN + n * 8 + at.pair * 2) = make_float2(db[n][0], db[n][1]);
-      *(float2*)(heads + row1 * BN + n * 8 + at.pair * 2) = make_float2(db[n][2], db[n][3]);
-    }
-    __syncthreads();
   } else {
-    float dc[NT][4] = {};
-    float2 reads[NT][2];  // C
-#pragma unroll
-    for (int n = 0; n < NT; n++) {
-      reads[n][0] = *(const float2*)(c + row0 * BN + n * 8 + at.pair * 2);
-      reads[n][1] = *(const float2*)(c + row1 * BN + n * 8 + at.pair * 2);
-    }
-    const Team<128> team{(int)threadIdx.x % 128};
+    const int rows = warp % 2 * 32;  // and the 31 after
+    const bool writes = warp < 6;
+    float sums[2][NT][4] = {};  // ∂B of warps 4 and 5, ∂C of warps 6 and 7
     for (int head = 0; head < S::UNIT; head++) {
       const int parity = head & 1;
-      const float* dy = heads + parity * HEAD + T * BP;
-      const float* h = dy + T * BP;
+      float* x = heads + parity * HEAD;
+      const float* h = x + 2 * T * BP;
       const float* lambda = h + S::N * BP;
       if (head + 1 < S::UNIT) fetch(head + 1);
-      // ∂C_l += e^{s_l} ∂yᵀ_l h
-      uint32 left[PT][4];
+      const float end = s[parity][T - 1];
+      if (writes) {
+        // u_j = e^{s_T−s_j} λ B_j, for warps 0–3 in the place of the states
+        float u[2][PT][4] = {}, rest[2][2];
 #pragma unroll
-      for (int k = 0; k < PT; k++) load_pieces(left[k], dy + strip * 16 * BP + at.left<BP>() + k * 8);
-      const float growth0 = power_of_two(s[parity][row0]), growth1 = power_of_two(s[parity][row1]);
-      float sum0 = 0.0f, sum1 = 0.0f;
+        for (int k = 0; k < NT; k++) {
+          const float* right = lambda + k * 8 * BP + at.down<BP>();
+          uint32 writes[2][4];
 #pragma unroll
-      for (int n = 0; n < NT; n += 2) {
-        float mine[2][4] = {};
+          for (int m = 0; m < 2; m++) load_pieces(writes[m], b + (rows + m * 16) * BN + at.left<BN>() + k * 8);
 #pragma unroll
-        for (int k = 0; k < PT; k += 2)
+          for (int p = 0; p < PT; p++) {
+            const uint32 pieces[2] = {__float_as_uint(right[p * 8]), __float_as_uint(right[BP + p * 8])};
+#pragma unroll
+            for (int m = 0; m < 2; m++) mma_tf32(u[m][p], writes[m], pieces);
+          }
+        }
+#pragma unroll
+        for (int m = 0; m < 2; m++)
 #pragma unroll
           for (int i = 0; i < 2; i++) {
+            const int row = rows + m * 16 + at.row + i * 8;
+            rest[m][i] = power_of_two(end - s[parity][row]);
+            float sum = 0.0f;
+#pragma unroll
+            for (int p = 0; p < PT; p++) {
+              const float2 value = *(const float2*)(x + row * BP + p * 8 + at.pair * 2);
+              u[m][p][i * 2] *= rest[m][i];
+              u[m][p][i * 2 + 1] *= rest[m][i];
+              sum += u[m][p][i * 2] * value.x + u[m][p][i * 2 + 1] * value.y;
+            }
+            sum = sum_of_four(sum);
+            if (at.pair == 0) kept[parity][row] = sum;
+          }
+        // ∂B_j += g_j e^{s_T−s_j} xᵀ_j λ
+#pragma unroll
+        for (int k = 0; k < PT; k += 2) {
+          uint32 left[2][2][4];
+#pragma unroll
+          for (int m = 0; m < 2; m++)
+#pragma unroll
+            for (int j = 0; j < 2; j++) {
+              load_pieces(left[m][j], x + (rows + m * 16) * BP + at.left<BP>() + (k + j) * 8);
+#pragma unroll
+              for (int part = 0; part < 4; part++) {
+                const int i = part % 2;
+                left[m][j][part] = nearest(__uint_as_float(left[m][j][part]) * (rest[m][i] * gains[parity][rows + m * 16 + at.row + i * 8]));
+              }
+            }
+#pragma unroll
+          for (int n = 0; n < NT; n++) {
             uint32 right[4];
-            load_pieces(right, h + (n + i) * 8 * BP + at.right_folded<BP>() + k * 8);
-            mma_tf32(mine[i], left[k], {right[0], right[1]});
-            mma_tf32(mine[i], left[k + 1], {right[2], right[3]});
+            load_pieces(right, lambda + n * 8 * BP + at.right_folded<BP>() + k * 8);
+#pragma unroll
+            for (int m = 0; m < 2; m++) {
+              mma_tf32(sums[m][n], left[m][0], {right[0], right[1]});
+              mma_tf32(sums[m][n], left[m][1], {right[2], right[3]});
+            }
+          }
+        }
+        meet<1, 128>();
+#pragma unroll
+        for (int m = 0; m < 2; m++)
+#pragma unroll
+          for (int i = 0; i < 2; i++)
+#pragma unroll
+            for (int p = 0; p < PT; p++)
+              *(float2*)(x + (2 * T + rows + m * 16 + at.row + i * 8) * BP + p * 8 + at.pair * 2) =
+                  make_float2(u[m][p][i * 2], u[m][p][i * 2 + 1]);
+        come<2, 192>();
+      } else {
+        // ∂C_l += e^{s_l} ∂yᵀ_l h
+        uint32 left[2][PT][4];
+        float growth[2][2], recall[2][2] = {};
+#pragma unroll
+        for (int m = 0; m < 2; m++) {
+#pragma unroll
+          for (int k = 0; k < PT; k++) load_nearest(left[m][k], x + (T + rows + m * 16) * BP + at.left<BP>() + k * 8);
+#pragma unroll
+          for (int i = 0; i < 2; i++) growth[m][i] = power_of_two(s[parity][rows + m * 16 + at.row + i * 8]);
+        }
+#pragma unroll
+        for (int n = 0; n < NT; n++) {
+          float mine[2][4] = {};
+#pragma unroll
+          for (int k = 0; k < PT; k += 2) {
+            uint32 right[4];
+            load_pieces(right, h + n * 8 * BP + at.right_folded<BP>() + k * 8);
+#pragma unroll
+            for (int m = 0; m < 2; m++) {
+              mma_tf32(mine[m], left[m][k], {right[0], right[1]});
+              mma_tf32(mine[m], left[m][k + 1], {right[2], right[3]});
+            }
           }
 #pragma unroll
-        for (int i = 0; i < 2; i++) {
-          sum0 += mine[i][0] * reads[n + i][0].x + mine[i][1] * reads[n + i][0].y;
-          sum1 += mine[i][2] * reads[n + i][1].x + mine[i][3] * reads[n + i][1].y;
-          dc[n + i][0] += growth0 * mine[i][0];
-          dc[n + i][1] += growth0 * mine[i][1];
-          dc[n + i][2] += growth1 * mine[i][2];
-          dc[n + i][3] += growth1 * mine[i][3];
-        }
-      }
-      sum0 = sum_of_four(sum0);
-      sum1 = sum_of_four(sum1);
-      if (at.pair == 0) {
-        recalled[parity][row0] = growth0 * sum0;
-        recalled[parity][row1] = growth1 * sum1;
-      }
-      float sum = 0.0f;
-      team.share<S::N, S::P>([&](int, int row, int column) {
-        const float4 left = *(const float4*)(h + row * BP + column), right = *(const float4*)(lambda + row * BP + column);
-        sum += left.x * right.x + left.y * right.y + left.z * right.z + left.w * right.w;
-      });
+          for (int m = 0; m < 2; m++)
 #pragma unroll
-      for (int o = 16; o; o >>= 1) sum += __shfl_xor_sync(~0u, sum, o);
-      if (at.lane == 0) through[parity][strip] = power_of_two(s[parity][T - 1]) * sum;
-      if (head + 1 < S::UNIT) arrive(head + 1);
+            for (int i = 0; i < 2; i++) {
+              const float2 read = *(const float2*)(c + (rows + m * 16 + at.row + i * 8) * BN + n * 8 + at.pair * 2);
+              recall[m][i] += mine[m][i * 2] * read.x + mine[m][i * 2 + 1] * read.y;
+              sums[m][n][i * 2] += growth[m][i] * mine[m][i * 2];
+              sums[m][n][i * 2 + 1] += growth[m][i] * mine[m][i * 2 + 1];
+            }
+        }
+#pragma unroll
+        for (int m = 0; m < 2; m++)
+#pragma unroll
+          for (int i = 0; i < 2; i++) {
+            const float sum = growth[m][i] * sum_of_four(recall[m][i]);
+            if (at.pair == 0) recalled[parity][rows + m * 16 + at.row + i * 8] = sum;
+          }
+        float sum = 0.0f;
+        Team<64>{anew(threadIdx.x) - 192}.share<S::N, S::P>([&](int row, int column) {
+          const float4 left = *(const float4*)(h + row * BP + column), right = *(const float4*)(lambda + row * BP + column);
+          sum += left.x * right.x + left.y * right.y + left.z * right.z + left.w * right.w;
+        });
+#pragma unroll
+        for (int o = 16; o; o >>= 1) sum += __shfl_xor_sync(~0u, sum, o);
+        if (at.lane == 0) through[parity][warp % 2] = power_of_two(end) * sum;
+        come<1, 128>();
+      }
+      settle<0>();
       __syncthreads();
     }
+    if (writes)
+#pragma unroll
+      for (int m = 0; m < 2; m++)
+#pragma unroll
+        for (int n = 0; n < NT; n++)
+#pragma unroll
+          for (int i = 0; i < 2; i++)
+            *(float2*)(heads + (rows + m * 16 + at.row + i * 8) * BN + n * 8 + at.pair * 2) =
+                make_float2(sums[m][n][i * 2], sums[m][n][i * 2 + 1]);
     __syncthreads();
+    if (writes) return;
     // ∂C_l += Σ_j `summed`_jl B_j
 #pragma unroll
-    for (int t = 0; t < 8; t++)
-      if (t / 2 <= strip) {
-        const uint32* from = (uint32*)turned + (t * 8 + 2 * at.pair) * BT;
-        const uint32 left[4] = {from[row0], from[row1], from[BT + row0], from[BT + row1]};
-        const float* right = b + t * 8 * BN + at.down<BN>();
+    for (int t = 0; t < 8; t++) {
+      const uint32* from = (uint32*)heads + T * BN + (t * 8 + 2 * at.pair) * BT + rows + at.row;
+      const float* right = b + t * 8 * BN + at.down<BN>();
 #pragma unroll
-        for (int n = 0; n < NT; n++) mma_tf32(dc[n], left, {__float_as_uint(right[n * 8]), __float_as_uint(right[BN + n * 8])});
-      }
-    const int t0 = tokens[row0], t1 = tokens[row1];
+      for (int m = 0; m < 2; m++)
+        if (t * 8 <= rows + m * 16 + 15) {
+          const uint32 left[4] = {from[m * 16], from[m * 16 + 8], from[BT + m * 16], from[BT + m * 16 + 8]};
 #pragma unroll
-    for (int n = 0; n < NT; n++) {
-      if (t0 >= 0) *(float2*)(read_gradient + S::read_gradient(site.unit, site.batch, t0, n * 8 + at.pair * 2)) = make_float2(dc[n][0], dc[n][1]);
-      if (t1 >= 0) *(float2*)(read_gradient + S::read_gradient(site.unit, site.batch, t1, n * 8 + at.pair * 2)) = make_float2(dc[n][2], dc[n][3]);
+          for (int n = 0; n < NT; n++) mma_tf32(sums[m][n], left, {__float_as_uint(right[n * 8]), __float_as_uint(right[BN + n * 8])});
+        }
     }
+#pragma unroll
+    for (int m = 0; m < 2; m++)
+#pragma unroll
+      for (int i = 0; i < 2; i++) {
+        const int token = tokens[rows + m * 16 + at.row + i * 8];
+        by_fours(sums[m], i, at, [&](int n, float4 value) {
+          if (token >= 0) *(float4*)(read_gradient + S::read_gradient(site.unit, site.batch, token, n)) = value;
+        });
+      }
   }
 }
