@@ -66,7 +66,9 @@ impl Family {
                 include_str!("kernels/convolution_warp_group.cu"),
             ]
             .concat(),
-            Family::Scan => [prelude, tiles, include_str!("kernels/scan.cu")].concat(),
+            Family::Scan => {
+                [prelude, tiles, include_str!("kernels/scan.cu"), include_str!("kernels/scan_tf32.cu")].concat()
+            }
             Family::Membership => [prelude, tiles, include_str!("kernels/membership.cu")].concat(),
         }
     }

@@ -123,9 +123,9 @@ __device__ __forceinline__ void by_fours(const float (&c)[TILES][4], int half, c
   const bool odd = at.pair & 1;
 #pragma unroll
   for (int t = 0; t < TILES; t += 2) {
-    const float2 first = make_float2(c[t][half * 2], c[t][half * 2 + 1]), second = make_float2(c[t + 1][half * 2], c[t + 1][half * 2 + 1]);
-    const float2 other = make_float2(__shfl_xor_sync(~0u, odd ? first.x : second.x, 1), __shfl_xor_sync(~0u, odd ? first.y : second.y, 1));
-    put((t + odd) * 8 + at.pair / 2 * 4, odd ? make_float4(other.x, other.y, second.x, second.y) : make_float4(first.x, first.y, other.x, other.y));
+    const float a = c[t][half * 2], b = c[t][half * 2 + 1], d = c[t + 1][half * 2], e = c[t + 1][half * 2 + 1];
+    const float f = __shfl_xor_sync(~0u, odd ? a : d, 1), g = __shfl_xor_sync(~0u, odd ? b : e, 1);
+    put((t + odd) * 8 + at.pair / 2 * 4, make_float4(odd ? f : a, odd ? g : b, odd ? d : f, odd ? e : g));
   }
 }
 
@@ -177,8 +177,9 @@ __device__ void scan_chain(const uint32* __restrict__ order, const float* __rest
   constexpr int TILES = G * S::P / 16, CHAINS = S::BATCH * Z::HEADS / G * (Z::CHUNKS / S::SPAN), LENGTH = S::SPAN * T;
   extern __shared__ float4 shared4[];
   int* tokens = (int*)shared4 + STAGES * STAGE;
-  float* weights = (float*)tokens + LENGTH;  // [G, LENGTH]
-  float* factors = weights + G * LENGTH;     // [G, SPAN]
+  float* weights = (float*)tokens + LENGTH;  // [G, LENGTH], first ℓ
+  float* gains = weights + G * LENGTH;       // [G, LENGTH]
+  float* factors = gains + G * LENGTH;       // [G, SPAN]
   const bool backwards = ADJOINT && blockIdx.x >= CHAINS;
   const int c0 = blockIdx.x % (Z::CHUNKS / S::SPAN) * S::SPAN, chain = blockIdx.x % CHAINS / (Z::CHUNKS / S::SPAN);
   const int batch = chain / (Z::HEADS / G), q0 = chain % (Z::HEADS / G) * G;
@@ -207,17 +208,24 @@ __device__ void scan_chain(const uint32* __restrict__ order, const float* __rest
     if (i < S::SPAN) fetch(i);
     commit();
   }
-#pragma unroll 2
+#pragma unroll 4
+  for (int i = threadIdx.x; i < LENGTH * G; i += 256) {
+    const int l = i / G, g = i % G, token = tokens[l];
+    weights[g * LENGTH + l] = token >= 0 ? decay[S::decay(batch, token, q0 + g)] : 0.0f;
+    gains[g * LENGTH + l] = token >= 0 ? gain[S::gain(batch, token, q0 + g)] : 0.0f;
+  }
+  __syncthreads();
   for (int i = warp; i < S::SPAN * G; i += 8) {
     const int g = i % G, c = i / G;
-    Pair<S> pair;
-    pair.load(decay, gain, tokens + c * T, batch, q0 + g);
+    float2* here = (float2*)(weights + g * LENGTH + c * T) + at.lane;
+    const float2 ell = *here, first = ((const float2*)(gains + g * LENGTH + c * T))[at.lane];
+    const Pair<S> pair{{ell.x, ell.y}, {first.x, first.y}};
     float s[2], w[2];
     pair.sums(s);
     const float end = __shfl_sync(~0u, s[1], 31);
 #pragma unroll
     for (int k = 0; k < 2; k++) w[k] = backwards ? power_of_two(s[k]) : power_of_two(end - s[k]) * pair.gain[k];
-    ((float2*)(weights + g * LENGTH + c * T))[at.lane] = make_float2(w[0], w[1]);
+    *here = make_float2(w[0], w[1]);
     if (at.lane == 0) {
       factors[g * S::SPAN + c] = power_of_two(end);
       if (!WHOLE && !backwards) decays[(batch * Z::HEADS + q0 + g) * Z::CHUNKS + c0 + c] = power_of_two(end);
@@ -417,15 +425,20 @@ __device__ void scan_gradients_tf32(const uint32* __restrict__ order, const floa
   all.fetch_rows<S::N, BN>(b, write, tokens, [&](int t, int n) { return S::write(site.batch, t, site.group, n); });
   all.fetch_rows<S::N, BN>(c, read, tokens, [&](int t, int n) { return S::read(site.batch, t, site.group, n); });
   commit();
+  // By warps 2 and 3, which have the least of E, and by warps 4–7.
   const auto fetch = [&](int head) {
     const int q = site.head0 + head;
-    const size_t here = (size_t)site.state(q, site.chunk) * Z::STATE;
     float* to = heads + (head & 1) * HEAD;
-    const Team<128> half{anew(threadIdx.x) - 128};
-    half.fetch_rows<S::P, BP>(to, signal, tokens, [&](int t, int p) { return S::signal(site.batch, t, q % S::HEADS, p); });
-    half.fetch_rows<S::P, BP>(to + T * BP, cotangent, tokens, [&](int t, int p) { return S::cotangent(site.batch, t, q % S::HEADS, p); });
-    half.fetch_state<S, BP>(to + 2 * T * BP, states + here);
-    half.fetch_state<S, BP>(to + (2 * T + S::N) * BP, adjoints + here);
+    if (warp < 4) {
+      const Team<64> team{anew(threadIdx.x) - 64};
+      team.fetch_rows<S::P, BP>(to, signal, tokens, [&](int t, int p) { return S::signal(site.batch, t, q % S::HEADS, p); });
+      team.fetch_rows<S::P, BP>(to + T * BP, cotangent, tokens, [&](int t, int p) { return S::cotangent(site.batch, t, q % S::HEADS, p); });
+    } else {
+      const Team<128> team{anew(threadIdx.x) - 128};
+      const size_t here = (size_t)site.state(q, site.chunk) * Z::STATE;
+      team.fetch_state<S, BP>(to + 2 * T * BP, states + here);
+      team.fetch_state<S, BP>(to + (2 * T + S::N) * BP, adjoints + here);
+    }
     commit();
   };
   // ∂g_j and ∂ℓ_i = e^{s_T} ⟨h, λ⟩ + Σ_{j<i} g_j kept_j + Σ_{l≥i} (recalled_l + Σ_j E_lj g_j − g_l Σ_j E_jl), by one warp.
@@ -460,7 +473,7 @@ __device__ void scan_gradients_tf32(const uint32* __restrict__ order, const floa
     pair.load(decay, gain, tokens, site.batch, site.head0);
     pair.store(s[0], gains[0]);
   }
-  if (warp >= 4) fetch(0);
+  if (warp >= 2) fetch(0);
   settle<0>();
   all.round_rows<S::N, BN>(b);
   all.round_rows<S::N, BN>(c);
@@ -486,6 +499,7 @@ __device__ void scan_gradients_tf32(const uint32* __restrict__ order, const floa
       const int parity = head & 1, q = site.head0 + head;
       const float* x = heads + parity * HEAD;
       const float* dy = x + T * BP;
+      if (warp >= 2 && head + 1 < S::UNIT) fetch(head + 1);
       if (warp == 3) {
         if (head + 1 < S::UNIT) pair.load(decay, gain, tokens, site.batch, q + 1);
         if (head > 0) finish(head - 1);
@@ -594,6 +608,7 @@ __device__ void scan_gradients_tf32(const uint32* __restrict__ order, const floa
         });
       }
       if (warp == 3 && head + 1 < S::UNIT) pair.store(s[parity ^ 1], gains[parity ^ 1]);
+      settle<0>();
       __syncthreads();
     }
     if (warp == 3) finish(S::UNIT - 1);

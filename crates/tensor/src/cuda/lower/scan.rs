@@ -1,4 +1,5 @@
-//! Scans and their gradients: how they are cut into chunks and units, and where the pieces lie; see `scan.cu`.
+//! Scans and their gradients: how they are cut into chunks and units, and where the pieces lie; see `scan.cu`, and
+//! `scan_tf32.cu` for the sizes it takes.
 
 use super::{Argument, Family, Lowering, constants, is_vector, offset};
 use crate::compile::plan::Place;
@@ -74,8 +75,16 @@ impl Lowering<'_> {
         };
         let at = Argument::Scratch;
         let single = z.single && final_state.is_none();
-        text.push_str(&constants(&[("SINGLE", usize::from(single))]));
-        if !single {
+        let mut rows = vec![&operands[0], &operands[3], &operands[4]];
+        rows.extend((!summed).then_some(output));
+        let tf32 = !single && self.number() == 1 && z.suits_tf32(&rows);
+        text.push_str(&constants(&[("SINGLE", usize::from(single)), ("TURNED", usize::from(tf32))]));
+        if tf32 {
+            let mut arguments = inputs(order.clone());
+            arguments.push(("const float*", at(0)));
+            let ends = [None, None, final_state];
+            self.chain(&z, &mut text, arguments, operands, ends, [states, 0, decays], scratch);
+        } else if !single {
             let mut arguments = inputs(order.clone());
             arguments.extend([
                 ("const float*", at(0)),
@@ -98,7 +107,9 @@ impl Lowering<'_> {
         let target = if summed { at(pieces) } else { Argument::of(output) };
         let before = if single { operands.get(5).map_or(at(0), Argument::of) } else { at(states) };
         arguments.extend([("const float*", before), ("float*", target)]);
-        self.launch(Family::Scan, "scan_output", &text, z.blocks, z.output_shared(), arguments, scratch);
+        let (kernel, shared) =
+            if tf32 { ("scan_output_tf32", z.tf32_shared()) } else { ("scan_output", z.output_shared()) };
+        self.launch(Family::Scan, kernel, &text, z.blocks, shared, arguments, scratch);
         if summed {
             let arguments = vec![("const float*", at(pieces)), ("float*", Argument::of(output))];
             self.launch(
@@ -141,11 +152,44 @@ impl Lowering<'_> {
             Family::Scan,
             &format!("scan_pass<S, {adjoint}>"),
             text,
-            count.div_ceil(256),
+            count.div_ceil(256) * (1 + usize::from(adjoint)),
             0,
             arguments,
             scratch,
         );
+    }
+
+    /// The states before all chunks and, where `adjoints` says where, the adjoints after all.
+    #[allow(clippy::too_many_arguments)] // the kernel's own
+    fn chain(
+        &mut self,
+        z: &ScanSizes,
+        text: &mut String,
+        mut arguments: Vec<(&'static str, Argument)>,
+        operands: &[Place],
+        [final_cotangent, initial_gradient, final_state]: [Option<&Place>; 3],
+        [states, adjoints, decays]: [usize; 3],
+        scratch: usize,
+    ) {
+        let adjoint = adjoints > 0;
+        let chain = z.chain(adjoint);
+        text.push_str(&constants(&[("CHAIN", chain.heads), ("SPAN", chain.span), ("STAGES", chain.stages)]));
+        let or_scratch = |place: Option<&Place>| place.map_or(Argument::Scratch(0), Argument::of);
+        arguments.extend([
+            ("const float*", or_scratch(operands.get(5))),
+            ("const float*", or_scratch(final_cotangent)),
+            ("float*", Argument::Scratch(states)),
+            ("float*", Argument::Scratch(adjoints)),
+            ("float*", Argument::Scratch(decays)),
+            ("float*", or_scratch(final_state)),
+            ("float*", or_scratch(initial_gradient)),
+        ]);
+        let function = format!("scan_chain<S, {adjoint}>");
+        self.launch(Family::Scan, &function, text, chain.blocks, chain.shared, arguments, scratch);
+        if chain.span < z.chunks {
+            let places = [states, adjoints, decays];
+            self.pass(z, text, operands, final_cotangent, places, final_state, initial_gradient, scratch);
+        }
     }
 
     /// Offsets of a result that every direction writes apart when there are several.
@@ -213,8 +257,15 @@ impl Lowering<'_> {
         inputs.extend(operands[..5].iter().map(|place| ("const float*", Argument::of(place))));
         inputs.push(("const float*", Argument::of(cotangent)));
         let single = z.single && final_cotangent.is_none();
-        text.push_str(&constants(&[("SINGLE", usize::from(single))]));
-        if !single {
+        let mut rows = vec![&operands[0], &operands[3], &operands[4], cotangent];
+        rows.extend((!summed).then_some(&to[0]));
+        rows.extend((!spread).then_some([&to[3], &to[4]]).into_iter().flatten());
+        let tf32 = !single && self.number() == 1 && z.suits_tf32(&rows);
+        text.push_str(&constants(&[("SINGLE", usize::from(single)), ("TURNED", usize::from(tf32))]));
+        if tf32 {
+            let ends = [final_cotangent, to.get(5), None];
+            self.chain(&z, &mut text, inputs.clone(), operands, ends, [states, adjoints, decays], scratch);
+        } else if !single {
             let mut arguments = inputs.clone();
             arguments.extend([("float*", at(states)), ("float*", at(adjoints)), ("float*", at(decays))]);
             self.launch(
@@ -238,9 +289,13 @@ impl Lowering<'_> {
             ("float*", Argument::of(&to[2])),
             ("float*", own(spread, writes, &to[3])),
             ("float*", own(spread, reads, &to[4])),
-            ("float*", to.get(5).map_or(at(0), Argument::of)),
         ]);
-        self.launch(Family::Scan, "scan_gradients", &text, z.blocks, z.gradient_shared(), arguments, scratch);
+        if tf32 {
+            self.launch(Family::Scan, "scan_gradients_tf32", &text, z.blocks, z.tf32_shared(), arguments, scratch);
+        } else {
+            arguments.push(("float*", to.get(5).map_or(at(0), Argument::of)));
+            self.launch(Family::Scan, "scan_gradients", &text, z.blocks, z.gradient_shared(), arguments, scratch);
+        }
         if summed {
             let arguments = vec![("const float*", at(pieces)), ("float*", Argument::of(&to[0]))];
             self.launch(
@@ -277,6 +332,7 @@ struct ScanSizes {
     /// Heads that share direction and group.
     unit: usize,
     units: usize,
+    chunks: usize,
     blocks: usize,
     /// One chunk holds all tokens.
     single: bool,
@@ -296,6 +352,7 @@ impl ScanSizes {
             shape: *shape,
             unit,
             units,
+            chunks,
             blocks: shape.batch * units * chunks,
             single: chunks == 1,
             states: shape.state().count() * (chunks + 1),
@@ -318,10 +375,60 @@ impl ScanSizes {
         (2 * Self::CHUNK * (n + 4) + Self::CHUNK * (Self::CHUNK + 4) + Self::CHUNK * (p + 8) + p * (n + 4)) * 4
     }
 
+    /// Whether `scan_tf32.cu` takes these sizes, and rows of these places.
+    fn suits_tf32(&self, rows: &[&Place]) -> bool {
+        self.shape.channels == 32
+            && [32, 48, 64].contains(&self.shape.states)
+            && rows.iter().all(|place| is_vector(place))
+    }
+
+    fn tf32_shared(&self) -> usize {
+        let ScanShape { states: n, channels: p, .. } = self.shape;
+        (2 * Self::CHUNK * (n + 4) + 4 * (Self::CHUNK + n) * (p + 4)) * 4
+    }
+
+    /// Blocks that go through all chunks save a pass over the states, if they are enough for a card.
+    fn chain(&self, adjoint: bool) -> Chain {
+        let ScanShape { states: n, channels: p, batch, .. } = self.shape;
+        let all = batch * self.shape.scan_heads() * (1 + usize::from(adjoint));
+        let of = |heads: usize, span: usize, stages: usize| {
+            let stage = Self::CHUNK * (n + 4 + heads * p + 4);
+            let shared = (stages * stage + span * (Self::CHUNK * (1 + 2 * heads) + heads)) * 4;
+            Chain { heads, span, stages, blocks: all / heads * (self.chunks / span), shared }
+        };
+        let pair = if self.unit.is_multiple_of(2) { 2 } else { 1 };
+        let several = of(2, self.chunks, 2);
+        let one = of(1, self.chunks, 3);
+        if pair == 2 && several.blocks >= 256 && several.shared <= Chain::SHARED {
+            several
+        } else if one.blocks >= 128 && one.shared <= Chain::SHARED {
+            one
+        } else {
+            of(pair, 1, 1)
+        }
+    }
+
     fn gradient_shared(&self) -> usize {
         let [n, p] = self.padded();
         (2 * Self::CHUNK * (n + 8) + Self::CHUNK * (Self::CHUNK + 8) + 2 * Self::CHUNK * (p + 8) + 2 * p * (n + 8)) * 4
     }
+}
+
+/// How `scan_chain` is launched.
+struct Chain {
+    /// Heads of a block.
+    heads: usize,
+    /// Chunks that it goes through.
+    span: usize,
+    /// Chunks in shared memory at a time.
+    stages: usize,
+    blocks: usize,
+    shared: usize,
+}
+
+impl Chain {
+    /// Bytes that let a multiprocessor hold two blocks.
+    const SHARED: usize = 113 * 1024;
 }
 
 fn greatest_common_divisor(a: usize, b: usize) -> usize {
