@@ -343,11 +343,18 @@ struct ScanSizes {
 
 impl ScanSizes {
     const CHUNK: usize = 64;
+    /// Blocks that leave half of a large card idle.
+    const FEW: usize = 64;
 
     fn new(shape: &ScanShape) -> ScanSizes {
         let heads = shape.scan_heads();
-        let unit = greatest_common_divisor(heads / shape.groups, shape.heads);
-        let (units, chunks) = (heads / unit, shape.tokens.div_ceil(Self::CHUNK));
+        let chunks = shape.tokens.div_ceil(Self::CHUNK);
+        let mut unit = greatest_common_divisor(heads / shape.groups, shape.heads);
+        // A short sequence has few blocks: its heads go side by side rather than one after the other.
+        while chunks == 1 && unit > 1 && shape.batch * heads / unit < Self::FEW {
+            unit = (1..unit).rev().find(|&part| unit.is_multiple_of(part)).unwrap_or(1);
+        }
+        let units = heads / unit;
         ScanSizes {
             shape: *shape,
             unit,
