@@ -72,8 +72,13 @@ fn target(architecture: u32) -> String {
 fn compile(source: &str, architecture: u32) -> Result<Vec<u8>, Unavailable> {
     let nvrtc = &compiler()?.functions;
     let text = CString::new(source).expect("sources have no zero byte");
-    let options = [format!("--gpu-architecture={}", target(architecture)), "--std=c++17".into()]
-        .map(|option| CString::new(option).expect("options have no zero byte"));
+    // Older compilers take lambdas with `auto` parameters for functions of the host unless told otherwise.
+    let options = [
+        format!("--gpu-architecture={}", target(architecture)),
+        "--std=c++17".into(),
+        "--device-as-default-execution-space".into(),
+    ]
+    .map(|option| CString::new(option).expect("options have no zero byte"));
     let options = options.each_ref().map(|option| option.as_ptr());
     let mut program: Handle = ptr::null_mut();
     // SAFETY: every pointer is valid for its call, and the program is destroyed once.

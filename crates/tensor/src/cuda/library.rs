@@ -205,6 +205,7 @@ impl Wanted {
             let opened = unsafe { Library::new(&path).and_then(|library| Ok((fill(&library)?, library))) };
             match opened {
                 Ok((functions, library)) => {
+                    open_companions(&path, &format!("lib{stem}-"));
                     return Ok(Opened { functions, file: path.display().to_string(), _library: library });
                 }
                 Err(error) if path.exists() => last = format!("; {} does not serve: {error}", path.display()),
@@ -215,6 +216,17 @@ impl Wanted {
             "lib{stem} was not found{last}; install {}, or name its folder in {FOLDER}",
             self.package
         )))
+    }
+}
+
+/// Opens what a library will look for by its bare name, where it lies beside it: some packages do not say where that is.
+fn open_companions(path: &std::path::Path, prefix: &str) {
+    let beside = path.parent().and_then(|folder| std::fs::read_dir(folder).ok()).into_iter().flatten().flatten();
+    for entry in beside.filter(|entry| entry.file_name().to_string_lossy().starts_with(prefix)) {
+        // SAFETY: NVIDIA's own file; it stays open, since the library that uses it does.
+        if let Ok(companion) = unsafe { Library::new(entry.path()) } {
+            std::mem::forget(companion);
+        }
     }
 }
 

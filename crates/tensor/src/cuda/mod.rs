@@ -20,6 +20,7 @@ use library::{Address, EARLY, Handle, Launch};
 use lower::{Action, Lowering};
 use products::Prepared;
 use std::cell::OnceCell;
+use std::collections::VecDeque;
 use std::ffi::c_void;
 use std::sync::Arc;
 
@@ -29,8 +30,8 @@ pub use card::{CudaDevice, CudaReport, report};
 const STREAMS: usize = 3;
 /// Counters that the kernels of a stream share.
 const COUNTERS: usize = 1 << 16;
-/// Floats that cuBLASLt may use.
-const WORKSPACE: usize = 2 << 20;
+/// Bytes that cuBLASLt may use for a product.
+const WORKSPACE: usize = 32 << 20;
 
 /// Something to put on the stream.
 enum Work {
@@ -48,8 +49,8 @@ pub(crate) struct Cuda {
     order: Vec<streams::Turn>,
     arena: Memory,
     scratch: Memory,
-    /// Where each stream's workspace for cuBLASLt begins.
-    workspaces: Vec<Address>,
+    /// Where each stream's scratch memory begins, which is cuBLASLt's workspace too.
+    scratches: [Address; STREAMS],
     _modules: Modules,
     graph: Option<Handle>,
     /// What was read since the last run.
@@ -81,34 +82,46 @@ impl Cuda {
         let kernels: Vec<&Kernel> = actions.iter().flat_map(|step| kernels_of(step)).collect();
         let modules = Modules::compile(&card, &kernels)?;
         let arena = Memory::zeros(&card, plan.arena.max(1))?;
-        // Each stream has a workspace, counters and as much scratch memory as its kernels need.
+        let buffer = |id: usize, offset: isize| {
+            (arena.address as i64 + 4 * (plan.buffers[id].offset as i64 + offset as i64)) as Address
+        };
+        let mut prepared = VecDeque::new();
+        // Each stream has counters, and as much scratch memory as its kernels and products need.
         let order = streams::order(&plan, STREAMS);
         let mut needed = [0; STREAMS];
         for (step, turn) in actions.iter().zip(&order) {
-            let most = kernels_of(step).map(|kernel| kernel.scratch).max().unwrap_or(0);
-            needed[turn.stream] = most.max(needed[turn.stream]);
+            for action in step {
+                let floats = match action {
+                    Action::Launch(kernel) => kernel.scratch,
+                    Action::Clear { .. } => 0,
+                    Action::Product(product) => {
+                        let product = Prepared::new(&card, product, precision, &buffer, WORKSPACE)?;
+                        let bytes = product.workspace();
+                        prepared.push_back(product);
+                        bytes.div_ceil(4)
+                    }
+                };
+                needed[turn.stream] = floats.max(needed[turn.stream]);
+            }
         }
-        let fixed = WORKSPACE + COUNTERS;
-        let total: usize = needed.iter().map(|floats| floats.next_multiple_of(64) + fixed).sum();
-        let scratch = Memory::zeros(&card, total)?;
-        let mut workspaces: Vec<Address> = Vec::with_capacity(STREAMS);
+        let needed = needed.map(|floats| COUNTERS + floats.next_multiple_of(64));
+        let scratch = Memory::zeros(&card, needed.iter().sum())?;
         let mut end = scratch.address;
-        for floats in needed {
-            workspaces.push(end);
-            end += 4 * (fixed + floats.next_multiple_of(64)) as Address;
-        }
+        let counters = needed.map(|floats| {
+            let start = end;
+            end += 4 * floats as Address;
+            start
+        });
+        let scratches = counters.map(|start| start + 4 * COUNTERS as Address);
         let flat: Vec<u32> = tables.iter().flat_map(|table| table.iter().copied()).collect();
         let table_memory = Memory::zeros(&card, flat.len().max(1))?;
         card.write(table_memory.address, &flat)?;
         let starts: Vec<usize> =
             tables.iter().scan(0, |start, table| Some(std::mem::replace(start, *start + table.len()))).collect();
-        let buffer = |id: usize, offset: isize| {
-            (arena.address as i64 + 4 * (plan.buffers[id].offset as i64 + offset as i64)) as Address
-        };
         let resolve = |argument: &Argument, stream: usize| match argument {
             Argument::Buffer { buffer: id, offset } => buffer(*id, *offset),
-            Argument::Scratch(offset) => workspaces[stream] + 4 * (fixed + *offset) as Address,
-            Argument::Counters => workspaces[stream] + 4 * WORKSPACE as Address,
+            Argument::Scratch(offset) => scratches[stream] + 4 * *offset as Address,
+            Argument::Counters => counters[stream],
             Argument::Table(position) => table_memory.address + 4 * starts[*position] as Address,
         };
         let mut steps = Vec::with_capacity(actions.len());
@@ -124,9 +137,7 @@ impl Cuda {
                         arguments: kernel.arguments.iter().map(|argument| resolve(argument, turn.stream)).collect(),
                     },
                     Action::Clear { buffer: id, length } => Work::Clear { address: buffer(*id, 0), length: *length },
-                    Action::Product(product) => {
-                        Work::Product(Prepared::new(&card, product, precision, &buffer, 4 * WORKSPACE)?)
-                    }
+                    Action::Product(_) => Work::Product(prepared.pop_front().expect("prepared above, in this order")),
                 });
             }
             steps.push(work);
@@ -138,7 +149,7 @@ impl Cuda {
             order,
             arena,
             scratch,
-            workspaces,
+            scratches,
             _modules: modules,
             graph: None,
             mirrors,
@@ -314,7 +325,7 @@ impl Cuda {
                 // SAFETY: the buffer lies inside the arena.
                 self.card.check(unsafe { (driver.fill)(*address, 0, *length, stream) }, "clearing memory")
             }
-            Work::Product(product) => product.submit(&self.card, self.workspaces[number], stream),
+            Work::Product(product) => product.submit(&self.card, self.scratches[number], stream),
         }
     }
 

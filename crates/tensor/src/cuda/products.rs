@@ -130,6 +130,11 @@ impl Prepared {
         Ok(prepared)
     }
 
+    /// Bytes of memory that it works in.
+    pub(crate) fn workspace(&self) -> usize {
+        self.choice.workspace
+    }
+
     pub(crate) fn submit(&self, card: &Card, workspace: Address, stream: Handle) -> Result<(), Unavailable> {
         let (one, zero) = (1.0_f32, 0.0_f32);
         let [a, b, c] = self.layouts;
