@@ -255,13 +255,20 @@ __device__ void scan_chain(const uint32* __restrict__ order, const float* __rest
     const float* x = (float*)shared4 + i % STAGES * STAGE + T * BN + at.down<BR>() + k0;
     const float2* w = (const float2*)(weights + head * LENGTH + c * T) + at.pair;
     float* to = (backwards ? adjoints : states) + (size_t)((batch * Z::HEADS + q) * (Z::CHUNKS + 1) + c0 + c) * Z::STATE +
-                (n0 + at.column) * S::P + p0 + at.pair * 2;
+                (n0 + at.column) * S::P + p0;
     const auto store = [&](auto stored) {
 #pragma unroll
-      for (int t = 0; t < TILES; t++)
+      for (int half = 0; half < 2; half++) {
+        float* row = to + half * 8 * S::P;
+        if constexpr (TILES > 2)
+          by_fours(h, half, at, [&](int p, float4 value) {
+            *(float4*)(row + p) = make_float4(stored(value.x), stored(value.y), stored(value.z), stored(value.w));
+          });
+        else
 #pragma unroll
-        for (int half = 0; half < 2; half++)
-          *(float2*)(to + half * 8 * S::P + t * 8) = make_float2(stored(h[t][half * 2]), stored(h[t][half * 2 + 1]));
+          for (int t = 0; t < TILES; t++)
+            *(float2*)(row + t * 8 + at.pair * 2) = make_float2(stored(h[t][half * 2]), stored(h[t][half * 2 + 1]));
+      }
     };
     if (WHOLE) store([](float a) { return as_stored(a); });
     float sum[2][TILES][4] = {};
@@ -425,20 +432,16 @@ __device__ void scan_gradients_tf32(const uint32* __restrict__ order, const floa
   all.fetch_rows<S::N, BN>(b, write, tokens, [&](int t, int n) { return S::write(site.batch, t, site.group, n); });
   all.fetch_rows<S::N, BN>(c, read, tokens, [&](int t, int n) { return S::read(site.batch, t, site.group, n); });
   commit();
-  // By warps 2 and 3, which have the least of E, and by warps 4–7.
+  // By warps 4–7.
   const auto fetch = [&](int head) {
     const int q = site.head0 + head;
+    const size_t here = (size_t)site.state(q, site.chunk) * Z::STATE;
     float* to = heads + (head & 1) * HEAD;
-    if (warp < 4) {
-      const Team<64> team{anew(threadIdx.x) - 64};
-      team.fetch_rows<S::P, BP>(to, signal, tokens, [&](int t, int p) { return S::signal(site.batch, t, q % S::HEADS, p); });
-      team.fetch_rows<S::P, BP>(to + T * BP, cotangent, tokens, [&](int t, int p) { return S::cotangent(site.batch, t, q % S::HEADS, p); });
-    } else {
-      const Team<128> team{anew(threadIdx.x) - 128};
-      const size_t here = (size_t)site.state(q, site.chunk) * Z::STATE;
-      team.fetch_state<S, BP>(to + 2 * T * BP, states + here);
-      team.fetch_state<S, BP>(to + (2 * T + S::N) * BP, adjoints + here);
-    }
+    const Team<128> team{anew(threadIdx.x) - 128};
+    team.fetch_rows<S::P, BP>(to, signal, tokens, [&](int t, int p) { return S::signal(site.batch, t, q % S::HEADS, p); });
+    team.fetch_rows<S::P, BP>(to + T * BP, cotangent, tokens, [&](int t, int p) { return S::cotangent(site.batch, t, q % S::HEADS, p); });
+    team.fetch_state<S, BP>(to + 2 * T * BP, states + here);
+    team.fetch_state<S, BP>(to + (2 * T + S::N) * BP, adjoints + here);
     commit();
   };
   // ∂g_j and ∂ℓ_i = e^{s_T} ⟨h, λ⟩ + Σ_{j<i} g_j kept_j + Σ_{l≥i} (recalled_l + Σ_j E_lj g_j − g_l Σ_j E_jl), by one warp.
@@ -473,7 +476,7 @@ __device__ void scan_gradients_tf32(const uint32* __restrict__ order, const floa
     pair.load(decay, gain, tokens, site.batch, site.head0);
     pair.store(s[0], gains[0]);
   }
-  if (warp >= 2) fetch(0);
+  if (warp >= 4) fetch(0);
   settle<0>();
   all.round_rows<S::N, BN>(b);
   all.round_rows<S::N, BN>(c);
@@ -499,7 +502,6 @@ __device__ void scan_gradients_tf32(const uint32* __restrict__ order, const floa
       const int parity = head & 1, q = site.head0 + head;
       const float* x = heads + parity * HEAD;
       const float* dy = x + T * BP;
-      if (warp >= 2 && head + 1 < S::UNIT) fetch(head + 1);
       if (warp == 3) {
         if (head + 1 < S::UNIT) pair.load(decay, gain, tokens, site.batch, q + 1);
         if (head > 0) finish(head - 1);
@@ -608,7 +610,6 @@ __device__ void scan_gradients_tf32(const uint32* __restrict__ order, const floa
         });
       }
       if (warp == 3 && head + 1 < S::UNIT) pair.store(s[parity ^ 1], gains[parity ^ 1]);
-      settle<0>();
       __syncthreads();
     }
     if (warp == 3) finish(S::UNIT - 1);
