@@ -1,7 +1,7 @@
 //! Every operator over odd sizes, size 1, broadcasts, strided and flipped views.
 
 use crate::support::{Case, case};
-use lamo_tensor::{ConvolutionOptions, Map, Membership, ScanInput, Span, Tensor};
+use lamo_tensor::{ConvolutionOptions, Map, Membership, Precision, ScanInput, Span, Tensor};
 
 /// Roundings of an elementwise function: its own error of at most 4 units, the weight, the chain rule.
 const MAP: usize = 16;
@@ -289,6 +289,62 @@ fn scans() -> Vec<Case> {
         }));
     }
     cases
+}
+
+/// Sizes that have kernels of their own on tensor cores.
+fn large() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for (batch, tokens, heads, groups, states, directions) in
+        [(1, 233, 4, 4, 64, 4), (2, 130, 8, 4, 64, 4), (1, 200, 3, 2, 32, 2), (2, 64, 4, 1, 48, 1)]
+    {
+        let scan_heads = directions * heads;
+        let operands: [(&[usize], f64, f64); 5] = [
+            (leak(&[batch, tokens, heads, 32]), -1.0, 1.0),
+            (leak(&[batch, tokens, scan_heads]), -0.7, -0.001),
+            (leak(&[batch, tokens, scan_heads]), 0.1, 1.0),
+            (leak(&[batch, tokens, groups, states]), -1.0, 1.0),
+            (leak(&[batch, tokens, groups, states]), -1.0, 1.0),
+        ];
+        let forwards: Vec<u32> = (0..tokens as u32).collect();
+        let backwards: Vec<u32> = (0..tokens as u32).rev().collect();
+        let mixed: Vec<u32> = (0..tokens).map(|l| (l * 7 % tokens) as u32).collect();
+        let mixed = if tokens % 7 == 0 { forwards.clone() } else { mixed };
+        let orders = [forwards, backwards, mixed.clone(), mixed.into_iter().rev().collect()];
+        let name = format!("scan of {batch} × {tokens} tokens, {heads} heads, {states} states");
+        cases.push(case(name, &operands, 512, move |x| {
+            let [signal, log_decay, gain, write, read] = [x[0], x[1], x[2], x[3], x[4]];
+            ScanInput { signal, log_decay, gain, write, read, initial: None }.scan(&orders[..directions]).0
+        }));
+    }
+    for (batch, rows, columns, inputs, outputs) in [(2, 13, 17, 64, 128), (1, 12, 27, 128, 256), (1, 9, 40, 36, 60)] {
+        let operands: [(&[usize], f64, f64); 2] =
+            [(leak(&[batch, rows, columns, inputs]), -1.0, 1.0), (leak(&[outputs, inputs, 3, 3]), -1.0, 1.0)];
+        let around = ConvolutionOptions { padding: [[1, 1]; 2], ..ConvolutionOptions::default() };
+        let name = format!("convolution of {inputs} to {outputs} channels on {rows} × {columns}");
+        cases.push(case(name, &operands, 512, move |x| x[0].convolve(x[1], around)));
+    }
+    let operands: [(&[usize], f64, f64); 4] = [
+        (&[2, 401, 8, 16], -1.0, 1.0),
+        (&[8, 64, 16], -1.0, 1.0),
+        (&[8, 64], -1.0, 1.0),
+        (&[2, 401, 8, 16], -1.0, 1.0),
+    ];
+    cases.push(case("membership of 401 points", &operands, 512, |x| {
+        let membership = Membership { queries: x[0], keys: x[1], offsets: x[2] };
+        membership.spread(membership.collect(x[3]).slice(3, 0, 16))
+    }));
+    cases
+}
+
+/// A hundred and more operands, each rounded by half a unit of 2⁻¹⁰ or 2⁻⁷ at most, err by a fraction of that on the whole.
+#[test]
+fn rounded_operands_on_a_card_move_results_by_a_unit_of_their_precision_at_most() {
+    let Ok(device) = std::env::var("LAMO_TEST_DEVICE") else { return };
+    let device = device.parse().unwrap();
+    for (seed, case) in large().into_iter().enumerate() {
+        let shares = [(Precision::F32, 1e-5), (Precision::Tf32, 1e-3), (Precision::Bf16, 1e-2)];
+        case.is_near_reference(seed as u64, device, &shares);
+    }
 }
 
 fn all() -> Vec<Case> {

@@ -59,20 +59,57 @@ impl Case {
         (result * graph.constant(&weights, shape)).sum_all()
     }
 
-    /// Value and gradients on the CPU, fused and unfused, equal the reference.
-    pub(crate) fn equals_reference(&self, seed: u64) {
-        let graph = Graph::new();
-        let inputs = self.inputs(&graph);
+    /// Delivers the value, and the gradients of all operands.
+    fn deliver(&self, graph: &Graph) {
+        let inputs = self.inputs(graph);
         let result = (self.build)(&inputs);
         graph.output("result", result);
-        let gradients = graph.gradient(self.loss(&graph, result), &inputs);
+        let gradients = graph.gradient(self.loss(graph, result), &inputs);
         for (name, gradient) in NAMES.iter().zip(&gradients) {
             if let Some(gradient) = gradient {
                 graph.output(&format!("gradient {name}"), *gradient);
             }
         }
+    }
+
+    /// Value and gradients on the CPU, fused and unfused, equal the reference.
+    pub(crate) fn equals_reference(&self, seed: u64) {
+        let graph = Graph::new();
+        self.deliver(&graph);
         let bindings = self.bindings(&mut random(seed));
         compare(&self.name, &graph, &bindings, self.roundings);
+    }
+
+    /// Value and gradients on `device`, with operands rounded to each precision, lie within its share of the norm of the
+    /// reference, and two runs have the same bits.
+    pub(crate) fn is_near_reference(&self, seed: u64, device: Device, shares: &[(Precision, f64)]) {
+        let graph = Graph::new();
+        self.deliver(&graph);
+        let bindings = self.bindings(&mut random(seed));
+        let (outputs, _) = reference::run(&graph, &bindings);
+        for &(precision, share) in shares {
+            let mut program =
+                Program::compile_on(&graph, device, precision).unwrap_or_else(|error| panic!("{}: {error}", self.name));
+            bind(&mut program, &bindings);
+            program.run();
+            for (output, expected) in &outputs {
+                let found = program.read(output);
+                let difference =
+                    found.iter().zip(&expected.values).map(|(a, b)| (f64::from(*a) - b).powi(2)).sum::<f64>();
+                let norm = expected.values.iter().map(|value| value * value).sum::<f64>();
+                let error = (difference / norm).sqrt();
+                assert!(error <= share, "{} in {precision}: {output} is off by {error:.1e} of its norm", self.name);
+            }
+            let first: Vec<Vec<f32>> = outputs.keys().map(|output| program.read(output).to_vec()).collect();
+            program.run();
+            for (output, first) in outputs.keys().zip(first) {
+                assert!(
+                    program.read(output) == first,
+                    "{} in {precision}: {output} changes from run to run",
+                    self.name
+                );
+            }
+        }
     }
 
     /// Gradients in f64 equal central differences of the value in f64.
