@@ -5,6 +5,7 @@ use crate::ops::membership::MembershipShape;
 use crate::ops::scan::ScanShape;
 use crate::ops::{Map, Reduction};
 use crate::shape::Layout;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Where a value lies.
@@ -189,48 +190,75 @@ pub(crate) enum Step {
     },
 }
 
+/// A part of a buffer, or all of it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Stretch {
+    pub(crate) buffer: usize,
+    /// Elements from the first to the last; none for all.
+    pub(crate) range: Option<Range<usize>>,
+}
+
+impl From<&Place> for Stretch {
+    fn from(place: &Place) -> Stretch {
+        let Layout { offset, dims, strides } = &place.layout;
+        let reach = |sign: isize| -> isize {
+            let along = dims.iter().zip(strides).map(|(&extent, &stride)| (extent as isize - 1) * stride);
+            along.filter(|distance| distance * sign > 0).sum()
+        };
+        let range = (offset + reach(-1)) as usize..(offset + reach(1)) as usize + 1;
+        Stretch { buffer: place.buffer, range: Some(range) }
+    }
+}
+
 impl Step {
-    /// Buffers read and written, in that order.
-    pub(crate) fn buffers(&self) -> (Vec<usize>, Vec<usize>) {
-        let ids = |places: &[&Place]| places.iter().map(|place| place.buffer).collect::<Vec<_>>();
+    /// What is read and what is written.
+    pub(crate) fn stretches(&self) -> [Vec<Stretch>; 2] {
+        let of = |places: &[&Place]| places.iter().map(|&place| Stretch::from(place)).collect::<Vec<_>>();
+        let whole = |buffer: usize| Stretch { buffer, range: None };
         match self {
             Step::Loop(body) => {
                 let mut read = Vec::new();
-                let mut written: Vec<usize> = body.across.iter().map(|across| across.to.buffer).collect();
+                let mut written: Vec<Stretch> = body.across.iter().map(|across| Stretch::from(&across.to)).collect();
                 for instruction in &body.instructions {
                     match instruction {
-                        Instruction::Load { from, .. } => read.push(from.buffer),
-                        Instruction::Store { to, .. } => written.push(to.buffer),
+                        Instruction::Load { from, .. } => read.push(from.into()),
+                        Instruction::Store { to, .. } => written.push(to.into()),
                         _ => {}
                     }
                 }
-                (read, written)
+                [read, written]
             }
-            Step::Clear { buffer } => (Vec::new(), vec![*buffer]),
-            Step::MatMul { left, right, to } => (ids(&[left, right]), ids(&[to])),
-            Step::Convolution { input, weight, to, .. } => (ids(&[input, weight]), ids(&[to])),
-            Step::ConvolutionInputGradient { cotangent, weight, to, .. } => (ids(&[cotangent, weight]), ids(&[to])),
-            Step::ConvolutionWeightGradient { input, cotangent, to, .. } => (ids(&[input, cotangent]), ids(&[to])),
+            Step::Clear { buffer } => [Vec::new(), vec![whole(*buffer)]],
+            Step::MatMul { left, right, to } => [of(&[left, right]), of(&[to])],
+            Step::Convolution { input, weight, to, .. } => [of(&[input, weight]), of(&[to])],
+            Step::ConvolutionInputGradient { cotangent, weight, to, .. } => [of(&[cotangent, weight]), of(&[to])],
+            Step::ConvolutionWeightGradient { input, cotangent, to, .. } => [of(&[input, cotangent]), of(&[to])],
             Step::Collect { membership: [x, k, b], values: moved, to, .. }
-            | Step::Spread { membership: [x, k, b], tokens: moved, to, .. } => (ids(&[x, k, b, moved]), ids(&[to])),
+            | Step::Spread { membership: [x, k, b], tokens: moved, to, .. } => [of(&[x, k, b, moved]), of(&[to])],
             Step::MembershipGradient { membership: [x, k, b], values, tokens, to, .. } => {
-                (ids(&[x, k, b, values, tokens]), to.iter().map(|place| place.buffer).collect())
+                [of(&[x, k, b, values, tokens]), to.iter().map(Stretch::from).collect()]
             }
             Step::Scan { operands, output, final_state, .. } => {
-                let mut written = ids(&[output]);
-                written.extend(final_state.iter().map(|place| place.buffer));
-                (operands.iter().map(|place| place.buffer).collect(), written)
+                let mut written = of(&[output]);
+                written.extend(final_state.iter().map(Stretch::from));
+                [operands.iter().map(Stretch::from).collect(), written]
             }
             Step::ScanGradient { operands, cotangent, final_cotangent, to, .. } => {
-                let mut read: Vec<usize> = operands.iter().map(|place| place.buffer).collect();
-                read.push(cotangent.buffer);
-                read.extend(final_cotangent.iter().map(|place| place.buffer));
-                (read, to.iter().map(|place| place.buffer).collect())
+                let mut read: Vec<Stretch> = operands.iter().map(Stretch::from).collect();
+                read.push(cotangent.into());
+                read.extend(final_cotangent.iter().map(Stretch::from));
+                [read, to.iter().map(Stretch::from).collect()]
             }
             Step::Gather { from, index, to, .. } | Step::ScatterAdd { from, index, to, .. } => {
-                (vec![from.buffer, *index], ids(&[to]))
+                [vec![from.into(), whole(*index)], of(&[to])]
             }
         }
+    }
+
+    /// Buffers read and written, in that order.
+    pub(crate) fn buffers(&self) -> (Vec<usize>, Vec<usize>) {
+        let [read, written] = self.stretches().map(|list| list.into_iter().map(|stretch| stretch.buffer).collect());
+        (read, written)
     }
 }
 

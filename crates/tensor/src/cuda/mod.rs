@@ -23,11 +23,12 @@ use std::cell::OnceCell;
 use std::collections::VecDeque;
 use std::ffi::c_void;
 use std::sync::Arc;
+use streams::Turn;
 
 pub use card::{CudaDevice, CudaReport, report};
 
-/// Streams of a recorded run: steps that do not need each other run side by side.
-const STREAMS: usize = 3;
+/// Streams of a recorded run: what does not need each other runs side by side.
+const STREAMS: usize = 4;
 /// Counters that the kernels of a stream share.
 const COUNTERS: usize = 1 << 16;
 /// Bytes that cuBLASLt may use for a product.
@@ -40,13 +41,17 @@ enum Work {
     Product(Prepared),
 }
 
+/// A step of the plan, or what is left of it when others may go on.
+struct Piece {
+    step: usize,
+    work: Vec<Work>,
+    turn: Turn,
+}
+
 /// A plan ready to run.
 pub(crate) struct Cuda {
     plan: Plan,
-    /// The work of each step.
-    steps: Vec<Vec<Work>>,
-    /// The stream of each step, and the earlier steps on other streams that it waits for.
-    order: Vec<streams::Turn>,
+    pieces: Vec<Piece>,
     arena: Memory,
     scratch: Memory,
     /// Where each stream's scratch memory begins, which is cuBLASLt's workspace too.
@@ -70,7 +75,7 @@ impl Drop for Cuda {
             // SAFETY: instantiated once, destroyed once.
             unsafe { (self.card.driver.executable_destroy)(graph) };
         }
-        self.steps.clear();
+        self.pieces.clear();
     }
 }
 
@@ -86,12 +91,30 @@ impl Cuda {
             (arena.address as i64 + 4 * (plan.buffers[id].offset as i64 + offset as i64)) as Address
         };
         let mut prepared = VecDeque::new();
-        // Each stream has counters, and as much scratch memory as its kernels and products need.
-        let order = streams::order(&plan, STREAMS);
+        let has_tail = |step: usize| matches!(plan.steps[step], Step::Loop(_)) && actions[step].len() > 1;
+        let mut turns = VecDeque::from(streams::order(&streams::touched(&plan, has_tail), STREAMS));
+        let mut pieces = Vec::with_capacity(turns.len());
+        for (step, list) in actions.iter().enumerate() {
+            let cut = if has_tail(step) { 1 } else { list.len() };
+            for part in [&list[..cut], &list[cut..]].into_iter().filter(|part| !part.is_empty() || list.is_empty()) {
+                pieces.push((step, part, turns.pop_front().expect("as many turns as pieces")));
+            }
+        }
+        // Each stream has counters, and as much scratch memory as its kernels and products need; a step of two pieces has
+        // scratch memory of its own.
         let mut needed = [0; STREAMS];
-        for (step, turn) in actions.iter().zip(&order) {
-            for action in step {
+        let mut own: Vec<Option<usize>> = vec![None; actions.len()];
+        let mut owned = 0;
+        for (step, part, turn) in &pieces {
+            for action in *part {
                 let floats = match action {
+                    Action::Launch(kernel) if has_tail(*step) => {
+                        if own[*step].is_none() {
+                            own[*step] = Some(owned);
+                            owned += kernel.scratch.next_multiple_of(64);
+                        }
+                        0
+                    }
                     Action::Launch(kernel) => kernel.scratch,
                     Action::Clear { .. } => 0,
                     Action::Product(product) => {
@@ -105,8 +128,8 @@ impl Cuda {
             }
         }
         let needed = needed.map(|floats| COUNTERS + floats.next_multiple_of(64));
-        let scratch = Memory::zeros(&card, needed.iter().sum())?;
-        let mut end = scratch.address;
+        let scratch = Memory::zeros(&card, owned + needed.iter().sum::<usize>())?;
+        let mut end = scratch.address + 4 * owned as Address;
         let counters = needed.map(|floats| {
             let start = end;
             end += 4 * floats as Address;
@@ -118,35 +141,37 @@ impl Cuda {
         card.write(table_memory.address, &flat)?;
         let starts: Vec<usize> =
             tables.iter().scan(0, |start, table| Some(std::mem::replace(start, *start + table.len()))).collect();
-        let resolve = |argument: &Argument, stream: usize| match argument {
+        let resolve = |argument: &Argument, step: usize, stream: usize| match argument {
             Argument::Buffer { buffer: id, offset } => buffer(*id, *offset),
-            Argument::Scratch(offset) => scratches[stream] + 4 * *offset as Address,
+            Argument::Scratch(offset) => {
+                let start = own[step].map_or(scratches[stream], |floats| scratch.address + 4 * floats as Address);
+                start + 4 * *offset as Address
+            }
             Argument::Counters => counters[stream],
             Argument::Table(position) => table_memory.address + 4 * starts[*position] as Address,
         };
-        let mut steps = Vec::with_capacity(actions.len());
-        for (step, turn) in actions.iter().zip(&order) {
-            let mut work = Vec::with_capacity(step.len());
-            for action in step {
+        let mut ready = Vec::with_capacity(pieces.len());
+        for (step, part, turn) in pieces {
+            let mut work = Vec::with_capacity(part.len());
+            for action in part {
                 work.push(match action {
                     Action::Launch(kernel) => Work::Kernel {
                         function: modules.function(kernel),
                         grid: kernel.grid,
                         block: kernel.block,
                         shared: kernel.shared,
-                        arguments: kernel.arguments.iter().map(|argument| resolve(argument, turn.stream)).collect(),
+                        arguments: kernel.arguments.iter().map(|a| resolve(a, step, turn.stream)).collect(),
                     },
                     Action::Clear { buffer: id, length } => Work::Clear { address: buffer(*id, 0), length: *length },
                     Action::Product(_) => Work::Product(prepared.pop_front().expect("prepared above, in this order")),
                 });
             }
-            steps.push(work);
+            ready.push(Piece { step, work, turn });
         }
         let mirrors = plan.buffers.iter().map(|_| OnceCell::new()).collect();
         let mut cuda = Cuda {
             plan,
-            steps,
-            order,
+            pieces: ready,
             arena,
             scratch,
             scratches,
@@ -176,7 +201,7 @@ impl Cuda {
 
     /// Kernels, products and fills of one run.
     pub(crate) fn launches(&self) -> usize {
-        self.steps.iter().map(Vec::len).sum()
+        self.pieces.iter().map(|piece| piece.work.len()).sum()
     }
 
     fn address(&self, buffer: usize) -> Address {
@@ -268,15 +293,15 @@ impl Cuda {
 
     /// Puts every step on its stream, after the steps it waits for.
     fn record(&self, streams: &Streams) -> Result<(), Unavailable> {
-        let mut events: Vec<Option<Event>> = (0..self.steps.len()).map(|_| None).collect();
+        let mut events: Vec<Option<Event>> = (0..self.pieces.len()).map(|_| None).collect();
         let first = streams.handle(0);
         let begin = Event::record(&self.card, first)?;
         for stream in 1..STREAMS {
             begin.hold(streams.handle(stream))?;
         }
-        // Whether the last thing on a stream is a kernel of ours, which knows how to let the next one in early.
+        // Whether the last thing on a stream is a kernel, which can let the next one in early.
         let mut behind_kernel = [false; STREAMS];
-        for (position, (step, turn)) in self.steps.iter().zip(&self.order).enumerate() {
+        for (position, Piece { work, turn, .. }) in self.pieces.iter().enumerate() {
             let stream = streams.handle(turn.stream);
             for &earlier in &turn.waits {
                 events[earlier].as_ref().expect("recorded because somebody waits for it").hold(stream)?;
@@ -284,11 +309,11 @@ impl Cuda {
             if !turn.waits.is_empty() {
                 behind_kernel[turn.stream] = false;
             }
-            for work in step {
-                let is_kernel = matches!(work, Work::Kernel { .. });
-                let early = is_kernel && behind_kernel[turn.stream] && self.card.starts_early();
+            for work in work {
+                let early =
+                    matches!(work, Work::Kernel { .. }) && behind_kernel[turn.stream] && self.card.starts_early();
                 self.submit(work, stream, turn.stream, early)?;
-                behind_kernel[turn.stream] = is_kernel;
+                behind_kernel[turn.stream] = !matches!(work, Work::Clear { .. });
             }
             if turn.awaited {
                 events[position] = Some(Event::record(&self.card, stream)?);
@@ -329,15 +354,12 @@ impl Cuda {
         }
     }
 
-    fn run_step(&self, position: usize) {
-        let number = self.order[position].stream;
-        self.steps[position].iter().for_each(|work| sound(self.submit(work, self.card.stream, number, false)));
-    }
-
     pub(crate) fn run_checked(&mut self) -> Result<(), String> {
         self.card.make_current();
-        for position in 0..self.steps.len() {
-            self.run_step(position);
+        for position in 0..self.plan.steps.len() {
+            for Piece { work, turn, .. } in self.pieces.iter().filter(|piece| piece.step == position) {
+                work.iter().for_each(|work| sound(self.submit(work, self.card.stream, turn.stream, false)));
+            }
             self.forget();
             let (_, written) = self.plan.steps[position].buffers();
             for buffer in written {
@@ -355,19 +377,21 @@ impl Cuda {
         self.card.make_current();
         let card = self.card.clone();
         let mut found = Vec::new();
-        for (position, step) in self.steps.iter().enumerate() {
-            let mut best = vec![f64::INFINITY; step.len()];
+        let mut before = None;
+        for Piece { step, work: list, turn } in &self.pieces {
+            let is_tail = before.replace(*step) == Some(*step);
+            let mut best = vec![f64::INFINITY; list.len()];
             for _ in 0..RUNS {
-                for (work, best) in step.iter().zip(&mut best) {
-                    let seconds =
-                        card.time(|| sound(self.submit(work, card.stream, self.order[position].stream, false)));
+                for (work, best) in list.iter().zip(&mut best) {
+                    let seconds = card.time(|| sound(self.submit(work, card.stream, turn.stream, false)));
                     *best = best.min(seconds);
                 }
             }
             for (part, seconds) in best.into_iter().enumerate() {
-                let name = describe(&self.plan.steps[position]);
-                let name = if step.len() > 1 { format!("{name} [{} of {}]", part + 1, step.len()) } else { name };
-                let how = match &step[part] {
+                let name = describe(&self.plan.steps[*step]);
+                let name = if is_tail { format!("sums of {name}") } else { name };
+                let name = if list.len() > 1 { format!("{name} [{} of {}]", part + 1, list.len()) } else { name };
+                let how = match &list[part] {
                     Work::Kernel { .. } => "kernel",
                     Work::Clear { .. } => "fill",
                     Work::Product(_) => "cublas",

@@ -1,51 +1,75 @@
-//! Which steps may run side by side: a step waits for those whose memory it reads or writes, and for no others.
+//! Which pieces of a plan may run side by side: a piece waits for those whose memory it reads or writes, and for no others.
 
-use crate::compile::plan::Plan;
+use crate::compile::plan::{Plan, Step, Stretch};
 use std::ops::Range;
 
-/// When and where a step runs.
+/// When and where a piece runs.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Turn {
     pub(crate) stream: usize,
-    /// Earlier steps on other streams.
+    /// Earlier pieces on other streams.
     pub(crate) waits: Vec<usize>,
-    /// Whether a step on another stream waits for this one.
+    /// Whether a piece on another stream waits for this one.
     pub(crate) awaited: bool,
+}
+
+/// What a piece reads and writes, in elements of the arena.
+pub(crate) struct Touched {
+    read: Vec<Range<usize>>,
+    written: Vec<Range<usize>>,
+    /// It ends what the piece before it began, and had better not hold up what follows that.
+    is_tail: bool,
+}
+
+/// A step that leaves partial sums to a second kernel is two pieces: whoever needs only what its loop stores does not wait
+/// for the sums. Both share memory of their own, which lies behind the arena here.
+pub(crate) fn touched(plan: &Plan, has_tail: impl Fn(usize) -> bool) -> Vec<Touched> {
+    let place = |stretch: Stretch| {
+        let buffer = &plan.buffers[stretch.buffer];
+        let Range { start, end } = stretch.range.unwrap_or(0..buffer.length);
+        buffer.offset + start..buffer.offset + end
+    };
+    let mut pieces = Vec::new();
+    for (position, step) in plan.steps.iter().enumerate() {
+        let [read, mut written] = step.stretches().map(|list| list.into_iter().map(place).collect::<Vec<_>>());
+        let own = plan.arena + position..plan.arena + position + 1;
+        let sums = match step {
+            Step::Loop(body) if has_tail(position) => {
+                written.push(own.clone());
+                Some(body.across.iter().map(|across| place(Stretch::from(&across.to))).collect())
+            }
+            _ => None,
+        };
+        pieces.push(Touched { read, written, is_tail: false });
+        pieces.extend(sums.map(|written| Touched { read: vec![own], written, is_tail: true }));
+    }
+    pieces
 }
 
 fn overlap(a: &Range<usize>, b: &Range<usize>) -> bool {
     a.start < b.end && b.start < a.end
 }
 
-/// A step continues the stream of the latest step it needs, if that stream has gone no further; else it takes the stream
-/// that has been idle longest.
-pub(crate) fn order(plan: &Plan, streams: usize) -> Vec<Turn> {
-    let place = |id: usize| plan.buffers[id].offset..plan.buffers[id].offset + plan.buffers[id].length;
-    let touched: Vec<[Vec<Range<usize>>; 2]> = plan
-        .steps
-        .iter()
-        .map(|step| {
-            let (read, written) = step.buffers();
-            [read, written].map(|ids| ids.into_iter().map(place).collect())
-        })
-        .collect();
+/// A piece continues the stream of the latest one it needs, if that stream has gone no further; else, and if it is a tail, it
+/// takes the stream that has been idle longest.
+pub(crate) fn order(touched: &[Touched], streams: usize) -> Vec<Turn> {
     let meet = |a: &[Range<usize>], b: &[Range<usize>]| a.iter().any(|a| b.iter().any(|b| overlap(a, b)));
     let mut turns: Vec<Turn> = Vec::with_capacity(touched.len());
     // done[step][stream]: the last step of each stream that is over when `step` begins.
     let mut done: Vec<Vec<Option<usize>>> = Vec::with_capacity(touched.len());
     let mut last: Vec<Option<usize>> = vec![None; streams];
-    for (position, [read, written]) in touched.iter().enumerate() {
+    for (position, Touched { read, written, is_tail }) in touched.iter().enumerate() {
         let mut needed: Vec<usize> = (0..position)
             .filter(|&earlier| {
-                let [earlier_read, earlier_written] = &touched[earlier];
-                meet(read, earlier_written) || meet(written, earlier_written) || meet(written, earlier_read)
+                let earlier = &touched[earlier];
+                meet(read, &earlier.written) || meet(written, &earlier.written) || meet(written, &earlier.read)
             })
             .collect();
         needed.sort_unstable_by(|a, b| b.cmp(a));
         let continued = needed
             .iter()
             .map(|&step| turns[step].stream)
-            .find(|&stream| last[stream].is_some_and(|step| needed.contains(&step)));
+            .find(|&stream| !is_tail && last[stream].is_some_and(|step| needed.contains(&step)));
         let stream =
             continued.unwrap_or_else(|| (0..streams).min_by_key(|&stream| last[stream]).expect("at least one"));
         let mut known = match last[stream] {
