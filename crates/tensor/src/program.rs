@@ -45,18 +45,18 @@ impl Program {
 
     /// [`Program::compile`] with choices.
     pub fn compile_with(graph: &Graph, options: Options) -> Program {
-        let plan = compile::compile(graph, options);
+        let plan = compile::compile(graph, options, 0);
         Program::new(graph, Backend::Cpu(Cpu::new(plan)))
     }
 
     /// Compiles for a device; what the device lacks is said in a sentence. `precision` is that of products, convolutions
     /// and scans on a card; a CPU computes in f32 whatever it says.
     pub fn compile_on(graph: &Graph, device: Device, precision: Precision) -> Result<Program, Unavailable> {
-        let plan = compile::compile(graph, Options::default());
+        let plan = |slack: usize| compile::compile(graph, Options::default(), slack);
         let backend = match device {
-            Device::Cpu => Backend::Cpu(Cpu::new(plan)),
+            Device::Cpu => Backend::Cpu(Cpu::new(plan(0))),
             #[cfg(feature = "cuda")]
-            Device::Cuda(number) => Backend::Cuda(Cuda::new(plan, number, precision)?),
+            Device::Cuda(number) => Backend::Cuda(Cuda::new(plan(crate::cuda::SLACK), number, precision)?),
             #[cfg(not(feature = "cuda"))]
             Device::Cuda(_) => {
                 let _ = (plan, precision);
@@ -70,7 +70,8 @@ impl Program {
     /// takes the compiler but no card. Returns the bytes of code.
     #[cfg(feature = "cuda")]
     pub fn compile_kernels(graph: &Graph, precision: Precision, architecture: u32) -> Result<usize, Unavailable> {
-        crate::cuda::compile_kernels(&compile::compile(graph, Options::default()), precision, architecture)
+        let plan = compile::compile(graph, Options::default(), crate::cuda::SLACK);
+        crate::cuda::compile_kernels(&plan, precision, architecture)
     }
 
     fn new(graph: &Graph, backend: Backend) -> Program {

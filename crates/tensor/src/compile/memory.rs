@@ -6,9 +6,9 @@ use super::plan::{Buffer, Plan, Role, Step};
 /// Buffers start at multiples of this many elements: a cache line, and the widest vector.
 const ALIGNMENT: usize = 16;
 
-pub(crate) fn plan(placed: Placed, steps: Vec<Step>) -> Plan {
+pub(crate) fn plan(placed: Placed, steps: Vec<Step>, slack: usize) -> Plan {
     let mut buffers = placed.buffers;
-    let lives = lives(&buffers, &steps);
+    let lives = lives(&buffers, &steps, slack);
     let mut arena = 0;
     for (buffer, _) in buffers.iter_mut().zip(&lives).filter(|(buffer, _)| buffer.role != Role::Temporary) {
         buffer.offset = arena;
@@ -18,14 +18,14 @@ pub(crate) fn plan(placed: Placed, steps: Vec<Step>) -> Plan {
     Plan { buffers, steps, arena }
 }
 
-/// First and last step that touches a buffer.
-fn lives(buffers: &[Buffer], steps: &[Step]) -> Vec<Option<(usize, usize)>> {
+/// First step that touches a buffer, and the last before it may be another's.
+fn lives(buffers: &[Buffer], steps: &[Step], slack: usize) -> Vec<Option<(usize, usize)>> {
     let mut lives: Vec<Option<(usize, usize)>> = vec![None; buffers.len()];
     for (time, step) in steps.iter().enumerate() {
         let (read, written) = step.buffers();
         for buffer in read.into_iter().chain(written) {
             let life = lives[buffer].get_or_insert((time, time));
-            life.1 = time;
+            life.1 = time + slack;
         }
     }
     lives

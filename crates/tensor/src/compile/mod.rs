@@ -30,12 +30,13 @@ impl Default for Options {
     }
 }
 
-/// Compiles the outputs and assignments of a graph.
-pub(crate) fn compile(graph: &Graph, options: Options) -> Plan {
+/// Compiles the outputs and assignments of a graph. Memory is free for other use `slack` steps after its last: a machine that
+/// runs steps side by side would otherwise wait for readers on its way to writing.
+pub(crate) fn compile(graph: &Graph, options: Options, slack: usize) -> Plan {
     let simple = simplify::simplify(graph);
     let assembled = assemble::assemble(simple);
     let mut fused = fuse::fuse(&assembled, options);
     let placed = place::place(&assembled, &mut fused);
     let steps = schedule::schedule(&assembled, &fused, &placed);
-    memory::plan(placed, steps)
+    memory::plan(placed, steps, slack)
 }

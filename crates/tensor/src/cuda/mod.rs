@@ -29,6 +29,8 @@ pub use card::{CudaDevice, CudaReport, report};
 
 /// Streams of a recorded run: what does not need each other runs side by side.
 const STREAMS: usize = 4;
+/// Steps for which memory rests before others get it: the chain of kernels waits for no reader, for 4 % more memory.
+pub(crate) const SLACK: usize = 4;
 /// Counters that the kernels of a stream share.
 const COUNTERS: usize = 1 << 16;
 /// Bytes that cuBLASLt may use for a product.
