@@ -193,6 +193,8 @@ fn convolutions() -> Vec<Case> {
         ([1, 6, 5, 4], [6, 2, 3, 2], 2, [2, 1], [[0, 1], [2, 0]]),
         ([2, 9, 8, 20], [20, 1, 3, 3], 20, [1, 1], [[1, 1], [1, 1]]),
         ([2, 1, 11, 6], [6, 1, 1, 3], 6, [1, 1], [[0, 0], [2, 0]]),
+        ([2, 1, 11, 8], [8, 1, 1, 3], 8, [1, 1], [[0, 0], [2, 0]]),
+        ([2, 6, 7, 8], [8, 1, 3, 3], 8, [1, 1], [[1, 1], [1, 1]]),
         ([1, 4, 4, 2], [3, 2, 1, 1], 1, [3, 2], [[0, 0], [0, 0]]),
         ([1, 1, 1, 1], [1, 1, 3, 3], 1, [1, 1], [[1, 1], [1, 1]]),
     ] {
@@ -323,6 +325,9 @@ fn large() -> Vec<Case> {
         let name = format!("convolution of {inputs} to {outputs} channels on {rows} × {columns}");
         cases.push(case(name, &operands, 512, move |x| x[0].convolve(x[1], around)));
     }
+    let operands: [(&[usize], f64, f64); 2] = [(&[2, 11, 10, 32], -1.0, 1.0), (&[32, 1, 3, 3], -1.0, 1.0)];
+    let apart = ConvolutionOptions { groups: 32, padding: [[1, 1]; 2], ..ConvolutionOptions::default() };
+    cases.push(case("convolution of each channel by itself", &operands, 512, move |x| x[0].convolve(x[1], apart)));
     let operands: [(&[usize], f64, f64); 4] = [
         (&[2, 401, 8, 16], -1.0, 1.0),
         (&[8, 64, 16], -1.0, 1.0),

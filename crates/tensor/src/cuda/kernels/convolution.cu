@@ -95,6 +95,46 @@ __device__ void input_gradient_depthwise(const float* __restrict__ out, const fl
   in[S::in(b, y, x, c)] = sum;
 }
 
+// Four channels of four neighbouring columns per thread, which share what they read; TURNED is the input gradient.
+template <class S, bool TURNED>
+__device__ void depthwise_4(const float* __restrict__ from, const float* __restrict__ weight, float* to) {
+  constexpr int TH = TURNED ? S::H : S::OH, TW = TURNED ? S::W : S::OW, FH = TURNED ? S::OH : S::H, FW = TURNED ? S::OW : S::W;
+  constexpr int P = TURNED ? S::KH - 1 - S::PH : S::PH, Q = TURNED ? S::KW - 1 - S::PW : S::PW;
+  constexpr int QUADS = S::O / 4, BLOCKS = (TW + 3) / 4;
+  const long long t = (long long)blockIdx.x * 256 + threadIdx.x;
+  if (t >= (long long)S::B * TH * BLOCKS * QUADS) return;
+  const int c = t % QUADS * 4, j0 = t / QUADS % BLOCKS * 4, i = t / QUADS / BLOCKS % TH, b = t / QUADS / BLOCKS / TH;
+  float4 sum[4] = {};
+#pragma unroll
+  for (int u = 0; u < S::KH; u++) {
+    const int y = i + u - P;
+    if (y < 0 || y >= FH) continue;
+    float4 row[S::KW + 3];
+#pragma unroll
+    for (int k = 0; k < S::KW + 3; k++) {
+      const int x = j0 + k - Q;
+      const bool in = x >= 0 && x < FW;
+      row[k] = in ? *(const float4*)(from + (TURNED ? S::out(b, y, x, c) : S::in(b, y, x, c))) : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    }
+#pragma unroll
+    for (int v = 0; v < S::KW; v++) {
+      const int wu = TURNED ? S::KH - 1 - u : u, wv = TURNED ? S::KW - 1 - v : v;
+      const float4 w = make_float4(weight[S::weight(c, 0, wu, wv)], weight[S::weight(c + 1, 0, wu, wv)],
+                                   weight[S::weight(c + 2, 0, wu, wv)], weight[S::weight(c + 3, 0, wu, wv)]);
+#pragma unroll
+      for (int k = 0; k < 4; k++) {
+        sum[k].x += w.x * row[k + v].x;
+        sum[k].y += w.y * row[k + v].y;
+        sum[k].z += w.z * row[k + v].z;
+        sum[k].w += w.w * row[k + v].w;
+      }
+    }
+  }
+#pragma unroll
+  for (int k = 0; k < 4; k++)
+    if (j0 + k < TW) *(float4*)(to + (TURNED ? S::in(b, i, j0 + k, c) : S::out(b, i, j0 + k, c))) = sum[k];
+}
+
 // Blocks of 32 channels × 8 slots; a block adds a chunk of the outputs, the last one adds the chunks in order.
 template <class S>
 __device__ void weight_gradient_depthwise(const float* __restrict__ in, const float* __restrict__ out, float* weight,

@@ -1,6 +1,6 @@
 //! Convolutions: depthwise, dense on tensor cores, and any other shape plainly; see `convolution.cu`.
 
-use super::{Argument, Family, Lowering, constants, offset, signed};
+use super::{Argument, Family, Lowering, constants, is_vector, offset, signed};
 use crate::compile::plan::Place;
 use crate::ops::convolution::ConvolutionShape;
 
@@ -64,6 +64,14 @@ impl Lowering<'_> {
         shape.groups == shape.in_channels && shape.groups == shape.out_channels && shape.stride == [1, 1]
     }
 
+    /// Whether four channels lie side by side in both images, and a thread can hold the taps.
+    fn in_fours(shape: &ConvolutionShape, from: &Place, to: &Place) -> bool {
+        shape.out_channels.is_multiple_of(4)
+            && shape.kernel[0] * shape.kernel[1] <= 9
+            && is_vector(from)
+            && is_vector(to)
+    }
+
     fn is_dense(shape: &ConvolutionShape, places: &[&Place]) -> bool {
         let channels = |count: usize| count >= 16 && count.is_multiple_of(4);
         let aligned = |place: &&Place| {
@@ -81,28 +89,41 @@ impl Lowering<'_> {
         if Self::is_dense(shape, &[input, to]) {
             return self.dense(shape, input, weight, to, false);
         }
-        let function = if Self::is_depthwise(shape) { "convolve_depthwise" } else { "convolve_plain" };
         let text = self.convolution_shape(shape, input, weight, to);
         let arguments = vec![
             ("const float*", Argument::of(input)),
             ("const float*", Argument::of(weight)),
             ("float*", Argument::of(to)),
         ];
-        self.launch(Family::Convolution, function, &text, shape.output().count().div_ceil(256), 0, arguments, 0);
+        let [batch, rows, columns, channels] = [shape.batch, shape.out_rows(), shape.out_columns(), shape.out_channels];
+        let (function, threads) = match Self::is_depthwise(shape) {
+            true if Self::in_fours(shape, input, to) => {
+                ("depthwise_4<S, false>", batch * rows * columns.div_ceil(4) * channels / 4)
+            }
+            true => ("convolve_depthwise", shape.output().count()),
+            false => ("convolve_plain", shape.output().count()),
+        };
+        self.launch(Family::Convolution, function, &text, threads.div_ceil(256), 0, arguments, 0);
     }
 
     pub(super) fn input_gradient(&mut self, shape: &ConvolutionShape, cotangent: &Place, weight: &Place, to: &Place) {
         if Self::is_dense(shape, &[cotangent, to]) {
             return self.dense(shape, cotangent, weight, to, true);
         }
-        let function = if Self::is_depthwise(shape) { "input_gradient_depthwise" } else { "input_gradient_plain" };
         let text = self.convolution_shape(shape, to, weight, cotangent);
         let arguments = vec![
             ("const float*", Argument::of(cotangent)),
             ("const float*", Argument::of(weight)),
             ("float*", Argument::of(to)),
         ];
-        self.launch(Family::Convolution, function, &text, shape.input().count().div_ceil(256), 0, arguments, 0);
+        let (function, threads) = match Self::is_depthwise(shape) {
+            true if Self::in_fours(shape, cotangent, to) => {
+                ("depthwise_4<S, true>", shape.batch * shape.rows * shape.columns.div_ceil(4) * shape.in_channels / 4)
+            }
+            true => ("input_gradient_depthwise", shape.input().count()),
+            false => ("input_gradient_plain", shape.input().count()),
+        };
+        self.launch(Family::Convolution, function, &text, threads.div_ceil(256), 0, arguments, 0);
     }
 
     /// Both directions of a dense convolution are one product of shifted images.
