@@ -193,20 +193,19 @@ impl Trainer {
         let (mut pulse, mut saved) = (Instant::now(), Instant::now());
         while self.step < self.steps() {
             self.advance();
-            let (ended, due) = (self.step.is_multiple_of(self.epoch_steps()), saved.elapsed() >= saving);
+            let ended = self.step.is_multiple_of(self.epoch_steps());
+            let due = saved.elapsed() >= saving || self.step == self.steps();
             if !ended && !due && pulse.elapsed() < PULSE {
                 continue;
             }
-            if let Err(broken) = self.sound(ended || due) {
-                self.save(run)?; // the state is the last good one again
-                return Err(broken);
-            }
+            self.sound_or_saved(run, due)?;
             let line = if ended { Some(self.judge()?) } else { None };
             if let (Some(run), Some(line)) = (run, &line) {
                 run.append(line)?;
             }
             let stop = watch(self.progress(line.as_ref())).is_break();
-            if stop || due || self.step == self.steps() {
+            if stop || due {
+                self.sound_or_saved(run, !due)?;
                 self.save(run)?;
                 saved = Instant::now();
             }
@@ -323,6 +322,17 @@ impl Trainer {
         }
         self.good = Some(good);
         Ok(())
+    }
+
+    /// What [`Self::sound`] says; when that is bad, the last good state is kept first.
+    fn sound_or_saved(&mut self, run: Option<&Run>, close: bool) -> Result<(), Error> {
+        match self.sound(close) {
+            Ok(()) => Ok(()),
+            Err(broken) => {
+                self.save(run)?; // the state is the last good one again
+                Err(broken)
+            }
+        }
     }
 
     fn is_sound(&self) -> bool {

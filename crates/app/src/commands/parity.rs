@@ -17,7 +17,7 @@ pub(crate) struct Parity {
     /// Where to compute.
     #[arg(long, default_value = "cpu")]
     device: Device,
-    /// What products, convolutions and scans round to on a card: f32, tf32 or bf16.
+    /// What products, convolutions and scans round to on a card: f32, tf32 or bf16, which leaves scans in tf32.
     #[arg(long, default_value = "f32")]
     precision: Precision,
     /// One JSON object on standard output.

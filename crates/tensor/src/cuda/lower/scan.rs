@@ -15,6 +15,11 @@ impl Lowering<'_> {
         }))
     }
 
+    /// Scans stay in tf32 under bf16: where steps are long, the gradient of a decay is a small difference of large sums.
+    fn scan_precision(&self) -> usize {
+        usize::from(self.number().min(1))
+    }
+
     fn scan_shape(&self, z: &ScanSizes, operands: &[Place]) -> String {
         let shape = &z.shape;
         let mut text = constants(&[
@@ -28,7 +33,7 @@ impl Lowering<'_> {
             ("UNIT", z.unit),
             ("UNITS", z.units),
             ("INITIAL", usize::from(operands.len() == 6)),
-            ("PRECISION", usize::from(self.number())),
+            ("PRECISION", self.scan_precision()),
         ]);
         for (name, place) in ["signal", "decay", "gain", "write", "read", "initial"].iter().zip(operands) {
             text.push_str(&self.offset(name, place));
@@ -77,7 +82,7 @@ impl Lowering<'_> {
         let single = z.single && final_state.is_none();
         let mut rows = vec![&operands[0], &operands[3], &operands[4]];
         rows.extend((!summed).then_some(output));
-        let tf32 = !single && self.number() == 1 && z.suits_tf32(&rows);
+        let tf32 = !single && self.scan_precision() == 1 && z.suits_tf32(&rows);
         text.push_str(&constants(&[("SINGLE", usize::from(single)), ("TURNED", usize::from(tf32))]));
         if tf32 {
             let mut arguments = inputs(order.clone());
@@ -260,7 +265,7 @@ impl Lowering<'_> {
         let mut rows = vec![&operands[0], &operands[3], &operands[4], cotangent];
         rows.extend((!summed).then_some(&to[0]));
         rows.extend((!spread).then_some([&to[3], &to[4]]).into_iter().flatten());
-        let tf32 = !single && self.number() == 1 && z.suits_tf32(&rows);
+        let tf32 = !single && self.scan_precision() == 1 && z.suits_tf32(&rows);
         text.push_str(&constants(&[("SINGLE", usize::from(single)), ("TURNED", usize::from(tf32))]));
         if tf32 {
             let ends = [final_cotangent, to.get(5), None];
