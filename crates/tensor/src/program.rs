@@ -1,5 +1,6 @@
 //! A compiled program: write inputs, run, read outputs; states live inside from run to run.
 
+use crate::compile::explain::describe;
 use crate::compile::plan::{Plan, Role};
 use crate::compile::{self};
 use crate::cpu::Cpu;
@@ -167,7 +168,30 @@ impl Program {
             let zeros = vec![0.0; self.plan().buffers[buffer].length];
             backend!(&mut self.backend, backend => backend.write(buffer, &zeros));
         }
-        backend!(&mut self.backend, backend => backend.run_checked())
+        let Err((position, value)) = backend!(&mut self.backend, backend => backend.run_checked()) else {
+            return Ok(());
+        };
+        let near = self.parameters_near(position).map(|near| format!(" {near}")).unwrap_or_default();
+        Err(format!("kernel {position}{near} made {value}: {}", describe(&self.plan().steps[position])))
+    }
+
+    /// The parameters that a kernel reads, or that the last one before it with any did.
+    fn parameters_near(&self, position: usize) -> Option<String> {
+        let theta = *self.names.get(PARAMETERS)?;
+        for (back, step) in self.plan().steps[..=position].iter().rev().enumerate() {
+            let [read, _] = step.stretches();
+            let ranges: Vec<_> = read.into_iter().filter(|part| part.buffer == theta).filter_map(|p| p.range).collect();
+            let met = |section: &&Section| {
+                let own = section.range();
+                ranges.iter().any(|range| range.start < own.end && own.start < range.end)
+            };
+            let names: Vec<&str> = self.sections.iter().filter(met).map(|section| section.name.as_str()).collect();
+            if let [first, rest @ ..] = names.as_slice() {
+                let others = if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) };
+                return Some(format!("{} {first}{others}", if back == 0 { "with" } else { "after" }));
+            }
+        }
+        None
     }
 
     /// Bytes of memory the program holds for values, parameters and scratch.

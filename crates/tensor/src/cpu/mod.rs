@@ -179,15 +179,15 @@ impl Cpu {
         unsafe { self.kernels[position].run(std::slice::from_raw_parts_mut(scratch, length)) };
     }
 
-    pub(crate) fn run_checked(&mut self) -> Result<(), String> {
+    /// Fails with the first kernel whose result is not finite, and one such value.
+    pub(crate) fn run_checked(&mut self) -> Result<(), (usize, f32)> {
         for position in 0..self.kernels.len() {
             self.run_kernel(position);
             let (_, written) = self.plan.steps[position].buffers();
             for buffer in written {
                 let bad = |value: &&f32| !value.is_finite();
-                if let Some(value) = self.values(buffer).iter().find(bad) {
-                    let kernel = describe(&self.plan.steps[position]);
-                    return Err(format!("kernel {position} made {value}: {kernel}"));
+                if let Some(&value) = self.values(buffer).iter().find(bad) {
+                    return Err((position, value));
                 }
             }
         }

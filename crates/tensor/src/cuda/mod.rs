@@ -356,7 +356,8 @@ impl Cuda {
         }
     }
 
-    pub(crate) fn run_checked(&mut self) -> Result<(), String> {
+    /// Fails with the first kernel whose result is not finite, and one such value.
+    pub(crate) fn run_checked(&mut self) -> Result<(), (usize, f32)> {
         self.card.make_current();
         for position in 0..self.plan.steps.len() {
             for Piece { work, turn, .. } in self.pieces.iter().filter(|piece| piece.step == position) {
@@ -365,8 +366,8 @@ impl Cuda {
             self.forget();
             let (_, written) = self.plan.steps[position].buffers();
             for buffer in written {
-                if let Some(value) = self.values(buffer).iter().find(|value| !value.is_finite()) {
-                    return Err(format!("kernel {position} made {value}: {}", describe(&self.plan.steps[position])));
+                if let Some(&value) = self.values(buffer).iter().find(|value| !value.is_finite()) {
+                    return Err((position, value));
                 }
             }
         }

@@ -181,6 +181,21 @@ fn a_kernel_that_makes_a_number_that_is_not_finite_is_named() {
 }
 
 #[test]
+fn the_parameters_next_to_a_number_that_is_not_finite_are_named() {
+    let graph = Graph::new();
+    let (x, scale) = (graph.input("x", [2]), graph.parameter("block.scale", [2]));
+    graph.output("y", (x * scale).log());
+    graph.output("z", (x.sum_all() - 2.0).sqrt());
+    let mut program = Program::compile(&graph);
+    program.write("x", &[1.0, 2.0]);
+    program.write_parameter("block.scale", &[1.0, -1.0]);
+    let message = program.run_checked().unwrap_err();
+    assert!(message.contains("with block.scale made NaN"), "{message}");
+    program.write_parameter("block.scale", &[1.0, 1.0]);
+    assert_eq!(program.run_checked(), Ok(()));
+}
+
+#[test]
 fn a_norm_with_its_gate_and_residual_is_one_kernel_and_so_is_its_gradient_with_the_sums_over_rows() {
     let graph = Graph::new();
     let x = graph.input("x", [4, 10, 32]);
