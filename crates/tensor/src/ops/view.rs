@@ -119,6 +119,17 @@ impl<'g> Tensor<'g> {
         if from == to && spans.iter().all(|span| span.step == 1) {
             return self;
         }
+        // What is embedded in something embedded is embedded once.
+        let node = self.graph.node(self.node);
+        if let Op::Embed { spans: inner } = &node.op {
+            let through = |(outer, inner): (&Span, &Span)| Span {
+                start: outer.at(inner.start) as usize,
+                step: outer.step * inner.step,
+                length: inner.length,
+            };
+            let spans = spans.iter().zip(inner).map(through).collect();
+            return self.graph.add(Op::Embed { spans }, &node.operands, to);
+        }
         self.graph.add(Op::Embed { spans: spans.to_vec() }, &[self.node], to)
     }
 
