@@ -199,23 +199,29 @@ impl Wanted {
             Some(_) => beside.collect(),
             None => names.iter().map(PathBuf::from).chain(beside).collect(),
         };
-        let mut last = String::new();
+        let mut last = format!("lib{stem} was not found");
         for path in candidates {
+            let shown = path.display();
             // SAFETY: these are NVIDIA's libraries, whose initialisers are meant to be run.
-            let opened = unsafe { Library::new(&path).and_then(|library| Ok((fill(&library)?, library))) };
-            match opened {
-                Ok((functions, library)) => {
-                    open_companions(&path, &format!("lib{stem}-"));
-                    return Ok(Opened { functions, file: path.display().to_string(), _library: library });
+            let library = match unsafe { Library::new(&path) } {
+                Ok(library) => library,
+                Err(error) => {
+                    if path.exists() {
+                        last = format!("{shown} cannot be opened ({error})");
+                    }
+                    continue;
                 }
-                Err(error) if path.exists() => last = format!("; {} does not serve: {error}", path.display()),
-                Err(_) => {}
+            };
+            // SAFETY: as above; the table is this library's.
+            match unsafe { fill(&library) } {
+                Ok(functions) => {
+                    open_companions(&path, &format!("lib{stem}-"));
+                    return Ok(Opened { functions, file: shown.to_string(), _library: library });
+                }
+                Err(_) => last = format!("{shown} is too old: it lacks functions that are needed"),
             }
         }
-        Err(Unavailable(format!(
-            "lib{stem} was not found{last}; install {}, or name its folder in {FOLDER}",
-            self.package
-        )))
+        Err(Unavailable(format!("{last}; install {}, or name its folder in {FOLDER}", self.package)))
     }
 }
 
