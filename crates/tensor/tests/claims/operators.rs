@@ -328,17 +328,34 @@ fn large() -> Vec<Case> {
     let operands: [(&[usize], f64, f64); 2] = [(&[2, 11, 10, 32], -1.0, 1.0), (&[32, 1, 3, 3], -1.0, 1.0)];
     let apart = ConvolutionOptions { groups: 32, padding: [[1, 1]; 2], ..ConvolutionOptions::default() };
     cases.push(case("convolution of each channel by itself", &operands, 512, move |x| x[0].convolve(x[1], apart)));
-    let operands: [(&[usize], f64, f64); 4] = [
-        (&[2, 401, 8, 16], -1.0, 1.0),
-        (&[8, 64, 16], -1.0, 1.0),
-        (&[8, 64], -1.0, 1.0),
-        (&[2, 401, 8, 16], -1.0, 1.0),
-    ];
-    cases.push(case("membership of 401 points", &operands, 512, |x| {
-        let membership = Membership { queries: x[0], keys: x[1], offsets: x[2] };
-        membership.spread(membership.collect(x[3]).slice(3, 0, 16))
-    }));
+    // The second has too many slices for a block's memory.
+    for (points, heads, slices, channels) in [(401, 8, 64, 16), (20, 2, 700, 80)] {
+        let operands: [(&[usize], f64, f64); 4] = [
+            (leak(&[2, points, heads, channels]), -1.0, 1.0),
+            (leak(&[heads, slices, channels]), -1.0, 1.0),
+            (leak(&[heads, slices]), -1.0, 1.0),
+            (leak(&[2, points, heads, channels]), -1.0, 1.0),
+        ];
+        cases.push(case(format!("membership of {points} points in {slices} slices"), &operands, 512, move |x| {
+            let membership = Membership { queries: x[0], keys: x[1], offsets: x[2] };
+            membership.spread(membership.collect(x[3]).slice(3, 0, channels))
+        }));
+    }
     cases
+}
+
+/// Runs where NVIDIA's compiler is found and `LAMO_TEST_KERNELS` asks for it.
+#[cfg(feature = "cuda")]
+#[test]
+fn kernels_for_sizes_that_have_their_own_compile_without_a_card() {
+    if std::env::var_os("LAMO_TEST_KERNELS").is_none() {
+        return;
+    }
+    for case in large() {
+        for precision in [Precision::F32, Precision::Tf32, Precision::Bf16] {
+            assert!(case.compile_kernels(precision) > 0);
+        }
+    }
 }
 
 /// An operand is rounded by 2⁻¹¹ or 2⁻⁸ of itself at most; a product has two, and the gradient of a decay is the difference

@@ -80,6 +80,14 @@ impl Case {
         compare(&self.name, &graph, &bindings, self.roundings);
     }
 
+    /// Bytes of code for a card that need not be here.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn compile_kernels(&self, precision: Precision) -> usize {
+        let graph = Graph::new();
+        self.deliver(&graph);
+        Program::compile_kernels(&graph, precision, 90).unwrap_or_else(|error| panic!("{}: {error}", self.name))
+    }
+
     /// Value and gradients on `device`, with operands rounded to each precision, lie within its share of the norm of the
     /// reference, and two runs have the same bits.
     pub(crate) fn is_near_reference(&self, seed: u64, device: Device, shares: &[(Precision, f64)]) {

@@ -104,29 +104,37 @@ __device__ __forceinline__ void load_keys(float* keys, float* offsets, const flo
   for (int m = threadIdx.x; m < E::MP; m += E::WARPS * 32) offsets[m] = m < S::SLICES ? from_offsets[S::offsets(head, m)] : -1e30f;
 }
 
-// The weights of 16 points, a row each: w[n][…] holds the slices 8n + 2·pair, + 1 of the points row and row + 8.
+// Products of 16 points with every slice, x·row_m + first_m, a row per point: to[n][…] holds the slices 8n + 2·pair, + 1 of
+// the points row and row + 8. `rows` is [slice, 16·K].
+template <class S, int K>
+__device__ __forceinline__ void against_slices(float (&to)[2 * Extents<S>::MT][4], const float4 (&upper)[K], const float4 (&lower)[K],
+                                               const float* rows, const float* first) {
+  const int lane = threadIdx.x % 32, row = lane / 4, pair = lane % 4;
+#pragma unroll
+  for (int n = 0; n < 2 * Extents<S>::MT; n++) {
+    const float2 start = *(const float2*)(first + n * 8 + pair * 2);
+    to[n][0] = to[n][2] = start.x;
+    to[n][1] = to[n][3] = start.y;
+  }
+#pragma unroll
+  for (int k = 0; k < K; k++) {
+    float a[2][4];
+    as_left(a, upper[k], lower[k]);
+#pragma unroll
+    for (int n = 0; n < 2 * Extents<S>::MT; n++) {
+      float b[2][2];
+      as_right(b, *(const float4*)(rows + (n * 8 + row) * (16 * K) + k * 16 + pair * 4));
+      multiply_16<S::PRECISION>(to[n], a, b);
+    }
+  }
+}
+
+// The weights of 16 points as `against_slices` leaves its products.
 template <class S>
 __device__ __forceinline__ void weigh(float (&w)[2 * Extents<S>::MT][4], const float4 (&upper)[Extents<S>::KC],
                                       const float4 (&lower)[Extents<S>::KC], const float* keys, const float* offsets) {
   using E = Extents<S>;
-  const int lane = threadIdx.x % 32, row = lane / 4, pair = lane % 4;
-#pragma unroll
-  for (int n = 0; n < 2 * E::MT; n++) {
-    const float2 offset = *(const float2*)(offsets + n * 8 + pair * 2);
-    w[n][0] = w[n][2] = offset.x;
-    w[n][1] = w[n][3] = offset.y;
-  }
-#pragma unroll
-  for (int k = 0; k < E::KC; k++) {
-    float a[2][4];
-    as_left(a, upper[k], lower[k]);
-#pragma unroll
-    for (int n = 0; n < 2 * E::MT; n++) {
-      float b[2][2];
-      as_right(b, *(const float4*)(keys + (n * 8 + row) * E::CP + k * 16 + pair * 4));
-      multiply_16<S::PRECISION>(w[n], a, b);
-    }
-  }
+  against_slices<S>(w, upper, lower, keys, offsets);
 #pragma unroll
   for (int half = 0; half < 2; half++) {
     float largest = w[0][half * 2];
@@ -443,23 +451,7 @@ __device__ void membership_gradient(const float* __restrict__ queries, const flo
     x.ahead(queries, n + E::WARPS * 16, at.end, query);
     v.ahead(values, n + E::WARPS * 16, at.end, beside);
     float d[2 * E::MT][4];  // ∂w, then ∂ℓ
-#pragma unroll
-    for (int i = 0; i < 2 * E::MT; i++) {
-      const float2 mass = *(const float2*)(masses + i * 8 + pair * 2);
-      d[i][0] = d[i][2] = mass.x;
-      d[i][1] = d[i][3] = mass.y;
-    }
-#pragma unroll
-    for (int k = 0; k < E::KW; k++) {
-      float a[2][4];
-      as_left(a, v.upper[k], v.lower[k]);
-#pragma unroll
-      for (int i = 0; i < 2 * E::MT; i++) {
-        float b[2][2];
-        as_right(b, *(const float4*)(tokens + (i * 8 + row) * E::WP + k * 16 + pair * 4));
-        multiply_16<S::PRECISION>(d[i], a, b);
-      }
-    }
+    against_slices<S>(d, v.upper, v.lower, tokens, masses);
     {
       float w[2 * E::MT][4];
       weigh<S>(w, x.upper, x.lower, keys, offsets);
