@@ -36,6 +36,8 @@ pub(crate) struct Lowering<'a> {
     pub(crate) architecture: u32,
     pub(crate) tables: Vec<Arc<[u32]>>,
     pub(crate) actions: Vec<Action>,
+    /// How many of the actions do not need what the step before it makes.
+    pub(crate) head: usize,
 }
 
 impl Lowering<'_> {

@@ -85,7 +85,7 @@ impl Cuda {
     pub(crate) fn new(plan: Plan, device: usize, precision: Precision) -> Result<Cuda, Unavailable> {
         let card = Card::open(device)?;
         card.make_current();
-        let (actions, tables) = lower(&plan, precision, card.architecture);
+        let Lowered { actions, heads, tables } = lower(&plan, precision, card.architecture);
         let kernels: Vec<&Kernel> = actions.iter().flat_map(|step| kernels_of(step)).collect();
         let modules = Modules::compile(&card, &kernels)?;
         let arena = Memory::zeros(&card, plan.arena.max(1))?;
@@ -94,23 +94,30 @@ impl Cuda {
         };
         let mut prepared = VecDeque::new();
         let has_tail = |step: usize| matches!(plan.steps[step], Step::Loop(_)) && actions[step].len() > 1;
-        let mut turns = VecDeque::from(streams::order(&streams::touched(&plan, has_tail), STREAMS));
+        let has_head = |step: usize| heads[step] > 0;
+        let mut turns = VecDeque::from(streams::order(&streams::touched(&plan, has_tail, has_head), STREAMS));
         let mut pieces = Vec::with_capacity(turns.len());
         for (step, list) in actions.iter().enumerate() {
-            let cut = if has_tail(step) { 1 } else { list.len() };
+            let cut = match heads[step] {
+                0 if has_tail(step) => 1,
+                0 => list.len(),
+                head => head,
+            };
             for part in [&list[..cut], &list[cut..]].into_iter().filter(|part| !part.is_empty() || list.is_empty()) {
                 pieces.push((step, part, turns.pop_front().expect("as many turns as pieces")));
             }
         }
         // Each stream has counters, and as much scratch memory as its kernels and products need; a step of two pieces has
-        // scratch memory of its own.
+        // scratch memory of its own, but for those with heads, which share one.
         let mut needed = [0; STREAMS];
-        let mut own: Vec<Option<usize>> = vec![None; actions.len()];
-        let mut owned = 0;
+        let mut own: Vec<Option<usize>> = (0..actions.len()).map(|step| has_head(step).then_some(0)).collect();
+        let shared = |step: usize| kernels_of(&actions[step]).map(|kernel| kernel.scratch).max().unwrap_or(0);
+        let mut owned = (0..actions.len()).filter(|&step| has_head(step)).map(shared).max().unwrap_or(0);
+        owned = owned.next_multiple_of(64);
         for (step, part, turn) in &pieces {
             for action in *part {
                 let floats = match action {
-                    Action::Launch(kernel) if has_tail(*step) => {
+                    Action::Launch(kernel) if has_tail(*step) || has_head(*step) => {
                         if own[*step].is_none() {
                             own[*step] = Some(owned);
                             owned += kernel.scratch.next_multiple_of(64);
@@ -382,7 +389,8 @@ impl Cuda {
         let mut found = Vec::new();
         let mut before = None;
         for Piece { step, work: list, turn } in &self.pieces {
-            let is_tail = before.replace(*step) == Some(*step);
+            let second = before.replace(*step) == Some(*step);
+            let is_tail = second && matches!(self.plan.steps[*step], Step::Loop(_));
             let mut best = vec![f64::INFINITY; list.len()];
             for _ in 0..RUNS {
                 for (work, best) in list.iter().zip(&mut best) {
@@ -407,15 +415,25 @@ impl Cuda {
     }
 }
 
-/// What every step of a plan puts on the stream, and the tables it reads.
-fn lower(plan: &Plan, precision: Precision, architecture: u32) -> (Vec<Vec<Action>>, Vec<Arc<[u32]>>) {
-    let mut lowering = Lowering { plan, precision, architecture, tables: Vec::new(), actions: Vec::new() };
-    let mut actions = Vec::with_capacity(plan.steps.len());
+/// What the steps of a plan become.
+struct Lowered {
+    /// What each step puts on the stream.
+    actions: Vec<Vec<Action>>,
+    /// How many of them may go first, see [`Lowering::head`].
+    heads: Vec<usize>,
+    /// The tables they read.
+    tables: Vec<Arc<[u32]>>,
+}
+
+fn lower(plan: &Plan, precision: Precision, architecture: u32) -> Lowered {
+    let mut lowering = Lowering { plan, precision, architecture, tables: Vec::new(), actions: Vec::new(), head: 0 };
+    let (mut actions, mut heads) = (Vec::with_capacity(plan.steps.len()), Vec::with_capacity(plan.steps.len()));
     for step in &plan.steps {
         lowering.step(step);
         actions.push(std::mem::take(&mut lowering.actions));
+        heads.push(std::mem::take(&mut lowering.head));
     }
-    (actions, lowering.tables)
+    Lowered { actions, heads, tables: lowering.tables }
 }
 
 fn kernels_of(step: &[Action]) -> impl Iterator<Item = &Kernel> {
@@ -424,7 +442,7 @@ fn kernels_of(step: &[Action]) -> impl Iterator<Item = &Kernel> {
 
 /// Compiles the kernels of a plan into the cache, for an architecture that need not be here. Returns bytes of code.
 pub(crate) fn compile_kernels(plan: &Plan, precision: Precision, architecture: u32) -> Result<usize, Unavailable> {
-    let (actions, _) = lower(plan, precision, architecture);
+    let Lowered { actions, .. } = lower(plan, precision, architecture);
     let kernels: Vec<&Kernel> = actions.iter().flat_map(|step| kernels_of(step)).collect();
     Ok(card::machine_codes(&kernels, architecture)?.iter().map(|(code, _)| code.len()).sum())
 }

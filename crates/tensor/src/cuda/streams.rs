@@ -17,22 +17,32 @@ pub(crate) struct Turn {
 pub(crate) struct Touched {
     read: Vec<Range<usize>>,
     written: Vec<Range<usize>>,
-    /// It ends what the piece before it began, and had better not hold up what follows that.
-    is_tail: bool,
+    /// It ends what the piece before it began, or prepares the one behind it, and had better not hold up others.
+    is_aside: bool,
 }
 
 /// A step that leaves partial sums to a second kernel is two pieces: whoever needs only what its loop stores does not wait
-/// for the sums. Both share memory of their own, which lies behind the arena here.
-pub(crate) fn touched(plan: &Plan, has_tail: impl Fn(usize) -> bool) -> Vec<Touched> {
+/// for the sums. The gradient of a scan may be two as well: its first does not wait for the cotangent. Both share memory of
+/// their own, all such scans the same, which lies behind the arena here.
+pub(crate) fn touched(plan: &Plan, has_tail: impl Fn(usize) -> bool, has_head: impl Fn(usize) -> bool) -> Vec<Touched> {
     let place = |stretch: Stretch| {
         let buffer = &plan.buffers[stretch.buffer];
         let Range { start, end } = stretch.range.unwrap_or(0..buffer.length);
         buffer.offset + start..buffer.offset + end
     };
+    let common = plan.arena + plan.steps.len()..plan.arena + plan.steps.len() + 1;
     let mut pieces = Vec::new();
     for (position, step) in plan.steps.iter().enumerate() {
-        let [read, mut written] = step.stretches().map(|list| list.into_iter().map(place).collect::<Vec<_>>());
+        let [mut read, mut written] = step.stretches().map(|list| list.into_iter().map(place).collect::<Vec<_>>());
         let own = plan.arena + position..plan.arena + position + 1;
+        if let Step::ScanGradient { operands, .. } = step
+            && has_head(position)
+        {
+            let operands = operands.iter().map(|operand| place(Stretch::from(operand))).collect();
+            pieces.push(Touched { read: operands, written: vec![common.clone()], is_aside: true });
+            read.push(common.clone());
+            written.push(common.clone());
+        }
         let sums = match step {
             Step::Loop(body) if has_tail(position) => {
                 written.push(own.clone());
@@ -40,8 +50,8 @@ pub(crate) fn touched(plan: &Plan, has_tail: impl Fn(usize) -> bool) -> Vec<Touc
             }
             _ => None,
         };
-        pieces.push(Touched { read, written, is_tail: false });
-        pieces.extend(sums.map(|written| Touched { read: vec![own], written, is_tail: true }));
+        pieces.push(Touched { read, written, is_aside: false });
+        pieces.extend(sums.map(|written| Touched { read: vec![own], written, is_aside: true }));
     }
     pieces
 }
@@ -50,15 +60,15 @@ fn overlap(a: &Range<usize>, b: &Range<usize>) -> bool {
     a.start < b.end && b.start < a.end
 }
 
-/// A piece continues the stream of the latest one it needs, if that stream has gone no further; else, and if it is a tail, it
-/// takes the stream that has been idle longest.
+/// A piece continues the stream of the latest one it needs, if that stream has gone no further; else, and if it stands aside,
+/// it takes the stream that has been idle longest.
 pub(crate) fn order(touched: &[Touched], streams: usize) -> Vec<Turn> {
     let meet = |a: &[Range<usize>], b: &[Range<usize>]| a.iter().any(|a| b.iter().any(|b| overlap(a, b)));
     let mut turns: Vec<Turn> = Vec::with_capacity(touched.len());
     // done[step][stream]: the last step of each stream that is over when `step` begins.
     let mut done: Vec<Vec<Option<usize>>> = Vec::with_capacity(touched.len());
     let mut last: Vec<Option<usize>> = vec![None; streams];
-    for (position, Touched { read, written, is_tail }) in touched.iter().enumerate() {
+    for (position, Touched { read, written, is_aside }) in touched.iter().enumerate() {
         let mut needed: Vec<usize> = (0..position)
             .filter(|&earlier| {
                 let earlier = &touched[earlier];
@@ -68,8 +78,9 @@ pub(crate) fn order(touched: &[Touched], streams: usize) -> Vec<Turn> {
         needed.sort_unstable_by(|a, b| b.cmp(a));
         let continued = needed
             .iter()
+            .filter(|&&step| !touched[step].is_aside)
             .map(|&step| turns[step].stream)
-            .find(|&stream| !is_tail && last[stream].is_some_and(|step| needed.contains(&step)));
+            .find(|&stream| !is_aside && last[stream].is_some_and(|step| needed.contains(&step)));
         let stream =
             continued.unwrap_or_else(|| (0..streams).min_by_key(|&stream| last[stream]).expect("at least one"));
         let mut known = match last[stream] {

@@ -189,16 +189,16 @@ __device__ void scan_states(const uint32* __restrict__ order, const float* __res
   }
 }
 
-// One thread per element of h: the state before each chunk; ADJOINT: in half of the blocks the adjoint after each, from the end.
+// One thread per element of h: the state before each chunk; ADJOINT: the adjoint after each, from the end.
 // States are [P, N], or [N, P] and rounded (TURNED).
 template <class S, bool ADJOINT>
 __device__ void scan_pass(const float* __restrict__ initial, const float* __restrict__ final_cotangent,
                           const float* __restrict__ decays, float* states, float* adjoints, float* final_state,
                           float* initial_gradient) {
   using Z = Sizes<S>;
-  constexpr int ELEMENTS = S::BATCH * Z::HEADS * Z::STATE, BLOCKS = (ELEMENTS + 255) / 256;
-  const bool backwards = ADJOINT && blockIdx.x >= BLOCKS;
-  const int t = blockIdx.x % BLOCKS * 256 + threadIdx.x;
+  constexpr int ELEMENTS = S::BATCH * Z::HEADS * Z::STATE, KEPT = S::FINAL && !S::GRADIENT;
+  constexpr bool backwards = ADJOINT;
+  const int t = blockIdx.x * 256 + threadIdx.x;
   if (t >= ELEMENTS) return;
   const int at = t % Z::STATE, bq = t / Z::STATE, batch = bq / Z::HEADS, q = bq % Z::HEADS;
   const int p = S::TURNED ? at % S::P : at / S::N, n = S::TURNED ? at / S::P : at % S::N;
@@ -229,7 +229,7 @@ __device__ void scan_pass(const float* __restrict__ initial, const float* __rest
     if (S::INITIAL) initial_gradient[S::initial_gradient(batch, q, p, n)] = h;
   } else {
     mine[(size_t)Z::CHUNKS * Z::STATE] = h;
-    if (S::FINAL && !ADJOINT) final_state[S::final_state(batch, q, p, n)] = h;
+    if (KEPT) final_state[S::final_state(batch, q, p, n)] = h;
   }
 }
 

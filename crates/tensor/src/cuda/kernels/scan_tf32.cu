@@ -159,7 +159,7 @@ template <class S> struct Pair {
   }
 };
 
-// Sums over chunks, [N, P]: of e^{s_T−s_j} g_j x_j ⊗ B_j, and for ADJOINT, by half of the blocks, of e^{s_l} ∂y_l ⊗ C_l. A block
+// Sums over chunks, [N, P]: of e^{s_T−s_j} g_j x_j ⊗ B_j, or for ADJOINT of e^{s_l} ∂y_l ⊗ C_l. A block
 // takes CHAIN heads that share B and, of SPAN chunks, either one, for `pass` to go on from, or all: then it goes through them
 // itself, λ from the end, and stores h before and λ after each.
 template <class S, bool ADJOINT>
@@ -172,14 +172,14 @@ __device__ void scan_chain(const uint32* __restrict__ order, const float* __rest
   constexpr bool WHOLE = S::SPAN == Z::CHUNKS;
   constexpr int G = S::CHAIN, BN = S::N + 4, BR = G * S::P + 4, STAGE = T * (BN + BR), STAGES = S::STAGES;
   constexpr int AHEAD = STAGES > 1 ? STAGES - 1 : 1;  // chunks under way
-  constexpr int TILES = G * S::P / 16, CHAINS = S::BATCH * Z::HEADS / G * (Z::CHUNKS / S::SPAN), LENGTH = S::SPAN * T;
+  constexpr int TILES = G * S::P / 16, LENGTH = S::SPAN * T;
   extern __shared__ float4 shared4[];
   int* tokens = (int*)shared4 + STAGES * STAGE;
   float* weights = (float*)tokens + LENGTH;  // [G, LENGTH], first ℓ
   float* gains = weights + G * LENGTH;       // [G, LENGTH]
   float* factors = gains + G * LENGTH;       // [G, SPAN]
-  const bool backwards = ADJOINT && blockIdx.x >= CHAINS;
-  const int c0 = blockIdx.x % (Z::CHUNKS / S::SPAN) * S::SPAN, chain = blockIdx.x % CHAINS / (Z::CHUNKS / S::SPAN);
+  constexpr bool backwards = ADJOINT;
+  const int c0 = blockIdx.x % (Z::CHUNKS / S::SPAN) * S::SPAN, chain = blockIdx.x / (Z::CHUNKS / S::SPAN);
   const int batch = chain / (Z::HEADS / G), q0 = chain % (Z::HEADS / G) * G;
   const int direction = q0 / S::HEADS, group = q0 / (Z::HEADS / S::GROUPS);
   const int warp = warp_number(), n0 = warp % 4 * 16, k0 = warp / 4 * (TILES * 8), head = k0 / S::P, p0 = k0 % S::P;
@@ -287,7 +287,7 @@ __device__ void scan_chain(const uint32* __restrict__ order, const float* __rest
     if (!WHOLE) store([](float a) { return a; });
   }
   if (!WHOLE || n0 >= S::N) return;
-  if (S::FINAL && !ADJOINT) each([&](int p, int n, float value) { final_state[S::final_state(batch, q, p, n)] = value; });
+  if (S::FINAL && !ADJOINT && !S::GRADIENT) each([&](int p, int n, float value) { final_state[S::final_state(batch, q, p, n)] = value; });
   if (S::INITIAL && backwards) each([&](int p, int n, float value) { initial_gradient[S::initial_gradient(batch, q, p, n)] = value; });
 }
 

@@ -58,7 +58,7 @@ impl Lowering<'_> {
         let z = ScanSizes::new(shape);
         let mut text = self.scan_shape(&z, operands);
         let summed = shape.directions > 1;
-        text.push_str(&constants(&[("FINAL", usize::from(final_state.is_some()))]));
+        text.push_str(&constants(&[("FINAL", usize::from(final_state.is_some())), ("GRADIENT", 0)]));
         text.push_str(
             &final_state
                 .map_or_else(|| offset("final_state", &[0; 4], false), |place| self.offset("final_state", place)),
@@ -157,7 +157,7 @@ impl Lowering<'_> {
             Family::Scan,
             &format!("scan_pass<S, {adjoint}>"),
             text,
-            count.div_ceil(256) * (1 + usize::from(adjoint)),
+            count.div_ceil(256),
             0,
             arguments,
             scratch,
@@ -177,8 +177,10 @@ impl Lowering<'_> {
         scratch: usize,
     ) {
         let adjoint = adjoints > 0;
-        let chain = z.chain(adjoint);
-        text.push_str(&constants(&[("CHAIN", chain.heads), ("SPAN", chain.span), ("STAGES", chain.stages)]));
+        let chain = z.chain();
+        if !text.contains(" CHAIN =") {
+            text.push_str(&constants(&[("CHAIN", chain.heads), ("SPAN", chain.span), ("STAGES", chain.stages)]));
+        }
         let or_scratch = |place: Option<&Place>| place.map_or(Argument::Scratch(0), Argument::of);
         arguments.extend([
             ("const float*", or_scratch(operands.get(5))),
@@ -225,7 +227,7 @@ impl Lowering<'_> {
         let z = ScanSizes::new(shape);
         let mut text = self.scan_shape(&z, operands);
         let (summed, spread) = (shape.directions > 1, z.units > shape.groups);
-        text.push_str(&constants(&[("FINAL", usize::from(final_cotangent.is_some()))]));
+        text.push_str(&constants(&[("FINAL", usize::from(final_cotangent.is_some())), ("GRADIENT", 1)]));
         text.push_str(
             &final_cotangent
                 .map_or_else(|| offset("final_state", &[0; 4], false), |place| self.offset("final_state", place)),
@@ -268,6 +270,9 @@ impl Lowering<'_> {
         let tf32 = !single && self.scan_precision() == 1 && z.suits_tf32(&rows);
         text.push_str(&constants(&[("SINGLE", usize::from(single)), ("TURNED", usize::from(tf32))]));
         if tf32 {
+            // The states h need no cotangent: they can be made while others still work towards it.
+            self.chain(&z, &mut text, inputs.clone(), operands, [None; 3], [states, 0, decays], scratch);
+            self.head = self.actions.len();
             let ends = [final_cotangent, to.get(5), None];
             self.chain(&z, &mut text, inputs.clone(), operands, ends, [states, adjoints, decays], scratch);
         } else if !single {
@@ -282,6 +287,7 @@ impl Lowering<'_> {
                 arguments,
                 scratch,
             );
+            self.pass(&z, &text, operands, None, [states, 0, decays], None, None, scratch);
             self.pass(&z, &text, operands, final_cotangent, [states, adjoints, decays], None, to.get(5), scratch);
         }
         let mut arguments = inputs;
@@ -400,9 +406,9 @@ impl ScanSizes {
     }
 
     /// Blocks that go through all chunks save a pass over the states, if they are enough for a card.
-    fn chain(&self, adjoint: bool) -> Chain {
+    fn chain(&self) -> Chain {
         let ScanShape { states: n, channels: p, batch, .. } = self.shape;
-        let all = batch * self.shape.scan_heads() * (1 + usize::from(adjoint));
+        let all = batch * self.shape.scan_heads();
         let of = |heads: usize, span: usize, stages: usize| {
             let stage = Self::CHUNK * (n + 4 + heads * p + 4);
             let shared = (stages * stage + span * (Self::CHUNK * (1 + 2 * heads) + heads)) * 4;
