@@ -33,6 +33,7 @@ pub mod evaluate;
 pub mod experiment;
 pub mod field;
 pub mod layers;
+mod lock;
 pub mod loss;
 pub mod models;
 pub mod optimiser;

@@ -13,11 +13,12 @@ use crate::checkpoint::Checkpoint;
 use crate::dataset::{Dataset, Split};
 use crate::error::Error;
 use crate::experiment::Experiment;
+use crate::lock;
 use crate::weights;
 use lamo_tensor::Device;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::fs::{File, TryLockError};
+use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -138,7 +139,7 @@ impl Run {
             return Err(Error::run(folder, reason));
         }
         std::fs::create_dir_all(&checkpoints).map_err(|reason| Error::writing(&checkpoints, reason))?;
-        let run = Run { folder: folder.to_owned(), _lock: lock(folder)? };
+        let run = Run { folder: folder.to_owned(), _lock: take(folder)? };
         run.record(environment)?;
         run.replace(HISTORY, b"")?;
         run.replace(EXPERIMENT, experiment.text().as_bytes())?;
@@ -152,7 +153,7 @@ impl Run {
             let found = if folder.is_dir() { "a folder without it" } else { "no folder" };
             return Err(Error::run(folder, format!("expected a run folder with {EXPERIMENT}, found {found}")));
         }
-        let run = Run { folder: folder.to_owned(), _lock: lock(folder)? };
+        let run = Run { folder: folder.to_owned(), _lock: take(folder)? };
         let text = std::fs::read_to_string(&path).map_err(|reason| Error::reading(&path, reason))?;
         let experiment = Experiment::parse(&path.display().to_string(), &text)?;
         let last = checkpoint(folder, LAST);
@@ -235,15 +236,8 @@ pub fn environment(folder: &Path) -> Result<Environment, Error> {
     serde_json::from_str(&text).map_err(|error| Error::run(&path, format!("is damaged: {error}")))
 }
 
-fn lock(folder: &Path) -> Result<File, Error> {
+fn take(folder: &Path) -> Result<File, Error> {
+    let taken = || Error::run(folder, "another process is training in this run folder; wait for it or stop it");
     let path = folder.join(LOCK);
-    let file = File::create(&path).map_err(|reason| Error::writing(&path, reason))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => {
-            Err(Error::run(folder, "another process is training in this run folder; wait for it or stop it"))
-        }
-        Err(TryLockError::Error(reason)) if reason.kind() == std::io::ErrorKind::Unsupported => Ok(file),
-        Err(TryLockError::Error(reason)) => Err(Error::writing(&path, reason)),
-    }
+    lock::lock(&path).map_err(|reason| Error::writing(&path, reason))?.ok_or_else(taken)
 }

@@ -11,7 +11,8 @@
 
 use super::npy::Array;
 use super::{Dataset, Error, FieldEntry, MANIFEST, Manifest, Outcome, Progress, file_hash};
-use std::fs::{File, TryLockError};
+use crate::lock::lock;
+use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -97,7 +98,9 @@ impl Partial {
         if !folder.join(RECIPE).exists() && !is_fresh(&folder)? {
             return Err(Error::Occupied { path: folder, found: "other files" });
         }
-        let lock = lock(&folder)?;
+        let path = folder.join(LOCK);
+        let lock = lock(&path).map_err(|reason| Error::writing(&path, reason))?;
+        let lock = lock.ok_or_else(|| Error::InUse { path: folder.clone() })?;
         let recipe = folder.join(RECIPE);
         if recipe.exists() {
             same(&folder, "holds an unfinished data set", &manifest, &Manifest::read(&recipe, true)?)?;
@@ -213,17 +216,6 @@ fn is_fresh(folder: &Path) -> Result<bool, Error> {
     let entries = std::fs::read_dir(folder).map_err(|reason| Error::reading(folder, reason))?;
     let ours = [LOCK.to_owned(), format!("{RECIPE}.tmp")];
     Ok(entries.flatten().all(|entry| ours.iter().any(|name| entry.file_name() == name.as_str())))
-}
-
-fn lock(folder: &Path) -> Result<File, Error> {
-    let path = folder.join(LOCK);
-    let file = File::create(&path).map_err(|reason| Error::writing(&path, reason))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(Error::InUse { path: folder.to_owned() }),
-        Err(TryLockError::Error(reason)) if reason.kind() == std::io::ErrorKind::Unsupported => Ok(file),
-        Err(TryLockError::Error(reason)) => Err(Error::writing(&path, reason)),
-    }
 }
 
 fn begin(folder: &Path, manifest: &Manifest) -> Result<(Vec<Array>, Journal), Error> {

@@ -31,16 +31,23 @@ __device__ __forceinline__ void multiply_16(float (&c)[4], const float (&a)[2][4
       for (int i = 0; i < 4; i++) left[i] = PRECISION == 0 ? as_tf32(a[s][i]) : __float_as_uint(a[s][i]);
 #pragma unroll
       for (int i = 0; i < 2; i++) right[i] = PRECISION == 0 ? as_tf32(b[s][i]) : __float_as_uint(b[s][i]);
-      if constexpr (PRECISION == 0) {  // what tf32 drops, as operands of its own
+      if constexpr (PRECISION == 0) {
+        // What tf32 drops, as operands of its own. Tensor cores cut their sums off, so what is to be kept is added here.
         uint32 left_rest[4], right_rest[2];
 #pragma unroll
         for (int i = 0; i < 4; i++) left_rest[i] = as_tf32(a[s][i] - __uint_as_float(left[i]));
 #pragma unroll
         for (int i = 0; i < 2; i++) right_rest[i] = as_tf32(b[s][i] - __uint_as_float(right[i]));
-        mma_tf32(c, left_rest, right);
-        mma_tf32(c, left, right_rest);
+        float whole[4] = {}, rest[4] = {};
+        mma_tf32(rest, left_rest, right_rest);
+        mma_tf32(rest, left_rest, right);
+        mma_tf32(rest, left, right_rest);
+        mma_tf32(whole, left, right);
+#pragma unroll
+        for (int i = 0; i < 4; i++) c[i] += whole[i] + rest[i];
+      } else {
+        mma_tf32(c, left, right);
       }
-      mma_tf32(c, left, right);
     }
   }
 }

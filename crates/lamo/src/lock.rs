@@ -1,0 +1,25 @@
+//! One process at a time in a folder.
+
+use std::fs::{File, TryLockError};
+use std::io;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// A process that was killed while it used a card holds its locks until the driver has tidied up after it.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// The lock that `path` stands for, as long as the file lives; nothing if another process holds it. Where the file system
+/// knows no locks there is none to wait for.
+pub(crate) fn lock(path: &Path) -> io::Result<Option<File>> {
+    let file = File::create(path)?;
+    let start = Instant::now();
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(Some(file)),
+            Err(TryLockError::WouldBlock) if start.elapsed() < PATIENCE => std::thread::sleep(PATIENCE / 60),
+            Err(TryLockError::WouldBlock) => return Ok(None),
+            Err(TryLockError::Error(reason)) if reason.kind() == io::ErrorKind::Unsupported => return Ok(Some(file)),
+            Err(TryLockError::Error(reason)) => return Err(reason),
+        }
+    }
+}
