@@ -119,6 +119,19 @@ fn complaint_free(output: &Output) -> String {
 }
 
 #[test]
+fn a_run_goes_on_where_it_began_unless_told_otherwise() {
+    let folder = Folder::new("device");
+    complaint_free(&folder.run(&[SMALL, &["--set=train.epochs=1", "--out", "run"]].concat()));
+    let path = folder.at("run").join(run::ENVIRONMENT);
+    let text = fs::read_to_string(&path).unwrap();
+    assert!(text.contains("\"device\": \"cpu\""), "{text}");
+    fs::write(&path, text.replace("\"cpu\"", "\"cuda:99\"")).unwrap();
+    let told = complaint(&folder.run(&["train", "--resume", "run"]));
+    assert!(told.contains("cuda"), "{told}"); // there is no such card, or no CUDA at all
+    said(&folder.run(&["train", "--resume", "run", "--device", "cpu"]));
+}
+
+#[test]
 #[cfg(unix)]
 fn a_polite_stop_saves_and_says_how_to_go_on() {
     let folder = Folder::new("stopped");

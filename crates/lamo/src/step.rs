@@ -12,18 +12,13 @@ use crate::loss;
 use crate::models::{self, Input};
 use crate::optimiser::AdamW;
 use crate::samples::Samples;
+use crate::stored::{self, Stored};
 use crate::trained::decoded;
 use lamo_physics::Grid;
-use lamo_tensor::{Device, Graph, Index, Program, Tensor};
+use lamo_tensor::{Device, Graph, Program, Tensor};
 
-/// Index input: the samples of the batch.
-pub(crate) const SAMPLES: &str = "samples";
-/// Index input: the rows `sample · times + time` of the targets.
-pub(crate) const ROWS: &str = "rows";
 /// Input: 1 for a sample, 0 for a free place.
 pub(crate) const WEIGHTS: &str = "weights";
-/// Input: the time of each place.
-pub(crate) const TIME: &str = "time";
 
 /// Compiles the step, puts the samples in, and draws the first parameters.
 pub(crate) fn compile(
@@ -38,7 +33,7 @@ pub(crate) fn compile(
     let parameters = Parameters::new(&graph);
     let task = case.task(batch * case.windows());
     let model = models::find(&experiment.model.name)?.build(&parameters, &task, &experiment.model.settings)?;
-    let (input, target) = gather(&graph, case, train, batch); // target: [batch · windows, points, outputs]
+    let (input, target) = gather(&graph, case, train, batch);
     let prediction = decoded(model.forward(&input), case.normalisers.outputs.as_ref());
     let each = match (experiment.train.loss, task.grid) {
         (Loss::RelativeL2WithGradient, Grid::Plane { rows, columns }) => {
@@ -54,38 +49,20 @@ pub(crate) fn compile(
     adamw.minimise(&graph, loss);
     let mut program = Program::compile_on(&graph, device, experiment.precision)?;
     parameters.initialise(&mut program, experiment.seed);
-    program.write("train.positions", &case.encode_positions(&train.positions));
-    if train.functions > 0 {
-        program.write("train.functions", &case.encode_inputs(&train.inputs));
-    }
-    program.write("train.targets", &train.targets);
+    stored::fill(&mut program, case, train, train.functions > 0);
     Ok(program)
 }
 
-/// The batch's part of the samples.
+/// The batch's part of the samples, and what is to be predicted: `[batch · windows, points, outputs]`.
 fn gather<'g>(graph: &'g Graph, case: &Case, train: &Samples, batch: usize) -> (Input<'g>, Tensor<'g>) {
-    let Samples { count, space, functions, times, outputs, .. } = *train;
-    let points = train.grid.points();
-    let chosen = graph.index_input(SAMPLES, batch);
-    let taken =
-        |name: &str, width: usize, chosen: Index<'g>| graph.input(name, [count, points, width]).gather(0, chosen);
-    let positions = if train.share_positions() {
-        graph.input("train.positions", [1, points, space]).broadcast_to([batch, points, space])
-    } else {
-        taken("train.positions", space, chosen)
-    };
-    let functions = (functions > 0).then(|| taken("train.functions", functions, chosen));
-    match (case.course, functions) {
-        (Course::Times { .. }, _) => {
-            let rows = graph.index_input(ROWS, batch);
-            let target = graph.input("train.targets", [count * times, points, outputs]).gather(0, rows);
-            (Input { positions, functions, time: Some(graph.input(TIME, [batch, 1])) }, target)
+    let stored = Stored::declare(graph, train, batch);
+    match (case.course, stored.functions(train.functions)) {
+        (Course::Times { .. }, functions) => (stored.input(functions, true), stored.targets_of_rows()),
+        (Course::Frames { .. }, Some(past)) => teacher_forced(graph, case, stored.positions, past, stored.targets()),
+        (_, functions) => {
+            let target = stored.targets().reshape([batch, train.grid.points(), train.outputs]);
+            (stored.input(functions, false), target)
         }
-        (Course::Frames { .. }, Some(past)) => {
-            let film = graph.input("train.targets", [count, times, points, outputs]).gather(0, chosen);
-            teacher_forced(graph, case, positions, past, film)
-        }
-        _ => (Input { positions, functions, time: None }, taken("train.targets", outputs, chosen)),
     }
 }
 

@@ -8,14 +8,16 @@ use crate::checkpoint::{Best, Checkpoint, TOTAL};
 use crate::dataset::Batches;
 use crate::error::{Divergence, Error};
 use crate::experiment::{Experiment, Pacing};
+use crate::judge::Judge;
 use crate::models::require;
 use crate::optimiser::{AdamW, MEAN, SQUARE};
 use crate::run::{self, Line, Run};
 use crate::samples::Samples;
 use crate::schedule::{Pace, Schedule};
-use crate::step::{self, ROWS, SAMPLES, TIME, WEIGHTS};
-use crate::trained::{self, Predictor, Trained};
-use lamo_tensor::{Device, PARAMETERS, Program};
+use crate::step::{self, WEIGHTS};
+use crate::stored::{ROWS, SAMPLES, TIME};
+use crate::trained::{self, Trained};
+use lamo_tensor::{Device, Kept, PARAMETERS, Program};
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
@@ -70,11 +72,12 @@ pub struct Trainer {
     experiment: Experiment,
     case: Case,
     samples: Vec<usize>,
-    test: Samples,
     adamw: AdamW,
     schedule: Schedule,
     program: Program,
-    predictor: Predictor,
+    judge: Judge,
+    /// θ on its way to the judge.
+    judged: Kept,
     /// The order of the samples in an epoch.
     order: Option<(usize, Batches)>,
     step: usize,
@@ -82,9 +85,23 @@ pub struct Trainer {
     /// Seconds of earlier attempts, and since when this one runs.
     seconds: f64,
     started: Instant,
-    /// The last state known to be sound, and the best one not yet on disk.
+    /// The last state known to be sound.
     good: Option<Checkpoint>,
-    better: Option<Checkpoint>,
+    /// The best state, from which best.safetensors is yet to be written, and room for it.
+    better: Option<Moment>,
+    aside: [Kept; 3],
+}
+
+/// What a training keeps beside the experiment: θ and AdamW's moments.
+const STATES: [&str; 3] = [PARAMETERS, MEAN, SQUARE];
+
+/// Where a training stood when a state was set aside.
+#[derive(Clone, Copy)]
+struct Moment {
+    step: usize,
+    seconds: f64,
+    total: f32,
+    best: Option<Best>,
 }
 
 impl Trainer {
@@ -111,13 +128,16 @@ impl Trainer {
             Pacing::Constant => Schedule::Constant { rate: recipe.rate },
         };
         let batch = trained::batch(experiment, device).min(test.count);
+        let program = step::compile(experiment, case, train, device, &adamw)?;
+        let room = |name: &str| Kept::room(&program, name);
         Ok(Trainer {
-            program: step::compile(experiment, case, train, device, &adamw)?,
-            predictor: Predictor::new(experiment, case, device, case.domain.grid, batch)?,
+            judge: Judge::new(experiment, case, &test, device, batch)?,
+            judged: room(PARAMETERS)?,
+            aside: [room(STATES[0])?, room(STATES[1])?, room(STATES[2])?],
+            program,
             experiment: experiment.clone(),
             case: case.clone(),
             samples: (0..train.count).collect(),
-            test,
             adamw,
             schedule,
             order: None,
@@ -145,18 +165,27 @@ impl Trainer {
 
     /// The training as it stands.
     pub fn checkpoint(&self) -> Checkpoint {
-        let read = |name: &str| self.program.read(name).to_vec();
+        self.checkpoint_of(self.moment(), STATES.map(|name| self.program.read(name).to_vec()))
+    }
+
+    fn moment(&self) -> Moment {
+        let Trainer { step, best, .. } = *self;
+        Moment { step, seconds: self.elapsed(), total: self.program.read(TOTAL)[0], best }
+    }
+
+    fn checkpoint_of(&self, moment: Moment, [parameters, mean, square]: [Vec<f32>; 3]) -> Checkpoint {
+        let Moment { step, seconds, total, best } = moment;
         let trained = Trained {
             path: Default::default(),
             experiment: self.experiment.clone(),
             case: self.case.clone(),
-            epoch: self.step / self.epoch_steps(),
-            step: self.step,
-            seconds: self.elapsed(),
+            epoch: step / self.epoch_steps(),
+            step,
+            seconds,
             sections: self.program.sections().to_vec(),
-            parameters: read(PARAMETERS),
+            parameters,
         };
-        Checkpoint { trained, mean: read(MEAN), square: read(SQUARE), total: read(TOTAL)[0], best: self.best }
+        Checkpoint { trained, mean, square, total, best }
     }
 
     /// The model as it stands.
@@ -199,7 +228,7 @@ impl Trainer {
                 continue;
             }
             self.sound_or_saved(run, due)?;
-            let line = if ended { Some(self.judge()?) } else { None };
+            let line = ended.then(|| self.judge());
             if let (Some(run), Some(line)) = (run, &line) {
                 run.append(line)?;
             }
@@ -264,24 +293,23 @@ impl Trainer {
     }
 
     /// The end of an epoch: its losses, and now and then the test error.
-    fn judge(&mut self) -> Result<Line, Error> {
+    fn judge(&mut self) -> Line {
         let epoch = self.step / self.epoch_steps();
         let due = epoch.is_multiple_of(self.experiment.train.evaluate) || self.step == self.steps();
-        let test = due.then(|| self.test_error()).transpose()?;
+        let test = due.then(|| self.test_error());
         if let Some(test) = test.filter(|test| self.best.is_none_or(|best| *test < best.test)) {
             self.best = Some(Best { epoch, test });
-            self.better = Some(self.checkpoint());
+            self.better = Some(self.moment());
+            self.aside.iter_mut().for_each(|kept| kept.take(&self.program));
         }
         let rate = self.pace(self.step - 1).rate;
-        Ok(Line { epoch, step: self.step, train: self.mean_loss(), test, rate, seconds: self.elapsed() })
+        Line { epoch, step: self.step, train: self.mean_loss(), test, rate, seconds: self.elapsed() }
     }
 
     /// Mean relative L2 over the test samples, all times of a sample together.
-    pub fn test_error(&mut self) -> Result<f64, Error> {
-        self.predictor.load(self.program.read(PARAMETERS));
-        let prediction = self.predictor.predict(&self.case, &self.test)?;
-        let errors = self.test.errors(&prediction);
-        Ok(errors.iter().sum::<f64>() / errors.len() as f64)
+    pub fn test_error(&mut self) -> f64 {
+        self.judged.take(&self.program);
+        self.judge.error(&self.judged)
     }
 
     /// Mean loss per sample and time of the epoch so far.
@@ -315,8 +343,10 @@ impl Trainer {
     fn save(&mut self, run: Option<&Run>) -> Result<(), Error> {
         let good = self.checkpoint();
         if let Some(run) = run {
-            if let Some(better) = self.better.take() {
-                run.keep(run::BEST, &better)?;
+            if let Some(better) = self.better {
+                let states = [0, 1, 2].map(|state: usize| self.aside[state].read());
+                run.keep(run::BEST, &self.checkpoint_of(better, states))?;
+                self.better = None;
             }
             run.keep(run::LAST, &good)?;
         }

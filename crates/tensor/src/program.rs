@@ -14,7 +14,7 @@ use std::collections::HashMap;
 pub use crate::compile::Options;
 
 /// What runs a plan.
-enum Backend {
+pub(crate) enum Backend {
     Cpu(Cpu),
     #[cfg(feature = "cuda")]
     Cuda(Cuda),
@@ -33,7 +33,7 @@ macro_rules! backend {
 
 /// A graph compiled for a device.
 pub struct Program {
-    backend: Backend,
+    pub(crate) backend: Backend,
     names: HashMap<String, usize>,
     sections: Vec<Section>,
 }
@@ -86,7 +86,7 @@ impl Program {
         backend!(&self.backend, backend => backend.plan())
     }
 
-    fn buffer(&self, name: &str) -> usize {
+    pub(crate) fn buffer(&self, name: &str) -> usize {
         *self.names.get(name).unwrap_or_else(|| {
             let mut known: Vec<&str> = self.names.keys().map(String::as_str).collect();
             known.sort_unstable();

@@ -40,9 +40,9 @@ pub(crate) struct Train {
     /// A data set to train on instead of making one.
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// Where to compute: cpu, cuda, cuda:1.
-    #[arg(long, value_name = "D", default_value = "cpu")]
-    device: Device,
+    /// Where to compute: cpu, cuda, cuda:1; cpu unless given, or where the run began.
+    #[arg(long, value_name = "D")]
+    device: Option<Device>,
     /// Precision of products on a card: f32, tf32 or bf16.
     #[arg(long, value_name = "P", conflicts_with = "resume")]
     precision: Option<String>,
@@ -82,13 +82,19 @@ pub(crate) fn run(options: &Train) -> Result<()> {
         if let Some(data) = &options.data {
             experiment.data.folder = Some(data.clone());
         }
-        return Job { options, threads, saving, stop: stop_on_request()? }.resume(&run, &experiment, begun.as_ref());
+        let device = match options.device {
+            Some(device) => device,
+            None => run::environment(folder)?.device.parse()?,
+        };
+        let job = Job { options, device, threads, saving, stop: stop_on_request()? };
+        return job.resume(&run, &experiment, begun.as_ref());
     }
     let experiment = resolve(options)?;
     if options.print_config {
         return say(experiment.text().trim_end());
     }
-    Job { options, threads, saving, stop: stop_on_request()? }.begin(&experiment)
+    let device = options.device.unwrap_or_default();
+    Job { options, device, threads, saving, stop: stop_on_request()? }.begin(&experiment)
 }
 
 /// The experiment that was asked for.
@@ -122,7 +128,7 @@ fn resolve(options: &Train) -> Result<Experiment> {
     request.preset = match options.preset.as_deref() {
         Some("quick") => Some(Preset::Quick),
         Some(_) => Some(Preset::Paper),
-        None if text.is_none() && options.device == Device::Cpu => Some(Preset::Quick),
+        None if text.is_none() && options.device.unwrap_or_default() == Device::Cpu => Some(Preset::Quick),
         None => None,
     };
     let mut changes = Vec::new();
@@ -156,6 +162,7 @@ fn stop_on_request() -> Result<Arc<AtomicBool>> {
 /// One training from the command line.
 struct Job<'a> {
     options: &'a Train,
+    device: Device,
     threads: usize,
     saving: Duration,
     stop: Arc<AtomicBool>,
@@ -215,13 +222,13 @@ impl Job<'_> {
 
     fn environment(&self, experiment: &Experiment, dataset: &Dataset) -> Result<Environment> {
         let split = samples::split(&experiment.data, dataset)?;
-        Ok(Environment::here(self.options.device, self.threads, Some(Provenance::of(dataset, &split))))
+        Ok(Environment::here(self.device, self.threads, Some(Provenance::of(dataset, &split))))
     }
 
     fn compile(&self, experiment: &Experiment, material: Material) -> Result<Trainer> {
         let started = Instant::now();
         let case = Case::new(experiment, &material)?;
-        let trainer = Trainer::new(experiment, &case, &material.train, material.test, self.options.device)?;
+        let trainer = Trainer::new(experiment, &case, &material.train, material.test, self.device)?;
         let (parameters, steps) = (trainer.parameters(), trainer.steps());
         let model = &experiment.model.name;
         self.tell(
@@ -267,7 +274,7 @@ impl Job<'_> {
             ),
             &serde_json::json!({ "event": "end", "folder": run.folder(), "epoch": last.epoch, "test": test, "seconds": last.seconds }),
         )?;
-        evaluate::after_training(run.folder(), self.options.device, self.threads)?;
+        evaluate::after_training(run.folder(), self.device, self.threads)?;
         let page = run.folder().join(PAGE);
         self.tell(
             &format!("report: {}", page.display()),

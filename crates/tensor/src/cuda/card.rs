@@ -145,6 +145,12 @@ impl Card {
         self.synchronise()
     }
 
+    /// Copies from one place on the card to another.
+    pub(crate) fn copy(&self, to: Address, from: Address, bytes: usize) -> Result<(), Unavailable> {
+        // SAFETY: both of the caller's addresses have as many bytes.
+        self.check(unsafe { (self.driver.within)(to, from, bytes, self.stream) }, "copying on the card")
+    }
+
     /// Seconds between two events around `work`.
     pub(crate) fn time(&self, work: impl FnOnce()) -> f64 {
         let (mut start, mut end, mut milliseconds) = (ptr::null_mut(), ptr::null_mut(), 0.0);

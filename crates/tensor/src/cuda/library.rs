@@ -75,6 +75,7 @@ functions! {
         free = b"cuMemFree_v2" (Address);
         to_device = b"cuMemcpyHtoDAsync_v2" (Address, *const c_void, usize, Handle);
         to_host = b"cuMemcpyDtoHAsync_v2" (*mut c_void, Address, usize, Handle);
+        within = b"cuMemcpyDtoDAsync_v2" (Address, Address, usize, Handle);
         fill = b"cuMemsetD32Async" (Address, c_uint, usize, Handle);
         stream_create = b"cuStreamCreate" (*mut Handle, c_uint);
         stream_destroy = b"cuStreamDestroy_v2" (Handle);

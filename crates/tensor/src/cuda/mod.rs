@@ -50,6 +50,21 @@ struct Piece {
     turn: Turn,
 }
 
+/// Room on the card for a copy of one buffer.
+pub(crate) struct Aside {
+    memory: Memory,
+    card: Arc<Card>,
+}
+
+impl Aside {
+    pub(crate) fn read(&self) -> Vec<f32> {
+        let mut values = vec![0.0; self.memory.bytes / 4];
+        self.card.make_current();
+        sound(self.card.read(self.memory.address, &mut values));
+        values
+    }
+}
+
 /// A plan ready to run.
 pub(crate) struct Cuda {
     plan: Plan,
@@ -243,6 +258,34 @@ impl Cuda {
         self.card.make_current();
         sound(self.card.write(self.address(buffer), rows));
         self.mirrors[buffer].take();
+    }
+
+    /// Room for a copy of a buffer.
+    pub(crate) fn aside(&self, buffer: usize) -> Result<Aside, Unavailable> {
+        self.card.make_current();
+        let memory = Memory::zeros(&self.card, self.plan.buffers[buffer].length)?;
+        Ok(Aside { memory, card: self.card.clone() })
+    }
+
+    pub(crate) fn set_aside(&self, buffer: usize, to: &mut Aside) {
+        let bytes = self.same_size(buffer, to);
+        self.card.make_current();
+        sound(self.card.copy(to.memory.address, self.address(buffer), bytes));
+    }
+
+    pub(crate) fn put_back(&mut self, buffer: usize, from: &Aside) {
+        let bytes = self.same_size(buffer, from);
+        self.card.make_current();
+        sound(self.card.copy(self.address(buffer), from.memory.address, bytes));
+        self.mirrors[buffer].take();
+    }
+
+    /// Bytes of a buffer, which has to be as long as its copy and on the same card.
+    fn same_size(&self, buffer: usize, aside: &Aside) -> usize {
+        assert!(Arc::ptr_eq(&self.card, &aside.card), "the copy is on another card");
+        let bytes = 4 * self.plan.buffers[buffer].length;
+        assert_eq!(bytes, aside.memory.bytes, "the copy is of a buffer of another length");
+        bytes
     }
 
     fn check_rows(&self, buffer: usize, rows: &[u32]) {

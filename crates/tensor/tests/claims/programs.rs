@@ -1,6 +1,6 @@
 //! Programs as their users meet them: states, assignments, in-place updates, refusals.
 
-use lamo_tensor::{Graph, Options, Program, Tensor};
+use lamo_tensor::{Device, Graph, Kept, Options, Precision, Program, Tensor};
 
 fn panics_with(expected: &str, action: impl FnOnce() + std::panic::UnwindSafe) {
     let message = std::panic::catch_unwind(action).expect_err(&format!("expected a refusal: {expected}"));
@@ -209,4 +209,30 @@ fn a_norm_with_its_gate_and_residual_is_one_kernel_and_so_is_its_gradient_with_t
     graph.output("dp", gradients[1].unwrap());
     let program = Program::compile(&graph);
     assert!(program.kernels() <= 3, "{}", program.explain());
+}
+
+#[test]
+fn a_state_that_is_kept_survives_the_runs_that_follow_and_fits_other_programs() {
+    let device = std::env::var("LAMO_TEST_DEVICE").map_or(Device::Cpu, |device| device.parse().unwrap());
+    let program = |factor: f64| {
+        let graph = Graph::new();
+        let count = graph.state("count", [3]);
+        graph.assign(count, count * factor + 1.0);
+        Program::compile_on(&graph, device, Precision::F32).unwrap()
+    };
+    let (mut first, mut second) = (program(1.0), program(2.0));
+    let mut kept = Kept::room(&first, "count").unwrap();
+    assert_eq!(kept.read(), [0.0; 3]);
+    first.write("count", &[1.0, 2.0, 3.0]);
+    first.run();
+    kept.take(&first);
+    first.run();
+    assert_eq!((kept.read(), first.read("count")), (vec![2.0, 3.0, 4.0], &[3.0, 4.0, 5.0][..]));
+    assert_eq!(second.read("count"), [0.0; 3]);
+    kept.give(&mut second);
+    assert_eq!(second.read("count"), [2.0, 3.0, 4.0]);
+    second.run();
+    assert_eq!(second.read("count"), [5.0, 7.0, 9.0]);
+    kept.give(&mut first);
+    assert_eq!(first.read("count"), [2.0, 3.0, 4.0]);
 }
