@@ -41,7 +41,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let changes = ["train.epochs=12".to_owned()]; // any key of an experiment file
     let experiment = Request { preset: Some(Preset::Quick), changes: &changes, ..Request::default() }.resolve()?;
     let case = Case::of(&experiment, &train)?;
-    let mut trainer = Trainer::new(&experiment, &case, &train, test.clone(), Device::Cpu)?;
+    let mut trainer = Trainer::new(&experiment, &case, &train, &test, Device::Cpu)?;
     trainer.run(None, Duration::MAX, &mut |progress| {
         if let Some(line) = progress.finished {
             println!("epoch {:2}  train {:.4}  test {:.4}", line.epoch, line.train, line.test.unwrap_or(f64::NAN));

@@ -19,7 +19,7 @@
 //! let (train, test) = (train?, test?);
 //! let experiment = Request { model: Some("lamo"), ..Request::default() }.resolve()?;
 //! let case = Case::of(&experiment, &train)?;
-//! let mut trainer = Trainer::new(&experiment, &case, &train, test.clone(), Device::Cpu)?;
+//! let mut trainer = Trainer::new(&experiment, &case, &train, &test, Device::Cpu)?;
 //! trainer.run(None, Duration::from_secs(60), &mut |_| ControlFlow::Continue(()))?;
 //! let prediction = trainer.trained().predict(&test, Device::Cpu)?;
 //! let numbers: Vec<usize> = (0..test.count).collect();

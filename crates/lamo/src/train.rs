@@ -110,11 +110,11 @@ impl Trainer {
         experiment: &Experiment,
         case: &Case,
         train: &Samples,
-        test: Samples,
+        test: &Samples,
         device: Device,
     ) -> Result<Trainer, Error> {
         case.check(train)?;
-        case.check(&test)?;
+        case.check(test)?;
         require(test.grid == case.domain.grid && test.times == case.times() && !test.targets.is_empty(), || {
             "the test samples: expected the grid and the times of the training samples, and targets".to_owned()
         })?;
@@ -131,7 +131,7 @@ impl Trainer {
         let program = step::compile(experiment, case, train, device, &adamw)?;
         let room = |name: &str| Kept::room(&program, name);
         Ok(Trainer {
-            judge: Judge::new(experiment, case, &test, device, batch)?,
+            judge: Judge::new(experiment, case, test, device, batch)?,
             judged: room(PARAMETERS)?,
             aside: [room(STATES[0])?, room(STATES[1])?, room(STATES[2])?],
             program,

@@ -171,8 +171,7 @@ struct Job<'a> {
 impl Job<'_> {
     fn begin(&self, experiment: &Experiment) -> Result<()> {
         let dataset = self.dataset(experiment)?;
-        let material = Material::read(experiment, &dataset)?;
-        let trainer = self.compile(experiment, material)?;
+        let trainer = self.compile(experiment, &dataset)?;
         let folder = self.options.out.clone().unwrap_or_else(|| free_name(experiment, &dataset));
         let run = Run::create(&folder, experiment, &self.environment(experiment, &dataset)?)?;
         self.train(&run, experiment, trainer)
@@ -187,8 +186,7 @@ impl Job<'_> {
             bail!("{folder}: expected the data the run began with, found others; give the right ones with --data DIR");
         }
         run.record(&now)?;
-        let material = Material::read(experiment, &dataset)?;
-        let mut trainer = self.compile(experiment, material)?;
+        let mut trainer = self.compile(experiment, &dataset)?;
         if let Some(begun) = begun {
             trainer.restore(begun)?;
         }
@@ -225,10 +223,11 @@ impl Job<'_> {
         Ok(Environment::here(self.device, self.threads, Some(Provenance::of(dataset, &split))))
     }
 
-    fn compile(&self, experiment: &Experiment, material: Material) -> Result<Trainer> {
+    fn compile(&self, experiment: &Experiment, dataset: &Dataset) -> Result<Trainer> {
+        let material = Material::read(experiment, dataset)?;
         let started = Instant::now();
         let case = Case::new(experiment, &material)?;
-        let trainer = Trainer::new(experiment, &case, &material.train, material.test, self.device)?;
+        let trainer = Trainer::new(experiment, &case, &material.train, &material.test, self.device)?;
         let (parameters, steps) = (trainer.parameters(), trainer.steps());
         let model = &experiment.model.name;
         self.tell(

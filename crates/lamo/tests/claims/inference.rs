@@ -19,7 +19,7 @@ fn wave(count: usize, speed: f32) -> Vec<f32> {
 
 /// Trains one step, writes the checkpoint, reads it back.
 fn trained(folder: &Folder, name: &str, experiment: &Experiment, case: &Case, train: &Samples) -> Trained {
-    let mut trainer = Trainer::new(experiment, case, train, train.clone(), Device::Cpu).unwrap();
+    let mut trainer = Trainer::new(experiment, case, train, train, Device::Cpu).unwrap();
     train_to(&mut trainer, None, 1);
     let path = folder.at(name);
     trainer.checkpoint().write(&path).unwrap();

@@ -22,7 +22,7 @@ fn square(side: usize) -> Grid {
 
 /// A trainer with the authors' first parameters.
 fn trainer(experiment: &Experiment, case: &Case, train: &Samples, fixture: &Fixture) -> Trainer {
-    let mut trainer = Trainer::new(experiment, case, train, train.clone(), Device::Cpu).unwrap();
+    let mut trainer = Trainer::new(experiment, case, train, train, Device::Cpu).unwrap();
     let mut start: Checkpoint = trainer.checkpoint();
     for section in start.trained.sections.clone() {
         start.trained.parameters[section.range()].copy_from_slice(&fixture.floats(&format!("p0.{}", section.name)));
@@ -168,7 +168,7 @@ fn a_free_place_in_the_last_batch_changes_nothing() {
             &format!("train={{ epochs = 3, batch = {batch} }}"),
         ]);
         let case = Case::of(&experiment, &train).unwrap();
-        let mut trainer = Trainer::new(&experiment, &case, &train, train.clone(), Device::Cpu).unwrap();
+        let mut trainer = Trainer::new(&experiment, &case, &train, &train, Device::Cpu).unwrap();
         let losses = train_to(&mut trainer, None, usize::MAX);
         (losses, trainer.trained().parameters)
     };
@@ -200,8 +200,7 @@ fn a_small_darcy_is_learned_by_lamo_and_by_fno() {
         };
         let material = Material::read(&experiment, &dataset).unwrap();
         let case = Case::new(&experiment, &material).unwrap();
-        let mut trainer =
-            Trainer::new(&experiment, &case, &material.train, material.test.clone(), Device::Cpu).unwrap();
+        let mut trainer = Trainer::new(&experiment, &case, &material.train, &material.test, Device::Cpu).unwrap();
         trainer.run(None, Duration::MAX, &mut |_| ControlFlow::Continue(())).unwrap();
         let error = trainer.test_error();
         assert!(error < enough, "{model} stops at {error}");
@@ -244,7 +243,7 @@ fn every_shipped_experiment_runs_when_shrunk_and_its_test_error_is_that_of_its_p
         let experiment = request.resolve().unwrap_or_else(|refusal| panic!("{name}: {refusal}"));
         let material = Material::read(&experiment, &dataset).unwrap_or_else(|error| panic!("{name}: {error}"));
         let case = Case::new(&experiment, &material).unwrap_or_else(|error| panic!("{name}: {error}"));
-        let mut trainer = Trainer::new(&experiment, &case, &material.train, material.test.clone(), device)
+        let mut trainer = Trainer::new(&experiment, &case, &material.train, &material.test, device)
             .unwrap_or_else(|error| panic!("{name}: {error}"));
         let losses = train_to(&mut trainer, None, usize::MAX);
         assert!(losses.len() == 1 && losses[0].is_finite(), "{name}: {losses:?}");

@@ -33,7 +33,7 @@ fn small(changes: &[&str]) -> Experiment {
 fn trainer(experiment: &Experiment) -> Trainer {
     let samples = samples();
     let case = Case::of(experiment, &samples).unwrap();
-    Trainer::new(experiment, &case, &samples, samples.clone().first(3), Device::Cpu).unwrap()
+    Trainer::new(experiment, &case, &samples, &samples.clone().first(3), Device::Cpu).unwrap()
 }
 
 fn create(folder: &Path, experiment: &Experiment) -> Run {
