@@ -128,7 +128,7 @@ fn the_receipt_holds_the_error_of_the_training_and_every_sample() {
     let last = text(&run.join("history.jsonl")).lines().last().map(str::to_owned).unwrap();
     let trained: serde_json::Value = serde_json::from_str(&last).unwrap();
     let [metric, test] = [&receipt["evaluation"]["relative_l2"], &trained["test"]].map(|value| value.as_f64().unwrap());
-    assert!((metric - test).abs() <= 1e-12 * test, "{metric} and {test}");
+    assert!((metric - test).abs() <= 1e-6 * test, "{metric} in f64 and {test}, which the training sums in f32");
     let cases = receipt["evaluation"]["cases"].as_array().unwrap();
     let samples: Vec<_> = cases.iter().map(|case| case["sample"].as_u64().unwrap()).collect();
     assert_eq!(samples, [6, 7, 8, 9, 10]);
