@@ -104,7 +104,7 @@ impl Program {
         backend!(&mut self.backend, backend => backend.write(id, values));
     }
 
-    /// Sets an index input. Rows are checked against the gathered axis when the program runs.
+    /// Sets an index input. Rows beyond the gathered axis are refused, here or when the program runs.
     pub fn write_index(&mut self, name: &str, rows: &[u32]) {
         let id = self.buffer(name);
         let buffer = &self.plan().buffers[id];

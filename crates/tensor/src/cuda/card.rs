@@ -20,9 +20,11 @@ pub(crate) struct Card {
     /// cuBLASLt's own.
     pub(crate) library: Handle,
     number: c_int,
-    name: String,
+    pub(crate) name: String,
     /// Compute capability, 90 for 9.0.
     pub(crate) architecture: u32,
+    /// Bytes of shared memory that a block may have.
+    pub(crate) shared: usize,
     context: Handle,
 }
 
@@ -105,7 +107,8 @@ impl Card {
                 architecture % 10
             )));
         }
-        Ok(Card { driver, products, stream, library: handle, number: device, name, architecture, context })
+        let shared = attribute(97) as usize; // the most that a block may ask for
+        Ok(Card { driver, products, stream, library: handle, number: device, name, architecture, shared, context })
     }
 
     /// Whether a kernel can come on the card before the one ahead of it is done, and wait there.

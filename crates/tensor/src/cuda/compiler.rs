@@ -6,6 +6,7 @@ use std::ffi::{CString, c_char, c_int};
 use std::hash::Hasher;
 use std::path::PathBuf;
 use std::ptr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Machine code for compute capability `architecture` (90 for 9.0).
 pub(crate) fn machine_code(source: &str, architecture: u32) -> Result<Vec<u8>, Unavailable> {
@@ -14,9 +15,9 @@ pub(crate) fn machine_code(source: &str, architecture: u32) -> Result<Vec<u8>, U
     // SAFETY: both pointers are valid.
     unsafe { (opened.functions.version)(&raw mut major, &raw mut minor) };
     let key =
-        fingerprint(&format!("{} nvrtc {major}.{minor} {}\n{source}", env!("CARGO_PKG_VERSION"), target(architecture)));
+        fingerprint(format!("{} nvrtc {major}.{minor} {}\n{source}", env!("CARGO_PKG_VERSION"), target(architecture)));
     let file = folder().map(|folder| folder.join(format!("{key}.cubin")));
-    if let Some(code) = file.as_ref().and_then(|file| std::fs::read(file).ok()).filter(|code| !code.is_empty()) {
+    if let Some(code) = file.as_ref().and_then(|file| std::fs::read(file).ok()).and_then(whole) {
         return Ok(code);
     }
     let code = compile(source, architecture)?;
@@ -35,18 +36,30 @@ fn folder() -> Option<PathBuf> {
     Some(root.join("kernels"))
 }
 
+/// A file of the cache without the fingerprint at its end; none if it is cut off or damaged.
+fn whole(mut file: Vec<u8>) -> Option<Vec<u8>> {
+    let end = file.split_off(file.len().checked_sub(FINGERPRINT)?);
+    (end == fingerprint(&file).as_bytes()).then_some(file)
+}
+
 /// A cache that cannot be written costs time, nothing else.
 fn keep(file: &std::path::Path, code: &[u8]) {
+    static NUMBER: AtomicUsize = AtomicUsize::new(0); // threads may compile the same
     let Some(folder) = file.parent() else { return };
-    let beside = file.with_extension(format!("{}.partial", std::process::id()));
-    let written = std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&beside, code));
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let beside = file.with_extension(format!("{}-{number}.partial", std::process::id()));
+    let signed = [code, fingerprint(code).as_bytes()].concat();
+    let written = std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&beside, signed));
     if written.and_then(|()| std::fs::rename(&beside, file)).is_err() {
         let _ = std::fs::remove_file(&beside);
     }
 }
 
+/// Digits of a fingerprint.
+const FINGERPRINT: usize = 32;
+
 /// 128 bits by two differently seeded passes of FNV-1a.
-pub(crate) fn fingerprint(text: &str) -> String {
+pub(crate) fn fingerprint(text: impl AsRef<[u8]>) -> String {
     struct Fnv(u64);
     impl Hasher for Fnv {
         fn write(&mut self, bytes: &[u8]) {
@@ -58,7 +71,7 @@ pub(crate) fn fingerprint(text: &str) -> String {
     }
     let pass = |seed: u64| {
         let mut hasher = Fnv(seed);
-        hasher.write(text.as_bytes());
+        hasher.write(text.as_ref());
         hasher.finish()
     };
     format!("{:016x}{:016x}", pass(0xcbf2_9ce4_8422_2325), pass(0x9e37_79b9_7f4a_7c15))
@@ -106,5 +119,23 @@ fn compile(source: &str, architecture: u32) -> Result<Vec<u8>, Unavailable> {
             )));
         }
         Ok(code)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{fingerprint, whole};
+
+    #[test]
+    fn a_file_of_the_cache_that_is_cut_off_or_damaged_is_not_used() {
+        let code = b"machine code".to_vec();
+        let file = [&code[..], fingerprint(&code).as_bytes()].concat();
+        assert_eq!(whole(file.clone()), Some(code));
+        for cut in 0..file.len() {
+            assert_eq!(whole(file[..cut].to_vec()), None, "{cut} bytes");
+        }
+        let mut damaged = file;
+        damaged[3] ^= 1;
+        assert_eq!(whole(damaged), None);
     }
 }

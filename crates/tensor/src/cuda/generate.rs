@@ -135,7 +135,7 @@ impl<'a> Generator<'a> {
             .enumerate()
             .map(|(position, argument)| match argument {
                 Argument::Buffer { buffer, .. } if !self.written.contains(buffer) => {
-                    format!("const float* __restrict__ p{position}")
+                    format!("const float* p{position}")
                 }
                 Argument::Buffer { .. } => format!("float* p{position}"),
                 Argument::Scratch(_) => "float* scratch".into(),
@@ -309,16 +309,9 @@ impl<'a> Generator<'a> {
                 ));
             }
         }
-        let parameters: Vec<String> =
-            (0..self.arguments.len())
-                .map(|position| {
-                    if position == 0 {
-                        "const float* __restrict__ scratch".into()
-                    } else {
-                        format!("float* p{position}")
-                    }
-                })
-                .collect();
+        let parameters: Vec<String> = (0..self.arguments.len())
+            .map(|position| if position == 0 { "const float* scratch".into() } else { format!("float* p{position}") })
+            .collect();
         Some(Kernel {
             family: Family::Loop,
             before: String::new(),

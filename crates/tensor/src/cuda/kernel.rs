@@ -79,3 +79,15 @@ impl Argument {
         Argument::Buffer { buffer: place.buffer, offset: place.layout.offset }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Family;
+
+    #[test]
+    fn no_kernel_promises_that_its_inputs_never_change() {
+        for family in Family::ALL {
+            assert!(!family.source().contains("const float* __restrict__"), "{family:?}: see `await_turn`");
+        }
+    }
+}

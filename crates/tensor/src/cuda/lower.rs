@@ -14,6 +14,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 pub(crate) use product::{Matrix, Product};
+pub(crate) use scan::SCAN_DECLARES;
 
 /// One thing the card does.
 pub(crate) enum Action {
@@ -34,9 +35,11 @@ pub(crate) struct Lowering<'a> {
     pub(crate) precision: Precision,
     /// Compute capability, 90 for 9.0.
     pub(crate) architecture: u32,
+    /// Bytes of shared memory that a block may have.
+    pub(crate) shared: usize,
     pub(crate) tables: Vec<Arc<[u32]>>,
     pub(crate) actions: Vec<Action>,
-    /// How many of the actions do not need what the step before it makes.
+    /// How many of a scan's actions do not need its cotangent and may go first.
     pub(crate) head: usize,
 }
 

@@ -15,7 +15,7 @@ use crate::compile::plan::{Plan, Role, Step};
 use crate::device::Unavailable;
 use crate::ops::Precision;
 use card::{Card, Event, Memory, Modules, Streams};
-use kernel::{Argument, Kernel};
+use kernel::{Argument, Family, Kernel};
 use library::{Address, EARLY, Handle, Launch};
 use lower::{Action, Lowering};
 use products::Prepared;
@@ -100,8 +100,9 @@ impl Cuda {
     pub(crate) fn new(plan: Plan, device: usize, precision: Precision) -> Result<Cuda, Unavailable> {
         let card = Card::open(device)?;
         card.make_current();
-        let Lowered { actions, heads, tables } = lower(&plan, precision, card.architecture);
+        let Lowered { actions, heads, tables } = lower(&plan, precision, card.architecture, card.shared);
         let kernels: Vec<&Kernel> = actions.iter().flat_map(|step| kernels_of(step)).collect();
+        fits(&kernels, &card.name, card.shared)?;
         let modules = Modules::compile(&card, &kernels)?;
         let arena = Memory::zeros(&card, plan.arena.max(1))?;
         let buffer = |id: usize, offset: isize| {
@@ -118,7 +119,7 @@ impl Cuda {
                 0 => list.len(),
                 head => head,
             };
-            for part in [&list[..cut], &list[cut..]].into_iter().filter(|part| !part.is_empty() || list.is_empty()) {
+            for part in [&list[..cut], &list[cut..]].into_iter().take(if cut < list.len() { 2 } else { 1 }) {
                 pieces.push((step, part, turns.pop_front().expect("as many turns as pieces")));
             }
         }
@@ -468,8 +469,9 @@ struct Lowered {
     tables: Vec<Arc<[u32]>>,
 }
 
-fn lower(plan: &Plan, precision: Precision, architecture: u32) -> Lowered {
-    let mut lowering = Lowering { plan, precision, architecture, tables: Vec::new(), actions: Vec::new(), head: 0 };
+fn lower(plan: &Plan, precision: Precision, architecture: u32, shared: usize) -> Lowered {
+    let (tables, actions) = (Vec::new(), Vec::new());
+    let mut lowering = Lowering { plan, precision, architecture, shared, tables, actions, head: 0 };
     let (mut actions, mut heads) = (Vec::with_capacity(plan.steps.len()), Vec::with_capacity(plan.steps.len()));
     for step in &plan.steps {
         lowering.step(step);
@@ -479,14 +481,35 @@ fn lower(plan: &Plan, precision: Precision, architecture: u32) -> Lowered {
     Lowered { actions, heads, tables: lowering.tables }
 }
 
+/// Refuses kernels that need more shared memory than a card has.
+fn fits(kernels: &[&Kernel], card: &str, shared: usize) -> Result<(), Unavailable> {
+    let needs =
+        |kernel: &Kernel| kernel.shared as usize + if kernel.family == Family::Scan { lower::SCAN_DECLARES } else { 0 };
+    let largest = kernels.iter().max_by_key(|kernel| needs(kernel)).filter(|kernel| needs(kernel) > shared);
+    let Some(kernel) = largest else { return Ok(()) };
+    Err(Unavailable(format!(
+        "{card} gives a block {} KB of shared memory, a {} of these sizes needs {} KB; use fewer states or narrower heads",
+        shared / 1024,
+        format!("{:?}", kernel.family).to_lowercase(),
+        needs(kernel).div_ceil(1024)
+    )))
+}
+
 fn kernels_of(step: &[Action]) -> impl Iterator<Item = &Kernel> {
     step.iter().filter_map(|action| if let Action::Launch(kernel) = action { Some(kernel) } else { None })
 }
 
 /// Compiles the kernels of a plan into the cache, for an architecture that need not be here. Returns bytes of code.
 pub(crate) fn compile_kernels(plan: &Plan, precision: Precision, architecture: u32) -> Result<usize, Unavailable> {
-    let Lowered { actions, .. } = lower(plan, precision, architecture);
+    // What NVIDIA's guide states for each compute capability.
+    let shared = match architecture {
+        80 | 87 => 163,
+        86 | 89 | 120 | 121 => 99,
+        _ => 227,
+    } * 1024;
+    let Lowered { actions, .. } = lower(plan, precision, architecture, shared);
     let kernels: Vec<&Kernel> = actions.iter().flat_map(|step| kernels_of(step)).collect();
+    fits(&kernels, "such a card", shared)?;
     Ok(card::machine_codes(&kernels, architecture)?.iter().map(|(code, _)| code.len()).sum())
 }
 

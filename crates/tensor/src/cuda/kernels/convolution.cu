@@ -6,7 +6,7 @@
 // ---- any shape: one thread per result ----
 
 template <class S>
-__device__ void convolve_plain(const float* __restrict__ in, const float* __restrict__ weight, float* out) {
+__device__ void convolve_plain(const float* in, const float* weight, float* out) {
   const long long t = (long long)blockIdx.x * 256 + threadIdx.x;
   if (t >= (long long)S::B * S::OH * S::OW * S::O) return;
   const int o = t % S::O, j = t / S::O % S::OW, i = t / S::O / S::OW % S::OH, b = t / S::O / S::OW / S::OH;
@@ -22,7 +22,7 @@ __device__ void convolve_plain(const float* __restrict__ in, const float* __rest
 }
 
 template <class S>
-__device__ void input_gradient_plain(const float* __restrict__ out, const float* __restrict__ weight, float* in) {
+__device__ void input_gradient_plain(const float* out, const float* weight, float* in) {
   const long long t = (long long)blockIdx.x * 256 + threadIdx.x;
   if (t >= (long long)S::B * S::H * S::W * S::I) return;
   const int c = t % S::I, x = t / S::I % S::W, y = t / S::I / S::W % S::H, b = t / S::I / S::W / S::H;
@@ -40,7 +40,7 @@ __device__ void input_gradient_plain(const float* __restrict__ out, const float*
 
 // One block per weight.
 template <class S>
-__device__ void weight_gradient_plain(const float* __restrict__ in, const float* __restrict__ out, float* weight) {
+__device__ void weight_gradient_plain(const float* in, const float* out, float* weight) {
   constexpr int IG = S::I / S::G, OG = S::O / S::G;
   int t = blockIdx.x;
   const int v = t % S::KW, u = t / S::KW % S::KH, c = t / S::KW / S::KH % IG, o = t / S::KW / S::KH / IG;
@@ -64,7 +64,7 @@ __device__ void weight_gradient_plain(const float* __restrict__ in, const float*
 // ---- one group per channel: neighbouring threads take neighbouring channels ----
 
 template <class S>
-__device__ void convolve_depthwise(const float* __restrict__ in, const float* __restrict__ weight, float* out) {
+__device__ void convolve_depthwise(const float* in, const float* weight, float* out) {
   const long long t = (long long)blockIdx.x * 256 + threadIdx.x;
   if (t >= (long long)S::B * S::OH * S::OW * S::O) return;
   const int o = t % S::O, j = t / S::O % S::OW, i = t / S::O / S::OW % S::OH, b = t / S::O / S::OW / S::OH;
@@ -80,7 +80,7 @@ __device__ void convolve_depthwise(const float* __restrict__ in, const float* __
 }
 
 template <class S>
-__device__ void input_gradient_depthwise(const float* __restrict__ out, const float* __restrict__ weight, float* in) {
+__device__ void input_gradient_depthwise(const float* out, const float* weight, float* in) {
   const long long t = (long long)blockIdx.x * 256 + threadIdx.x;
   if (t >= (long long)S::B * S::H * S::W * S::I) return;
   const int c = t % S::I, x = t / S::I % S::W, y = t / S::I / S::W % S::H, b = t / S::I / S::W / S::H;
@@ -97,7 +97,7 @@ __device__ void input_gradient_depthwise(const float* __restrict__ out, const fl
 
 // Four channels of four neighbouring columns per thread, which share what they read; TURNED is the input gradient.
 template <class S, bool TURNED>
-__device__ void depthwise_4(const float* __restrict__ from, const float* __restrict__ weight, float* to) {
+__device__ void depthwise_4(const float* from, const float* weight, float* to) {
   constexpr int TH = TURNED ? S::H : S::OH, TW = TURNED ? S::W : S::OW, FH = TURNED ? S::OH : S::H, FW = TURNED ? S::OW : S::W;
   constexpr int P = TURNED ? S::KH - 1 - S::PH : S::PH, Q = TURNED ? S::KW - 1 - S::PW : S::PW;
   constexpr int QUADS = S::O / 4, BLOCKS = (TW + 3) / 4;
@@ -137,7 +137,7 @@ __device__ void depthwise_4(const float* __restrict__ from, const float* __restr
 
 // Blocks of 32 channels × 8 slots; a block adds a chunk of the outputs, the last one adds the chunks in order.
 template <class S>
-__device__ void weight_gradient_depthwise(const float* __restrict__ in, const float* __restrict__ out, float* weight,
+__device__ void weight_gradient_depthwise(const float* in, const float* out, float* weight,
                                           float* scratch, uint32* counters) {
   constexpr int TAPS = S::KH * S::KW, PIXELS = S::B * S::OH * S::OW;
   __shared__ float pile[8][TAPS][32];
@@ -178,7 +178,7 @@ __device__ void weight_gradient_depthwise(const float* __restrict__ in, const fl
 
 // weight[o,c,u,v] → packed[tap][k][n]; forwards k = c, n = o; for the input gradient k = o, n = c, taps turned round.
 template <class S, bool TURNED>
-__device__ void pack_weight(const float* __restrict__ weight, float* packed) {
+__device__ void pack_weight(const float* weight, float* packed) {
   const int t = blockIdx.x * 256 + threadIdx.x;
   constexpr int K = TURNED ? S::O : S::I, N = TURNED ? S::I : S::O;
   if (t >= S::KH * S::KW * K * N) return;
@@ -190,8 +190,8 @@ __device__ void pack_weight(const float* __restrict__ weight, float* packed) {
 // to[b,i,j,n] = Σ_{u,v,k} from[b, i+u−p, j+v−q, k] packed[u,v][k][n], stride 1. D names the direction's extents:
 // FH, FW, K of `from`; TH, TW, N of `to`; P, Q padding; from(b,y,x), to(b,i,j) offsets of contiguous channels.
 template <class D>
-__device__ void convolve_dense(const float* __restrict__ from, const float* __restrict__ packed, float* to) {
-  constexpr int TM = 128, TN = D::TN, TK = 32, STAGES = 3;
+__device__ void convolve_dense(const float* from, const float* packed, float* to) {
+  constexpr int TM = 128, TN = D::TN, TK = 32, STAGES = D::STAGES;
   constexpr int WM = 4, WN = 2, MT = TM / WM / 16, NT = TN / WN / 8;
   constexpr int PIXELS = D::B * D::TH * D::TW, TAPS = D::KH * D::KW, PARTS = (D::K + TK - 1) / TK;
   extern __shared__ float4 shared4[];
@@ -259,8 +259,8 @@ __device__ void convolve_dense(const float* __restrict__ from, const float* __re
 
 // weight[o,c,u,v] = Σ over outputs of out[o] · in[shifted, c]; a block takes a tap, a tile of [o, c] and a chunk.
 template <class S>
-__device__ void weight_gradient_dense(const float* __restrict__ in, const float* __restrict__ out, float* scratch) {
-  constexpr int TM = 128, TN = 128, TK = 32, STAGES = 3;
+__device__ void weight_gradient_dense(const float* in, const float* out, float* scratch) {
+  constexpr int TM = 128, TN = 128, TK = 32, STAGES = S::STAGES;
   constexpr int WM = 4, WN = 2, MT = 2, NT = 8, PITCH = TM + 8, STAGE = 2 * TK * PITCH;
   constexpr int PIXELS = S::B * S::OH * S::OW, TAPS = S::KH * S::KW;
   constexpr int TILES_M = (S::O + TM - 1) / TM, TILES_N = (S::I + TN - 1) / TN;
@@ -308,7 +308,7 @@ __device__ void weight_gradient_dense(const float* __restrict__ in, const float*
 
 // Adds the chunks of every tap's tile in order.
 template <class S>
-__device__ void sum_weight_chunks(const float* __restrict__ scratch, float* weight) {
+__device__ void sum_weight_chunks(const float* scratch, float* weight) {
   constexpr int TM = 128, TN = 128, TAPS = S::KH * S::KW, TILES_M = (S::O + TM - 1) / TM;
   const int t = blockIdx.x % (TM * TN / 256) * 256 + threadIdx.x, group = blockIdx.x / (TM * TN / 256);
   const int tap = group % TAPS, m0 = group / TAPS % TILES_M * TM, n0 = group / TAPS / TILES_M * TN;

@@ -5,7 +5,7 @@ constexpr int BEYOND = -(1 << 30);  // an offset that stays negative whatever ch
 // weight[o,c,u,v] → packed[tile of TN n][part of 32 k][tap][n][k], rows exchanged as warp groups read them; forwards
 // k = c, n = o; for the input gradient k = o, n = c, taps turned round. What is beyond K and N is zero.
 template <class S, bool TURNED, int TN>
-__device__ void pack_weight_rows(const float* __restrict__ weight, float* packed) {
+__device__ void pack_weight_rows(const float* weight, float* packed) {
   constexpr int K = TURNED ? S::O : S::I, N = TURNED ? S::I : S::O, TAPS = S::KH * S::KW, PARTS = (K + 31) / 32;
   const int t = blockIdx.x * 256 + threadIdx.x, k = t % (PARTS * 32), n = t / (PARTS * 32);
   if (n >= (N + TN - 1) / TN * TN) return;
@@ -29,7 +29,7 @@ __device__ void pack_weight_rows(const float* __restrict__ weight, float* packed
 //
 // D has what `convolve_dense` has, and GROUPS that multiply, STAGES of weights, SLAB rows of pixels, registers TAKEN, GIVEN.
 template <class D>
-__device__ void convolve_warp_group(const float* __restrict__ from, const float* __restrict__ packed, float* to) {
+__device__ void convolve_warp_group(const float* from, const float* packed, float* to) {
   constexpr int TM = 64 * D::GROUPS, TN = D::TN, STAGES = D::STAGES, PIXELS = D::B * D::TH * D::TW;
   constexpr int TAPS = D::KH * D::KW, PARTS = (D::K + 31) / 32, TILES = (PIXELS + TM - 1) / TM * D::TILES_N;
   extern __shared__ __align__(1024) float slabs[];
@@ -43,6 +43,7 @@ __device__ void convolve_warp_group(const float* __restrict__ from, const float*
   if (thread == 0) {
     for (int stage = 0; stage < STAGES; stage++) barrier_make(full + stage, 1), barrier_make(empty + stage, D::GROUPS * 4);
     for (int slab = 0; slab < 2; slab++) barrier_make(slab_full + slab, 96), barrier_make(slab_empty + slab, D::GROUPS * 4);
+    publish();
   }
   __syncthreads();
 
@@ -148,7 +149,7 @@ __device__ void convolve_warp_group(const float* __restrict__ from, const float*
 // kernel row u of three taps, 128 × 128 of [o, c], half for each of two warp groups, and a chunk of pixels. A third warp
 // group brings 32 pixels at a time: two of its warps copy, two turn the input to [c][t].
 template <class S>
-__device__ void weight_gradient_warp_group(const float* __restrict__ in, const float* __restrict__ out, float* scratch) {
+__device__ void weight_gradient_warp_group(const float* in, const float* out, float* scratch) {
   constexpr int TM = 128, TN = 128, TK = 32, STAGES = 4, PITCH = TM + 8, ROWS = TK + 2;
   constexpr int STAGE = 2 * TN * TK + (ROWS * PITCH + 255) / 256 * 256;  // [c][t], [t][c] and [t][o]
   constexpr int TAPS = S::KH * 3, PLACES = S::B * S::VH * S::VW, TILES_M = (S::O + TM - 1) / TM;

@@ -235,8 +235,8 @@ template <class S, int COUNT, int K, bool VECTOR> struct Points {
 };
 
 template <class S>
-__device__ void membership_spread(const float* __restrict__ queries, const float* __restrict__ keys_from, const float* __restrict__ offsets_from,
-                                  const float* __restrict__ tokens, float* to) {
+__device__ void membership_spread(const float* queries, const float* keys_from, const float* offsets_from,
+                                  const float* tokens, float* to) {
   using E = Extents<S>;
   extern __shared__ float4 shared4[];
   float* keys = (float*)shared4;             // [MP, CP]
@@ -286,8 +286,8 @@ __device__ __forceinline__ void sum_warps(const float* sums, float* to) {
 
 // Here the weights stand upright, a row per slice, so that they are the left operand of the sum over points.
 template <class S>
-__device__ void membership_collect(const float* __restrict__ queries, const float* __restrict__ keys_from, const float* __restrict__ offsets_from,
-                                   const float* __restrict__ values, float* scratch) {
+__device__ void membership_collect(const float* queries, const float* keys_from, const float* offsets_from,
+                                   const float* values, float* scratch) {
   using E = Extents<S>;
   constexpr int PITCH = E::WP + 1, COUNT = E::MP * PITCH;
   extern __shared__ float4 shared4[];
@@ -403,7 +403,7 @@ __device__ void membership_collect(const float* __restrict__ queries, const floa
 }
 
 template <class S>
-__device__ void sum_collected(const float* __restrict__ scratch, float* to) {
+__device__ void sum_collected(const float* scratch, float* to) {
   using E = Extents<S>;
   constexpr int PITCH = E::WP + 1, COUNT = E::MP * PITCH;
   const int t = blockIdx.x * 256 + threadIdx.x;
@@ -417,8 +417,8 @@ __device__ void sum_collected(const float* __restrict__ scratch, float* to) {
 }
 
 template <class S>
-__device__ void membership_gradient(const float* __restrict__ queries, const float* __restrict__ keys_from, const float* __restrict__ offsets_from,
-                                    const float* __restrict__ values, const float* __restrict__ tokens_from, float* query_gradient, float* scratch) {
+__device__ void membership_gradient(const float* queries, const float* keys_from, const float* offsets_from,
+                                    const float* values, const float* tokens_from, float* query_gradient, float* scratch) {
   using E = Extents<S>;
   constexpr int PITCH = E::CP + 1, COUNT = E::MP * PITCH, POINT = E::CP + 8;
   extern __shared__ float4 shared4[];
@@ -542,7 +542,7 @@ __device__ void membership_gradient(const float* __restrict__ queries, const flo
 }
 
 template <class S>
-__device__ void sum_membership_gradient(const float* __restrict__ scratch, float* key_gradient, float* offset_gradient) {
+__device__ void sum_membership_gradient(const float* scratch, float* key_gradient, float* offset_gradient) {
   using E = Extents<S>;
   constexpr int PITCH = E::CP + 1, COUNT = E::MP * PITCH, CHUNKS = S::BATCH * S::CHUNKS;
   const int t = blockIdx.x * 256 + threadIdx.x;
@@ -574,8 +574,8 @@ __device__ __forceinline__ float moved(const float* values, const float* tokens,
 }
 
 template <class S, bool GRADIENT>
-__device__ void membership_stats(const float* __restrict__ queries, const float* __restrict__ keys, const float* __restrict__ offsets,
-                                 const float* __restrict__ values, const float* __restrict__ tokens, float* stats) {
+__device__ void membership_stats(const float* queries, const float* keys, const float* offsets,
+                                 const float* values, const float* tokens, float* stats) {
   const long long t = (long long)blockIdx.x * 256 + threadIdx.x;
   if (t >= (long long)S::BATCH * S::POINTS * S::HEADS) return;
   const int h = t % S::HEADS, n = t / S::HEADS % S::POINTS, b = t / S::HEADS / S::POINTS;
@@ -602,8 +602,8 @@ __device__ __forceinline__ float weight(const float* queries, const float* keys,
 
 // Σ_m w t, or ∂x = Σ_m ∂ℓ k.
 template <class S, bool GRADIENT>
-__device__ void membership_plain_points(const float* __restrict__ queries, const float* __restrict__ keys, const float* __restrict__ offsets,
-                                        const float* __restrict__ values, const float* __restrict__ tokens, const float* __restrict__ stats, float* to) {
+__device__ void membership_plain_points(const float* queries, const float* keys, const float* offsets,
+                                        const float* values, const float* tokens, const float* stats, float* to) {
   constexpr int WIDTH = GRADIENT ? S::CHANNELS : S::WIDTH;
   const long long t = (long long)blockIdx.x * 256 + threadIdx.x;
   if (t >= (long long)S::BATCH * S::POINTS * S::HEADS * WIDTH) return;
@@ -616,8 +616,8 @@ __device__ void membership_plain_points(const float* __restrict__ queries, const
 
 // Σ_n w [v | 1] of a batch, or ∂k, ∂b = Σ ∂ℓ [x | 1] over all.
 template <class S, bool GRADIENT>
-__device__ void membership_plain_slices(const float* __restrict__ queries, const float* __restrict__ keys, const float* __restrict__ offsets,
-                                        const float* __restrict__ values, const float* __restrict__ tokens, const float* __restrict__ stats,
+__device__ void membership_plain_slices(const float* queries, const float* keys, const float* offsets,
+                                        const float* values, const float* tokens, const float* stats,
                                         float* to, float* offset_gradient) {
   constexpr int WIDTH = GRADIENT ? S::CHANNELS : S::WIDTH;
   const int p = blockIdx.x % (WIDTH + 1), m = blockIdx.x / (WIDTH + 1) % S::SLICES, bh = blockIdx.x / (WIDTH + 1) / S::SLICES;

@@ -3,7 +3,7 @@
 typedef unsigned int uint32;
 
 // The first thing a kernel does: the next one may come on the card, and nothing is read or written before all earlier ones
-// are done.
+// are done. No input may be `const __restrict__`: that promises it never changes, and its loads would be moved up here.
 __device__ __forceinline__ void await_turn() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;");

@@ -2,7 +2,7 @@
 // TM × TK and TK × TN; where few tiles make C, the inner axis is cut into SPLIT pieces whose sums are added in order.
 
 template <class S>  // the shape: extents, strides and tile sizes as constants
-__device__ void product(const float* __restrict__ left, const float* __restrict__ right, float* to, float* scratch,
+__device__ void product(const float* left, const float* right, float* to, float* scratch,
                         uint32* counters) {
   constexpr int TM = S::TM, TN = S::TN, TK = 32, WARPS = 8;
   constexpr int WM = TM >= 64 ? 4 : TM / 16, WN = WARPS / WM;  // warps along rows and columns
@@ -93,7 +93,7 @@ __device__ void product(const float* __restrict__ left, const float* __restrict_
 // The same where all rows are aligned to 16 bytes: operands come by asynchronous copies, three stages deep. A lies in
 // shared memory as [m, k] or [k, m], B as [k, n] or [n, k], whichever axis is contiguous.
 template <class S>
-__device__ void product_aligned(const float* __restrict__ left, const float* __restrict__ right, float* to, float* scratch) {
+__device__ void product_aligned(const float* left, const float* right, float* to, float* scratch) {
   constexpr int TM = 128, TN = S::TN, TK = 32, STAGES = S::STAGES, WM = 4, WN = 2, MT = 2, NT = TN / WN / 8;
   constexpr int PA = S::LEFT_K1 ? TK + 4 : TM + 8, PB = S::RIGHT_N1 ? TN + 8 : TK + 4;
   constexpr int SIZE_A = (S::LEFT_K1 ? TM : TK) * PA, STAGE = SIZE_A + (S::RIGHT_N1 ? TK : TN) * PB;
@@ -168,7 +168,7 @@ __device__ void product_aligned(const float* __restrict__ left, const float* __r
 
 // Adds the pieces of a split product in order.
 template <class S>
-__device__ void sum_splits(const float* __restrict__ scratch, float* to) {
+__device__ void sum_splits(const float* scratch, float* to) {
   constexpr int TM = 128, TN = S::TN, TILES_M = (S::M + TM - 1) / TM, TILES_N = (S::N + TN - 1) / TN;
   const int t = blockIdx.x % (TM * TN / 256) * 256 + threadIdx.x;
   int rest = blockIdx.x / (TM * TN / 256);

@@ -2,7 +2,7 @@
 
 // to[o, i, n] = from[o, index[i], n]
 template <class S>
-__device__ void gather(const float* __restrict__ from, const uint32* __restrict__ index, float* to) {
+__device__ void gather(const float* from, const uint32* __restrict__ index, float* to) {
   const long long t = (long long)blockIdx.x * 256 + threadIdx.x;
   if (t >= (long long)S::OUTER * S::COUNT * S::INNER) return;
   const int n = t % S::INNER;
@@ -13,7 +13,7 @@ __device__ void gather(const float* __restrict__ from, const uint32* __restrict_
 
 // to[o, r, n] = Σ over index[i] = r of from[o, i, n]
 template <class S>
-__device__ void scatter_add(const float* __restrict__ from, const uint32* __restrict__ index, float* to) {
+__device__ void scatter_add(const float* from, const uint32* __restrict__ index, float* to) {
   const long long t = (long long)blockIdx.x * 256 + threadIdx.x;
   if (t >= (long long)S::OUTER * S::ROWS * S::INNER) return;
   const int n = t % S::INNER;

@@ -1,15 +1,15 @@
-// The scan hₗ = exp(ℓₜ) hₗ₋₁ + gₜ xₜ ⊗ Bₜ, yₜ = hₗ Cₜ, t = order(l), in chunks of T = 64 tokens (Mamba-2's duality).
+// The scan hₗ = exp(ℓₜ) hₗ₋₁ + gₜ xₜ ⊗ Bₜ, yₜ = hₗ Cₜ, t = order(l), in chunks of T tokens (Mamba-2's duality),
+// 64 or, where shared memory is small, 32.
 //
 // With s the running sum of ℓ inside a chunk and h its first state,
 //   y_l = Σ_{j≤l} e^{s_l−s_j} g_j (C_l·B_j) x_j + e^{s_l} h C_l,     h' = e^{s_T} h + Σ_j e^{s_T−s_j} g_j x_j ⊗ B_j.
-// A sequence of one chunk (SINGLE) needs `output` or `gradients` alone. Otherwise `states` makes the sum of h' for every chunk at once, `pass` runs through the chunks, `output` makes y. Backwards
-// `states` also makes Σ_l e^{s_l} ∂y_l ⊗ C_l, `pass` runs the adjoint λ of h' from the end, `gradients` does the rest.
+// A sequence of one chunk (SINGLE) needs `output` or `gradients` alone. Otherwise `states` makes the sum of h' for every
+// chunk at once, `pass` runs through the chunks, `output` makes y. Backwards `states` also makes Σ_l e^{s_l} ∂y_l ⊗ C_l, `pass`
+// runs the adjoint λ of h' from the end, `gradients` does the rest.
 //
 // A block takes a chunk of one unit: heads that share direction and group, hence B, C and C·Bᵀ.
-// S: BATCH, L tokens, HEADS, P channels, GROUPS, N states, DIRS; UNIT heads per unit, UNITS; and the offsets
+// S: T, BATCH, L tokens, HEADS, P channels, GROUPS, N states, DIRS; UNIT heads per unit, UNITS; and the offsets
 // signal(b,t,h,p), decay(b,t,q), gain(b,t,q), write(b,t,g,n), read(b,t,g,n), initial(b,q,p,n) and those of the results.
-
-constexpr int T = 64;
 
 template <class S>
 __device__ __forceinline__ float decay_of(float s) {
@@ -22,7 +22,7 @@ template <> struct Summing<true> { typedef double type; };
 template <class S> using Sum = typename Summing<S::PRECISION == 0>::type;
 
 template <class S> struct Sizes {
-  static constexpr int NP = (S::N + 15) / 16 * 16, PP = (S::P + 15) / 16 * 16;
+  static constexpr int T = S::T, NP = (S::N + 15) / 16 * 16, PP = (S::P + 15) / 16 * 16;
   static constexpr int CHUNKS = (S::L + T - 1) / T, HEADS = S::DIRS * S::HEADS, STATE = S::P * S::N;
   static constexpr int BN = NP + 8, BP = PP + 8, BT = T + 8;
 };
@@ -54,6 +54,7 @@ template <class S> struct Site {
 // Tokens of the chunk; −1 past the end.
 template <class S>
 __device__ void load_tokens(int* tokens, const uint32* order, const Site<S>& site) {
+  constexpr int T = S::T;
   if (threadIdx.x < T) {
     const int l = site.chunk * T + threadIdx.x;
     tokens[threadIdx.x] = l < S::L ? (int)order[site.direction * S::L + l] : -1;
@@ -63,6 +64,7 @@ __device__ void load_tokens(int* tokens, const uint32* order, const Site<S>& sit
 // to[row·PITCH + i] for i < WIDTH (zero beyond COUNT), a row per token; four at a time where VECTOR says that is aligned.
 template <class S, int WIDTH, int COUNT, int PITCH, bool VECTOR, class At>
 __device__ __forceinline__ void load_rows(float* to, const float* from, const int* tokens, At at, const float* scale = nullptr) {
+  constexpr int T = S::T;
   constexpr int R = S::PRECISION;
   if constexpr (VECTOR && WIDTH == COUNT) {
     constexpr int QUARTERS = WIDTH / 4;
@@ -112,28 +114,37 @@ __device__ __forceinline__ void load_initial(float* to, const float* initial, in
   });
 }
 
-// Running sums of ℓ and the gains of one head, by the first warp: lane i has the tokens 2i and 2i + 1.
+// Running sums of ℓ and the gains of one head, by the first warp: lane i has EACH neighbouring tokens.
 template <class S>
 __device__ void load_decay(Sum<S>* sums, float* gains, const float* decay, const float* gain, const int* tokens, int batch, int q) {
   if (threadIdx.x >= 32) return;
-  const int lane = threadIdx.x, t0 = tokens[2 * lane], t1 = tokens[2 * lane + 1];
-  const float d0 = t0 >= 0 ? decay[S::decay(batch, t0, q)] : 0.0f, d1 = t1 >= 0 ? decay[S::decay(batch, t1, q)] : 0.0f;
-  gains[2 * lane] = t0 >= 0 ? gain[S::gain(batch, t0, q)] : 0.0f;
-  gains[2 * lane + 1] = t1 >= 0 ? gain[S::gain(batch, t1, q)] : 0.0f;
-  Sum<S> sum = (Sum<S>)d0 + d1;
+  constexpr int EACH = S::T / 32;
+  const int lane = threadIdx.x;
+  float own[EACH];
+  Sum<S> sum = 0;
+#pragma unroll
+  for (int i = 0; i < EACH; i++) {
+    const int t = tokens[EACH * lane + i];
+    own[i] = t >= 0 ? decay[S::decay(batch, t, q)] : 0.0f;
+    gains[EACH * lane + i] = t >= 0 ? gain[S::gain(batch, t, q)] : 0.0f;
+    sum += own[i];
+  }
 #pragma unroll
   for (int o = 1; o < 32; o <<= 1) {
     const Sum<S> other = __shfl_up_sync(~0u, sum, o);
     if (lane >= o) sum += other;
   }
-  const Sum<S> before = __shfl_up_sync(~0u, sum, 1);
-  sums[2 * lane] = (lane ? before : (Sum<S>)0) + d0;
-  sums[2 * lane + 1] = sum;
+  Sum<S> before = __shfl_up_sync(~0u, sum, 1);
+  if (lane == 0) before = 0;
+#pragma unroll
+  for (int i = 0; i < EACH - 1; i++) sums[EACH * lane + i] = before += own[i];
+  sums[EACH * lane + EACH - 1] = sum;
 }
 
 // Σ_j row_j[p] · column_j[n] of a chunk.
 template <class S, class Store>
 __device__ void outer_sum(const float* rows, const float* columns, Store store) {
+  constexpr int T = S::T;
   using Z = Sizes<S>;
   using W = Pieces<Z::PP, Z::NP>;
   if (W::idle()) return;
@@ -146,9 +157,10 @@ __device__ void outer_sum(const float* rows, const float* columns, Store store) 
 }
 
 template <class S, bool ADJOINT>
-__device__ void scan_states(const uint32* __restrict__ order, const float* __restrict__ signal, const float* __restrict__ decay,
-                            const float* __restrict__ gain, const float* __restrict__ write, const float* __restrict__ read,
-                            const float* __restrict__ cotangent, float* states, float* adjoints, float* decays) {
+__device__ void scan_states(const uint32* __restrict__ order, const float* signal, const float* decay,
+                            const float* gain, const float* write, const float* read,
+                            const float* cotangent, float* states, float* adjoints, float* decays) {
+  constexpr int T = S::T;
   using Z = Sizes<S>;
   extern __shared__ float4 shared4[];
   float* columns = (float*)shared4;        // B [T, N]
@@ -192,8 +204,8 @@ __device__ void scan_states(const uint32* __restrict__ order, const float* __res
 // One thread per element of h: the state before each chunk; ADJOINT: the adjoint after each, from the end.
 // States are [P, N], or [N, P] and rounded (TURNED).
 template <class S, bool ADJOINT>
-__device__ void scan_pass(const float* __restrict__ initial, const float* __restrict__ final_cotangent,
-                          const float* __restrict__ decays, float* states, float* adjoints, float* final_state,
+__device__ void scan_pass(const float* initial, const float* final_cotangent,
+                          const float* decays, float* states, float* adjoints, float* final_state,
                           float* initial_gradient) {
   using Z = Sizes<S>;
   constexpr int ELEMENTS = S::BATCH * Z::HEADS * Z::STATE, KEPT = S::FINAL && !S::GRADIENT;
@@ -234,9 +246,10 @@ __device__ void scan_pass(const float* __restrict__ initial, const float* __rest
 }
 
 template <class S>
-__device__ void scan_output(const uint32* __restrict__ order, const float* __restrict__ signal, const float* __restrict__ decay,
-                            const float* __restrict__ gain, const float* __restrict__ write, const float* __restrict__ read,
-                            const float* __restrict__ states, float* output) {
+__device__ void scan_output(const uint32* __restrict__ order, const float* signal, const float* decay,
+                            const float* gain, const float* write, const float* read,
+                            const float* states, float* output) {
+  constexpr int T = S::T;
   using Z = Sizes<S>;
   using W = Pieces<T, T>;
   using V = Pieces<T, Z::PP>;
@@ -292,7 +305,7 @@ __device__ void scan_output(const uint32* __restrict__ order, const float* __res
 
 // out(b,t,h)+p = Σ over directions of the pieces.
 template <class S, bool GRADIENT>
-__device__ void sum_directions(const float* __restrict__ pieces, float* to) {
+__device__ void sum_directions(const float* pieces, float* to) {
   const long long t = (long long)blockIdx.x * 256 + threadIdx.x;
   constexpr long long COUNT = (long long)S::BATCH * S::L * S::HEADS * S::P;
   if (t >= COUNT) return;
@@ -329,11 +342,12 @@ __device__ void row_sums(float (&c)[W::MT][W::NT][4], float* pile, float* to) {
 }
 
 template <class S>
-__device__ void scan_gradients(const uint32* __restrict__ order, const float* __restrict__ signal, const float* __restrict__ decay,
-                               const float* __restrict__ gain, const float* __restrict__ write, const float* __restrict__ read,
-                               const float* __restrict__ cotangent, const float* __restrict__ states,
-                               const float* __restrict__ adjoints, float* signal_gradient, float* decay_gradient,
+__device__ void scan_gradients(const uint32* __restrict__ order, const float* signal, const float* decay,
+                               const float* gain, const float* write, const float* read,
+                               const float* cotangent, const float* states,
+                               const float* adjoints, float* signal_gradient, float* decay_gradient,
                                float* gain_gradient, float* write_gradient, float* read_gradient, float* initial_gradient) {
+  constexpr int T = S::T;
   using Z = Sizes<S>;
   using W = Pieces<T, T>;
   using V = Pieces<T, Z::PP>;
@@ -484,23 +498,27 @@ __device__ void scan_gradients(const uint32* __restrict__ order, const float* __
     }
     // ∂ℓ_i = Σ_{l≥i} (C_l·∂C_l − g_l ∂g_l), and ⟨h', λ⟩ at the end.
     if (threadIdx.x < 32) {
+      constexpr int EACH = T / 32;
       const int lane = threadIdx.x;
-      const float d0 = lost[2 * lane] - gains[2 * lane] * gained[2 * lane];
-      const float d1 = lost[2 * lane + 1] - gains[2 * lane + 1] * gained[2 * lane + 1];
-      float sum = d0 + d1;
+      float own[EACH], sum = 0.0f;
+#pragma unroll
+      for (int i = 0; i < EACH; i++) {
+        const int l = EACH * lane + i;
+        sum += own[i] = lost[l] - gains[l] * gained[l];
+      }
 #pragma unroll
       for (int o = 1; o < 32; o <<= 1) {
         const float other = __shfl_down_sync(~0u, sum, o);
         if (lane + o < 32) sum += other;
       }
-      const int t0 = tokens[2 * lane], t1 = tokens[2 * lane + 1];
-      if (t0 >= 0) {
-        decay_gradient[S::decay_gradient(site.batch, t0, q)] = whole + sum;
-        gain_gradient[S::gain_gradient(site.batch, t0, q)] = gained[2 * lane] + alike[2 * lane] * close[2 * lane];
-      }
-      if (t1 >= 0) {
-        decay_gradient[S::decay_gradient(site.batch, t1, q)] = whole + sum - d0;
-        gain_gradient[S::gain_gradient(site.batch, t1, q)] = gained[2 * lane + 1] + alike[2 * lane + 1] * close[2 * lane + 1];
+#pragma unroll
+      for (int i = 0; i < EACH; i++) {
+        const int l = EACH * lane + i, token = tokens[l];
+        if (token >= 0) {
+          decay_gradient[S::decay_gradient(site.batch, token, q)] = whole + sum;
+          gain_gradient[S::gain_gradient(site.batch, token, q)] = gained[l] + alike[l] * close[l];
+        }
+        sum -= own[i];
       }
     }
     __syncthreads();
@@ -518,7 +536,7 @@ __device__ void scan_gradients(const uint32* __restrict__ order, const float* __
 
 // Groups that span several units: the sum of the units' pieces, [unit, batch, token, state].
 template <class S, bool READ>
-__device__ void sum_units(const float* __restrict__ pieces, float* to) {
+__device__ void sum_units(const float* pieces, float* to) {
   const long long t = (long long)blockIdx.x * 256 + threadIdx.x;
   constexpr long long ONE = (long long)S::BATCH * S::L * S::N;
   if (t >= ONE * S::GROUPS) return;

@@ -9,6 +9,8 @@
 // so do eight columns of the rows 0, 2, 4, 6: sums over k take k = 2·pair and 2·pair + 1 where their operand is stored by k.
 // States [N, P] are stored so that those rows are 0…3 and 4…7 (`folded`).
 
+constexpr int T = 64;
+
 // Four pieces of eight rows of four floats; lane i points to row i%8 of piece i/8, and gets word i%4 of row i/4 of each.
 __device__ __forceinline__ void load_pieces(uint32 (&to)[4], const float* row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
@@ -163,10 +165,10 @@ template <class S> struct Pair {
 // takes CHAIN heads that share B and, of SPAN chunks, either one, for `pass` to go on from, or all: then it goes through them
 // itself, λ from the end, and stores h before and λ after each.
 template <class S, bool ADJOINT>
-__device__ void scan_chain(const uint32* __restrict__ order, const float* __restrict__ signal, const float* __restrict__ decay,
-                           const float* __restrict__ gain, const float* __restrict__ write, const float* __restrict__ read,
-                           const float* __restrict__ cotangent, const float* __restrict__ initial,
-                           const float* __restrict__ final_cotangent, float* states, float* adjoints, float* decays,
+__device__ void scan_chain(const uint32* __restrict__ order, const float* signal, const float* decay,
+                           const float* gain, const float* write, const float* read,
+                           const float* cotangent, const float* initial,
+                           const float* final_cotangent, float* states, float* adjoints, float* decays,
                            float* final_state, float* initial_gradient) {
   using Z = Sizes<S>;
   constexpr bool WHOLE = S::SPAN == Z::CHUNKS;
@@ -293,10 +295,10 @@ __device__ void scan_chain(const uint32* __restrict__ order, const float* __rest
 
 // Two heads at a time, four warps each.
 template <class S>
-__device__ void scan_output_tf32(const uint32* __restrict__ order, const float* __restrict__ signal,
-                                 const float* __restrict__ decay, const float* __restrict__ gain,
-                                 const float* __restrict__ write, const float* __restrict__ read,
-                                 const float* __restrict__ states, float* output) {
+__device__ void scan_output_tf32(const uint32* __restrict__ order, const float* signal,
+                                 const float* decay, const float* gain,
+                                 const float* write, const float* read,
+                                 const float* states, float* output) {
   using Z = Sizes<S>;
   constexpr int BN = S::N + 4, BP = S::P + 4, NT = S::N / 8, PT = S::P / 8, HEAD = (T + S::N) * BP;
   extern __shared__ float4 shared4[];
@@ -404,11 +406,11 @@ __device__ void scan_output_tf32(const uint32* __restrict__ order, const float* 
 // Warps 0–3 have strips of 16 rows j of E and ∂x. What the states give comes from warps 4 and 5, 32 rows j each, for ∂x and ∂B,
 // and from warps 6 and 7 for ∂C, 32 rows l each.
 template <class S>
-__device__ void scan_gradients_tf32(const uint32* __restrict__ order, const float* __restrict__ signal,
-                                    const float* __restrict__ decay, const float* __restrict__ gain,
-                                    const float* __restrict__ write, const float* __restrict__ read,
-                                    const float* __restrict__ cotangent, const float* __restrict__ states,
-                                    const float* __restrict__ adjoints, float* signal_gradient, float* decay_gradient,
+__device__ void scan_gradients_tf32(const uint32* __restrict__ order, const float* signal,
+                                    const float* decay, const float* gain,
+                                    const float* write, const float* read,
+                                    const float* cotangent, const float* states,
+                                    const float* adjoints, float* signal_gradient, float* decay_gradient,
                                     float* gain_gradient, float* write_gradient, float* read_gradient) {
   using Z = Sizes<S>;
   constexpr int BN = S::N + 4, BP = S::P + 4, BT = T + 4, NT = S::N / 8, PT = S::P / 8, HEAD = 2 * (T + S::N) * BP;

@@ -138,9 +138,11 @@ impl Lowering<'_> {
         let tn: usize = if direction.to[2] > 64 { 128 } else { 64 };
         let tiles_n = direction.to[2].div_ceil(tn);
         let mut text = self.direction(&direction, from, to);
-        text.push_str(&constants(&[("TN", tn), ("TILES_N", tiles_n)]));
+        let stage = (128 * 36 + 32 * (tn + 8)) * 4;
+        let stages = (self.shared / stage).min(3);
+        text.push_str(&constants(&[("TN", tn), ("TILES_N", tiles_n), ("STAGES", stages)]));
         let blocks = direction.pixels().div_ceil(128) * tiles_n;
-        let shared = 3 * (128 * 36 + 32 * (tn + 8)) * 4;
+        let shared = stages * stage;
         let arguments = Self::product_arguments(from, to);
         self.launch(Family::Convolution, "convolve_dense", &text, blocks, shared, arguments, length);
     }
@@ -195,7 +197,9 @@ impl Lowering<'_> {
         } else if Self::is_dense(shape, &[input, cotangent]) {
             let groups = taps * shape.out_channels.div_ceil(128) * shape.in_channels.div_ceil(128);
             let chunks = (264 / groups).clamp(1, pixels.div_ceil(64));
-            text.push_str(&constants(&[("CHUNKS", chunks)]));
+            let stage = 2 * 32 * 136 * 4;
+            let stages = (self.shared / stage).min(3);
+            text.push_str(&constants(&[("CHUNKS", chunks), ("STAGES", stages)]));
             let scratch = groups * chunks * 128 * 128;
             let [first, second] = inputs;
             let arguments = vec![first, second, ("float*", Argument::Scratch(0))];
@@ -204,7 +208,7 @@ impl Lowering<'_> {
                 "weight_gradient_dense",
                 &text,
                 groups * chunks,
-                3 * 2 * 32 * 136 * 4,
+                stages * stage,
                 arguments,
                 scratch,
             );

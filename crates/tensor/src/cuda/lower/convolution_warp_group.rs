@@ -7,7 +7,7 @@ use crate::ops::convolution::ConvolutionShape;
 
 /// Blocks that run at a time, one on each multiprocessor.
 const BLOCKS: usize = 132;
-/// Bytes of shared memory that a block may have.
+/// Bytes of shared memory that a block may have on the cards that have warp groups.
 const SHARED: usize = 232_448;
 
 /// How a convolution is divided: tiles of 64 `groups` pixels and `channels` results.

@@ -6,8 +6,6 @@ use crate::ops::membership::MembershipShape;
 
 /// Threads of the kernels on tensor cores.
 const THREADS: usize = 128;
-/// Shared memory of a block at most, bytes.
-const SHARED: usize = 226 * 1024;
 
 /// Extents as the kernels round them up.
 struct Sizes {
@@ -54,6 +52,11 @@ impl Sizes {
 }
 
 impl Lowering<'_> {
+    /// Blocks that a multiprocessor holds at once, by what their registers and their shared memory allow.
+    fn resident(&self, by_registers: usize, shared: usize) -> usize {
+        by_registers.min(self.shared / (shared + 1024)).max(1)
+    }
+
     /// Constants and offsets of everything that decides weights, and of `places` by name.
     fn membership_text(
         &self,
@@ -100,10 +103,10 @@ impl Lowering<'_> {
 
     pub(super) fn collect(&mut self, shape: &MembershipShape, membership: &[Place; 3], values: &Place, to: &Place) {
         let sizes = Sizes::new(shape);
-        let resident = resident(sizes.three_if_light(), sizes.collect_shared());
+        let resident = self.resident(sizes.three_if_light(), sizes.collect_shared());
         let chunks = chunks(shape, resident);
         let text = self.membership_text(shape, [0, chunks], membership, &[("values", values), ("result", to)]);
-        if sizes.collect_shared() > SHARED {
+        if sizes.collect_shared() > self.shared {
             let text = text + &super::offset("tokens", &[0; 4], false);
             let inputs = plain(membership, values, values);
             return self.plain_membership(
@@ -129,10 +132,10 @@ impl Lowering<'_> {
 
     pub(super) fn spread(&mut self, shape: &MembershipShape, membership: &[Place; 3], tokens: &Place, to: &Place) {
         let sizes = Sizes::new(shape);
-        let resident = resident(5, sizes.spread_shared());
+        let resident = self.resident(5, sizes.spread_shared());
         let chunks = chunks(shape, resident);
         let text = self.membership_text(shape, [0, chunks], membership, &[("tokens", tokens), ("result", to)]);
-        if sizes.spread_shared() > SHARED {
+        if sizes.spread_shared() > self.shared {
             let text = text + &super::offset("values", &[0; 4], false);
             let inputs = plain(membership, tokens, tokens);
             return self.plain_membership(shape, &text, inputs, false, Some(Argument::of(to)), None);
@@ -161,10 +164,10 @@ impl Lowering<'_> {
             ("offset_gradient", offsets),
         ];
         let sizes = Sizes::new(shape);
-        let resident = resident(sizes.three_if_light(), sizes.gradient_shared());
+        let resident = self.resident(sizes.three_if_light(), sizes.gradient_shared());
         let chunks = chunks(shape, resident);
         let text = self.membership_text(shape, [usize::from(mass), chunks], membership, &places);
-        if sizes.gradient_shared() > SHARED {
+        if sizes.gradient_shared() > self.shared {
             let inputs = plain(membership, values, tokens);
             let on_slices = Some((Argument::of(keys), Argument::of(offsets)));
             return self.plain_membership(shape, &text, inputs, true, Some(Argument::of(queries)), on_slices);
@@ -228,11 +231,6 @@ impl Lowering<'_> {
             self.launch(Family::Membership, &name("membership_plain_slices"), &text, blocks, 0, arguments, scratch);
         }
     }
-}
-
-/// Blocks that a multiprocessor holds at once, by what their registers and their shared memory allow.
-fn resident(by_registers: usize, shared: usize) -> usize {
-    by_registers.min(SHARED / (shared + 1024)).max(1)
 }
 
 /// Chunks of points per batch entry and head: as many blocks as a large card holds at once, each with work for its warps.

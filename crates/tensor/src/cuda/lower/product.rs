@@ -116,11 +116,11 @@ impl Lowering<'_> {
         let tn: usize = if n > 64 { 128 } else { 64 };
         let tiles = m.div_ceil(128) * n.div_ceil(tn) * product.batch;
         let split = (264 / tiles).clamp(1, k.div_ceil(256));
-        let stages = k.div_ceil(split).div_ceil(32).min(3);
-        let shape = self.product_shape(product, axes, &[("TN", tn), ("SPLIT", split), ("STAGES", stages)]);
         let of = |matrix: &Matrix| Argument::Buffer { buffer: matrix.buffer, offset: matrix.offset };
         let a = if product.left.strides[1] == 1 { 128 * 36 } else { 32 * 136 };
         let b = if product.right.strides[1] == 1 { 32 * (tn + 8) } else { tn * 36 };
+        let stages = k.div_ceil(split).div_ceil(32).min(3).min(self.shared / ((a + b) * 4));
+        let shape = self.product_shape(product, axes, &[("TN", tn), ("SPLIT", split), ("STAGES", stages)]);
         let scratch = if split > 1 { tiles * split * 128 * tn } else { 0 };
         let arguments = vec![
             ("const float*", of(&product.left)),

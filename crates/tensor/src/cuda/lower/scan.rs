@@ -23,6 +23,7 @@ impl Lowering<'_> {
     fn scan_shape(&self, z: &ScanSizes, operands: &[Place]) -> String {
         let shape = &z.shape;
         let mut text = constants(&[
+            ("T", z.chunk),
             ("BATCH", shape.batch),
             ("L", shape.tokens),
             ("HEADS", shape.heads),
@@ -55,7 +56,7 @@ impl Lowering<'_> {
         output: &Place,
         final_state: Option<&Place>,
     ) {
-        let z = ScanSizes::new(shape);
+        let z = ScanSizes::new(shape, self.shared);
         let mut text = self.scan_shape(&z, operands);
         let summed = shape.directions > 1;
         text.push_str(&constants(&[("FINAL", usize::from(final_state.is_some())), ("GRADIENT", 0)]));
@@ -82,7 +83,7 @@ impl Lowering<'_> {
         let single = z.single && final_state.is_none();
         let mut rows = vec![&operands[0], &operands[3], &operands[4]];
         rows.extend((!summed).then_some(output));
-        let tf32 = !single && self.scan_precision() == 1 && z.suits_tf32(&rows);
+        let tf32 = !single && self.scan_precision() == 1 && z.suits_tf32(&rows, self.shared);
         text.push_str(&constants(&[("SINGLE", usize::from(single)), ("TURNED", usize::from(tf32))]));
         if tf32 {
             let mut arguments = inputs(order.clone());
@@ -177,7 +178,7 @@ impl Lowering<'_> {
         scratch: usize,
     ) {
         let adjoint = adjoints > 0;
-        let chain = z.chain();
+        let chain = z.chain(self.shared);
         if !text.contains(" CHAIN =") {
             text.push_str(&constants(&[("CHAIN", chain.heads), ("SPAN", chain.span), ("STAGES", chain.stages)]));
         }
@@ -224,7 +225,7 @@ impl Lowering<'_> {
         final_cotangent: Option<&Place>,
         to: &[Place],
     ) {
-        let z = ScanSizes::new(shape);
+        let z = ScanSizes::new(shape, self.shared);
         let mut text = self.scan_shape(&z, operands);
         let (summed, spread) = (shape.directions > 1, z.units > shape.groups);
         text.push_str(&constants(&[("FINAL", usize::from(final_cotangent.is_some())), ("GRADIENT", 1)]));
@@ -267,7 +268,7 @@ impl Lowering<'_> {
         let mut rows = vec![&operands[0], &operands[3], &operands[4], cotangent];
         rows.extend((!summed).then_some(&to[0]));
         rows.extend((!spread).then_some([&to[3], &to[4]]).into_iter().flatten());
-        let tf32 = !single && self.scan_precision() == 1 && z.suits_tf32(&rows);
+        let tf32 = !single && self.scan_precision() == 1 && z.suits_tf32(&rows, self.shared);
         text.push_str(&constants(&[("SINGLE", usize::from(single)), ("TURNED", usize::from(tf32))]));
         if tf32 {
             // The states h need no cotangent: they can be made while others still work towards it.
@@ -337,9 +338,14 @@ impl Lowering<'_> {
     }
 }
 
+/// Bytes of shared memory that a kernel of a scan has beside those it is launched with, at most.
+pub(crate) const SCAN_DECLARES: usize = 6 * 1024;
+
 /// How a scan is cut.
 struct ScanSizes {
     shape: ScanShape,
+    /// Tokens of a chunk.
+    chunk: usize,
     /// Heads that share direction and group.
     unit: usize,
     units: usize,
@@ -353,13 +359,20 @@ struct ScanSizes {
 }
 
 impl ScanSizes {
-    const CHUNK: usize = 64;
+    /// Tokens of a chunk, and where shared memory is small.
+    const CHUNKS: [usize; 2] = [64, 32];
     /// Blocks that leave half of a large card idle.
     const FEW: usize = 64;
 
-    fn new(shape: &ScanShape) -> ScanSizes {
+    /// For so many bytes of shared memory.
+    fn new(shape: &ScanShape, shared: usize) -> ScanSizes {
+        let [long, short] = Self::CHUNKS.map(|chunk| ScanSizes::of(shape, chunk));
+        if long.gradient_shared() + SCAN_DECLARES <= shared { long } else { short }
+    }
+
+    fn of(shape: &ScanShape, chunk: usize) -> ScanSizes {
         let heads = shape.scan_heads();
-        let chunks = shape.tokens.div_ceil(Self::CHUNK);
+        let chunks = shape.tokens.div_ceil(chunk);
         let mut unit = greatest_common_divisor(heads / shape.groups, shape.heads);
         // A short sequence has few blocks: its heads go side by side rather than one after the other.
         while chunks == 1 && unit > 1 && shape.batch * heads / unit < Self::FEW {
@@ -368,6 +381,7 @@ impl ScanSizes {
         let units = heads / unit;
         ScanSizes {
             shape: *shape,
+            chunk,
             unit,
             units,
             chunks,
@@ -385,41 +399,44 @@ impl ScanSizes {
     /// Bytes of shared memory of the kernels in `scan.cu`.
     fn state_shared(&self, adjoint: bool) -> usize {
         let [n, p] = self.padded();
-        Self::CHUNK * (n + 8 + p + 8) * (1 + usize::from(adjoint)) * 4
+        self.chunk * (n + 8 + p + 8) * (1 + usize::from(adjoint)) * 4
     }
 
     fn output_shared(&self) -> usize {
         let [n, p] = self.padded();
-        (2 * Self::CHUNK * (n + 4) + Self::CHUNK * (Self::CHUNK + 4) + Self::CHUNK * (p + 8) + p * (n + 4)) * 4
+        (2 * self.chunk * (n + 4) + self.chunk * (self.chunk + 4) + self.chunk * (p + 8) + p * (n + 4)) * 4
     }
 
-    /// Whether `scan_tf32.cu` takes these sizes, and rows of these places.
-    fn suits_tf32(&self, rows: &[&Place]) -> bool {
-        self.shape.channels == 32
+    /// Whether `scan_tf32.cu` takes these sizes, and rows of these places, in so many bytes of shared memory.
+    fn suits_tf32(&self, rows: &[&Place], shared: usize) -> bool {
+        self.chunk == 64
+            && self.shape.channels == 32
             && [32, 48, 64].contains(&self.shape.states)
             && rows.iter().all(|place| is_vector(place))
+            && self.tf32_shared() + SCAN_DECLARES <= shared
     }
 
     fn tf32_shared(&self) -> usize {
         let ScanShape { states: n, channels: p, .. } = self.shape;
-        (2 * Self::CHUNK * (n + 4) + 4 * (Self::CHUNK + n) * (p + 4)) * 4
+        (2 * self.chunk * (n + 4) + 4 * (self.chunk + n) * (p + 4)) * 4
     }
 
     /// Blocks that go through all chunks save a pass over the states, if they are enough for a card.
-    fn chain(&self) -> Chain {
+    fn chain(&self, shared: usize) -> Chain {
         let ScanShape { states: n, channels: p, batch, .. } = self.shape;
         let all = batch * self.shape.scan_heads();
         let of = |heads: usize, span: usize, stages: usize| {
-            let stage = Self::CHUNK * (n + 4 + heads * p + 4);
-            let shared = (stages * stage + span * (Self::CHUNK * (1 + 2 * heads) + heads)) * 4;
+            let stage = self.chunk * (n + 4 + heads * p + 4);
+            let shared = (stages * stage + span * (self.chunk * (1 + 2 * heads) + heads)) * 4;
             Chain { heads, span, stages, blocks: all / heads * (self.chunks / span), shared }
         };
         let pair = if self.unit.is_multiple_of(2) { 2 } else { 1 };
         let several = of(2, self.chunks, 2);
         let one = of(1, self.chunks, 3);
-        if pair == 2 && several.blocks >= 256 && several.shared <= Chain::SHARED {
+        let most = shared.min(Chain::SHARED);
+        if pair == 2 && several.blocks >= 256 && several.shared <= most {
             several
-        } else if one.blocks >= 128 && one.shared <= Chain::SHARED {
+        } else if one.blocks >= 128 && one.shared <= most {
             one
         } else {
             of(pair, 1, 1)
@@ -428,7 +445,7 @@ impl ScanSizes {
 
     fn gradient_shared(&self) -> usize {
         let [n, p] = self.padded();
-        (2 * Self::CHUNK * (n + 8) + Self::CHUNK * (Self::CHUNK + 8) + 2 * Self::CHUNK * (p + 8) + 2 * p * (n + 8)) * 4
+        (2 * self.chunk * (n + 8) + self.chunk * (self.chunk + 8) + 2 * self.chunk * (p + 8) + 2 * p * (n + 8)) * 4
     }
 }
 
@@ -451,4 +468,29 @@ impl Chain {
 
 fn greatest_common_divisor(a: usize, b: usize) -> usize {
     if b == 0 { a } else { greatest_common_divisor(b, a % b) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{SCAN_DECLARES, ScanShape, ScanSizes};
+
+    #[test]
+    fn a_scan_takes_shorter_chunks_on_a_card_with_little_shared_memory() {
+        let shape = |channels: usize, states: usize| ScanShape {
+            batch: 1,
+            tokens: 64,
+            heads: 4,
+            channels,
+            groups: 1,
+            states,
+            directions: 1,
+        };
+        for (channels, states, kilobytes, chunk) in
+            [(64, 64, 227, 64), (64, 64, 99, 32), (32, 64, 99, 64), (64, 128, 227, 64), (64, 128, 163, 32)]
+        {
+            let sizes = ScanSizes::new(&shape(channels, states), kilobytes * 1024);
+            assert_eq!(sizes.chunk, chunk, "{channels} channels, {states} states, {kilobytes} KB");
+            assert!(sizes.gradient_shared() + SCAN_DECLARES <= kilobytes * 1024);
+        }
+    }
 }
