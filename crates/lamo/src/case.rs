@@ -83,6 +83,12 @@ impl Case {
             Loss::RelativeL2OfFrames => Course::Frames { past: functions / outputs, frames: times },
             Loss::RelativeL2OfTimes => Course::Times { count: times },
         };
+        let whole = functions >= outputs && functions.is_multiple_of(outputs);
+        require(!matches!(course, Course::Frames { .. }) || whole, || {
+            format!(
+                "train.loss = relative-l2-of-frames: expected inputs of whole frames of {outputs} functions, found {functions}"
+            )
+        })?;
         require(course != Course::Steady || times == 1, || {
             format!("train.loss: expected one of the losses over time for samples of {times} times")
         })?;

@@ -16,7 +16,7 @@ use lamo_tensor::{Device, Graph, Kept, Program, Tensor};
 const MISS: &str = "miss";
 /// State `[batch]`: Σ target².
 const SIZE: &str = "size";
-/// State `[batch, points, past]`: the frames before the one asked for, as the model sees them.
+/// State `[batch, points, past · outputs]`: the frames before the one asked for, as the model sees them.
 const WINDOW: &str = "window";
 
 pub(crate) struct Judge {
@@ -24,7 +24,7 @@ pub(crate) struct Judge {
     case: Case,
     batch: usize,
     count: usize,
-    /// `[count, points, past]` the first windows of films.
+    /// `[count, points, past · outputs]` the first windows of films.
     windows: Vec<f32>,
 }
 
@@ -46,7 +46,11 @@ impl Judge {
         let functions = if film { window } else { stored.functions(width) };
         let found = model.forward(&stored.input(functions, matches!(case.course, Course::Times { .. })));
         if let Some(window) = window {
-            graph.assign(window, Tensor::concatenate(&[window.slice(2, test.outputs, width), found], 2));
+            let moved = match width > test.outputs {
+                true => Tensor::concatenate(&[window.slice(2, test.outputs, width), found], 2),
+                false => found,
+            };
+            graph.assign(window, moved);
         }
         let target = stored.targets_of_rows();
         let miss = decoded(found, case.normalisers.outputs.as_ref()) - target;

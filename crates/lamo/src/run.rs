@@ -12,7 +12,7 @@ use crate::atomic;
 use crate::checkpoint::Checkpoint;
 use crate::dataset::{Dataset, Split};
 use crate::error::Error;
-use crate::experiment::Experiment;
+use crate::experiment::{Data, Experiment};
 use crate::lock;
 use crate::weights;
 use lamo_tensor::Device;
@@ -158,6 +158,11 @@ impl Run {
         let experiment = Experiment::parse(&path.display().to_string(), &text)?;
         let last = checkpoint(folder, LAST);
         let begun = last.exists().then(|| Checkpoint::read(&last)).transpose()?;
+        if let Some(key) = begun.as_ref().and_then(|begun| differs(&begun.trained.experiment, &experiment)) {
+            let reason =
+                format!("{key}: expected what the run began with, found another; put it back, or begin a new run");
+            return Err(Error::run(&path, reason));
+        }
         Ok((run, experiment, begun))
     }
 
@@ -234,6 +239,19 @@ pub fn environment(folder: &Path) -> Result<Environment, Error> {
     let path = folder.join(ENVIRONMENT);
     let text = std::fs::read_to_string(&path).map_err(|reason| Error::reading(&path, reason))?;
     serde_json::from_str(&text).map_err(|error| Error::run(&path, format!("is damaged: {error}")))
+}
+
+/// A key that must stay what it was, or the steps taken so far mean something else.
+fn differs(then: &Experiment, now: &Experiment) -> Option<&'static str> {
+    let data = Data { folder: now.data.folder.clone(), ..then.data.clone() };
+    let same = [
+        ("seed", then.seed == now.seed),
+        ("model", then.model == now.model),
+        ("data", data == now.data),
+        ("train.batch", then.train.batch == now.train.batch),
+        ("train.loss", then.train.loss == now.train.loss),
+    ];
+    same.iter().find(|(_, same)| !same).map(|(key, _)| *key)
 }
 
 fn take(folder: &Path) -> Result<File, Error> {

@@ -131,6 +131,14 @@ impl Samples {
                 format!("{name}: expected finite numbers, found NaN or infinity; clean the data")
             })?;
         }
+        let length = (times * points * outputs).max(1);
+        let zero = self.targets.chunks(length).position(|target| target.iter().all(|value| *value == 0.0));
+        require(zero.is_none(), || {
+            let sample = zero.unwrap_or_default();
+            format!(
+                "targets: expected fields that are not zero everywhere, which have no relative error, found sample {sample}; leave it out"
+            )
+        })?;
         Ok(())
     }
 }

@@ -87,9 +87,9 @@ pub struct Trainer {
     started: Instant,
     /// The last state known to be sound.
     good: Option<Checkpoint>,
-    /// The best state, from which best.safetensors is yet to be written, and room for it.
-    better: Option<Moment>,
+    /// Room for a state: the best one while it is not yet on disk, and where it stood.
     aside: [Kept; 3],
+    better: Option<Moment>,
 }
 
 /// What a training keeps beside the experiment: θ and AdamW's moments.
@@ -158,7 +158,7 @@ impl Trainer {
         let states = [(PARAMETERS, &from.trained.parameters), (MEAN, &from.mean), (SQUARE, &from.square)];
         states.iter().for_each(|(name, values)| self.program.write(name, values));
         self.program.write(TOTAL, &[from.total]);
-        (self.step, self.best) = (from.trained.step, from.best);
+        (self.step, self.best, self.better) = (from.trained.step, from.best, None);
         (self.seconds, self.started) = (from.trained.seconds, Instant::now());
         Ok(())
     }
@@ -227,14 +227,14 @@ impl Trainer {
             if !ended && !due && pulse.elapsed() < PULSE {
                 continue;
             }
-            self.sound_or_saved(run, due)?;
+            self.sound_or_saved(run, due, watch)?;
             let line = ended.then(|| self.judge());
             if let (Some(run), Some(line)) = (run, &line) {
                 run.append(line)?;
             }
             let stop = watch(self.progress(line.as_ref())).is_break();
             if stop || due {
-                self.sound_or_saved(run, !due)?;
+                self.sound_or_saved(run, !due, watch)?;
                 self.save(run)?;
                 saved = Instant::now();
             }
@@ -297,10 +297,11 @@ impl Trainer {
         let epoch = self.step / self.epoch_steps();
         let due = epoch.is_multiple_of(self.experiment.train.evaluate) || self.step == self.steps();
         let test = due.then(|| self.test_error());
-        if let Some(test) = test.filter(|test| self.best.is_none_or(|best| *test < best.test)) {
+        let better = |test: &f64| test.is_finite() && self.best.is_none_or(|best| *test < best.test);
+        if let Some(test) = test.filter(better) {
             self.best = Some(Best { epoch, test });
             self.better = Some(self.moment());
-            self.aside.iter_mut().for_each(|kept| kept.take(&self.program));
+            self.set_aside();
         }
         let rate = self.pace(self.step - 1).rate;
         Line { epoch, step: self.step, train: self.mean_loss(), test, rate, seconds: self.elapsed() }
@@ -355,8 +356,8 @@ impl Trainer {
     }
 
     /// What [`Self::sound`] says; when that is bad, the last good state is kept first.
-    fn sound_or_saved(&mut self, run: Option<&Run>, close: bool) -> Result<(), Error> {
-        match self.sound(close) {
+    fn sound_or_saved(&mut self, run: Option<&Run>, close: bool, watch: Watch<'_>) -> Result<(), Error> {
+        match self.sound(close, watch) {
             Ok(()) => Ok(()),
             Err(broken) => {
                 self.save(run)?; // the state is the last good one again
@@ -372,41 +373,54 @@ impl Trainer {
 
     /// Fails if the losses of the epoch, or on a `close` look the parameters, are no numbers; the state then is the last
     /// good one.
-    fn sound(&mut self, close: bool) -> Result<(), Error> {
+    fn sound(&mut self, close: bool, watch: Watch<'_>) -> Result<(), Error> {
         let finite = |program: &Program| program.read(PARAMETERS).iter().all(|value| value.is_finite());
         if self.is_sound() && (!close || finite(&self.program)) {
             return Ok(());
         }
         let (broken, loss) = (self.step, self.mean_loss());
         let good = self.good.clone().expect("a run begins with a sound state");
-        let (step, loss) = self.find(&good, broken)?.unwrap_or((broken, loss));
-        let culprit = self.culprit(&good, step)?;
+        let found = self.find(&good, broken, watch)?;
+        let culprit = found.and_then(|_| self.culprit());
+        let (step, loss) = found.unwrap_or((broken, loss));
         self.restore(&good)?;
         let epoch = (step - 1) / self.epoch_steps() + 1;
         let rate = self.pace(step - 1).rate;
         Err(Error::Diverged(Divergence { step, epoch, loss, culprit, good: good.trained.step, rate }))
     }
 
-    /// The first step after `good` with an unsound loss, and the loss.
-    fn find(&mut self, good: &Checkpoint, broken: usize) -> Result<Option<(usize, f64)>, Error> {
+    fn set_aside(&mut self) {
+        self.aside.iter_mut().for_each(|kept| kept.take(&self.program));
+    }
+
+    /// Goes to the first step after `good` with an unsound loss, else to `broken`, the state before it set aside: which it
+    /// is, and its loss. None if someone asks to stop.
+    fn find(&mut self, good: &Checkpoint, broken: usize, watch: Watch<'_>) -> Result<Option<(usize, f64)>, Error> {
         self.restore(good)?;
+        let mut pulse = Instant::now();
         while self.step < broken {
+            self.set_aside();
             self.advance();
-            if !self.is_sound() {
+            if !self.is_sound() || self.step == broken {
                 return Ok(Some((self.step, self.mean_loss())));
+            }
+            if pulse.elapsed() >= PULSE {
+                if watch(self.progress(None)).is_break() {
+                    break;
+                }
+                pulse = Instant::now();
             }
         }
         Ok(None)
     }
 
-    /// The first kernel of a step whose result is not finite.
-    fn culprit(&mut self, good: &Checkpoint, step: usize) -> Result<Option<String>, Error> {
-        self.restore(good)?;
-        while self.step + 1 < step {
-            self.advance();
-        }
+    /// The first kernel of the last step whose result is not finite; the state before it is set aside.
+    fn culprit(&mut self) -> Option<String> {
+        self.aside.iter().for_each(|kept| kept.give(&mut self.program));
+        self.program.write(TOTAL, &[0.0]);
+        self.step -= 1;
         self.prepare();
-        let told = self.program.run_checked().err();
-        Ok(told.map(|told| told.split(": r0").next().unwrap_or_default().to_owned())) // without its arithmetic
+        let told = self.program.run_checked().err()?;
+        Some(told.split(": r0").next().unwrap_or_default().to_owned()) // without its arithmetic
     }
 }

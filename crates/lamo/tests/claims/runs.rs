@@ -7,7 +7,7 @@ use lamo::error::Error;
 use lamo::experiment::Experiment;
 use lamo::run::{self, Environment, Run};
 use lamo::samples::Samples;
-use lamo::train::Trainer;
+use lamo::train::{Outcome, Trainer};
 use lamo::trained::Trained;
 use lamo_physics::Grid;
 use lamo_tensor::Device;
@@ -176,6 +176,12 @@ fn data_that_do_not_fit_are_refused() {
     assert!(told.contains("targets: expected finite numbers"), "{told}");
     let told = Samples::new(Grid::Cloud { points: 3 }, 0, vec![], 1, vec![1.0; 3]).unwrap_err().to_string();
     assert!(told.contains("a cloud of points needs their positions"), "{told}");
+    let told = Samples::new(grid, 1, vec![0.0; 60], 1, [[1.0; 30], [0.0; 30]].concat()).unwrap_err().to_string();
+    assert!(told.contains("not zero everywhere") && told.contains("found sample 1"), "{told}");
+    let film = experiment(&["train.loss=relative-l2-of-frames"]);
+    let samples = Samples::new(grid, 1, vec![0.0; 30], 2, vec![1.0; 60]).unwrap();
+    let told = Case::of(&film, &samples).unwrap_err().to_string();
+    assert!(told.contains("expected inputs of whole frames of 2 functions, found 1"), "{told}");
     let cloud = experiment(&["train.loss=relative-l2-with-gradient"]);
     let line = Samples::new(Grid::Line { points: 30 }, 1, vec![0.0; 60], 1, vec![1.0; 60]).unwrap();
     let told = Case::of(&cloud, &line).unwrap_err().to_string();
@@ -192,4 +198,44 @@ fn a_training_that_breaks_in_its_first_step_leaves_a_checkpoint_and_a_readable_h
     assert_eq!((divergence.epoch, divergence.good), (1, 0));
     assert_eq!(Trained::open(&path).unwrap().step, 0);
     assert_eq!(run::history(&path).unwrap(), []);
+}
+
+#[test]
+fn a_best_state_that_a_divergence_undoes_is_not_kept() {
+    let changes = ["train={ batch = 7, epochs = 9, rate = 1e30 }", "train.schedule=constant"];
+    let (folder, experiment) = (Folder::new("undone"), small(&changes));
+    let path = folder.at("run");
+    let result =
+        trainer(&experiment).run(Some(&create(&path, &experiment)), Duration::MAX, &mut |_| ControlFlow::Continue(()));
+    assert!(matches!(result, Err(Error::Diverged(_))), "{result:?}");
+    let last = Checkpoint::read(&run::checkpoint(&path, run::LAST)).unwrap();
+    assert_eq!((last.trained.step, last.best), (0, None));
+    assert!(!run::checkpoint(&path, run::BEST).exists());
+}
+
+#[test]
+fn a_search_for_what_broke_can_be_stopped() {
+    let experiment = small(&["train={ epochs = 100000, rate = 1e30 }", "train.schedule=constant"]);
+    let result = trainer(&experiment).run(None, Duration::MAX, &mut |_| ControlFlow::Break(()));
+    assert!(matches!(result, Err(Error::Diverged(_)) | Ok(Outcome::Stopped)), "{result:?}");
+}
+
+#[test]
+fn a_run_whose_experiment_was_changed_is_not_gone_on_with_unless_its_steps_mean_the_same() {
+    let (folder, experiment) = (Folder::new("changed"), small(&[]));
+    let path = folder.at("run");
+    train_to(&mut trainer(&experiment), Some(&create(&path, &experiment)), 5);
+    let text = std::fs::read_to_string(path.join(run::EXPERIMENT)).unwrap();
+    for (key, from, to) in [
+        ("train.batch", "batch = 2", "batch = 3"),
+        ("seed", "seed = 0", "seed = 1"),
+        ("model", "depth = 1", "depth = 2"),
+    ] {
+        assert!(text.contains(from), "{from} is not in {text}");
+        std::fs::write(path.join(run::EXPERIMENT), text.replacen(from, to, 1)).unwrap();
+        let told = Run::open(&path).unwrap_err().to_string();
+        assert!(told.contains(&format!("{key}: expected what the run began with")), "{told}");
+    }
+    std::fs::write(path.join(run::EXPERIMENT), text.replacen("rate = 0.003", "rate = 0.001", 1)).unwrap();
+    assert_eq!(Run::open(&path).unwrap().1.train.rate, 0.001, "the advice after a divergence");
 }
