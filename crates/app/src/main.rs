@@ -64,7 +64,7 @@ enum Command {
     /// and the gradients in float32, and of the output in float64.
     ///
     /// Examples:
-    ///   lamo parity fixtures/regular_grid_a
+    ///   lamo parity fixtures/regular_grid_b
     ///   lamo parity fixtures
     ///   lamo parity fixtures/ops/mixer_hydra_a.json --json
     #[command(verbatim_doc_comment)]
@@ -91,10 +91,11 @@ enum Command {
     ///   lamo import airfoil.safetensors --config airfoil.toml --out models/airfoil
     #[command(verbatim_doc_comment, after_long_help = commands::weights::CONFIGURATION)]
     Import(commands::weights::Import),
-    /// Write the state dict of a model folder, bit for bit as it was imported or trained.
+    /// Write the state dict of a model folder or a run, bit for bit as it was imported or trained.
     ///
     /// Examples:
     ///   lamo export-weights models/airfoil --out airfoil.safetensors
+    ///   lamo export-weights runs/darcy-lamo-1 --out darcy.safetensors
     #[command(verbatim_doc_comment)]
     ExportWeights(commands::weights::Export),
 }

@@ -173,7 +173,7 @@ fn check_finds_changed_bytes_lost_bytes_and_values_that_are_no_numbers() {
 fn what_cannot_be_made_is_said_in_one_sentence_and_leaves_nothing_behind() {
     let folder = Folder::new("refusals");
     for (arguments, sentence) in [
-        (&["make", "darcy", "--samples", "0"][..], "lamo: samples: expected at least 1, found 0"),
+        (&["make", "darcy", "--samples", "0"][..], "lamo: samples: expected 1 to 1000000000, found 0"),
         (
             &["make", "darcy", "--samples", "1", "--set", "high"],
             "lamo: darcy: expected a setting of the form key=value, found `high`",

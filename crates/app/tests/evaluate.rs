@@ -152,7 +152,9 @@ fn a_true_receipt_is_verified_and_a_forged_one_is_named() {
         complaint(&folder.lamo(&["evaluate", "--verify", "lamo/receipt.json"]))
     };
     let better = |receipt: &mut serde_json::Value| receipt["evaluation"]["relative_l2"] = 0.001.into();
-    assert!(forge(&better).contains("expected the very numbers of the receipt, mean relative L2 1e-3"));
+    assert!(forge(&better).contains("expected every number of the receipt bit for bit, mean relative L2 1e-3"));
+    let smaller = |receipt: &mut serde_json::Value| receipt["costs"]["parameters"] = 7.into();
+    assert!(forge(&smaller).contains(", 7 parameters, "));
     let weights = |receipt: &mut serde_json::Value| receipt["hashes"]["weights"] = "0".into();
     assert!(forge(&weights).contains("expected weights of SHA-256 0, found"));
     let future = |receipt: &mut serde_json::Value| receipt["format"] = 9.into();

@@ -177,6 +177,11 @@ fn wrong_requests_are_refused_in_one_sentence_and_leave_nothing_behind() {
         (&["train", "darcy", "--set", "epochs"], "expected key=value"),
         (&["train", "darcy", "--precision", "f8"], "precision \"f8\" does not exist; there are f32, tf32 and bf16"),
         (&["train", "darcy", "--data", "nowhere"], "nowhere: not a data set"),
+        (&["train", "darcy", "--set", "model=fno"], "model is a table, expected a value for one of its keys: name, "),
+        (&["train", "darcy", "--set", "benchmark=pipe"], "expected one benchmark, found darcy beside it"),
+        (&["train", "darcy", "--model", "fno", "--set", "model.name=lamo"], "expected one model.name, found fno"),
+        (&["train", "darcy-lamo", "--preset", "quick"], "darcy-lamo is the published recipe; for a quick one say"),
+        (&["train", "darcy", "--set", "data.train=9000000000000"], "samples: expected 1 to 1000000000, found"),
         (&["train", "--resume", "nowhere"], "nowhere: expected a run folder with experiment.toml, found no folder"),
         (&["predict", "nowhere", "--input", "a.npy", "--output", "b.npy"], "nowhere"),
     ] {
@@ -201,7 +206,26 @@ fn a_data_set_of_ones_own_trains_and_predicts() {
     let told =
         said(&folder.run(&["predict", "runs/ours-lamo-1", "--input", "mine/permeability.npy", "--output", "out.npz"]));
     assert!(told.contains("pressure [6, 8, 8] of 6 samples"), "{told}");
-    fs::write(folder.at("mine/pressure.npy"), b"damaged").unwrap();
+    let told = complaint(&folder.run(&["train", "mine", "--data", "mine"]));
+    assert!(told.contains("mine is a data set, and so is --data mine; name one"), "{told}");
+    let taken = [SMALL, &["--out", "runs/ours-lamo-1"]].concat();
+    let told = complaint(&folder.run(&taken));
+    assert!(told.contains("expected a free name for the run"), "{told}");
+    assert!(!folder.at("cache").exists(), "no data are made for a run that has no place");
+    let huge = [&["train", "mine", "--set=train.batch=100000000000"], &[tiny][..]].concat();
+    let told = complaint(&folder.run(&huge));
+    assert!(told.contains("GiB of memory, more than the system gives"), "{told}");
+    let told = said(&folder.run(&["export-weights", "runs/ours-lamo-1", "--out", "ours.safetensors"]));
+    assert!(told.contains("ours.safetensors: lamo, "), "{told}");
+    let frames = ["predict", "runs/ours-lamo-1", "--input", "mine/permeability.npy", "--output", "o.npy", "--frames=3"];
+    let told = complaint(&folder.run(&frames));
+    assert!(told.contains("the model continues no film, it cannot predict 3 frames"), "{told}");
+    // Data that have moved are found again, from anywhere.
+    fs::rename(folder.at("mine"), folder.at("moved")).unwrap();
+    complaint(&folder.run(&["train", "--resume", "runs/ours-lamo-1"]));
+    said(&folder.run(&["train", "--resume", "runs/ours-lamo-1", "--data", "moved"]));
+    said(&folder.command(&["evaluate", "../runs/ours-lamo-1"]).current_dir(folder.at("moved")).output().unwrap());
+    fs::write(folder.at("moved/pressure.npy"), b"damaged").unwrap();
     let told = complaint(&folder.run(&["train", "--resume", "runs/ours-lamo-1"]));
     assert!(told.contains("pressure.npy"), "{told}");
 }

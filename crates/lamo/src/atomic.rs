@@ -18,8 +18,12 @@ pub(crate) fn fill(path: &Path, bytes: &[u8]) -> io::Result<()> {
 }
 
 /// What stood at `path` before is replaced at once, or left as it was.
-pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let partial = partial(path).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "the path names no file"))?;
+pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let invalid = |what: &str| io::Error::new(io::ErrorKind::InvalidInput, what);
+    let partial = partial(path).ok_or_else(|| invalid("the path names no file"))?;
+    if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+        return Err(invalid("it is no ordinary file"));
+    }
     let written = fill(&partial, bytes).and_then(|()| std::fs::rename(&partial, path));
     if written.is_err() {
         let _ = std::fs::remove_file(&partial); // best effort: the first error is the one to tell

@@ -190,6 +190,20 @@ impl Request<'_> {
             let values = layers.iter().rev().filter_map(|(_, layer)| keys::text(layer, path));
             values.map(str::to_owned).next()
         };
+        let given = [
+            ("benchmark", &["benchmark"][..], self.benchmark),
+            ("model.name", &["model", "name"], self.model),
+            ("preset", &["preset"], self.preset.map(Preset::name)),
+        ];
+        for (change, (key, path, value)) in layers.iter().flat_map(|layer| given.map(|given| (layer, given))) {
+            let (source, layer) = change;
+            if let (Some(other), Some(value)) = (keys::text(layer, path), value)
+                && source.starts_with("--set")
+                && other != value
+            {
+                return Err(Refusal(format!("{source}: expected one {key}, found {value} beside it; leave one out")));
+            }
+        }
         let benchmark = self.benchmark.map(str::to_owned).or_else(|| said(&["benchmark"])).unwrap_or(OWN.into());
         let model = self.model.map(str::to_owned).or_else(|| said(&["model", "name"])).unwrap_or("lamo".into());
         let preset = self.preset.map(Preset::name).map(str::to_owned).or_else(|| said(&["preset"]));

@@ -55,6 +55,9 @@ impl Field {
             [first, last @ ..] if last == inner => axes(Spread::Points, Some(*first), None),
             [first, middle @ .., last] if middle == inner => axes(Spread::Points, Some(*first), Some(*last)),
             [rows] if inner.len() == 2 && *rows == inner[0] => axes(Spread::Rows, None, None),
+            [flat] if inner.len() > 1 && *flat == grid.points() => Err(Refusal(format!(
+                "field `{name}`: expected the shape {inner:?} of the grid, found {shape:?}; reshape it"
+            ))),
             [] => axes(Spread::Sample, None, None),
             [count] => axes(Spread::Sample, None, Some(*count)),
             _ => Err(Refusal(format!(

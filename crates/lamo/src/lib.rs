@@ -21,7 +21,7 @@
 //! # Ok::<(), models::Refusal>(())
 //! ```
 
-mod atomic;
+pub mod atomic;
 pub mod benchmarks;
 pub mod cache;
 pub mod case;

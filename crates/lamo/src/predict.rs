@@ -34,14 +34,20 @@ impl Question {
         let arrays = read_arrays(case, path)?;
         let refuse = |reason: String| Refusal(format!("{}: {reason}", path.display()));
         let first = arrays.first().ok_or_else(|| refuse("the case asks for no input".to_owned()))?;
-        let rank = first.field.shape(case.domain.grid).len();
-        let single = first.shape.len() == rank;
+        let trained = first.field.shape(case.domain.grid);
+        let single = first.shape.len() == trained.len();
+        let flat = first.shape.last() == Some(&case.domain.grid.points()) && case.domain.grid.shape().len() > 1;
+        require(!(single && flat && first.shape != trained), || {
+            let name = &first.field.name;
+            let found = &first.shape;
+            refuse(format!("array `{name}`: expected samples of shape {trained:?}, found {found:?}; reshape it")).0
+        })?;
         let grid = find_grid(case, &arrays, single);
         let mut count = 1;
         for given in &arrays {
             let expected = given.field.shape(grid);
             let found = if single { &given.shape[..] } else { given.shape.get(1..).unwrap_or_default() };
-            require(found == expected && (single || given.shape[0] > 0), || {
+            require(found == expected && !given.shape.contains(&0), || {
                 let name = &given.field.name;
                 refuse(format!(
                     "array `{name}`: expected shape {expected:?}, or samples of it, found {:?}",
@@ -70,9 +76,12 @@ impl Question {
             }
             _ => functions((&fields, &values), grid).0,
         };
-        let times = match case.course {
-            Course::Frames { frames: known, .. } => frames.unwrap_or(known),
-            _ => case.times(),
+        let times = match (case.course, frames) {
+            (Course::Frames { frames: known, .. }, frames) => frames.unwrap_or(known),
+            (_, None) => case.times(),
+            (_, Some(frames)) => {
+                return Err(refuse(format!("the model continues no film, it cannot predict {frames} frames")).into());
+            }
         };
         let (space, functions, outputs) = (case.domain.space, case.domain.functions, case.domain.outputs);
         let samples = Samples { count, grid, space, positions, functions, inputs, times, outputs, targets: Vec::new() };

@@ -131,13 +131,7 @@ impl Run {
     /// Begins a run in a folder that does not exist or is empty.
     pub fn create(folder: &Path, experiment: &Experiment, environment: &Environment) -> Result<Run, Error> {
         let checkpoints = folder.join(CHECKPOINTS);
-        // What a process leaves that is killed before the experiment, the last file, is written.
-        let ours = |name: &str| [LOCK, ENVIRONMENT, HISTORY, CHECKPOINTS].contains(&name) || name.ends_with(".partial");
-        let foreign = |entry: std::fs::DirEntry| entry.file_name().to_str().is_none_or(|name| !ours(name));
-        if folder.is_file() || std::fs::read_dir(folder).is_ok_and(|entries| entries.flatten().any(foreign)) {
-            let reason = "expected a free name for the run, found other files; choose another, or go on with --resume";
-            return Err(Error::run(folder, reason));
-        }
+        free(folder)?;
         std::fs::create_dir_all(&checkpoints).map_err(|reason| Error::writing(&checkpoints, reason))?;
         let run = Run { folder: folder.to_owned(), _lock: take(folder)? };
         run.record(environment)?;
@@ -154,8 +148,7 @@ impl Run {
             return Err(Error::run(folder, format!("expected a run folder with {EXPERIMENT}, found {found}")));
         }
         let run = Run { folder: folder.to_owned(), _lock: take(folder)? };
-        let text = std::fs::read_to_string(&path).map_err(|reason| Error::reading(&path, reason))?;
-        let experiment = Experiment::parse(&path.display().to_string(), &text)?;
+        let experiment = experiment(folder)?;
         let last = checkpoint(folder, LAST);
         let begun = last.exists().then(|| Checkpoint::read(&last)).transpose()?;
         if let Some(key) = begun.as_ref().and_then(|begun| differs(&begun.trained.experiment, &experiment)) {
@@ -169,6 +162,11 @@ impl Run {
     /// The folder.
     pub fn folder(&self) -> &Path {
         &self.folder
+    }
+
+    /// Notes where the data are from now on.
+    pub fn move_data(&self, experiment: &Experiment) -> Result<(), Error> {
+        self.replace(EXPERIMENT, experiment.text().as_bytes())
     }
 
     /// Notes where the run takes place from now on.
@@ -204,7 +202,7 @@ impl Run {
             Error::Weights(weights::Error::File { reason, .. })
                 if matches!(reason.kind(), StorageFull | QuotaExceeded) =>
             {
-                let advice = "free some space and go on with --resume, the checkpoint before is kept";
+                let advice = "free some space and go on with --resume, a checkpoint before this one is kept";
                 Error::run(&self.folder, format!("the disk is full; {advice}"))
             }
             _ => error,
@@ -232,6 +230,25 @@ pub fn history(folder: &Path) -> Result<Vec<Line>, Error> {
         }
     }
     Ok(history)
+}
+
+/// Refuses a folder for a new run that is in use.
+pub fn free(folder: &Path) -> Result<(), Error> {
+    // What a process leaves that is killed before the experiment, the last file, is written.
+    let ours = |name: &str| [LOCK, ENVIRONMENT, HISTORY, CHECKPOINTS].contains(&name) || name.ends_with(".partial");
+    let foreign = |entry: std::fs::DirEntry| entry.file_name().to_str().is_none_or(|name| !ours(name));
+    if folder.is_file() || std::fs::read_dir(folder).is_ok_and(|entries| entries.flatten().any(foreign)) {
+        let reason = "expected a free name for the run, found other files; choose another, or go on with --resume";
+        return Err(Error::run(folder, reason));
+    }
+    Ok(())
+}
+
+/// What was asked for, with the place where the data are now.
+pub fn experiment(folder: &Path) -> Result<Experiment, Error> {
+    let path = folder.join(EXPERIMENT);
+    let text = std::fs::read_to_string(&path).map_err(|reason| Error::reading(&path, reason))?;
+    Ok(Experiment::parse(&path.display().to_string(), &text)?)
 }
 
 /// Where a run took place.

@@ -6,7 +6,7 @@ use crate::dataset::Normaliser;
 use crate::error::Error;
 use crate::experiment::Experiment;
 use crate::layers::Parameters;
-use crate::models::{self, Input, Refusal, Task};
+use crate::models::{self, Input, Refusal, Task, require};
 use crate::run;
 use crate::samples::Samples;
 use lamo_physics::Grid;
@@ -107,8 +107,12 @@ impl Predictor {
     /// `[count, times, points, outputs]` in physical units.
     pub fn predict(&mut self, case: &Case, samples: &Samples) -> Result<Vec<f32>, Error> {
         case.check(samples)?;
-        let mut predictions =
-            Vec::with_capacity(samples.count * samples.times * samples.grid.points() * samples.outputs);
+        let size = [samples.count, samples.times, samples.grid.points(), samples.outputs];
+        let count = size.iter().try_fold(1_usize, |product, extent| product.checked_mul(*extent));
+        let mut predictions = Vec::new();
+        require(count.is_some_and(|count| predictions.try_reserve_exact(count).is_ok()), || {
+            format!("{} samples of {} times: the predictions do not fit into memory; ask for fewer", size[0], size[1])
+        })?;
         for first in (0..samples.count).step_by(self.task.batch) {
             let chosen: Vec<usize> = (first..(first + self.task.batch).min(samples.count)).collect();
             predictions.extend(self.batch(case, samples, &chosen));

@@ -380,6 +380,11 @@ impl Stored {
         Ok(Stored { description, sections, parameters })
     }
 
+    /// Whether a folder is a model folder.
+    pub fn is_at(folder: &Path) -> bool {
+        folder.join(DESCRIPTION).is_file()
+    }
+
     /// Reads a model folder.
     pub fn read(folder: &Path) -> Result<Stored, Error> {
         Stored::import(Description::read(&folder.join(DESCRIPTION))?, &folder.join(WEIGHTS))

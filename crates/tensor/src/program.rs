@@ -47,7 +47,7 @@ impl Program {
     /// [`Program::compile`] with choices.
     pub fn compile_with(graph: &Graph, options: Options) -> Program {
         let plan = compile::compile(graph, options, 0);
-        Program::new(graph, Backend::Cpu(Cpu::new(plan)))
+        Program::new(graph, Backend::Cpu(Cpu::new(plan).unwrap_or_else(|full| panic!("{full}"))))
     }
 
     /// Compiles for a device; what the device lacks is said in a sentence. `precision` is that of products, convolutions
@@ -55,7 +55,7 @@ impl Program {
     pub fn compile_on(graph: &Graph, device: Device, precision: Precision) -> Result<Program, Unavailable> {
         let plan = |slack: usize| compile::compile(graph, Options::default(), slack);
         let backend = match device {
-            Device::Cpu => Backend::Cpu(Cpu::new(plan(0))),
+            Device::Cpu => Backend::Cpu(Cpu::new(plan(0))?),
             #[cfg(feature = "cuda")]
             Device::Cuda(number) => Backend::Cuda(Cuda::new(plan(crate::cuda::SLACK), number, precision)?),
             #[cfg(not(feature = "cuda"))]

@@ -8,7 +8,7 @@ use lamo::cache;
 use lamo::dataset::{Dataset, Outcome};
 use lamo::evaluate::{Evaluation, RECEIPT, Receipt};
 use lamo::run::{self, Environment, Provenance};
-use lamo::samples::{self, Material};
+use lamo::samples::{self, Samples};
 use lamo::trained::Trained;
 use lamo_tensor::Device;
 use std::ops::ControlFlow;
@@ -94,7 +94,9 @@ fn verify(options: &Evaluate, path: &Path, threads: usize) -> Result<()> {
 struct Judged {
     trained: Trained,
     dataset: Dataset,
-    material: Material,
+    test: Samples,
+    /// Samples that the run learned from.
+    learned: usize,
     prediction: Vec<f32>,
     receipt: Receipt,
     run: PathBuf,
@@ -104,6 +106,9 @@ impl Judged {
     fn of(path: &Path, data: Option<&Path>, device: Device, threads: usize) -> Result<Judged> {
         let trained = Trained::open(path)?;
         let mut experiment = trained.experiment.clone();
+        if path.is_dir() {
+            experiment.data.folder = run::experiment(path)?.data.folder;
+        }
         if let Some(folder) = data {
             experiment.data.folder = Some(folder.to_owned());
             (experiment.data.train, experiment.data.test) = (0, 0);
@@ -113,14 +118,15 @@ impl Judged {
             bail!("stopped while making data")
         };
         let split = samples::split(&experiment.data, &dataset)?;
-        let material = Material::read(&experiment, &dataset)?;
+        let test = samples::test(&experiment, &dataset)?;
         let started = Instant::now();
-        let prediction = trained.predict(&material.test, device)?;
+        let prediction = trained.predict(&test, device)?;
         let seconds = started.elapsed().as_secs_f64();
-        let evaluation = Evaluation::of(&material.test, &split.test, &prediction);
+        let evaluation = Evaluation::of(&test, &split.test, &prediction);
         let environment = Environment::here(device, threads, Some(Provenance::of(&dataset, &split)));
         let receipt = Receipt::new(&trained, &dataset, &split, &environment, evaluation, seconds)?;
-        Ok(Judged { trained, dataset, material, prediction, receipt, run: path.to_owned() })
+        let learned = split.train.len();
+        Ok(Judged { trained, dataset, test, learned, prediction, receipt, run: path.to_owned() })
     }
 
     fn write(&self, folder: &Path) -> Result<()> {
@@ -128,10 +134,10 @@ impl Judged {
         let history = if self.run.is_dir() { run::history(&self.run)? } else { Vec::new() };
         let report = Report {
             trained: &self.trained,
-            samples: &self.material.test,
+            samples: &self.test,
             prediction: &self.prediction,
             problem: &self.dataset.manifest().problem,
-            learned: self.material.train.count,
+            learned: self.learned,
             history: &history,
             receipt: &self.receipt,
         };

@@ -16,7 +16,7 @@ use lamo::run::{self, Environment, Provenance, Run};
 use lamo::samples::{self, Material};
 use lamo::train::{self, Trainer};
 use lamo::{benchmarks, cache};
-use lamo_tensor::Device;
+use lamo_tensor::{Device, Graph, Program};
 use std::io::{IsTerminal, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -37,7 +37,7 @@ pub(crate) struct Train {
     /// How large: quick takes minutes on two cores, paper is the published recipe; quick on a CPU unless given.
     #[arg(long, value_parser = ["quick", "paper"], conflicts_with = "resume")]
     preset: Option<String>,
-    /// A data set to train on instead of making one.
+    /// A data set to train on instead of making one; with --resume, where the run's data are now.
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
     /// Where to compute: cpu, cuda, cuda:1; cpu unless given, or where the run began.
@@ -80,7 +80,7 @@ pub(crate) fn run(options: &Train) -> Result<()> {
     if let Some(folder) = &options.resume {
         let (run, mut experiment, begun) = Run::open(folder)?;
         if let Some(data) = &options.data {
-            experiment.data.folder = Some(data.clone());
+            experiment.data.folder = Some(std::path::absolute(data)?);
         }
         let device = match options.device {
             Some(device) => device,
@@ -105,11 +105,19 @@ fn resolve(options: &Train) -> Result<Experiment> {
     let mut request = Request { model: options.model.as_deref(), ..Request::default() };
     let mut named = what.to_owned();
     if path.join(MANIFEST).is_file() {
+        if let Some(other) = folder {
+            bail!("{what} is a data set, and so is --data {}; name one", other.display());
+        }
         folder = Some(path.to_owned());
         let manifest = Dataset::open(path)?.manifest().clone();
         named = if benchmarks::find(&manifest.problem).is_ok() { manifest.problem } else { OWN.to_owned() };
         request.grid = Some(manifest.grid.into());
     } else if let Ok(shipped) = experiment::shipped_text(what) {
+        if options.preset.as_deref() == Some("quick") {
+            bail!(
+                "{what} is the published recipe; for a quick one say lamo train BENCHMARK --model MODEL --preset quick"
+            );
+        }
         text = Some(shipped.to_owned());
     } else if path.is_file() {
         text = Some(std::fs::read_to_string(path).with_context(|| format!("{what}: cannot be read"))?);
@@ -170,6 +178,7 @@ struct Job<'a> {
 
 impl Job<'_> {
     fn begin(&self, experiment: &Experiment) -> Result<()> {
+        self.check_ahead(experiment)?;
         let dataset = self.dataset(experiment)?;
         let trainer = self.compile(experiment, &dataset)?;
         let folder = self.options.out.clone().unwrap_or_else(|| free_name(experiment, &dataset));
@@ -186,11 +195,23 @@ impl Job<'_> {
             bail!("{folder}: expected the data the run began with, found others; give the right ones with --data DIR");
         }
         run.record(&now)?;
+        run.move_data(experiment)?;
         let mut trainer = self.compile(experiment, &dataset)?;
         if let Some(begun) = begun {
             trainer.restore(begun)?;
         }
         self.train(run, experiment, trainer)
+    }
+
+    /// What would fail only after the data are made: the run's folder, the device.
+    fn check_ahead(&self, experiment: &Experiment) -> Result<()> {
+        if let Some(folder) = &self.options.out {
+            run::free(folder)?;
+        }
+        let graph = Graph::new();
+        graph.output("one", graph.fill(1.0, [1]));
+        Program::compile_on(&graph, self.device, experiment.precision)?;
+        Ok(())
     }
 
     /// Opens the data, or makes them with a progress line.
@@ -266,6 +287,7 @@ impl Job<'_> {
         let folder = run.folder().display();
         let test = last.test.unwrap_or(f64::NAN);
         let time = duration(Duration::from_secs_f64(last.seconds));
+        evaluate::after_training(run.folder(), self.device, self.threads)?; // though nobody may be reading
         self.tell(
             &format!(
                 "{}: mean relative L2 error on the test samples {:.4} ({:.2} %) after {} epochs, {time}; saved in {folder}",
@@ -273,7 +295,6 @@ impl Job<'_> {
             ),
             &serde_json::json!({ "event": "end", "folder": run.folder(), "epoch": last.epoch, "test": test, "seconds": last.seconds }),
         )?;
-        evaluate::after_training(run.folder(), self.device, self.threads)?;
         let page = run.folder().join(PAGE);
         self.tell(
             &format!("report: {}", page.display()),

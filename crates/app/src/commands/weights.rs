@@ -1,9 +1,12 @@
 //! `lamo import` and `lamo export-weights`: state dicts in and out of model folders, bit for bit.
 
 use super::say;
-use anyhow::Result;
+use anyhow::{Context, Result, bail};
 use clap::Args;
+use lamo::run;
+use lamo::trained::Trained;
 use lamo::weights::{self, Description, Stored};
+use lamo_tensor::Section;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -36,7 +39,7 @@ pub(crate) struct Import {
 /// `lamo export-weights`
 #[derive(Args)]
 pub(crate) struct Export {
-    /// Model folder.
+    /// Model folder, run folder or checkpoint.
     model: PathBuf,
     /// Safetensors file to write.
     #[arg(long, value_name = "FILE")]
@@ -45,17 +48,29 @@ pub(crate) struct Export {
 
 pub(crate) fn import(options: &Import) -> Result<()> {
     let stored = Stored::import(Description::read(&options.config)?, &options.weights)?;
+    if let Some(parent) = options.out.parent() {
+        std::fs::create_dir_all(parent).with_context(|| format!("{}: cannot be made", parent.display()))?;
+    }
     stored.write(&options.out)?;
-    say(&summary(&options.out, &stored))
+    say(&summary(&options.out, &stored.description.model.name, &stored.sections, &stored.parameters))
 }
 
 pub(crate) fn export(options: &Export) -> Result<()> {
-    let stored = Stored::read(&options.model)?;
-    weights::write(&options.out, &stored.sections, &stored.parameters, &BTreeMap::new())?;
-    say(&summary(&options.out, &stored))
+    let (name, sections, parameters) = if Stored::is_at(&options.model) {
+        let stored = Stored::read(&options.model)?;
+        (stored.description.model.name, stored.sections, stored.parameters)
+    } else if !options.model.is_file() && !run::checkpoint(&options.model, run::LAST).is_file() {
+        let found = if options.model.is_dir() { "a folder without them" } else { "nothing" };
+        let path = options.model.display();
+        bail!("{path}: expected a model folder with model.toml, a run folder or a checkpoint, found {found}");
+    } else {
+        let trained = Trained::open(&options.model)?;
+        (trained.experiment.model.name, trained.sections, trained.parameters)
+    };
+    weights::write(&options.out, &sections, &parameters, &BTreeMap::new())?;
+    say(&summary(&options.out, &name, &sections, &parameters))
 }
 
-fn summary(path: &Path, stored: &Stored) -> String {
-    let (tensors, parameters) = (stored.sections.len(), stored.parameters.len());
-    format!("{}: {}, {tensors} tensors, {parameters} parameters", path.display(), stored.description.model.name)
+fn summary(path: &Path, model: &str, sections: &[Section], parameters: &[f32]) -> String {
+    format!("{}: {model}, {} tensors, {} parameters", path.display(), sections.len(), parameters.len())
 }

@@ -76,7 +76,7 @@ impl Canvas {
 
     /// Saves the image as PNG.
     pub(crate) fn write(&self, path: &Path) -> Result<()> {
-        Ok(std::fs::write(path, self.png(None)?)?)
+        Ok(lamo::atomic::replace(path, &self.png(None)?)?)
     }
 }
 

@@ -10,6 +10,7 @@ pub(crate) use text::{bytes, duration, percent, short, whole};
 
 use crate::plot::Figure;
 use anyhow::{Context, Result};
+use lamo::atomic;
 use lamo::case::{Case, Course};
 use lamo::evaluate::Receipt;
 use lamo::field::Field;
@@ -167,11 +168,5 @@ fn operator(case: &Case) -> String {
 
 /// A file that appears complete or not at all.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let partial = path.with_file_name(format!(".{name}.{}.partial", std::process::id()));
-    let written = std::fs::write(&partial, bytes).and_then(|()| std::fs::rename(&partial, path));
-    if written.is_err() {
-        let _ = std::fs::remove_file(&partial); // best effort: the first error is the one to tell
-    }
-    written.with_context(|| format!("{}: cannot be written", path.display()))
+    atomic::replace(path, bytes).with_context(|| format!("{}: cannot be written", path.display()))
 }

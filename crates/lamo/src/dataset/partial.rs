@@ -46,7 +46,15 @@ pub(super) fn make(
         return Err(Error::Occupied { path: target.to_owned(), found: "a path without a last name" });
     };
     if !complete(&folder, manifest, target)? {
-        let partial = Partial::open(folder, manifest.clone())?;
+        let opened = Partial::open(folder.clone(), manifest.clone())?;
+        // Another process may have finished the set while this one waited for its turn.
+        if let Some(dataset) = already_there(target, manifest)? {
+            if opened.is_some() {
+                let _ = std::fs::remove_dir_all(&folder); // ours, and nothing is in it yet
+            }
+            return Ok(Outcome::AlreadyThere(dataset));
+        }
+        let partial = opened.ok_or(Error::InUse { path: folder })?;
         let progress = fill(&partial)?;
         if progress.complete < progress.samples {
             return Ok(Outcome::Stopped(progress));
@@ -93,7 +101,8 @@ struct Journal {
 
 impl Partial {
     /// Begins, or goes on where the same recipe was interrupted.
-    pub(super) fn open(folder: PathBuf, manifest: Manifest) -> Result<Partial, Error> {
+    /// None if the folder goes away while its lock is waited for.
+    pub(super) fn open(folder: PathBuf, manifest: Manifest) -> Result<Option<Partial>, Error> {
         std::fs::create_dir_all(&folder).map_err(|reason| Error::writing(&folder, reason))?;
         if !folder.join(RECIPE).exists() && !is_fresh(&folder)? {
             return Err(Error::Occupied { path: folder, found: "other files" });
@@ -101,6 +110,9 @@ impl Partial {
         let path = folder.join(LOCK);
         let lock = lock(&path).map_err(|reason| Error::writing(&path, reason))?;
         let lock = lock.ok_or_else(|| Error::InUse { path: folder.clone() })?;
+        if !path.exists() {
+            return Ok(None); // another process has finished the set and renamed the folder meanwhile
+        }
         let recipe = folder.join(RECIPE);
         if recipe.exists() {
             same(&folder, "holds an unfinished data set", &manifest, &Manifest::read(&recipe, true)?)?;
@@ -111,7 +123,7 @@ impl Partial {
             true => resume(&folder, &manifest)?,
             false => begin(&folder, &manifest)?,
         };
-        Ok(Partial { folder, manifest, arrays, journal: Mutex::new(journal), lock })
+        Ok(Some(Partial { folder, manifest, arrays, journal: Mutex::new(journal), lock }))
     }
 
     /// Samples still to be made.

@@ -50,6 +50,9 @@ struct Shift {
     failure: Mutex<Option<Error>>,
 }
 
+/// Samples of a data set at most.
+const MOST: usize = 1_000_000_000;
+
 impl Recipe {
     /// Of the problem called `name`, its defaults changed by `key=value` texts.
     pub fn named<Text: AsRef<str>>(name: &str, changes: &[Text], seed: u64, samples: usize) -> Result<Recipe, Error> {
@@ -60,8 +63,8 @@ impl Recipe {
     /// Of any problem; `generator` is the version of its numbers.
     pub fn new(problem: Box<dyn Problem>, generator: u32, seed: u64, samples: usize) -> Result<Recipe, Error> {
         let refuse = |what, expected: String, found: String| Err(Error::Number { what, expected, found });
-        if samples == 0 {
-            return refuse("samples", "at least 1".into(), samples.to_string());
+        if !(1..=MOST).contains(&samples) {
+            return refuse("samples", format!("1 to {MOST}"), samples.to_string());
         }
         if seed > i64::MAX as u64 {
             return refuse(

@@ -125,6 +125,7 @@ impl Receipt {
         let Environment { device, threads, vectors, system, .. } = environment.clone();
         let experiment = &trained.experiment;
         let manifest = dataset.manifest();
+        let precision = if device == Device::Cpu.to_string() { Precision::F32 } else { experiment.precision };
         Ok(Receipt {
             format: FORMAT,
             lamo: env!("CARGO_PKG_VERSION").to_owned(),
@@ -142,7 +143,7 @@ impl Receipt {
                 prediction_seconds: seconds,
                 step_bytes: step_bytes(trained)?,
             },
-            machine: Machine { device, precision: experiment.precision.to_string(), threads, vectors, system },
+            machine: Machine { precision: precision.to_string(), device, threads, vectors, system },
             hashes: Hashes {
                 weights: hash(trained.parameters.iter().flat_map(|value| value.to_le_bytes())),
                 experiment: hash(without_place(experiment).text().bytes()),
@@ -197,6 +198,16 @@ impl Receipt {
                 return Some(format!("expected {what} of SHA-256 {expected}, found {found}"));
             }
         }
+        let facts = |receipt: &Receipt| {
+            let Receipt { benchmark, model, seed, data_seed, epoch, costs, .. } = receipt;
+            format!(
+                "{benchmark}, {model}, seed {seed}, data of seed {data_seed}, epoch {epoch}, {} parameters, {} steps of {}",
+                costs.parameters, costs.steps, costs.batch
+            )
+        };
+        if facts(self) != facts(again) {
+            return Some(format!("expected {}, found {}", facts(self), facts(again)));
+        }
         if then.data != now.data {
             return Some(format!("expected data of SHA-256 {:?}, found {:?}", then.data, now.data));
         }
@@ -205,8 +216,8 @@ impl Receipt {
         let near = (found - expected).abs() <= tolerance * expected.abs();
         match () {
             () if tolerance == 0.0 && self.evaluation != again.evaluation => Some(format!(
-                "expected the very numbers of the receipt, mean relative L2 {expected:e}, found others, mean relative L2 \
-                 {found:e}"
+                "expected every number of the receipt bit for bit, mean relative L2 {expected:e}, found others, with mean \
+                 relative L2 {found:e}"
             )),
             () if !near => {
                 Some(format!("expected mean relative L2 {expected:e} within {tolerance:e}, found {found:e}"))
@@ -284,7 +295,7 @@ mod tests {
         assert_eq!(
             differs(first.machine.clone(), close).unwrap(),
             format!(
-                "expected the very numbers of the receipt, mean relative L2 5e-1, found others, mean relative L2 {close:e}"
+                "expected every number of the receipt bit for bit, mean relative L2 5e-1, found others, with mean relative L2 {close:e}"
             )
         );
         assert_eq!(differs(machine("cpu", "f32", "avx2"), 0.5004), None);

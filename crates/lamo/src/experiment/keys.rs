@@ -62,9 +62,22 @@ pub(super) fn flatten(table: &Table) -> Vec<String> {
     keys
 }
 
-/// Refuses the first key of `layer` that is not `known`.
+/// Whether there is a table, or nothing, at a dotted key.
+fn is_table(table: &Table, key: &str) -> bool {
+    match key.split_once('.') {
+        Some((first, rest)) => table.get(first).and_then(Value::as_table).is_none_or(|inner| is_table(inner, rest)),
+        None => table.get(key).is_none_or(Value::is_table),
+    }
+}
+
+/// Refuses the first key of `layer` that is not `known`, or that has a value where a table of keys belongs.
 pub(super) fn check(source: &str, layer: &Table, known: &[String]) -> Result<(), Refusal> {
     for key in flatten(layer) {
+        let within = known.iter().filter_map(|known| known.strip_prefix(&format!("{key}."))).collect::<Vec<_>>();
+        if !within.is_empty() && !is_table(layer, &key) {
+            let within = within.join(", ");
+            return Err(Refusal(format!("{source}: {key} is a table, expected a value for one of its keys: {within}")));
+        }
         // A table that is empty in the defaults, such as the settings of an unknown problem, takes any key.
         let open = |known: &str| key.strip_prefix(known).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
         let table = || known.iter().any(|known| known.starts_with(&format!("{key}.")));

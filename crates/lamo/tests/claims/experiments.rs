@@ -110,7 +110,7 @@ fn an_unknown_key_is_refused_with_the_nearest_known_one() {
         ("[train]\nbatch = 0", "train.batch: expected at least 1, found 0"),
         ("[train]\nrate = -1.0", "train.rate: expected a number above 0, found -1"),
         ("[train]\nrate = \"fast\"", "experiment mine: invalid type: string \"fast\", expected f64"),
-        ("train = 3", "experiment mine: invalid type"),
+        ("train = 3", "experiment mine: train is a table, expected a value for one of its keys: batch, "),
         ("[train\nbatch = 0", "experiment mine, line 2: unclosed table"),
         ("precision = \"f8\"", "precision \"f8\" does not exist"),
     ] {

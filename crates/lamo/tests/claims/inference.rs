@@ -84,6 +84,25 @@ fn a_patch_model_predicts_batches_and_single_samples_from_every_format() {
 }
 
 #[test]
+fn flat_samples_and_empty_arrays_are_refused() {
+    let folder = Folder::new("flat");
+    let (grid, experiment) = (
+        Grid::Plane { rows: 4, columns: 5 },
+        experiment(&["model.name=fno", "model.settings={ width = 4, depth = 1, modes = 2 }"]),
+    );
+    let train = Samples::new(grid, 1, wave(60, 0.3), 1, wave(60, 0.2)).unwrap();
+    let case = Case::of(&experiment, &train).unwrap();
+    let trained = trained(&folder, "flat", &experiment, &case, &train);
+    for shape in [&[3, 20][..], &[3, 0, 5], &[0, 4, 5]] {
+        let path = folder.at("question.npz");
+        let values = wave(shape.iter().product(), 0.1);
+        data::write(&path, &[array("inputs", shape, &values)]).unwrap();
+        let told = ask(&trained, &path, &folder.at("answer.npz")).unwrap_err();
+        assert!(told.contains("array `inputs`: expected") && told.contains(&format!("{shape:?}")), "{told}");
+    }
+}
+
+#[test]
 fn a_slice_model_on_a_cloud_takes_any_number_of_points() {
     let folder = Folder::new("cloud");
     let points = 9;

@@ -1,6 +1,7 @@
 //! The arena: one block of zeroed memory, aligned for the widest vectors, on huge pages where the system has them.
 
-use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use crate::device::Unavailable;
+use std::alloc::{Layout, alloc_zeroed, dealloc};
 
 /// A cache line.
 const LINE: usize = 64;
@@ -18,22 +19,28 @@ pub(super) struct Arena {
 unsafe impl Send for Arena {}
 
 impl Arena {
-    /// `count` zeros.
-    pub(super) fn zeros(count: usize) -> Arena {
-        let bytes = (count.max(1) * size_of::<f32>()).next_multiple_of(LINE);
-        let alignment = if bytes >= HUGE_PAGE { HUGE_PAGE } else { LINE };
-        let layout = Layout::from_size_align(bytes, alignment).expect("a program fits into memory");
+    /// `count` zeros, if there is room for them.
+    pub(super) fn zeros(count: usize) -> Result<Arena, Unavailable> {
+        let gigabytes = count as f64 * size_of::<f32>() as f64 / f64::from(1 << 30);
+        let full = || {
+            Unavailable(format!(
+                "the program needs {gigabytes:.2} GiB of memory, more than the system gives; use a smaller batch or model"
+            ))
+        };
+        let bytes = count.max(1).checked_mul(size_of::<f32>()).and_then(|bytes| bytes.checked_next_multiple_of(LINE));
+        let alignment = if bytes.is_some_and(|bytes| bytes < HUGE_PAGE) { LINE } else { HUGE_PAGE };
+        let layout = bytes.and_then(|bytes| Layout::from_size_align(bytes, alignment).ok()).ok_or_else(full)?;
         // SAFETY: the size is not zero.
         let start = unsafe { alloc_zeroed(layout) };
         if start.is_null() {
-            handle_alloc_error(layout);
+            return Err(full());
         }
         #[cfg(target_os = "linux")]
         if alignment == HUGE_PAGE {
             // SAFETY: the block is ours; the call is advice and may fail without harm.
-            unsafe { libc::madvise(start.cast(), bytes, libc::MADV_HUGEPAGE) };
+            unsafe { libc::madvise(start.cast(), layout.size(), libc::MADV_HUGEPAGE) };
         }
-        Arena { start: start.cast(), layout }
+        Ok(Arena { start: start.cast(), layout })
     }
 
     /// The first number.

@@ -14,6 +14,7 @@ mod strip;
 
 use crate::compile::explain::describe;
 use crate::compile::plan::{Place, Plan, Role, Step};
+use crate::device::Unavailable;
 use crate::ops::convolution::ConvolutionShape;
 use crate::ops::membership::MembershipShape;
 use crate::ops::scan::ScanShape;
@@ -110,8 +111,8 @@ fn target<const RANK: usize>(place: &Place, base: &impl Fn(&Place) -> *mut f32) 
 }
 
 impl Cpu {
-    pub(crate) fn new(plan: Plan) -> Cpu {
-        let arena = Arena::zeros(plan.arena);
+    pub(crate) fn new(plan: Plan) -> Result<Cpu, Unavailable> {
+        let arena = Arena::zeros(plan.arena)?;
         let start = arena.start();
         let base = |place: &Place| {
             let offset = plan.buffers[place.buffer].offset as isize + place.layout.offset;
@@ -119,14 +120,14 @@ impl Cpu {
             unsafe { start.offset(offset) }
         };
         let kernels: Vec<_> = plan.steps.iter().map(|step| prepare(&plan, step, &base)).collect();
-        let scratch = Arena::zeros(kernels.iter().map(Kernel::scratch).max().unwrap_or(0));
+        let scratch = Arena::zeros(kernels.iter().map(Kernel::scratch).max().unwrap_or(0))?;
         let mut cpu = Cpu { kernels, arena, scratch, plan };
         for id in 0..cpu.plan.buffers.len() {
             if let Role::Constant(bits) = cpu.plan.buffers[id].role.clone() {
                 cpu.values_mut(id).iter_mut().zip(bits.iter()).for_each(|(value, bits)| *value = f32::from_bits(*bits));
             }
         }
-        cpu
+        Ok(cpu)
     }
 
     pub(crate) fn plan(&self) -> &Plan {

@@ -9,6 +9,7 @@ mod step;
 
 use anyhow::{Context, Result, bail};
 use cases::Case;
+use clap::builder::RangedU64ValueParser;
 use clap::{Args, Subcommand};
 use lamo_tensor::{Device, Precision};
 use rival::Rival;
@@ -47,7 +48,7 @@ pub(crate) enum Bench {
 #[derive(Args)]
 pub(crate) struct Cpu {
     /// Threads on both sides.
-    #[arg(long, default_value_t = std::thread::available_parallelism().map_or(1, usize::from))]
+    #[arg(long, default_value_t = std::thread::available_parallelism().map_or(1, usize::from), value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
     threads: usize,
     /// Timed runs of each side; the median counts.
     #[arg(long, default_value_t = 11)]

@@ -3,6 +3,7 @@
 use super::{ceilings, median, print};
 use anyhow::{Context, Result, bail};
 use clap::Args;
+use clap::builder::RangedU64ValueParser;
 use lamo::experiment::{Experiment, Loss};
 use lamo::layers::Parameters;
 use lamo::loss::relative_l2_sum;
@@ -38,7 +39,7 @@ pub(crate) struct Step {
     #[arg(long, default_value = "tf32")]
     precision: Precision,
     /// Threads.
-    #[arg(long, default_value_t = std::thread::available_parallelism().map_or(1, usize::from))]
+    #[arg(long, default_value_t = std::thread::available_parallelism().map_or(1, usize::from), value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
     threads: usize,
     /// Timed runs after one that does not count; the median counts. 5 on a CPU and 50 on a card unless given.
     #[arg(long)]

@@ -30,7 +30,8 @@ impl View {
         let rate = (progress.step - first) as f64 / begun.elapsed().as_secs_f64().max(1e-9);
         self.history.extend(progress.finished);
         if self.terminal {
-            let _ = write!(std::io::stderr(), "\r\x1b[K{}", status(progress, rate, &self.history));
+            // A line that is too long for the terminal ends at its edge.
+            let _ = write!(std::io::stderr(), "\r\x1b[K\x1b[?7l{}\x1b[?7h", status(progress, rate, &self.history));
         } else if let Some(line) = progress.finished {
             let text = if self.json { json(line) } else { status(progress, rate, &[*line]) };
             let _ = writeln!(std::io::stdout(), "{text}");
