@@ -329,7 +329,7 @@ pub(crate) struct Modules {
 
 /// Name of a kernel: the hash of all that it is.
 fn name(kernel: &Kernel) -> String {
-    format!("k{}", fingerprint(&format!("{:?}{}{}", kernel.family, kernel.before, kernel.text)))
+    format!("k{}", fingerprint(format!("{:?}{}{}", kernel.family, kernel.before, kernel.text)))
 }
 
 /// Kernels per module: modules compile side by side.
