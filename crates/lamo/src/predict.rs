@@ -135,7 +135,7 @@ fn read_arrays(case: &Case, path: &Path) -> Result<Vec<Given>, Error> {
     let alone = fields.len() == 1;
     let read = |field: Field| {
         let named = known.iter().any(|array| array.name == field.name);
-        let array = data::read(path, (named || !alone).then_some(field.name.as_str()))?;
+        let array = data::read(path, (named || !alone || known.len() != 1).then_some(field.name.as_str()))?;
         Ok(Given { field, shape: array.shape, values: array.values.into_f32() })
     };
     fields.into_iter().map(read).collect()

@@ -50,6 +50,7 @@ pub(crate) fn run(options: &Evaluate) -> Result<()> {
     }
     let Some(path) = &options.run else { bail!("a run folder is needed") };
     let judged = Judged::of(path, options.data.as_deref(), options.device, threads)?;
+    judged.dataset.verify()?; // the receipt will name its hashes
     let own = path.is_dir() && options.data.is_none();
     let folder = options.out.clone().or_else(|| own.then(|| path.clone()));
     if let Some(folder) = &folder {

@@ -227,7 +227,10 @@ impl Job<'_> {
         meter.clear();
         let (dataset, how) = match outcome? {
             Outcome::Made(dataset) => (dataset, format!("made in {}", duration(started.elapsed()))),
-            Outcome::AlreadyThere(dataset) => (dataset, "already there".to_owned()),
+            Outcome::AlreadyThere(dataset) => {
+                dataset.verify()?; // the run will name these hashes
+                (dataset, "already there".to_owned())
+            }
             Outcome::Stopped(Progress { complete, samples, .. }) => {
                 bail!("stopped with {complete} of {samples} samples saved; run the same command again to go on")
             }

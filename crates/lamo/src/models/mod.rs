@@ -120,8 +120,16 @@ fn settings<C: Default + Serialize>() -> Settings {
 
 /// Reads a model's own configuration; unknown keys and wrong types are refused.
 pub(crate) fn read<C: DeserializeOwned>(model: &str, settings: &Settings) -> Result<C, Refusal> {
-    let parsed = settings.clone().try_into::<C>();
-    parsed.map_err(|error| Refusal(format!("{model}: {}", error.message())))
+    settings.clone().try_into::<C>().map_err(|error| {
+        let defaults = find(model).map(Row::defaults).unwrap_or_default();
+        let wrong = |(key, value): &(&String, &toml::Value)| {
+            let mut one = defaults.clone();
+            one.insert((*key).clone(), (*value).clone());
+            one.try_into::<C>().is_err()
+        };
+        let key = settings.iter().find(wrong).map(|(key, _)| format!(" setting {key}:")).unwrap_or_default();
+        Refusal(format!("{model}:{key} {}", error.message()))
+    })
 }
 
 /// The row of a model by name.
