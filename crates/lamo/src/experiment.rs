@@ -60,6 +60,9 @@ pub struct Training {
     pub loss: Loss,
     /// The test error is taken after so many epochs, and after the last one.
     pub evaluate: usize,
+    /// Whether the problem looks the same mirrored and turned: every batch is then shown from another side. For values on a
+    /// plane that have no direction.
+    pub symmetries: bool,
 }
 
 /// What is shifted and scaled to mean 0 and deviation 1.

@@ -40,7 +40,7 @@ impl Judge {
         let parameters = Parameters::new(&graph);
         let task = case.task(batch);
         let model = models::find(&experiment.model.name)?.build(&parameters, &task, &experiment.model.settings)?;
-        let (stored, width) = (Stored::declare(&graph, test, batch), case.domain.functions);
+        let (stored, width) = (Stored::declare(&graph, test, batch, false), case.domain.functions);
         let film = matches!(case.course, Course::Frames { .. });
         let window = film.then(|| graph.state(WINDOW, [batch, test.grid.points(), width]));
         let functions = if film { window } else { stored.functions(width) };

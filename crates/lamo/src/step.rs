@@ -33,7 +33,7 @@ pub(crate) fn compile(
     let parameters = Parameters::new(&graph);
     let task = case.task(batch * case.windows());
     let model = models::find(&experiment.model.name)?.build(&parameters, &task, &experiment.model.settings)?;
-    let (input, target) = gather(&graph, case, train, batch);
+    let (input, target) = gather(&graph, case, train, batch, experiment.train.symmetries);
     let prediction = decoded(model.forward(&input), case.normalisers.outputs.as_ref());
     let each = match (experiment.train.loss, task.grid) {
         (Loss::RelativeL2WithGradient, Grid::Plane { rows, columns }) => {
@@ -54,8 +54,8 @@ pub(crate) fn compile(
 }
 
 /// The batch's part of the samples, and what is to be predicted: `[batch · windows, points, outputs]`.
-fn gather<'g>(graph: &'g Graph, case: &Case, train: &Samples, batch: usize) -> (Input<'g>, Tensor<'g>) {
-    let stored = Stored::declare(graph, train, batch);
+fn gather<'g>(graph: &'g Graph, case: &Case, train: &Samples, batch: usize, sides: bool) -> (Input<'g>, Tensor<'g>) {
+    let stored = Stored::declare(graph, train, batch, sides);
     match (case.course, stored.functions(train.functions)) {
         (Course::Times { .. }, functions) => (stored.input(functions, true), stored.targets_of_rows()),
         (Course::Frames { .. }, Some(past)) => teacher_forced(graph, case, stored.positions, past, stored.targets()),

@@ -9,6 +9,8 @@ use lamo_tensor::{Graph, Index, Program, Tensor};
 pub(crate) const SAMPLES: &str = "samples";
 /// Index input: the rows `sample · times + time` of the targets.
 pub(crate) const ROWS: &str = "rows";
+/// Index input: the points in the order in which they are seen.
+pub(crate) const SIDE: &str = "side";
 /// Input: the time of each place.
 pub(crate) const TIME: &str = "time";
 
@@ -23,13 +25,14 @@ pub(crate) struct Stored<'g> {
     /// `[count, times, points, outputs]`
     shape: [usize; 4],
     batch: usize,
+    side: Option<Index<'g>>,
     /// `[batch, points, space]`
     pub(crate) positions: Tensor<'g>,
 }
 
 impl<'g> Stored<'g> {
-    /// Declares what [`fill`] puts in.
-    pub(crate) fn declare(graph: &'g Graph, samples: &Samples, batch: usize) -> Self {
+    /// Declares what [`fill`] puts in; values are seen from a side where there are `sides`.
+    pub(crate) fn declare(graph: &'g Graph, samples: &Samples, batch: usize, sides: bool) -> Self {
         let Samples { count, space, times, outputs, .. } = *samples;
         let points = samples.grid.points();
         let chosen = graph.index_input(SAMPLES, batch);
@@ -38,25 +41,31 @@ impl<'g> Stored<'g> {
         } else {
             graph.input(POSITIONS, [count, points, space]).gather(0, chosen)
         };
-        Stored { graph, chosen, shape: [count, times, points, outputs], batch, positions }
+        let side = sides.then(|| graph.index_input(SIDE, points));
+        Stored { graph, chosen, shape: [count, times, points, outputs], batch, side, positions }
+    }
+
+    fn seen(&self, values: Tensor<'g>, axis: usize) -> Tensor<'g> {
+        self.side.map_or(values, |side| values.gather(axis, side))
     }
 
     /// `[batch, points, width]` of what is given.
     pub(crate) fn functions(&self, width: usize) -> Option<Tensor<'g>> {
         let [count, _, points, _] = self.shape;
-        (width > 0).then(|| self.graph.input(FUNCTIONS, [count, points, width]).gather(0, self.chosen))
+        let given = || self.graph.input(FUNCTIONS, [count, points, width]).gather(0, self.chosen);
+        (width > 0).then(|| self.seen(given(), 1))
     }
 
     /// `[batch, times, points, outputs]` of what is asked for.
     pub(crate) fn targets(&self) -> Tensor<'g> {
-        self.graph.input(TARGETS, self.shape).gather(0, self.chosen)
+        self.seen(self.graph.input(TARGETS, self.shape).gather(0, self.chosen), 2)
     }
 
     /// `[batch, points, outputs]` of the rows asked for.
     pub(crate) fn targets_of_rows(&self) -> Tensor<'g> {
         let [count, times, points, outputs] = self.shape;
         let rows = self.graph.index_input(ROWS, self.batch);
-        self.graph.input(TARGETS, [count * times, points, outputs]).gather(0, rows)
+        self.seen(self.graph.input(TARGETS, [count * times, points, outputs]).gather(0, rows), 1)
     }
 
     /// What a model sees that is asked for one time by itself, if it is.

@@ -8,6 +8,7 @@ use crate::checkpoint::{Best, Checkpoint, TOTAL};
 use crate::dataset::Batches;
 use crate::error::{Divergence, Error};
 use crate::experiment::{Experiment, Pacing};
+use crate::field::{Field, Spread};
 use crate::judge::Judge;
 use crate::models::require;
 use crate::optimiser::{AdamW, MEAN, SQUARE};
@@ -15,7 +16,8 @@ use crate::run::{self, Line, Run};
 use crate::samples::Samples;
 use crate::schedule::{Pace, Schedule};
 use crate::step::{self, WEIGHTS};
-use crate::stored::{ROWS, SAMPLES, TIME};
+use crate::stored::{ROWS, SAMPLES, SIDE, TIME};
+use crate::symmetry;
 use crate::trained::{self, Trained};
 use lamo_tensor::{Device, Kept, PARAMETERS, Program};
 use std::ops::ControlFlow;
@@ -25,8 +27,9 @@ use std::time::{Duration, Instant};
 const PULSE: Duration = Duration::from_millis(250);
 /// A mean loss beyond this is a divergence; predicting zero gives 1.
 const LARGEST_LOSS: f64 = 1e6;
-/// Sets the order of times apart from the order of samples.
+/// Set the order of times and of sides apart from the order of samples.
 const TIMES: u64 = 0x7469_6d65;
+const SIDES: u64 = 0x7369_6465;
 
 /// How far a training has come.
 #[derive(Clone, Copy, Debug)]
@@ -72,6 +75,8 @@ pub struct Trainer {
     experiment: Experiment,
     case: Case,
     samples: Vec<usize>,
+    /// The sides from which a batch may be seen, none where there is but one.
+    sides: Vec<Vec<u32>>,
     adamw: AdamW,
     schedule: Schedule,
     program: Program,
@@ -119,6 +124,11 @@ impl Trainer {
             "the test samples: expected the grid and the times of the training samples, and targets".to_owned()
         })?;
         let recipe = &experiment.train;
+        let scalar = |fields: &[Field]| fields.iter().all(|field| field.width() == 1 && field.spread == Spread::Points);
+        let fits = case.lattice && scalar(&case.inputs) && scalar(&case.outputs);
+        require(!recipe.symmetries || fits, || {
+            "train.symmetries: expected fields of one value at every point of a lattice, found others".to_owned()
+        })?;
         let clip = (recipe.clip > 0.0).then_some(recipe.clip);
         let adamw = AdamW { weight_decay: recipe.weight_decay, clip, ..AdamW::default() };
         let batches = train.count.div_ceil(recipe.batch);
@@ -138,6 +148,7 @@ impl Trainer {
             experiment: experiment.clone(),
             case: case.clone(),
             samples: (0..train.count).collect(),
+            sides: if recipe.symmetries { symmetry::sides(case.domain.grid) } else { Vec::new() },
             adamw,
             schedule,
             order: None,
@@ -276,6 +287,11 @@ impl Trainer {
         let program = &mut self.program;
         program.write_index(SAMPLES, &rows(&|sample| sample));
         program.write(WEIGHTS, &weights);
+        if !self.sides.is_empty() {
+            let all: Vec<usize> = (0..self.sides.len()).collect();
+            let side = Batches::shuffled(&all, 1, seed ^ SIDES, self.step as u64).order()[0];
+            program.write_index(SIDE, &self.sides[side]);
+        }
         if let Course::Times { count } = self.case.course {
             let index = |sample: usize| epoch * self.samples.len() + sample;
             let permuted = |sample: usize| order_of_times(count, seed, index(sample))[time];

@@ -239,3 +239,32 @@ fn a_run_whose_experiment_was_changed_is_not_gone_on_with_unless_its_steps_mean_
     std::fs::write(path.join(run::EXPERIMENT), text.replacen("rate = 0.003", "rate = 0.001", 1)).unwrap();
     assert_eq!(Run::open(&path).unwrap().1.train.rate, 0.001, "the advice after a divergence");
 }
+
+#[test]
+fn batches_seen_from_all_sides_change_nothing_where_every_side_looks_the_same() {
+    let plane = Grid::Plane { rows: 6, columns: 6 };
+    // Values that depend on the distance from the middle alone, or on the place.
+    let field = |round: bool, scale: f32| -> Vec<f32> {
+        let value = |sample: usize, row: f32, column: f32| {
+            let distance = (row - 2.5).powi(2) + (column - 2.5).powi(2);
+            1.5 + (scale * if round { distance } else { row + 7.0 * column } + sample as f32).sin()
+        };
+        (0..5 * 36).map(|i| value(i / 36, (i / 6 % 6) as f32, (i % 6) as f32)).collect()
+    };
+    let losses = |round: bool, symmetries: &str| {
+        let samples = Samples::new(plane, 1, field(round, 0.1), 1, field(round, 0.07)).unwrap();
+        let experiment = small(&[symmetries]);
+        let case = Case::of(&experiment, &samples).unwrap();
+        let mut trainer = Trainer::new(&experiment, &case, &samples, &samples, Device::Cpu).unwrap();
+        train_to(&mut trainer, None, usize::MAX)
+    };
+    let (none, all) = ("train.symmetries=false", "train.symmetries=true");
+    assert_eq!(losses(true, none), losses(true, all));
+    assert_ne!(losses(false, none), losses(false, all));
+    assert_eq!(losses(false, all), losses(false, all), "the side is a function of seed and step");
+    let (cloud, experiment) = (Grid::Cloud { points: 30 }, experiment(&[all]));
+    let samples = Samples { grid: cloud, ..samples() };
+    let case = Case::of(&experiment, &samples).unwrap();
+    let told = Trainer::new(&experiment, &case, &samples, &samples, Device::Cpu).err().unwrap().to_string();
+    assert!(told.contains("train.symmetries: expected fields of one value at every point of a lattice"), "{told}");
+}
