@@ -167,6 +167,11 @@ fn check_finds_changed_bytes_lost_bytes_and_values_that_are_no_numbers() {
     fs::write(&path, &whole[..whole.len() - 1]).unwrap();
     let sentence = complaint(&check(&set));
     assert!(sentence.contains("pressure.npy: expected 640 bytes, found 639"), "{sentence}");
+
+    fs::write(&path, &whole).unwrap();
+    fs::write(set.join("dataset.toml"), manifest.replace("rows = 8", "rows = 9")).unwrap();
+    let sentence = complaint(&check(&set));
+    assert!(sentence.contains("`permeability`: expected the shape [frames?, 9, 8, channels?]"), "{sentence}");
 }
 
 #[test]

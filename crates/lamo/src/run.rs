@@ -150,6 +150,12 @@ impl Run {
         let run = Run { folder: folder.to_owned(), _lock: take(folder)? };
         let experiment = experiment(folder)?;
         let last = checkpoint(folder, LAST);
+        if !last.exists() && checkpoint(folder, BEST).exists() {
+            return Err(Error::run(
+                &last,
+                "is missing though the run has come further; put it back, or begin a new run",
+            ));
+        }
         let begun = last.exists().then(|| Checkpoint::read(&last)).transpose()?;
         if let Some(key) = begun.as_ref().and_then(|begun| differs(&begun.trained.experiment, &experiment)) {
             let reason =

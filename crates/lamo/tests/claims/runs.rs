@@ -146,6 +146,7 @@ fn a_damaged_or_missing_file_is_told_in_one_sentence() {
     assert!(complaint(b"").contains("no safetensors file"));
     std::fs::remove_file(&last).unwrap();
     assert!(Trained::open(&path).unwrap_err().to_string().contains("found none"));
+    assert!(Run::open(&path).unwrap_err().to_string().contains("last.safetensors: is missing though the run"));
     assert!(Trained::open(&folder.at("nowhere")).unwrap_err().to_string().contains("nowhere"));
     let told = Run::open(&folder.at("nowhere")).unwrap_err().to_string();
     assert!(told.contains("expected a run folder with experiment.toml, found no folder"), "{told}");

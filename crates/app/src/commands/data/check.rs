@@ -6,6 +6,7 @@ use crate::plot::{Column, Sheet};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use lamo::dataset::{Dataset, FieldEntry, MANIFEST, Manifest, RoleEntry, Statistics};
+use lamo::field::Field;
 use lamo_physics::Grid;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -38,6 +39,9 @@ pub(crate) fn run(options: &Check) -> Result<()> {
         return file::run(path, picture.as_deref(), *json);
     }
     let dataset = Dataset::open(path)?;
+    for field in &dataset.manifest().fields {
+        Field::on(dataset.manifest().grid.into(), &field.name, &field.unit, &field.shape)?;
+    }
     dataset.verify()?;
     let mut fields = Vec::new();
     for field in &dataset.manifest().fields {
