@@ -109,6 +109,17 @@ fn a_job_killed_or_stopped_in_the_middle_resumes_to_the_same_bytes() {
 }
 
 #[test]
+fn equal_jobs_at_once_make_the_set_once_and_all_have_it() {
+    let folder = Folder::new("at-once");
+    let set = folder.at("set");
+    let job = || command(&["make", "darcy", "--samples", "40", "--resolution", "32", "--threads", "1"], Some(&set));
+    let jobs: Vec<Child> = (0..3).map(|_| job().stdout(Stdio::piped()).spawn().unwrap()).collect();
+    let told: Vec<String> = jobs.into_iter().map(|job| said(&job.wait_with_output().unwrap())).collect();
+    assert_eq!(told.iter().filter(|words| words.contains("made in")).count(), 1, "{told:?}");
+    assert_eq!(bytes(&set).len(), 3, "nothing is left of the others");
+}
+
+#[test]
 fn check_prints_every_field_and_draws_a_picture_beside_the_folder() {
     let folder = Folder::new("check");
     let set = folder.at("ns");

@@ -32,3 +32,17 @@ pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let _ = File::open(folder).and_then(|folder| folder.sync_all()); // not all systems can sync folders
     written
 }
+
+#[cfg(test)]
+mod tests {
+    use super::replace;
+
+    #[test]
+    #[cfg(unix)]
+    fn what_is_no_ordinary_file_is_left_alone() {
+        for path in ["/dev/null", "/"] {
+            assert!(replace(path.as_ref(), b"bytes").is_err(), "{path}");
+        }
+        assert!(!std::fs::metadata("/dev/null").unwrap().is_file());
+    }
+}
