@@ -45,7 +45,7 @@ pub mod samples;
 pub mod schedule;
 mod step;
 mod stored;
-pub mod symmetry;
+mod symmetry;
 pub mod train;
 pub mod trained;
 pub mod weights;

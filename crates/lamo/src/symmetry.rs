@@ -3,7 +3,7 @@
 use lamo_physics::Grid;
 
 /// For each side, the point of the plane that is seen at each place; none but the first where there is no plane.
-pub fn sides(grid: Grid) -> Vec<Vec<u32>> {
+pub(crate) fn sides(grid: Grid) -> Vec<Vec<u32>> {
     let Grid::Plane { rows, columns } = grid else { return vec![(0..grid.points() as u32).collect()] };
     let swaps: &[bool] = if rows == columns { &[false, true] } else { &[false] };
     let mut all = Vec::new();

@@ -195,7 +195,9 @@ impl Job<'_> {
             bail!("{folder}: expected the data the run began with, found others; give the right ones with --data DIR");
         }
         run.record(&now)?;
-        run.move_data(experiment)?;
+        if self.options.data.is_some() {
+            run.move_data(experiment)?;
+        }
         let mut trainer = self.compile(experiment, &dataset)?;
         if let Some(begun) = begun {
             trainer.restore(begun)?;

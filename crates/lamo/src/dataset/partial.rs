@@ -50,7 +50,7 @@ pub(super) fn make(
         // Another process may have finished the set while this one waited for its turn.
         if let Some(dataset) = already_there(target, manifest)? {
             if opened.is_some() {
-                let _ = std::fs::remove_dir_all(&folder); // ours, and nothing is in it yet
+                let _ = std::fs::remove_dir_all(&folder); // ours, and what it was to become is there
             }
             return Ok(Outcome::AlreadyThere(dataset));
         }

@@ -18,7 +18,7 @@ pub(crate) struct Card {
     pub(crate) products: Products,
     pub(crate) stream: Handle,
     /// cuBLASLt's own.
-    pub(crate) library: Handle,
+    pub(crate) multiplier: Handle,
     number: c_int,
     pub(crate) name: String,
     /// Compute capability, 90 for 9.0.
@@ -37,7 +37,7 @@ impl Drop for Card {
         // SAFETY: created once in `open`.
         unsafe {
             (self.driver.set_current)(self.context);
-            (self.products.destroy)(self.library);
+            (self.products.destroy)(self.multiplier);
             (self.driver.stream_destroy)(self.stream);
             (self.driver.release)(self.number);
         }
@@ -108,7 +108,7 @@ impl Card {
             )));
         }
         let shared = attribute(97) as usize; // the most that a block may ask for
-        Ok(Card { driver, products, stream, library: handle, number: device, name, architecture, shared, context })
+        Ok(Card { driver, products, stream, multiplier: handle, number: device, name, architecture, shared, context })
     }
 
     /// Whether a kernel can come on the card before the one ahead of it is done, and wait there.

@@ -112,7 +112,7 @@ impl Prepared {
             let [a, b, c] = prepared.layouts;
             let mut found = 0;
             let status = (lt.choose)(
-                card.library,
+                card.multiplier,
                 prepared.operation,
                 a,
                 b,
@@ -142,7 +142,7 @@ impl Prepared {
         // SAFETY: the addresses hold the matrices the layouts describe.
         let status = unsafe {
             (card.products.multiply)(
-                card.library,
+                card.multiplier,
                 self.operation,
                 ptr::from_ref(&one).cast(),
                 pa,
