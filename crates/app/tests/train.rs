@@ -141,7 +141,10 @@ fn a_polite_stop_saves_and_says_how_to_go_on() {
     let other = complaint(&folder.run(&["train", "--resume", "run"]));
     assert!(other.contains("another process is training in this run folder"), "{other}");
     std::thread::sleep(Duration::from_millis(300));
-    Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    for _ in 0..2 {
+        // `timeout` signals the process and its group: both are one request
+        Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    }
     let told = complaint(&child.wait_with_output().unwrap());
     assert!(told.contains("stopped and saved at step") && told.ends_with("lamo train --resume run"), "{told}");
     let last = Checkpoint::read(&run::checkpoint(&folder.at("run"), run::LAST)).unwrap();
@@ -182,6 +185,11 @@ fn wrong_requests_are_refused_in_one_sentence_and_leave_nothing_behind() {
         (&["train", "darcy", "--model", "fno", "--set", "model.name=lamo"], "expected one model.name, found fno"),
         (&["train", "darcy-lamo", "--preset", "quick"], "darcy-lamo is the published recipe; for a quick one say"),
         (&["train", "darcy", "--set", "data.train=9000000000000"], "samples: expected 1 to 1000000000, found"),
+        (
+            &["train", "darcy", "--set", "model.settings.width=63"],
+            "model lamo: 126 inner channels do not divide into the 4 heads",
+        ),
+        (&["train", "darcy", "--set", "data.settings.high=-1"], "high"),
         (&["train", "--resume", "nowhere"], "nowhere: expected a run folder with experiment.toml, found no folder"),
         (&["predict", "nowhere", "--input", "a.npy", "--output", "b.npy"], "nowhere"),
     ] {

@@ -2,8 +2,8 @@
 
 use crate::dataset::{Dataset, Outcome, Recipe, Watch};
 use crate::error::Error;
-use crate::experiment::Data;
-use crate::models::{Refusal, require};
+use crate::experiment::{Data, Experiment};
+use crate::models::{self, Refusal, Task, require};
 use sha2::{Digest, Sha256};
 use std::path::PathBuf;
 use toml::Value;
@@ -23,14 +23,32 @@ pub fn dataset(data: &Data, threads: usize, watch: Watch) -> Result<Outcome, Err
     if let Some(folder) = &data.folder {
         return Ok(Outcome::AlreadyThere(Dataset::open(folder)?));
     }
+    let recipe = recipe(data)?;
+    let text = toml::to_string(recipe.manifest()).map_err(|error| Refusal(error.to_string()))?;
+    let hash = Sha256::digest(text.as_bytes());
+    let hash: String = hash[..6].iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok(recipe.make(&folder().join(format!("{}-{hash}", data.problem)), threads, watch)?)
+}
+
+/// Refuses, before data are made for it, a model that their grid does not allow, and settings that the problem does not have.
+pub fn check_ahead(experiment: &Experiment) -> Result<(), Error> {
+    let Experiment { data, model, train, .. } = experiment;
+    if data.folder.is_none() {
+        let grid = recipe(data)?.manifest().grid.into();
+        if let Ok(benchmark) = experiment.benchmark() {
+            let task = Task { grid, ..benchmark.task(train.batch) };
+            models::find(&model.name)?.parameter_count(&task, &model.settings)?;
+        }
+    }
+    Ok(())
+}
+
+/// How the data of an experiment are made.
+fn recipe(data: &Data) -> Result<Recipe, Error> {
     require(!data.problem.is_empty(), || {
         "the experiment names no data; give a data set with --data DIR or a problem with data.problem".to_owned()
     })?;
     let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned); // a word has no quotes
     let changes: Vec<String> = data.settings.iter().map(|(key, value)| format!("{key}={}", text(value))).collect();
-    let recipe = Recipe::named(&data.problem, &changes, data.seed, data.train + data.test)?;
-    let text = toml::to_string(recipe.manifest()).map_err(|error| Refusal(error.to_string()))?;
-    let hash = Sha256::digest(text.as_bytes());
-    let hash: String = hash[..6].iter().map(|byte| format!("{byte:02x}")).collect();
-    Ok(recipe.make(&folder().join(format!("{}-{hash}", data.problem)), threads, watch)?)
+    Ok(Recipe::named(&data.problem, &changes, data.seed, data.train + data.test)?)
 }

@@ -1,5 +1,6 @@
 //! `lamo evaluate`: how good is a run, where is it wrong, and is its receipt true?
 
+use super::progress::Meter;
 use super::say;
 use crate::report::{PAGE, Report, costs, percent, replace, short};
 use anyhow::{Context, Result, bail};
@@ -49,8 +50,7 @@ pub(crate) fn run(options: &Evaluate) -> Result<()> {
         return verify(options, path, threads);
     }
     let Some(path) = &options.run else { bail!("a run folder is needed") };
-    let judged = Judged::of(path, options.data.as_deref(), options.device, threads)?;
-    judged.dataset.verify()?; // the receipt will name its hashes
+    let judged = Judged::of(path, options.data.as_deref(), options.device, threads, options.json)?;
     let own = path.is_dir() && options.data.is_none();
     let folder = options.out.clone().or_else(|| own.then(|| path.clone()));
     if let Some(folder) = &folder {
@@ -68,15 +68,14 @@ pub(crate) fn run(options: &Evaluate) -> Result<()> {
 
 /// Judges a run that has just ended, on its own data; the receipt, the report and the pictures lie in its folder.
 pub(crate) fn after_training(folder: &Path, device: Device, threads: usize) -> Result<()> {
-    Judged::of(folder, None, device, threads)?.write(folder)
+    Judged::of(folder, None, device, threads, true)?.write(folder)
 }
 
 fn verify(options: &Evaluate, path: &Path, threads: usize) -> Result<()> {
     let receipt = Receipt::read(path)?;
     let beside = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let run = options.run.as_deref().unwrap_or(beside);
-    let judged = Judged::of(run, options.data.as_deref(), options.device, threads)?;
-    judged.dataset.verify()?;
+    let judged = Judged::of(run, options.data.as_deref(), options.device, threads, options.json)?;
     if let Some(difference) = receipt.difference(&judged.receipt) {
         bail!("{}: {difference}; the receipt is not of this run, or something has changed since", path.display());
     }
@@ -104,7 +103,8 @@ struct Judged {
 }
 
 impl Judged {
-    fn of(path: &Path, data: Option<&Path>, device: Device, threads: usize) -> Result<Judged> {
+    /// Data that are gone are made again, with a progress line that scripts do not get.
+    fn of(path: &Path, data: Option<&Path>, device: Device, threads: usize, script: bool) -> Result<Judged> {
         let trained = Trained::open(path)?;
         let mut experiment = trained.experiment.clone();
         if path.is_dir() {
@@ -114,10 +114,18 @@ impl Judged {
             experiment.data.folder = Some(folder.to_owned());
             (experiment.data.train, experiment.data.test) = (0, 0);
         }
-        let made = cache::dataset(&experiment.data, threads, &|_| ControlFlow::Continue(()))?;
-        let (Outcome::Made(dataset) | Outcome::AlreadyThere(dataset)) = made else {
+        let meter = Meter::new(&format!("making {}", experiment.data.problem));
+        let made = cache::dataset(&experiment.data, threads, &|progress| {
+            if !script {
+                meter.show(progress);
+            }
+            ControlFlow::Continue(())
+        });
+        meter.clear();
+        let (Outcome::Made(dataset) | Outcome::AlreadyThere(dataset)) = made? else {
             bail!("stopped while making data")
         };
+        dataset.verify()?; // the receipt will name its hashes
         let split = samples::split(&experiment.data, &dataset)?;
         let test = samples::test(&experiment, &dataset)?;
         let started = Instant::now();

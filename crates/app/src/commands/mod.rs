@@ -1,4 +1,4 @@
-//! One file per command.
+//! One file per command, and what they share.
 
 pub(crate) mod bench;
 pub(crate) mod compare;
@@ -8,6 +8,8 @@ pub(crate) mod evaluate;
 pub(crate) mod list;
 pub(crate) mod parity;
 pub(crate) mod predict;
+pub(crate) mod progress;
+pub(crate) mod stop;
 pub(crate) mod train;
 pub(crate) mod weights;
 

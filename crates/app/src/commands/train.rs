@@ -2,7 +2,8 @@
 
 mod view;
 
-use crate::commands::data::make::{Meter, duration};
+use crate::commands::progress::{Meter, duration};
+use crate::commands::stop::stop_on_request;
 use crate::commands::{evaluate, say};
 use crate::report::PAGE;
 use anyhow::{Context, Result, bail};
@@ -17,7 +18,7 @@ use lamo::samples::{self, Material};
 use lamo::train::{self, Trainer};
 use lamo::{benchmarks, cache};
 use lamo_tensor::{Device, Graph, Program};
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -86,7 +87,7 @@ pub(crate) fn run(options: &Train) -> Result<()> {
             Some(device) => device,
             None => run::environment(folder)?.device.parse()?,
         };
-        let job = Job { options, device, threads, saving, stop: stop_on_request()? };
+        let job = Job { options, device, threads, saving, stop: stop_on_request("the step and saving")? };
         return job.resume(&run, &experiment, begun.as_ref());
     }
     let experiment = resolve(options)?;
@@ -94,7 +95,7 @@ pub(crate) fn run(options: &Train) -> Result<()> {
         return say(experiment.text().trim_end());
     }
     let device = options.device.unwrap_or_default();
-    Job { options, device, threads, saving, stop: stop_on_request()? }.begin(&experiment)
+    Job { options, device, threads, saving, stop: stop_on_request("the step and saving")? }.begin(&experiment)
 }
 
 /// The experiment that was asked for.
@@ -151,22 +152,6 @@ fn resolve(options: &Train) -> Result<Experiment> {
     Ok(Request { changes: &changes, ..request }.resolve()?)
 }
 
-/// Raised by the first Ctrl-C or polite kill; the second one ends the process.
-fn stop_on_request() -> Result<Arc<AtomicBool>> {
-    let stop = Arc::new(AtomicBool::new(false));
-    let handle = stop.clone();
-    ctrlc::set_handler(move || {
-        if handle.swap(true, Ordering::Relaxed) {
-            std::process::exit(1);
-        }
-        if std::io::stderr().is_terminal() {
-            let _ = writeln!(std::io::stderr(), "\nfinishing the step and saving; once more to stop at once");
-        }
-    })
-    .context("listening for Ctrl-C")?;
-    Ok(stop)
-}
-
 /// One training from the command line.
 struct Job<'a> {
     options: &'a Train,
@@ -205,11 +190,12 @@ impl Job<'_> {
         self.train(run, experiment, trainer)
     }
 
-    /// What would fail only after the data are made: the run's folder, the device.
+    /// What would fail only after the data are made: the run's folder, the model, the device.
     fn check_ahead(&self, experiment: &Experiment) -> Result<()> {
         if let Some(folder) = &self.options.out {
             run::free(folder)?;
         }
+        cache::check_ahead(experiment)?;
         let graph = Graph::new();
         graph.output("one", graph.fill(1.0, [1]));
         Program::compile_on(&graph, self.device, experiment.precision)?;

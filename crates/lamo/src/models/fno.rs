@@ -45,18 +45,20 @@ impl Config {
     fn check(&self, task: &Task, [rows, columns]: [usize; 2]) -> Result<(), Refusal> {
         let Config { width, modes, depth, unified_positions } = *self;
         require(width > 0 && modes > 0 && depth > 0, || {
-            format!("fno: width, modes and depth are at least 1, found {width}, {modes} and {depth}")
+            format!("model fno: width, modes and depth are at least 1, found {width}, {modes} and {depth}")
         })?;
         require(2 * modes <= rows && modes <= columns / 2 + 1, || {
             format!(
-                "fno: a padded plane of {rows} × {columns} points carries at most {} modes, found {modes}",
+                "model fno: a padded plane of {rows} × {columns} points carries at most {} modes, found {modes}",
                 (rows / 2).min(columns / 2 + 1)
             )
         })?;
         require(unified_positions == 0, || {
-            format!("fno: unified positions are not available, so unified_positions is 0, found {unified_positions}")
+            format!(
+                "model fno: unified positions are not available, so unified_positions is 0, found {unified_positions}"
+            )
         })?;
-        require(!task.time, || "fno: the model has no input for a time, but the task brings one".to_owned())
+        require(!task.time, || "model fno: the model has no input for a time, but the task brings one".to_owned())
     }
 }
 
@@ -68,7 +70,7 @@ pub(super) fn build<'g>(
 ) -> Result<Box<dyn Model<'g> + 'g>, Refusal> {
     let config: Config = read("fno", settings)?;
     let Grid::Plane { rows, columns } = task.grid else {
-        return Err(Refusal(format!("fno: the grid must be a plane, found {:?}", task.grid)));
+        return Err(Refusal(format!("model fno: the grid must be a plane, found {:?}", task.grid)));
     };
     let padded = [rows, columns].map(|extent| extent.next_multiple_of(PADDING));
     config.check(task, padded)?;

@@ -128,7 +128,7 @@ pub(crate) fn read<C: DeserializeOwned>(model: &str, settings: &Settings) -> Res
             one.try_into::<C>().is_err()
         };
         let key = settings.iter().find(wrong).map(|(key, _)| format!(" setting {key}:")).unwrap_or_default();
-        Refusal(format!("{model}:{key} {}", error.message()))
+        Refusal(format!("model {model}:{key} {}", error.message()))
     })
 }
 

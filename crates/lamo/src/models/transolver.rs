@@ -40,15 +40,15 @@ pub(super) fn build<'g>(
     for (name, value) in
         [("width", width), ("depth", depth), ("slice_heads", slice_heads), ("tokens", tokens), ("mlp_ratio", mlp_ratio)]
     {
-        require(value > 0, || format!("transolver: {name} must be at least 1, found 0"))?;
+        require(value > 0, || format!("model transolver: {name} must be at least 1, found 0"))?;
     }
     require(width.is_multiple_of(slice_heads), || {
-        format!("transolver: width {width} does not divide into {slice_heads} slice heads")
+        format!("model transolver: width {width} does not divide into {slice_heads} slice heads")
     })?;
     require(unified_positions != 1, || {
-        "transolver: a lattice of unified positions has at least 2 points a side, found 1".to_owned()
+        "model transolver: a lattice of unified positions has at least 2 points a side, found 1".to_owned()
     })?;
-    require(!task.time || width % 2 == 0, || format!("transolver: a time needs an even width, found {width}"))?;
+    require(!task.time || width % 2 == 0, || format!("model transolver: a time needs an even width, found {width}"))?;
     let shape = StackShape {
         slices: SliceShape { grid: task.grid, width, heads: slice_heads, tokens },
         depth,

@@ -73,7 +73,7 @@ fn illegal_settings_are_refused_in_one_sentence_that_names_them() {
     for (name, changes, sentence) in [
         ("darcy-lamo", "colour = 3", "unknown field `colour`"),
         ("darcy-lamo", "mixer = \"fourier\"", "setting mixer: unknown variant `fourier`"),
-        ("darcy-lamo", "width = -8", "lamo: setting width: invalid value: integer `-8`"),
+        ("darcy-lamo", "width = -8", "model lamo: setting width: invalid value: integer `-8`"),
         ("darcy-lamo", "directions = 3", "scans in [1, 2, 4] directions, found 3"),
         ("darcy-lamo", "padded = [84, 88]", "must cover 85 × 85"),
         ("darcy-lamo", "padded = [89, 88]", "in patches of 2"),

@@ -265,12 +265,12 @@ fn settings_that_make_no_fourier_operator_are_refused_with_a_sentence() {
     };
     let small = plane(9, 11);
     for (text, expected) in [
-        ("", "fno: a padded plane of 16 × 16 points carries at most 8 modes, found 12"),
-        ("modes = 0", "fno: width, modes and depth are at least 1, found 64, 0 and 4"),
-        ("depth = 0", "fno: width, modes and depth are at least 1, found 64, 12 and 0"),
+        ("", "model fno: a padded plane of 16 × 16 points carries at most 8 modes, found 12"),
+        ("modes = 0", "model fno: width, modes and depth are at least 1, found 64, 0 and 4"),
+        ("depth = 0", "model fno: width, modes and depth are at least 1, found 64, 12 and 0"),
         (
             "modes = 4\nunified_positions = 8",
-            "fno: unified positions are not available, so unified_positions is 0, found 8",
+            "model fno: unified positions are not available, so unified_positions is 0, found 8",
         ),
     ] {
         assert_eq!(refusal(&small, text), expected);
@@ -278,9 +278,9 @@ fn settings_that_make_no_fourier_operator_are_refused_with_a_sentence() {
     assert!(refusal(&small, "widht = 8").contains("widht"), "an unknown key is named");
     for grid in [Grid::Line { points: 99 }, Grid::Cloud { points: 99 }] {
         let sentence = refusal(&Task { grid, ..small }, "");
-        assert!(sentence.starts_with("fno: the grid must be a plane, found"), "{sentence}");
+        assert!(sentence.starts_with("model fno: the grid must be a plane, found"), "{sentence}");
     }
     let sentence = refusal(&Task { time: true, ..small }, "modes = 4");
-    assert_eq!(sentence, "fno: the model has no input for a time, but the task brings one");
+    assert_eq!(sentence, "model fno: the model has no input for a time, but the task brings one");
     assert!(refusal(&plane(64, 16), "modes = 10").contains("at most 9 modes"), "columns limit the modes too");
 }

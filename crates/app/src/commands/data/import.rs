@@ -1,8 +1,9 @@
 //! `lamo data import`: public benchmark files, or arrays of one's own, become a data set.
 
 use super::make::report;
-use super::progress::{Meter, stop_on_request};
+use crate::commands::progress::Meter;
 use crate::commands::say;
+use crate::commands::stop::stop_on_request;
 use anyhow::{Result, bail};
 use clap::Args;
 use lamo::data;
@@ -93,7 +94,7 @@ pub(crate) fn run(options: &Import) -> Result<()> {
             import.manifest().samples
         ))?;
     }
-    let stop = stop_on_request()?;
+    let stop = stop_on_request("what is being written")?;
     let meter = Meter::of_bytes(&title);
     let outcome = import.write(&options.out, &|transfer| {
         meter.show(transfer);

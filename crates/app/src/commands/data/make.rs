@@ -1,8 +1,8 @@
 //! `lamo data make`: samples on all cores, a progress line, and a Ctrl-C that loses nothing.
 
-use super::progress::stop_on_request;
-pub(crate) use super::progress::{Meter, duration};
+use crate::commands::progress::Meter;
 use crate::commands::say;
+use crate::commands::stop::stop_on_request;
 use anyhow::{Result, bail};
 use clap::Args;
 use lamo::dataset::{Dataset, Manifest, Outcome, Progress, Recipe};
@@ -56,7 +56,7 @@ pub(crate) fn run(options: &Make) -> Result<()> {
     let recipe = Recipe::named(&options.problem, &changes, options.seed, options.samples)?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = options.threads.map_or(cores, usize::from);
-    let stop = stop_on_request()?;
+    let stop = stop_on_request("the samples under way")?;
     let meter = Meter::new(&options.problem);
     let outcome = recipe.make(&options.out, threads, &|progress| {
         meter.show(progress);

@@ -4,7 +4,6 @@ mod check;
 mod file;
 mod import;
 pub(crate) mod make;
-mod progress;
 
 use anyhow::Result;
 use clap::Subcommand;

@@ -1,6 +1,6 @@
 //! What a person sees while a model trains: a line redrawn in place on a terminal, a line per epoch elsewhere.
 
-use crate::commands::data::make::duration;
+use crate::commands::progress::duration;
 use lamo::run::Line;
 use lamo::train::Progress;
 use std::io::{IsTerminal, Write};

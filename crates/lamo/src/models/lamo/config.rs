@@ -153,7 +153,7 @@ impl Config {
             ("convolution", self.convolution),
         ];
         for (name, value) in positive {
-            require(value > 0, || format!("lamo: {name} must be at least 1, found 0"))?;
+            require(value > 0, || format!("model lamo: {name} must be at least 1, found 0"))?;
         }
         self.check_mixer()?;
         match self.latent {
@@ -166,12 +166,12 @@ impl Config {
         let Config { width, expand, head_width, groups, convolution, .. } = *self;
         let allowed: &[usize] = if self.mixer == Mixer::Cross { &[1, 2, 4] } else { &[1, 2] };
         require(allowed.contains(&self.directions), || {
-            format!("lamo: mixer {:?} scans in {allowed:?} directions, found {}", self.mixer, self.directions)
+            format!("model lamo: mixer {:?} scans in {allowed:?} directions, found {}", self.mixer, self.directions)
         })?;
         let centred = self.mixer != Mixer::Mamba2;
         require(!centred || convolution % 2 == 1, || {
             format!(
-                "lamo: the convolution of mixer {:?} is centred, so its width is odd, found {convolution}",
+                "model lamo: the convolution of mixer {:?} is centred, so its width is odd, found {convolution}",
                 self.mixer
             )
         })?;
@@ -179,43 +179,43 @@ impl Config {
         if self.mixer == Mixer::Cross {
             let heads = cross_heads(width);
             return require(inner.is_multiple_of(heads), || {
-                format!("lamo: {inner} inner channels do not divide into the {heads} heads of width {width}")
+                format!("model lamo: {inner} inner channels do not divide into the {heads} heads of width {width}")
             });
         }
         require(inner.is_multiple_of(head_width) && (inner / head_width).is_multiple_of(groups), || {
-            format!("lamo: {inner} inner channels do not divide into heads of {head_width} in {groups} groups")
+            format!("model lamo: {inner} inner channels do not divide into heads of {head_width} in {groups} groups")
         })
     }
 
     fn check_patches(&self, task: &Task) -> Result<(), Refusal> {
         let Grid::Plane { rows, columns } = task.grid else {
-            return Err(Refusal("lamo: patches need a plane; use latent = \"slices\" on other grids".to_owned()));
+            return Err(Refusal("model lamo: patches need a plane; use latent = \"slices\" on other grids".to_owned()));
         };
         let [padded_rows, padded_columns] = self.padded(rows, columns);
         let fits = padded_rows >= rows && padded_columns >= columns;
         let divides = padded_rows.is_multiple_of(self.patch) && padded_columns.is_multiple_of(self.patch);
         require(fits && divides, || {
             format!(
-                "lamo: padded = [{padded_rows}, {padded_columns}] must cover {rows} × {columns} in patches of {}",
+                "model lamo: padded = [{padded_rows}, {padded_columns}] must cover {rows} × {columns} in patches of {}",
                 self.patch
             )
         })?;
         require(!task.time && self.unified_positions == 0, || {
-            "lamo: patches take neither a time nor unified positions; use latent = \"slices\"".to_owned()
+            "model lamo: patches take neither a time nor unified positions; use latent = \"slices\"".to_owned()
         })
     }
 
     fn check_slices(&self, task: &Task) -> Result<(), Refusal> {
         let Config { width, slice_heads, .. } = *self;
         require(self.mixer != Mixer::Cross, || {
-            "lamo: slices have no rows and columns to scan along; use mixer = \"hydra\" or \"mamba2\"".to_owned()
+            "model lamo: slices have no rows and columns to scan along; use mixer = \"hydra\" or \"mamba2\"".to_owned()
         })?;
         require(width.is_multiple_of(slice_heads), || {
-            format!("lamo: width {width} does not divide into {slice_heads} slice heads")
+            format!("model lamo: width {width} does not divide into {slice_heads} slice heads")
         })?;
         require(self.unified_positions != 1, || {
-            "lamo: a lattice of unified positions has at least 2 points a side, found 1".to_owned()
+            "model lamo: a lattice of unified positions has at least 2 points a side, found 1".to_owned()
         })?;
-        require(!task.time || width % 2 == 0, || format!("lamo: a time needs an even width, found {width}"))
+        require(!task.time || width % 2 == 0, || format!("model lamo: a time needs an even width, found {width}"))
     }
 }

@@ -1,27 +1,9 @@
-//! The progress line of a long job, and a Ctrl-C that loses nothing.
+//! The progress line of a long job.
 
-use anyhow::{Context, Result};
 use lamo::dataset::{Progress, Transfer};
 use std::io::{IsTerminal, Write};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
-
-/// Raised by the first Ctrl-C or polite kill; the second one ends the process, which loses a second of work at most.
-pub(super) fn stop_on_request() -> Result<Arc<AtomicBool>> {
-    let stop = Arc::new(AtomicBool::new(false));
-    let handle = stop.clone();
-    ctrlc::set_handler(move || {
-        if handle.swap(true, Ordering::Relaxed) {
-            std::process::exit(1);
-        }
-        if std::io::stderr().is_terminal() {
-            let _ = writeln!(std::io::stderr(), "\nfinishing the samples under way; once more to stop at once");
-        }
-    })
-    .context("listening for Ctrl-C")?;
-    Ok(stop)
-}
 
 /// What is counted.
 #[derive(Clone, Copy)]
@@ -68,7 +50,7 @@ impl Meter {
     }
 
     /// Of bytes read.
-    pub(super) fn of_bytes(title: &str) -> Meter {
+    pub(crate) fn of_bytes(title: &str) -> Meter {
         Meter::counting(title, Unit::Megabytes)
     }
 
