@@ -7,7 +7,7 @@ mod report;
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
-/// Neural operators: train, evaluate, explain and serve.
+/// Neural operators, which learn to solve partial differential equations from examples: make data, train, judge, predict.
 #[derive(Parser)]
 #[command(name = "lamo", version, arg_required_else_help = true)]
 struct Arguments {
@@ -43,7 +43,7 @@ enum Command {
     /// Judge a run on its test samples: errors, where they are, a report with pictures, a receipt.
     ///
     /// The error is the mean relative L2 over the test samples, as papers report it. The numbers of a receipt come out
-    /// bit for bit on the same kind of device, vector unit and system; elsewhere within 0.1 %, within 2 % where a card
+    /// bit for bit on the same kind of device, card, vector unit and system; elsewhere within 0.1 %, within 2 % where a card
     /// computes in tf32 or bf16.
     ///
     /// Examples:
@@ -76,7 +76,7 @@ enum Command {
     ///   lamo doctor --json
     #[command(verbatim_doc_comment)]
     Doctor(commands::doctor::Doctor),
-    /// List models, with their settings as JSON.
+    /// List models, benchmarks and experiments.
     ///
     /// Examples:
     ///   lamo list

@@ -2,7 +2,9 @@
 //! nothing, complaints are one sentence.
 
 use lamo::checkpoint::Checkpoint;
+use lamo::data::Named;
 use lamo::run;
+use lamo::trained::Trained;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -199,6 +201,52 @@ fn wrong_requests_are_refused_in_one_sentence_and_leave_nothing_behind() {
     let odd = folder.run(&["train", "darcy", "--device", "gpu"]);
     assert_eq!(odd.status.code(), Some(2), "wrong usage exits with 2: {odd:?}");
     assert!(!folder.at("runs").exists() && !folder.at("cache").exists());
+}
+
+#[test]
+fn trainings_that_begin_at_once_take_names_of_their_own() {
+    let folder = Folder::new("names");
+    let short = [SMALL, &["--set=train.epochs=1"]].concat();
+    said(&folder.run(&short));
+    let jobs: Vec<Child> = (0..3).map(|_| folder.command(&short).spawn().unwrap()).collect();
+    jobs.into_iter().for_each(|job| drop(said(&job.wait_with_output().unwrap())));
+    assert!((1..=4).all(|number| folder.at(&format!("runs/darcy-lamo-{number}/receipt.json")).exists()));
+}
+
+#[test]
+fn times_and_raw_fields_of_an_import_reach_the_model() {
+    let folder = Folder::new("films");
+    let wave = |count: usize| (0..count).map(|index| 2.0 + (0.7 * index as f32).sin()).collect::<Vec<f32>>();
+    let write = |name: &str, shape: &[usize], values: &[f32]| {
+        let array = Named { name: "values".into(), shape: shape.to_vec(), values: values.to_vec() };
+        lamo::data::write(&folder.at(name), &[array]).unwrap();
+    };
+    write("a.npy", &[6, 4, 5], &wave(120));
+    write("u.npy", &[6, 3, 4, 5], &wave(360));
+    write("t.npy", &[3], &[1.0, 2.0, 5.0]);
+    let import = |out: &str| {
+        let names = ["--input", "a=a.npy", "--output", "u=u.npy", "--time", "t.npy", "--raw", "a", "--grid", "4x5"];
+        said(&folder.run(&[&["data", "import"], &names[..], &["--train=4", "--test=2", "--out", out]].concat()));
+    };
+    let train = |data: &str| {
+        let tiny = "--set=model.settings={ width = 16, depth = 1, slice_heads = 2, tokens = 4 }";
+        let loss = "--set=train={ loss = \"relative-l2-of-times\", epochs = 1 }";
+        folder.run(&["train", data, "--model=transolver", tiny, loss, "--out", "run"])
+    };
+    import("films");
+    said(&train("films"));
+    let case = Trained::open(&folder.at("run")).unwrap().case;
+    assert_eq!(case.times, [0.0, 0.25, 1.0]);
+    let [inputs, outputs] = [case.normalisers.inputs, case.normalisers.outputs].map(Option::unwrap);
+    assert_eq!((inputs.mean, inputs.deviation), (vec![0.0], vec![1.0]));
+    assert!((outputs.mean[0] - 2.0).abs() < 0.2 && outputs.deviation[0] < 0.9, "{outputs:?}");
+    let still: Vec<f32> =
+        wave(360).iter().enumerate().map(|(i, value)| if i / 20 == 3 { 0.0 } else { *value }).collect();
+    write("u.npy", &[6, 3, 4, 5], &still);
+    import("still");
+    fs::remove_dir_all(folder.at("run")).unwrap();
+    let told = complaint(&train("still"));
+    assert!(told.contains("found frame 0 of sample 1; leave that frame out"), "{told}");
 }
 
 #[test]

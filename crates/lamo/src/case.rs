@@ -61,6 +61,9 @@ pub struct Case {
     pub lattice: bool,
     /// Whether that lattice is the authors' for Plasticity.
     pub scrambled: bool,
+    /// Where the times asked for lie between the first, 0, and the last, 1; none where their distances are equal.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub times: Vec<f32>,
     /// Fitted to the training samples.
     pub normalisers: Normalisers,
 }
@@ -71,6 +74,10 @@ impl Case {
         let mut case = Case::of(experiment, &material.train)?;
         case.inputs = material.inputs.clone();
         case.outputs = material.outputs.clone();
+        case.leave_raw();
+        if case.course == (Course::Times { count: material.times.len() }) {
+            case.times = between(&material.times)?;
+        }
         Ok(case)
     }
 
@@ -89,6 +96,15 @@ impl Case {
                 "train.loss = relative-l2-of-frames: expected inputs of whole frames of {outputs} functions, found {functions}"
             )
         })?;
+        let frame = (grid.points() * outputs).max(1);
+        let rest = train.targets.chunks(frame).position(|frame| frame.iter().all(|value| *value == 0.0));
+        require(course == Course::Steady || rest.is_none(), || {
+            let (sample, time) = (rest.unwrap_or_default() / times, rest.unwrap_or_default() % times);
+            format!(
+                "targets: expected frames that are not zero everywhere, which have no relative error, found frame {time} of \
+                 sample {sample}; leave that frame out"
+            )
+        })?;
         require(course != Course::Steady || times == 1, || {
             format!("train.loss: expected one of the losses over time for samples of {times} times")
         })?;
@@ -105,8 +121,50 @@ impl Case {
             outputs: vec![Field::plain("outputs", outputs)],
             lattice: lattice(grid, experiment.data.scrambled).is_ok_and(|lattice| lattice == train.positions),
             scrambled: experiment.data.scrambled,
+            times: Vec::new(),
             normalisers: fit(experiment, train, course)?,
         })
+    }
+
+    /// Fields that the model is to see as they are get mean 0 and deviation 1.
+    fn leave_raw(&mut self) {
+        let steady = self.course == Course::Steady;
+        let raw = |fields: &[Field], whole: bool| -> Vec<bool> {
+            let width = |field: &Field| field.width() * if whole { field.length() } else { 1 };
+            fields.iter().flat_map(|field| std::iter::repeat_n(field.raw, width(field))).collect()
+        };
+        let outputs = raw(&self.outputs, steady);
+        let inputs = match self.course {
+            Course::Frames { past, .. } => outputs.repeat(past),
+            Course::Steady | Course::Times { .. } => raw(&self.inputs, true),
+        };
+        for (normaliser, raw) in [(&mut self.normalisers.inputs, inputs), (&mut self.normalisers.outputs, outputs)] {
+            let Some(Normaliser { mean, deviation }) = normaliser else { continue };
+            for ((mean, deviation), _) in mean.iter_mut().zip(deviation).zip(raw).filter(|(_, raw)| *raw) {
+                (*mean, *deviation) = (0.0, 1.0);
+            }
+        }
+    }
+
+    /// Whether a model that learned `other` goes on learning this: the same fields and times, and normalisers that differ by
+    /// rounding at most, as those of two machines may.
+    pub(crate) fn continues(&self, other: &Case) -> bool {
+        let near = |one: &Option<Normaliser>, two: &Option<Normaliser>| match (one, two) {
+            (None, None) => true,
+            (Some(one), Some(two)) => {
+                let all = one.mean.iter().zip(&one.deviation).zip(two.mean.iter().zip(&two.deviation));
+                one.mean.len() == two.mean.len()
+                    && all.into_iter().all(|((mean, deviation), (other, spread))| {
+                        (mean - other).abs().max((deviation - spread).abs()) <= 1e-3 * deviation.abs()
+                    })
+            }
+            _ => false,
+        };
+        let (ours, theirs) = (&self.normalisers, &other.normalisers);
+        *self == Case { normalisers: ours.clone(), ..other.clone() }
+            && near(&ours.positions, &theirs.positions)
+            && near(&ours.inputs, &theirs.inputs)
+            && near(&ours.outputs, &theirs.outputs)
     }
 
     /// What the model maps, so many windows at a time.
@@ -131,7 +189,8 @@ impl Case {
 
     /// The time number `index`, from 0 to 1.
     pub fn time(&self, index: usize) -> f32 {
-        index as f32 / (self.steps().max(2) - 1) as f32
+        let even = index as f32 / (self.steps().max(2) - 1) as f32;
+        self.times.get(index).copied().unwrap_or(even)
     }
 
     /// Positions as the model sees them.
@@ -156,6 +215,19 @@ impl Case {
             )
         })
     }
+}
+
+/// Times as parts of the way from the first to the last; none where their distances are equal.
+fn between(times: &[f64]) -> Result<Vec<f32>, Refusal> {
+    let rising = times.windows(2).position(|pair| pair[0] >= pair[1]);
+    require(rising.is_none(), || {
+        let place = rising.unwrap_or_default();
+        format!("times: expected each after the one before, found {} before {}", times[place], times[place + 1])
+    })?;
+    let (first, last) = (times[0], times[times.len() - 1]);
+    let parts: Vec<f64> = times.iter().map(|time| (time - first) / (last - first)).collect();
+    let even = |(index, part): (usize, &f64)| (part - index as f64 / (times.len() - 1) as f64).abs() < 1e-6;
+    Ok(if parts.iter().enumerate().all(even) { Vec::new() } else { parts.iter().map(|&part| part as f32).collect() })
 }
 
 fn encoded(normaliser: Option<&Normaliser>, values: &[f32]) -> Vec<f32> {

@@ -49,13 +49,16 @@ struct Counters {
     step: usize,
     seconds: f64,
     best: Option<Best>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    changed: Vec<usize>,
 }
 
 impl Checkpoint {
     /// Writes the file: complete under its name, or not at all.
     pub fn write(&self, path: &Path) -> Result<(), Error> {
-        let Trained { experiment, case, epoch, step, seconds, sections, parameters, .. } = &self.trained;
-        let counters = Counters { epoch: *epoch, step: *step, seconds: *seconds, best: self.best };
+        let Trained { experiment, case, epoch, step, seconds, changed, sections, parameters, .. } = &self.trained;
+        let counters =
+            Counters { epoch: *epoch, step: *step, seconds: *seconds, best: self.best, changed: changed.clone() };
         let json = |error: serde_json::Error| weights::Error::malformed(path, error.to_string());
         let metadata = BTreeMap::from([
             ("lamo".to_owned(), env!("CARGO_PKG_VERSION").to_owned()),
@@ -84,7 +87,8 @@ impl Checkpoint {
         let broken = |error: serde_json::Error| refuse(format!("is damaged: {error}"));
         let experiment = Experiment::parse(&path.display().to_string(), text("experiment")?)?;
         let case: Case = serde_json::from_str(text("case")?).map_err(broken)?;
-        let Counters { epoch, step, seconds, best } = serde_json::from_str(text("counters")?).map_err(broken)?;
+        let Counters { epoch, step, seconds, best, changed } =
+            serde_json::from_str(text("counters")?).map_err(broken)?;
         let sections = Description { model: experiment.model.clone(), task: case.domain }.sections()?;
         let mut values = file.values(&with_state(&sections))?;
         let count = count(&sections);
@@ -92,8 +96,17 @@ impl Checkpoint {
         let square = values[2 * count..3 * count].to_vec();
         let mean = values[count..2 * count].to_vec();
         values.truncate(count);
-        let trained =
-            Trained { path: path.to_owned(), experiment, case, epoch, step, seconds, sections, parameters: values };
+        let trained = Trained {
+            path: path.to_owned(),
+            experiment,
+            case,
+            epoch,
+            step,
+            seconds,
+            changed,
+            sections,
+            parameters: values,
+        };
         Ok(Checkpoint { trained, mean, square, total, best })
     }
 }

@@ -1,6 +1,7 @@
 //! What can go wrong between an experiment and a trained model: each failure is one sentence.
 
 use crate::models::Refusal;
+use crate::train::LARGEST_LOSS;
 use crate::{data, dataset, weights};
 use lamo_tensor::Unavailable;
 use std::io;
@@ -55,7 +56,7 @@ pub struct Divergence {
     pub step: usize,
     /// Its epoch, counted from 1.
     pub epoch: usize,
-    /// The loss, where it is a number.
+    /// The loss of that step.
     pub loss: f64,
     /// The first kernel whose result is not finite, if it was found.
     pub culprit: Option<String>,
@@ -68,10 +69,10 @@ pub struct Divergence {
 impl std::fmt::Display for Divergence {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Divergence { step, epoch, loss, culprit, good, rate } = self;
-        let what = if loss.is_finite() {
-            format!("the loss grew to {loss:.3e}")
-        } else {
-            "the loss is no finite number".into()
+        let what = match *loss {
+            loss if !loss.is_finite() => "the loss is no finite number".into(),
+            loss if loss < LARGEST_LOSS => "a parameter is no finite number".into(),
+            loss => format!("the loss grew to {loss:.3e}"),
         };
         write!(out, "{what} at step {step} in epoch {epoch}")?;
         if let Some(culprit) = culprit {

@@ -76,6 +76,21 @@ pub struct Case {
     pub error: f64,
 }
 
+/// JSON has no infinity, which is the relative error of a frame or channel that is zero: `null` stands for it.
+mod infinite {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(values: &[f64], serializer: S) -> Result<S::Ok, S::Error> {
+        let finite: Vec<Option<f64>> = values.iter().map(|value| value.is_finite().then_some(*value)).collect();
+        finite.serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<f64>, D::Error> {
+        let values = Vec::<Option<f64>>::deserialize(deserializer)?;
+        Ok(values.into_iter().map(|value| value.unwrap_or(f64::INFINITY)).collect())
+    }
+}
+
 /// All that was measured on the test samples.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -85,10 +100,10 @@ pub struct Evaluation {
     /// How the errors of the samples are spread.
     pub distribution: Distribution,
     /// Of films: the mean over samples of the relative L2 of each frame.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "infinite")]
     pub frames: Vec<f64>,
     /// Of several outputs: the mean over samples of the relative L2 of each channel.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "infinite")]
     pub channels: Vec<f64>,
     /// On planes: error and truth by wave number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -102,9 +117,10 @@ pub struct Evaluation {
 
 impl Evaluation {
     /// Of predictions `[count, times, points, outputs]` for samples whose truth is known; `numbers` are their places in
-    /// the data set.
+    /// the data set. Panics where numbers, predictions or targets are not as many as the samples.
     pub fn of(samples: &Samples, numbers: &[usize], prediction: &[f32]) -> Evaluation {
         assert_eq!(numbers.len(), samples.count, "a number for each sample");
+        assert_eq!(prediction.len(), samples.targets.len(), "a prediction for each target");
         let layout = Layout { grid: samples.grid, frames: samples.times, channels: samples.outputs };
         let mut tally = Tally::new(layout);
         for (place, &number) in numbers.iter().enumerate() {

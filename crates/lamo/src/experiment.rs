@@ -322,6 +322,9 @@ impl Experiment {
             let allowed = value.is_finite() && value >= 0.0;
             models::require(allowed, || format!("train.{key}: expected a number not below 0, found {value}"))?;
         }
+        models::require(i64::try_from(self.seed).is_ok(), || {
+            format!("seed: expected at most {}, found {}", i64::MAX, self.seed)
+        })?;
         let Data { train, test, .. } = self.data;
         models::require((train == 0) == (test == 0), || {
             format!("data.train and data.test: expected both or neither to be 0, found {train} and {test}")

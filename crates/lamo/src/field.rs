@@ -35,20 +35,24 @@ pub struct Field {
     /// Length of the axis behind the points, where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub channels: Option<usize>,
+    /// Whether the model sees it as it is, whatever the experiment normalises.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub raw: bool,
 }
 
 impl Field {
     /// One value per point.
     pub fn plain(name: &str, channels: usize) -> Field {
         let channels = (channels > 1).then_some(channels);
-        Field { name: name.into(), unit: "1".into(), spread: Spread::Points, frames: None, channels }
+        Field { name: name.into(), unit: "1".into(), spread: Spread::Points, frames: None, channels, raw: false }
     }
 
     /// Reads the axes of a field off its shape.
     pub fn on(grid: Grid, name: &str, unit: &str, shape: &[usize]) -> Result<Field, Refusal> {
         let inner = grid.shape();
-        let axes =
-            |spread, frames, channels| Ok(Field { name: name.into(), unit: unit.into(), spread, frames, channels });
+        let axes = |spread, frames, channels| {
+            Ok(Field { name: name.into(), unit: unit.into(), spread, frames, channels, raw: false })
+        };
         match shape {
             _ if shape == inner => axes(Spread::Points, None, None),
             [first @ .., last] if first == inner => axes(Spread::Points, None, Some(*last)),

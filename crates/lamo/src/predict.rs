@@ -123,7 +123,7 @@ fn read_arrays(case: &Case, path: &Path) -> Result<Vec<Given>, Error> {
     let mut fields = Vec::new();
     if !case.lattice {
         let channels = Some(case.domain.space);
-        fields.push(Field { name: POSITIONS.into(), unit: "1".into(), spread: Spread::Points, frames: None, channels });
+        fields.push(Field { channels, ..Field::plain(POSITIONS, 1) });
     }
     match case.course {
         Course::Frames { past, .. } => {

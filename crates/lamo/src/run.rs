@@ -81,6 +81,9 @@ pub struct Environment {
     pub lamo: String,
     /// The device.
     pub device: String,
+    /// The name of the card, where it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub card: Option<String>,
     /// Threads on the CPU.
     pub threads: usize,
     /// Vector instructions of the CPU.
@@ -112,6 +115,7 @@ impl Environment {
         Environment {
             lamo: env!("CARGO_PKG_VERSION").to_owned(),
             device: device.to_string(),
+            card: device.card(),
             threads,
             vectors: format!("{:?}", lamo_tensor::level()).to_lowercase(),
             system: format!("{}-{}", std::env::consts::OS, std::env::consts::ARCH),
@@ -134,6 +138,7 @@ impl Run {
         free(folder)?;
         std::fs::create_dir_all(&checkpoints).map_err(|reason| Error::writing(&checkpoints, reason))?;
         let run = Run { folder: folder.to_owned(), _lock: take(folder)? };
+        free(folder)?; // a run may have ended here in the meantime
         run.record(environment)?;
         run.replace(HISTORY, b"")?;
         run.replace(EXPERIMENT, experiment.text().as_bytes())?;
@@ -160,6 +165,11 @@ impl Run {
         if let Some(key) = begun.as_ref().and_then(|begun| differs(&begun.trained.experiment, &experiment)) {
             let reason =
                 format!("{key}: expected what the run began with, found another; put it back, or begin a new run");
+            return Err(Error::run(&path, reason));
+        }
+        let (done, asked) = (begun.as_ref().map_or(0, |begun| begun.trained.epoch), experiment.train.epochs);
+        if asked < done {
+            let reason = format!("train.epochs: expected at least the {done} that are done, found {asked}");
             return Err(Error::run(&path, reason));
         }
         Ok((run, experiment, begun))
@@ -204,6 +214,9 @@ impl Run {
     /// Writes a checkpoint.
     pub(crate) fn keep(&self, name: &str, kept: &Checkpoint) -> Result<(), Error> {
         use std::io::ErrorKind::{QuotaExceeded, StorageFull};
+        let history = self.folder.join(HISTORY);
+        let synced = File::options().append(true).open(&history).and_then(|file| file.sync_data());
+        synced.map_err(|reason| Error::writing(&history, reason))?; // no checkpoint outlives its epochs' lines
         kept.write(&checkpoint(&self.folder, name)).map_err(|error| match &error {
             Error::Weights(weights::Error::File { reason, .. })
                 if matches!(reason.kind(), StorageFull | QuotaExceeded) =>

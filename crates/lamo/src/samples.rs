@@ -1,8 +1,8 @@
 //! Samples in memory, in physical units: where the points lie, what is given there, what is asked.
 
-use crate::dataset::{Dataset, FieldEntry, RoleEntry, Rule, Split};
+use crate::dataset::{Dataset, FieldEntry, Normalise, RoleEntry, Rule, Split};
 use crate::error::Error;
-use crate::experiment::{Data, Experiment, Loss};
+use crate::experiment::{Data, Experiment, Loss, OWN};
 use crate::field::{self, Field, Spread};
 use crate::models::{Refusal, require};
 use lamo_physics::Grid;
@@ -42,7 +42,7 @@ impl Samples {
     ) -> Result<Samples, Refusal> {
         let count = targets.len() / (grid.points() * outputs).max(1);
         let positions = lattice(grid, false)?;
-        let space = positions.len() / grid.points();
+        let space = positions.len() / grid.points().max(1);
         let samples = Samples { count, grid, space, positions, functions, inputs, times: 1, outputs, targets };
         samples.check()?;
         Ok(samples)
@@ -79,8 +79,10 @@ impl Samples {
         &self.inputs[sample * length..(sample + 1) * length]
     }
 
-    /// Relative L2 of each sample, ‖prediction − target‖₂ / ‖target‖₂ over all its times, points and functions.
+    /// Relative L2 of each sample, ‖prediction − target‖₂ / ‖target‖₂ over all its times, points and functions. Panics where
+    /// predictions are not as many as targets.
     pub fn errors(&self, prediction: &[f32]) -> Vec<f64> {
+        assert_eq!(prediction.len(), self.targets.len(), "a prediction for each target");
         let length = self.times * self.grid.points() * self.outputs;
         let norm = |values: &mut dyn Iterator<Item = f64>| values.map(|value| value * value).sum::<f64>().sqrt();
         let error = |(found, truth): (&[f32], &[f32])| {
@@ -106,6 +108,12 @@ impl Samples {
         let Samples { count, space, functions, times, outputs, .. } = *self;
         let points = self.grid.points();
         require(count > 0, || "samples: expected at least one, found none".to_owned())?;
+        require(points > 0 && outputs > 0 && times > 0, || {
+            format!("samples: expected points, outputs and times, found {points}, {outputs} and {times}")
+        })?;
+        require(self.positions.iter().all(|value| value.is_finite()), || {
+            "positions: expected finite numbers, found NaN or infinity; clean the data".to_owned()
+        })?;
         require(self.share_positions() || self.positions.len() == count * points * space, || {
             let found = self.positions.len();
             format!(
@@ -170,6 +178,8 @@ pub struct Material {
     pub train: Samples,
     /// To be judged by.
     pub test: Samples,
+    /// When the frames of films are, where it is known.
+    pub times: Vec<f64>,
 }
 
 impl Material {
@@ -182,7 +192,7 @@ impl Material {
         let (inputs, outputs) = fields(experiment, dataset)?;
         let read = |samples: &[usize]| read(experiment, dataset, &inputs, &outputs, samples);
         let (train, test) = (read(&split.train)?, read(&split.test)?);
-        Ok(Material { train, test, inputs, outputs })
+        Ok(Material { train, test, inputs, outputs, times: dataset.manifest().times.clone() })
     }
 }
 
@@ -216,7 +226,12 @@ fn fields(experiment: &Experiment, dataset: &Dataset) -> Result<(Vec<Field>, Vec
             [] => all.filter(|field| field.role == role).collect(),
             names => names.iter().map(|name| dataset.field(name)).collect::<Result<_, _>>()?,
         };
-        let axes = |entry: &&FieldEntry| Field::on(grid, &entry.name, &entry.unit, &entry.shape);
+        // a benchmark's recipe says itself what is normalised
+        let raw = |entry: &FieldEntry| experiment.benchmark == OWN && entry.normalise == Normalise::None;
+        let axes = |entry: &&FieldEntry| {
+            let field = Field::on(grid, &entry.name, &entry.unit, &entry.shape)?;
+            Ok::<_, Refusal>(Field { raw: raw(entry), ..field })
+        };
         Ok(entries.iter().map(axes).collect::<Result<_, _>>()?)
     };
     let outputs = choose(&experiment.data.outputs, RoleEntry::Output)?;
@@ -251,7 +266,8 @@ fn read(
             require(fits, || {
                 format!("field `{}`: expected positions of shape [...grid, space], found {:?}", field.name, field.shape)
             })?;
-            (place.width(), dataset.gather(&field.name, samples)?)
+            let owners = if field.common { &samples[..1] } else { samples };
+            (place.width(), dataset.gather(&field.name, owners)?)
         }
         None => {
             let positions = lattice(grid, experiment.data.scrambled)?;

@@ -7,7 +7,7 @@ use crate::case::{Case, Course};
 use crate::checkpoint::{Best, Checkpoint, TOTAL};
 use crate::dataset::Batches;
 use crate::error::{Divergence, Error};
-use crate::experiment::{Experiment, Pacing};
+use crate::experiment::{Data, Experiment, Pacing};
 use crate::field::{Field, Spread};
 use crate::judge::Judge;
 use crate::models::require;
@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 /// The loss is looked at, and the watcher called, this often.
 const PULSE: Duration = Duration::from_millis(250);
 /// A mean loss beyond this is a divergence; predicting zero gives 1.
-const LARGEST_LOSS: f64 = 1e6;
+pub(crate) const LARGEST_LOSS: f64 = 1e6;
 /// Set the order of times and of sides apart from the order of samples.
 const TIMES: u64 = 0x7469_6d65;
 const SIDES: u64 = 0x7369_6465;
@@ -87,9 +87,11 @@ pub struct Trainer {
     order: Option<(usize, Batches)>,
     step: usize,
     best: Option<Best>,
-    /// Seconds of earlier attempts, and since when this one runs.
+    /// Seconds of earlier attempts, and since when one runs.
     seconds: f64,
-    started: Instant,
+    started: Option<Instant>,
+    /// Steps at which the recipe was changed.
+    changed: Vec<usize>,
     /// The last state known to be sound.
     good: Option<Checkpoint>,
     /// Room for a state: the best one while it is not yet on disk, and where it stood.
@@ -120,9 +122,12 @@ impl Trainer {
     ) -> Result<Trainer, Error> {
         case.check(train)?;
         case.check(test)?;
-        require(test.grid == case.domain.grid && test.times == case.times() && !test.targets.is_empty(), || {
-            "the test samples: expected the grid and the times of the training samples, and targets".to_owned()
-        })?;
+        for (samples, which) in [(train, "training"), (test, "test")] {
+            let fits = samples.grid == case.domain.grid && samples.times == case.times();
+            require(fits && !samples.targets.is_empty(), || {
+                format!("the {which} samples: expected the grid and the times of the case, and targets, found others")
+            })?;
+        }
         let recipe = &experiment.train;
         let scalar = |fields: &[Field]| fields.iter().all(|field| field.width() == 1 && field.spread == Spread::Points);
         let fits = case.lattice && scalar(&case.inputs) && scalar(&case.outputs);
@@ -155,7 +160,8 @@ impl Trainer {
             step: 0,
             best: None,
             seconds: 0.0,
-            started: Instant::now(),
+            started: None,
+            changed: Vec::new(),
             good: None,
             better: None,
         })
@@ -163,14 +169,25 @@ impl Trainer {
 
     /// Goes back, or on, to a checkpoint of the same experiment.
     pub fn restore(&mut self, from: &Checkpoint) -> Result<(), Error> {
-        require(from.trained.sections == self.program.sections(), || {
-            format!("{}: its parameters are not those of the experiment's model", from.trained.path.display())
+        let Trained { path, sections, parameters, case, experiment, .. } = &from.trained;
+        let whole = [&from.mean, &from.square].iter().all(|moment| moment.len() == parameters.len());
+        require(sections == self.program.sections() && parameters.len() == self.parameters() && whole, || {
+            format!("{}: its parameters are not those of the experiment's model", path.display())
         })?;
+        require(self.case.continues(case), || {
+            format!("{}: expected a checkpoint of these data, found one of others; begin a new run", path.display())
+        })?;
+        self.changed = from.trained.changed.clone();
+        let place = Data { folder: self.experiment.data.folder.clone(), ..experiment.data.clone() };
+        if self.experiment != (Experiment { data: place, ..experiment.clone() }) {
+            self.changed.push(from.trained.step);
+        }
         let states = [(PARAMETERS, &from.trained.parameters), (MEAN, &from.mean), (SQUARE, &from.square)];
         states.iter().for_each(|(name, values)| self.program.write(name, values));
         self.program.write(TOTAL, &[from.total]);
         (self.step, self.best, self.better) = (from.trained.step, from.best, None);
-        (self.seconds, self.started) = (from.trained.seconds, Instant::now());
+        self.seconds = from.trained.seconds;
+        self.started = self.started.map(|_| Instant::now());
         Ok(())
     }
 
@@ -193,6 +210,7 @@ impl Trainer {
             epoch: step / self.epoch_steps(),
             step,
             seconds,
+            changed: self.changed.clone(),
             sections: self.program.sections().to_vec(),
             parameters,
         };
@@ -227,6 +245,14 @@ impl Trainer {
     /// Trains to the end, or until `watch` says stop. The run folder, if there is one, gets a checkpoint every `saving`, sooner
     /// in the first minutes: a fifth of them is lost at most if the process is killed.
     pub fn run(&mut self, run: Option<&Run>, saving: Duration, watch: Watch<'_>) -> Result<Outcome, Error> {
+        self.started = Some(Instant::now());
+        let outcome = self.go_on(run, saving, watch);
+        self.seconds = self.elapsed();
+        self.started = None;
+        outcome
+    }
+
+    fn go_on(&mut self, run: Option<&Run>, saving: Duration, watch: Watch<'_>) -> Result<Outcome, Error> {
         if let Some(run) = run {
             run.rewind(self.step / self.epoch_steps())?;
         }
@@ -343,7 +369,7 @@ impl Trainer {
     }
 
     fn elapsed(&self) -> f64 {
-        self.seconds + self.started.elapsed().as_secs_f64()
+        self.seconds + self.started.map_or(0.0, |started| started.elapsed().as_secs_f64())
     }
 
     fn progress<'a>(&self, finished: Option<&'a Line>) -> Progress<'a> {

@@ -28,6 +28,8 @@ pub struct Trained {
     pub step: usize,
     /// Seconds of training.
     pub seconds: f64,
+    /// Steps at which the recipe was changed: what stands in `experiment` holds from the last of them on.
+    pub changed: Vec<usize>,
     /// Names and shapes of the parameters.
     pub sections: Vec<Section>,
     /// θ, all parameters end to end.
@@ -85,6 +87,7 @@ pub struct Predictor {
 impl Predictor {
     /// Compiles the model of an experiment; its parameters are zero until [`Predictor::load`].
     pub fn new(experiment: &Experiment, case: &Case, device: Device, grid: Grid, batch: usize) -> Result<Self, Error> {
+        require(batch > 0, || "a predictor: expected batches of at least 1 sample, found 0".to_owned())?;
         let task = Task { grid, ..case.task(batch) };
         let graph = Graph::new();
         let parameters = Parameters::new(&graph);
@@ -99,7 +102,7 @@ impl Predictor {
         self.program.sections()
     }
 
-    /// Takes θ.
+    /// Takes θ; panics if its length is not that of the sections.
     pub fn load(&mut self, parameters: &[f32]) {
         self.program.write(PARAMETERS, parameters);
     }
@@ -107,6 +110,12 @@ impl Predictor {
     /// `[count, times, points, outputs]` in physical units.
     pub fn predict(&mut self, case: &Case, samples: &Samples) -> Result<Vec<f32>, Error> {
         case.check(samples)?;
+        require(samples.grid == self.task.grid, || {
+            let (expected, found) = (self.task.grid.shape(), samples.grid.shape());
+            format!(
+                "samples: expected the grid {expected:?} of the predictor, found {found:?}; ask for a predictor on it"
+            )
+        })?;
         let size = [samples.count, samples.times, samples.grid.points(), samples.outputs];
         let count = size.iter().try_fold(1_usize, |product, extent| product.checked_mul(*extent));
         let mut predictions = Vec::new();

@@ -14,6 +14,19 @@ pub enum Device {
     Cuda(usize),
 }
 
+impl Device {
+    /// The name of the card, where there is one.
+    pub fn card(self) -> Option<String> {
+        match self {
+            Device::Cpu => None,
+            #[cfg(feature = "cuda")]
+            Device::Cuda(number) => crate::cuda::card_name(number),
+            #[cfg(not(feature = "cuda"))]
+            Device::Cuda(_) => None,
+        }
+    }
+}
+
 /// A sentence: why a device cannot run a program, and what to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unavailable(pub String);

@@ -95,8 +95,8 @@ struct Judged {
     trained: Trained,
     dataset: Dataset,
     test: Samples,
-    /// Samples that the run learned from.
-    learned: usize,
+    /// Samples that the run learned from, where it is known.
+    learned: Option<usize>,
     prediction: Vec<f32>,
     receipt: Receipt,
     run: PathBuf,
@@ -134,7 +134,8 @@ impl Judged {
         let evaluation = Evaluation::of(&test, &split.test, &prediction);
         let environment = Environment::here(device, threads, Some(Provenance::of(&dataset, &split)));
         let receipt = Receipt::new(&trained, &dataset, &split, &environment, evaluation, seconds)?;
-        let learned = split.train.len();
+        let stated = trained.experiment.data.train;
+        let learned = if data.is_none() { Some(split.train.len()) } else { (stated > 0).then_some(stated) };
         Ok(Judged { trained, dataset, test, learned, prediction, receipt, run: path.to_owned() })
     }
 

@@ -18,7 +18,7 @@ use lamo::samples::{self, Material};
 use lamo::train::{self, Trainer};
 use lamo::{benchmarks, cache};
 use lamo_tensor::{Device, Graph, Program};
-use std::io::IsTerminal;
+use std::io::{ErrorKind, IsTerminal};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -81,7 +81,14 @@ pub(crate) fn run(options: &Train) -> Result<()> {
     if let Some(folder) = &options.resume {
         let (run, mut experiment, begun) = Run::open(folder)?;
         if let Some(data) = &options.data {
-            experiment.data.folder = Some(std::path::absolute(data)?);
+            let folder = std::path::absolute(data)?;
+            if folder.to_str().is_none() {
+                bail!(
+                    "--data {}: expected a path of Unicode letters, which a run can note; move the data",
+                    folder.display()
+                );
+            }
+            experiment.data.folder = Some(folder);
         }
         let device = match options.device {
             Some(device) => device,
@@ -166,7 +173,7 @@ impl Job<'_> {
         self.check_ahead(experiment)?;
         let dataset = self.dataset(experiment)?;
         let trainer = self.compile(experiment, &dataset)?;
-        let folder = self.options.out.clone().unwrap_or_else(|| free_name(experiment, &dataset));
+        let folder = self.options.out.clone().map_or_else(|| claim_name(experiment, &dataset), Ok)?;
         let run = Run::create(&folder, experiment, &self.environment(experiment, &dataset)?)?;
         self.train(&run, experiment, trainer)
     }
@@ -179,13 +186,13 @@ impl Job<'_> {
             let folder = dataset.folder().display();
             bail!("{folder}: expected the data the run began with, found others; give the right ones with --data DIR");
         }
-        run.record(&now)?;
-        if self.options.data.is_some() {
-            run.move_data(experiment)?;
-        }
         let mut trainer = self.compile(experiment, &dataset)?;
         if let Some(begun) = begun {
             trainer.restore(begun)?;
+        }
+        run.record(&now)?;
+        if self.options.data.is_some() {
+            run.move_data(experiment)?;
         }
         self.train(run, experiment, trainer)
     }
@@ -225,7 +232,7 @@ impl Job<'_> {
         };
         self.tell(
             &format!("data: {}, {} samples, {how}", dataset.folder().display(), dataset.samples()),
-            &serde_json::json!({ "event": "data", "folder": dataset.folder(), "samples": dataset.samples() }),
+            &serde_json::json!({ "event": "data", "folder": dataset.folder().display().to_string(), "samples": dataset.samples() }),
         )?;
         Ok(dataset)
     }
@@ -284,12 +291,12 @@ impl Job<'_> {
                 "{}: mean relative L2 error on the test samples {:.4} ({:.2} %) after {} epochs, {time}; saved in {folder}",
                 experiment.benchmark, test, 100.0 * test, last.epoch
             ),
-            &serde_json::json!({ "event": "end", "folder": run.folder(), "epoch": last.epoch, "test": test, "seconds": last.seconds }),
+            &serde_json::json!({ "event": "end", "folder": folder.to_string(), "epoch": last.epoch, "test": test, "seconds": last.seconds }),
         )?;
-        let page = run.folder().join(PAGE);
+        let (page, text) = (run.folder().join(PAGE), |path: &Path| path.display().to_string());
         self.tell(
             &format!("report: {}", page.display()),
-            &serde_json::json!({ "event": "report", "page": page, "receipt": run.folder().join(RECEIPT) }),
+            &serde_json::json!({ "event": "report", "page": text(&page), "receipt": text(&run.folder().join(RECEIPT)) }),
         )
     }
 
@@ -299,10 +306,21 @@ impl Job<'_> {
     }
 }
 
-/// `runs/BENCHMARK-MODEL-N`, the first that is free.
-fn free_name(experiment: &Experiment, dataset: &Dataset) -> PathBuf {
+/// Makes `runs/BENCHMARK-MODEL-N`, the first that is free; of two processes each gets its own.
+fn claim_name(experiment: &Experiment, dataset: &Dataset) -> Result<PathBuf> {
     let benchmark = if experiment.benchmark == OWN { &dataset.manifest().problem } else { &experiment.benchmark };
     let name = format!("{benchmark}-{}", experiment.model.name).replace(['/', '\\'], "-");
     let folder = |number: usize| Path::new("runs").join(format!("{name}-{number}"));
-    (1..).map(folder).find(|folder| !folder.exists()).unwrap_or_else(|| folder(0))
+    std::fs::create_dir_all("runs").context("runs: cannot be made")?;
+    let mut number = 1;
+    loop {
+        match std::fs::create_dir(folder(number)) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => number += 1,
+            made => {
+                return made
+                    .with_context(|| format!("{}: cannot be made", folder(number).display()))
+                    .map(|()| folder(number));
+            }
+        }
+    }
 }

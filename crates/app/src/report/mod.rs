@@ -35,8 +35,8 @@ pub(crate) struct Report<'a> {
     pub(crate) prediction: &'a [f32],
     /// The problem the data belong to.
     pub(crate) problem: &'a str,
-    /// How many samples were learned from.
-    pub(crate) learned: usize,
+    /// How many samples were learned from, where it is known.
+    pub(crate) learned: Option<usize>,
     pub(crate) history: &'a [Line],
     pub(crate) receipt: &'a Receipt,
 }
@@ -138,11 +138,10 @@ impl Content<'_> {
         let Receipt { model, evaluation, costs, .. } = self.receipt;
         let full = models::find(model).map_or(model.as_str(), |row| row.summary.split(" (").next().unwrap_or(row.name));
         format!(
-            "A {full} of {} parameters learned to map {} from {} examples; on {} it had never seen it is off by {} on \
-             average.",
+            "A {full} of {} parameters learned to map {}{}; on {} it had never seen it is off by {} on average.",
             whole(costs.parameters),
             operator(&self.report.trained.case),
-            whole(self.report.learned),
+            self.report.learned.map(|count| format!(" from {} examples", whole(count))).unwrap_or_default(),
             whole(evaluation.distribution.count),
             percent(evaluation.relative_l2)
         )

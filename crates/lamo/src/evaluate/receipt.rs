@@ -46,6 +46,9 @@ pub struct Hashes {
 pub struct Machine {
     /// `cpu`, `cuda`, `cuda:1`.
     pub device: String,
+    /// The name of the card, where it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub card: Option<String>,
     /// Of products, convolutions and scans on a card.
     pub precision: String,
     /// Threads on the CPU; the numbers do not depend on them.
@@ -70,7 +73,7 @@ pub struct Costs {
     pub training_seconds: f64,
     /// Wall time of all predictions of the test samples.
     pub prediction_seconds: f64,
-    /// Bytes a training step holds for values, parameters, optimiser and scratch on a CPU; the samples come on top.
+    /// Bytes a training step holds for values, parameters and optimiser on a CPU; the samples come on top.
     pub step_bytes: usize,
 }
 
@@ -102,6 +105,9 @@ pub struct Receipt {
     pub data_seed: u64,
     /// Epochs completed.
     pub epoch: usize,
+    /// Steps at which the recipe was changed; before the last of them it was not the experiment named here.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changed: Vec<usize>,
     /// What the run cost.
     pub costs: Costs,
     /// Where the evaluation took place.
@@ -122,7 +128,7 @@ impl Receipt {
         evaluation: Evaluation,
         seconds: f64,
     ) -> Result<Receipt, Error> {
-        let Environment { device, threads, vectors, system, .. } = environment.clone();
+        let Environment { device, card, threads, vectors, system, .. } = environment.clone();
         let experiment = &trained.experiment;
         let manifest = dataset.manifest();
         let precision = if device == Device::Cpu.to_string() { Precision::F32 } else { experiment.precision };
@@ -135,6 +141,7 @@ impl Receipt {
             seed: experiment.seed,
             data_seed: manifest.seed,
             epoch: trained.epoch,
+            changed: trained.changed.clone(),
             costs: Costs {
                 parameters: trained.parameters.len(),
                 steps: trained.step,
@@ -143,7 +150,7 @@ impl Receipt {
                 prediction_seconds: seconds,
                 step_bytes: step_bytes(trained)?,
             },
-            machine: Machine { precision: precision.to_string(), device, threads, vectors, system },
+            machine: Machine { precision: precision.to_string(), device, card, threads, vectors, system },
             hashes: Hashes {
                 weights: hash(trained.parameters.iter().flat_map(|value| value.to_le_bytes())),
                 experiment: hash(without_place(experiment).text().bytes()),
@@ -172,12 +179,13 @@ impl Receipt {
         serde_json::to_string_pretty(self).expect("a receipt is plain data") + "\n"
     }
 
-    /// How much another error may differ from this one, relative to it: nothing on the same device kind, precision, vector
-    /// unit and system.
+    /// How much another error may differ from this one, relative to it: nothing on the same kind of device and card, precision,
+    /// vector unit and system.
     pub fn tolerance(&self, other: &Machine) -> f64 {
         let kind = |machine: &Machine| machine.device.split(':').next().unwrap_or_default().to_owned();
         let card = |machine: &Machine| kind(machine) != "cpu" && machine.precision != Precision::F32.to_string();
-        let alike = |machine: &Machine| (kind(machine), machine.vectors.clone(), machine.system.clone());
+        let alike =
+            |machine: &Machine| (kind(machine), machine.card.clone(), machine.vectors.clone(), machine.system.clone());
         match () {
             () if alike(&self.machine) == alike(other) && self.machine.precision == other.precision => 0.0,
             () if card(&self.machine) || card(other) => REDUCED,
@@ -201,11 +209,11 @@ impl Receipt {
         let facts = |receipt: &Receipt| {
             let Receipt { benchmark, model, seed, data_seed, epoch, costs, .. } = receipt;
             format!(
-                "{benchmark}, {model}, seed {seed}, data of seed {data_seed}, epoch {epoch}, {} parameters, {} steps of {}",
-                costs.parameters, costs.steps, costs.batch
+                "{benchmark}, {model}, seed {seed}, data of seed {data_seed}, epoch {epoch}, {} parameters, {} steps of {} in {} s",
+                costs.parameters, costs.steps, costs.batch, costs.training_seconds
             )
         };
-        if facts(self) != facts(again) {
+        if facts(self) != facts(again) || self.changed != again.changed {
             return Some(format!("expected {}, found {}", facts(self), facts(again)));
         }
         if then.data != now.data {
@@ -247,7 +255,7 @@ fn step_bytes(trained: &Trained) -> Result<usize, Error> {
     let model = models::find(&experiment.model.name)?.build(&parameters, &task, &experiment.model.settings)?;
     let prediction = model.forward(&Input::declare(&graph, &task));
     AdamW::default().minimise(&graph, relative_l2_sum(prediction, graph.input("target", prediction.shape())));
-    Ok(Program::compile_on(&graph, Device::Cpu, Precision::F32)?.bytes())
+    Ok(Program::planned_bytes(&graph))
 }
 
 #[cfg(test)]
@@ -256,7 +264,7 @@ mod tests {
 
     fn machine(device: &str, precision: &str, vectors: &str) -> Machine {
         let [device, precision, vectors] = [device, precision, vectors].map(str::to_owned);
-        Machine { device, precision, threads: 2, vectors, system: "linux-x86_64".into() }
+        Machine { device, card: None, precision, threads: 2, vectors, system: "linux-x86_64".into() }
     }
 
     fn receipt() -> Receipt {
@@ -275,6 +283,7 @@ mod tests {
             seed: 1,
             data_seed: 2,
             epoch: 3,
+            changed: Vec::new(),
             costs,
             machine: machine("cpu", "f32", "avx512"),
             hashes: Hashes { weights, experiment, split, data: BTreeMap::new() },
@@ -304,6 +313,10 @@ mod tests {
             "expected mean relative L2 5e-1 within 1e-3, found 5.01e-1"
         );
         assert_eq!(differs(machine("cuda:1", "tf32", "avx512"), 0.509), None);
+        let [one, other] =
+            ["one", "other"].map(|card| Machine { card: Some(card.into()), ..machine("cuda", "tf32", "avx512") });
+        assert_eq!(Receipt { machine: one.clone(), ..receipt() }.tolerance(&one), 0.0);
+        assert_eq!(Receipt { machine: one, ..receipt() }.tolerance(&other), REDUCED);
         assert!(differs(machine("cuda", "tf32", "avx512"), 0.52).is_some());
         assert!(differs(machine("cuda", "f32", "avx512"), f64::NAN).is_some());
     }
@@ -317,7 +330,8 @@ mod tests {
 
     #[test]
     fn a_receipt_is_read_as_it_was_written() {
-        let receipt = receipt();
+        let mut receipt = receipt();
+        receipt.evaluation.frames = vec![0.25, f64::INFINITY]; // a frame at rest has no relative error
         assert_eq!(serde_json::from_str::<Receipt>(&receipt.text()).unwrap(), receipt);
         assert_eq!(receipt.costs.step_seconds(), 0.5);
     }

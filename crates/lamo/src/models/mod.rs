@@ -132,6 +132,23 @@ pub(crate) fn read<C: DeserializeOwned>(model: &str, settings: &Settings) -> Res
     })
 }
 
+/// Refuses distances to a lattice of `side` × `side` points where there is no square to lay it on; 0 asks for none.
+pub(crate) fn check_unified(model: &str, side: usize, task: &Task) -> Result<(), Refusal> {
+    require(side != 1, || {
+        format!("model {model}: a lattice of unified positions has at least 2 points a side, found 1")
+    })?;
+    let flat = match task.grid {
+        Grid::Plane { rows, columns } => rows > 1 && columns > 1,
+        Grid::Line { .. } | Grid::Cloud { .. } => task.space == 2,
+    };
+    require(side == 0 || flat, || {
+        let (space, shape) = (task.space, task.grid.shape());
+        format!(
+            "model {model}: unified positions need points of a plane, found {space} coordinates on a grid {shape:?}; set unified_positions = 0"
+        )
+    })
+}
+
 /// The row of a model by name.
 pub fn find(name: &str) -> Result<&'static Row, Refusal> {
     MODELS.iter().find(|row| row.name == name).ok_or_else(|| {

@@ -2,7 +2,7 @@
 //!
 //! softmax(q kᵀ/√c) v,  q, k, v linear maps that all heads share.
 
-use super::{Model, Refusal, Settings, Task, read, require};
+use super::{Model, Refusal, Settings, Task, check_unified, read, require};
 use crate::layers::{Linear, Scope, SliceShape, SliceStack, StackShape, Style, TokenMixer};
 use lamo_tensor::Tensor;
 use serde::{Deserialize, Serialize};
@@ -45,9 +45,7 @@ pub(super) fn build<'g>(
     require(width.is_multiple_of(slice_heads), || {
         format!("model transolver: width {width} does not divide into {slice_heads} slice heads")
     })?;
-    require(unified_positions != 1, || {
-        "model transolver: a lattice of unified positions has at least 2 points a side, found 1".to_owned()
-    })?;
+    check_unified("transolver", unified_positions, task)?;
     require(!task.time || width % 2 == 0, || format!("model transolver: a time needs an even width, found {width}"))?;
     let shape = StackShape {
         slices: SliceShape { grid: task.grid, width, heads: slice_heads, tokens },

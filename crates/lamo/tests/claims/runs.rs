@@ -3,11 +3,11 @@
 use crate::support::{Folder, experiment, train_to};
 use lamo::case::Case;
 use lamo::checkpoint::Checkpoint;
-use lamo::error::Error;
+use lamo::error::{Divergence, Error};
 use lamo::experiment::Experiment;
 use lamo::run::{self, Environment, Run};
 use lamo::samples::Samples;
-use lamo::train::{Outcome, Trainer};
+use lamo::train::Trainer;
 use lamo::trained::Trained;
 use lamo_physics::Grid;
 use lamo_tensor::Device;
@@ -215,13 +215,6 @@ fn a_best_state_that_a_divergence_undoes_is_not_kept() {
 }
 
 #[test]
-fn a_search_for_what_broke_can_be_stopped() {
-    let experiment = small(&["train={ epochs = 100000, rate = 1e30 }", "train.schedule=constant"]);
-    let result = trainer(&experiment).run(None, Duration::MAX, &mut |_| ControlFlow::Break(()));
-    assert!(matches!(result, Err(Error::Diverged(_)) | Ok(Outcome::Stopped)), "{result:?}");
-}
-
-#[test]
 fn a_run_whose_experiment_was_changed_is_not_gone_on_with_unless_its_steps_mean_the_same() {
     let (folder, experiment) = (Folder::new("changed"), small(&[]));
     let path = folder.at("run");
@@ -238,7 +231,38 @@ fn a_run_whose_experiment_was_changed_is_not_gone_on_with_unless_its_steps_mean_
         assert!(told.contains(&format!("{key}: expected what the run began with")), "{told}");
     }
     std::fs::write(path.join(run::EXPERIMENT), text.replacen("rate = 0.003", "rate = 0.001", 1)).unwrap();
-    assert_eq!(Run::open(&path).unwrap().1.train.rate, 0.001, "the advice after a divergence");
+    let (run, again, begun) = Run::open(&path).unwrap();
+    assert_eq!(again.train.rate, 0.001, "the advice after a divergence");
+    let mut resumed = trainer(&again);
+    resumed.restore(&begun.unwrap()).unwrap();
+    train_to(&mut resumed, Some(&run), 9);
+    drop(run);
+    assert_eq!(Trained::open(&path).unwrap().changed, [5], "the run says that its recipe was another once");
+    std::fs::write(path.join(run::EXPERIMENT), text.replacen("epochs = 3", "epochs = 1", 1)).unwrap();
+    let told = Run::open(&path).unwrap_err().to_string();
+    assert!(told.contains("train.epochs: expected at least the 2 that are done, found 1"), "{told}");
+}
+
+#[test]
+fn a_checkpoint_of_other_data_is_not_gone_on_with() {
+    let experiment = small(&[]);
+    let begun = trainer(&experiment).checkpoint();
+    let mut other = samples();
+    other.targets.iter_mut().for_each(|value| *value *= 2.0);
+    let case = Case::of(&experiment, &other).unwrap();
+    let mut trainer = Trainer::new(&experiment, &case, &other, &other, Device::Cpu).unwrap();
+    let told = trainer.restore(&begun).unwrap_err().to_string();
+    assert!(told.contains("expected a checkpoint of these data, found one of others"), "{told}");
+    let cloud = Samples { grid: Grid::Cloud { points: 30 }, ..other };
+    let told = Trainer::new(&experiment, &case, &cloud, &samples(), Device::Cpu).err().unwrap().to_string();
+    assert!(told.contains("the training samples: expected the grid and the times of the case"), "{told}");
+}
+
+#[test]
+fn a_parameter_that_is_no_number_is_not_called_a_loss() {
+    let divergence = Divergence { step: 7, epoch: 2, loss: 0.5, culprit: None, good: 4, rate: 1e-3 };
+    assert!(divergence.to_string().starts_with("a parameter is no finite number at step 7 in epoch 2"));
+    assert!(Divergence { loss: 1e9, ..divergence }.to_string().starts_with("the loss grew to 1.000e9"));
 }
 
 #[test]

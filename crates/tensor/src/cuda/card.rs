@@ -440,6 +440,11 @@ pub struct CudaReport {
     pub devices: Vec<CudaDevice>,
 }
 
+/// The name of a card that can be used.
+pub(crate) fn card_name(number: usize) -> Option<String> {
+    Card::open(number).ok().map(|card| card.name.clone())
+}
+
 /// Looks at the machine; starts nothing on the cards.
 pub fn report() -> CudaReport {
     let libraries = vec![

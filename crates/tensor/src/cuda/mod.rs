@@ -25,6 +25,7 @@ use std::ffi::c_void;
 use std::sync::Arc;
 use streams::Turn;
 
+pub(crate) use card::card_name;
 pub use card::{CudaDevice, CudaReport, report};
 
 /// Streams of a recorded run: what does not need each other runs side by side.

@@ -27,7 +27,8 @@ impl View {
     /// Nobody reading is no reason to stop: failures to write are passed over.
     pub(super) fn show(&mut self, progress: &Progress<'_>) {
         let (begun, first) = *self.start.get_or_insert((Instant::now(), progress.step));
-        let rate = (progress.step - first) as f64 / begun.elapsed().as_secs_f64().max(1e-9);
+        // a search for what broke goes back
+        let rate = progress.step.saturating_sub(first) as f64 / begun.elapsed().as_secs_f64().max(1e-9);
         self.history.extend(progress.finished);
         if self.terminal {
             // A line that is too long for the terminal ends at its edge.

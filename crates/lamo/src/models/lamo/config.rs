@@ -1,7 +1,7 @@
 //! LaMO's settings: the paper's switches, each with what it means, and which of them go together.
 
 use crate::layers::{Discretisation, Selection, cross_heads};
-use crate::models::{Refusal, Task, require};
+use crate::models::{Refusal, Task, check_unified, require};
 use lamo_physics::Grid;
 use serde::{Deserialize, Serialize};
 
@@ -213,9 +213,7 @@ impl Config {
         require(width.is_multiple_of(slice_heads), || {
             format!("model lamo: width {width} does not divide into {slice_heads} slice heads")
         })?;
-        require(self.unified_positions != 1, || {
-            "model lamo: a lattice of unified positions has at least 2 points a side, found 1".to_owned()
-        })?;
+        check_unified("lamo", self.unified_positions, task)?;
         require(!task.time || width % 2 == 0, || format!("model lamo: a time needs an even width, found {width}"))
     }
 }
