@@ -313,8 +313,11 @@ fn tables(evaluation: &Evaluation) -> String {
 /// What the run took, in a line.
 pub(crate) fn costs(receipt: &Receipt) -> String {
     let costs = &receipt.costs;
+    let changed: Vec<_> = receipt.changed.iter().map(ToString::to_string).collect();
+    let changed =
+        if changed.is_empty() { String::new() } else { format!("; recipe changed after step {}", changed.join(", ")) };
     format!(
-        "{} parameters, {} per step of {} samples, {} planned for a step",
+        "{} parameters, {} per step of {} samples, {} planned for a step{changed}",
         whole(costs.parameters),
         duration(costs.step_seconds()),
         costs.batch,
