@@ -193,7 +193,8 @@ fn wrong_paths_and_descriptions_give_one_sentence_and_write_nothing() {
     }
     let absent = folder.0.join("absent");
     assert!(complaint(&import(&folder, &absent, DESCRIPTION)).contains("absent"));
-    let sentence = complaint(&lamo(&["export-weights".as_ref(), &absent, "--out".as_ref(), &folder.0.join("file")]));
+    let sentence =
+        complaint(&lamo(&["export-weights".as_ref(), &absent, "--out".as_ref(), &folder.0.join("file.safetensors")]));
     assert!(sentence.contains("model.toml"), "{sentence}");
     assert_eq!(folder.names(), ["config.toml"]);
 }

@@ -186,11 +186,17 @@ fn other_data_are_judged_by_their_own_test_samples_and_change_no_run() {
     said(&folder.lamo(&make));
     let before = text(&run.join("receipt.json"));
     let words = said(&folder.lamo(&["evaluate", "lamo", "--data", "other"]));
-    assert!(words.contains("on 2 test samples") && !words.contains("report:"), "{words}");
+    assert!(words.contains("on 2 test samples") && words.contains("report: none, nothing was written"), "{words}");
     assert_eq!(text(&run.join("receipt.json")), before);
     said(&folder.lamo(&["evaluate", "lamo", "--data", "other", "--out", "judged"]));
     assert!(folder.at("judged/report.html").is_file() && folder.at("judged/receipt.json").is_file());
     assert_eq!(json(&folder.at("judged/receipt.json"))["data_seed"], 5);
+    let verify = ["evaluate", "--verify", "judged/receipt.json"];
+    let words = complaint(&folder.lamo(&verify));
+    assert!(words.contains("say lamo evaluate RUN --verify judged/receipt.json"), "{words}");
+    let words = complaint(&folder.lamo(&[&verify[..], &["lamo"]].concat()));
+    assert!(words.contains("if it was made with --data, give it again"), "{words}");
+    said(&folder.lamo(&[&verify[..], &["lamo", "--data", "other"]].concat()));
 }
 
 #[test]

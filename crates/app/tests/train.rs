@@ -1,6 +1,7 @@
 //! What `lamo train` and `lamo predict` claim: a run killed at any moment ends with the same bits, a Ctrl-C loses
 //! nothing, complaints are one sentence.
 
+use lamo::case::Course;
 use lamo::checkpoint::Checkpoint;
 use lamo::data::Named;
 use lamo::run;
@@ -177,14 +178,23 @@ fn wrong_requests_are_refused_in_one_sentence_and_leave_nothing_behind() {
     let folder = Folder::new("refused");
     for (arguments, sentence) in [
         (&["train", "dracy"][..], "dracy: expected a benchmark (darcy, navier-stokes"),
+        (&["train", "darci"], "found none of these; did you mean darcy?"),
+        (
+            &["train", "darcy-lamo", "--model=fno"],
+            "expected one model.name, found lamo here and fno beside it; leave one",
+        ),
+        (&["evaluate", "nowhere"], "nowhere: expected a run folder or a checkpoint file, found nothing"),
         (&["train", "darcy", "--model", "unet"], "model \"unet\" does not exist"),
         (&["train", "darcy", "--set", "train.epoch=3"], "unknown key train.epoch; did you mean train.epochs?"),
         (&["train", "darcy", "--set", "epochs"], "expected key=value"),
         (&["train", "darcy", "--precision", "f8"], "precision \"f8\" does not exist; there are f32, tf32 and bf16"),
         (&["train", "darcy", "--data", "nowhere"], "nowhere: not a data set"),
         (&["train", "darcy", "--set", "model=fno"], "model is a table, expected a value for one of its keys: name, "),
-        (&["train", "darcy", "--set", "benchmark=pipe"], "expected one benchmark, found darcy beside it"),
-        (&["train", "darcy", "--model", "fno", "--set", "model.name=lamo"], "expected one model.name, found fno"),
+        (&["train", "darcy", "--set", "benchmark=pipe"], "expected one benchmark, found pipe here and darcy beside it"),
+        (
+            &["train", "darcy", "--model", "fno", "--set", "model.name=lamo"],
+            "expected one model.name, found lamo here and fno beside",
+        ),
         (&["train", "darcy-lamo", "--preset", "quick"], "darcy-lamo is the published recipe; for a quick one say"),
         (&["train", "darcy", "--set", "data.train=9000000000000"], "samples: expected 1 to 1000000000, found"),
         (
@@ -240,6 +250,14 @@ fn times_and_raw_fields_of_an_import_reach_the_model() {
     let [inputs, outputs] = [case.normalisers.inputs, case.normalisers.outputs].map(Option::unwrap);
     assert_eq!((inputs.mean, inputs.deviation), (vec![0.0], vec![1.0]));
     assert!((outputs.mean[0] - 2.0).abs() < 0.2 && outputs.deviation[0] < 0.9, "{outputs:?}");
+    // Without inputs there is only the film to go on from.
+    let film = ["data", "import", "--output", "u=u.npy", "--grid=4x5", "--train=4", "--test=2", "--out", "film"];
+    said(&folder.run(&film));
+    let small = "--set=model.settings={ width = 16, depth = 1, mlp_ratio = 1, states = 4 }";
+    said(&folder.run(&["train", "film", small, "--set=train.epochs=1", "--out", "next"]));
+    assert_eq!(Trained::open(&folder.at("next")).unwrap().case.course, Course::Frames { past: 1, frames: 2 });
+    let told = complaint(&folder.run(&["train", "film", small, "--set=train.loss=relative-l2", "--out", "none"]));
+    assert!(told.contains("expected inputs, or points that differ between samples, found neither"), "{told}");
     let still: Vec<f32> =
         wave(360).iter().enumerate().map(|(i, value)| if i / 20 == 3 { 0.0 } else { *value }).collect();
     write("u.npy", &[6, 3, 4, 5], &still);
@@ -262,6 +280,14 @@ fn a_data_set_of_ones_own_trains_and_predicts() {
     let told =
         said(&folder.run(&["predict", "runs/ours-lamo-1", "--input", "mine/permeability.npy", "--output", "out.npz"]));
     assert!(told.contains("pressure [6, 8, 8] of 6 samples"), "{told}");
+    let itself =
+        ["predict", "runs/ours-lamo-1", "--input", "mine/permeability.npy", "--output", "./mine/permeability.npy"];
+    assert!(complaint(&folder.run(&itself)).contains("expected another file than --input, found the same"));
+    // A file names its data as it sees them; the run finds them from anywhere.
+    fs::create_dir(folder.at("sub")).unwrap();
+    fs::write(folder.at("sub/e.toml"), "[data]\nfolder = \"../mine\"\n[train]\nepochs = 1\nbatch = 2\n").unwrap();
+    said(&folder.run(&["train", "sub/e.toml", tiny, "--out", "runs/file"]));
+    said(&folder.command(&["evaluate", "../runs/file"]).current_dir(folder.at("sub")).output().unwrap());
     let told = complaint(&folder.run(&["train", "mine", "--data", "mine"]));
     assert!(told.contains("mine is a data set, and so is --data mine; name one"), "{told}");
     let taken = [SMALL, &["--out", "runs/ours-lamo-1"]].concat();

@@ -105,6 +105,11 @@ impl Case {
                  sample {sample}; leave that frame out"
             )
         })?;
+        require(functions > 0 || !train.share_positions(), || {
+            "samples: expected inputs, or points that differ between samples, found neither; name an input, or continue a \
+             film with train.loss = relative-l2-of-frames"
+                .to_owned()
+        })?;
         require(course != Course::Steady || times == 1, || {
             format!("train.loss: expected one of the losses over time for samples of {times} times")
         })?;

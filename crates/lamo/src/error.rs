@@ -1,7 +1,6 @@
 //! What can go wrong between an experiment and a trained model: each failure is one sentence.
 
 use crate::models::Refusal;
-use crate::train::LARGEST_LOSS;
 use crate::{data, dataset, weights};
 use lamo_tensor::Unavailable;
 use std::io;
@@ -49,9 +48,22 @@ pub enum Error {
     Diverged(Divergence),
 }
 
+/// What is no finite number any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Broken {
+    /// The loss, which may also be a number beyond all bounds.
+    Loss,
+    /// A parameter.
+    Parameter,
+    /// The error on the test samples.
+    Test,
+}
+
 /// Where a training broke.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Divergence {
+    /// What broke.
+    pub broken: Broken,
     /// Optimiser step, counted from 1.
     pub step: usize,
     /// Its epoch, counted from 1.
@@ -68,11 +80,12 @@ pub struct Divergence {
 
 impl std::fmt::Display for Divergence {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Divergence { step, epoch, loss, culprit, good, rate } = self;
-        let what = match *loss {
-            loss if !loss.is_finite() => "the loss is no finite number".into(),
-            loss if loss < LARGEST_LOSS => "a parameter is no finite number".into(),
-            loss => format!("the loss grew to {loss:.3e}"),
+        let Divergence { broken, step, epoch, loss, culprit, good, rate } = self;
+        let what = match broken {
+            Broken::Loss if loss.is_finite() => format!("the loss grew to {loss:.3e}"),
+            Broken::Loss => "the loss is no finite number".into(),
+            Broken::Parameter => "a parameter is no finite number".into(),
+            Broken::Test => "the error on the test samples is no finite number".into(),
         };
         write!(out, "{what} at step {step} in epoch {epoch}")?;
         if let Some(culprit) = culprit {

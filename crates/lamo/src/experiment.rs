@@ -143,7 +143,7 @@ pub const OWN: &str = "own";
 const DEFAULTS: &str = include_str!("experiment/defaults.toml");
 /// The preset `quick` on one's own data.
 const OWN_QUICK: &str = include_str!("../../../experiments/quick/own.toml");
-/// LaMO where there are no rows and columns.
+/// LaMO where there are no rows and columns, or a time is asked for.
 const OWN_SLICES: &str = "model.settings = { latent = \"slices\", mixer = \"hydra\", directions = 2, encoder = \"shared\", \
                           mlp_ratio = 1, head_width = 64, groups = 2, width = 128 }";
 
@@ -201,16 +201,19 @@ impl Request<'_> {
         for (change, (key, path, value)) in layers.iter().flat_map(|layer| given.map(|given| (layer, given))) {
             let (source, layer) = change;
             if let (Some(other), Some(value)) = (keys::text(layer, path), value)
-                && source.starts_with("--set")
                 && other != value
             {
-                return Err(Refusal(format!("{source}: expected one {key}, found {value} beside it; leave one out")));
+                return Err(Refusal(format!(
+                    "{source}: expected one {key}, found {other} here and {value} beside it; leave one out"
+                )));
             }
         }
         let benchmark = self.benchmark.map(str::to_owned).or_else(|| said(&["benchmark"])).unwrap_or(OWN.into());
         let model = self.model.map(str::to_owned).or_else(|| said(&["model", "name"])).unwrap_or("lamo".into());
         let preset = self.preset.map(Preset::name).map(str::to_owned).or_else(|| said(&["preset"]));
-        let mut table = base(&benchmark, &model, self.grid, preset.as_deref() == Some("quick"))?;
+        let timed = said(&["train", "loss"]).as_deref() == Some("relative-l2-of-times");
+        let slices = timed || self.grid.is_some_and(|grid| !matches!(grid, Grid::Plane { .. }));
+        let mut table = base(&benchmark, &model, slices, preset.as_deref() == Some("quick"))?;
         let problem =
             said(&["data", "problem"]).or_else(|| keys::text(&table, &["data", "problem"]).map(str::to_owned));
         keys::merge(&mut table, problem_settings(problem.as_deref().unwrap_or_default())?, true);
@@ -225,21 +228,21 @@ impl Request<'_> {
         keys::merge(&mut table, keys::change(&format!("model.name={model}"))?, false);
         let parsed = table.try_into::<Experiment>();
         let name = self.file.map_or_else(String::new, |(name, _)| format!(" {name}"));
-        let experiment = parsed
-            .map_err(|error| Refusal(format!("experiment{name}: {}", error.to_string().trim().replace('\n', ", "))))?;
+        let experiment =
+            parsed.map_err(|error| Refusal(format!("experiment{name}: {}", keys::plain(&error.to_string()))))?;
         experiment.check()?;
         Ok(experiment)
     }
 }
 
 /// What holds before the user says anything.
-fn base(benchmark: &str, model: &str, grid: Option<Grid>, quick: bool) -> Result<Table, Refusal> {
+fn base(benchmark: &str, model: &str, slices: bool, quick: bool) -> Result<Table, Refusal> {
     let mut table = keys::parse("defaults", DEFAULTS)?;
     let mut settings = Table::new();
     settings.insert("settings".into(), Value::Table(models::find(model)?.defaults()));
     keys::merge(&mut table, Table::from_iter([("model".into(), Value::Table(settings))]), false);
     let quick_layer = if benchmark == OWN {
-        if model == "lamo" && grid.is_some_and(|grid| !matches!(grid, Grid::Plane { .. })) {
+        if model == "lamo" && slices {
             keys::merge(&mut table, keys::parse("own", OWN_SLICES)?, false);
         }
         OWN_QUICK
@@ -272,10 +275,14 @@ fn no_recipe(benchmark: &str, model: &str) -> Refusal {
     Refusal(format!("{benchmark}: there is no recipe for model {model}; there are {}", able.join(", ")))
 }
 
-/// `data.settings` with the problem's defaults; none where the problem is not known, who makes the data says so.
+/// `data.settings` with the problem's defaults; none where no problem is named.
 fn problem_settings(problem: &str) -> Result<Table, Refusal> {
     let mut table = Table::new();
-    for parameter in problems::find(problem).map_or(&[][..], |row| row.parameters) {
+    if problem.is_empty() {
+        return Ok(table);
+    }
+    let row = problems::find(problem).map_err(|error| Refusal(format!("data.problem: {error}")))?;
+    for parameter in row.parameters {
         let (name, value) = (parameter.name, parameter.kind.default_value());
         keys::merge(&mut table, keys::change(&format!("data.settings.{name}={value}"))?, false);
     }
@@ -325,11 +332,20 @@ impl Experiment {
         models::require(i64::try_from(self.seed).is_ok(), || {
             format!("seed: expected at most {}, found {}", i64::MAX, self.seed)
         })?;
-        let Data { train, test, .. } = self.data;
+        let Data { train, test, past, .. } = self.data;
+        models::require(past == 1 || self.train.loss == Loss::RelativeL2OfFrames, || {
+            format!("data.past: expected 1 unless train.loss = relative-l2-of-frames, found {past}")
+        })?;
         models::require((train == 0) == (test == 0), || {
             format!("data.train and data.test: expected both or neither to be 0, found {train} and {test}")
         })
     }
+}
+
+/// The benchmark or shipped experiment whose name is nearest to a word, if one is near.
+pub fn nearest(word: &str) -> Option<&'static str> {
+    let benchmarks = benchmarks::BENCHMARKS.iter().map(|row| row.name);
+    keys::nearest(word, benchmarks.chain(EXPERIMENTS.iter().map(|(name, _)| *name)))
 }
 
 /// The text of a shipped experiment.

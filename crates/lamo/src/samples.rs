@@ -239,6 +239,11 @@ fn fields(experiment: &Experiment, dataset: &Dataset) -> Result<(Vec<Field>, Vec
         Loss::RelativeL2OfFrames => Vec::new(), // the film itself is what is given
         _ => choose(&experiment.data.inputs, RoleEntry::Input)?,
     };
+    let both = inputs.iter().find(|input| outputs.iter().any(|output| output.name == input.name));
+    require(both.is_none(), || {
+        let name = both.map(|field| field.name.as_str()).unwrap_or_default();
+        format!("data.inputs: expected fields that are not asked for, found `{name}`, which is an output too")
+    })?;
     require(!outputs.is_empty() && outputs.iter().all(|field| field.spread == Spread::Points), || {
         format!("{}: expected at least one output with a value at every point", dataset.folder().display())
     })?;

@@ -6,7 +6,7 @@
 use crate::case::{Case, Course};
 use crate::checkpoint::{Best, Checkpoint, TOTAL};
 use crate::dataset::Batches;
-use crate::error::{Divergence, Error};
+use crate::error::{Broken, Divergence, Error};
 use crate::experiment::{Data, Experiment, Pacing};
 use crate::field::{Field, Spread};
 use crate::judge::Judge;
@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 /// The loss is looked at, and the watcher called, this often.
 const PULSE: Duration = Duration::from_millis(250);
 /// A mean loss beyond this is a divergence; predicting zero gives 1.
-pub(crate) const LARGEST_LOSS: f64 = 1e6;
+const LARGEST_LOSS: f64 = 1e6;
 /// Set the order of times and of sides apart from the order of samples.
 const TIMES: u64 = 0x7469_6d65;
 const SIDES: u64 = 0x7369_6465;
@@ -269,6 +269,11 @@ impl Trainer {
             }
             self.sound_or_saved(run, due, watch)?;
             let line = ended.then(|| self.judge());
+            if line.is_some_and(|line| line.test.is_some_and(|test| !test.is_finite())) {
+                let (step, loss) = (self.step, self.mean_loss());
+                self.undo(run)?;
+                return Err(self.broken(Broken::Test, step, loss, None));
+            }
             if let (Some(run), Some(line)) = (run, &line) {
                 run.append(line)?;
             }
@@ -405,10 +410,24 @@ impl Trainer {
         match self.sound(close, watch) {
             Ok(()) => Ok(()),
             Err(broken) => {
-                self.save(run)?; // the state is the last good one again
+                self.undo(run)?;
                 Err(broken)
             }
         }
+    }
+
+    /// Goes back to the last good state, and keeps it.
+    fn undo(&mut self, run: Option<&Run>) -> Result<(), Error> {
+        let good = self.good.clone().expect("a run begins with a sound state");
+        self.restore(&good)?;
+        self.save(run)
+    }
+
+    /// The sentence for a step, after which the state is the last good one again.
+    fn broken(&self, broken: Broken, step: usize, loss: f64, culprit: Option<String>) -> Error {
+        let epoch = (step - 1) / self.epoch_steps() + 1;
+        let rate = self.pace(step - 1).rate;
+        Error::Diverged(Divergence { broken, step, epoch, loss, culprit, good: self.step, rate })
     }
 
     fn is_sound(&self) -> bool {
@@ -429,9 +448,8 @@ impl Trainer {
         let culprit = found.and_then(|_| self.culprit());
         let (step, loss) = found.unwrap_or((broken, loss));
         self.restore(&good)?;
-        let epoch = (step - 1) / self.epoch_steps() + 1;
-        let rate = self.pace(step - 1).rate;
-        Err(Error::Diverged(Divergence { step, epoch, loss, culprit, good: good.trained.step, rate }))
+        let sound = loss.is_finite() && loss < LARGEST_LOSS;
+        Err(self.broken(if sound { Broken::Parameter } else { Broken::Loss }, step, loss, culprit))
     }
 
     fn set_aside(&mut self) {

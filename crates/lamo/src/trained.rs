@@ -39,6 +39,9 @@ pub struct Trained {
 impl Trained {
     /// Opens a run folder, which gives its last checkpoint, or a checkpoint file.
     pub fn open(path: &Path) -> Result<Trained, Error> {
+        if !path.exists() {
+            return Err(Error::run(path, "expected a run folder or a checkpoint file, found nothing"));
+        }
         let file = if path.is_dir() { run::checkpoint(path, run::LAST) } else { path.to_owned() };
         if path.is_dir() && !file.is_file() {
             return Err(Error::run(path, "expected a run folder with checkpoints/last.safetensors, found none"));

@@ -59,10 +59,10 @@ pub(crate) fn run(options: &Evaluate) -> Result<()> {
     if options.json {
         return say(judged.receipt.text().trim_end());
     }
-    say(&table(&judged.receipt))?;
+    say(&table(&judged))?;
     match folder {
         Some(folder) => say(&format!("report: {}", folder.join(PAGE).display())),
-        None => Ok(()),
+        None => say("report: none, nothing was written; --out DIR keeps receipt, report and pictures"),
     }
 }
 
@@ -75,9 +75,19 @@ fn verify(options: &Evaluate, path: &Path, threads: usize) -> Result<()> {
     let receipt = Receipt::read(path)?;
     let beside = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let run = options.run.as_deref().unwrap_or(beside);
+    if options.run.is_none() && !run.join(run::EXPERIMENT).is_file() {
+        let path = path.display();
+        bail!(
+            "{path}: expected a receipt inside its run folder, found it elsewhere; say lamo evaluate RUN --verify {path}"
+        );
+    }
     let judged = Judged::of(run, options.data.as_deref(), options.device, threads, options.json)?;
     if let Some(difference) = receipt.difference(&judged.receipt) {
-        bail!("{}: {difference}; the receipt is not of this run, or something has changed since", path.display());
+        let hint = if options.data.is_none() { " (if it was made with --data, give it again)" } else { "" };
+        bail!(
+            "{}: {difference}; the receipt is not of this run and data{hint}, or something has changed",
+            path.display()
+        );
     }
     let error = judged.receipt.evaluation.relative_l2;
     let how = match receipt.tolerance(&judged.receipt.machine) {
@@ -132,6 +142,9 @@ impl Judged {
         let prediction = trained.predict(&test, device)?;
         let seconds = started.elapsed().as_secs_f64();
         let evaluation = Evaluation::of(&test, &split.test, &prediction);
+        if !evaluation.relative_l2.is_finite() {
+            bail!("{}: its predictions are no finite numbers; train again with a smaller train.rate", path.display());
+        }
         let environment = Environment::here(device, threads, Some(Provenance::of(&dataset, &split)));
         let receipt = Receipt::new(&trained, &dataset, &split, &environment, evaluation, seconds)?;
         let stated = trained.experiment.data.train;
@@ -157,12 +170,13 @@ impl Judged {
 }
 
 /// What people read on a terminal.
-fn table(receipt: &Receipt) -> String {
+fn table(judged: &Judged) -> String {
+    let Judged { receipt, dataset, .. } = judged;
     let Receipt { evaluation, .. } = receipt;
     let spread = &evaluation.distribution;
     let mut lines = vec![format!(
         "{}, {}: mean relative L2 error {} ({}) on {} test samples",
-        receipt.benchmark,
+        dataset.manifest().problem,
         receipt.model,
         short(evaluation.relative_l2),
         percent(evaluation.relative_l2),

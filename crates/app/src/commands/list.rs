@@ -43,6 +43,8 @@ struct ExperimentEntry {
     benchmark: String,
     model: String,
     parameters: usize,
+    /// The first line of its file.
+    summary: &'static str,
 }
 
 impl Report {
@@ -54,10 +56,11 @@ impl Report {
             summary: row.summary,
             points: row.task(1).grid.points(),
         };
-        let experiment = |(name, text): &(&'static str, &str)| -> Result<ExperimentEntry> {
+        let experiment = |(name, text): &(&'static str, &'static str)| -> Result<ExperimentEntry> {
             let parsed = Experiment::parse(name, text)?;
             let parameters = parsed.parameter_count()?;
-            Ok(ExperimentEntry { name, benchmark: parsed.benchmark, model: parsed.model.name, parameters })
+            let summary = text.lines().next().unwrap_or_default().trim_start_matches("# ");
+            Ok(ExperimentEntry { name, benchmark: parsed.benchmark, model: parsed.model.name, parameters, summary })
         };
         Ok(Report {
             models: MODELS.iter().map(model).collect(),
@@ -82,7 +85,7 @@ pub(crate) fn run(options: &List) -> Result<()> {
     }
     say("\nexperiments                 parameters")?;
     for experiment in &report.experiments {
-        say(&format!("  {:26}{:>10}", experiment.name, experiment.parameters))?;
+        say(&format!("  {:26}{:>10}  {}", experiment.name, experiment.parameters, experiment.summary))?;
     }
     Ok(())
 }

@@ -7,7 +7,7 @@ use lamo::data;
 use lamo::predict::Question;
 use lamo::trained::Trained;
 use lamo_tensor::Device;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 /// `lamo predict`
@@ -32,6 +32,10 @@ pub(crate) struct Predict {
 pub(crate) fn run(options: &Predict) -> Result<()> {
     if options.frames == Some(0) {
         bail!("--frames: expected at least 1, found 0");
+    }
+    let place = |path: &Path| path.canonicalize().ok();
+    if place(&options.output).is_some_and(|output| place(&options.input) == Some(output)) {
+        bail!("--output {}: expected another file than --input, found the same", options.output.display());
     }
     let trained = Trained::open(&options.run)?;
     let question = Question::read(&trained.case, &options.input, options.frames)?;

@@ -5,6 +5,9 @@ use std::io::{IsTerminal, Write};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+/// Between two lines of a log.
+const RARELY: Duration = Duration::from_secs(10);
+
 /// What is counted.
 #[derive(Clone, Copy)]
 enum Unit {
@@ -60,13 +63,29 @@ impl Meter {
         Meter { title: title.into(), unit, terminal, start: Instant::now(), last: Mutex::new(last) }
     }
 
-    pub(crate) fn show(&self, state: impl Into<State>) {
-        let pause = if self.terminal { Duration::from_millis(100) } else { Duration::from_secs(10) };
+    /// Whether it is time to say something.
+    fn due(&self, pause: Duration) -> bool {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        if last.is_some_and(|last| last.elapsed() < pause) {
+        let due = last.is_none_or(|last| last.elapsed() >= pause);
+        if due {
+            *last = Some(Instant::now());
+        }
+        due
+    }
+
+    /// A line of JSON now and then.
+    pub(crate) fn report(&self, state: impl Into<State>) {
+        if self.due(RARELY) {
+            let State { complete, total, .. } = state.into();
+            let line = serde_json::json!({ "event": "making", "complete": complete, "samples": total });
+            let _ = writeln!(std::io::stdout(), "{line}"); // nobody reading is no reason to stop
+        }
+    }
+
+    pub(crate) fn show(&self, state: impl Into<State>) {
+        if !self.due(if self.terminal { Duration::from_millis(100) } else { RARELY }) {
             return;
         }
-        *last = Some(Instant::now());
         let line = format!("{} {}", self.title, status(state.into(), self.unit, self.start.elapsed()));
         // a progress line nobody reads is no reason to stop
         let _ = if self.terminal {

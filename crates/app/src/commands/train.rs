@@ -10,15 +10,16 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use lamo::case::Case;
 use lamo::checkpoint::Checkpoint;
-use lamo::dataset::{Dataset, MANIFEST, Outcome, Progress};
+use lamo::dataset::{Dataset, MANIFEST, Manifest, Outcome, Progress, RoleEntry};
 use lamo::evaluate::RECEIPT;
 use lamo::experiment::{self, Experiment, OWN, Preset, Request};
 use lamo::run::{self, Environment, Provenance, Run};
 use lamo::samples::{self, Material};
 use lamo::train::{self, Trainer};
 use lamo::{benchmarks, cache};
+use lamo_physics::Grid;
 use lamo_tensor::{Device, Graph, Program};
-use std::io::{ErrorKind, IsTerminal};
+use std::io::ErrorKind;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -35,7 +36,8 @@ pub(crate) struct Train {
     /// Which model.
     #[arg(long, value_name = "M", conflicts_with = "resume")]
     model: Option<String>,
-    /// How large: quick takes minutes on two cores, paper is the published recipe; quick on a CPU unless given.
+    /// How large: quick takes minutes on two cores, paper is the recipe of the authors' code (what the paper tabulates
+    /// otherwise is an experiment NAME-paper, see lamo list); a benchmark on a CPU is quick unless this says otherwise.
     #[arg(long, value_parser = ["quick", "paper"], conflicts_with = "resume")]
     preset: Option<String>,
     /// A data set to train on instead of making one; with --resume, where the run's data are now.
@@ -109,7 +111,7 @@ pub(crate) fn run(options: &Train) -> Result<()> {
 fn resolve(options: &Train) -> Result<Experiment> {
     let what = options.what.as_deref().unwrap_or_default();
     let path = Path::new(what);
-    let (mut folder, mut text) = (options.data.clone(), None);
+    let (mut folder, mut text, mut film) = (options.data.clone(), None, false);
     let mut request = Request { model: options.model.as_deref(), ..Request::default() };
     let mut named = what.to_owned();
     if path.join(MANIFEST).is_file() {
@@ -118,8 +120,9 @@ fn resolve(options: &Train) -> Result<Experiment> {
         }
         folder = Some(path.to_owned());
         let manifest = Dataset::open(path)?.manifest().clone();
-        named = if benchmarks::find(&manifest.problem).is_ok() { manifest.problem } else { OWN.to_owned() };
         request.grid = Some(manifest.grid.into());
+        film = is_film(&manifest);
+        named = if benchmarks::find(&manifest.problem).is_ok() { manifest.problem } else { OWN.to_owned() };
     } else if let Ok(shipped) = experiment::shipped_text(what) {
         if options.preset.as_deref() == Some("quick") {
             bail!(
@@ -131,9 +134,10 @@ fn resolve(options: &Train) -> Result<Experiment> {
         text = Some(std::fs::read_to_string(path).with_context(|| format!("{what}: cannot be read"))?);
     } else if benchmarks::find(what).is_err() {
         let known: Vec<_> = benchmarks::BENCHMARKS.iter().map(|row| row.name).collect();
+        let meant = experiment::nearest(what).map(|name| format!("; did you mean {name}?")).unwrap_or_default();
         bail!(
             "{what}: expected a benchmark ({}), a shipped experiment (see lamo list), an experiment file or a data set, \
-             found none of these",
+             found none of these{meant}",
             known.join(", ")
         );
     }
@@ -153,10 +157,29 @@ fn resolve(options: &Train) -> Result<Experiment> {
         changes.push(format!("data.folder={}", toml::Value::String(folder.display().to_string())));
         changes.extend(["data.train=0".to_owned(), "data.test=0".to_owned()]);
     }
+    if film && named == OWN {
+        changes.push("train.loss=relative-l2-of-frames".to_owned());
+    }
     changes.extend(options.seed.map(|seed| format!("seed={seed}")));
     changes.extend(options.precision.as_ref().map(|precision| format!("precision={precision}")));
     changes.extend(options.set.iter().cloned());
-    Ok(Request { changes: &changes, ..request }.resolve()?)
+    let mut experiment = Request { changes: &changes, ..request }.resolve()?;
+    // A file names data as it sees them, and the run must find them from anywhere.
+    let here = options.set.iter().any(|change| change.trim_start().starts_with("data.folder"));
+    let base = path.parent().filter(|_| path.is_file() && !here).unwrap_or(Path::new(""));
+    if let Some(folder) = &mut experiment.data.folder {
+        *folder = std::path::absolute(base.join(&*folder))?;
+    }
+    Ok(experiment)
+}
+
+/// Whether there is nothing to learn from but the beginning of a film.
+fn is_film(manifest: &Manifest) -> bool {
+    let of = |role| manifest.fields.iter().filter(move |field| field.role == role);
+    let axes = Grid::from(manifest.grid).shape().len();
+    of(RoleEntry::Input).count() == 0
+        && of(RoleEntry::Position).all(|field| field.common)
+        && of(RoleEntry::Output).all(|field| field.shape.len() > axes)
 }
 
 /// One training from the command line.
@@ -214,8 +237,9 @@ impl Job<'_> {
         let meter = Meter::new(&format!("making {}", experiment.data.problem));
         let started = Instant::now();
         let outcome = cache::dataset(&experiment.data, self.threads, &|progress| {
-            if !self.options.json || std::io::stderr().is_terminal() {
-                meter.show(progress);
+            match self.options.json {
+                true => meter.report(progress),
+                false => meter.show(progress),
             }
             if self.stop.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
@@ -273,6 +297,10 @@ impl Job<'_> {
             train::Outcome::Finished => self.finish(run, experiment),
             train::Outcome::Stopped => {
                 let (step, steps) = (trainer.step(), trainer.steps());
+                if self.options.json {
+                    say(&serde_json::json!({ "event": "stopped", "folder": folder, "step": step, "steps": steps })
+                        .to_string())?;
+                }
                 bail!("stopped and saved at step {step} of {steps}; go on with: lamo train --resume {folder}")
             }
         }

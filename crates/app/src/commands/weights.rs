@@ -56,6 +56,9 @@ pub(crate) fn import(options: &Import) -> Result<()> {
 }
 
 pub(crate) fn export(options: &Export) -> Result<()> {
+    if options.out.extension().is_none_or(|ending| ending != "safetensors") {
+        bail!("--out {}: expected a name that ends in .safetensors, found another", options.out.display());
+    }
     let (name, sections, parameters) = if Stored::is_at(&options.model) {
         let stored = Stored::read(&options.model)?;
         (stored.description.model.name, stored.sections, stored.parameters)

@@ -14,6 +14,15 @@ pub(super) fn parse(name: &str, text: &str) -> Result<Table, Refusal> {
     })
 }
 
+/// A complaint about a value without the names of Rust's types, on one line.
+pub(super) fn plain(message: &str) -> String {
+    let words = [("usize", "a whole number"), ("u64", "a whole number"), ("f64", "a number"), ("PathBuf", "a path")];
+    let message = message.trim().replace('\n', ", ");
+    words
+        .iter()
+        .fold(message, |text, (kind, word)| text.replace(&format!("expected {kind}"), &format!("expected {word}")))
+}
+
 /// `a.b=value` as a table; a value that is no TOML is text.
 pub(super) fn change(text: &str) -> Result<Table, Refusal> {
     let malformed = || Refusal(format!("--set {text}: expected key=value, for example train.epochs=50"));
@@ -90,6 +99,15 @@ pub(super) fn check(source: &str, layer: &Table, known: &[String]) -> Result<(),
         return Err(Refusal(format!("{source}: unknown key {key}{hint}")));
     }
     Ok(())
+}
+
+/// The candidate nearest to a word, if it is near.
+pub(super) fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    known
+        .map(|known| (edits(word, known), known))
+        .min()
+        .filter(|(edits, _)| *edits <= 1 + word.len() / 4)
+        .map(|(_, known)| known)
 }
 
 /// How far two dotted keys are apart: by their whole text, or by their last names where the tables were left out.

@@ -47,10 +47,10 @@ impl Config {
         require(width > 0 && modes > 0 && depth > 0, || {
             format!("model fno: width, modes and depth are at least 1, found {width}, {modes} and {depth}")
         })?;
-        require(2 * modes <= rows && modes <= columns / 2 + 1, || {
+        let most = (rows / 2).min(columns / 2 + 1);
+        require(modes <= most, || {
             format!(
-                "model fno: a padded plane of {rows} × {columns} points carries at most {} modes, found {modes}",
-                (rows / 2).min(columns / 2 + 1)
+                "model fno: a padded plane of {rows} × {columns} points carries at most {most} modes, found {modes}; set modes = {most}"
             )
         })?;
         require(unified_positions == 0, || {
@@ -70,7 +70,10 @@ pub(super) fn build<'g>(
 ) -> Result<Box<dyn Model<'g> + 'g>, Refusal> {
     let config: Config = read("fno", settings)?;
     let Grid::Plane { rows, columns } = task.grid else {
-        return Err(Refusal(format!("model fno: the grid must be a plane, found {:?}", task.grid)));
+        return Err(Refusal(format!(
+            "model fno: the grid must be a plane, found points of shape {:?}",
+            task.grid.shape()
+        )));
     };
     let padded = [rows, columns].map(|extent| extent.next_multiple_of(PADDING));
     config.check(task, padded)?;

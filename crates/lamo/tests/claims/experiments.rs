@@ -110,10 +110,15 @@ fn an_unknown_key_is_refused_with_the_nearest_known_one() {
         ("[data]\nfoldr = \"here\"", "experiment mine: unknown key data.foldr; did you mean data.folder?"),
         ("[train]\nbatch = 0", "train.batch: expected at least 1, found 0"),
         ("[train]\nrate = -1.0", "train.rate: expected a number above 0, found -1"),
-        ("[train]\nrate = \"fast\"", "experiment mine: invalid type: string \"fast\", expected f64"),
+        (
+            "[train]\nrate = \"fast\"",
+            "experiment mine: invalid type: string \"fast\", expected a number, in `train.rate`",
+        ),
         ("train = 3", "experiment mine: train is a table, expected a value for one of its keys: batch, "),
         ("[train\nbatch = 0", "experiment mine, line 2: unclosed table"),
         ("precision = \"f8\"", "precision \"f8\" does not exist"),
+        ("[data]\nproblem = \"darcyy\"", "data.problem: unknown problem `darcyy`: expected one of darcy, "),
+        ("[data]\npast = 4", "data.past: expected 1 unless train.loss = relative-l2-of-frames, found 4"),
     ] {
         let refusal = Experiment::parse("mine", &format!("benchmark = \"darcy\"\n{text}")).unwrap_err().to_string();
         assert!(refusal.contains(sentence) && !refusal.contains('\n'), "{text:?}: {refusal:?}");

@@ -265,7 +265,7 @@ fn settings_that_make_no_fourier_operator_are_refused_with_a_sentence() {
     };
     let small = plane(9, 11);
     for (text, expected) in [
-        ("", "model fno: a padded plane of 16 × 16 points carries at most 8 modes, found 12"),
+        ("", "model fno: a padded plane of 16 × 16 points carries at most 8 modes, found 12; set modes = 8"),
         ("modes = 0", "model fno: width, modes and depth are at least 1, found 64, 0 and 4"),
         ("depth = 0", "model fno: width, modes and depth are at least 1, found 64, 12 and 0"),
         (

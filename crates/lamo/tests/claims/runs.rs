@@ -3,7 +3,7 @@
 use crate::support::{Folder, experiment, train_to};
 use lamo::case::Case;
 use lamo::checkpoint::Checkpoint;
-use lamo::error::{Divergence, Error};
+use lamo::error::{Broken, Divergence, Error};
 use lamo::experiment::Experiment;
 use lamo::run::{self, Environment, Run};
 use lamo::samples::Samples;
@@ -259,10 +259,26 @@ fn a_checkpoint_of_other_data_is_not_gone_on_with() {
 }
 
 #[test]
+fn a_test_error_that_is_no_number_ends_the_run() {
+    let (folder, experiment) = (Folder::new("test-error"), small(&["train={ epochs = 1, batch = 7, rate = 1e30 }"]));
+    let path = folder.at("run");
+    let result =
+        trainer(&experiment).run(Some(&create(&path, &experiment)), Duration::MAX, &mut |_| ControlFlow::Continue(()));
+    let Err(Error::Diverged(divergence)) = result else { panic!("expected a divergence, found {result:?}") };
+    assert_eq!((divergence.broken, divergence.step, divergence.good), (Broken::Test, 1, 0));
+    assert!(run::history(&path).unwrap().is_empty() && Trained::open(&path).unwrap().step == 0);
+}
+
+#[test]
 fn a_parameter_that_is_no_number_is_not_called_a_loss() {
-    let divergence = Divergence { step: 7, epoch: 2, loss: 0.5, culprit: None, good: 4, rate: 1e-3 };
+    let divergence =
+        Divergence { broken: Broken::Parameter, step: 7, epoch: 2, loss: 0.5, culprit: None, good: 4, rate: 1e-3 };
     assert!(divergence.to_string().starts_with("a parameter is no finite number at step 7 in epoch 2"));
-    assert!(Divergence { loss: 1e9, ..divergence }.to_string().starts_with("the loss grew to 1.000e9"));
+    assert!(
+        Divergence { broken: Broken::Loss, loss: 1e9, ..divergence }
+            .to_string()
+            .starts_with("the loss grew to 1.000e9")
+    );
 }
 
 #[test]
