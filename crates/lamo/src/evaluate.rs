@@ -8,7 +8,7 @@
 //! use lamo::{case::Case, evaluate::Evaluation, experiment::Request, samples::Samples, train::Trainer};
 //! use lamo_physics::Grid;
 //! use lamo_tensor::Device;
-//! # use std::{ops::ControlFlow, time::Duration};
+//! use std::{ops::ControlFlow, time::Duration};
 //! # fn load(_: &str) -> (Vec<f32>, Vec<f32>) { unreachable!() }
 //!
 //! let grid = Grid::Plane { rows: 64, columns: 64 };
