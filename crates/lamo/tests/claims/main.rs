@@ -10,6 +10,7 @@ mod fuzz; // readers answer whatever bytes they meet
 mod import; // arrays of one's own become data sets
 mod inference; // one checkpoint file predicts, from and to files of arrays
 mod initialisation; // first values are drawn as the official classes draw them
+mod layers; // embeddings, patches and slices equal the authors', each alone
 mod loops; // the training loop takes the authors' steps, and every shipped experiment runs
 mod operators; // norms, maps and scan orders equal PyTorch's and the authors'
 mod optimisation; // the optimiser equals PyTorch's, moments and all
