@@ -15,6 +15,7 @@ mod loops; // the training loop takes the authors' steps, and every shipped expe
 mod operators; // norms, maps and scan orders equal PyTorch's and the authors'
 mod optimisation; // the optimiser equals PyTorch's, moments and all
 mod parity; // models and operators equal the authors' code, number for number
+mod published; // shipped experiments are the published ones, value by value
 mod readers; // array files are read as their writers show them; damage ends in a sentence
 mod recipes; // the authors' training recipes, step by step
 mod runs; // a run goes on from any checkpoint as if nothing had happened; what breaks is told
