@@ -1,6 +1,7 @@
 //! Gaussian random fields with covariance τ^(2α−2) (−Δ + τ²)^(−α) on the unit square.
 //!
-//! Neumann walls by cosine transform (the Darcy prior), a torus by Fourier transform (the Navier-Stokes prior).
+//! Neumann walls by cosine transform (the Darcy prior), a torus by Fourier transform (the Navier-Stokes prior, twice the
+//! covariance, as in the authors' code).
 //! Random numbers are drawn in shells of growing wave number, so one random stream gives the same function at every
 //! resolution: a finer grid adds modes and leaves the coarse ones as they were.
 

@@ -62,7 +62,7 @@ const PARAMETERS: &[Parameter] = &[
         name: "alpha",
         kind: Kind::Positive { default: 2.5 },
         unit: "1",
-        meaning: "smoothness of the initial field, covariance tau^(2 alpha - 2) (-Laplacian + tau^2)^(-alpha)",
+        meaning: "smoothness of the initial field, covariance 2 tau^(2 alpha - 2) (-Laplacian + tau^2)^(-alpha)",
     },
     Parameter {
         name: "tau",
@@ -125,7 +125,7 @@ impl Problem for NavierStokes {
         SpatialOrder::Spectral
     }
 
-    /// The initial field is the random one without the wave numbers beyond the 2/3 rule (about 0.2 % of it at 256²).
+    /// The initial field is the random one without the wave numbers beyond the 2/3 rule (0.1 to 0.2 % of it at 256²).
     fn sample(&self, seed: u64, index: u64) -> Result<Sample, Error> {
         let set = |key| self.settings.real(key);
         let torus = &self.flow.torus;
