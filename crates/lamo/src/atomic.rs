@@ -7,6 +7,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 const ENDING: &str = ".partial";
 
@@ -30,10 +31,13 @@ pub(crate) fn is_partial(name: &OsStr) -> bool {
     })
 }
 
-/// Removes what killed processes left of files they were writing into `folder`; for those who alone write there.
-pub(crate) fn sweep(folder: &Path) {
+/// Removes what killed processes left of files they were writing into `folder`, if it has not been touched for so long:
+/// no time at all for those who alone write there, else longer than a file takes to be written.
+pub(crate) fn sweep(folder: &Path, untouched: Duration) {
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-        if is_partial(&entry.file_name()) && entry.file_type().is_ok_and(|kind| kind.is_file()) {
+        let age = entry.metadata().and_then(|found| found.modified()).map(|time| time.elapsed().unwrap_or_default());
+        let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
+        if is_file && is_partial(&entry.file_name()) && age.is_ok_and(|age| age >= untouched) {
             let _ = std::fs::remove_file(entry.path()); // best effort: nothing depends on it
         }
     }
@@ -101,7 +105,9 @@ mod tests {
         std::fs::write(&left, "half").unwrap();
         std::fs::write(folder.join(".history.jsonl.4711.partial"), "half").unwrap(); // as earlier versions named them
         kept[..4].iter().for_each(|name| std::fs::write(folder.join(name), "whole").unwrap());
-        sweep(&folder);
+        sweep(&folder, Duration::from_secs(3600));
+        assert!(left.exists(), "it may still be written");
+        sweep(&folder, Duration::ZERO);
         let mut found: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         found.sort();
         let mut kept = kept.to_vec();

@@ -415,3 +415,25 @@ impl Stored {
         atomic::fill(&path, text.as_bytes()).map_err(|reason| Error::file(&path, reason))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_that_do_not_fill_their_tensors_are_refused() {
+        let path = std::env::temp_dir().join(format!("lamo-weights-{}.safetensors", std::process::id()));
+        let written = |places: [usize; 2], values: usize| {
+            let section = |name: &str, start| Section { name: name.into(), shape: [2].into(), start };
+            let sections = [section("a", places[0]), section("b", places[1])];
+            write(&path, &sections, &vec![0.0; values], &BTreeMap::new()).map_err(|error| error.to_string())
+        };
+        for (places, values) in [([0, 2], 3), ([0, 2], 5), ([0, 1], 4), ([1, 3], 5)] {
+            let told = written(places, values).unwrap_err();
+            let expected = format!("expected 4 values for tensors end to end, found {values}");
+            assert!(told.contains(&expected) && !path.exists(), "{told}");
+        }
+        written([2, 0], 4).unwrap(); // in any order
+        std::fs::remove_file(&path).unwrap();
+    }
+}

@@ -160,7 +160,7 @@ struct Journal {
 impl Partial {
     /// Begins, or goes on where the same recipe was interrupted; the lock is that of the folder.
     fn open(folder: PathBuf, manifest: Manifest, lock: File) -> Result<Partial, Error> {
-        atomic::sweep(&folder);
+        atomic::sweep(&folder, Duration::ZERO);
         let recipe = folder.join(RECIPE);
         if recipe.exists() {
             same(&folder, "holds an unfinished data set", &manifest, &Manifest::read(&recipe, true)?)?;
