@@ -1,13 +1,46 @@
 //! Files that appear under their name complete or not at all.
 
+use std::ffi::OsStr;
 use std::fs::File;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
-/// A name beside `path` that nothing else uses, if it names a file or folder.
+const ENDING: &str = ".partial";
+
+/// A name beside `path` that nothing else uses, if it names a file or folder: `.NAME.PROCESS-COUNT.partial`.
 pub(crate) fn partial(path: &Path) -> Option<PathBuf> {
-    let name = path.file_name()?;
-    Some(path.with_file_name(format!(".{}.{}.partial", name.to_string_lossy(), std::process::id())))
+    static PROCESS: OnceLock<u64> = OnceLock::new();
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
+    let name = path.file_name()?.to_string_lossy();
+    // Drawn by the system: containers and machines that share a disk may well have the same process ids.
+    let process = PROCESS.get_or_init(|| RandomState::new().build_hasher().finish());
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    Some(path.with_file_name(format!(".{name}.{process:016x}-{count}{ENDING}")))
+}
+
+/// Whether [`partial`] made this name, here or in a process that is gone.
+pub(crate) fn is_partial(name: &OsStr) -> bool {
+    let name = name.to_string_lossy();
+    let inner = name.strip_prefix('.').and_then(|name| name.strip_suffix(ENDING));
+    inner.and_then(|inner| inner.rsplit_once('.')).is_some_and(|(name, mark)| {
+        !name.is_empty() && !mark.is_empty() && mark.chars().all(|letter| letter == '-' || letter.is_ascii_hexdigit())
+    })
+}
+
+/// Removes what killed processes left of files they were writing into `folder`, if it has not been touched for so long:
+/// no time at all for those who alone write there, else longer than a file takes to be written.
+pub(crate) fn sweep(folder: &Path, untouched: Duration) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let age = entry.metadata().and_then(|found| found.modified()).map(|time| time.elapsed().unwrap_or_default());
+        let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
+        if is_file && is_partial(&entry.file_name()) && age.is_ok_and(|age| age >= untouched) {
+            let _ = std::fs::remove_file(entry.path()); // best effort: nothing depends on it
+        }
+    }
 }
 
 /// Writes and syncs a file.
@@ -35,7 +68,7 @@ pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::replace;
+    use super::*;
 
     #[test]
     #[cfg(unix)]
@@ -44,5 +77,42 @@ mod tests {
             assert!(replace(path.as_ref(), b"bytes").is_err(), "{path}");
         }
         assert!(!std::fs::metadata("/dev/null").unwrap().is_file());
+    }
+
+    #[test]
+    fn threads_that_replace_one_file_at_once_all_succeed_and_leave_one_of_theirs() {
+        let folder = std::env::temp_dir().join(format!("lamo-atomic-threads-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("file");
+        std::thread::scope(|scope| {
+            for letter in b'a'..=b'h' {
+                let path = &path;
+                scope.spawn(move || (0..20).for_each(|_| replace(path, &[letter; 10_000]).unwrap()));
+            }
+        });
+        let found = std::fs::read(&path).unwrap();
+        assert!(found.len() == 10_000 && found.iter().all(|letter| *letter == found[0]));
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1);
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn a_sweep_takes_what_killed_processes_left_and_nothing_else() {
+        let folder = std::env::temp_dir().join(format!("lamo-atomic-sweep-{}", std::process::id()));
+        std::fs::create_dir_all(folder.join(".model.12.partial")).unwrap();
+        let left = partial(&folder.join("last.safetensors")).unwrap();
+        let kept = ["last.safetensors", "notes.partial", ".notes.partial", ".my.notes.partial", ".model.12.partial"];
+        std::fs::write(&left, "half").unwrap();
+        std::fs::write(folder.join(".history.jsonl.4711.partial"), "half").unwrap(); // as earlier versions named them
+        kept[..4].iter().for_each(|name| std::fs::write(folder.join(name), "whole").unwrap());
+        sweep(&folder, Duration::from_secs(3600));
+        assert!(left.exists(), "it may still be written");
+        sweep(&folder, Duration::ZERO);
+        let mut found: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        found.sort();
+        let mut kept = kept.to_vec();
+        kept.sort_unstable();
+        assert_eq!(found, kept);
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -4,6 +4,7 @@
 //! all of it can be: files appear under their name by a rename, complete or not at all.
 
 use crate::atomic;
+use crate::data::{ElementKind, decode};
 use crate::layers::Parameters;
 use crate::models::{self, Choice, Refusal, Task};
 use lamo_physics::Grid;
@@ -13,6 +14,7 @@ use safetensors::{Dtype, SafeTensorError, SafeTensors};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// File of a model folder that says which model it is.
@@ -195,7 +197,7 @@ fn compare(file: &SafeTensors<'_>, sections: &[Section]) -> Difference {
 
 fn floats(path: &Path, name: &str, tensor: &TensorView<'_>) -> Result<Vec<f32>, Error> {
     if tensor.dtype() == Dtype::F32 {
-        return Ok(words(tensor.data()).map(f32::from_le_bytes).collect());
+        return Ok(tensor.data().as_chunks().0.iter().copied().map(f32::from_le_bytes).collect());
     }
     let values = if tensor.dtype() == Dtype::I64 { None } else { doubles(tensor) };
     let values = values.ok_or_else(|| {
@@ -223,59 +225,59 @@ pub(crate) fn read_doubles(path: &Path) -> Result<BTreeMap<String, Doubles>, Err
 }
 
 fn doubles(tensor: &TensorView<'_>) -> Option<Vec<f64>> {
-    let data = tensor.data();
-    Some(match tensor.dtype() {
-        Dtype::F64 => words(data).map(f64::from_le_bytes).collect(),
-        Dtype::F32 => words(data).map(|word| f64::from(f32::from_le_bytes(word))).collect(),
-        Dtype::F16 => words(data).map(|word| half(u16::from_le_bytes(word))).collect(),
-        Dtype::BF16 => words(data).map(|[low, high]| f64::from(f32::from_le_bytes([0, 0, low, high]))).collect(),
-        Dtype::I64 => words(data).map(|word| i64::from_le_bytes(word) as f64).collect(),
+    let kind = match tensor.dtype() {
+        Dtype::F64 => ElementKind::F64,
+        Dtype::F32 => ElementKind::F32,
+        Dtype::F16 => ElementKind::F16,
+        Dtype::BF16 => ElementKind::Bf16,
+        Dtype::I64 => ElementKind::I64,
         _ => return None,
-    })
-}
-
-fn words<const BYTES: usize>(data: &[u8]) -> impl Iterator<Item = [u8; BYTES]> {
-    data.as_chunks().0.iter().copied()
-}
-
-/// IEEE 754 binary16: 1 bit of sign, 5 of exponent with bias 15, 10 of fraction.
-fn half(bits: u16) -> f64 {
-    let (exponent, fraction) = (i32::from(bits >> 10 & 31), f64::from(bits & 1023));
-    let magnitude = match exponent {
-        0 => fraction * 2f64.powi(-24),
-        31 if fraction == 0.0 => f64::INFINITY,
-        31 => f64::NAN,
-        _ => (1024.0 + fraction) * 2f64.powi(exponent - 25),
     };
-    if bits >> 15 == 1 { -magnitude } else { magnitude }
+    let mut values = Vec::new();
+    decode(kind, false, tensor.data(), &mut values);
+    Some(values)
 }
 
-/// Writes θ as float32 tensors in the order of `sections`; what stood at `path` before is replaced at once.
+/// Writes θ as float32 tensors in the order of `sections`, which must fill it without gaps; what stood at `path` before
+/// is replaced at once.
 pub fn write(
     path: &Path,
     sections: &[Section],
     parameters: &[f32],
     metadata: &BTreeMap<String, String>,
 ) -> Result<(), Error> {
-    let bytes = serialise(sections, parameters, metadata);
+    let mut ranges: Vec<_> = sections.iter().map(Section::range).collect();
+    ranges.sort_by_key(|range| range.start);
+    let end = ranges.iter().try_fold(0, |end, range| (range.start == end).then_some(range.end));
+    if end != Some(parameters.len()) {
+        let expected: usize = ranges.iter().map(Range::len).sum();
+        let found = parameters.len();
+        let reason = format!("cannot be written: expected {expected} values for tensors end to end, found {found}");
+        return Err(Error::malformed(path, reason + "; give each tensor its own values"));
+    }
+    let tensors = sections.iter().map(|section| (section.name.as_str(), section.shape.dims(), section.range()));
+    let bytes = serialise(tensors, parameters, metadata);
     atomic::replace(path, &bytes).map_err(|reason| Error::file(path, reason))
 }
 
-/// The `safetensors` crate sorts tensors by name; a state dict keeps the order in which a model declares them.
-fn serialise(sections: &[Section], parameters: &[f32], metadata: &BTreeMap<String, String>) -> Vec<u8> {
-    let name = |name: &str| serde_json::Value::from(name).to_string();
-    let values: Vec<u8> = parameters.iter().flat_map(|value| value.to_le_bytes()).collect();
+/// Name, shape and place among the values of each tensor. The `safetensors` crate sorts tensors by name; a state dict
+/// keeps the order in which a model declares them.
+pub(crate) fn serialise<'a>(
+    tensors: impl Iterator<Item = (&'a str, &'a [usize], Range<usize>)>,
+    values: &[f32],
+    metadata: &BTreeMap<String, String>,
+) -> Vec<u8> {
+    let values: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
     let mut entries = Vec::new();
     if !metadata.is_empty() {
         let mut metadata = metadata.clone();
         metadata.insert(CHECKSUM.to_owned(), checksum(&values));
         entries.push(format!("\"__metadata__\":{}", serde_json::json!(metadata)));
     }
-    for section in sections {
-        let (shape, range) = (serde_json::json!(section.shape.dims()), section.range());
+    for (name, shape, range) in tensors {
+        let (name, shape) = (serde_json::json!(name), serde_json::json!(shape));
         let (start, end) = (4 * range.start, 4 * range.end);
-        let key = name(&section.name);
-        entries.push(format!("{key}:{{\"dtype\":\"F32\",\"shape\":{shape},\"data_offsets\":[{start},{end}]}}"));
+        entries.push(format!("{name}:{{\"dtype\":\"F32\",\"shape\":{shape},\"data_offsets\":[{start},{end}]}}"));
     }
     let mut header = format!("{{{}}}", entries.join(","));
     header.push_str(&" ".repeat(header.len().next_multiple_of(8) - header.len())); // the data begin aligned
@@ -411,5 +413,27 @@ impl Stored {
         let path = folder.join(DESCRIPTION);
         let text = toml::to_string(&self.description).map_err(|error| Error::malformed(&path, error.to_string()))?;
         atomic::fill(&path, text.as_bytes()).map_err(|reason| Error::file(&path, reason))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_that_do_not_fill_their_tensors_are_refused() {
+        let path = std::env::temp_dir().join(format!("lamo-weights-{}.safetensors", std::process::id()));
+        let written = |places: [usize; 2], values: usize| {
+            let section = |name: &str, start| Section { name: name.into(), shape: [2].into(), start };
+            let sections = [section("a", places[0]), section("b", places[1])];
+            write(&path, &sections, &vec![0.0; values], &BTreeMap::new()).map_err(|error| error.to_string())
+        };
+        for (places, values) in [([0, 2], 3), ([0, 2], 5), ([0, 1], 4), ([1, 3], 5)] {
+            let told = written(places, values).unwrap_err();
+            let expected = format!("expected 4 values for tensors end to end, found {values}");
+            assert!(told.contains(&expected) && !path.exists(), "{told}");
+        }
+        written([2, 0], 4).unwrap(); // in any order
+        std::fs::remove_file(&path).unwrap();
     }
 }

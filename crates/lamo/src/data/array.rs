@@ -123,7 +123,7 @@ pub struct Array {
 }
 
 /// The two precisions that values are read in.
-pub(super) trait Real: Copy + Default {
+pub(crate) trait Real: Copy + Default {
     fn nearest(value: f64) -> Self;
     fn values(numbers: Vec<Self>) -> Values;
 }
@@ -147,7 +147,7 @@ impl Real for f64 {
 }
 
 /// Appends the numbers in `bytes`, which holds whole ones.
-pub(super) fn decode<T: Real>(stored: ElementKind, big_endian: bool, bytes: &[u8], numbers: &mut Vec<T>) {
+pub(crate) fn decode<T: Real>(stored: ElementKind, big_endian: bool, bytes: &[u8], numbers: &mut Vec<T>) {
     macro_rules! each {
         ($number:ty, $widen:expr) => {{
             let (chunks, _) = bytes.as_chunks::<{ size_of::<$number>() }>();

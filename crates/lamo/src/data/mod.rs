@@ -13,6 +13,7 @@ mod safetensors;
 mod source;
 mod write;
 
+pub(crate) use array::decode;
 pub use array::{Array, ArrayInfo, ElementKind, Tick, Values};
 pub use error::Error;
 pub use write::{Named, write};

@@ -241,8 +241,7 @@ pub const CATALOGUE: &[Row] = &[
 pub fn find(name: &str) -> Result<&'static Row, Error> {
     CATALOGUE.iter().find(|row| row.name == name).ok_or_else(|| {
         let known: Vec<_> = CATALOGUE.iter().map(|row| row.name).collect();
-        let expected = format!("one of {}", known.join(", "));
-        Error::Number { what: "benchmark", expected, found: format!("`{name}`") }
+        Error::UnknownBenchmark { expected: known.join(", "), found: name.into() }
     })
 }
 

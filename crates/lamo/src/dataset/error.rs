@@ -182,6 +182,16 @@ pub enum Error {
         /// The partial folder.
         path: PathBuf,
     },
+    /// A benchmark whose files are not known.
+    #[error(
+        "benchmark: expected one of {expected}, found `{found}`; choose one of these, or import arrays of your own"
+    )]
+    UnknownBenchmark {
+        /// The benchmarks there are.
+        expected: String,
+        /// The one asked for.
+        found: String,
+    },
     /// A field that is not there.
     #[error("{}: no field `{found}`, expected one of {expected}", path.display())]
     UnknownField {
@@ -199,7 +209,7 @@ pub enum Error {
         path: PathBuf,
         /// How many there are.
         expected: usize,
-        /// The sample asked for, or the end of the range.
+        /// The sample asked for, or the last of the range.
         found: usize,
     },
 }

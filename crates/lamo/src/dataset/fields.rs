@@ -33,6 +33,22 @@ pub struct SourceEntry {
     pub sha256: String,
 }
 
+/// An array that a field was taken from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OriginEntry {
+    /// Which of the sources, counted from 0.
+    pub source: usize,
+    /// Its name in the file; empty where the file has no names.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub array: String,
+    /// A letter for each of its axes: n samples, t frames, x rows, y columns, p points, c channels.
+    pub axes: String,
+    /// The only channel taken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub channel: Option<usize>,
+}
+
 /// Names and hashes in a sentence.
 pub(super) fn listed(sources: &[SourceEntry]) -> String {
     let named = |source: &SourceEntry| format!("{} (SHA-256 {})", source.file, source.sha256);

@@ -66,22 +66,25 @@ impl Dataset {
         })
     }
 
-    fn within(&self, end: usize) -> Result<(), Error> {
+    fn within(&self, sample: usize) -> Result<(), Error> {
         let expected = self.samples();
-        if end <= expected {
+        if sample < expected {
             return Ok(());
         }
-        Err(Error::UnknownSample { path: self.folder.clone(), expected, found: end - 1 })
+        Err(Error::UnknownSample { path: self.folder.clone(), expected, found: sample })
     }
 
     /// `[samples, ...shape]` the values of `field` of consecutive samples; those of a common field are repeated.
     pub fn read(&self, field: &str, samples: Range<usize>) -> Result<Vec<f32>, Error> {
         let place = self.place(field)?;
+        if samples.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.within(samples.end - 1)?;
         if self.manifest.fields[place].common {
             return self.gather(field, &samples.collect::<Vec<_>>());
         }
         let array = &self.arrays[place];
-        self.within(samples.end)?;
         let mut values = Vec::with_capacity(samples.len() * array.count());
         array.read(samples.start, samples.len(), &mut values)?;
         Ok(values)
@@ -90,10 +93,10 @@ impl Dataset {
     /// `[samples, ...shape]` the values of `field` of the samples listed, in the order of the list.
     pub fn gather(&self, field: &str, samples: &[usize]) -> Result<Vec<f32>, Error> {
         let place = self.place(field)?;
+        samples.iter().try_for_each(|&sample| self.within(sample))?;
         let (array, common) = (&self.arrays[place], self.manifest.fields[place].common);
         let mut values = Vec::with_capacity(samples.len() * array.count());
         for &sample in samples {
-            self.within(sample + 1)?;
             array.read(if common { 0 } else { sample }, 1, &mut values)?;
         }
         Ok(values)

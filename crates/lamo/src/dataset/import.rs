@@ -7,7 +7,7 @@
 //! over the rest: a file is passed over once per [`BUDGET`] of values, and never held whole.
 
 use super::partial::{self, Partial};
-use super::{Dataset, Error, FieldEntry, Manifest, Outcome, Progress, RoleEntry, SourceEntry, file_hash};
+use super::{Dataset, Error, FieldEntry, Manifest, OriginEntry, Outcome, Progress, SourceEntry, file_hash};
 use crate::data::{self, ArrayInfo, ElementKind};
 use std::cell::Cell;
 use std::ops::{ControlFlow, Range};
@@ -60,6 +60,10 @@ pub(super) struct Part {
 pub(super) struct Piece {
     path: PathBuf,
     variable: Option<String>,
+    /// Its name in the file, asked for or not.
+    name: String,
+    /// A letter of [`ORDER`] for each axis of the file.
+    axes: String,
     /// Which axis of the file comes first, second, … in the data set.
     order: Vec<usize>,
     /// Points along samples, frames, rows, columns, points and channels; 1 where there is no such axis.
@@ -93,8 +97,18 @@ impl Piece {
             *extent = place(letter).map_or(1, |axis| info.shape[axis]);
         }
         let inner = ORDER.chars().zip(extents).filter(|(letter, _)| *letter != 'n' && axes.contains(*letter)).collect();
-        let (path, variable) = (path.to_owned(), variable.map(str::to_owned));
-        Piece { path, variable, order, extents, inner, has_samples: axes.contains('n'), kind: info.kind, channel }
+        Piece {
+            path: path.to_owned(),
+            variable: variable.map(str::to_owned),
+            name: info.name.clone(),
+            axes: axes.to_owned(),
+            order,
+            extents,
+            inner,
+            has_samples: axes.contains('n'),
+            kind: info.kind,
+            channel,
+        }
     }
 
     pub(super) fn title(&self) -> String {
@@ -162,6 +176,12 @@ impl Piece {
                 }
             }
         }
+    }
+
+    /// What the manifest says of it; its file is one of `sources`.
+    fn origin(&self, sources: &[&Path]) -> OriginEntry {
+        let source = sources.iter().position(|source| *source == self.path).unwrap_or_default();
+        OriginEntry { source, array: self.name.clone(), axes: self.axes.clone(), channel: self.channel }
     }
 
     /// Points along the axis that comes first where there are no samples.
@@ -266,23 +286,6 @@ impl Held {
     }
 }
 
-impl FieldEntry {
-    /// A field still to be written.
-    pub(super) fn new(name: &str, role: RoleEntry, unit: &str, shape: Vec<usize>) -> FieldEntry {
-        FieldEntry {
-            name: name.into(),
-            role,
-            unit: unit.into(),
-            shape,
-            dtype: super::npy::FLOAT.into(),
-            file: format!("{}.npy", name.replace(' ', "-")),
-            sha256: String::new(),
-            normalise: super::Normalise::None,
-            common: false,
-        }
-    }
-}
-
 impl Import {
     /// The manifest of the set to come, without hashes.
     pub fn manifest(&self) -> &Manifest {
@@ -303,10 +306,14 @@ impl Import {
     /// Writes the data set into `target`, or what an earlier attempt left missing of it.
     pub fn write(&self, target: &Path, listen: Listen) -> Result<Outcome, Error> {
         let size = |path: &&Path| std::fs::metadata(path).map_or(0, |data| data.len());
-        let hashed: u64 = self.paths().iter().map(size).sum();
+        let paths = self.paths();
+        let hashed: u64 = paths.iter().map(size).sum();
         let meter = Meter { done: Cell::new(0), total: Cell::new(hashed + self.bytes(self.manifest.samples)), listen };
         let mut manifest = self.manifest.clone();
-        for path in self.paths() {
+        for (field, column) in manifest.fields.iter_mut().zip(&self.columns) {
+            field.origin = column.pieces().map(|piece| piece.origin(&paths)).collect();
+        }
+        for path in paths {
             let sha256 = file_hash(path, &mut |bytes| meter.tick(bytes))?;
             let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             manifest.sources.push(SourceEntry { file, bytes: size(&path), sha256 });

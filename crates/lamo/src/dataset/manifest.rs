@@ -34,6 +34,12 @@
 //! normalise = "channels"        # or absent: left as it is
 //! common = true                 # or absent: the array is [1, ...shape] and serves every sample
 //!
+//! [[fields.origin]]             # the arrays an import took the field from, joined along channels, then samples
+//! source = 0                    # which of the sources
+//! array = "output"              # or absent: the file has no names
+//! axes = "nxytc"                # a letter each: n samples, t frames, x rows, y columns, p points, c channels
+//! channel = 2                   # or absent: all of them
+//!
 //! [[sources]]                   # the files an import took the values from
 //! file = "plas_N987_T20.mat"
 //! bytes = 1980000000
@@ -41,15 +47,14 @@
 //! ```
 
 use super::catalogue;
-use super::fields::{Normalise, SourceEntry};
+use super::fields::{Normalise, OriginEntry, SourceEntry};
 use super::{Error, Rule, npy};
+use crate::atomic;
 use lamo_physics::Grid;
 use lamo_physics::parameters::Value;
 use lamo_physics::problems::{FieldKind, Problem, Role};
 use serde::{Deserialize, Serialize};
-use std::fs::File;
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The manifest's file name.
 pub const MANIFEST: &str = "dataset.toml";
@@ -139,6 +144,9 @@ pub struct FieldEntry {
     /// One array for all samples.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub common: bool,
+    /// The arrays it was taken from; none where a solver made it, or an earlier version of lamo did not say.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub origin: Vec<OriginEntry>,
 }
 
 impl From<GridEntry> for Grid {
@@ -168,16 +176,24 @@ impl From<FieldKind> for FieldEntry {
             Role::Input => RoleEntry::Input,
             Role::Output => RoleEntry::Output,
         };
+        FieldEntry::new(kind.name, role, kind.unit, kind.shape)
+    }
+}
+
+impl FieldEntry {
+    /// A field still to be written.
+    pub(super) fn new(name: &str, role: RoleEntry, unit: &str, shape: Vec<usize>) -> FieldEntry {
         FieldEntry {
-            name: kind.name.into(),
+            name: name.into(),
             role,
-            unit: kind.unit.into(),
-            shape: kind.shape,
+            unit: unit.into(),
+            shape,
             dtype: npy::FLOAT.into(),
-            file: format!("{}.npy", kind.name.replace(' ', "-")),
+            file: format!("{}.npy", name.replace(' ', "-")),
             sha256: String::new(),
             normalise: Normalise::None,
             common: false,
+            origin: Vec::new(),
         }
     }
 }
@@ -282,39 +298,6 @@ impl Manifest {
     /// Writes the file; it appears complete or not at all.
     pub(super) fn write(&self, path: &Path) -> Result<(), Error> {
         let text = toml::to_string(self).map_err(|error| Error::malformed(path, error.to_string()))?;
-        let temporary = PathBuf::from(format!("{}.tmp", path.display()));
-        let written = File::create(&temporary)
-            .and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()))
-            .and_then(|()| std::fs::rename(&temporary, path));
-        written.map_err(|reason| Error::writing(path, reason))
-    }
-
-    /// The first thing in which two sets of samples differ: its name, ours and theirs.
-    pub(super) fn difference(&self, other: &Manifest) -> Option<(String, String, String)> {
-        let summary = |manifest: &Manifest| {
-            vec![
-                ("problem".to_owned(), manifest.problem.clone()),
-                ("generator version".into(), manifest.generator.to_string()),
-                ("seed".into(), manifest.seed.to_string()),
-                ("samples".into(), manifest.samples.to_string()),
-                ("split".into(), manifest.split.to_string()),
-                ("source files".into(), super::fields::listed(&manifest.sources)),
-            ]
-        };
-        let mut pairs: Vec<_> = summary(self).into_iter().zip(summary(other)).collect();
-        let value = |table: &toml::Table, key: &String| table.get(key).map_or("nothing".into(), toml::Value::to_string);
-        let keys = self.parameters.keys().chain(other.parameters.keys());
-        pairs.extend(keys.map(|key| {
-            let named = |table| (format!("parameter {key}"), value(table, key));
-            (named(&self.parameters), named(&other.parameters))
-        }));
-        let shape = |manifest: &Manifest| {
-            let fields =
-                manifest.fields.iter().map(|field| format!("{} {:?} in {}", field.name, field.shape, field.unit));
-            ("fields".to_owned(), fields.collect::<Vec<_>>().join(", "))
-        };
-        pairs.push((shape(self), shape(other)));
-        let found = pairs.into_iter().find(|(ours, theirs)| ours.1 != theirs.1);
-        found.map(|((what, ours), (_, theirs))| (what, ours, theirs))
+        atomic::replace(path, text.as_bytes()).map_err(|reason| Error::writing(path, reason))
     }
 }

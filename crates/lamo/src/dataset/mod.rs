@@ -12,6 +12,7 @@
 
 mod batches;
 pub mod catalogue;
+mod difference;
 mod error;
 mod fields;
 mod folder;
@@ -28,7 +29,7 @@ mod statistics;
 
 pub use batches::Batches;
 pub use error::Error;
-pub use fields::{Normalise, SourceEntry};
+pub use fields::{Normalise, OriginEntry, SourceEntry};
 pub use folder::Dataset;
 pub use import::{Import, Listen, Transfer};
 pub use manifest::{FieldEntry, GridEntry, MANIFEST, Manifest, RoleEntry};

@@ -62,7 +62,7 @@ pub struct Normaliser {
 impl Normaliser {
     /// From `[..., channels]` values of the training split.
     pub fn fit(values: &[f32], channels: usize) -> Result<Normaliser, Error> {
-        Normaliser::from_moments(&moments(values, channels))
+        Normaliser::from_moments(&moments(values, channels)?)
     }
 
     /// From one field of the samples listed, without loading them all; a field that does not lie over the grid is one
@@ -74,7 +74,7 @@ impl Normaliser {
         let train = if entry.common { &train[..train.len().min(1)] } else { train };
         let mut total = vec![Moments::default(); channels];
         for few in train.chunks((BLOCK / count.max(1)).max(1)) {
-            let found = moments(&dataset.gather(field, few)?, channels);
+            let found = moments(&dataset.gather(field, few)?, channels)?;
             total.iter_mut().zip(found).for_each(|(total, found)| *total = total.and(found));
         }
         Normaliser::from_moments(&total)
@@ -100,19 +100,25 @@ impl Normaliser {
         Ok(Normaliser { mean, deviation })
     }
 
-    /// v ← (v − μ) / σ on `[..., channels]` values.
+    /// v ← (v − μ) / σ on `[..., channels]` values; panics when they do not come in whole points.
     pub fn encode(&self, values: &mut [f32]) {
         self.each(values, |value, mean, deviation| (value - mean) / deviation);
     }
 
-    /// v ← v σ + μ on `[..., channels]` values.
+    /// v ← v σ + μ on `[..., channels]` values; panics when they do not come in whole points.
     pub fn decode(&self, values: &mut [f32]) {
         self.each(values, |value, mean, deviation| value * deviation + mean);
     }
 
     fn each(&self, values: &mut [f32], change: impl Fn(f32, f32, f32) -> f32) {
-        assert!(values.len().is_multiple_of(self.mean.len()), "values come in points of {} channels", self.mean.len());
-        for point in values.chunks_mut(self.mean.len()) {
+        let channels = self.mean.len();
+        assert!(
+            channels > 0 && channels == self.deviation.len() && values.len().is_multiple_of(channels),
+            "{} values are not points of {channels} channels with {} deviations",
+            values.len(),
+            self.deviation.len()
+        );
+        for point in values.chunks_mut(channels) {
             for ((value, &mean), &deviation) in point.iter_mut().zip(&self.mean).zip(&self.deviation) {
                 *value = change(*value, mean, deviation);
             }
@@ -120,15 +126,15 @@ impl Normaliser {
     }
 }
 
-/// Of each channel of `[..., channels]` values; panics when they do not come in whole points.
-fn moments(values: &[f32], channels: usize) -> Vec<Moments> {
-    assert!(
-        channels > 0 && values.len().is_multiple_of(channels),
-        "{} values are not points of {channels}",
-        values.len()
-    );
+/// Of each channel of `[..., channels]` values.
+fn moments(values: &[f32], channels: usize) -> Result<Vec<Moments>, Error> {
+    if channels == 0 || !values.len().is_multiple_of(channels) {
+        let expected = "at least one channel, and a value of each at every point".into();
+        let found = format!("{} values of {channels} channels", values.len());
+        return Err(Error::Number { what: "normaliser", expected, found });
+    }
     let channel = |first| Moments::of(values.iter().skip(first).step_by(channels).map(|&value| f64::from(value)));
-    (0..channels).map(channel).collect()
+    Ok((0..channels).map(channel).collect())
 }
 
 #[cfg(test)]

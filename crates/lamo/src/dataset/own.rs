@@ -74,6 +74,9 @@ impl Own {
         if !self.fields.iter().any(|field| field.role == RoleEntry::Output) {
             return Err(Error::unfit("the import".into(), "at least one output".into(), "none".into(), "add --output"));
         }
+        if self.stride == 0 {
+            return Err(Error::Number { what: "stride", expected: "1 or more".into(), found: "0".into() });
+        }
         let mut columns = Vec::new();
         let mut entries: Vec<FieldEntry> = Vec::new();
         for field in &self.fields {

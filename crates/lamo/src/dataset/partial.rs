@@ -6,12 +6,19 @@
 //!               before
 //! lock          held by the process at work
 //! *.npy         arrays of full length
+//! dataset.toml  the manifest, once all arrays are as they will stay
 //! ```
 //! A sample is marked only after its values have been synced, so a mark can be believed after a power failure too.
+//!
+//! A set goes one way: begun, finished (the folder has `dataset.toml`), named (the folder has been renamed). Whoever
+//! works on one that is only begun holds the lock, and has looked how far the set is since it was given the lock: another
+//! process may have come to the end meanwhile. The lock goes away only with a finished set. To name it no lock is
+//! needed, as nothing is written any more: whoever comes first does it, and the others, who fail to, look and find it
+//! named.
 
 use super::npy::Array;
 use super::{Dataset, Error, FieldEntry, MANIFEST, Manifest, Outcome, Progress, file_hash};
-use crate::lock::lock;
+use crate::{atomic, lock};
 use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
 use std::ops::Range;
@@ -45,23 +52,74 @@ pub(super) fn make(
     let Some(folder) = beside(target) else {
         return Err(Error::Occupied { path: target.to_owned(), found: "a path without a last name" });
     };
-    if !complete(&folder, manifest, target)? {
-        let opened = Partial::open(folder.clone(), manifest.clone())?;
-        // Another process may have finished the set while this one waited for its turn.
-        if let Some(dataset) = already_there(target, manifest)? {
-            if opened.is_some() {
-                let _ = std::fs::remove_dir_all(&folder); // ours, and what it was to become is there
+    match attempt(&folder, target, manifest, fill) {
+        Ok(Some(outcome)) => Ok(outcome),
+        // Another process may have finished the set meanwhile, and have renamed the folder while this one looked at it.
+        other => match already_there(target, manifest) {
+            Ok(Some(dataset)) => {
+                leave(&folder, target);
+                Ok(Outcome::AlreadyThere(dataset))
             }
-            return Ok(Outcome::AlreadyThere(dataset));
-        }
-        let partial = opened.ok_or(Error::InUse { path: folder })?;
-        let progress = fill(&partial)?;
-        if progress.complete < progress.samples {
-            return Ok(Outcome::Stopped(progress));
-        }
-        partial.finish(target)?;
+            looked => Err(other.err().or(looked.err()).unwrap_or(Error::InUse { path: folder })),
+        },
     }
-    Dataset::open(target).map(Outcome::Made)
+}
+
+/// Nothing if the set has got its name from another process.
+fn attempt(
+    folder: &Path,
+    target: &Path,
+    manifest: &Manifest,
+    fill: impl FnOnce(&Partial) -> Result<Progress, Error>,
+) -> Result<Option<Outcome>, Error> {
+    if !is_finished(folder) {
+        let lock = enter(folder)?;
+        // Here first, then there: in this direction a set moves.
+        if !is_finished(folder) {
+            if already_there(target, manifest)?.is_some() {
+                return Ok(None);
+            }
+            let partial = Partial::open(folder.to_owned(), manifest.clone(), lock)?;
+            let progress = fill(&partial)?;
+            if progress.complete < progress.samples {
+                return Ok(Some(Outcome::Stopped(progress)));
+            }
+            partial.finish()?;
+        }
+    }
+    give_name(folder, manifest, target)?;
+    Dataset::open(target).map(|dataset| Some(Outcome::Made(dataset)))
+}
+
+fn is_finished(folder: &Path) -> bool {
+    folder.join(MANIFEST).exists()
+}
+
+/// The lock of the partial folder, which is created unless it is there.
+fn enter(folder: &Path) -> Result<File, Error> {
+    std::fs::create_dir_all(folder).map_err(|reason| Error::writing(folder, reason))?;
+    if !is_ours(folder)? {
+        return Err(Error::Occupied { path: folder.to_owned(), found: "other files" });
+    }
+    let path = folder.join(LOCK);
+    let lock = lock::lock(&path).map_err(|reason| Error::writing(&path, reason))?;
+    lock.ok_or_else(|| Error::InUse { path: folder.to_owned() })
+}
+
+/// Takes away what [`enter`] made, wherever it is now that the set is in `target`.
+fn leave(folder: &Path, target: &Path) {
+    for path in [folder.join(LOCK), target.join(LOCK)] {
+        let _ = std::fs::remove_file(path); // if it is there
+    }
+    let _ = std::fs::remove_dir(folder); // succeeds for an empty folder only
+}
+
+/// Whether the folder holds a set, or at most what a process killed at its very start leaves.
+fn is_ours(folder: &Path) -> Result<bool, Error> {
+    let entries = std::fs::read_dir(folder).map_err(|reason| Error::reading(folder, reason))?;
+    let fresh = entries.flatten().map(|entry| entry.file_name()).all(|name| name == LOCK || atomic::is_partial(&name));
+    // Looked for in the order in which a set that others work on comes to have them.
+    Ok(fresh || folder.join(RECIPE).exists() || is_finished(folder))
 }
 
 fn already_there(target: &Path, manifest: &Manifest) -> Result<Option<Dataset>, Error> {
@@ -87,7 +145,7 @@ pub(super) struct Partial {
     manifest: Manifest,
     arrays: Vec<Array>,
     journal: Mutex<Journal>,
-    lock: File,
+    _lock: File,
 }
 
 #[derive(Debug)]
@@ -100,19 +158,9 @@ struct Journal {
 }
 
 impl Partial {
-    /// Begins, or goes on where the same recipe was interrupted.
-    /// None if the folder goes away while its lock is waited for.
-    pub(super) fn open(folder: PathBuf, manifest: Manifest) -> Result<Option<Partial>, Error> {
-        std::fs::create_dir_all(&folder).map_err(|reason| Error::writing(&folder, reason))?;
-        if !folder.join(RECIPE).exists() && !is_fresh(&folder)? {
-            return Err(Error::Occupied { path: folder, found: "other files" });
-        }
-        let path = folder.join(LOCK);
-        let lock = lock(&path).map_err(|reason| Error::writing(&path, reason))?;
-        let lock = lock.ok_or_else(|| Error::InUse { path: folder.clone() })?;
-        if !path.exists() {
-            return Ok(None); // another process has finished the set and renamed the folder meanwhile
-        }
+    /// Begins, or goes on where the same recipe was interrupted; the lock is that of the folder.
+    fn open(folder: PathBuf, manifest: Manifest, lock: File) -> Result<Partial, Error> {
+        atomic::sweep(&folder, Duration::ZERO);
         let recipe = folder.join(RECIPE);
         if recipe.exists() {
             same(&folder, "holds an unfinished data set", &manifest, &Manifest::read(&recipe, true)?)?;
@@ -123,7 +171,7 @@ impl Partial {
             true => resume(&folder, &manifest)?,
             false => begin(&folder, &manifest)?,
         };
-        Ok(Some(Partial { folder, manifest, arrays, journal: Mutex::new(journal), lock }))
+        Ok(Partial { folder, manifest, arrays, journal: Mutex::new(journal), _lock: lock })
     }
 
     /// Samples still to be made.
@@ -177,17 +225,15 @@ impl Partial {
         Ok(())
     }
 
-    /// Hashes the arrays, writes the manifest last of all, and gives the folder its name.
-    pub(super) fn finish(mut self, target: &Path) -> Result<(), Error> {
+    /// Hashes the arrays and writes the manifest last of all. Closes all files: some systems rename no folder with open
+    /// ones.
+    fn finish(mut self) -> Result<(), Error> {
         for (field, array) in self.manifest.fields.iter_mut().zip(&self.arrays) {
             field.sha256 = file_hash(&array.path, &mut |_| {})?;
         }
         let journal = self.journal.get_mut().unwrap_or_else(PoisonError::into_inner);
         self.manifest.redrawn = journal.draws.iter().map(|&draws| usize::from(draws.saturating_sub(1))).sum();
-        self.manifest.write(&self.folder.join(MANIFEST))?;
-        let Partial { folder, arrays, journal, lock, .. } = self;
-        drop((arrays, journal, lock)); // some systems rename no folder with open files
-        give_name(&folder, target)
+        self.manifest.write(&self.folder.join(MANIFEST))
     }
 }
 
@@ -201,18 +247,9 @@ fn same(folder: &Path, state: &'static str, ours: &Manifest, theirs: &Manifest) 
     }
 }
 
-/// If the partial folder only lacks its name, gives it.
-fn complete(folder: &Path, manifest: &Manifest, target: &Path) -> Result<bool, Error> {
-    let path = folder.join(MANIFEST);
-    if !path.exists() {
-        return Ok(false);
-    }
-    same(folder, "holds a finished data set", manifest, &Manifest::read(&path, false)?)?;
-    give_name(folder, target)?;
-    Ok(true)
-}
-
-fn give_name(folder: &Path, target: &Path) -> Result<(), Error> {
+/// Gives a finished folder the name of the set.
+fn give_name(folder: &Path, manifest: &Manifest, target: &Path) -> Result<(), Error> {
+    same(folder, "holds a finished data set", manifest, &Manifest::read(&folder.join(MANIFEST), false)?)?;
     for name in [RECIPE, PROGRESS, LOCK] {
         let _ = std::fs::remove_file(folder.join(name)); // may be gone from an earlier attempt
     }
@@ -223,22 +260,14 @@ fn give_name(folder: &Path, target: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether the folder holds at most what a process killed at its very start leaves.
-fn is_fresh(folder: &Path) -> Result<bool, Error> {
-    let entries = std::fs::read_dir(folder).map_err(|reason| Error::reading(folder, reason))?;
-    let ours = [LOCK.to_owned(), format!("{RECIPE}.tmp")];
-    Ok(entries.flatten().all(|entry| ours.iter().any(|name| entry.file_name() == name.as_str())))
-}
-
 fn begin(folder: &Path, manifest: &Manifest) -> Result<(Vec<Array>, Journal), Error> {
     let create =
         |field: &FieldEntry| Array::create(folder.join(&field.file), field.rows(manifest.samples), &field.shape);
     let arrays = manifest.fields.iter().map(create).collect::<Result<_, _>>()?;
-    let (path, temporary) = (folder.join(PROGRESS), folder.join("progress.tmp"));
-    let written = std::fs::write(&temporary, vec![b'0'; manifest.samples])
-        .and_then(|()| std::fs::rename(&temporary, &path))
-        .and_then(|()| File::options().write(true).open(&path));
-    let file = written.map_err(|reason| Error::writing(&path, reason))?;
+    let path = folder.join(PROGRESS);
+    let written = atomic::replace(&path, &vec![b'0'; manifest.samples]);
+    let file = written.and_then(|()| File::options().write(true).open(&path));
+    let file = file.map_err(|reason| Error::writing(&path, reason))?;
     let draws = vec![0; manifest.samples];
     Ok((arrays, Journal { file, draws, pending: Vec::new(), last: Instant::now() }))
 }
@@ -258,3 +287,6 @@ fn resume(folder: &Path, manifest: &Manifest) -> Result<(Vec<Array>, Journal), E
     let draws = marks.iter().map(digit).collect();
     Ok((arrays, Journal { file, draws, pending: Vec::new(), last: Instant::now() }))
 }
+
+#[cfg(test)]
+mod tests;

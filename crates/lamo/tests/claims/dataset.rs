@@ -125,7 +125,7 @@ fn a_set_killed_just_before_it_gets_its_name_or_right_at_the_start_is_completed(
     made(&recipe, &whole, 1);
     assert_eq!(bytes(&whole), expected);
     fs::create_dir_all(folder.at("other.partial")).unwrap();
-    fs::write(folder.at("other.partial/recipe.toml.tmp"), "format =").unwrap();
+    fs::write(folder.at("other.partial/.recipe.toml.0f-3.partial"), "format =").unwrap();
     fs::create_dir_all(&other).unwrap(); // an empty folder may be taken
     made(&recipe, &other, 1);
     assert_eq!(bytes(&other), expected);
@@ -143,7 +143,12 @@ fn the_same_recipe_finds_its_set_there_and_another_one_is_refused() {
         refusal(&darcy(&[], 0, 6)),
         format!("{partial} holds an unfinished data set: expected samples 6, found 5; {advice}")
     );
-    made(&darcy(&[], 0, 5), &target, 1);
+    let lamo = made(&darcy(&[], 0, 5), &target, 1).manifest().lamo.clone();
+    assert!(matches!(darcy(&[], 0, 5).make(&target, 1, &go_on), Ok(Outcome::AlreadyThere(_))));
+    let manifest = fs::read_to_string(target.join("dataset.toml")).unwrap();
+    let other_version = manifest.replace(&format!("lamo = {lamo:?}"), "lamo = \"0.0.1\"");
+    assert_ne!(manifest, other_version);
+    fs::write(target.join("dataset.toml"), other_version).unwrap();
     assert!(matches!(darcy(&[], 0, 5).make(&target, 1, &go_on), Ok(Outcome::AlreadyThere(_))));
     let name = target.display();
     for (recipe, difference) in [
@@ -246,6 +251,13 @@ fn fields_and_samples_that_are_not_there_are_named() {
     );
     assert_eq!(complaint(dataset.read("pressure", 2..4)), format!("{name}: expected samples below 3, found 3"));
     assert_eq!(complaint(dataset.gather("pressure", &[0, 7])), format!("{name}: expected samples below 3, found 7"));
+    let last = usize::MAX;
+    assert_eq!(
+        complaint(dataset.gather("pressure", &[last])),
+        format!("{name}: expected samples below 3, found {last}")
+    );
+    assert!(complaint(dataset.read("pressure", 1..last)).contains("expected samples below 3, found "));
+    assert_eq!(dataset.read("pressure", last..last).unwrap(), [0.0; 0]);
     assert_eq!(complaint(Recipe::named("darcy", &[""; 0], 0, 0)), "samples: expected 1 to 1000000000, found 0");
     assert!(
         complaint(Recipe::named("darcies", &[""; 0], 0, 1))
@@ -378,6 +390,15 @@ fn a_field_is_normalised_by_its_training_split_alone() {
         complaint(Normaliser::fit(&[1.0], 1)),
         "normaliser: expected at least two values per channel to take the deviation of, found 1"
     );
+    for (values, channels) in [(3, 2), (3, 0), (0, 0)] {
+        assert_eq!(
+            complaint(Normaliser::fit(&vec![1.0; values], channels)),
+            format!(
+                "normaliser: expected at least one channel, and a value of each at every point, found {values} values \
+                 of {channels} channels"
+            )
+        );
+    }
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Arrays of one's own become a data set: roles, axes, joined files; what does not fit is said with both files.
 
+use lamo::data::{self, Named};
 use lamo::dataset::{ArrayName, Dataset, Error, Import, Normalise, Outcome, Own, OwnField, RoleEntry, Rule};
 use lamo_physics::Grid;
 use std::fs;
@@ -97,6 +98,8 @@ fn samples_last_frames_channels_and_common_positions_find_their_places() {
         (vec![3], vec![], vec![4, 3, 2], vec![3, 2, 2])
     );
     assert_eq!(dataset.manifest().times, [2.0, 3.0, 4.0, 5.0]);
+    let beyond = dataset.read("positions", 0..usize::MAX).unwrap_err().to_string();
+    assert!(beyond.contains("expected samples below 5"), "{beyond}");
     // the same positions for each sample asked for
     let positions: Vec<f32> = (100..112).map(|value| value as f32).collect();
     assert_eq!(dataset.read("positions", 3..5).unwrap(), [&positions[..], &positions[..]].concat());
@@ -139,6 +142,97 @@ fn files_of_a_field_join_along_the_samples_and_a_stride_thins_the_grid() {
     assert_eq!(sources, ["train_a.npy", "test_a.npy", "u.npy"]);
     assert!(dataset.manifest().sources.iter().all(|source| source.sha256.len() == 64));
     assert_eq!(dataset.manifest().parameters["stride"].as_integer(), Some(2));
+}
+
+/// Two square arrays that only their names tell apart, twice a square, and times.
+fn squares(folder: &Folder) -> Own {
+    let array = |name: &str, first: usize| Named {
+        name: name.into(),
+        shape: vec![5, 3, 3],
+        values: (first..first + 45).map(|value| value as f32).collect(),
+    };
+    data::write(&folder.at("flow.npz"), &[array("coeff", 0), array("sol", 100)]).unwrap();
+    let coeff = ArrayName { path: folder.at("flow.npz"), variable: Some("coeff".into()) };
+    let fields = vec![
+        field("b", RoleEntry::Input, vec![vec![folder.array("b.npy", &[5, 3, 3], 0.0)]]),
+        field("u", RoleEntry::Output, vec![vec![coeff]]),
+        field("film", RoleEntry::Output, vec![vec![folder.array("film.npy", &[5, 2, 3, 3], 0.0)]]),
+    ];
+    let times = Some(folder.array("t.npy", &[2], 0.0));
+    Own { times, ..own(Grid::Plane { rows: 3, columns: 3 }, fields) }
+}
+
+#[test]
+fn a_corrected_import_is_not_taken_for_the_one_that_is_there_or_under_way() {
+    let folder = Folder::new("corrected");
+    let wrong = squares(&folder);
+    let (target, unfinished) = (folder.at("set"), folder.at("half"));
+    let write = |own: &Own, target: &Path| own.import().unwrap().write(target, &|_| ControlFlow::Continue(()));
+    written(&wrong.import().unwrap(), &target);
+    let partial = folder.at("half.partial");
+    fs::create_dir_all(&partial).unwrap();
+    fs::copy(target.join("dataset.toml"), partial.join("recipe.toml")).unwrap(); // killed before the arrays were there
+    assert!(matches!(write(&wrong, &target), Ok(Outcome::AlreadyThere(_))));
+    let mut spelled_out = wrong.clone();
+    spelled_out.fields[0].axes = Some("nxy".into());
+    assert!(matches!(write(&spelled_out, &target), Ok(Outcome::AlreadyThere(_))), "these axes were found by the shape");
+    let changed = |change: &dyn Fn(&mut Own)| {
+        let mut own = wrong.clone();
+        change(&mut own);
+        own
+    };
+    let sol = |own: &mut Own| own.fields[1].arrays[0][0].variable = Some("sol".into());
+    for (corrected, difference) in [
+        (changed(&sol), "origin of `u` flow.npz:sol with axes nxy, found flow.npz:coeff with axes nxy;"),
+        (
+            changed(&|own| own.fields[0].axes = Some("nyx".into())),
+            "origin of `b` b.npy with axes nyx, found b.npy with axes nxy;",
+        ),
+        (changed(&|own| own.fields[0].role = RoleEntry::Output), "role of `b` output, found input;"),
+        (changed(&|own| own.fields[1].normalise = Normalise::None), "normalisation of `u` none, found channels;"),
+        (changed(&|own| own.times = None), "times [], found [0.0, 1.0];"),
+        (
+            changed(&|own| own.split = Some(Rule::Indices { train: vec![0], test: vec![1] })),
+            "split 1 to train and 1 to test, listed, found first 4 to train, last 1 to test;",
+        ),
+    ] {
+        for (target, state) in [(&target, "set holds another"), (&unfinished, "half.partial holds an unfinished")] {
+            let sentence = write(&corrected, target).unwrap_err().to_string();
+            assert!(sentence.contains(&format!("{state} data set: expected {difference}")), "{sentence}");
+        }
+    }
+    assert_eq!(written(&changed(&sol).import().unwrap(), &folder.at("right")).read("u", 0..1).unwrap()[0], 100.0);
+}
+
+#[test]
+fn an_import_of_an_earlier_version_is_read_but_not_taken_for_what_it_does_not_say_it_is() {
+    let folder = Folder::new("earlier");
+    let (own, target) = (squares(&folder), folder.at("set"));
+    written(&own.import().unwrap(), &target);
+    let path = target.join("dataset.toml");
+    let mut manifest: toml::Table = fs::read_to_string(&path).unwrap().parse().unwrap();
+    for field in manifest["fields"].as_array_mut().unwrap() {
+        field.as_table_mut().unwrap().remove("origin").unwrap();
+    }
+    fs::write(&path, manifest.to_string()).unwrap();
+    Dataset::open(&target).unwrap().verify().unwrap();
+    let sentence = own.import().unwrap().write(&target, &|_| ControlFlow::Continue(())).unwrap_err().to_string();
+    assert!(sentence.contains("origin of `b` b.npy with axes nxy, found nothing on record;"), "{sentence}");
+}
+
+#[test]
+fn files_of_the_same_name_are_told_apart() {
+    let folder = Folder::new("namesakes");
+    for part in ["one", "two"] {
+        fs::create_dir_all(folder.at(part)).unwrap();
+    }
+    let (one, two) = (folder.array("one/u.npy", &[5, 3, 2], 0.0), folder.array("two/u.npy", &[5, 3, 2], 100.0));
+    let output = |name: &str, array: &ArrayName| field(name, RoleEntry::Output, vec![vec![array.clone()]]);
+    let fields = |last: &ArrayName| vec![output("a", &one), output("b", &two), output("c", last)];
+    written(&own(PLANE, fields(&one)).import().unwrap(), &folder.at("set"));
+    let other = own(PLANE, fields(&two)).import().unwrap();
+    let sentence = other.write(&folder.at("set"), &|_| ControlFlow::Continue(())).unwrap_err().to_string();
+    assert!(sentence.contains("source files of `c` [1], found [0];"), "{sentence}");
 }
 
 #[test]
@@ -200,6 +294,7 @@ fn what_does_not_fit_is_said_with_both_files() {
         sentence.contains("expected each name once among positions, inputs and outputs, found `a` twice"),
         "{sentence}"
     );
+    assert_eq!(refusal(&Own { stride: 0, ..own(PLANE, vec![u()]) }), "stride: expected 1 or more, found 0");
     assert!(refusal(&own(PLANE, vec![field("U x", output, one("u3.npy", &[5, 3, 2]))])).contains("small letters"));
     let sentence = refusal(&Own { split: Some(Rule::Ends { train: 5, test: 1 }), ..own(PLANE, vec![u()]) });
     assert_eq!(sentence, "split: expected at most 5 samples in all, found 5 to train and 1 to test on");

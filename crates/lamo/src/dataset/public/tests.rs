@@ -349,7 +349,9 @@ fn files_are_found_in_folders_at_any_depth_and_named_when_they_are_missing_or_th
     let known = "darcy, navier-stokes, elasticity, plasticity, airfoil, pipe";
     assert_eq!(
         catalogue::find("darcies").err().unwrap().to_string(),
-        format!("benchmark: expected one of {known}, found `darcies`")
+        format!(
+            "benchmark: expected one of {known}, found `darcies`; choose one of these, or import arrays of your own"
+        )
     );
 }
 
