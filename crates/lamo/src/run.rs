@@ -21,6 +21,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// What was asked.
 pub const EXPERIMENT: &str = "experiment.toml";
@@ -35,6 +36,8 @@ pub const LAST: &str = "last.safetensors";
 /// The checkpoint with the least test error.
 pub const BEST: &str = "best.safetensors";
 const LOCK: &str = "lock";
+/// Nobody writes one file for so long.
+const STALE: Duration = Duration::from_secs(3600);
 
 /// The path of a checkpoint of a run.
 pub fn checkpoint(folder: &Path, name: &str) -> PathBuf {
@@ -153,6 +156,9 @@ impl Run {
             return Err(Error::run(folder, format!("expected a run folder with {EXPERIMENT}, found {found}")));
         }
         let run = Run { folder: folder.to_owned(), _lock: take(folder)? };
+        for place in [folder, &folder.join(CHECKPOINTS)] {
+            atomic::sweep(place, STALE); // an evaluation may be writing here too
+        }
         let experiment = experiment(folder)?;
         let last = checkpoint(folder, LAST);
         if !last.exists() && checkpoint(folder, BEST).exists() {

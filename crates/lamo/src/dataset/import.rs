@@ -340,8 +340,10 @@ impl Import {
             let mut held = Held::default();
             for (number, (field, column)) in self.manifest.fields.iter().zip(&self.columns).enumerate() {
                 let (first, origin) = if field.common { (0, 0..1) } else { (place, origin.clone()) };
-                let values = column.read(origin.clone(), &mut held, meter)?;
-                check(field, column, origin.start, &values)?;
+                let read = column.read(origin.clone(), &mut held, meter);
+                let sound = |values: Vec<f32>| check(field, column, origin.start, &values).map(|()| values);
+                // A source that is refused will be another one when it has been mended.
+                let values = read.and_then(sound).inspect_err(|_| partial.discard())?;
                 partial.store(number, first, &values)?;
             }
             partial.mark(place..place + origin.len())?;

@@ -225,6 +225,16 @@ impl Partial {
         Ok(())
     }
 
+    /// Takes away what no later attempt can complete. The recipe goes after all that it describes.
+    pub(super) fn discard(&self) {
+        let at = |name: &str| self.folder.join(name);
+        let arrays = self.arrays.iter().map(|array| array.path.clone());
+        for path in [at(PROGRESS)].into_iter().chain(arrays).chain([at(RECIPE), at(LOCK)]) {
+            let _ = std::fs::remove_file(path); // best effort: what made it necessary is the error to tell
+        }
+        let _ = std::fs::remove_dir(&self.folder);
+    }
+
     /// Hashes the arrays and writes the manifest last of all. Closes all files: some systems rename no folder with open
     /// ones.
     fn finish(mut self) -> Result<(), Error> {

@@ -25,6 +25,9 @@ struct Summary {
 
 pub(super) fn run(path: &Path, picture: Option<&Path>, json: bool) -> Result<()> {
     let arrays = data::list(path)?;
+    if arrays.is_empty() {
+        data::describe(path, None)?; // says what is there instead of real numbers
+    }
     let mut summaries = Vec::new();
     for array in &arrays {
         summaries.push(summary(path, array)?);
@@ -37,7 +40,7 @@ pub(super) fn run(path: &Path, picture: Option<&Path>, json: bool) -> Result<()>
     };
     if json {
         let arrays: Vec<_> = arrays.iter().zip(&summaries).map(|(array, summary)| object(array, summary)).collect();
-        return say(&json!({ "file": path, "arrays": arrays, "picture": target }).to_string());
+        return say(&json!({ "file": path.display().to_string(), "arrays": arrays, "picture": target.map(|path| path.display().to_string()) }).to_string());
     }
     say(&format!("{}: {} array{}", path.display(), arrays.len(), if arrays.len() == 1 { "" } else { "s" }))?;
     say(&format!(
