@@ -14,6 +14,10 @@ use std::path::{Path, PathBuf};
 /// What stands where the runs had different tasks.
 const APART: &str = "the runs were judged by different test samples or data: their errors do not compare";
 
+/// Colours of the bars.
+const BEST: Rgb = [0x25, 0x63, 0xa8];
+const OTHER: Rgb = [0xb4, 0xc4, 0xd8];
+
 /// `lamo compare`
 #[derive(Args)]
 pub(crate) struct Compare {
@@ -165,8 +169,6 @@ fn draw(comparison: &Comparison) -> Canvas {
     const COLUMN: usize = 210;
     const ROW: usize = 34;
     const GAP: usize = 24;
-    const BEST: Rgb = [0x25, 0x63, 0xa8];
-    const OTHER: Rgb = [0xb4, 0xc4, 0xd8];
     let Comparison { same_test, runs } = comparison;
     let label = |run: &Entry| format!("{} ({})", run.run, comparison.model(run));
     let names = runs.iter().map(|run| text_width(&label(run))).max().unwrap_or(0);
@@ -197,4 +199,45 @@ fn draw(comparison: &Comparison) -> Canvas {
         }
     }
     canvas
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn comparison(same_test: bool, data: [&str; 2]) -> Comparison {
+        let entry = |(data, error): (&str, f64)| Entry {
+            run: data.into(),
+            benchmark: data.into(),
+            data: data.into(),
+            model: "fno".into(),
+            device: "cpu".into(),
+            relative_l2: error,
+            median: error,
+            worst: error,
+            parameters: 7,
+            epochs: 1,
+            training_seconds: 1.0,
+            step_seconds: 0.1,
+            step_bytes: 64,
+        };
+        Comparison { same_test, runs: data.into_iter().zip([0.00368, 0.00375]).map(entry).collect() }
+    }
+
+    #[test]
+    fn errors_of_different_tasks_have_no_best_and_name_their_data() {
+        let best = |comparison: &Comparison| {
+            let canvas = draw(comparison);
+            (0..1000).flat_map(|x| (0..100).map(move |y| (x, y))).filter(|&(x, y)| canvas.at(x, y) == BEST).count()
+        };
+        let (alike, apart) = (comparison(true, ["darcy", "darcy"]), comparison(false, ["darcy", "pipe"]));
+        assert!(best(&alike) > 0 && best(&apart) == 0);
+        assert!(table(&apart).contains("fno on pipe") && !table(&alike).contains("fno on"), "{}", table(&apart));
+    }
+
+    #[test]
+    fn near_errors_stay_apart_in_the_table() {
+        let table = table(&comparison(true, ["darcy", "darcy"]));
+        assert!(table.contains("0.3680 %") && table.contains("0.3750 %"), "{table}");
+    }
 }

@@ -50,7 +50,7 @@ pub(super) fn functions(fields: &[Field], still: bool) -> Vec<Function> {
         let frames = if still { field.length() } else { 1 };
         for frame in 0..frames {
             for name in channels(&field.name, field.width()) {
-                let name = if frames > 1 { format!("{name}, {}", moment(frame, frames, &[])) } else { name };
+                let name = if frames > 1 { format!("{name} at {}", moment(frame, frames, &[])) } else { name };
                 functions.push(Function { name, unit: unit(&field.unit), spread: field.spread });
             }
         }
@@ -79,7 +79,7 @@ mod tests {
         let film = Field { unit: "kPa".into(), frames: Some(2), ..Field::plain("p", 1) };
         let title = |function: &Function| format!("{}{}", function.name, function.unit);
         let titles: Vec<_> = functions(&[film.clone(), Field::plain("u", 2)], true).iter().map(title).collect();
-        assert_eq!(titles, ["p, frame 1/2 (kPa)", "p, frame 2/2 (kPa)", "u 1", "u 2"]);
+        assert_eq!(titles, ["p at frame 1/2 (kPa)", "p at frame 2/2 (kPa)", "u 1", "u 2"]);
         assert_eq!(functions(&[film], false).len(), 1);
     }
 

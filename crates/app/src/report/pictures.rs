@@ -268,3 +268,60 @@ fn bare_title(place: &Place) -> String {
         Place::Grid(_) | Place::Mesh(..) | Place::Wire(..) => "mesh".into(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lamo::case::Normalisers;
+    use lamo::field::Field;
+    use lamo::weights::Domain;
+
+    const PLANE: Grid = Grid::Plane { rows: 2, columns: 2 };
+
+    /// The figure of a film of one given and one asked frame.
+    fn film(name: &str, outputs: usize, given: &[f32], truth: &[f32], found: &[f32]) -> Figure {
+        let case = Case {
+            domain: Domain { space: 2, functions: outputs, outputs, time: false, grid: PLANE },
+            course: Course::Frames { past: 1, frames: 1 },
+            inputs: Vec::new(),
+            outputs: vec![Field { unit: "1/s".into(), ..Field::plain(name, outputs) }],
+            lattice: true,
+            scrambled: false,
+            times: Vec::new(),
+            normalisers: Normalisers::default(),
+        };
+        let samples = Samples {
+            count: 1,
+            grid: PLANE,
+            space: 2,
+            positions: vec![0.0; 8],
+            functions: outputs,
+            inputs: given.to_vec(),
+            times: 1,
+            outputs,
+            targets: truth.to_vec(),
+        };
+        View { case: &case, samples: &samples, place: 0, prediction: found, times: &[], unit: "" }.figure(String::new())
+    }
+
+    #[test]
+    fn given_and_truth_of_a_film_share_their_colours_and_what_leaves_them_is_told() {
+        let figure = film("w", 1, &[1.0, 2.0, 3.0, 4.0], &[2.0, 2.0, 2.0, 3.0], &[2.0, 2.0, 2.0, 9.0]);
+        let titles: Vec<_> = figure.rows.iter().map(|row| row[0].title.as_str()).collect();
+        let last = "frame 2/2 (1/s)";
+        assert_eq!(titles[0], "w, given, frame 1/2 (1/s)");
+        assert_eq!(titles[1..3], [format!("w, truth, {last}"), format!("w, prediction, {last}")]);
+        assert!(figure.rows[..3].iter().all(|row| row[0].scale == figure.rows[0][0].scale));
+        assert_eq!(ends(&figure.rows[2], number), ["1", "4 < 9"]);
+        assert!(figure.notes[0].contains("2 rows to the right") && figure.notes[1].contains("beyond its colours"));
+    }
+
+    #[test]
+    fn only_a_deformation_is_drawn_where_its_points_are() {
+        let values: Vec<f32> = (1..=16).map(|value| value as f32).collect();
+        let place = |name: &str| film(name, 4, &values, &values, &values).rows.pop().map(|row| row[0].place.clone());
+        assert!(matches!(place("deformation"), Some(Place::Mesh(..))));
+        assert!(matches!(place("flow"), Some(Place::Grid(..))));
+        assert!(film("flow", 4, &values, &values, &values).notes.contains(&"3 of 4 outputs are drawn".to_owned()));
+    }
+}

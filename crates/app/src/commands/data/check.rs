@@ -3,7 +3,7 @@
 use super::file;
 use crate::commands::{say, spread};
 use crate::plot::{Column, Place, Positions, Sheet, require_png};
-use crate::report::{channels as channel_names, count, moment, moves, unit};
+use crate::report::{channels as channel_names, moment, moves, unit};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use lamo::dataset::{Dataset, FieldEntry, MANIFEST, Manifest, RoleEntry, Statistics};
@@ -141,7 +141,7 @@ fn heading(dataset: &Dataset) -> Result<String> {
     };
     let hash = dataset.split()?.hash();
     let parameters = if parameters.is_empty() { String::new() } else { format!("{}\n", parameters.join(" ")) };
-    let samples = count(*samples, "sample");
+    let samples = format!("{samples} sample{}", if *samples == 1 { "" } else { "s" });
     Ok(format!("{problem}: {samples}, {origin}, lamo {lamo}\n{parameters}{split}, hash {hash}"))
 }
 
