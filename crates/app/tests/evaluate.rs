@@ -218,6 +218,48 @@ fn runs_stand_side_by_side_in_a_table_and_a_picture() {
 }
 
 #[test]
+fn a_comparison_across_test_sets_says_so_and_only_png_is_written() {
+    let (folder, _run) = trained("apart");
+    said(&folder.lamo(&["data", "make", "darcy", "--samples=12", "--seed=5", "--set=resolution=12", "--out=other"]));
+    said(&folder.lamo(&["evaluate", "lamo", "--data", "other", "--out", "judged"]));
+    let words = said(&folder.lamo(&["compare", "lamo", "judged"]));
+    assert!(words.contains("their errors do not compare"), "{words}");
+    let words = complaint(&folder.lamo(&["compare", "nowhere", "--out", "x.jpg"]));
+    assert!(words.contains("x.jpg: expected a name that ends in .png, found .jpg"), "{words}");
+    assert!(!folder.at("x.jpg").exists());
+}
+
+/// An npy file of a wave.
+fn array(path: &Path, shape: &[usize]) {
+    let axes: Vec<_> = shape.iter().map(ToString::to_string).collect();
+    let text = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({},), }}\n", axes.join(", "));
+    let mut bytes = [b"\x93NUMPY\x01\x00", &(text.len() as u16).to_le_bytes()[..], text.as_bytes()].concat();
+    let wave = |place: usize| (1.5 + (0.7 * place as f32).sin()).to_le_bytes();
+    bytes.extend((0..shape.iter().product()).flat_map(wave));
+    fs::write(path, bytes).unwrap();
+}
+
+#[test]
+fn a_film_of_ones_own_is_named_with_its_unit_and_times_and_is_no_deformed_body() {
+    let folder = Folder::new("film");
+    for (name, shape) in [("a.npy", &[8, 6, 4][..]), ("u.npy", &[8, 3, 6, 4, 4])] {
+        array(&folder.at(name), shape);
+    }
+    let import = ["data", "import", "--input", "a=a.npy", "--output", "u=u.npy", "--grid", "6x4", "--unit", "u=m/s"];
+    said(&folder.lamo(&[&import[..], &["--train", "7", "--test", "1", "--out", "flow"]].concat()));
+    let train = ["train", "flow", "--model=transolver", "--out=run", "--threads=1", "--set=train.epochs=1"];
+    let words = said(&folder.lamo(&[&train[..], &["--set=train.loss=relative-l2-of-times"]].concat()));
+    assert!(words.contains("after 1 epoch,"), "{words}");
+    let words = said(&folder.lamo(&["evaluate", "run"]));
+    assert!(words.contains("flow, ") && words.contains("on 1 test sample\n") && words.contains("u 4 "), "{words}");
+    let page = text(&folder.at("run/report.html"));
+    assert!(!page.contains("displacement") && !page.contains("distance"), "four outputs alone are no deformation");
+    for part in ["6 rows to the right, 4 columns up · 3 of 4 outputs are drawn", "(m/s)", "frame\u{a0}3/3", "u 4"] {
+        assert!(page.contains(part), "{part}");
+    }
+}
+
+#[test]
 fn what_is_no_run_is_named_in_a_sentence() {
     let (folder, run) = trained("bad");
     fs::create_dir(folder.at("empty")).unwrap();

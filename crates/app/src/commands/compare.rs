@@ -1,13 +1,22 @@
 //! `lamo compare`: runs side by side, as a table and as a picture.
 
 use super::say;
-use crate::plot::{Canvas, FAINT, INK, PAPER, Rgb, text_width};
+use crate::plot::{Canvas, FAINT, INK, PAPER, Rgb, require_png, text_width};
 use crate::report::{bytes, duration, percent, replace, whole};
 use anyhow::{Result, bail};
 use clap::Args;
 use lamo::evaluate::{RECEIPT, Receipt};
+use lamo::experiment::OWN;
+use lamo::run::experiment;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
+
+/// What stands where the runs had different tasks.
+const APART: &str = "the runs were judged by different test samples or data: their errors do not compare";
+
+/// Colours of the bars.
+const BEST: Rgb = [0x25, 0x63, 0xa8];
+const OTHER: Rgb = [0xb4, 0xc4, 0xd8];
 
 /// `lamo compare`
 #[derive(Args)]
@@ -27,6 +36,8 @@ pub(crate) struct Compare {
 struct Entry {
     run: String,
     benchmark: String,
+    /// The benchmark, or the name of one's own data.
+    data: String,
     model: String,
     device: String,
     relative_l2: f64,
@@ -47,18 +58,19 @@ struct Comparison {
 }
 
 pub(crate) fn run(options: &Compare) -> Result<()> {
+    require_png(&options.out)?;
     let receipts = options.runs.iter().map(|path| read(path)).collect::<Result<Vec<_>>>()?;
     let judged_by = |receipt: &Receipt| (receipt.hashes.split.clone(), receipt.hashes.data.clone());
     let same_test = receipts.iter().all(|receipt| judged_by(receipt) == judged_by(&receipts[0]));
     let entries = options.runs.iter().zip(&receipts).map(|(path, receipt)| entry(path, receipt)).collect();
     let comparison = Comparison { same_test, runs: entries };
-    replace(&options.out, &draw(&comparison.runs).png(None)?)?;
+    replace(&options.out, &draw(&comparison).png(None)?)?;
     if options.json {
         return say(&serde_json::to_string_pretty(&comparison)?);
     }
-    say(&table(&comparison.runs))?;
+    say(&table(&comparison))?;
     if !same_test {
-        say("the runs were judged by different test samples or data: their errors do not compare")?;
+        say(APART)?;
     }
     say(&format!("picture: {}", options.out.display()))
 }
@@ -80,6 +92,7 @@ fn entry(path: &Path, receipt: &Receipt) -> Entry {
     Entry {
         run: name,
         benchmark: receipt.benchmark.clone(),
+        data: data(folder, receipt),
         model: receipt.model.clone(),
         device: receipt.machine.device.clone(),
         relative_l2: receipt.evaluation.relative_l2,
@@ -93,6 +106,21 @@ fn entry(path: &Path, receipt: &Receipt) -> Entry {
     }
 }
 
+/// The benchmark, or the name of one's own data where the run lies beside the receipt.
+fn data(folder: &Path, receipt: &Receipt) -> String {
+    let own = (receipt.benchmark == OWN).then(|| experiment(folder).ok()?.data.folder).flatten();
+    let name = own.as_deref().and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());
+    name.unwrap_or_else(|| receipt.benchmark.clone())
+}
+
+impl Comparison {
+    /// The model of a run, with its data where the runs have different ones.
+    fn model(&self, run: &Entry) -> String {
+        let alike = self.runs.iter().all(|other| other.data == run.data);
+        if alike { run.model.clone() } else { format!("{} on {}", run.model, run.data) }
+    }
+}
+
 /// What a column shows of a run: a length and its words.
 type Show = fn(&Entry) -> (f64, String);
 
@@ -103,15 +131,15 @@ const COLUMNS: [(&str, Show); 4] = [
     ("memory of a step", |run| (run.step_bytes as f64, bytes(run.step_bytes))),
 ];
 
-fn table(runs: &[Entry]) -> String {
+fn table(comparison: &Comparison) -> String {
     let mut rows = vec![
         ["run", "model", "error", "median", "worst", "parameters", "epochs", "training", "step", "memory"]
             .map(str::to_owned),
     ];
-    rows.extend(runs.iter().map(|run| {
+    rows.extend(comparison.runs.iter().map(|run| {
         [
             run.run.clone(),
-            run.model.clone(),
+            comparison.model(run),
             percent(run.relative_l2),
             percent(run.median),
             percent(run.worst),
@@ -134,25 +162,29 @@ fn table(runs: &[Entry]) -> String {
     rows.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// Shorter bars are better in every column; the shortest of each is full of colour.
-fn draw(runs: &[Entry]) -> Canvas {
+/// Shorter bars are better in every column; the shortest of each is full of colour. Errors that do not compare have no
+/// bars, and no run is the best.
+fn draw(comparison: &Comparison) -> Canvas {
     const MARGIN: usize = 24;
     const COLUMN: usize = 210;
     const ROW: usize = 34;
     const GAP: usize = 24;
-    const BEST: Rgb = [0x25, 0x63, 0xa8];
-    const OTHER: Rgb = [0xb4, 0xc4, 0xd8];
-    let label = |run: &Entry| format!("{} ({})", run.run, run.model);
+    let Comparison { same_test, runs } = comparison;
+    let label = |run: &Entry| format!("{} ({})", run.run, comparison.model(run));
     let names = runs.iter().map(|run| text_width(&label(run))).max().unwrap_or(0);
-    let (left, top) = (MARGIN + names + GAP, MARGIN + ROW);
+    let head = if *same_test { MARGIN } else { MARGIN + ROW };
+    let (left, top) = (MARGIN + names + GAP, head + ROW);
     let mut canvas =
         Canvas::new(left + COLUMNS.len() * (COLUMN + GAP) - GAP + MARGIN, top + runs.len() * ROW + MARGIN, PAPER);
+    if !same_test {
+        canvas.text([MARGIN, MARGIN], APART, INK);
+    }
     for (row, run) in runs.iter().enumerate() {
         canvas.text([MARGIN, top + row * ROW], &label(run), INK);
     }
     for (column, (title, show)) in COLUMNS.iter().enumerate() {
         let x = left + column * (COLUMN + GAP);
-        canvas.text([x, MARGIN], title, FAINT);
+        canvas.text([x, head], title, FAINT);
         let most = runs.iter().map(|run| show(run).0).filter(|value| value.is_finite()).fold(0.0, f64::max);
         let least = runs.iter().map(|run| show(run).0).fold(f64::INFINITY, f64::min);
         for (row, run) in runs.iter().enumerate() {
@@ -160,12 +192,52 @@ fn draw(runs: &[Entry]) -> Canvas {
             let share = if most > 0.0 { (value / most).clamp(0.0, 1.0) } else { 0.0 };
             let y = top + row * ROW;
             canvas.text([x, y], &words, INK);
-            canvas.fill(
-                [x, y + 20],
-                [((COLUMN as f64 * share) as usize).max(2), 6],
-                if value == least { BEST } else { OTHER },
-            );
+            if *same_test || column > 0 {
+                let colour = if value == least && *same_test { BEST } else { OTHER };
+                canvas.fill([x, y + 20], [((COLUMN as f64 * share) as usize).max(2), 6], colour);
+            }
         }
     }
     canvas
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn comparison(same_test: bool, data: [&str; 2]) -> Comparison {
+        let entry = |(data, error): (&str, f64)| Entry {
+            run: data.into(),
+            benchmark: data.into(),
+            data: data.into(),
+            model: "fno".into(),
+            device: "cpu".into(),
+            relative_l2: error,
+            median: error,
+            worst: error,
+            parameters: 7,
+            epochs: 1,
+            training_seconds: 1.0,
+            step_seconds: 0.1,
+            step_bytes: 64,
+        };
+        Comparison { same_test, runs: data.into_iter().zip([0.00368, 0.00375]).map(entry).collect() }
+    }
+
+    #[test]
+    fn errors_of_different_tasks_have_no_best_and_name_their_data() {
+        let best = |comparison: &Comparison| {
+            let canvas = draw(comparison);
+            (0..1000).flat_map(|x| (0..100).map(move |y| (x, y))).filter(|&(x, y)| canvas.at(x, y) == BEST).count()
+        };
+        let (alike, apart) = (comparison(true, ["darcy", "darcy"]), comparison(false, ["darcy", "pipe"]));
+        assert!(best(&alike) > 0 && best(&apart) == 0);
+        assert!(table(&apart).contains("fno on pipe") && !table(&alike).contains("fno on"), "{}", table(&apart));
+    }
+
+    #[test]
+    fn near_errors_stay_apart_in_the_table() {
+        let table = table(&comparison(true, ["darcy", "darcy"]));
+        assert!(table.contains("0.3680 %") && table.contains("0.3750 %"), "{table}");
+    }
 }

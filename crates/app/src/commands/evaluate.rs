@@ -2,7 +2,7 @@
 
 use super::progress::Meter;
 use super::say;
-use crate::report::{PAGE, Report, costs, percent, replace, short};
+use crate::report::{PAGE, Report, costs, count, data_name, error, outputs, percent, replace, short};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use lamo::cache;
@@ -159,7 +159,7 @@ impl Judged {
             trained: &self.trained,
             samples: &self.test,
             prediction: &self.prediction,
-            problem: &self.dataset.manifest().problem,
+            manifest: self.dataset.manifest(),
             learned: self.learned,
             history: &history,
             receipt: &self.receipt,
@@ -171,16 +171,16 @@ impl Judged {
 
 /// What people read on a terminal.
 fn table(judged: &Judged) -> String {
-    let Judged { receipt, dataset, .. } = judged;
+    let Judged { trained, dataset, receipt, .. } = judged;
     let Receipt { evaluation, .. } = receipt;
     let spread = &evaluation.distribution;
     let mut lines = vec![format!(
-        "{}, {}: mean relative L2 error {} ({}) on {} test samples",
-        dataset.manifest().problem,
+        "{}, {}: mean relative L2 error {} ({}) on {}",
+        data_name(&trained.experiment, dataset.manifest()),
         receipt.model,
-        short(evaluation.relative_l2),
+        error(evaluation.relative_l2),
         percent(evaluation.relative_l2),
-        spread.count
+        count(spread.count, "test sample")
     )];
     let [least, fifth, first, median, third, most_but_few, most] = spread.quantiles.map(percent);
     lines.push(format!("  samples  best {least}, 5 % {fifth}, 25 % {first}, median {median}, 75 % {third}, 95 % {most_but_few}, worst {most}"));
@@ -189,7 +189,9 @@ fn table(judged: &Judged) -> String {
         lines.push(format!("  frames   {}; their mean {}", list(&evaluation.frames), percent(evaluation.mean_frame())));
     }
     if !evaluation.channels.is_empty() {
-        lines.push(format!("  outputs  {}", list(&evaluation.channels)));
+        let names = outputs(&trained.case);
+        let each = names.iter().zip(&evaluation.channels).map(|(name, error)| format!("{name} {}", percent(*error)));
+        lines.push(format!("  outputs  {}", each.collect::<Vec<_>>().join(", ")));
     }
     if let Some(spectrum) = &evaluation.spectrum {
         let bands = spectrum.bands();

@@ -5,7 +5,7 @@ mod view;
 use crate::commands::progress::{Meter, duration};
 use crate::commands::stop::stop_on_request;
 use crate::commands::{evaluate, say};
-use crate::report::PAGE;
+use crate::report::{PAGE, count};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use lamo::case::Case;
@@ -316,8 +316,8 @@ impl Job<'_> {
         evaluate::after_training(run.folder(), self.device, self.threads)?; // though nobody may be reading
         self.tell(
             &format!(
-                "{}: mean relative L2 error on the test samples {:.4} ({:.2} %) after {} epochs, {time}; saved in {folder}",
-                experiment.benchmark, test, 100.0 * test, last.epoch
+                "{}: mean relative L2 error on the test samples {:.4} ({:.2} %) after {}, {time}; saved in {folder}",
+                experiment.benchmark, test, 100.0 * test, count(last.epoch, "epoch")
             ),
             &serde_json::json!({ "event": "end", "folder": folder.to_string(), "epoch": last.epoch, "test": test, "seconds": last.seconds }),
         )?;

@@ -2,8 +2,18 @@
 
 use super::colour::Rgb;
 use super::font;
-use anyhow::Result;
+use anyhow::{Result, bail};
 use std::path::Path;
+
+/// Refuses a name that says the picture is anything but a PNG file.
+pub(crate) fn require_png(path: &Path) -> Result<()> {
+    let ending = path.extension().unwrap_or_default().to_string_lossy();
+    if !ending.eq_ignore_ascii_case("png") {
+        let found = if ending.is_empty() { "no ending".to_owned() } else { format!(".{ending}") };
+        bail!("{}: expected a name that ends in .png, found {found}; pictures are PNG files", path.display());
+    }
+    Ok(())
+}
 
 /// An image; x runs to the right, y downwards.
 pub(crate) struct Canvas {
@@ -91,6 +101,16 @@ mod tests {
         canvas.text([15, 2], "MMM", INK);
         let dark = (0..20).flat_map(|x| (0..10).map(move |y| (x, y))).filter(|&(x, y)| canvas.at(x, y) != PAPER);
         assert!(dark.clone().count() > 3 && dark.into_iter().all(|(x, _)| x >= 15));
+    }
+
+    #[test]
+    fn a_picture_is_called_what_it_is() {
+        assert!(require_png(Path::new("a.png")).is_ok() && require_png(Path::new("a.b.PNG")).is_ok());
+        let refused = ["a.jpg", "png"].map(|name| require_png(Path::new(name)).unwrap_err().to_string());
+        assert!(
+            refused[0].contains("ends in .png, found .jpg") && refused[1].contains("found no ending"),
+            "{refused:?}"
+        );
     }
 
     #[test]

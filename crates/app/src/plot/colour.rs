@@ -62,6 +62,17 @@ impl Scale {
         self.table.iter().map(|&colour| parts(colour))
     }
 
+    /// Words for both ends. Values beyond the colours are named too: `0.28 < 0.32` at the left, `1.27 < 1.34` at the right.
+    pub(crate) fn ends(&self, values: impl Iterator<Item = f32>, number: impl Fn(f32) -> String) -> [String; 2] {
+        let range = |(least, most): (f32, f32), value: f32| (least.min(value), most.max(value));
+        let (lowest, highest) = values.filter(|value| value.is_finite()).fold((self.least, self.most), range);
+        let [lowest, least, most, highest] = [lowest, self.least, self.most, highest].map(number);
+        [
+            if lowest == least { least } else { format!("{lowest} < {least}") },
+            if highest == most { most } else { format!("{most} < {highest}") },
+        ]
+    }
+
     pub(crate) fn colour(&self, value: f32) -> Rgb {
         if !value.is_finite() {
             return MISSING;
@@ -97,6 +108,13 @@ mod tests {
         let error = Scale::signed([0.5, 2.0].into_iter());
         assert_eq!((error.least, error.most, error.stops().nth(4)), (-2.0, 2.0, Some(error.colour(0.0))));
         assert_eq!(Scale::of([5.0].into_iter()).colour(5.0), Scale::of([7.0].into_iter()).colour(7.0));
+    }
+
+    #[test]
+    fn values_beyond_the_colours_are_named_at_their_ends() {
+        let (scale, word) = (Scale::of([1.0, 3.0].into_iter()), |value: f32| value.to_string());
+        assert_eq!(scale.ends([1.0, 2.0, f32::NAN].into_iter(), word), ["1", "3"]);
+        assert_eq!(scale.ends([-4.0, 3.5].into_iter(), word), ["-4 < 1", "3 < 3.5"]);
     }
 
     #[test]

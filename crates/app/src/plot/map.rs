@@ -1,15 +1,19 @@
 //! One field as a picture: x runs to the right and y upwards, as in the equations; a field on a line is a curve, one
 //! with positions is drawn on its own mesh or cloud.
 
-use super::Canvas;
 use super::colour::{FAINT, PAPER, Rgb, Scale};
 use super::mesh::{Area, Window, draw_cloud, draw_mesh};
+use super::number::number;
+use super::{Canvas, font};
 
 /// Pixels of the longer side of a map, about: points of coarse fields become squares of whole pixels.
 const MAP: usize = 220;
 const FINEST: usize = 256;
-/// Behind a curve.
+/// Behind a curve, and its axes.
 const GROUND: Rgb = [244, 245, 247];
+const AXIS: Rgb = [208, 211, 216];
+/// Lines drawn of a mesh along each of its axes, about.
+const LINES: usize = 12;
 
 /// Where the values of a map lie.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,16 +24,46 @@ pub(crate) enum Place {
     Mesh([usize; 2], Vec<[f32; 2]>),
     /// The lines between such nodes, without values.
     Wire([usize; 2], Vec<[f32; 2]>),
-    /// Points without order.
-    Cloud(Vec<[f32; 2]>),
+    /// Points without order, and how near to the eye they are where there is a third coordinate.
+    Cloud(Vec<[f32; 2]>, Vec<f32>),
+}
+
+/// The part of the domain that maps on these places share.
+pub(crate) fn window(places: &[&Place]) -> Option<Window> {
+    let positions: Option<Vec<_>> = places.iter().map(|place| Some(place.positions()?.to_vec())).collect();
+    let window = Window::around(&positions?);
+    Some(if matches!(places, [Place::Cloud(..), ..]) { window.wider() } else { window })
 }
 
 impl Place {
+    /// `[points, space]` positions without order, of two coordinates or more.
+    pub(crate) fn cloud(positions: &[f32], space: usize) -> Place {
+        let points = positions.chunks_exact(space);
+        let depths = points.clone().filter_map(|point| point.get(2).copied()).collect();
+        Place::Cloud(points.map(|point| [point[0], point[1]]).collect(), depths)
+    }
+
+    /// A single line of values.
+    pub(crate) fn is_curve(&self) -> bool {
+        matches!(self, Place::Grid([_, 1]))
+    }
+
+    /// What runs to the right and what upwards; the unit of positions as in ` (mm)`.
+    pub(crate) fn axes(&self, window: Option<&Window>, unit: &str) -> String {
+        let words = || window.map_or_else(String::new, |window| window.words(unit));
+        match self {
+            Place::Grid([points, 1]) => format!("points 1 to {points} to the right"),
+            Place::Grid([rows, columns]) => format!("{rows} rows to the right, {columns} columns up"),
+            Place::Cloud(_, depths) if !depths.is_empty() => format!("{}, seen along z", words()),
+            Place::Mesh(..) | Place::Wire(..) | Place::Cloud(..) => words(),
+        }
+    }
+
     /// Positions, where there are any.
     pub(crate) fn positions(&self) -> Option<&[[f32; 2]]> {
         match self {
             Place::Grid(_) => None,
-            Place::Mesh(_, positions) | Place::Wire(_, positions) | Place::Cloud(positions) => Some(positions),
+            Place::Mesh(_, positions) | Place::Wire(_, positions) | Place::Cloud(positions, _) => Some(positions),
         }
     }
 
@@ -64,7 +98,9 @@ impl Place {
                 draw_mesh(canvas, area, window, *plane, positions, values, scale);
             }
             (Place::Wire(plane, positions), Some(window)) => wire(canvas, area, window, *plane, positions),
-            (Place::Cloud(positions), Some(window)) => draw_cloud(canvas, area, window, positions, values, scale),
+            (Place::Cloud(positions, depths), Some(window)) => {
+                draw_cloud(canvas, area, window, (positions, depths), values, scale);
+            }
             (_, None) => {}
         }
     }
@@ -98,18 +134,31 @@ impl Map {
         canvas
     }
 
+    /// Whether its colours need a key: a curve has its numbers beside it, and a bare mesh has none.
+    pub(crate) fn has_bar(&self) -> bool {
+        !self.scale.is_plain() && !self.place.is_curve()
+    }
+
     fn draw_in(&self, canvas: &mut Canvas, area: Area) {
         self.place.draw(canvas, area, self.window.as_ref(), &self.values, &self.scale);
     }
 }
 
-/// Every so many lines of a mesh, so that some paper is left between them; the outermost ones always.
+/// Words for both ends of the colour bar that maps share; see [`Scale::ends`].
+pub(crate) fn ends(maps: &[Map], number: impl Fn(f32) -> String) -> [String; 2] {
+    let values = maps.iter().flat_map(|map| map.values.iter().copied());
+    maps.first().map_or_else(Default::default, |map| map.scale.ends(values, number))
+}
+
+/// Every so many rows and columns of a mesh are drawn, so that some paper is left between their lines.
+pub(crate) fn strides(plane: [usize; 2]) -> [usize; 2] {
+    plane.map(|count| count.div_ceil(LINES).max(1))
+}
+
+/// The lines of a mesh, the outermost ones always.
 fn wire(canvas: &mut Canvas, area: Area, window: &Window, [rows, columns]: [usize; 2], positions: &[[f32; 2]]) {
-    const LINES: usize = 12;
-    let chosen = |count: usize| {
-        let stride = count.div_ceil(LINES).max(1);
-        (0..count).filter(move |line| line % stride == 0 || line + 1 == count)
-    };
+    let chosen = |count: usize, stride: usize| (0..count).filter(move |line| line % stride == 0 || line + 1 == count);
+    let [row_stride, column_stride] = strides([rows, columns]);
     let mut line = |from: usize, to: usize| {
         let [from, to] = [from, to].map(|node| window.pixel(area, positions[node]));
         let length = (to[0] - from[0]).abs().max((to[1] - from[1]).abs());
@@ -122,10 +171,10 @@ fn wire(canvas: &mut Canvas, area: Area, window: &Window, [rows, columns]: [usiz
             }
         }
     };
-    for row in chosen(rows) {
+    for row in chosen(rows, row_stride) {
         (1..columns).for_each(|column| line(row * columns + column - 1, row * columns + column));
     }
-    for column in chosen(columns) {
+    for column in chosen(columns, column_stride) {
         (1..rows).for_each(|row| line((row - 1) * columns + column, row * columns + column));
     }
 }
@@ -148,11 +197,22 @@ fn cells(pixel: usize, pixels: usize, points: usize) -> std::ops::Range<usize> {
     first..((pixel + 1) * points / pixels).clamp(first + 1, points.max(first + 1))
 }
 
+/// A line through the values, with the ends of the scale beside it and zero where it lies between them.
 fn curve(canvas: &mut Canvas, area: Area, values: &[f32], scale: &Scale) {
-    let ([left, top], [width, height]) = (area.corner, area.size);
-    canvas.fill([left, top], [width, height], GROUND);
+    let ([left, top], [_, height]) = (area.corner, area.size);
+    canvas.fill(area.corner, area.size, GROUND);
+    let [least, most] = [scale.least, scale.most].map(number);
+    let beside = font::width(&least).max(font::width(&most)) + 8;
+    let (left, width) = (left + beside, area.size[0].saturating_sub(beside));
+    for (y, words) in [(top, &most), (top + height - font::HEIGHT, &least)] {
+        canvas.text([left - 5 - font::width(words), y], words, FAINT);
+    }
     let extent = (scale.most - scale.least).max(f32::MIN_POSITIVE);
-    let level = |value: f32| ((height - 3) as f32 * (1.0 - (value - scale.least) / extent)) as usize;
+    let level = |value: f32| ((height - 3) as f32 * (1.0 - (value - scale.least) / extent).clamp(0.0, 1.0)) as usize;
+    canvas.fill([left - 1, top], [1, height], AXIS);
+    if scale.least < 0.0 && scale.most > 0.0 {
+        canvas.fill([left, top + level(0.0)], [width, 1], AXIS);
+    }
     let mut before = None;
     for x in 0..width {
         let place = x as f32 / (width - 1).max(1) as f32 * (values.len() - 1) as f32;
@@ -179,6 +239,26 @@ mod tests {
             (0..pixels).flat_map(|pixel| cells(pixel, pixels, points)).for_each(|point| seen[point] = true);
             assert!(seen.iter().all(|&seen| seen), "{points} points on {pixels} pixels");
         }
+    }
+
+    #[test]
+    fn a_curve_stays_in_its_area_and_says_its_range() {
+        let (values, scale) = (vec![-9.0, 0.0, f32::NAN, 9.0], Scale::of([0.0, 1.0].into_iter()));
+        let mut canvas = Canvas::new(260, 150, PAPER);
+        let area = Area { corner: [20, 20], size: [220, 110] };
+        Place::Grid([4, 1]).draw(&mut canvas, area, None, &values, &scale);
+        let pixels = || (0..260).flat_map(|x| (0..150).map(move |y| (x, y)));
+        let outside = |x: usize, y: usize| !(20..240).contains(&x) || !(20..130).contains(&y);
+        assert!(pixels().filter(|&(x, y)| outside(x, y)).all(|(x, y)| canvas.at(x, y) == PAPER));
+        assert!(pixels().any(|(x, y)| x < 28 && !outside(x, y) && canvas.at(x, y) != GROUND), "numbers at the left");
+    }
+
+    #[test]
+    fn axes_are_named() {
+        assert_eq!(Place::Grid([31, 7]).axes(None, ""), "31 rows to the right, 7 columns up");
+        assert_eq!(Place::Grid([16, 1]).axes(None, ""), "points 1 to 16 to the right");
+        let cloud = Place::cloud(&[0.0, 1.0, 7.0, 2.0, 3.0, 8.0], 3);
+        assert_eq!(cloud.axes(window(&[&cloud]).as_ref(), " (m)"), "x 0 to 2, y 1 to 3 (m), seen along z");
     }
 
     #[test]

@@ -4,6 +4,7 @@
 
 use super::Canvas;
 use super::colour::Scale;
+use super::number::number;
 
 /// A region of the canvas in pixels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +30,8 @@ impl Area {
 pub(crate) struct Window {
     least: [f32; 2],
     most: [f32; 2],
+    /// From where to where the points reach along each axis, drawn or not.
+    reach: [[f32; 2]; 2],
 }
 
 impl Window {
@@ -52,7 +55,35 @@ impl Window {
                 [least, most]
             }
         });
-        Window { least: ends.map(|[least, _]| least), most: ends.map(|[_, most]| most) }
+        let reach = axes.map(|[least, .., most]| [least, most]);
+        Window { least: ends.map(|[least, _]| least), most: ends.map(|[_, most]| most), reach }
+    }
+
+    /// A little larger, so that discs at the edge are drawn whole.
+    pub(super) fn wider(self) -> Window {
+        const BEYOND: f32 = 0.03;
+        let by = self.extent().map(|side| BEYOND * side);
+        let [least, most] = [(self.least, -1.0), (self.most, 1.0)]
+            .map(|(corner, sign)| [corner[0] + sign * by[0], corner[1] + sign * by[1]]);
+        Window { least, most, ..self }
+    }
+
+    /// Where it lies, and what it is a part of; the unit as in ` (mm)`.
+    pub(super) fn words(&self, unit: &str) -> String {
+        let within = [0, 1].map(|axis| {
+            let [least, most] = self.reach[axis];
+            [self.least[axis].max(least), self.most[axis].min(most)]
+        });
+        let words = |ends: [[f32; 2]; 2]| {
+            let [[left, right], [low, high]] = ends.map(|ends| ends.map(number));
+            format!("x {left} to {right}, y {low} to {high}")
+        };
+        let part = if within == self.reach {
+            String::new()
+        } else {
+            format!(", a window of the whole: {}", words(self.reach))
+        };
+        format!("{}{unit}{part}", words(within))
     }
 
     /// Width and height, none of them zero.
@@ -77,21 +108,25 @@ impl Window {
     }
 }
 
-/// Points as discs of such a size that an even cloud nearly covers the area.
+/// Points as discs of such a size that an even cloud nearly covers the area; where there are depths, the greatest in front.
 pub(crate) fn draw_cloud(
     canvas: &mut Canvas,
     area: Area,
     window: &Window,
-    positions: &[[f32; 2]],
+    (positions, depths): (&[[f32; 2]], &[f32]),
     values: &[f32],
     scale: &Scale,
 ) {
     assert_eq!(positions.len(), values.len(), "a value per point");
+    let mut order: Vec<usize> = (0..positions.len()).collect();
+    if depths.len() == positions.len() {
+        order.sort_by(|&one, &other| depths[one].total_cmp(&depths[other]));
+    }
     let pixels = (area.size[0] * area.size[1]) as f32;
     let radius = (0.5 * (pixels / positions.len().max(1) as f32).sqrt()).clamp(1.0, 6.0);
-    for (&position, &value) in positions.iter().zip(values) {
-        let [x, y] = window.pixel(area, position);
-        let colour = scale.colour(value);
+    for point in order {
+        let [x, y] = window.pixel(area, positions[point]);
+        let colour = scale.colour(values[point]);
         for [column, row] in pixels_between(area, [x - radius, y - radius], [x + radius, y + radius]) {
             let away = (column as f32 + 0.5 - x).hypot(row as f32 + 0.5 - y);
             if away <= radius {
@@ -200,11 +235,22 @@ mod tests {
     fn points_keep_their_place_and_aspect() {
         let positions = [[0.0, 0.0], [4.0, 0.0], [4.0, 1.0]];
         let window = Window::around(&[positions.to_vec()]);
-        let at = drawn(|canvas, scale| draw_cloud(canvas, AREA, &window, &positions, &[0.0, 0.5, 1.0], scale));
+        let at = drawn(|canvas, scale| draw_cloud(canvas, AREA, &window, (&positions, &[]), &[0.0, 0.5, 1.0], scale));
         let scale = Scale::of([0.0, 1.0].into_iter());
         // Fifteen pixels per unit: the box of 60 × 15 lies in the middle of the area's 30 rows.
         assert_eq!([at(6, 29), at(63, 29), at(63, 14)], [0.0, 0.5, 1.0].map(|value| scale.colour(value)));
         assert_eq!([at(6, 14), at(35, 22)], [PAPER; 2]);
+    }
+
+    #[test]
+    fn the_nearest_of_two_points_is_seen_and_the_words_are_of_the_points() {
+        let positions = [[0.0, 0.0], [2.0, 1.0], [2.0, 1.0]];
+        let window = Window::around(&[positions.to_vec()]).wider();
+        let (depths, values) = ([0.0, 5.0, -5.0], [0.0, 0.5, 1.0]);
+        let at = drawn(|canvas, scale| draw_cloud(canvas, AREA, &window, (&positions, &depths), &values, scale));
+        let [x, y] = window.pixel(AREA, [2.0, 1.0]).map(|place| place as usize);
+        assert_eq!(at(x, y), Scale::of([0.0, 1.0].into_iter()).colour(0.5));
+        assert_eq!(window.words(""), "x 0 to 2, y 0 to 1");
     }
 
     #[test]
@@ -213,11 +259,16 @@ mod tests {
         let positions: Vec<[f32; 2]> = near.chain([[-40.0, 0.0], [40.0, 40.0], [f32::NAN, 0.0]]).collect();
         let window = Window::around(&[positions.to_vec()]);
         assert!(window.most[0] < 2.0 && window.least[0] > -1.0, "{window:?}");
+        assert!(
+            window.words(" (m)").ends_with(" (m), a window of the whole: x -40 to 40, y 0 to 40"),
+            "{}",
+            window.words(" (m)")
+        );
         let values = vec![0.5; positions.len()];
         let at = drawn(|canvas, scale| {
-            draw_cloud(canvas, AREA, &window, &positions, &values, scale);
+            draw_cloud(canvas, AREA, &window, (&positions, &[]), &values, scale);
             draw_mesh(canvas, AREA, &window, [1, positions.len()], &positions, &values, scale);
-            draw_cloud(canvas, AREA, &Window::around(&[]), &[], &[], scale);
+            draw_cloud(canvas, AREA, &Window::around(&[]), (&[], &[]), &[], scale);
         });
         assert_eq!([at(0, 0), at(79, 49)], [PAPER; 2]);
         assert_eq!(Window::around(&[vec![[1.0, 1.0]]]).size(30), [30, 30]);

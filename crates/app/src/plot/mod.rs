@@ -6,12 +6,13 @@ mod figure;
 mod font;
 mod map;
 mod mesh;
+mod number;
 mod sheet;
 
-pub(crate) use canvas::Canvas;
+pub(crate) use canvas::{Canvas, require_png};
 pub(crate) use colour::{FAINT, INK, PAPER, Rgb, Scale};
 pub(crate) use figure::{Figure, share_colours};
 pub(crate) use font::width as text_width;
-pub(crate) use map::{Map, Place};
-pub(crate) use mesh::Window;
-pub(crate) use sheet::{Column, Sheet};
+pub(crate) use map::{Map, Place, ends, strides, window};
+pub(crate) use number::number;
+pub(crate) use sheet::{Column, Positions, Sheet};

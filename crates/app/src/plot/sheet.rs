@@ -1,8 +1,9 @@
 //! A sheet of maps: a row per sample, a column per field or frame, one colour bar per field.
 
 use super::colour::{FAINT, INK, PAPER, Scale};
-use super::map::Place;
+use super::map::{Place, window};
 use super::mesh::{Area, Window};
+use super::number::number;
 use super::{Canvas, font};
 
 pub(super) const MARGIN: usize = 24;
@@ -30,76 +31,134 @@ pub(crate) struct Column {
     pub(crate) plane: [usize; 2],
     /// A map per row of the sheet.
     pub(crate) cells: Vec<Vec<f32>>,
-    /// Where the points of each map lie, if not on a grid of squares.
-    pub(crate) positions: Option<Vec<Vec<[f32; 2]>>>,
+    /// Where the points of the maps lie, if not on a grid of squares.
+    pub(crate) positions: Option<Positions>,
+}
+
+/// Where points lie.
+#[derive(Clone)]
+pub(crate) struct Positions {
+    /// A place per row of the sheet.
+    pub(crate) places: Vec<Place>,
+    /// The unit, as in ` (mm)`.
+    pub(crate) unit: String,
 }
 
 impl Column {
     /// Where the map in this row of the sheet lies.
     fn place(&self, row: usize) -> Place {
-        match (&self.positions, self.plane) {
-            (None, plane) => Place::Grid(plane),
-            (Some(positions), [_, 1]) => Place::Cloud(positions[row].clone()),
-            (Some(positions), plane) => Place::Mesh(plane, positions[row].clone()),
+        self.positions.as_ref().map_or(Place::Grid(self.plane), |positions| positions.places[row].clone())
+    }
+}
+
+/// Columns of one field.
+struct Group<'a> {
+    columns: &'a [Column],
+    /// The part of the domain that all its maps show.
+    window: Option<Window>,
+    scale: Scale,
+}
+
+impl<'a> Group<'a> {
+    fn of(columns: &'a [Column]) -> Group<'a> {
+        let places: Option<Vec<_>> = columns.iter().map(|column| Some(&column.positions.as_ref()?.places)).collect();
+        let window = places.and_then(|places| window(&places.into_iter().flatten().collect::<Vec<_>>()));
+        let values = columns.iter().flat_map(|column| column.cells.iter().flatten().copied());
+        Group { columns, window, scale: Scale::of(values) }
+    }
+
+    /// `[width, height]` in pixels of each map of a column.
+    fn size(&self, column: &Column) -> [usize; 2] {
+        column.place(0).size(self.window.as_ref())
+    }
+
+    /// Pixels across of a column with its words.
+    fn width(&self, column: &Column) -> usize {
+        self.size(column)[0].max(font::width(&column.title))
+    }
+
+    fn height(&self) -> usize {
+        self.columns.iter().map(|column| self.size(column)[1]).max().unwrap_or(0)
+    }
+
+    fn axes(&self) -> String {
+        let unit = self.columns[0].positions.as_ref().map_or("", |positions| &positions.unit);
+        self.columns[0].place(0).axes(self.window.as_ref(), unit)
+    }
+
+    /// Draws the maps from `[x, top]` on and the colour bar below them; where the next group starts.
+    fn draw(&self, canvas: &mut Canvas, [left, top]: [usize; 2], row_height: usize, bottom: usize) -> usize {
+        let mut x = left;
+        for column in self.columns {
+            canvas.text([x, top - LINE], &column.title, INK);
+            for (row, values) in column.cells.iter().enumerate() {
+                let area = Area { corner: [x, top + row * row_height], size: self.size(column) };
+                column.place(row).draw(canvas, area, self.window.as_ref(), values, &self.scale);
+            }
+            x += self.width(column) + GAP;
         }
-    }
-
-    /// `[width, height]` in pixels of each map.
-    fn size(&self) -> [usize; 2] {
-        self.place(0).size(self.window().as_ref())
-    }
-
-    /// The part of the domain that all maps of the column show.
-    fn window(&self) -> Option<Window> {
-        self.positions.as_deref().map(Window::around)
-    }
-
-    fn width(&self) -> usize {
-        self.size()[0].max(font::width(&self.title))
+        if !self.columns[0].place(0).is_curve() {
+            let ends = self.scale.ends(std::iter::empty(), number);
+            bar(canvas, [left, bottom], x - GAP - left, &self.scale, ends);
+        }
+        x
     }
 }
 
 impl Sheet {
     pub(crate) fn draw(&self) -> Canvas {
+        let same_field = |first: &Column, second: &Column| first.field == second.field;
+        let groups: Vec<Group<'_>> = self.columns.chunk_by(same_field).map(Group::of).collect();
+        let notes = notes(&groups);
         let labels = self.rows.iter().map(|label| font::width(label)).max().unwrap_or(0);
-        let row_height = self.columns.iter().map(|column| column.size()[1]).max().unwrap_or(0) + GAP;
-        let (left, top) = (MARGIN + labels + GAP, MARGIN + 2 * LINE + GAP);
+        let row_height = groups.iter().map(Group::height).max().unwrap_or(0) + GAP;
+        let (left, top) = (MARGIN + labels + GAP, MARGIN + (2 + notes.len()) * LINE + GAP);
         let bottom = top + self.rows.len() * row_height;
-        let columns: usize = self.columns.iter().map(|column| column.width() + GAP).sum();
-        let full = (left + columns - GAP).max(MARGIN + font::width(&self.title)) + MARGIN;
+        let widths = groups.iter().flat_map(|group| group.columns.iter().map(|column| group.width(column) + GAP));
+        let words = notes.iter().chain([&self.title]).map(|words| font::width(words)).max().unwrap_or(0);
+        let full = (left + widths.sum::<usize>() - GAP).max(MARGIN + words) + MARGIN;
         let mut canvas = Canvas::new(full, bottom + BAR_AND_NUMBERS + MARGIN, PAPER);
         canvas.text([MARGIN, MARGIN], &self.title, INK);
+        for (line, note) in notes.iter().enumerate() {
+            canvas.text([MARGIN, MARGIN + (line + 1) * LINE], note, FAINT);
+        }
         for (row, label) in self.rows.iter().enumerate() {
             let middle = top + row * row_height + (row_height - GAP) / 2 - font::HEIGHT / 2;
             canvas.text([MARGIN, middle], label, FAINT);
         }
-        let mut x = left;
-        for group in self.columns.chunk_by(|first, second| first.field == second.field) {
-            let values = group.iter().flat_map(|column| column.cells.iter().flatten().copied());
-            let (scale, start) = (Scale::of(values), x);
-            for column in group {
-                canvas.text([x, top - LINE], &column.title, INK);
-                let (window, size) = (column.window(), column.size());
-                for (row, values) in column.cells.iter().enumerate() {
-                    let area = Area { corner: [x, top + row * row_height], size };
-                    column.place(row).draw(&mut canvas, area, window.as_ref(), values, &scale);
-                }
-                x += column.width() + GAP;
-            }
-            bar(&mut canvas, [start, bottom], x - GAP - start, &scale);
-        }
+        groups.iter().fold(left, |x, group| group.draw(&mut canvas, [x, top], row_height, bottom));
         canvas
     }
 }
 
+/// Which way the axes run; where that differs between fields, with their names.
+fn notes(groups: &[Group<'_>]) -> Vec<String> {
+    let together: Vec<_> = groups.chunk_by(|one, other| one.axes() == other.axes()).collect();
+    let note = |alike: &&[Group<'_>]| {
+        let names: Vec<_> = alike.iter().map(|group| group.columns[0].field.as_str()).collect();
+        let names = match names[..] {
+            [first, _, _, .., last] => format!("{first} to {last}"),
+            _ => names.join(", "),
+        };
+        let axes = alike[0].axes();
+        if together.len() == 1 || names.is_empty() { axes } else { format!("{names}: {axes}") }
+    };
+    together.iter().map(note).collect()
+}
+
 /// The colours of a field with the numbers at their ends.
-pub(super) fn bar(canvas: &mut Canvas, [left, top]: [usize; 2], length: usize, scale: &Scale) {
+pub(super) fn bar(
+    canvas: &mut Canvas,
+    [left, top]: [usize; 2],
+    length: usize,
+    scale: &Scale,
+    [least, most]: [String; 2],
+) {
     let extent = scale.most - scale.least;
     for x in 0..length {
         let value = scale.least + extent * x as f32 / (length - 1).max(1) as f32;
         canvas.fill([left + x, top], [1, BAR], scale.colour(value));
     }
-    let (least, most) = (number(scale.least), number(scale.most));
     let line = top + BAR + 4;
     canvas.text([left, line], &least, FAINT);
     if least != most {
@@ -107,27 +166,26 @@ pub(super) fn bar(canvas: &mut Canvas, [left, top]: [usize; 2], length: usize, s
     }
 }
 
-/// Three digits that count, with an exponent where the point would be far from them.
-fn number(value: f32) -> String {
-    let size = value.abs();
-    if value == 0.0 {
-        return "0".into();
-    }
-    if !(1e-3..1e4).contains(&size) {
-        return format!("{value:.2e}");
-    }
-    let digits = (2 - size.log10().floor() as i32).max(0) as usize;
-    let text = format!("{value:.digits$}");
-    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_short_and_true_to_three_digits() {
-        let written: Vec<_> = [0.0, 12.0, -3.216, 0.012345, 1234.0, 1.5e-7, 9.999].map(number).into();
-        assert_eq!(written, ["0", "12", "-3.22", "0.0123", "1234", "1.50e-7", "10"]);
+    fn fields_are_named_where_their_axes_differ() {
+        let column = |field: &str, plane| Column {
+            title: field.into(),
+            field: field.into(),
+            plane,
+            cells: vec![vec![0.0; 4]],
+            positions: None,
+        };
+        let note = |columns: &[Column]| notes(&columns.chunks(1).map(Group::of).collect::<Vec<_>>());
+        let [line, plane, other] =
+            [("die", [4, 1]), ("u", [2, 2]), ("v", [2, 2])].map(|(name, plane)| column(name, plane));
+        assert_eq!(
+            note(&[line, plane, other]),
+            ["die: points 1 to 4 to the right", "u, v: 2 rows to the right, 2 columns up"]
+        );
+        assert_eq!(note(&[column("u", [2, 2])]), ["2 rows to the right, 2 columns up"]);
     }
 }

@@ -1,18 +1,24 @@
 //! `report.html` and its pictures: everything about a run on one page that opens anywhere.
 
+mod charts;
+mod names;
 mod page;
 mod pictures;
 mod svg;
+mod tables;
 mod text;
 
-pub(crate) use page::costs;
-pub(crate) use text::{bytes, duration, percent, short, whole};
+pub(crate) use names::{channels, moment, moves, outputs, unit};
+pub(crate) use tables::costs;
+pub(crate) use text::{bytes, count, duration, error, percent, short, whole};
 
 use crate::plot::Figure;
 use anyhow::{Context, Result};
 use lamo::atomic;
 use lamo::case::{Case, Course};
+use lamo::dataset::{Manifest, RoleEntry};
 use lamo::evaluate::Receipt;
+use lamo::experiment::{Experiment, OWN};
 use lamo::field::Field;
 use lamo::models;
 use lamo::run::Line;
@@ -33,8 +39,8 @@ pub(crate) struct Report<'a> {
     pub(crate) samples: &'a Samples,
     /// `[count, times, points, outputs]`
     pub(crate) prediction: &'a [f32],
-    /// The problem the data belong to.
-    pub(crate) problem: &'a str,
+    /// What the data are.
+    pub(crate) manifest: &'a Manifest,
     /// How many samples were learned from, where it is known.
     pub(crate) learned: Option<usize>,
     pub(crate) history: &'a [Line],
@@ -93,6 +99,10 @@ impl Report<'_> {
         }
         let mut pictures: Vec<Picture> = Vec::new();
         let length = self.prediction.len() / cases.len();
+        let Manifest { fields, times, .. } = self.manifest;
+        let positions = fields.iter().find(|field| field.role == RoleEntry::Position);
+        let unit = positions.map_or("", |field| &field.unit);
+        let experiment = &self.trained.experiment;
         for (name, rank) in ranks {
             let place = order[rank];
             let case = cases[place];
@@ -100,11 +110,10 @@ impl Report<'_> {
                 continue;
             }
             let prediction = &self.prediction[place * length..][..length];
-            let view = View { case: &self.trained.case, samples: self.samples, place, prediction };
-            let experiment = &self.trained.experiment;
+            let view = View { case: &self.trained.case, samples: self.samples, place, prediction, times, unit };
             let title = format!(
                 "{}, {}: {} case, sample {}, relative L2 {}",
-                experiment.benchmark,
+                data_name(experiment, self.manifest),
                 experiment.model.name,
                 name.to_lowercase(),
                 case.sample,
@@ -124,7 +133,7 @@ impl Report<'_> {
 impl Content<'_> {
     /// The name of what was learned.
     fn title(&self) -> String {
-        let name = match self.report.problem {
+        let name = match self.report.manifest.problem.as_str() {
             "darcy" => "Darcy flow",
             "navier-stokes" => "Navier–Stokes flow",
             other => &other.replace(['-', '_'], " "),
@@ -141,11 +150,16 @@ impl Content<'_> {
             "A {full} of {} parameters learned to map {}{}; on {} it had never seen it is off by {} on average.",
             whole(costs.parameters),
             operator(&self.report.trained.case),
-            self.report.learned.map(|count| format!(" from {} examples", whole(count))).unwrap_or_default(),
+            self.report.learned.map(|learned| format!(" from {}", count(learned, "example"))).unwrap_or_default(),
             whole(evaluation.distribution.count),
             percent(evaluation.relative_l2)
         )
     }
+}
+
+/// The benchmark, or the name of one's own data.
+pub(crate) fn data_name<'a>(experiment: &'a Experiment, manifest: &'a Manifest) -> &'a str {
+    if experiment.benchmark == OWN { &manifest.problem } else { &experiment.benchmark }
 }
 
 /// What is given and what is asked for, in words.
@@ -157,10 +171,10 @@ fn operator(case: &Case) -> String {
     match case.course {
         Course::Steady => format!("{} to {}", names(&case.inputs), names(&case.outputs)),
         Course::Frames { past, frames } => {
-            format!("{past} frames of {} to the next {frames}", names(&case.outputs))
+            format!("{} of {} to the next {frames}", count(past, "frame"), names(&case.outputs))
         }
-        Course::Times { count } => {
-            format!("{} to {} at {count} times", names(&case.inputs), names(&case.outputs))
+        Course::Times { count: times } => {
+            format!("{} to {} at {}", names(&case.inputs), names(&case.outputs), count(times, "time"))
         }
     }
 }

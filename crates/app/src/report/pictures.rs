@@ -1,8 +1,10 @@
 //! What a sample looks like: what was given, the truth, the prediction and the error, on the mesh they live on.
 
-use crate::plot::{Figure, Map, Place, Scale, Window};
+use super::names::{Function, functions, moment, moves, unit};
+use crate::commands::spread;
+use crate::plot::{Figure, Map, Place, Scale, ends, number, strides, window};
 use lamo::case::{Case, Course};
-use lamo::field::{Field, Spread};
+use lamo::field::Spread;
 use lamo::samples::Samples;
 use lamo_physics::Grid;
 
@@ -10,8 +12,6 @@ use lamo_physics::Grid;
 const FRAMES: usize = 4;
 /// Functions drawn of those given, and of those asked for.
 const CHANNELS: usize = 3;
-/// Channels of a deformed mesh: x, y and both displacements.
-const DEFORMATION: usize = 4;
 
 /// One test sample with its prediction.
 #[derive(Clone, Copy)]
@@ -22,32 +22,69 @@ pub(super) struct View<'a> {
     pub(super) place: usize,
     /// `[times, points, outputs]`
     pub(super) prediction: &'a [f32],
+    /// When the frames of films are, where it is known.
+    pub(super) times: &'a [f64],
+    /// Unit of the positions.
+    pub(super) unit: &'a str,
 }
+
+/// A field at one time: where its values lie, and the values.
+type State = (Place, Vec<f32>);
 
 impl View<'_> {
     /// All maps of the sample under a title.
     pub(super) fn figure(&self, title: String) -> Figure {
         let rows = match self.case.course {
             Course::Steady => self.steady(),
+            Course::Frames { .. } | Course::Times { .. } if self.deforms() => self.deformation(),
             Course::Frames { .. } | Course::Times { .. } => self.film(),
         };
-        Figure { title, rows }
+        Figure { title, notes: self.notes(&rows), rows }
+    }
+
+    /// What the maps have in common: their axes, what was left out, what lies beyond their colours.
+    fn notes(&self, rows: &[Vec<Map>]) -> Vec<String> {
+        let mut notes = Vec::new();
+        if let Some(map) = rows.last().and_then(|row| row.last()) {
+            let unit = unit(if self.deforms() { &self.case.outputs[0].unit } else { self.unit });
+            notes.push(map.place.axes(map.window.as_ref(), &unit));
+        }
+        let (inputs, outputs) = (self.samples.functions, self.samples.outputs);
+        let few = |count: usize, what: &str| (count > CHANNELS).then(|| format!("{CHANNELS} of {count} {what}"));
+        let inputs = if self.past() > 0 { None } else { few(inputs, "inputs") };
+        let outputs = if self.deforms() { None } else { few(outputs, "outputs") };
+        let few: Vec<_> = inputs.into_iter().chain(outputs).collect();
+        if !few.is_empty() {
+            notes.push(format!("{} are drawn", few.join(" and ")));
+        }
+        let beyond = |map: &Map| map.has_bar() && ends(std::slice::from_ref(map), number).concat().contains('<');
+        if rows.iter().flatten().any(beyond) {
+            notes.push("a < b at a colour bar: values reach beyond its colours".into());
+        }
+        notes
     }
 
     fn truth(&self) -> &[f32] {
         self.samples.target_of(self.place)
     }
 
+    /// Whether the only output says where the points are.
+    fn deforms(&self) -> bool {
+        let film = self.case.course != Course::Steady;
+        matches!(&self.case.outputs[..], [field] if film && moves(&field.name, field.width()))
+    }
+
     /// Where the points of the sample lie; a lattice is drawn as squares.
     fn mesh(&self) -> Place {
         let Samples { grid, space, .. } = *self.samples;
-        let positions = || -> Vec<[f32; 2]> {
-            self.samples.positions_of(self.place).chunks_exact(space).map(|point| [point[0], point[1]]).collect()
-        };
+        let positions = self.samples.positions_of(self.place);
         match grid {
             Grid::Plane { rows, columns } if self.case.lattice || space < 2 => Place::Grid([rows, columns]),
-            Grid::Plane { rows, columns } => Place::Mesh([rows, columns], positions()),
-            Grid::Cloud { .. } if space > 1 => Place::Cloud(positions()),
+            Grid::Plane { rows, columns } => {
+                let positions = positions.chunks_exact(space).map(|point| [point[0], point[1]]).collect();
+                Place::Mesh([rows, columns], positions)
+            }
+            Grid::Cloud { .. } if space > 1 => Place::cloud(positions, space),
             Grid::Line { points } | Grid::Cloud { points } => Place::Grid([points, 1]),
         }
     }
@@ -58,28 +95,29 @@ impl View<'_> {
         values[time * size..][..size].iter().skip(channel).step_by(outputs).copied().collect()
     }
 
+    /// Colours for truth and prediction: those of the truth. A curve that leaves its range cannot be seen, so curves
+    /// take the range of both.
+    fn scale(&self, truth: &[State], found: &[State]) -> Scale {
+        let curves = truth.iter().any(|(place, _)| place.is_curve());
+        let found = if curves { found } else { &[] };
+        Scale::of(truth.iter().chain(found).flat_map(|(_, values)| values).copied())
+    }
+
     /// What is given, then a row of truth, prediction and error for each output.
     fn steady(&self) -> Vec<Vec<Map>> {
         let mesh = self.mesh();
-        let window = window(&[&mesh]);
-        let names = channel_names(&self.case.outputs);
+        let functions = functions(&self.case.outputs, true);
         let mut rows = Vec::new();
-        for (output, name) in names.iter().enumerate().take(CHANNELS) {
+        for (output, Function { name, unit, .. }) in functions.iter().enumerate().take(CHANNELS) {
             let [truth, found] = [self.truth(), self.prediction].map(|values| self.channel(values, 0, output));
-            let error: Vec<f32> = found.iter().zip(&truth).map(|(found, truth)| found - truth).collect();
-            let scale = Scale::of(truth.iter().copied());
-            let map = |title: String, values: Vec<f32>, scale: Scale| Map {
-                title,
-                place: mesh.clone(),
-                window,
-                values,
-                scale,
-            };
+            let error = difference(&found, &truth);
+            let [truth, found, error] = [truth, found, error].map(|values| vec![(mesh.clone(), values)]);
+            let scale = self.scale(&truth, &found);
+            let error_scale = Scale::signed(error[0].1.iter().copied());
             let mut row = if output == 0 { self.given(&mesh) } else { Vec::new() };
-            let error_scale = Scale::signed(error.iter().copied());
-            row.push(map(format!("{name}, truth"), truth, scale));
-            row.push(map(format!("{name}, prediction"), found, scale));
-            row.push(map("prediction - truth".into(), error, error_scale));
+            row.extend(maps(vec![format!("{name}, truth{unit}")], truth, scale));
+            row.extend(maps(vec![format!("{name}, prediction{unit}")], found, scale));
+            row.extend(maps(vec![format!("prediction - truth{unit}")], error, error_scale));
             rows.push(row);
         }
         rows
@@ -87,134 +125,203 @@ impl View<'_> {
 
     /// Maps of the functions given; the mesh itself where there are none.
     fn given(&self, mesh: &Place) -> Vec<Map> {
-        let functions = self.samples.functions;
-        if functions == 0 {
+        let count = self.samples.functions;
+        if count == 0 {
             let (place, values) = (mesh.clone().bare(), vec![0.0; self.samples.grid.points()]);
-            let title = if matches!(place, Place::Cloud(_)) { "points" } else { "mesh" };
-            return vec![Map { title: title.into(), window: window(&[mesh]), place, values, scale: Scale::plain() }];
+            return maps(vec![bare_title(&place)], vec![(place, values)], Scale::plain());
         }
-        let names = channel_names(&self.case.inputs);
-        let one = |function: usize| {
-            let values = self.samples.input_of(self.place).iter().skip(function).step_by(functions).copied();
-            let values: Vec<f32> = values.collect();
-            let title = format!("{}, given", names.get(function).map_or("input", |name| name));
-            let rows = self.case.inputs.first().filter(|field| field.spread == Spread::Rows);
-            let (place, values) = match (rows, self.samples.grid) {
-                (Some(_), Grid::Plane { rows, columns }) => {
-                    (Place::Grid([rows, 1]), values.iter().step_by(columns).copied().collect())
+        let functions = functions(&self.case.inputs, true);
+        let one = |(input, Function { name, unit, spread }): (usize, &Function)| {
+            let values = self.samples.input_of(self.place).iter().skip(input).step_by(count).copied();
+            let (title, place, values): (_, _, Vec<f32>) = match (spread, self.samples.grid) {
+                (Spread::Rows, Grid::Plane { rows, columns }) => {
+                    let title = format!("{name} along the rows, given{unit}");
+                    (title, Place::Grid([rows, 1]), values.step_by(columns).collect())
                 }
-                _ => (mesh.clone(), values),
+                _ => (format!("{name}, given{unit}"), mesh.clone(), values.collect()),
             };
             let scale = Scale::of(values.iter().copied());
-            Map { title, window: window(&[&place]), place, values, scale }
+            maps(vec![title], vec![(place, values)], scale)
         };
-        (0..functions.min(CHANNELS)).map(one).collect()
+        functions.iter().enumerate().take(count.min(CHANNELS)).flat_map(one).collect()
     }
 
-    /// Rows of truth, prediction and error, a column for each of a few times; above them what is given.
+    /// Frames of the film before the first one asked for.
+    fn past(&self) -> usize {
+        if let Course::Frames { past, .. } = self.case.course { past } else { 0 }
+    }
+
+    /// When a frame of the film is, those given counted.
+    fn moment(&self, frame: usize) -> String {
+        moment(frame, self.past() + self.samples.times, self.times)
+    }
+
+    /// What is given, then the first few outputs.
     fn film(&self) -> Vec<Vec<Map>> {
-        let times = crate::commands::spread(self.samples.times, FRAMES);
-        let name = self.case.outputs.first().map_or_else(String::new, |field| field.name.replace('_', " "));
-        let deformed = self.samples.outputs == DEFORMATION && matches!(self.case.course, Course::Times { .. });
-        let states = |values: &[f32]| -> Vec<(Place, Vec<f32>)> {
-            times
-                .iter()
-                .map(|&time| if deformed { self.deformed(values, time) } else { self.still(values, time) })
-                .collect()
+        let mut rows = if self.past() > 0 { Vec::new() } else { vec![self.given(&self.mesh())] };
+        for (output, function) in functions(&self.case.outputs, false).iter().enumerate().take(CHANNELS) {
+            rows.extend(self.film_of(output, function));
+        }
+        rows
+    }
+
+    /// Rows of the frames given, the truth, the prediction and the error of one output, a column for each of a few times.
+    fn film_of(&self, output: usize, Function { name, unit, .. }: &Function) -> Vec<Vec<Map>> {
+        let mesh = self.mesh();
+        let times = spread(self.samples.times, FRAMES);
+        let states = |values: &[f32]| -> Vec<State> {
+            times.iter().map(|&time| (mesh.clone(), self.channel(values, time, output))).collect()
         };
         let (truth, found) = (states(self.truth()), states(self.prediction));
-        let errors: Vec<Vec<f32>> = times.iter().map(|&time| self.error(time, deformed)).collect();
-        let places: Vec<&Place> = truth.iter().chain(&found).map(|(place, _)| place).collect();
-        let window = window(&places);
-        let scale = Scale::of(truth.iter().flat_map(|(_, values)| values).copied());
-        let error_scale = if deformed { Scale::of } else { Scale::signed }(errors.iter().flatten().copied());
-        let labels = |what: &str| -> Vec<String> {
-            let label = |&time: &usize| format!("{what}, {}/{}", time + 1, self.samples.times);
-            times.iter().map(label).collect()
+        let error = |(found, truth): (&State, &State)| (mesh.clone(), difference(&found.1, &truth.1));
+        let errors: Vec<State> = found.iter().zip(&truth).map(error).collect();
+        let before = spread(self.past(), FRAMES);
+        let given: Vec<State> = before.iter().map(|&frame| (mesh.clone(), self.frame_given(frame, output))).collect();
+        let scale = self.scale(&[given.as_slice(), &truth].concat(), &found);
+        let error_scale = Scale::signed(errors.iter().flat_map(|(_, values)| values).copied());
+        let titles = |what: &str, frames: &[usize]| -> Vec<String> {
+            frames.iter().map(|&frame| format!("{what}, {}{unit}", self.moment(frame))).collect()
         };
-        let row = |titles: Vec<String>, states: Vec<(Place, Vec<f32>)>, scale: Scale| -> Vec<Map> {
-            let map = |(title, (place, values))| Map { title, place, window, values, scale };
-            titles.into_iter().zip(states).map(map).collect()
-        };
-        let error_states = truth.iter().map(|(place, _)| place.clone()).zip(errors).collect();
-        let (name, error) = if deformed { ("displacement".to_owned(), "distance") } else { (name, "difference") };
-        vec![
-            self.before(),
-            row(labels(&format!("{name}, truth")), truth, scale),
-            row(labels("prediction"), found, scale),
-            row(labels(error), error_states, error_scale),
-        ]
+        let asked: Vec<usize> = times.iter().map(|time| self.past() + time).collect();
+        let rows = [
+            maps(titles(&format!("{name}, given"), &before), given, scale),
+            maps(titles(&format!("{name}, truth"), &asked), truth, scale),
+            maps(titles(&format!("{name}, prediction"), &asked), found, scale),
+            maps(titles("prediction - truth", &asked), errors, error_scale),
+        ];
+        rows.into_iter().filter(|row| !row.is_empty()).collect()
     }
 
-    /// What a film starts from: of given frames the first and the last, else the functions given.
-    fn before(&self) -> Vec<Map> {
-        let Course::Frames { past, .. } = self.case.course else { return self.given(&self.mesh()) };
-        let (mesh, functions) = (self.mesh(), self.samples.functions);
-        let width = functions / past.max(1);
-        let frame = |frame: usize| -> Vec<f32> {
-            self.samples.input_of(self.place).iter().skip(frame * width).step_by(functions).copied().collect()
-        };
-        let frames: Vec<(usize, Vec<f32>)> =
-            crate::commands::spread(past, FRAMES).into_iter().map(|number| (number, frame(number))).collect();
-        let scale = Scale::of(frames.iter().flat_map(|(_, values)| values).copied());
-        let map = |(number, values)| {
-            let title = format!("given, {}/{past}", number + 1);
-            Map { title, place: mesh.clone(), window: window(&[&mesh]), values, scale }
-        };
-        frames.into_iter().map(map).collect()
+    /// One output of a frame given.
+    fn frame_given(&self, frame: usize, output: usize) -> Vec<f32> {
+        let (functions, outputs) = (self.samples.functions, self.samples.outputs);
+        self.samples.input_of(self.place).iter().skip(frame * outputs + output).step_by(functions).copied().collect()
     }
 
-    fn still(&self, values: &[f32], time: usize) -> (Place, Vec<f32>) {
-        (self.mesh(), self.channel(values, time, 0))
+    /// What is given, then the body where it has moved to, with the length of the displacement, and how far each point is
+    /// from where it should be.
+    fn deformation(&self) -> Vec<Vec<Map>> {
+        let times = spread(self.samples.times, FRAMES);
+        let states = |values: &[f32]| -> Vec<State> { times.iter().map(|&time| self.deformed(values, time)).collect() };
+        let (truth, found) = (states(self.truth()), states(self.prediction));
+        let away = |(truth, &time): (&State, &usize)| (truth.0.clone(), self.distance(time));
+        let distances: Vec<State> = truth.iter().zip(&times).map(away).collect();
+        let scale = self.scale(&truth, &found);
+        let distance_scale = Scale::of(distances.iter().flat_map(|(_, values)| values).copied());
+        let unit = unit(&self.case.outputs[0].unit);
+        let titles = |what: &str| -> Vec<String> {
+            times.iter().map(|&time| format!("{what}, {}{unit}", self.moment(self.past() + time))).collect()
+        };
+        let shared = window(&truth.iter().chain(&found).map(|(place, _)| place).collect::<Vec<_>>());
+        let mut rows = vec![
+            maps(titles("displacement, truth"), truth, scale),
+            maps(titles("displacement, prediction"), found, scale),
+            maps(titles("distance"), distances, distance_scale),
+        ];
+        rows.iter_mut().flatten().for_each(|map| map.window = shared);
+        if self.past() == 0 {
+            rows.insert(0, self.given(&self.mesh()));
+        }
+        rows
     }
 
     /// The mesh where it has moved to, with the length of the displacement.
-    fn deformed(&self, values: &[f32], time: usize) -> (Place, Vec<f32>) {
+    fn deformed(&self, values: &[f32], time: usize) -> State {
         let [x, y, right, up] = [0, 1, 2, 3].map(|channel| self.channel(values, time, channel));
         let positions = x.into_iter().zip(y).map(|(x, y)| [x, y]).collect();
         let place = match self.samples.grid {
             Grid::Plane { rows, columns } => Place::Mesh([rows, columns], positions),
-            Grid::Line { .. } | Grid::Cloud { .. } => Place::Cloud(positions),
+            Grid::Line { .. } | Grid::Cloud { .. } => Place::Cloud(positions, Vec::new()),
         };
         (place, right.iter().zip(&up).map(|(right, up)| right.hypot(*up)).collect())
     }
 
-    /// Prediction minus truth, or how far a point of a deformed mesh is from where it should be.
-    fn error(&self, time: usize, deformed: bool) -> Vec<f32> {
-        let gap = |channel: usize| -> Vec<f32> {
-            let [truth, found] = [self.truth(), self.prediction].map(|values| self.channel(values, time, channel));
-            found.iter().zip(truth).map(|(found, truth)| found - truth).collect()
+    /// How far each point of a deformed mesh is from where it should be.
+    fn distance(&self, time: usize) -> Vec<f32> {
+        let [x, y] = [0, 1].map(|channel| {
+            difference(&self.channel(self.prediction, time, channel), &self.channel(self.truth(), time, channel))
+        });
+        x.iter().zip(y).map(|(x, y)| x.hypot(y)).collect()
+    }
+}
+
+/// Prediction minus truth.
+fn difference(found: &[f32], truth: &[f32]) -> Vec<f32> {
+    found.iter().zip(truth).map(|(found, truth)| found - truth).collect()
+}
+
+/// Maps that share their colours and their window.
+fn maps(titles: Vec<String>, states: Vec<State>, scale: Scale) -> Vec<Map> {
+    let window = window(&states.iter().map(|(place, _)| place).collect::<Vec<_>>());
+    let map = |(title, (place, values))| Map { title, place, window, values, scale };
+    titles.into_iter().zip(states).map(map).collect()
+}
+
+/// What is drawn of a mesh without a field on it.
+fn bare_title(place: &Place) -> String {
+    match place {
+        Place::Wire(plane, _) if strides(*plane) != [1, 1] => {
+            let [rows, columns] = strides(*plane);
+            format!("mesh, every {rows} rows, {columns} columns")
+        }
+        Place::Cloud(..) => "points".into(),
+        Place::Grid(_) | Place::Mesh(..) | Place::Wire(..) => "mesh".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lamo::case::Normalisers;
+    use lamo::field::Field;
+    use lamo::weights::Domain;
+
+    const PLANE: Grid = Grid::Plane { rows: 2, columns: 2 };
+
+    /// The figure of a film of one given and one asked frame.
+    fn film(name: &str, outputs: usize, given: &[f32], truth: &[f32], found: &[f32]) -> Figure {
+        let case = Case {
+            domain: Domain { space: 2, functions: outputs, outputs, time: false, grid: PLANE },
+            course: Course::Frames { past: 1, frames: 1 },
+            inputs: Vec::new(),
+            outputs: vec![Field { unit: "1/s".into(), ..Field::plain(name, outputs) }],
+            lattice: true,
+            scrambled: false,
+            times: Vec::new(),
+            normalisers: Normalisers::default(),
         };
-        if deformed { gap(0).iter().zip(gap(1)).map(|(x, y)| x.hypot(y)).collect() } else { gap(0) }
+        let samples = Samples {
+            count: 1,
+            grid: PLANE,
+            space: 2,
+            positions: vec![0.0; 8],
+            functions: outputs,
+            inputs: given.to_vec(),
+            times: 1,
+            outputs,
+            targets: truth.to_vec(),
+        };
+        View { case: &case, samples: &samples, place: 0, prediction: found, times: &[], unit: "" }.figure(String::new())
     }
-}
 
-/// The part of the domain that maps on these places share.
-fn window(places: &[&Place]) -> Option<Window> {
-    let positions: Option<Vec<_>> = places.iter().map(|place| Some(place.positions()?.to_vec())).collect();
-    let mut positions = positions?;
-    if matches!(places, [Place::Cloud(_), ..]) {
-        positions.push(corners(&positions)); // discs at the edge are drawn whole
+    #[test]
+    fn given_and_truth_of_a_film_share_their_colours_and_what_leaves_them_is_told() {
+        let figure = film("w", 1, &[1.0, 2.0, 3.0, 4.0], &[2.0, 2.0, 2.0, 3.0], &[2.0, 2.0, 2.0, 9.0]);
+        let titles: Vec<_> = figure.rows.iter().map(|row| row[0].title.as_str()).collect();
+        let last = "frame 2/2 (1/s)";
+        assert_eq!(titles[0], "w, given, frame 1/2 (1/s)");
+        assert_eq!(titles[1..3], [format!("w, truth, {last}"), format!("w, prediction, {last}")]);
+        assert!(figure.rows[..3].iter().all(|row| row[0].scale == figure.rows[0][0].scale));
+        assert_eq!(ends(&figure.rows[2], number), ["1", "4 < 9"]);
+        assert!(figure.notes[0].contains("2 rows to the right") && figure.notes[1].contains("beyond its colours"));
     }
-    Some(Window::around(&positions))
-}
 
-/// The corners of a box a little larger than the one around the points.
-fn corners(positions: &[Vec<[f32; 2]>]) -> Vec<[f32; 2]> {
-    const BEYOND: f32 = 0.03;
-    let ends = [0, 1].map(|axis| {
-        let places = positions.iter().flatten().map(|place| place[axis]).filter(|place| place.is_finite());
-        let (least, most) = (places.clone().fold(f32::INFINITY, f32::min), places.fold(f32::NEG_INFINITY, f32::max));
-        [least - BEYOND * (most - least), most + BEYOND * (most - least)]
-    });
-    vec![[ends[0][0], ends[1][0]], [ends[0][1], ends[1][1]]]
-}
-
-/// A name for each function of some fields.
-fn channel_names(fields: &[Field]) -> Vec<String> {
-    let names = fields.iter().flat_map(|field| {
-        let (name, count) = (field.name.replace('_', " "), field.width() * field.length());
-        (0..count).map(move |k| if count == 1 { name.clone() } else { format!("{name} {}", k + 1) })
-    });
-    names.collect()
+    #[test]
+    fn only_a_deformation_is_drawn_where_its_points_are() {
+        let values: Vec<f32> = (1..=16).map(|value| value as f32).collect();
+        let place = |name: &str| film(name, 4, &values, &values, &values).rows.pop().map(|row| row[0].place.clone());
+        assert!(matches!(place("deformation"), Some(Place::Mesh(..))));
+        assert!(matches!(place("flow"), Some(Place::Grid(..))));
+        assert!(film("flow", 4, &values, &values, &values).notes.contains(&"3 of 4 outputs are drawn".to_owned()));
+    }
 }

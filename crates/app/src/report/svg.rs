@@ -35,11 +35,13 @@ pub(super) struct Series {
 
 /// A chart with its axes.
 pub(super) struct Chart {
-    pub(super) title: String,
+    pub(super) title: &'static str,
     pub(super) across: &'static str,
     pub(super) scaling: Scaling,
     /// Percent signs on the upright axis.
     pub(super) percent: bool,
+    /// Whether whole numbers only make sense across and upright.
+    pub(super) counts: [bool; 2],
     pub(super) series: Vec<Series>,
     /// A dashed line across the plot at this x, with its name.
     pub(super) mark: Option<(f64, String)>,
@@ -61,15 +63,15 @@ impl Chart {
         let bars =
             self.series.iter().find(|series| series.shape == Shape::Bars).map_or(0.0, |series| step(series) / 2.0);
         let [left, right] = ends(&mut points.iter().map(|point| point.0));
-        let across = Axis::linear([left - bars, right + bars]);
+        let across = Axis::linear([left - bars, right + bars], self.counts[0]);
         let [low, high] = ends(&mut points.iter().map(|point| point.1));
         let upright = match self.scaling {
             Scaling::Logarithmic => Axis::logarithmic([low, high]),
-            Scaling::Linear => Axis::linear([0f64.min(low), high * 1.04]),
+            Scaling::Linear => Axis::linear([0f64.min(low), high * 1.04], self.counts[1]),
         };
         let x = |value: f64| EDGE[0] + across.share(value) * (WIDTH - EDGE[0] - EDGE[1]);
         let y = |value: f64| HEIGHT - EDGE[3] - upright.share(value).clamp(0.0, 1.0) * (HEIGHT - EDGE[2] - EDGE[3]);
-        let mut out = format!("<figure class=\"chart\"><figcaption>{}", escape(&self.title));
+        let mut out = format!("<figure class=\"chart\"><figcaption>{}", escape(self.title));
         if self.series.len() > 1 {
             let key =
                 |(index, series): (usize, &Series)| format!("<span class=\"key k{index}\">{}</span>", series.name);
@@ -78,7 +80,7 @@ impl Chart {
         let _ = write!(
             out,
             "</figcaption><svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}\">",
-            escape(&self.title)
+            escape(self.title)
         );
         self.axes(&mut out, (&across, &x), (&upright, &y));
         for (index, series) in self.series.iter().enumerate() {
@@ -175,12 +177,13 @@ struct Axis {
 }
 
 impl Axis {
-    /// About five steps of 1, 2 or 5 times a power of ten.
-    fn linear([least, most]: [f64; 2]) -> Axis {
+    /// About five steps of 1, 2 or 5 times a power of ten; of counts whole steps.
+    fn linear([least, most]: [f64; 2], counts: bool) -> Axis {
         let (least, most) = if most > least { (least, most) } else { (least - 0.5, least + 0.5) };
         let rough = (most - least) / 5.0;
         let power = 10f64.powf(rough.log10().floor());
         let step = power * [1.0, 2.0, 5.0].into_iter().find(|unit| unit * power >= rough * 0.999).unwrap_or(10.0);
+        let step = if counts { step.max(1.0) } else { step };
         let first = (least / step - 1e-9).ceil() as i64;
         let last = (most / step + 1e-9).floor() as i64;
         Axis { least, most, scaling: Scaling::Linear, ticks: (first..=last).map(|k| k as f64 * step).collect() }
@@ -218,8 +221,11 @@ mod tests {
 
     #[test]
     fn ticks_are_round_and_inside() {
-        assert_eq!(Axis::linear([0.0, 23.0]).ticks, [0.0, 5.0, 10.0, 15.0, 20.0]);
-        assert_eq!(Axis::linear([3.0, 3.0]).ticks.len(), 5, "2.6 to 3.4");
+        assert_eq!(Axis::linear([0.0, 23.0], false).ticks, [0.0, 5.0, 10.0, 15.0, 20.0]);
+        assert_eq!(Axis::linear([3.0, 3.0], false).ticks.len(), 5, "2.6 to 3.4");
+        assert_eq!(Axis::linear([1.0, 3.0], true).ticks, [1.0, 2.0, 3.0], "there is no epoch 1.5");
+        assert_eq!(Axis::linear([0.0, 1.04], true).ticks, [0.0, 1.0]);
+        assert_eq!(Axis::linear([1.0, 1.0], true).ticks, [1.0]);
         let narrow = Axis::logarithmic([0.013, 0.4]);
         assert_eq!((narrow.least, narrow.most), (0.01, 0.5));
         assert_eq!(narrow.ticks.len(), 6, "{:?}", narrow.ticks);
@@ -231,10 +237,11 @@ mod tests {
     #[test]
     fn a_chart_leaves_out_what_cannot_be_drawn() {
         let chart = |points: Vec<(f64, f64)>| Chart {
-            title: "a < b".into(),
+            title: "a < b",
             across: "epoch",
             scaling: Scaling::Logarithmic,
             percent: false,
+            counts: [true, false],
             series: vec![Series { name: "train", shape: Shape::Line, points }],
             mark: None,
         };

@@ -15,34 +15,53 @@ pub(super) fn escape(text: &str) -> String {
     escaped
 }
 
-/// A share as percent, three digits that count.
+/// A share as percent, as exact as an [`error`].
 pub(crate) fn percent(share: f64) -> String {
-    format!("{} %", short(100.0 * share))
+    format!("{} %", error(100.0 * share))
 }
 
-/// Three digits that count, with a power of ten where the point would be far from them.
+/// A relative error: four digits that count, zeros at the end too, so that near results stay apart and columns even.
+pub(crate) fn error(value: f64) -> String {
+    digits(value, 4)
+}
+
+/// Three digits that count, without zeros at the end.
 pub(crate) fn short(value: f64) -> String {
-    let size = value.abs();
+    let text = digits(value, 3);
+    let (number, power) = text.split_once('·').map_or((text.as_str(), None), |(number, power)| (number, Some(power)));
+    let number = if number.contains('.') { number.trim_end_matches('0').trim_end_matches('.') } else { number };
+    match power {
+        Some(power) if number == "1" => power.to_owned(),
+        Some(power) => format!("{number}·{power}"),
+        None => number.to_owned(),
+    }
+}
+
+/// So many digits that count, with a power of ten where the point would be far from them.
+fn digits(value: f64, count: usize) -> String {
     if value == 0.0 {
         return "0".into();
     }
     if !value.is_finite() {
         return if value.is_nan() { "not a number".into() } else { "infinite".into() };
     }
-    if !(1e-4..1e5).contains(&size) {
-        let text = format!("{value:.2e}");
-        let (digits, power) = text.split_once('e').unwrap_or((&text, "0"));
-        let digits = digits.trim_end_matches('0').trim_end_matches('.');
+    let text = format!("{value:.*e}", count - 1);
+    let (number, power) = text.split_once('e').unwrap_or((&text, "0"));
+    let exponent: i32 = power.parse().unwrap_or(0);
+    if !(-4..5).contains(&exponent) {
         let raised = power.chars().map(|letter| match letter {
             '-' => '⁻',
             digit => ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'][digit.to_digit(10).unwrap_or(0) as usize],
         });
         let raised: String = raised.collect();
-        return if digits == "1" { format!("10{raised}") } else { format!("{digits}·10{raised}") };
+        return format!("{number}·10{raised}");
     }
-    let digits = (2 - size.log10().floor() as i32).max(0) as usize;
-    let text = format!("{value:.digits$}");
-    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+    format!("{value:.*}", (count as i32 - 1 - exponent).max(0) as usize)
+}
+
+/// A number of things: `1 sample`, `1,200 samples`.
+pub(crate) fn count(value: usize, thing: &str) -> String {
+    format!("{} {thing}{}", whole(value), if value == 1 { "" } else { "s" })
 }
 
 /// A whole number in groups of three.
@@ -90,6 +109,13 @@ mod tests {
     use super::*;
 
     #[test]
+    fn errors_keep_four_digits_so_that_near_results_stay_apart() {
+        assert_eq!([0.46, 0.00368, 0.00375, 0.99996].map(error), ["0.4600", "0.003680", "0.003750", "1.000"]);
+        assert_eq!([0.46, 0.00368, 7.47, 1.0].map(percent), ["46.00 %", "0.3680 %", "747.0 %", "100.0 %"]);
+        assert_eq!([0.0, 2e-8, f64::NAN].map(percent), ["0 %", "2.000·10⁻⁶ %", "not a number %"]);
+    }
+
+    #[test]
     fn bytes_become_letters_as_the_standard_says() {
         let words = ["", "f", "fo", "foo", "foob", "fooba", "foobar"].map(|word| base64(word.as_bytes()));
         assert_eq!(words, ["", "Zg==", "Zm8=", "Zm9v", "Zm9vYg==", "Zm9vYmE=", "Zm9vYmFy"]);
@@ -100,7 +126,11 @@ mod tests {
     fn numbers_read_as_people_write_them() {
         let words = [0.0, 0.02731, 3.0, 12_345.0, 0.0005, 1e-6, 2.5e-7, -3e9, f64::INFINITY].map(short);
         assert_eq!(words, ["0", "0.0273", "3", "12345", "0.0005", "10⁻⁶", "2.5·10⁻⁷", "-3·10⁹", "infinite"]);
-        assert_eq!([percent(0.0273), percent(0.00391)], ["2.73 %", "0.391 %"]);
+        assert_eq!([1.0, 12_500.0, 9.999].map(short), ["1", "12500", "10"]);
+        assert_eq!(
+            [count(1, "sample"), count(0, "epoch"), count(1200, "point")],
+            ["1 sample", "0 epochs", "1,200 points"]
+        );
         assert_eq!([whole(7), whole(1024), whole(10_061_314)], ["7", "1,024", "10,061,314"]);
         assert_eq!([0.012, 12.3, 600.0, 9000.0].map(duration), ["12 ms", "12.3 s", "10 min", "2.5 h"]);
         assert_eq!([bytes(1500), bytes(25_000_000), bytes(3_200_000_000)], ["1.5 kB", "25 MB", "3.2 GB"]);

@@ -2,7 +2,8 @@
 
 use super::file;
 use crate::commands::{say, spread};
-use crate::plot::{Column, Sheet};
+use crate::plot::{Column, Place, Positions, Sheet, require_png};
+use crate::report::{channels as channel_names, moment, moves, unit};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use lamo::dataset::{Dataset, FieldEntry, MANIFEST, Manifest, RoleEntry, Statistics};
@@ -15,10 +16,6 @@ use std::path::{Path, PathBuf};
 const ROWS: usize = 4;
 /// Frames drawn of a film.
 const FRAMES: usize = 3;
-
-/// The field of a body that deforms, and its channels: displacements are drawn where the points are at that time.
-const MOVING: &str = "deformation";
-const MOVING_CHANNELS: [&str; 4] = ["x", "y", "u_x", "u_y"];
 
 /// `lamo data check`
 #[derive(Args)]
@@ -35,6 +32,7 @@ pub(crate) struct Check {
 
 pub(crate) fn run(options: &Check) -> Result<()> {
     let Check { path, picture, json } = options;
+    picture.as_deref().map_or(Ok(()), require_png)?;
     if path.is_file() && path.file_name() != Some(MANIFEST.as_ref()) {
         return file::run(path, picture.as_deref(), *json);
     }
@@ -143,7 +141,8 @@ fn heading(dataset: &Dataset) -> Result<String> {
     };
     let hash = dataset.split()?.hash();
     let parameters = if parameters.is_empty() { String::new() } else { format!("{}\n", parameters.join(" ")) };
-    Ok(format!("{problem}: {samples} samples, {origin}, lamo {lamo}\n{parameters}{split}, hash {hash}"))
+    let samples = format!("{samples} sample{}", if *samples == 1 { "" } else { "s" });
+    Ok(format!("{problem}: {samples}, {origin}, lamo {lamo}\n{parameters}{split}, hash {hash}"))
 }
 
 fn line(field: &FieldEntry, statistics: &Statistics) -> String {
@@ -161,51 +160,65 @@ fn line(field: &FieldEntry, statistics: &Statistics) -> String {
 
 /// A few samples from first to last; of a film a few frames from first to last; where there are positions, on them.
 fn sheet(dataset: &Dataset) -> Result<Sheet> {
+    let manifest = dataset.manifest();
     let samples = spread(dataset.samples(), ROWS);
-    let (places, drawn): (Vec<_>, Vec<_>) =
-        dataset.manifest().fields.iter().partition(|field| field.role == RoleEntry::Position);
-    let places = places.first().filter(|field| field.shape.last() == Some(&2)); // on a line there is nothing to bend
-    let places = places.map(|field| positions(dataset, field, &samples)).transpose()?;
-    let grid = Grid::from(dataset.manifest().grid).shape();
+    let grid = Grid::from(manifest.grid).shape();
+    let (places, drawn): (Vec<_>, Vec<_>) = manifest.fields.iter().partition(|field| field.role == RoleEntry::Position);
+    let bends = |field: &&&FieldEntry| field.shape.len() == grid.len() + 1 && field.shape.last() > Some(&1);
+    let places = places.iter().find(bends).map(|field| positions(dataset, field, &samples)).transpose()?;
     let mut columns = Vec::new();
     for field in drawn {
-        let (films, points, channels) = axes(&field.shape, &grid);
-        let frames: usize = films.iter().product();
-        let plane = [points.first(), points.get(1)].map(|side| side.copied().unwrap_or(1));
-        let values = dataset.gather(&field.name, &samples)?;
-        let size = plane[0] * plane[1];
-        let moves = field.name == MOVING && channels == MOVING_CHANNELS.len();
-        let first = if moves { 2 } else { 0 }; // x and y are where the others are drawn
-        let shown = spread(frames, FRAMES);
-        for (channel, &frame) in (first..channels).flat_map(|channel| shown.iter().map(move |frame| (channel, frame))) {
-            let part = |sample: usize, channel: usize| {
-                let start = (sample * frames + frame) * size * channels + channel;
-                values[start..].iter().copied().step_by(channels).take(size)
-            };
-            let deformed = |sample| part(sample, 0).zip(part(sample, 1)).map(|(x, y)| [x, y]).collect();
-            let name = match channels {
-                _ if moves => MOVING_CHANNELS[channel].to_owned(),
-                1 => field.name.replace('_', " "),
-                _ => format!("{} {}", field.name.replace('_', " "), channel + 1),
-            };
-            columns.push(Column {
-                title: if frames == 1 { name.clone() } else { format!("{name} {}/{frames}", frame + 1) },
-                field: name,
-                plane,
-                cells: (0..samples.len()).map(|sample| part(sample, channel).collect()).collect(),
-                positions: if moves {
-                    Some((0..samples.len()).map(deformed).collect())
-                } else {
-                    places.clone().filter(|_| points == grid)
-                },
-            });
-        }
+        columns.extend(field_columns(dataset, field, &samples, places.as_ref())?);
     }
     let title = match dataset.is_imported() {
-        true => format!("{}  imported", dataset.manifest().problem),
-        false => format!("{}  seed {}", dataset.manifest().problem, dataset.manifest().seed),
+        true => format!("{}  imported", manifest.problem),
+        false => format!("{}  seed {}", manifest.problem, manifest.seed),
     };
     Ok(Sheet { title, rows: samples.iter().map(|sample| format!("sample {sample}")).collect(), columns })
+}
+
+/// A column for each channel and each of a few frames of a field; displacements are drawn where the points are then.
+fn field_columns(
+    dataset: &Dataset,
+    field: &FieldEntry,
+    samples: &[usize],
+    places: Option<&Positions>,
+) -> Result<Vec<Column>> {
+    let grid = Grid::from(dataset.manifest().grid).shape();
+    let (films, points, channels) = axes(&field.shape, &grid);
+    let frames: usize = films.iter().product();
+    let plane = [points.first(), points.get(1)].map(|side| side.copied().unwrap_or(1));
+    let values = dataset.gather(&field.name, samples)?;
+    let (size, names, unit) = (plane[0] * plane[1], channel_names(&field.name, channels), unit(&field.unit));
+    let moves = moves(&field.name, channels);
+    let first = if moves { 2 } else { 0 }; // x and y are where the others are drawn
+    let mut columns = Vec::new();
+    for (channel, frame) in
+        (first..channels).flat_map(|channel| spread(frames, FRAMES).into_iter().map(move |f| (channel, f)))
+    {
+        let part = |sample: usize, channel: usize| {
+            let start = (sample * frames + frame) * size * channels + channel;
+            values[start..].iter().copied().step_by(channels).take(size)
+        };
+        let deformed = |sample| {
+            let positions: Vec<f32> = part(sample, 0).zip(part(sample, 1)).flat_map(|(x, y)| [x, y]).collect();
+            place(plane, &positions, 2)
+        };
+        let when =
+            if frames == 1 { String::new() } else { format!(", {}", moment(frame, frames, &dataset.manifest().times)) };
+        columns.push(Column {
+            title: format!("{}{when}{unit}", names[channel]),
+            field: names[channel].clone(),
+            plane,
+            cells: (0..samples.len()).map(|sample| part(sample, channel).collect()).collect(),
+            positions: if moves {
+                Some(Positions { places: (0..samples.len()).map(deformed).collect(), unit: unit.clone() })
+            } else {
+                places.cloned().filter(|_| points == grid)
+            },
+        });
+    }
+    Ok(columns)
 }
 
 /// The axes of frames, those of points, and the number of values at each point.
@@ -219,15 +232,27 @@ fn axes<'a>(shape: &'a [usize], grid: &[usize]) -> (&'a [usize], &'a [usize], us
     (films, points, channels)
 }
 
-/// `[samples, points]` x and y
-fn positions(dataset: &Dataset, field: &FieldEntry, samples: &[usize]) -> Result<Vec<Vec<[f32; 2]>>> {
-    let values = dataset.gather(&field.name, samples)?;
-    let points: usize = field.shape.iter().product::<usize>() / 2;
-    if field.shape.last() != Some(&2) || points != Grid::from(dataset.manifest().grid).points() {
+/// Where the points of each sample lie.
+fn positions(dataset: &Dataset, field: &FieldEntry, samples: &[usize]) -> Result<Positions> {
+    let grid = Grid::from(dataset.manifest().grid).shape();
+    let space = field.shape.last().copied().unwrap_or(0);
+    if field.shape[..field.shape.len() - 1] != grid {
         let (name, shape) = (&field.name, &field.shape);
-        bail!("positions `{name}`: expected x and y for each point of the grid, found shape {shape:?}");
+        bail!("positions `{name}`: expected coordinates of each point of the grid, found shape {shape:?}");
     }
-    Ok(values.as_chunks::<2>().0.chunks(points).map(<[_]>::to_vec).collect())
+    let plane = [grid[0], grid.get(1).copied().unwrap_or(1)];
+    let values = dataset.gather(&field.name, samples)?;
+    let places = values.chunks(space * plane[0] * plane[1]).map(|sample| place(plane, sample, space)).collect();
+    Ok(Positions { places, unit: unit(&field.unit) })
+}
+
+/// `[points, space]` positions as a mesh, or as a cloud where there is one column only.
+fn place(plane: [usize; 2], positions: &[f32], space: usize) -> Place {
+    match (plane, Place::cloud(positions, space)) {
+        ([_, 1], cloud) => cloud,
+        (plane, Place::Cloud(positions, _)) => Place::Mesh(plane, positions),
+        (_, other) => other,
+    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,110 @@
+//! The charts of the page: how the training went, and where the error is.
+
+use super::svg::{Chart, Scaling, Series, Shape};
+use super::text::percent;
+use lamo::evaluate::Evaluation;
+use lamo::evaluate::spectrum::Spectrum;
+use lamo::run::Line;
+
+/// Bars of the histogram.
+const BARS: usize = 24;
+
+fn line(name: &'static str, points: Vec<(f64, f64)>) -> Series {
+    Series { name, shape: Shape::Line, points }
+}
+
+/// Loss, error and rate over the epochs; nothing where no history is known.
+pub(super) fn training(history: &[Line]) -> String {
+    if history.is_empty() {
+        return String::new();
+    }
+    let points = |value: &dyn Fn(&Line) -> Option<f64>| -> Vec<(f64, f64)> {
+        history.iter().filter_map(|line| Some((line.epoch as f64, value(line)?))).collect()
+    };
+    let losses = Chart {
+        title: "Error",
+        across: "epoch",
+        scaling: Scaling::Logarithmic,
+        percent: false,
+        counts: [true, false],
+        series: vec![
+            line("training loss", points(&|line| Some(line.train))),
+            line("test error", points(&|line| line.test)),
+        ],
+        mark: None,
+    };
+    let rate = Chart {
+        title: "Learning rate",
+        across: "epoch",
+        scaling: Scaling::Linear,
+        percent: false,
+        counts: [true, false],
+        series: vec![line("rate", points(&|line| Some(line.rate)))],
+        mark: None,
+    };
+    losses.draw() + &rate.draw()
+}
+
+/// How many samples are how wrong.
+pub(super) fn histogram(evaluation: &Evaluation) -> String {
+    let [least, most] = [evaluation.distribution.least(), evaluation.distribution.most()];
+    let width = (most - least) / BARS as f64;
+    if !(width.is_finite() && width > 0.0) {
+        return String::new();
+    }
+    let mut counts = [0.0; BARS];
+    for case in &evaluation.cases {
+        counts[(((case.error - least) / width) as usize).min(BARS - 1)] += 1.0;
+    }
+    let bar = |(place, count): (usize, &f64)| (100.0 * (least + (place as f64 + 0.5) * width), *count);
+    Chart {
+        title: "Errors of the samples",
+        across: "relative L2 in percent",
+        scaling: Scaling::Linear,
+        percent: false,
+        counts: [false, true],
+        series: vec![Series {
+            name: "samples",
+            shape: Shape::Bars,
+            points: counts.iter().enumerate().map(bar).collect(),
+        }],
+        mark: Some((100.0 * evaluation.relative_l2, format!("mean {}", percent(evaluation.relative_l2)))),
+    }
+    .draw()
+}
+
+/// The error of each frame of a film, of which `past` were given; nothing without a film.
+pub(super) fn frames(errors: &[f64], past: usize) -> String {
+    let frame = |(frame, error): (usize, &f64)| ((past + frame + 1) as f64, *error);
+    Chart {
+        title: "Error of each frame",
+        across: "frame",
+        scaling: Scaling::Linear,
+        percent: true,
+        counts: [true, false],
+        series: vec![Series {
+            name: "error",
+            shape: Shape::Bars,
+            points: errors.iter().enumerate().map(frame).collect(),
+        }],
+        mark: None,
+    }
+    .draw()
+}
+
+/// Error and truth by wave number.
+pub(super) fn waves(spectrum: &Spectrum) -> String {
+    let rings = |energies: &[f64]| -> Vec<(f64, f64)> {
+        energies.iter().enumerate().map(|(wave, energy)| (wave as f64, energy.sqrt())).collect()
+    };
+    Chart {
+        title: "By wave number",
+        across: "waves per side",
+        scaling: Scaling::Logarithmic,
+        percent: false,
+        counts: [true, false],
+        series: vec![line("error", rings(&spectrum.error)), line("truth", rings(&spectrum.truth))],
+        mark: None,
+    }
+    .draw()
+}
