@@ -62,14 +62,17 @@ impl Scale {
         self.table.iter().map(|&colour| parts(colour))
     }
 
-    /// Words for both ends. Values beyond the colours are named too: `0.28 < 0.32` at the left, `1.27 < 1.34` at the right.
+    /// Words for both ends. Values that lie beyond the colours by more than the eye could tell, a hundredth of their range, are
+    /// named too: `0.28 < 0.32` at the left, `1.27 < 1.34` at the right.
     pub(crate) fn ends(&self, values: impl Iterator<Item = f32>, number: impl Fn(f32) -> String) -> [String; 2] {
         let range = |(least, most): (f32, f32), value: f32| (least.min(value), most.max(value));
         let (lowest, highest) = values.filter(|value| value.is_finite()).fold((self.least, self.most), range);
+        let unseen = 0.01 * (self.most - self.least);
+        let beyond = [self.least - lowest > unseen, highest - self.most > unseen];
         let [lowest, least, most, highest] = [lowest, self.least, self.most, highest].map(number);
         [
-            if lowest == least { least } else { format!("{lowest} < {least}") },
-            if highest == most { most } else { format!("{most} < {highest}") },
+            if beyond[0] { format!("{lowest} < {least}") } else { least },
+            if beyond[1] { format!("{most} < {highest}") } else { most },
         ]
     }
 
@@ -114,6 +117,7 @@ mod tests {
     fn values_beyond_the_colours_are_named_at_their_ends() {
         let (scale, word) = (Scale::of([1.0, 3.0].into_iter()), |value: f32| value.to_string());
         assert_eq!(scale.ends([1.0, 2.0, f32::NAN].into_iter(), word), ["1", "3"]);
+        assert_eq!(scale.ends([0.99, 3.01].into_iter(), word), ["1", "3"]);
         assert_eq!(scale.ends([-4.0, 3.5].into_iter(), word), ["-4 < 1", "3 < 3.5"]);
     }
 
