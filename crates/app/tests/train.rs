@@ -72,7 +72,7 @@ fn complaint(output: &Output) -> String {
 /// What must not depend on interruptions: everything but seconds and paths.
 fn essence(folder: &Path) -> (Checkpoint, Vec<(usize, u64, Option<u64>)>) {
     let mut last = Checkpoint::read(&run::checkpoint(folder, run::LAST)).unwrap();
-    last.trained.seconds = 0.0;
+    (last.trained.seconds, last.trained.paused) = (0.0, 0.0);
     last.trained.path.clear();
     let lines = run::history(folder).unwrap();
     (last, lines.iter().map(|line| (line.epoch, line.train.to_bits(), line.test.map(f64::to_bits))).collect())

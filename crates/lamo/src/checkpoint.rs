@@ -48,6 +48,8 @@ struct Counters {
     epoch: usize,
     step: usize,
     seconds: f64,
+    #[serde(default)]
+    paused: f64,
     best: Option<Best>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     changed: Vec<usize>,
@@ -56,9 +58,16 @@ struct Counters {
 impl Checkpoint {
     /// Writes the file: complete under its name, or not at all.
     pub fn write(&self, path: &Path) -> Result<(), Error> {
-        let Trained { experiment, case, epoch, step, seconds, changed, sections, parameters, .. } = &self.trained;
-        let counters =
-            Counters { epoch: *epoch, step: *step, seconds: *seconds, best: self.best, changed: changed.clone() };
+        let Trained { experiment, case, epoch, step, seconds, paused, changed, sections, parameters, .. } =
+            &self.trained;
+        let counters = Counters {
+            epoch: *epoch,
+            step: *step,
+            seconds: *seconds,
+            paused: *paused,
+            best: self.best,
+            changed: changed.clone(),
+        };
         let json = |error: serde_json::Error| weights::Error::malformed(path, error.to_string());
         let metadata = BTreeMap::from([
             ("lamo".to_owned(), env!("CARGO_PKG_VERSION").to_owned()),
@@ -87,7 +96,7 @@ impl Checkpoint {
         let broken = |error: serde_json::Error| refuse(format!("is damaged: {error}"));
         let experiment = Experiment::parse(&path.display().to_string(), text("experiment")?)?;
         let case: Case = serde_json::from_str(text("case")?).map_err(broken)?;
-        let Counters { epoch, step, seconds, best, changed } =
+        let Counters { epoch, step, seconds, paused, best, changed } =
             serde_json::from_str(text("counters")?).map_err(broken)?;
         let sections = Description { model: experiment.model.clone(), task: case.domain }.sections()?;
         let mut values = file.values(&with_state(&sections))?;
@@ -103,6 +112,7 @@ impl Checkpoint {
             epoch,
             step,
             seconds,
+            paused,
             changed,
             sections,
             parameters: values,

@@ -90,6 +90,8 @@ pub struct Trainer {
     /// Seconds of earlier attempts, and since when one runs.
     seconds: f64,
     started: Option<Instant>,
+    /// Seconds of all these that went to tests and checkpoints.
+    paused: f64,
     /// Steps at which the recipe was changed.
     changed: Vec<usize>,
     /// The last state known to be sound.
@@ -161,6 +163,7 @@ impl Trainer {
             best: None,
             seconds: 0.0,
             started: None,
+            paused: 0.0,
             changed: Vec::new(),
             good: None,
             better: None,
@@ -186,7 +189,7 @@ impl Trainer {
         states.iter().for_each(|(name, values)| self.program.write(name, values));
         self.program.write(TOTAL, &[from.total]);
         (self.step, self.best, self.better) = (from.trained.step, from.best, None);
-        self.seconds = from.trained.seconds;
+        (self.seconds, self.paused) = (from.trained.seconds, from.trained.paused);
         self.started = self.started.map(|_| Instant::now());
         Ok(())
     }
@@ -210,6 +213,7 @@ impl Trainer {
             epoch: step / self.epoch_steps(),
             step,
             seconds,
+            paused: self.paused,
             changed: self.changed.clone(),
             sections: self.program.sections().to_vec(),
             parameters,
@@ -268,7 +272,9 @@ impl Trainer {
                 continue;
             }
             self.sound_or_saved(run, due, watch)?;
+            let pause = Instant::now(); // what was launched before has ended
             let line = ended.then(|| self.judge());
+            self.paused += pause.elapsed().as_secs_f64();
             if line.is_some_and(|line| line.test.is_some_and(|test| !test.is_finite())) {
                 let (step, loss) = (self.step, self.mean_loss());
                 self.undo(run)?;
@@ -280,8 +286,10 @@ impl Trainer {
             let stop = watch(self.progress(line.as_ref())).is_break();
             if stop || due {
                 self.sound_or_saved(run, !due, watch)?;
+                let pause = Instant::now();
                 self.save(run)?;
                 saved = Instant::now();
+                self.paused += (saved - pause).as_secs_f64();
             }
             if stop {
                 return Ok(if self.step == self.steps() { Outcome::Finished } else { Outcome::Stopped });

@@ -28,6 +28,8 @@ pub struct Trained {
     pub step: usize,
     /// Seconds of training.
     pub seconds: f64,
+    /// Seconds of these that went to tests and checkpoints.
+    pub paused: f64,
     /// Steps at which the recipe was changed: what stands in `experiment` holds from the last of them on.
     pub changed: Vec<usize>,
     /// Names and shapes of the parameters.

@@ -5,7 +5,7 @@ mod view;
 use crate::commands::progress::{Meter, duration};
 use crate::commands::stop::stop_on_request;
 use crate::commands::{evaluate, say};
-use crate::report::{PAGE, count};
+use crate::report::{PAGE, count, error, percent};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use lamo::case::Case;
@@ -311,13 +311,14 @@ impl Job<'_> {
         let history = run::history(run.folder())?;
         let Some(last) = history.last() else { bail!("{}: the history is empty", run.folder().display()) };
         let folder = run.folder().display();
+        let name = run::environment(run.folder())?.data.map_or(experiment.benchmark.clone(), |data| data.problem);
         let test = last.test.unwrap_or(f64::NAN);
         let time = duration(Duration::from_secs_f64(last.seconds));
         evaluate::after_training(run.folder(), self.device, self.threads)?; // though nobody may be reading
         self.tell(
             &format!(
-                "{}: mean relative L2 error on the test samples {:.4} ({:.2} %) after {}, {time}; saved in {folder}",
-                experiment.benchmark, test, 100.0 * test, count(last.epoch, "epoch")
+                "{name}: mean relative L2 error on the test samples {} ({}) after {}, {time}; saved in {folder}",
+                error(test), percent(test), count(last.epoch, "epoch")
             ),
             &serde_json::json!({ "event": "end", "folder": folder.to_string(), "epoch": last.epoch, "test": test, "seconds": last.seconds }),
         )?;

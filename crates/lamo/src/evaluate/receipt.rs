@@ -71,6 +71,9 @@ pub struct Costs {
     pub batch: usize,
     /// Wall time of the training, its tests included.
     pub training_seconds: f64,
+    /// Those of them that went to tests and checkpoints.
+    #[serde(default)]
+    pub paused_seconds: f64,
     /// Wall time of all predictions of the test samples.
     pub prediction_seconds: f64,
     /// Bytes a training step holds for values, parameters and optimiser on a CPU; the samples come on top.
@@ -78,9 +81,9 @@ pub struct Costs {
 }
 
 impl Costs {
-    /// Wall time of a step, with its share of the tests.
+    /// Wall time of a step.
     pub fn step_seconds(&self) -> f64 {
-        self.training_seconds / self.steps.max(1) as f64
+        (self.training_seconds - self.paused_seconds) / self.steps.max(1) as f64
     }
 }
 
@@ -147,6 +150,7 @@ impl Receipt {
                 steps: trained.step,
                 batch: experiment.train.batch,
                 training_seconds: trained.seconds,
+                paused_seconds: trained.paused,
                 prediction_seconds: seconds,
                 step_bytes: step_bytes(trained)?,
             },
@@ -271,8 +275,15 @@ mod tests {
         let layout = super::super::Layout { grid: lamo_physics::Grid::Cloud { points: 1 }, frames: 1, channels: 1 };
         let mut tally = super::super::Tally::new(layout);
         tally.add(7, &[1.5], &[1.0]);
-        let costs =
-            Costs { parameters: 1, steps: 4, batch: 1, training_seconds: 2.0, prediction_seconds: 0.1, step_bytes: 64 };
+        let costs = Costs {
+            parameters: 1,
+            steps: 4,
+            batch: 1,
+            training_seconds: 2.5,
+            paused_seconds: 0.5,
+            prediction_seconds: 0.1,
+            step_bytes: 64,
+        };
         let [weights, experiment, split] = ["w", "e", "s"].map(str::to_owned);
         Receipt {
             format: FORMAT,

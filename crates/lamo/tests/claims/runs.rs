@@ -46,7 +46,7 @@ type Bits = (usize, usize, u64, Option<u64>);
 /// What must not depend on interruptions: everything but seconds.
 fn essence(folder: &Path) -> (Checkpoint, Vec<Bits>) {
     let mut last = Checkpoint::read(&run::checkpoint(folder, run::LAST)).unwrap();
-    last.trained.seconds = 0.0;
+    (last.trained.seconds, last.trained.paused) = (0.0, 0.0);
     last.trained.path.clear();
     let lines = run::history(folder).unwrap();
     let bits = lines.iter().map(|line| (line.epoch, line.step, line.train.to_bits(), line.test.map(f64::to_bits)));
