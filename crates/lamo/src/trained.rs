@@ -59,7 +59,7 @@ impl Trained {
             let name = &self.experiment.model.name;
             let trained = self.case.domain.grid.shape();
             return Err(Refusal(format!(
-                "{name}: its parameters belong to the grid {trained:?} and fit no grid {:?}; predict on the grid it was trained on, or train with latent = \"slices\"",
+                "model {name}: its parameters belong to the grid {trained:?} and fit no grid {:?}; predict on the grid it was trained on, or train with latent = \"slices\"",
                 grid.shape()
             ))
             .into());
