@@ -280,6 +280,7 @@ fn a_data_set_of_ones_own_trains_and_predicts() {
     let told =
         said(&folder.run(&["predict", "runs/ours-lamo-1", "--input", "mine/permeability.npy", "--output", "out.npz"]));
     assert!(told.contains("pressure [6, 8, 8] of 6 samples"), "{told}");
+    said(&folder.run(&["train", "mine", "--model=fno", "--set=train.epochs=1", "--set=model.settings.width=4"]));
     let itself =
         ["predict", "runs/ours-lamo-1", "--input", "mine/permeability.npy", "--output", "./mine/permeability.npy"];
     assert!(complaint(&folder.run(&itself)).contains("expected another file than --input, found the same"));

@@ -214,6 +214,10 @@ impl Request<'_> {
         let timed = said(&["train", "loss"]).as_deref() == Some("relative-l2-of-times");
         let slices = timed || self.grid.is_some_and(|grid| !matches!(grid, Grid::Plane { .. }));
         let mut table = base(&benchmark, &model, slices, preset.as_deref() == Some("quick"))?;
+        if let (OWN, "fno", Some(Grid::Plane { rows, columns })) = (benchmark.as_str(), model.as_str(), self.grid) {
+            let modes = models::fno::fitting_modes([rows, columns]);
+            keys::merge(&mut table, keys::change(&format!("model.settings.modes={modes}"))?, false);
+        }
         let problem =
             said(&["data", "problem"]).or_else(|| keys::text(&table, &["data", "problem"]).map(str::to_owned));
         keys::merge(&mut table, problem_settings(problem.as_deref().unwrap_or_default())?, true);

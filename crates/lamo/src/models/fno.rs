@@ -41,13 +41,27 @@ impl Default for Config {
     }
 }
 
+/// Waves along each axis that the FFT of a padded plane has.
+fn most_modes([rows, columns]: [usize; 2]) -> usize {
+    (rows / 2).min(columns / 2 + 1)
+}
+
+fn padded(extents: [usize; 2]) -> [usize; 2] {
+    extents.map(|extent| extent.next_multiple_of(PADDING))
+}
+
+/// The usual number of modes, fewer on a small plane.
+pub(crate) fn fitting_modes(extents: [usize; 2]) -> usize {
+    Config::default().modes.min(most_modes(padded(extents)))
+}
+
 impl Config {
     fn check(&self, task: &Task, [rows, columns]: [usize; 2]) -> Result<(), Refusal> {
         let Config { width, modes, depth, unified_positions } = *self;
         require(width > 0 && modes > 0 && depth > 0, || {
             format!("model fno: width, modes and depth are at least 1, found {width}, {modes} and {depth}")
         })?;
-        let most = (rows / 2).min(columns / 2 + 1);
+        let most = most_modes([rows, columns]);
         require(modes <= most, || {
             format!(
                 "model fno: a padded plane of {rows} × {columns} points carries at most {most} modes, found {modes}; set modes = {most}"
@@ -75,7 +89,7 @@ pub(super) fn build<'g>(
             task.grid.shape()
         )));
     };
-    let padded = [rows, columns].map(|extent| extent.next_multiple_of(PADDING));
+    let padded = padded([rows, columns]);
     config.check(task, padded)?;
     let Config { width, modes, depth, .. } = config;
     let preprocess = scope.enter("preprocess");
