@@ -221,7 +221,7 @@ impl Run {
     pub(crate) fn keep(&self, name: &str, kept: &Checkpoint) -> Result<(), Error> {
         use std::io::ErrorKind::{QuotaExceeded, StorageFull};
         let history = self.folder.join(HISTORY);
-        let synced = File::options().append(true).open(&history).and_then(|file| file.sync_data());
+        let synced = File::options().append(true).create(true).open(&history).and_then(|file| file.sync_data());
         synced.map_err(|reason| Error::writing(&history, reason))?; // no checkpoint outlives its epochs' lines
         kept.write(&checkpoint(&self.folder, name)).map_err(|error| match &error {
             Error::Weights(weights::Error::File { reason, .. })
