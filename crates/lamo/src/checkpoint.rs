@@ -50,6 +50,8 @@ struct Counters {
     seconds: f64,
     #[serde(default)]
     paused: f64,
+    #[serde(default)]
+    step_bytes: Option<usize>,
     best: Option<Best>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     changed: Vec<usize>,
@@ -58,13 +60,15 @@ struct Counters {
 impl Checkpoint {
     /// Writes the file: complete under its name, or not at all.
     pub fn write(&self, path: &Path) -> Result<(), Error> {
-        let Trained { experiment, case, epoch, step, seconds, paused, changed, sections, parameters, .. } =
-            &self.trained;
+        let Trained {
+            experiment, case, epoch, step, seconds, paused, step_bytes, changed, sections, parameters, ..
+        } = &self.trained;
         let counters = Counters {
             epoch: *epoch,
             step: *step,
             seconds: *seconds,
             paused: *paused,
+            step_bytes: *step_bytes,
             best: self.best,
             changed: changed.clone(),
         };
@@ -96,7 +100,7 @@ impl Checkpoint {
         let broken = |error: serde_json::Error| refuse(format!("is damaged: {error}"));
         let experiment = Experiment::parse(&path.display().to_string(), text("experiment")?)?;
         let case: Case = serde_json::from_str(text("case")?).map_err(broken)?;
-        let Counters { epoch, step, seconds, paused, best, changed } =
+        let Counters { epoch, step, seconds, paused, step_bytes, best, changed } =
             serde_json::from_str(text("counters")?).map_err(broken)?;
         let sections = Description { model: experiment.model.clone(), task: case.domain }.sections()?;
         let mut values = file.values(&with_state(&sections))?;
@@ -113,6 +117,7 @@ impl Checkpoint {
             step,
             seconds,
             paused,
+            step_bytes,
             changed,
             sections,
             parameters: values,

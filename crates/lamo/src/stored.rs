@@ -75,6 +75,12 @@ impl<'g> Stored<'g> {
     }
 }
 
+/// Bytes of all the samples.
+pub(crate) fn bytes(samples: &Samples) -> usize {
+    let Samples { positions, inputs, targets, .. } = samples;
+    [positions, inputs, targets].iter().map(|values| size_of_val(values.as_slice())).sum()
+}
+
 /// Puts the samples in; `functions` where the graph takes them from there.
 pub(crate) fn fill(program: &mut Program, case: &Case, samples: &Samples, functions: bool) {
     program.write(POSITIONS, &case.encode_positions(&samples.positions));

@@ -16,7 +16,7 @@ use crate::run::{self, Line, Run};
 use crate::samples::Samples;
 use crate::schedule::{Pace, Schedule};
 use crate::step::{self, WEIGHTS};
-use crate::stored::{ROWS, SAMPLES, SIDE, TIME};
+use crate::stored::{self, ROWS, SAMPLES, SIDE, TIME};
 use crate::symmetry;
 use crate::trained::{self, Trained};
 use lamo_tensor::{Device, Kept, PARAMETERS, Program};
@@ -80,6 +80,8 @@ pub struct Trainer {
     adamw: AdamW,
     schedule: Schedule,
     program: Program,
+    /// What a step holds, the samples apart.
+    step_bytes: usize,
     judge: Judge,
     /// θ on its way to the judge.
     judged: Kept,
@@ -151,6 +153,7 @@ impl Trainer {
             judge: Judge::new(experiment, case, test, device, batch)?,
             judged: room(PARAMETERS)?,
             aside: [room(STATES[0])?, room(STATES[1])?, room(STATES[2])?],
+            step_bytes: program.bytes() - stored::bytes(train),
             program,
             experiment: experiment.clone(),
             case: case.clone(),
@@ -214,6 +217,7 @@ impl Trainer {
             step,
             seconds,
             paused: self.paused,
+            step_bytes: Some(self.step_bytes),
             changed: self.changed.clone(),
             sections: self.program.sections().to_vec(),
             parameters,

@@ -30,6 +30,8 @@ pub struct Trained {
     pub seconds: f64,
     /// Seconds of these that went to tests and checkpoints.
     pub paused: f64,
+    /// Bytes a step holds on the device of the training, the samples apart.
+    pub step_bytes: Option<usize>,
     /// Steps at which the recipe was changed: what stands in `experiment` holds from the last of them on.
     pub changed: Vec<usize>,
     /// Names and shapes of the parameters.

@@ -67,11 +67,6 @@ impl Program {
         Ok(Program::new(graph, backend))
     }
 
-    /// Bytes that the values and states of a graph take on a CPU, scratch apart; nothing is taken.
-    pub fn planned_bytes(graph: &Graph) -> usize {
-        compile::compile(graph, Options::default(), 0).arena * size_of::<f32>()
-    }
-
     /// Compiles the kernels a graph needs on cards of compute capability `architecture` (90 for 9.0) into the cache, which
     /// takes the compiler but no card. Returns the bytes of code.
     #[cfg(feature = "cuda")]

@@ -2,7 +2,7 @@
 
 use super::say;
 use crate::plot::{Canvas, FAINT, INK, PAPER, Rgb, require_png, text_width};
-use crate::report::{bytes, duration, percent, replace, whole};
+use crate::report::{duration, held, percent, replace, whole};
 use anyhow::{Result, bail};
 use clap::Args;
 use lamo::evaluate::{RECEIPT, Receipt};
@@ -47,7 +47,7 @@ struct Entry {
     epochs: usize,
     training_seconds: f64,
     step_seconds: f64,
-    step_bytes: usize,
+    step_bytes: Option<usize>,
 }
 
 #[derive(Serialize)]
@@ -128,7 +128,7 @@ const COLUMNS: [(&str, Show); 4] = [
     ("mean relative L2", |run| (run.relative_l2, percent(run.relative_l2))),
     ("parameters", |run| (run.parameters as f64, whole(run.parameters))),
     ("training step", |run| (run.step_seconds, duration(run.step_seconds))),
-    ("memory of a step", |run| (run.step_bytes as f64, bytes(run.step_bytes))),
+    ("memory of a step", |run| (run.step_bytes.map_or(f64::NAN, |held| held as f64), held(run.step_bytes))),
 ];
 
 fn table(comparison: &Comparison) -> String {
@@ -147,7 +147,7 @@ fn table(comparison: &Comparison) -> String {
             run.epochs.to_string(),
             duration(run.training_seconds),
             duration(run.step_seconds),
-            bytes(run.step_bytes),
+            held(run.step_bytes),
         ]
     }));
     let widths: [usize; 10] =
@@ -219,7 +219,7 @@ mod tests {
             epochs: 1,
             training_seconds: 1.0,
             step_seconds: 0.1,
-            step_bytes: 64,
+            step_bytes: Some(64),
         };
         Comparison { same_test, runs: data.into_iter().zip([0.00368, 0.00375]).map(entry).collect() }
     }
@@ -233,6 +233,18 @@ mod tests {
         let (alike, apart) = (comparison(true, ["darcy", "darcy"]), comparison(false, ["darcy", "pipe"]));
         assert!(best(&alike) > 0 && best(&apart) == 0);
         assert!(table(&apart).contains("fno on pipe") && !table(&alike).contains("fno on"), "{}", table(&apart));
+    }
+
+    #[test]
+    fn memory_that_was_not_noted_is_unknown_and_never_the_least() {
+        let mut comparison = comparison(true, ["darcy", "darcy"]);
+        comparison.runs[0].step_bytes = None;
+        let table = table(&comparison);
+        assert!(table.lines().nth(1).is_some_and(|line| line.ends_with("unknown")), "{table}");
+        let canvas = draw(&comparison);
+        let left = 24 + text_width("darcy (fno)") + 24 + 3 * (210 + 24);
+        let best_in = |row: usize| canvas.at(left, 24 + 34 * (row + 1) + 22) == BEST;
+        assert_eq!([best_in(0), best_in(1)], [false, true]);
     }
 
     #[test]

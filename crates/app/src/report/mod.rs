@@ -10,7 +10,7 @@ mod text;
 
 pub(crate) use names::{channels, moment, moves, outputs, unit};
 pub(crate) use tables::costs;
-pub(crate) use text::{bytes, count, duration, error, percent, short, whole};
+pub(crate) use text::{count, duration, error, held, percent, short, whole};
 
 use crate::plot::Figure;
 use anyhow::{Context, Result};

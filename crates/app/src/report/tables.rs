@@ -1,6 +1,6 @@
 //! The tables of the page, and what a run cost.
 
-use super::text::{bytes, count, duration, escape, percent, short, whole};
+use super::text::{count, duration, escape, held, percent, short, whole};
 use lamo::evaluate::border::Border;
 use lamo::evaluate::distribution::{Distribution, SHARES};
 use lamo::evaluate::spectrum::Spectrum;
@@ -93,10 +93,10 @@ pub(crate) fn costs(receipt: &Receipt) -> String {
     let changed =
         if changed.is_empty() { String::new() } else { format!("; recipe changed after step {}", changed.join(", ")) };
     format!(
-        "{} parameters, {} per step of {}, {} planned for a step{changed}",
+        "{} parameters, {} per step of {}, {} of memory for a step{changed}",
         whole(costs.parameters),
         duration(costs.step_seconds()),
         count(costs.batch, "sample"),
-        bytes(costs.step_bytes)
+        held(costs.step_bytes)
     )
 }

@@ -82,12 +82,17 @@ pub(crate) fn duration(seconds: f64) -> String {
 }
 
 /// Bytes in the unit that leaves few digits.
-pub(crate) fn bytes(count: usize) -> String {
+fn bytes(count: usize) -> String {
     match count as f64 {
         b if b < 1e6 => format!("{} kB", short(b / 1e3)),
         b if b < 1e9 => format!("{} MB", short(b / 1e6)),
         b => format!("{} GB", short(b / 1e9)),
     }
+}
+
+/// Memory that was held, where it was noted.
+pub(crate) fn held(bytes_held: Option<usize>) -> String {
+    bytes_held.map_or_else(|| "unknown".to_owned(), bytes)
 }
 
 /// Bytes as text for a `data:` address (RFC 4648).

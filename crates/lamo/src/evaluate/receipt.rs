@@ -4,13 +4,9 @@ use super::Evaluation;
 use crate::dataset::{Dataset, Split};
 use crate::error::Error;
 use crate::experiment::Experiment;
-use crate::layers::Parameters;
-use crate::loss::relative_l2_sum;
-use crate::models::{self, Input};
-use crate::optimiser::AdamW;
 use crate::run::Environment;
 use crate::trained::Trained;
-use lamo_tensor::{Device, Graph, Precision, Program};
+use lamo_tensor::{Device, Precision};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -76,8 +72,9 @@ pub struct Costs {
     pub paused_seconds: f64,
     /// Wall time of all predictions of the test samples.
     pub prediction_seconds: f64,
-    /// Bytes a training step holds for values, parameters and optimiser on a CPU; the samples come on top.
-    pub step_bytes: usize,
+    /// Bytes the training held on its device for a step; the samples come on top. None in runs of before it was noted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step_bytes: Option<usize>,
 }
 
 impl Costs {
@@ -152,7 +149,7 @@ impl Receipt {
                 training_seconds: trained.seconds,
                 paused_seconds: trained.paused,
                 prediction_seconds: seconds,
-                step_bytes: step_bytes(trained)?,
+                step_bytes: trained.step_bytes,
             },
             machine: Machine { precision: precision.to_string(), device, card, threads, vectors, system },
             hashes: Hashes {
@@ -250,18 +247,6 @@ fn without_place(experiment: &Experiment) -> Experiment {
     experiment
 }
 
-/// Plans a training step of the run and asks how much memory it holds.
-fn step_bytes(trained: &Trained) -> Result<usize, Error> {
-    let Trained { experiment, case, .. } = trained;
-    let task = case.task(experiment.train.batch * case.windows());
-    let graph = Graph::new();
-    let parameters = Parameters::new(&graph);
-    let model = models::find(&experiment.model.name)?.build(&parameters, &task, &experiment.model.settings)?;
-    let prediction = model.forward(&Input::declare(&graph, &task));
-    AdamW::default().minimise(&graph, relative_l2_sum(prediction, graph.input("target", prediction.shape())));
-    Ok(Program::planned_bytes(&graph))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -282,7 +267,7 @@ mod tests {
             training_seconds: 2.5,
             paused_seconds: 0.5,
             prediction_seconds: 0.1,
-            step_bytes: 64,
+            step_bytes: Some(64),
         };
         let [weights, experiment, split] = ["w", "e", "s"].map(str::to_owned);
         Receipt {

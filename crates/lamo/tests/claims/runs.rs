@@ -77,6 +77,20 @@ fn a_run_interrupted_after_any_step_ends_with_the_same_bits() {
 }
 
 #[test]
+fn a_run_notes_what_a_step_holds_beside_the_samples() {
+    let (experiment, all) = (small(&[]), samples());
+    let held = |samples: &Samples| {
+        let case = Case::of(&experiment, samples).unwrap();
+        let trained = Trainer::new(&experiment, &case, samples, samples, Device::Cpu).unwrap().trained();
+        (trained.step_bytes.unwrap(), trained.parameters.len())
+    };
+    let (bytes, parameters) = held(&all);
+    assert!(bytes > 4 * 4 * parameters, "parameters, gradient and two moments of {parameters} take more than {bytes}");
+    let fewer = held(&all.first(3)).0;
+    assert!(bytes.abs_diff(fewer) < 512, "{bytes} with seven samples, {fewer} with three"); // ends of rows
+}
+
+#[test]
 fn epochs_after_the_last_checkpoint_are_forgotten_before_they_are_trained_again() {
     let (folder, experiment) = (Folder::new("rewind"), small(&[]));
     let path = folder.at("run");
