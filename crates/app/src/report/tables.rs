@@ -93,7 +93,7 @@ pub(crate) fn costs(receipt: &Receipt) -> String {
     let changed =
         if changed.is_empty() { String::new() } else { format!("; recipe changed after step {}", changed.join(", ")) };
     format!(
-        "{} parameters, {} per step of {}, {} of memory for a step{changed}",
+        "{} parameters, {} per step of {}, memory of a step {}{changed}",
         whole(costs.parameters),
         duration(costs.step_seconds()),
         count(costs.batch, "sample"),
