@@ -111,6 +111,7 @@ const STATES: [&str; 3] = [PARAMETERS, MEAN, SQUARE];
 struct Moment {
     step: usize,
     seconds: f64,
+    paused: f64,
     total: f32,
     best: Option<Best>,
 }
@@ -203,12 +204,12 @@ impl Trainer {
     }
 
     fn moment(&self) -> Moment {
-        let Trainer { step, best, .. } = *self;
-        Moment { step, seconds: self.elapsed(), total: self.program.read(TOTAL)[0], best }
+        let Trainer { step, best, paused, .. } = *self;
+        Moment { step, seconds: self.elapsed(), paused, total: self.program.read(TOTAL)[0], best }
     }
 
     fn checkpoint_of(&self, moment: Moment, [parameters, mean, square]: [Vec<f32>; 3]) -> Checkpoint {
-        let Moment { step, seconds, total, best } = moment;
+        let Moment { step, seconds, paused, total, best } = moment;
         let trained = Trained {
             path: Default::default(),
             experiment: self.experiment.clone(),
@@ -216,7 +217,7 @@ impl Trainer {
             epoch: step / self.epoch_steps(),
             step,
             seconds,
-            paused: self.paused,
+            paused,
             step_bytes: Some(self.step_bytes),
             changed: self.changed.clone(),
             sections: self.program.sections().to_vec(),
@@ -276,9 +277,7 @@ impl Trainer {
                 continue;
             }
             self.sound_or_saved(run, due, watch)?;
-            let pause = Instant::now(); // what was launched before has ended
             let line = ended.then(|| self.judge());
-            self.paused += pause.elapsed().as_secs_f64();
             if line.is_some_and(|line| line.test.is_some_and(|test| !test.is_finite())) {
                 let (step, loss) = (self.step, self.mean_loss());
                 self.undo(run)?;
@@ -358,7 +357,9 @@ impl Trainer {
     fn judge(&mut self) -> Line {
         let epoch = self.step / self.epoch_steps();
         let due = epoch.is_multiple_of(self.experiment.train.evaluate) || self.step == self.steps();
+        let pause = Instant::now(); // what was launched before has ended
         let test = due.then(|| self.test_error());
+        self.paused += pause.elapsed().as_secs_f64();
         let better = |test: &f64| test.is_finite() && self.best.is_none_or(|best| *test < best.test);
         if let Some(test) = test.filter(better) {
             self.best = Some(Best { epoch, test });

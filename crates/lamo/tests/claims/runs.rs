@@ -91,6 +91,17 @@ fn a_run_notes_what_a_step_holds_beside_the_samples() {
 }
 
 #[test]
+fn the_best_state_has_the_seconds_of_its_own_tests_and_not_of_later_ones() {
+    let (folder, experiment) = (Folder::new("paused"), small(&["train.rate=1e-30", "train.epochs=60"]));
+    let path = folder.at("run");
+    let run = create(&path, &experiment);
+    trainer(&experiment).run(Some(&run), Duration::MAX, &mut |_| ControlFlow::Continue(())).unwrap();
+    let best = Checkpoint::read(&run::checkpoint(&path, run::BEST)).unwrap().trained;
+    assert_eq!(best.epoch, 1, "nothing is learned, so no later error is less");
+    assert!(best.paused > 0.0 && best.paused < best.seconds, "{} of {} seconds", best.paused, best.seconds);
+}
+
+#[test]
 fn epochs_after_the_last_checkpoint_are_forgotten_before_they_are_trained_again() {
     let (folder, experiment) = (Folder::new("rewind"), small(&[]));
     let path = folder.at("run");
