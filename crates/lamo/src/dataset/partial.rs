@@ -12,9 +12,9 @@
 //!
 //! A set goes one way: begun, finished (the folder has `dataset.toml`), named (the folder has been renamed). Whoever
 //! works on one that is only begun holds the lock, and has looked how far the set is since it was given the lock: another
-//! process may have come to the end meanwhile. The lock goes away only with a finished set. To name it no lock is
-//! needed, as nothing is written any more: whoever comes first does it, and the others, who fail to, look and find it
-//! named.
+//! process may have come to the end meanwhile. The lock goes away with a finished set, or with one that its maker takes
+//! away because a source was refused; who waited for the lock then begins anew. To name a set no lock is needed, as nothing
+//! is written any more: whoever comes first does it, and the others, who fail to, look and find it named.
 
 use super::npy::Array;
 use super::{Dataset, Error, FieldEntry, MANIFEST, Manifest, Outcome, Progress, file_hash};
@@ -97,13 +97,19 @@ fn is_finished(folder: &Path) -> bool {
 
 /// The lock of the partial folder, which is created unless it is there.
 fn enter(folder: &Path) -> Result<File, Error> {
-    std::fs::create_dir_all(folder).map_err(|reason| Error::writing(folder, reason))?;
-    if !is_ours(folder)? {
-        return Err(Error::Occupied { path: folder.to_owned(), found: "other files" });
-    }
     let path = folder.join(LOCK);
-    let lock = lock::lock(&path).map_err(|reason| Error::writing(&path, reason))?;
-    lock.ok_or_else(|| Error::InUse { path: folder.to_owned() })
+    loop {
+        std::fs::create_dir_all(folder).map_err(|reason| Error::writing(folder, reason))?;
+        if !is_ours(folder)? {
+            return Err(Error::Occupied { path: folder.to_owned(), found: "other files" });
+        }
+        let lock = lock::lock(&path).map_err(|reason| Error::writing(&path, reason))?;
+        let lock = lock.ok_or_else(|| Error::InUse { path: folder.to_owned() })?;
+        // Whoever held it may have named the folder or taken it away, and then this is the lock of nothing.
+        if path.exists() {
+            return Ok(lock);
+        }
+    }
 }
 
 /// Takes away what [`enter`] made, wherever it is now that the set is in `target`.

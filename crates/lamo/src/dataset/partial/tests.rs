@@ -107,6 +107,24 @@ fn a_set_that_is_named_while_its_lock_is_waited_for_is_there() {
     }
 }
 
+#[test]
+fn a_set_that_is_taken_away_while_its_lock_is_waited_for_is_begun_anew() {
+    let folder = Folder::new("discarded");
+    let (whole, target, partial) = (folder.at("whole"), folder.at("set"), folder.at("set.partial"));
+    make(&whole).unwrap();
+    let held = begun(&partial);
+    let outcome = std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| make(&target));
+        std::thread::sleep(A_MOMENT);
+        std::fs::remove_dir_all(&partial).unwrap();
+        drop(held);
+        waiting.join().unwrap()
+    });
+    assert!(matches!(outcome, Ok(Outcome::Made(_))), "{outcome:?}");
+    assert_eq!(bytes(&target), bytes(&whole));
+    assert_eq!(folder.names(), ["set", "whole"]);
+}
+
 /// Runs as many at once, and expects that all have the set and one of them made it.
 fn all_at_once(makers: usize, target: &Path, expected: &BTreeMap<String, Vec<u8>>) {
     let start = Barrier::new(makers);
