@@ -258,6 +258,12 @@ fn times_and_raw_fields_of_an_import_reach_the_model() {
     assert_eq!(Trained::open(&folder.at("next")).unwrap().case.course, Course::Frames { past: 1, frames: 2 });
     let told = complaint(&folder.run(&["train", "film", small, "--set=train.loss=relative-l2", "--out", "none"]));
     assert!(told.contains("expected inputs, or points that differ between samples, found neither"), "{told}");
+    let channels =
+        ["data", "import", "--output", "u=c.npy", "--grid=4x5", "--train=4", "--test=2", "--out", "channels"];
+    write("c.npy", &[6, 4, 5, 3], &wave(360));
+    said(&folder.run(&channels));
+    let told = complaint(&folder.run(&["train", "channels", small, "--out", "none"]));
+    assert!(told.contains("found neither; name an input"), "channels are no frames: {told}");
     let still: Vec<f32> =
         wave(360).iter().enumerate().map(|(i, value)| if i / 20 == 3 { 0.0 } else { *value }).collect();
     write("u.npy", &[6, 3, 4, 5], &still);

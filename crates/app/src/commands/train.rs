@@ -10,14 +10,14 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use lamo::case::Case;
 use lamo::checkpoint::Checkpoint;
-use lamo::dataset::{Dataset, MANIFEST, Manifest, Outcome, Progress, RoleEntry};
+use lamo::dataset::{Dataset, FieldEntry, MANIFEST, Manifest, Outcome, Progress, RoleEntry};
 use lamo::evaluate::RECEIPT;
 use lamo::experiment::{self, Experiment, OWN, Preset, Request};
+use lamo::field::Field;
 use lamo::run::{self, Environment, Provenance, Run};
 use lamo::samples::{self, Material};
 use lamo::train::{self, Trainer};
 use lamo::{benchmarks, cache};
-use lamo_physics::Grid;
 use lamo_tensor::{Device, Graph, Program};
 use std::io::ErrorKind;
 use std::ops::ControlFlow;
@@ -176,10 +176,13 @@ fn resolve(options: &Train) -> Result<Experiment> {
 /// Whether there is nothing to learn from but the beginning of a film.
 fn is_film(manifest: &Manifest) -> bool {
     let of = |role| manifest.fields.iter().filter(move |field| field.role == role);
-    let axes = Grid::from(manifest.grid).shape().len();
+    let moves = |entry: &FieldEntry| {
+        let field = Field::on(manifest.grid.into(), &entry.name, &entry.unit, &entry.shape);
+        field.is_ok_and(|field| field.frames.is_some())
+    };
     of(RoleEntry::Input).count() == 0
         && of(RoleEntry::Position).all(|field| field.common)
-        && of(RoleEntry::Output).all(|field| field.shape.len() > axes)
+        && of(RoleEntry::Output).all(moves)
 }
 
 /// One training from the command line.
