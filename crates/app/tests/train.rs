@@ -135,6 +135,21 @@ fn a_run_goes_on_where_it_began_unless_told_otherwise() {
 }
 
 #[test]
+fn an_epoch_that_is_made_the_last_one_afterwards_has_its_error_told() {
+    let folder = Folder::new("last");
+    said(&folder.run(&[SMALL, &["--set=train.epochs=1", "--out", "run"]].concat()));
+    // As a run that was stopped between two tests leaves it.
+    let path = folder.at("run").join(run::HISTORY);
+    let mut line: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    let test = line.as_object_mut().unwrap().remove("test").unwrap().as_f64().unwrap();
+    fs::write(&path, format!("{line}\n")).unwrap();
+    let told = said(&folder.run(&["train", "--resume", "run", "--json"]));
+    let mut lines = told.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    let end = lines.find(|line| line["event"] == "end").unwrap()["test"].as_f64();
+    assert!(end.is_some_and(|end| (end - test).abs() < 1e-6 * test), "{end:?} instead of {test}");
+}
+
+#[test]
 #[cfg(unix)]
 fn a_polite_stop_saves_and_says_how_to_go_on() {
     let folder = Folder::new("stopped");

@@ -184,6 +184,10 @@ impl Trainer {
         require(self.case.continues(case), || {
             format!("{}: expected a checkpoint of these data, found one of others; begin a new run", path.display())
         })?;
+        let (epochs, asked) = (from.trained.step.div_ceil(self.epoch_steps()), self.experiment.train.epochs);
+        require(epochs <= asked, || {
+            format!("train.epochs: expected at least the {epochs} that are done or under way, found {asked}")
+        })?;
         self.changed = from.trained.changed.clone();
         let place = Data { folder: self.experiment.data.folder.clone(), ..experiment.data.clone() };
         if self.experiment != (Experiment { data: place, ..experiment.clone() }) {

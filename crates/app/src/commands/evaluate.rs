@@ -66,9 +66,12 @@ pub(crate) fn run(options: &Evaluate) -> Result<()> {
     }
 }
 
-/// Judges a run that has just ended, on its own data; the receipt, the report and the pictures lie in its folder.
-pub(crate) fn after_training(folder: &Path, device: Device, threads: usize) -> Result<()> {
-    Judged::of(folder, None, device, threads, true)?.write(folder)
+/// Judges a run that has just ended, on its own data: the mean relative L2; the receipt, the report and the pictures lie in
+/// its folder.
+pub(crate) fn after_training(folder: &Path, device: Device, threads: usize) -> Result<f64> {
+    let judged = Judged::of(folder, None, device, threads, true)?;
+    judged.write(folder)?;
+    Ok(judged.receipt.evaluation.relative_l2)
 }
 
 fn verify(options: &Evaluate, path: &Path, threads: usize) -> Result<()> {

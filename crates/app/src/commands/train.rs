@@ -315,9 +315,9 @@ impl Job<'_> {
         let Some(last) = history.last() else { bail!("{}: the history is empty", run.folder().display()) };
         let folder = run.folder().display();
         let name = run::environment(run.folder())?.data.map_or(experiment.benchmark.clone(), |data| data.problem);
-        let test = last.test.unwrap_or(f64::NAN);
         let time = duration(Duration::from_secs_f64(last.seconds));
-        evaluate::after_training(run.folder(), self.device, self.threads)?; // though nobody may be reading
+        let judged = evaluate::after_training(run.folder(), self.device, self.threads)?; // though nobody may be reading
+        let test = last.test.unwrap_or(judged); // an epoch that was made the last one afterwards had no test
         self.tell(
             &format!(
                 "{name}: mean relative L2 error on the test samples {} ({}) after {}, {time}; saved in {folder}",

@@ -266,6 +266,10 @@ fn a_run_whose_experiment_was_changed_is_not_gone_on_with_unless_its_steps_mean_
     std::fs::write(path.join(run::EXPERIMENT), text.replacen("epochs = 3", "epochs = 1", 1)).unwrap();
     let told = Run::open(&path).unwrap_err().to_string();
     assert!(told.contains("train.epochs: expected at least the 2 that are done, found 1"), "{told}");
+    std::fs::write(path.join(run::EXPERIMENT), text.replacen("epochs = 3", "epochs = 2", 1)).unwrap();
+    let (_, again, begun) = Run::open(&path).unwrap();
+    let told = trainer(&again).restore(&begun.unwrap()).unwrap_err().to_string();
+    assert!(told.contains("train.epochs: expected at least the 3 that are done or under way, found 2"), "{told}");
 }
 
 #[test]
