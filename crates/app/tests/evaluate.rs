@@ -200,6 +200,55 @@ fn other_data_are_judged_by_their_own_test_samples_and_change_no_run() {
 }
 
 #[test]
+fn data_that_were_changed_under_a_run_are_not_taken_for_its_own() {
+    let (folder, _run) = trained("changed");
+    let make = |seed: &str| {
+        let _ = fs::remove_dir_all(folder.at("set"));
+        said(&folder.lamo(&["data", "make", "darcy", "--samples=12", seed, "--set=resolution=12", "--out=set"]));
+    };
+    make("--seed=5");
+    said(&folder.lamo(&["train", "set", "--threads=1", "--set=train.epochs=1", "--out=run"]));
+    let before = text(&folder.at("run/receipt.json"));
+    make("--seed=6");
+    let words = complaint(&folder.lamo(&["evaluate", "run"]));
+    assert!(words.contains("expected the data the run began with, found others"), "{words}");
+    let words = complaint(&folder.lamo(&["evaluate", "lamo", "--data", "set", "--out", "run"]));
+    assert!(words.contains("--out run: expected a folder of its own, found a run"), "{words}");
+    assert_eq!(text(&folder.at("run/receipt.json")), before);
+}
+
+#[test]
+fn the_page_tells_the_command_that_computes_its_numbers_again() {
+    let (folder, run) = trained("repeat");
+    said(&folder.lamo(&["evaluate", "lamo"]));
+    said(&folder.lamo(&["data", "make", "darcy", "--samples=12", "--seed=5", "--set=resolution=12", "--out=other"]));
+    said(&folder.lamo(&["evaluate", "lamo/checkpoints/best.safetensors", "--data", "other", "--out", "judged"]));
+    for page in [run.join("report.html"), folder.at("judged/report.html")] {
+        let page = text(&page);
+        let command = page.split("<code>lamo ").nth(1).and_then(|rest| rest.split("</code>").next()).unwrap();
+        let words = said(&folder.lamo(&command.split(' ').collect::<Vec<_>>()));
+        assert!(words.contains("verified bit for bit"), "{command}: {words}");
+    }
+}
+
+#[test]
+fn nothing_is_written_over_the_checkpoints_of_a_run() {
+    let (folder, run) = trained("spare");
+    let best = run.join("checkpoints/best.safetensors");
+    let before = fs::read(&best).unwrap();
+    array(&folder.at("a.npy"), &[12, 12]);
+    for job in [&["export-weights", "lamo", "--out"][..], &["predict", "lamo", "--input=a.npy", "--output"]] {
+        for place in ["best", "last", "new"] {
+            let output = format!("lamo/checkpoints/{place}.safetensors");
+            let words = complaint(&folder.lamo(&[job, &[&output]].concat()));
+            assert!(words.contains("expected a file that is not the model's own"), "{words}");
+        }
+        said(&folder.lamo(&[job, &["free.safetensors"]].concat()));
+    }
+    assert_eq!(fs::read(&best).unwrap(), before);
+}
+
+#[test]
 fn runs_stand_side_by_side_in_a_table_and_a_picture() {
     let (folder, _run) = trained("compare");
     folder.train("transolver");

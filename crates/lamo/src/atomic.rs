@@ -33,7 +33,7 @@ pub(crate) fn is_partial(name: &OsStr) -> bool {
 
 /// Removes what killed processes left of files they were writing into `folder`, if it has not been touched for so long:
 /// no time at all for those who alone write there, else longer than a file takes to be written.
-pub(crate) fn sweep(folder: &Path, untouched: Duration) {
+pub fn sweep(folder: &Path, untouched: Duration) {
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         let age = entry.metadata().and_then(|found| found.modified()).map(|time| time.elapsed().unwrap_or_default());
         let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());

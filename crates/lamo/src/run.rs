@@ -19,7 +19,7 @@ use lamo_tensor::Device;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -125,6 +125,12 @@ impl Environment {
             data,
         }
     }
+
+    /// Whether the samples and the arrays are the same, wherever they lie.
+    pub fn sees_what(&self, other: &Environment) -> bool {
+        let seen = |data: &Option<Provenance>| data.as_ref().map(|data| (data.split.clone(), data.fields.clone()));
+        seen(&self.data) == seen(&other.data)
+    }
 }
 
 /// A run folder, open for writing by this process alone.
@@ -156,21 +162,21 @@ impl Run {
             return Err(Error::run(folder, format!("expected a run folder with {EXPERIMENT}, found {found}")));
         }
         let run = Run { folder: folder.to_owned(), _lock: take(folder)? };
-        for place in [folder, &folder.join(CHECKPOINTS)] {
+        let checkpoints = folder.join(CHECKPOINTS);
+        std::fs::create_dir_all(&checkpoints).map_err(|reason| Error::writing(&checkpoints, reason))?;
+        for place in [folder, &checkpoints] {
             atomic::sweep(place, STALE); // an evaluation may be writing here too
         }
         let experiment = experiment(folder)?;
-        let last = checkpoint(folder, LAST);
-        if !last.exists() && checkpoint(folder, BEST).exists() {
-            return Err(Error::run(
-                &last,
-                "is missing though the run has come further; put it back, or begin a new run",
-            ));
-        }
-        let begun = last.exists().then(|| Checkpoint::read(&last)).transpose()?;
-        if let Some(key) = begun.as_ref().and_then(|begun| differs(&begun.trained.experiment, &experiment)) {
+        // The best one is whole too: a disk may have been full when the last one was to follow it.
+        let kept = [LAST, BEST].map(|name| checkpoint(folder, name)).into_iter().find(|file| file.exists());
+        let begun = kept.map(|file| Checkpoint::read(&file)).transpose()?;
+        if let Some(begun) = &begun
+            && let Some(key) = differs(&begun.trained.experiment, &experiment)
+        {
+            let file = begun.trained.path.display();
             let reason =
-                format!("{key}: expected what the run began with, found another; put it back, or begin a new run");
+                format!("{key}: expected that of {file}, found another; put the right file back, or begin a new run");
             return Err(Error::run(&path, reason));
         }
         let (done, asked) = (begun.as_ref().map_or(0, |begun| begun.trained.epoch), experiment.train.epochs);
@@ -219,16 +225,16 @@ impl Run {
 
     /// Writes a checkpoint.
     pub(crate) fn keep(&self, name: &str, kept: &Checkpoint) -> Result<(), Error> {
-        use std::io::ErrorKind::{QuotaExceeded, StorageFull};
         let history = self.folder.join(HISTORY);
         let synced = File::options().append(true).create(true).open(&history).and_then(|file| file.sync_data());
         synced.map_err(|reason| Error::writing(&history, reason))?; // no checkpoint outlives its epochs' lines
         kept.write(&checkpoint(&self.folder, name)).map_err(|error| match &error {
             Error::Weights(weights::Error::File { reason, .. })
-                if matches!(reason.kind(), StorageFull | QuotaExceeded) =>
+                if matches!(reason.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded) =>
             {
-                let advice = "free some space and go on with --resume, a checkpoint before this one is kept";
-                Error::run(&self.folder, format!("the disk is full; {advice}"))
+                let kept = [LAST, BEST].iter().any(|name| checkpoint(&self.folder, name).exists());
+                let from = if kept { "from the checkpoint before" } else { "from the first step" };
+                Error::run(&self.folder, format!("the disk is full; free some space, then --resume goes on {from}"))
             }
             _ => error,
         })
@@ -244,7 +250,10 @@ impl Run {
 /// The epochs of a run; a last line that was cut short by a power failure is left out.
 pub fn history(folder: &Path) -> Result<Vec<Line>, Error> {
     let path = folder.join(HISTORY);
-    let text = std::fs::read_to_string(&path).map_err(|reason| Error::reading(&path, reason))?;
+    let text = match std::fs::read_to_string(&path) {
+        Err(reason) if reason.kind() == ErrorKind::NotFound => String::new(), // taken away: the checkpoints are enough
+        text => text.map_err(|reason| Error::reading(&path, reason))?,
+    };
     let lines: Vec<&str> = text.lines().collect();
     let mut history = Vec::with_capacity(lines.len());
     for (number, line) in lines.iter().enumerate() {
@@ -262,11 +271,21 @@ pub fn free(folder: &Path) -> Result<(), Error> {
     // What a process leaves that is killed before the experiment, the last file, is written.
     let ours = |name: &str| [LOCK, ENVIRONMENT, HISTORY, CHECKPOINTS].contains(&name) || name.ends_with(".partial");
     let foreign = |entry: std::fs::DirEntry| entry.file_name().to_str().is_none_or(|name| !ours(name));
-    if folder.is_file() || std::fs::read_dir(folder).is_ok_and(|entries| entries.flatten().any(foreign)) {
+    let kept = [LAST, BEST].iter().any(|name| checkpoint(folder, name).exists());
+    if kept || folder.is_file() || std::fs::read_dir(folder).is_ok_and(|entries| entries.flatten().any(foreign)) {
         let reason = "expected a free name for the run, found other files; choose another, or go on with --resume";
         return Err(Error::run(folder, reason));
     }
     Ok(())
+}
+
+/// Refuses a folder for a new run that cannot be made or written to; nothing is left there.
+pub fn writable(folder: &Path) -> Result<(), Error> {
+    let there = folder.ancestors().find(|folder| folder.exists()).unwrap_or(Path::new(""));
+    let there = if there.as_os_str().is_empty() { Path::new(".") } else { there };
+    let probe = atomic::partial(&there.join(EXPERIMENT)).unwrap_or_default();
+    let tried = File::create(&probe).and_then(|_| std::fs::remove_file(&probe));
+    tried.map_err(|reason| Error::writing(folder, reason))
 }
 
 /// What was asked for, with the place where the data are now.
@@ -287,6 +306,7 @@ pub fn environment(folder: &Path) -> Result<Environment, Error> {
 fn differs(then: &Experiment, now: &Experiment) -> Option<&'static str> {
     let data = Data { folder: now.data.folder.clone(), ..then.data.clone() };
     let same = [
+        ("benchmark", then.benchmark == now.benchmark),
         ("seed", then.seed == now.seed),
         ("model", then.model == now.model),
         ("data", data == now.data),

@@ -270,6 +270,9 @@ impl Trainer {
             run.rewind(self.step / self.epoch_steps())?;
         }
         self.good = Some(self.checkpoint());
+        if run.is_some_and(|run| self.step == self.steps() && !run::checkpoint(run.folder(), run::LAST).exists()) {
+            self.save(run)?; // the best state was the last one, and alone was kept
+        }
         let begun = Instant::now();
         let (mut pulse, mut saved) = (begun, begun);
         while self.step < self.steps() {

@@ -53,6 +53,21 @@ impl Trained {
         Ok(Checkpoint::read(&file)?.trained)
     }
 
+    /// Refuses an output that would replace a file the model, or the run it belongs to, is read from.
+    pub fn spare(&self, output: &Path) -> Result<(), Error> {
+        let place = |path: &Path| std::path::absolute(path).ok()?.canonicalize().ok();
+        let folder = |path: &Path| place(std::path::absolute(path).ok()?.parent()?);
+        let own = place(output).is_some_and(|output| place(&self.path) == Some(output));
+        let checkpoints = folder(&self.path).filter(|folder| folder.ends_with(run::CHECKPOINTS));
+        require(!own && (checkpoints.is_none() || folder(output) != checkpoints), || {
+            format!(
+                "{}: expected a file that is not the model's own, found one of these; choose another",
+                output.display()
+            )
+        })?;
+        Ok(())
+    }
+
     /// A compiled forward pass for batches of `batch` samples on a grid, which may differ from the training grid where the
     /// model allows it.
     pub fn predictor(&self, device: Device, grid: Grid, batch: usize) -> Result<Predictor, Error> {

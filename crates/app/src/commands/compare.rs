@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use clap::Args;
 use lamo::evaluate::{RECEIPT, Receipt};
 use lamo::experiment::OWN;
-use lamo::run::experiment;
+use lamo::run::{EXPERIMENT, experiment};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -79,6 +79,9 @@ fn read(path: &Path) -> Result<Receipt> {
     let file = if path.is_dir() { path.join(RECEIPT) } else { path.to_owned() };
     if path.is_dir() && !file.is_file() {
         let name = path.display();
+        if !path.join(EXPERIMENT).is_file() {
+            bail!("{name}: expected an evaluated run with {RECEIPT}, found another folder");
+        }
         bail!("{name}: expected an evaluated run with {RECEIPT}, found none; run `lamo evaluate {name}` first");
     }
     Ok(Receipt::read(&file)?)

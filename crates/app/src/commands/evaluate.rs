@@ -50,9 +50,17 @@ pub(crate) fn run(options: &Evaluate) -> Result<()> {
         return verify(options, path, threads);
     }
     let Some(path) = &options.run else { bail!("a run folder is needed") };
-    let judged = Judged::of(path, options.data.as_deref(), options.device, threads, options.json)?;
     let own = path.is_dir() && options.data.is_none();
     let folder = options.out.clone().or_else(|| own.then(|| path.clone()));
+    if let Some(out) = options.out.as_ref().filter(|out| out.join(run::EXPERIMENT).is_file())
+        && !(own && out.canonicalize().ok() == path.canonicalize().ok())
+    {
+        bail!(
+            "--out {}: expected a folder of its own, found a run, whose receipt would be lost; choose another",
+            out.display()
+        );
+    }
+    let judged = Judged::of(path, options.data.as_deref(), options.device, threads, options.json)?;
     if let Some(folder) = &folder {
         judged.write(folder)?;
     }
@@ -113,6 +121,8 @@ struct Judged {
     prediction: Vec<f32>,
     receipt: Receipt,
     run: PathBuf,
+    /// Data other than the run's own.
+    data: Option<PathBuf>,
 }
 
 impl Judged {
@@ -140,6 +150,13 @@ impl Judged {
         };
         dataset.verify()?; // the receipt will name its hashes
         let split = samples::split(&experiment.data, &dataset)?;
+        let environment = Environment::here(device, threads, Some(Provenance::of(&dataset, &split)));
+        if data.is_none() && path.join(run::ENVIRONMENT).is_file() && !environment.sees_what(&run::environment(path)?) {
+            bail!(
+                "{}: expected the data the run began with, found others; to judge it by these say --data DIR",
+                dataset.folder().display()
+            );
+        }
         let test = samples::test(&experiment, &dataset)?;
         let started = Instant::now();
         let prediction = trained.predict(&test, device)?;
@@ -148,11 +165,26 @@ impl Judged {
         if !evaluation.relative_l2.is_finite() {
             bail!("{}: its predictions are no finite numbers; train again with a smaller train.rate", path.display());
         }
-        let environment = Environment::here(device, threads, Some(Provenance::of(&dataset, &split)));
         let receipt = Receipt::new(&trained, &dataset, &split, &environment, evaluation, seconds)?;
         let stated = trained.experiment.data.train;
         let learned = if data.is_none() { Some(split.train.len()) } else { (stated > 0).then_some(stated) };
-        Ok(Judged { trained, dataset, test, learned, prediction, receipt, run: path.to_owned() })
+        Ok(Judged {
+            trained,
+            dataset,
+            test,
+            learned,
+            prediction,
+            receipt,
+            run: path.to_owned(),
+            data: data.map(Path::to_owned),
+        })
+    }
+
+    /// The command that computes the numbers of the receipt in `folder` again.
+    fn repeat(&self, folder: &Path) -> String {
+        let run = if folder == self.run { String::new() } else { format!(" {}", self.run.display()) };
+        let data = self.data.as_ref().map(|data| format!(" --data {}", data.display())).unwrap_or_default();
+        format!("lamo evaluate{run}{data} --verify {}", folder.join(RECEIPT).display())
     }
 
     fn write(&self, folder: &Path) -> Result<()> {
@@ -166,6 +198,7 @@ impl Judged {
             learned: self.learned,
             history: &history,
             receipt: &self.receipt,
+            repeat: &self.repeat(folder),
         };
         report.write(folder)?;
         replace(&folder.join(RECEIPT), self.receipt.text().as_bytes())

@@ -38,6 +38,7 @@ pub(crate) fn run(options: &Predict) -> Result<()> {
         bail!("--output {}: expected another file than --input, found the same", options.output.display());
     }
     let trained = Trained::open(&options.run)?;
+    trained.spare(&options.output)?;
     let question = Question::read(&trained.case, &options.input, options.frames)?;
     let started = Instant::now();
     let prediction = trained.predict(&question.samples, options.device)?;

@@ -17,6 +17,7 @@ use lamo::field::Field;
 use lamo::run::{self, Environment, Provenance, Run};
 use lamo::samples::{self, Material};
 use lamo::train::{self, Trainer};
+use lamo::trained::Trained;
 use lamo::{benchmarks, cache};
 use lamo_tensor::{Device, Graph, Program};
 use std::io::ErrorKind;
@@ -26,6 +27,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use view::View;
+
+/// The folder of runs without a name of their own.
+const RUNS: &str = "runs";
 
 /// `lamo train`
 #[derive(Args)]
@@ -131,7 +135,9 @@ fn resolve(options: &Train) -> Result<Experiment> {
         }
         text = Some(shipped.to_owned());
     } else if path.is_file() {
-        text = Some(std::fs::read_to_string(path).with_context(|| format!("{what}: cannot be read"))?);
+        text = Some(
+            std::fs::read_to_string(path).with_context(|| format!("{what}: cannot be read as an experiment file"))?,
+        );
     } else if benchmarks::find(what).is_err() {
         let known: Vec<_> = benchmarks::BENCHMARKS.iter().map(|row| row.name).collect();
         let meant = experiment::nearest(what).map(|name| format!("; did you mean {name}?")).unwrap_or_default();
@@ -207,8 +213,7 @@ impl Job<'_> {
     fn resume(&self, run: &Run, experiment: &Experiment, begun: Option<&Checkpoint>) -> Result<()> {
         let dataset = self.dataset(experiment)?;
         let (now, then) = (self.environment(experiment, &dataset)?, run::environment(run.folder())?);
-        let same = |data: &Option<Provenance>| data.as_ref().map(|data| (data.split.clone(), data.fields.clone()));
-        if same(&now.data) != same(&then.data) {
+        if !now.sees_what(&then) {
             let folder = dataset.folder().display();
             bail!("{folder}: expected the data the run began with, found others; give the right ones with --data DIR");
         }
@@ -228,6 +233,7 @@ impl Job<'_> {
         if let Some(folder) = &self.options.out {
             run::free(folder)?;
         }
+        run::writable(self.options.out.as_deref().unwrap_or(Path::new(RUNS)))?;
         cache::check_ahead(experiment)?;
         let graph = Graph::new();
         graph.output("one", graph.fill(1.0, [1]));
@@ -289,7 +295,12 @@ impl Job<'_> {
 
     fn train(&self, run: &Run, experiment: &Experiment, mut trainer: Trainer) -> Result<()> {
         let folder = run.folder().display().to_string();
-        self.tell(&format!("run: {folder}"), &serde_json::json!({ "event": "run", "folder": folder }))?;
+        let (step, steps) = (trainer.step(), trainer.steps());
+        let from = self.options.resume.as_ref().map(|_| format!(", from step {step} of {steps}")).unwrap_or_default();
+        self.tell(
+            &format!("run: {folder}{from}"),
+            &serde_json::json!({ "event": "run", "folder": folder, "step": step }),
+        )?;
         let mut view = View::new(self.options.json, run::history(run.folder()).unwrap_or_default());
         let outcome = trainer.run(Some(run), self.saving, &mut |progress| {
             view.show(&progress);
@@ -312,18 +323,19 @@ impl Job<'_> {
     /// The last words.
     fn finish(&self, run: &Run, experiment: &Experiment) -> Result<()> {
         let history = run::history(run.folder())?;
-        let Some(last) = history.last() else { bail!("{}: the history is empty", run.folder().display()) };
+        let Trained { epoch, seconds, .. } = Trained::open(run.folder())?;
         let folder = run.folder().display();
         let name = run::environment(run.folder())?.data.map_or(experiment.benchmark.clone(), |data| data.problem);
-        let time = duration(Duration::from_secs_f64(last.seconds));
+        let time = duration(Duration::from_secs_f64(seconds));
         let judged = evaluate::after_training(run.folder(), self.device, self.threads)?; // though nobody may be reading
-        let test = last.test.unwrap_or(judged); // an epoch that was made the last one afterwards had no test
+        // An epoch that was made the last one afterwards had no test.
+        let test = history.last().and_then(|line| line.test).unwrap_or(judged);
         self.tell(
             &format!(
                 "{name}: mean relative L2 error on the test samples {} ({}) after {}, {time}; saved in {folder}",
-                error(test), percent(test), count(last.epoch, "epoch")
+                error(test), percent(test), count(epoch, "epoch")
             ),
-            &serde_json::json!({ "event": "end", "folder": folder.to_string(), "epoch": last.epoch, "test": test, "seconds": last.seconds }),
+            &serde_json::json!({ "event": "end", "folder": folder.to_string(), "epoch": epoch, "test": test, "seconds": seconds }),
         )?;
         let (page, text) = (run.folder().join(PAGE), |path: &Path| path.display().to_string());
         self.tell(
@@ -342,8 +354,8 @@ impl Job<'_> {
 fn claim_name(experiment: &Experiment, dataset: &Dataset) -> Result<PathBuf> {
     let benchmark = if experiment.benchmark == OWN { &dataset.manifest().problem } else { &experiment.benchmark };
     let name = format!("{benchmark}-{}", experiment.model.name).replace(['/', '\\'], "-");
-    let folder = |number: usize| Path::new("runs").join(format!("{name}-{number}"));
-    std::fs::create_dir_all("runs").context("runs: cannot be made")?;
+    let folder = |number: usize| Path::new(RUNS).join(format!("{name}-{number}"));
+    std::fs::create_dir_all(RUNS).with_context(|| format!("{RUNS}: cannot be made"))?;
     let mut number = 1;
     loop {
         match std::fs::create_dir(folder(number)) {

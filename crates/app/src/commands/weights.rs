@@ -68,6 +68,7 @@ pub(crate) fn export(options: &Export) -> Result<()> {
         bail!("{path}: expected a model folder with model.toml, a run folder or a checkpoint, found {found}");
     } else {
         let trained = Trained::open(&options.model)?;
+        trained.spare(&options.out)?;
         (trained.experiment.model.name, trained.sections, trained.parameters)
     };
     weights::write(&options.out, &sections, &parameters, &BTreeMap::new())?;

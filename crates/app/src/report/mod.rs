@@ -26,11 +26,14 @@ use lamo::samples::Samples;
 use lamo::trained::Trained;
 use pictures::View;
 use std::path::Path;
+use std::time::Duration;
 
 /// The page's name in a run folder.
 pub(crate) const PAGE: &str = "report.html";
 /// The folder of the pictures in it.
 const PICTURES: &str = "pictures";
+/// What is left of a file that nobody has touched for so long is nobody's.
+const STALE: Duration = Duration::from_secs(3600);
 
 /// What a report is made of.
 pub(crate) struct Report<'a> {
@@ -45,6 +48,8 @@ pub(crate) struct Report<'a> {
     pub(crate) learned: Option<usize>,
     pub(crate) history: &'a [Line],
     pub(crate) receipt: &'a Receipt,
+    /// The command that computes it again.
+    pub(crate) repeat: &'a str,
 }
 
 /// A test sample to look at.
@@ -71,6 +76,9 @@ impl Report<'_> {
         let pictures = self.pictures();
         let drawn = folder.join(PICTURES);
         std::fs::create_dir_all(&drawn).with_context(|| format!("{}: cannot be made", drawn.display()))?;
+        for place in [folder, &drawn] {
+            atomic::sweep(place, STALE);
+        }
         for picture in &pictures {
             let name = picture.name.to_lowercase().replace(' ', "-");
             replace(&drawn.join(format!("{name}.png")), &picture.figure.draw().png(None)?)?;

@@ -97,9 +97,10 @@ impl Content<'_> {
         };
         format!(
             "<h2>How to repeat it</h2><p class=\"under\">The experiment below is complete; <code>receipt.json</code> holds \
-             the numbers of this page, and <code>lamo evaluate --verify receipt.json</code> computes them again.</p>\
+             the numbers of this page, and <code>{}</code> computes them again.</p>\
              <details><summary>Experiment</summary><pre>{}</pre></details>\
              <details><summary>Machine, seeds and SHA-256 of what went in</summary><table class=\"wide\">{}</table></details>\n",
+            escape(self.report.repeat),
             escape(self.experiment.trim_end()),
             rows.iter().map(row).collect::<String>()
         )

@@ -77,6 +77,31 @@ fn a_run_interrupted_after_any_step_ends_with_the_same_bits() {
 }
 
 #[test]
+fn a_run_without_its_last_checkpoint_goes_on_from_the_best_and_without_any_from_the_start() {
+    let (folder, experiment) = (Folder::new("without"), small(&[]));
+    let path = folder.at("run");
+    train_to(&mut trainer(&experiment), Some(&create(&path, &experiment)), usize::MAX);
+    let expected = essence(&path);
+    let best = Checkpoint::read(&run::checkpoint(&path, run::BEST)).unwrap().trained.step;
+    std::fs::remove_file(run::checkpoint(&path, run::LAST)).unwrap();
+    std::fs::remove_file(path.join(run::HISTORY)).unwrap();
+    for (first, lose) in [(best, true), (0, false)] {
+        let (run, again, begun) = Run::open(&path).unwrap();
+        let mut resumed = trainer(&again);
+        if let Some(begun) = begun {
+            resumed.restore(&begun).unwrap();
+        }
+        assert_eq!(resumed.step(), first);
+        train_to(&mut resumed, Some(&run), usize::MAX);
+        assert!(essence(&path).0 == expected.0, "from step {first}");
+        if lose {
+            std::fs::remove_dir_all(path.join(run::CHECKPOINTS)).unwrap();
+        }
+    }
+    assert!(essence(&path) == expected);
+}
+
+#[test]
 fn a_run_notes_what_a_step_holds_beside_the_samples() {
     let (experiment, all) = (small(&[]), samples());
     let held = |samples: &Samples| {
@@ -171,7 +196,6 @@ fn a_damaged_or_missing_file_is_told_in_one_sentence() {
     assert!(complaint(b"").contains("no safetensors file"));
     std::fs::remove_file(&last).unwrap();
     assert!(Trained::open(&path).unwrap_err().to_string().contains("found none"));
-    assert!(Run::open(&path).unwrap_err().to_string().contains("last.safetensors: is missing though the run"));
     assert!(Trained::open(&folder.at("nowhere")).unwrap_err().to_string().contains("nowhere"));
     let told = Run::open(&folder.at("nowhere")).unwrap_err().to_string();
     assert!(told.contains("expected a run folder with experiment.toml, found no folder"), "{told}");
@@ -246,6 +270,7 @@ fn a_run_whose_experiment_was_changed_is_not_gone_on_with_unless_its_steps_mean_
     train_to(&mut trainer(&experiment), Some(&create(&path, &experiment)), 5);
     let text = std::fs::read_to_string(path.join(run::EXPERIMENT)).unwrap();
     for (key, from, to) in [
+        ("benchmark", "benchmark = \"own\"", "benchmark = \"pipe\""),
         ("train.batch", "batch = 2", "batch = 3"),
         ("seed", "seed = 0", "seed = 1"),
         ("model", "depth = 1", "depth = 2"),
@@ -253,7 +278,7 @@ fn a_run_whose_experiment_was_changed_is_not_gone_on_with_unless_its_steps_mean_
         assert!(text.contains(from), "{from} is not in {text}");
         std::fs::write(path.join(run::EXPERIMENT), text.replacen(from, to, 1)).unwrap();
         let told = Run::open(&path).unwrap_err().to_string();
-        assert!(told.contains(&format!("{key}: expected what the run began with")), "{told}");
+        assert!(told.contains(&format!("{key}: expected that of ")) && told.contains(run::LAST), "{told}");
     }
     std::fs::write(path.join(run::EXPERIMENT), text.replacen("rate = 0.003", "rate = 0.001", 1)).unwrap();
     let (run, again, begun) = Run::open(&path).unwrap();
