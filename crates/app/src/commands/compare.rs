@@ -117,9 +117,9 @@ fn data(folder: &Path, receipt: &Receipt) -> String {
 }
 
 impl Comparison {
-    /// The model of a run, with its data where the runs have different ones.
+    /// The model of a run, with its data where the runs have different ones; the same data may have several names.
     fn model(&self, run: &Entry) -> String {
-        let alike = self.runs.iter().all(|other| other.data == run.data);
+        let alike = self.same_test || self.runs.iter().all(|other| other.data == run.data);
         if alike { run.model.clone() } else { format!("{} on {}", run.model, run.data) }
     }
 }
@@ -236,6 +236,7 @@ mod tests {
         let (alike, apart) = (comparison(true, ["darcy", "darcy"]), comparison(false, ["darcy", "pipe"]));
         assert!(best(&alike) > 0 && best(&apart) == 0);
         assert!(table(&apart).contains("fno on pipe") && !table(&alike).contains("fno on"), "{}", table(&apart));
+        assert!(!table(&comparison(true, ["mine", "moved"])).contains("fno on"), "data that moved are the same");
     }
 
     #[test]
