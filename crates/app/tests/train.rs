@@ -265,6 +265,10 @@ fn times_and_raw_fields_of_an_import_reach_the_model() {
     let [inputs, outputs] = [case.normalisers.inputs, case.normalisers.outputs].map(Option::unwrap);
     assert_eq!((inputs.mean, inputs.deviation), (vec![0.0], vec![1.0]));
     assert!((outputs.mean[0] - 2.0).abs() < 0.2 && outputs.deviation[0] < 0.9, "{outputs:?}");
+    write("t.npy", &[3], &[1.0, 3.0, 5.0]);
+    import("even");
+    let told = complaint(&folder.run(&["evaluate", "run", "--data", "even"]));
+    assert!(told.contains("expected frame 1 at 0.25 of the way") && told.contains("found it at 0.5"), "{told}");
     // Without inputs there is only the film to go on from.
     let film = ["data", "import", "--output", "u=u.npy", "--grid=4x5", "--train=4", "--test=2", "--out", "film"];
     said(&folder.run(&film));

@@ -198,6 +198,23 @@ impl Case {
         self.times.get(index).copied().unwrap_or(even)
     }
 
+    /// Refuses films whose frames lie elsewhere between the first and the last than those that were learned.
+    pub fn check_times(&self, times: &[f64]) -> Result<(), Refusal> {
+        if self.course != (Course::Times { count: times.len() }) {
+            return Ok(()); // no times are asked for, or none are known
+        }
+        let other = Case { times: between(times)?, ..self.clone() };
+        let apart = (0..times.len()).find(|&index| (self.time(index) - other.time(index)).abs() > 1e-5);
+        require(apart.is_none(), || {
+            let index = apart.unwrap_or_default();
+            let [expected, found] = [self, &other].map(|case| case.time(index));
+            format!(
+                "times: expected frame {index} at {expected} of the way from the first to the last, as the model learned, \
+                 found it at {found}; take frames of the same times"
+            )
+        })
+    }
+
     /// Positions as the model sees them.
     pub fn encode_positions(&self, positions: &[f32]) -> Vec<f32> {
         encoded(self.normalisers.positions.as_ref(), positions)

@@ -158,6 +158,10 @@ impl Judged {
             );
         }
         let test = samples::test(&experiment, &dataset)?;
+        if let Some(folder) = data {
+            let times = &dataset.manifest().times;
+            trained.case.check_times(times).with_context(|| folder.display().to_string())?;
+        }
         let started = Instant::now();
         let prediction = trained.predict(&test, device)?;
         let seconds = started.elapsed().as_secs_f64();
