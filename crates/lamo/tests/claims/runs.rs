@@ -215,6 +215,10 @@ fn two_processes_do_not_share_a_run_and_a_full_folder_is_not_overwritten() {
     assert!(Run::open(&path).is_ok());
     let again = Run::create(&path, &experiment, &Environment::here(Device::Cpu, 1, None)).unwrap_err().to_string();
     assert!(again.contains("found other files") && again.contains("--resume"), "{again}");
+    let path = folder.at("named");
+    train_to(&mut trainer(&experiment), Some(&create(&path, &experiment)), 1);
+    std::fs::remove_file(path.join(run::EXPERIMENT)).unwrap();
+    assert!(run::free(&path).is_err(), "its checkpoints are worth something");
 }
 
 #[test]
