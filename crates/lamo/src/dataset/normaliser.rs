@@ -7,6 +7,10 @@ use serde::{Deserialize, Serialize};
 
 /// Keeps constant channels from dividing by zero.
 const EPSILON: f64 = 1e-8;
+/// Below this a deviation is taken as it is: ε would drown what is small by its unit, a permeability in m² say.
+const SMALL: f64 = 100.0 * EPSILON;
+/// A deviation of less than this share of the mean is that of a constant, rounded.
+const ROUNDING: f64 = 1e-6;
 
 /// Count, mean and sum of squared deviations of one channel, gathered block by block (Chan, Golub and LeVeque 1979).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -47,6 +51,13 @@ impl Moments {
     pub fn deviation(&self) -> f64 {
         if self.count < 2.0 { 0.0 } else { (self.squares / (self.count - 1.0)).sqrt() }
     }
+
+    /// What the channel is divided by.
+    fn scale(&self) -> f64 {
+        let deviation = self.deviation();
+        let small = deviation < SMALL && deviation > ROUNDING * self.mean.abs();
+        if small { deviation } else { deviation + EPSILON }
+    }
 }
 
 /// Shift and scale of each channel.
@@ -55,7 +66,7 @@ impl Moments {
 pub struct Normaliser {
     /// `[channels]` μ
     pub mean: Vec<f32>,
-    /// `[channels]` σ + 1e-8
+    /// `[channels]` σ + 1e-8, or σ where it is small
     pub deviation: Vec<f32>,
 }
 
@@ -96,7 +107,7 @@ impl Normaliser {
             }
         }
         let mean = channels.iter().map(|channel| channel.mean as f32).collect();
-        let deviation = channels.iter().map(|channel| (channel.deviation() + EPSILON) as f32).collect();
+        let deviation = channels.iter().map(|channel| channel.scale() as f32).collect();
         Ok(Normaliser { mean, deviation })
     }
 
@@ -140,6 +151,28 @@ fn moments(values: &[f32], channels: usize) -> Result<Vec<Moments>, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_small_by_its_unit_is_seen_as_well_as_in_another() {
+        let wave: Vec<f32> = (0..64).map(|k| 1.5 + (0.7 * k as f32).sin()).collect();
+        let encoded = |unit: f32| {
+            let mut values: Vec<f32> = wave.iter().map(|value| value * unit).collect();
+            Normaliser::fit(&values, 1).unwrap().encode(&mut values);
+            values
+        };
+        for (small, one) in encoded(1e-12).iter().zip(encoded(1.0)) {
+            assert!((small - one).abs() < 1e-5, "{small} and {one}");
+        }
+    }
+
+    #[test]
+    fn constants_stay_finite_however_they_round() {
+        for constant in [0.0, 0.1, 1e-9, 12345.678] {
+            let mut values = [constant; 1000];
+            Normaliser::fit(&values, 1).unwrap().encode(&mut values);
+            assert!(values.iter().all(|value| value.abs() < 1e6), "{constant} becomes {}", values[0]);
+        }
+    }
 
     #[test]
     fn moments_of_parts_are_moments_of_the_whole() {
