@@ -1,4 +1,4 @@
-//! Keys of experiment files: dotted names, layers merged, unknown ones refused with the nearest known one.
+//! Keys of experiment files: dotted names, layers merged, unknown ones refused with a near one or with all of their table.
 
 use crate::models::Refusal;
 use toml::{Table, Value};
@@ -32,6 +32,11 @@ pub(super) fn change(text: &str) -> Result<Table, Refusal> {
         return Err(malformed());
     }
     let parsed = format!("value = {value}").parse::<Table>().ok().and_then(|mut table| table.remove("value"));
+    let digits = value.strip_prefix(['-', '+']).unwrap_or(value);
+    if parsed.is_none() && digits.parse::<f64>().is_ok() && digits.chars().all(|digit| digit.is_ascii_digit()) {
+        let most = i64::MAX;
+        return Err(Refusal(format!("{key}: expected a whole number, {most} at most, found {value}")));
+    }
     let value = parsed.unwrap_or_else(|| Value::String(value.to_owned()));
     let nested = key.rsplit('.').fold(value, |inner, name| Value::Table(Table::from_iter([(name.to_owned(), inner)])));
     Ok(nested.as_table().cloned().unwrap_or_default())
@@ -93,10 +98,9 @@ pub(super) fn check(source: &str, layer: &Table, known: &[String]) -> Result<(),
         if known.iter().any(|known| open(known)) || OPTIONAL.contains(&key.as_str()) || table() {
             continue;
         }
-        let nearest =
-            known.iter().map(String::as_str).chain(OPTIONAL.iter().copied()).min_by_key(|known| distance(&key, known));
-        let hint = nearest.map_or(String::new(), |nearest| format!("; did you mean {nearest}?"));
-        return Err(Refusal(format!("{source}: unknown key {key}{hint}")));
+        let known: Vec<&str> = known.iter().map(String::as_str).chain(OPTIONAL.iter().copied()).collect();
+        let hint = meant(&key, &known).map_or_else(|| siblings(&key, &known), |near| format!("did you mean {near}?"));
+        return Err(Refusal(format!("{source}: unknown key {key}; {hint}")));
     }
     Ok(())
 }
@@ -106,14 +110,48 @@ pub(super) fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> O
     known
         .map(|known| (edits(word, known), known))
         .min()
-        .filter(|(edits, _)| *edits <= 1 + word.len() / 4)
+        .filter(|(edits, known)| is_near(*edits, word, known))
         .map(|(_, known)| known)
 }
 
-/// How far two dotted keys are apart: by their whole text, or by their last names where the tables were left out.
-fn distance(key: &str, known: &str) -> usize {
-    let last = |text: &str| text.rsplit('.').next().unwrap_or_default().to_owned();
-    edits(key, known).min(edits(&last(key), &last(known)) * 2 + usize::from(key.contains('.')))
+/// Whether so many edits may be a slip.
+fn is_near(edits: usize, word: &str, known: &str) -> bool {
+    edits <= 1 + word.len() / 4 && edits < word.len().min(known.len())
+}
+
+/// Table and last name of a dotted key.
+fn parted(key: &str) -> (&str, &str) {
+    key.rsplit_once('.').unwrap_or(("", key))
+}
+
+/// The known key that was likely meant: a near name in the same table, or else where the table is near or was left out, or
+/// the same name in another table.
+fn meant<'a>(key: &str, known: &[&'a str]) -> Option<&'a str> {
+    let (table, name) = parted(key);
+    let costs = known.iter().filter_map(|known| {
+        let (place, other) = parted(known);
+        let (far, off) = (edits(table, place), edits(name, other));
+        let same = far == 0 || is_near(far, table, place);
+        let slip = off == 0 || is_near(off, name, other);
+        let likely = slip && (same || table.is_empty() || off == 0);
+        likely.then_some((far > 0, off + if table.is_empty() { 0 } else { far }, *known))
+    });
+    costs.min().map(|(_, _, known)| known)
+}
+
+/// The keys beside an unknown one: those of the innermost of its tables that there is.
+fn siblings(key: &str, known: &[&str]) -> String {
+    let mut table = parted(key).0;
+    let prefix = |table: &str| if table.is_empty() { String::new() } else { format!("{table}.") };
+    while !table.is_empty() && !known.iter().any(|known| known.starts_with(&prefix(table))) {
+        table = parted(table).0;
+    }
+    let within = known.iter().filter_map(|known| known.strip_prefix(&prefix(table)));
+    let mut names: Vec<&str> = within.filter_map(|rest| rest.split('.').next()).collect();
+    names.sort_unstable();
+    names.dedup();
+    let owner = if table.is_empty() { "an experiment" } else { table };
+    format!("{owner} has {}", names.join(", "))
 }
 
 /// Levenshtein's distance: letters to insert, remove or replace.

@@ -108,6 +108,15 @@ fn an_unknown_key_is_refused_with_the_nearest_known_one() {
             "experiment mine: unknown key model.settings.wdith; did you mean model.settings.width?",
         ),
         ("[data]\nfoldr = \"here\"", "experiment mine: unknown key data.foldr; did you mean data.folder?"),
+        ("seeed = 3", "experiment mine: unknown key seeed; did you mean seed?"),
+        ("[model]\nwidth = 5", "experiment mine: unknown key model.width; did you mean model.settings.width?"),
+        ("[trian]\nepochs = 5", "experiment mine: unknown key trian.epochs; did you mean train.epochs?"),
+        ("foo = 3", "experiment mine: unknown key foo; an experiment has benchmark, data, model, precision, preset, "),
+        ("[train]\nbogus = 3", "experiment mine: unknown key train.bogus; train has batch, clip, epochs, "),
+        (
+            "[model]\nsettings = { turbulence = 5 }",
+            "experiment mine: unknown key model.settings.turbulence; model.settings has ",
+        ),
         ("[train]\nbatch = 0", "train.batch: expected at least 1, found 0"),
         ("[train]\nrate = -1.0", "train.rate: expected a number above 0, found -1"),
         (
@@ -122,6 +131,16 @@ fn an_unknown_key_is_refused_with_the_nearest_known_one() {
     ] {
         let refusal = Experiment::parse("mine", &format!("benchmark = \"darcy\"\n{text}")).unwrap_err().to_string();
         assert!(refusal.contains(sentence) && !refusal.contains('\n'), "{text:?}: {refusal:?}");
+    }
+}
+
+#[test]
+fn a_number_too_large_is_refused_with_the_largest() {
+    for change in ["seed=18446744073709551615", "train.epochs=99999999999999999999"] {
+        let request = Request { benchmark: Some("darcy"), changes: &[change.to_owned()], ..Request::default() };
+        let (key, value) = change.split_once('=').unwrap();
+        let expected = format!("{key}: expected a whole number, 9223372036854775807 at most, found {value}");
+        assert_eq!(request.resolve().unwrap_err().to_string(), expected);
     }
 }
 
