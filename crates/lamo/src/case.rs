@@ -96,15 +96,9 @@ impl Case {
                 "train.loss = relative-l2-of-frames: expected inputs of whole frames of {outputs} functions, found {functions}"
             )
         })?;
-        let frame = (grid.points() * outputs).max(1);
-        let rest = train.targets.chunks(frame).position(|frame| frame.iter().all(|value| *value == 0.0));
-        require(course == Course::Steady || rest.is_none(), || {
-            let (sample, time) = (rest.unwrap_or_default() / times, rest.unwrap_or_default() % times);
-            format!(
-                "targets: expected frames that are not zero everywhere, which have no relative error, found frame {time} of \
-                 sample {sample}; leave that frame out"
-            )
-        })?;
+        if course != Course::Steady {
+            train.check_frames(|sample| sample)?;
+        }
         require(functions > 0 || !train.share_positions(), || {
             "samples: expected inputs, or points that differ between samples, found neither; name an input, or continue a \
              film with train.loss = relative-l2-of-frames"

@@ -48,6 +48,11 @@ pub enum Error {
     Diverged(Divergence),
 }
 
+/// `1 sample`, `2 samples`.
+pub(crate) fn counted(count: usize, thing: &str) -> String {
+    format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
+}
+
 /// What is no finite number any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Broken {

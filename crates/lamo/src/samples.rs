@@ -1,7 +1,7 @@
 //! Samples in memory, in physical units: where the points lie, what is given there, what is asked.
 
 use crate::dataset::{Dataset, FieldEntry, Normalise, RoleEntry, Rule, Split};
-use crate::error::Error;
+use crate::error::{Error, counted};
 use crate::experiment::{Data, Experiment, Loss, OWN};
 use crate::field::{self, Field, Spread};
 use crate::models::{Refusal, require};
@@ -117,7 +117,8 @@ impl Samples {
         require(self.share_positions() || self.positions.len() == count * points * space, || {
             let found = self.positions.len();
             format!(
-                "positions: expected {points} points of {space} coordinates, once or for each of {count} samples, found {found} values"
+                "positions: expected {points} points of {space} coordinates, once or for each of {}, found {found} values",
+                counted(count, "sample")
             )
         })?;
         let arrays = [
@@ -133,21 +134,40 @@ impl Samples {
             let found = values.len();
             let unknown = name == "targets" && found == 0;
             require(unknown || found == count * each, || {
-                format!("{name}: expected {count} samples of {words}, {} values, found {found}", count * each)
+                let samples = counted(count, "sample");
+                format!("{name}: expected {samples} of {words}, {} values, found {found}", count * each)
             })?;
             require(values.iter().all(|value| value.is_finite()), || {
                 format!("{name}: expected finite numbers, found NaN or infinity; clean the data")
             })?;
         }
-        let length = (times * points * outputs).max(1);
+        self.check_errors(|sample| sample)
+    }
+
+    /// Refuses targets without a relative error; `number` is what a sample is called.
+    fn check_errors(&self, number: impl Fn(usize) -> usize) -> Result<(), Refusal> {
+        let length = (self.times * self.grid.points() * self.outputs).max(1);
         let zero = self.targets.chunks(length).position(|target| target.iter().all(|value| *value == 0.0));
         require(zero.is_none(), || {
-            let sample = zero.unwrap_or_default();
+            let sample = number(zero.unwrap_or_default());
             format!(
                 "targets: expected fields that are not zero everywhere, which have no relative error, found sample {sample}; leave it out"
             )
-        })?;
-        Ok(())
+        })
+    }
+
+    /// The same for each frame of a film.
+    pub(crate) fn check_frames(&self, number: impl Fn(usize) -> usize) -> Result<(), Refusal> {
+        let length = (self.grid.points() * self.outputs).max(1);
+        let zero = self.targets.chunks(length).position(|frame| frame.iter().all(|value| *value == 0.0));
+        require(zero.is_none(), || {
+            let place = zero.unwrap_or_default();
+            let (sample, frame) = (number(place / self.times), place % self.times);
+            format!(
+                "targets: expected frames that are not zero everywhere, which have no relative error, found frame {frame} of \
+                 sample {sample}; leave that frame out"
+            )
+        })
     }
 }
 
@@ -192,6 +212,9 @@ impl Material {
         let (inputs, outputs) = fields(experiment, dataset)?;
         let read = |samples: &[usize]| read(experiment, dataset, &inputs, &outputs, samples);
         let (train, test) = (read(&split.train)?, read(&split.test)?);
+        if matches!(experiment.train.loss, Loss::RelativeL2OfFrames | Loss::RelativeL2OfTimes) {
+            train.check_frames(|sample| split.train[sample])?;
+        }
         Ok(Material { train, test, inputs, outputs, times: dataset.manifest().times.clone() })
     }
 }
@@ -236,7 +259,10 @@ fn fields(experiment: &Experiment, dataset: &Dataset) -> Result<(Vec<Field>, Vec
     };
     let outputs = choose(&experiment.data.outputs, RoleEntry::Output)?;
     let inputs = match experiment.train.loss {
-        Loss::RelativeL2OfFrames => Vec::new(), // the film itself is what is given
+        Loss::RelativeL2OfFrames => {
+            check_film(experiment, dataset, &outputs)?;
+            Vec::new()
+        }
         _ => choose(&experiment.data.inputs, RoleEntry::Input)?,
     };
     let both = inputs.iter().find(|input| outputs.iter().any(|output| output.name == input.name));
@@ -248,6 +274,26 @@ fn fields(experiment: &Experiment, dataset: &Dataset) -> Result<(Vec<Field>, Vec
         format!("{}: expected at least one output with a value at every point", dataset.folder().display())
     })?;
     Ok((inputs, outputs))
+}
+
+/// A film is continued from its own frames: refuses anything else that is given, unless the film is named in its place. The
+/// recipe of a benchmark knows what its data set has beside the film.
+fn check_film(experiment: &Experiment, dataset: &Dataset, outputs: &[Field]) -> Result<(), Refusal> {
+    let names = &experiment.data.inputs;
+    let all = dataset.manifest().fields.iter();
+    let inputs = all.filter(|field| field.role == RoleEntry::Input && experiment.benchmark == OWN);
+    let inputs: Vec<&str> = inputs.map(|field| field.name.as_str()).collect();
+    let given = if names.is_empty() { inputs } else { names.iter().map(String::as_str).collect() };
+    let other = given.iter().find(|name| outputs.iter().all(|output| output.name != **name));
+    require(other.is_none(), || {
+        let films: Vec<_> = outputs.iter().map(|output| format!("\"{}\"", output.name)).collect();
+        format!(
+            "train.loss = relative-l2-of-frames: expected nothing given but the first frames of the film, found input `{}`; \
+             leave it out with --set 'data.inputs=[{}]', or take train.loss = relative-l2-of-times",
+            other.unwrap_or(&""),
+            films.join(", ")
+        )
+    })
 }
 
 /// The samples listed.
@@ -282,9 +328,10 @@ fn read(
     let given = values(inputs)?;
     let asked = values(outputs)?;
     let read = arrange(experiment, grid, (inputs, &given), (outputs, &asked))?;
-    let samples = Samples { count, grid, space, positions, ..read };
-    samples.check().map_err(|refusal| Refusal(format!("{}: {refusal}", dataset.folder().display())))?;
-    Ok(samples)
+    let read = Samples { count, grid, space, positions, ..read };
+    let sound = read.check_errors(|sample| samples[sample]).and_then(|()| read.check());
+    sound.map_err(|refusal| Refusal(format!("{}: {refusal}", dataset.folder().display())))?;
+    Ok(read)
 }
 
 /// Fields and their values.

@@ -1,7 +1,9 @@
 //! Arrays of one's own become a data set: roles, axes, joined files; what does not fit is said with both files.
 
+use crate::support::experiment;
 use lamo::data::{self, Named};
 use lamo::dataset::{ArrayName, Dataset, Error, Import, Normalise, Outcome, Own, OwnField, RoleEntry, Rule};
+use lamo::samples::Material;
 use lamo_physics::Grid;
 use std::fs;
 use std::ops::ControlFlow;
@@ -309,6 +311,43 @@ fn what_does_not_fit_is_said_with_both_files() {
     let named = ArrayName { path: folder.at("u.npy"), variable: Some("sol".into()) };
     let sentence = refusal(&own(PLANE, vec![u(), field("v", output, vec![vec![named]])]));
     assert!(sentence.contains("expected an array named `sol`, found one array without a name"), "{sentence}");
+}
+
+/// Five samples of an input `a` and a film `v` of four frames; `v` of sample 4 is zero where `zero` is asked for.
+fn film(folder: &Folder, zero: bool) -> Dataset {
+    let value = move |place: usize| if zero && place >= 4 * 24 { 0.0 } else { 1.0 + place as f64 };
+    let fields = vec![
+        field("a", RoleEntry::Input, vec![vec![folder.array("a.npy", &[5, 3, 2], 0.0)]]),
+        field("v", RoleEntry::Output, vec![vec![folder.values("v.npy", &[5, 4, 3, 2], (0..120).map(value))]]),
+    ];
+    let split = Some(Rule::Ends { train: 3, test: 1 });
+    written(&Own { split, ..own(PLANE, fields) }.import().unwrap(), &folder.at("set"))
+}
+
+#[test]
+fn an_input_beside_a_film_that_is_continued_is_not_dropped_silently() {
+    let folder = Folder::new("beside");
+    let dataset = film(&folder, false);
+    let read = |changes: &[&str]| {
+        let changes = [&["train.loss=relative-l2-of-frames", "data={ train = 0, test = 0 }"], changes].concat();
+        Material::read(&experiment(&changes), &dataset)
+    };
+    for changes in [&[][..], &["data.inputs=[\"a\"]"], &["data.inputs=[\"v\", \"a\"]"]] {
+        let told = read(changes).unwrap_err().to_string();
+        let expected = "expected nothing given but the first frames of the film, found input `a`; \
+                        leave it out with --set 'data.inputs=[\"v\"]'";
+        assert!(told.contains(expected), "{told}");
+    }
+    let film = read(&["data.inputs=[\"v\"]"]).unwrap();
+    assert_eq!((film.inputs.len(), film.train.functions), (0, 1));
+}
+
+#[test]
+fn a_sample_without_a_relative_error_is_named_by_its_number_in_the_data_set() {
+    let folder = Folder::new("rest");
+    let dataset = film(&folder, true);
+    let told = Material::read(&experiment(&["data={ train = 0, test = 0 }"]), &dataset).unwrap_err().to_string();
+    assert!(told.contains("not zero everywhere") && told.contains("found sample 4; "), "{told}");
 }
 
 #[test]
