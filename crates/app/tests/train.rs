@@ -289,7 +289,7 @@ fn times_and_raw_fields_of_an_import_reach_the_model() {
     import("still");
     fs::remove_dir_all(folder.at("run")).unwrap();
     let told = complaint(&train("still"));
-    assert!(told.contains("found frame 0 of sample 1; leave that frame out"), "{told}");
+    assert!(told.contains("found frame 0 of sample 1; leave it out"), "{told}");
 }
 
 #[test]

@@ -261,6 +261,11 @@ fn fit(experiment: &Experiment, train: &Samples, course: Course) -> Result<Norma
     let fit = |wanted: bool, values: &[f32], channels: usize| {
         (wanted && channels > 0).then(|| Normaliser::fit(values, channels)).transpose()
     };
+    let mut points = train.targets.chunks(train.outputs.max(1));
+    let first = points.next();
+    require(train.targets.is_empty() || points.any(|point| Some(point) != first), || {
+        "targets: expected values that differ, found the same at all points; there is nothing to learn".to_owned()
+    })?;
     let outputs = fit(wanted(Normalised::Outputs), &train.targets, train.outputs)?;
     let inputs = match (course, &outputs) {
         (Course::Frames { past, .. }, Some(outputs)) => {

@@ -6,6 +6,10 @@ use crate::experiment::{Data, Experiment, Loss, OWN};
 use crate::field::{self, Field, Spread};
 use crate::models::{Refusal, require};
 use lamo_physics::Grid;
+use std::ops::RangeInclusive;
+
+/// Norms whose squares an f32 holds, those of errors far below and above them too.
+const NORMS: RangeInclusive<f64> = 1e-15..=1e17;
 
 /// Arrays of `count` samples on one grid.
 #[derive(Clone, Debug, PartialEq)]
@@ -146,29 +150,34 @@ impl Samples {
 
     /// Refuses targets without a relative error; `number` is what a sample is called.
     fn check_errors(&self, number: impl Fn(usize) -> usize) -> Result<(), Refusal> {
-        let length = (self.times * self.grid.points() * self.outputs).max(1);
-        let zero = self.targets.chunks(length).position(|target| target.iter().all(|value| *value == 0.0));
-        require(zero.is_none(), || {
-            let sample = number(zero.unwrap_or_default());
-            format!(
-                "targets: expected fields that are not zero everywhere, which have no relative error, found sample {sample}; leave it out"
-            )
-        })
+        let length = self.times * self.grid.points() * self.outputs;
+        check_norms("fields", &self.targets, length, |place| format!("sample {}", number(place)))
     }
 
     /// The same for each frame of a film.
     pub(crate) fn check_frames(&self, number: impl Fn(usize) -> usize) -> Result<(), Refusal> {
-        let length = (self.grid.points() * self.outputs).max(1);
-        let zero = self.targets.chunks(length).position(|frame| frame.iter().all(|value| *value == 0.0));
-        require(zero.is_none(), || {
-            let place = zero.unwrap_or_default();
-            let (sample, frame) = (number(place / self.times), place % self.times);
-            format!(
-                "targets: expected frames that are not zero everywhere, which have no relative error, found frame {frame} of \
-                 sample {sample}; leave that frame out"
-            )
+        check_norms("frames", &self.targets, self.grid.points() * self.outputs, |place| {
+            format!("frame {} of sample {}", place % self.times, number(place / self.times))
         })
     }
+}
+
+/// Refuses a part of the targets, `length` values each, that no error can be relative to.
+fn check_norms(parts: &str, targets: &[f32], length: usize, name: impl Fn(usize) -> String) -> Result<(), Refusal> {
+    let norm = |part: &[f32]| part.iter().map(|&value| f64::from(value).powi(2)).sum::<f64>().sqrt();
+    let unfit = targets.chunks(length.max(1)).map(norm).enumerate().find(|(_, norm)| !NORMS.contains(norm));
+    let Some((place, norm)) = unfit else { return Ok(()) };
+    let name = name(place);
+    Err(Refusal(if norm == 0.0 {
+        format!(
+            "targets: expected {parts} that are not zero everywhere, which have no relative error, found {name}; leave it out"
+        )
+    } else {
+        let [least, most] = [NORMS.start(), NORMS.end()];
+        format!(
+            "targets: expected {parts} of a norm between {least:e} and {most:e}, found {norm:.1e} in {name}; give them in another unit"
+        )
+    }))
 }
 
 /// Equal spacing from 0 to 1 along each axis, the column's coordinate first. `scrambled` counts along the rows of a plane

@@ -232,6 +232,13 @@ fn data_that_do_not_fit_are_refused() {
     assert!(told.contains("a cloud of points needs their positions"), "{told}");
     let told = Samples::new(grid, 1, vec![0.0; 60], 1, [[1.0; 30], [0.0; 30]].concat()).unwrap_err().to_string();
     assert!(told.contains("not zero everywhere") && told.contains("found sample 1"), "{told}");
+    for (size, found) in [(1e-20, "5.5e-20"), (1e25, "5.5e25")] {
+        let told = Samples::new(grid, 1, vec![0.0; 30], 1, vec![size; 30]).unwrap_err().to_string();
+        assert!(told.contains(&format!("found {found} in sample 0; give them in another unit")), "{told}");
+    }
+    let same = Samples::new(grid, 1, vec![0.0; 60], 1, vec![3.0; 60]).unwrap();
+    let told = Case::of(&experiment(&[]), &same).unwrap_err().to_string();
+    assert!(told.contains("found the same at all points; there is nothing to learn"), "{told}");
     let film = experiment(&["train.loss=relative-l2-of-frames"]);
     let samples = Samples::new(grid, 1, vec![0.0; 30], 2, vec![1.0; 60]).unwrap();
     let told = Case::of(&film, &samples).unwrap_err().to_string();
