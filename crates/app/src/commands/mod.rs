@@ -27,6 +27,11 @@ pub(crate) fn say(line: &str) -> Result<()> {
     writeln!(std::io::stdout(), "{line}").context("writing to standard output")
 }
 
+/// `1 sample`, `2 samples`.
+pub(crate) fn counted(count: usize, thing: &str) -> String {
+    format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
+}
+
 /// At most `most` numbers below `count`, evenly spread, both ends included.
 pub(crate) fn spread(count: usize, most: usize) -> Vec<usize> {
     let kept = count.min(most);

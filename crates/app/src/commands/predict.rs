@@ -1,7 +1,7 @@
 //! `lamo predict`: arrays in, the trained model's fields out.
 
-use crate::commands::say;
-use anyhow::{Result, bail};
+use crate::commands::{counted, say};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 use lamo::data;
 use lamo::predict::Question;
@@ -43,10 +43,9 @@ pub(crate) fn run(options: &Predict) -> Result<()> {
     let started = Instant::now();
     let prediction = trained.predict(&question.samples, options.device)?;
     let seconds = started.elapsed().as_secs_f64();
-    let answer = question.answer(&trained.case, &prediction);
+    let answer = question.answer(&trained.case, &prediction).with_context(|| options.input.display().to_string())?;
     data::write(&options.output, &answer)?;
     let arrays: Vec<_> = answer.iter().map(|array| format!("{} {:?}", array.name, array.shape)).collect();
-    let count = question.samples.count;
-    let samples = if count == 1 { "1 sample".to_owned() } else { format!("{count} samples") };
+    let samples = counted(question.samples.count, "sample");
     say(&format!("{}: {} of {samples} in {seconds:.2} s", options.output.display(), arrays.join(", ")))
 }

@@ -104,6 +104,12 @@ impl Values {
         }
     }
 
+    /// The first number that is infinite in single precision alone.
+    pub fn beyond_f32(&self) -> Option<f64> {
+        let beyond = |value: &&f64| value.is_finite() && !(**value as f32).is_finite();
+        if let Values::F64(values) = self { values.iter().find(beyond).copied() } else { None }
+    }
+
     /// In double precision.
     pub fn into_f64(self) -> Vec<f64> {
         match self {

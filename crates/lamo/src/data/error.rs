@@ -93,7 +93,7 @@ pub enum Error {
         found: String,
     },
     /// No array of that name.
-    #[error("{}: expected an array named `{name}`, found {}; ask for what is there", .path.display(), Listed(known))]
+    #[error("{}: expected an array named `{name}`, found {}; name one of these", .path.display(), Listed(known))]
     Missing {
         /// The file.
         path: PathBuf,
@@ -161,6 +161,11 @@ impl fmt::Display for Titled<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0.is_empty() { out.write_str("the array") } else { write!(out, "array `{}`", self.0.escape_debug()) }
     }
+}
+
+/// [`Listed`] as text.
+pub(crate) fn listed(names: &[String]) -> String {
+    Listed(names).to_string()
 }
 
 /// The names in a file, the first few of them if they are many.

@@ -16,6 +16,7 @@ mod write;
 pub(crate) use array::decode;
 pub use array::{Array, ArrayInfo, ElementKind, Tick, Values};
 pub use error::Error;
+pub(crate) use error::listed;
 pub use write::{Named, write};
 
 use array::{Layout, Wanted};

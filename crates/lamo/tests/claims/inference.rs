@@ -37,7 +37,8 @@ fn array(name: &str, shape: &[usize], values: &[f32]) -> Named {
 fn ask(trained: &Trained, input: &Path, output: &Path) -> Result<Vec<Named>, String> {
     let question = Question::read(&trained.case, input, None).map_err(|error| error.to_string())?;
     let prediction = trained.predict(&question.samples, Device::Cpu).map_err(|error| error.to_string())?;
-    data::write(output, &question.answer(&trained.case, &prediction)).map_err(|error| error.to_string())?;
+    let answer = question.answer(&trained.case, &prediction).map_err(|error| error.to_string())?;
+    data::write(output, &answer).map_err(|error| error.to_string())?;
     let arrays = data::list(output).unwrap();
     let read = |info: &data::ArrayInfo| {
         let array = data::read(output, Some(&info.name)).unwrap();
@@ -78,7 +79,10 @@ fn a_patch_model_predicts_batches_and_single_samples_from_every_format() {
     assert!(told.contains("its parameters belong to the grid [6, 5] and fit no grid [8, 8]"), "{told}");
     data::write(&input, &[array("", &[30], &wave(30, 0.1))]).unwrap();
     let told = ask(&trained, &input, &folder.at("out.npy")).unwrap_err();
-    assert!(told.contains("array `permeability`: expected shape [6, 5], or samples of it, found [30]"), "{told}");
+    assert!(
+        told.contains("array `permeability`: expected samples of shape [6, 5], found shape [30]; reshape it"),
+        "{told}"
+    );
     let told = data::write(&folder.at("out.txt"), &[]).unwrap_err().to_string();
     assert!(told.contains("expected a name that ends in .npy, .npz or .safetensors"), "{told}");
 }
@@ -93,13 +97,95 @@ fn flat_samples_and_empty_arrays_are_refused() {
     let train = Samples::new(grid, 1, wave(60, 0.3), 1, wave(60, 0.2)).unwrap();
     let case = Case::of(&experiment, &train).unwrap();
     let trained = trained(&folder, "flat", &experiment, &case, &train);
-    for shape in [&[3, 20][..], &[3, 0, 5], &[0, 4, 5]] {
+    for (shape, expected) in [
+        (&[3, 20][..], "samples of shape [4, 5], found shape [3, 20]; reshape it"),
+        (&[20], "samples of shape [4, 5], found shape [20]; reshape it"),
+        (&[3, 20, 1], "samples of shape [4, 5], found shape [3, 20, 1]; reshape it"),
+        (&[3, 1, 20], "samples of shape [4, 5], found shape [3, 1, 20]; reshape it"),
+        (
+            &[3, 0, 5],
+            "samples of shape [4, 5], on this or another grid, found shape [3, 0, 5]; bring it into that shape",
+        ),
+        (
+            &[3, 4, 5, 1],
+            "samples of shape [4, 5], on this or another grid, found shape [3, 4, 5, 1]; bring it into that shape",
+        ),
+        (&[0, 4, 5], "at least one sample, found shape [0, 4, 5]"),
+    ] {
         let path = folder.at("question.npz");
         let values = wave(shape.iter().product(), 0.1);
         data::write(&path, &[array("inputs", shape, &values)]).unwrap();
         let told = ask(&trained, &path, &folder.at("answer.npz")).unwrap_err();
-        assert!(told.contains("array `inputs`: expected") && told.contains(&format!("{shape:?}")), "{told}");
+        assert!(told.ends_with(&format!("array `inputs`: expected {expected}")), "{told}");
     }
+    // a finer grid may have axes as long as the small one has points
+    data::write(&folder.at("fine.npy"), &[array("", &[1, 20, 20], &wave(400, 0.1))]).unwrap();
+    ask(&trained, &folder.at("fine.npy"), &folder.at("answer.npy")).unwrap();
+}
+
+#[test]
+fn axes_in_another_order_are_told_by_the_shape_trained_on() {
+    let folder = Folder::new("order");
+    let experiment = experiment(&["model.name=fno", "model.settings={ width = 4, depth = 1, modes = 2 }"]);
+    let train = Samples::new(Grid::Plane { rows: 6, columns: 5 }, 2, wave(180, 0.3), 1, wave(90, 0.2)).unwrap();
+    let case = Case::of(&experiment, &train).unwrap();
+    data::write(&folder.at("question.npy"), &[array("", &[3, 2, 6, 5], &wave(180, 0.1))]).unwrap();
+    let told = Question::read(&case, &folder.at("question.npy"), None).unwrap_err().to_string();
+    let expected = "expected samples of shape [6, 5, 2], on this or another grid, found shape [3, 2, 6, 5]; bring it into that shape";
+    assert!(told.ends_with(expected), "{told}");
+}
+
+#[test]
+fn predictions_that_are_no_numbers_are_refused_with_their_sample() {
+    let folder = Folder::new("overflow");
+    let experiment = experiment(&["model.name=fno", "model.settings={ width = 4, depth = 1, modes = 2 }"]);
+    let train = Samples::new(Grid::Plane { rows: 4, columns: 5 }, 1, wave(60, 0.3), 1, wave(60, 0.2)).unwrap();
+    let case = Case::of(&experiment, &train).unwrap();
+    let trained = trained(&folder, "overflow", &experiment, &case, &train);
+    let (mut values, output) = (wave(60, 0.3), folder.at("answer.npy"));
+    values[25] = 3e38;
+    data::write(&folder.at("question.npy"), &[array("", &[3, 4, 5], &values)]).unwrap();
+    let told = ask(&trained, &folder.at("question.npy"), &output).unwrap_err();
+    assert!(told.starts_with("sample 1: expected a prediction of finite numbers, found NaN or infinity; "), "{told}");
+    assert!(!output.exists());
+}
+
+#[test]
+fn names_counts_and_sizes_that_do_not_fit_are_said_with_what_to_do() {
+    let folder = Folder::new("names");
+    let points = 7;
+    let line = Samples::new(Grid::Line { points }, 1, wave(2 * points, 0.3), 1, wave(2 * points, 0.2)).unwrap();
+    let train = Samples { grid: Grid::Cloud { points }, ..line }.at(2, wave(2 * points * 2, 0.9)).unwrap();
+    let mut case = Case::of(&experiment(&[]), &train).unwrap();
+    case.inputs = vec![Field::plain("load", 1)];
+    let read = |positions: (&str, &[usize]), load: (&str, &[usize])| {
+        let values = |shape: &[usize]| wave(shape.iter().product(), 0.4);
+        let arrays = [positions, load].map(|(name, shape)| array(name, shape, &values(shape)));
+        data::write(&folder.at("question.npz"), &arrays).unwrap();
+        Question::read(&case, &folder.at("question.npz"), None).map_err(|error| error.to_string())
+    };
+    let once = read(("positions", &[9, 2]), ("load", &[4, 9])).unwrap();
+    assert!(
+        !once.single && once.samples.count == 4 && once.samples.share_positions(),
+        "positions once for all samples"
+    );
+    let told = read(("positions", &[4, 9, 2]), ("load", &[9])).unwrap_err();
+    assert!(told.contains("`positions`: expected one sample without an axis for samples as in `load`"), "{told}");
+    let told = read(("positions", &[4, 9, 2]), ("load", &[1, 9])).unwrap_err();
+    assert!(told.ends_with("array `positions`: expected 1 sample as in `load`, found shape [4, 9, 2]"), "{told}");
+    let told = read(("positions", &[4, 9, 2]), ("load", &[4, 7])).unwrap_err();
+    assert!(told.ends_with("array `load`: expected samples of shape [9], found shape [4, 7]"), "{told}");
+    let told = read(("x", &[4, 9, 2]), ("load", &[4, 9])).unwrap_err();
+    let sentence = "expected arrays named `positions`, `load`, found `x`, `load`; save the file with these names";
+    assert!(told.ends_with(sentence), "{told}");
+    let header = "{'descr': '<f8', 'fortran_order': False, 'shape': (1, 7), }\n";
+    let mut bytes = [b"\x93NUMPY\x01\x00", &(header.len() as u16).to_le_bytes()[..], header.as_bytes()].concat();
+    bytes.extend([1e300; 7].iter().flat_map(|value: &f64| value.to_le_bytes()));
+    std::fs::write(folder.at("large.npy"), bytes).unwrap();
+    let line = Samples::new(Grid::Line { points }, 1, wave(2 * points, 0.3), 1, wave(2 * points, 0.2)).unwrap();
+    let case = Case::of(&experiment(&[]), &line).unwrap();
+    let told = Question::read(&case, &folder.at("large.npy"), None).unwrap_err().to_string();
+    assert!(told.contains("array `inputs`: expected values up to 3.4e38, as float32 has, found 1e300; "), "{told}");
 }
 
 #[test]
@@ -153,7 +239,7 @@ fn a_film_is_continued_as_long_as_one_asks() {
     let predict = |frames: Option<usize>| {
         let question = Question::read(&trained.case, &input, frames).unwrap();
         let prediction = trained.predict(&question.samples, Device::Cpu).unwrap();
-        question.answer(&trained.case, &prediction).remove(0)
+        question.answer(&trained.case, &prediction).unwrap().remove(0)
     };
     let (usual, long) = (predict(None), predict(Some(5)));
     assert_eq!((usual.shape, long.shape), (vec![3, 4, 4], vec![5, 4, 4]));
