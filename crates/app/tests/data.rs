@@ -291,6 +291,9 @@ fn flags_that_do_not_fit_are_said_in_one_sentence() {
     assert!(own(&["--grid", "6x4", "--axes", "v=nxy"]).contains("--axes: expected one of u, found `v`"));
     assert!(own(&["--grid", "6x4", "--input", "a"]).contains("expected NAME=ARRAY"));
     assert!(own(&["--grid", "6x4", "--train", "9"]).contains("at most 5 samples in all, found 9 to train"));
+    let absent = folder.at("absent");
+    let absent = complaint(&make(&["import", absent.to_str().unwrap(), "--as", "darcy"], &folder.at("set")));
+    assert!(absent.contains("absent: expected a file of darcy or a folder with its files, found nothing"), "{absent}");
     let unknown = complaint(&make(&["import", folder.0.to_str().unwrap(), "--as", "darcies"], &folder.at("set")));
     assert!(unknown.contains("benchmark: expected one of darcy, navier-stokes"), "{unknown}");
     let missing = complaint(&make(&["import", folder.0.to_str().unwrap(), "--as", "pipe"], &folder.at("set")));
@@ -301,6 +304,32 @@ fn flags_that_do_not_fit_are_said_in_one_sentence() {
     {
         assert_eq!(make(usage, &folder.at("set")).status.code(), Some(2), "{usage:?}");
     }
+}
+
+#[test]
+fn a_comma_in_the_name_of_a_file_is_part_of_it_and_elsewhere_joins_channels() {
+    let folder = Folder::new("comma");
+    let path = |name: &str| folder.at(name).display().to_string();
+    for name in ["u,v.npy", "w.npy"] {
+        array(&folder.at(name), &[5, 6, 4]);
+    }
+    let import = |arrays: String, out: &str| {
+        said(&make(&["import", "--output", &format!("u={arrays}"), "--grid", "6x4"], &folder.at(out)))
+    };
+    assert!(import(path("u,v.npy"), "whole").contains("5 samples of u 6x4, "));
+    assert!(import(format!("{0},{0}", path("w.npy")), "joined").contains("5 samples of u 6x4x2, "));
+}
+
+#[test]
+fn numbers_too_large_for_a_deviation_have_none() {
+    let folder = Folder::new("large");
+    let text = "{'descr': '<f8', 'fortran_order': False, 'shape': (2,), }\n";
+    let mut bytes = [b"\x93NUMPY\x01\x00", &(text.len() as u16).to_le_bytes()[..], text.as_bytes()].concat();
+    bytes.extend([1e308, -1e308].iter().flat_map(|value: &f64| value.to_le_bytes()));
+    fs::write(folder.at("large.npy"), bytes).unwrap();
+    let report = said(&check(&folder.at("large.npy")));
+    let line = report.lines().find(|line| line.starts_with("(unnamed)")).unwrap();
+    assert!(line.contains(" - ") && !line.contains("NaN") && line.trim_end().ends_with('0'), "{report}");
 }
 
 #[test]

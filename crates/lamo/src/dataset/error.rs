@@ -61,8 +61,8 @@ pub enum Error {
     },
     /// Values in a file that are no numbers, or do not fit float32.
     #[error(
-        "{origin}: sample {sample} has {found} at {position:?} of `{field}`, expected finite float32 values; mend the \
-         file or leave the sample out"
+        "{origin}: sample {sample} has {found:e} at {position:?} of `{field}`, expected finite float32 values, up to \
+         3.4e38; mend the file or leave the sample out"
     )]
     NoNumber {
         /// The file and its array.
@@ -74,7 +74,7 @@ pub enum Error {
         /// Where in the sample, in the order of the data set.
         position: Vec<usize>,
         /// The value.
-        found: f32,
+        found: f64,
     },
     /// A number that no data set can have.
     #[error("{what}: expected {expected}, found {found}")]

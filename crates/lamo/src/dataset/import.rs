@@ -8,7 +8,7 @@
 
 use super::partial::{self, Partial};
 use super::{Dataset, Error, FieldEntry, Manifest, OriginEntry, Outcome, Progress, SourceEntry, file_hash};
-use crate::data::{self, ArrayInfo, ElementKind};
+use crate::data::{self, ArrayInfo, ElementKind, Values};
 use std::cell::Cell;
 use std::ops::{ControlFlow, Range};
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 /// Bytes of one array held at a time, and about as many again while they are put in order.
 const BUDGET: usize = 256 << 20;
 /// The axes of a data set in their order: samples, frames, rows, columns, points, channels.
-const ORDER: &str = "ntxypc";
+pub(super) const ORDER: &str = "ntxypc";
 
 /// What is to be imported.
 #[derive(Debug)]
@@ -128,6 +128,11 @@ impl Piece {
         self.inner == other.inner && self.has_samples == other.has_samples
     }
 
+    /// Whether it has a value at every point of the grid, not at the rows alone or once.
+    pub(super) fn is_over_points(&self) -> bool {
+        self.inner.iter().any(|(letter, _)| matches!(letter, 'y' | 'p'))
+    }
+
     pub(super) fn frames(&self) -> Option<usize> {
         self.inner.iter().find(|(letter, _)| *letter == 't').map(|(_, frames)| *frames)
     }
@@ -147,7 +152,7 @@ impl Piece {
     }
 
     /// Samples `rows` of the whole array, its axes in order.
-    fn read(&self, rows: Range<usize>, meter: &Meter) -> Result<Vec<f32>, Error> {
+    fn read(&self, rows: Range<usize>, meter: &Meter) -> Result<Values, Error> {
         let rows = if self.has_samples { rows } else { 0..self.first_extent() };
         let tick = &mut |count| meter.tick(count * self.width());
         let array = data::read_ordered(&self.path, self.variable.as_deref(), &self.order, rows, tick)?;
@@ -156,7 +161,7 @@ impl Piece {
             let (expected, found) = (format!("{inner:?} for each sample, as before"), format!("{:?}", array.shape));
             return Err(Error::unfit(self.title(), expected, found, "leave the file alone while it is being read"));
         }
-        Ok(array.values.into_f32())
+        Ok(array.values)
     }
 
     /// Puts the values of so many samples into a block `[samples, points, total]` from channel `offset` on.
@@ -212,6 +217,11 @@ impl Column {
 
     pub(super) fn samples(&self) -> usize {
         self.parts.iter().map(|part| part.samples).sum()
+    }
+
+    /// At one point.
+    pub(super) fn channels(&self) -> usize {
+        self.parts.first().map_or(0, |part| part.pieces.iter().map(Piece::channels).sum())
     }
 
     /// Of one sample in the data set.
@@ -272,14 +282,18 @@ impl Column {
 struct Held {
     of: Option<(String, Range<usize>)>,
     values: Vec<f32>,
+    /// A value of this or an earlier array that is infinite in single precision alone.
+    beyond: Option<f64>,
 }
 
 impl Held {
     fn values(&mut self, piece: &Piece, rows: Range<usize>, meter: &Meter) -> Result<&[f32], Error> {
         let of = Some((piece.title(), rows.clone()));
         if self.of != of {
-            *self = Held::default(); // before the next one takes its memory
-            self.values = piece.read(rows, meter)?;
+            *self = Held { beyond: self.beyond, ..Held::default() }; // before the next one takes its memory
+            let values = piece.read(rows, meter)?;
+            self.beyond = values.beyond_f32().or(self.beyond);
+            self.values = values.into_f32();
             self.of = of;
         }
         Ok(&self.values)
@@ -341,7 +355,8 @@ impl Import {
             for (number, (field, column)) in self.manifest.fields.iter().zip(&self.columns).enumerate() {
                 let (first, origin) = if field.common { (0, 0..1) } else { (place, origin.clone()) };
                 let read = column.read(origin.clone(), &mut held, meter);
-                let sound = |values: Vec<f32>| check(field, column, origin.start, &values).map(|()| values);
+                let sound =
+                    |values: Vec<f32>| check(field, column, origin.start, &values, held.beyond).map(|()| values);
                 // A source that is refused will be another one when it has been mended.
                 let values = read.and_then(sound).inspect_err(|_| partial.discard())?;
                 partial.store(number, first, &values)?;
@@ -373,8 +388,8 @@ impl Import {
     }
 }
 
-/// Refuses what is no number; the values begin with sample `first` of the column.
-fn check(field: &FieldEntry, column: &Column, first: usize, values: &[f32]) -> Result<(), Error> {
+/// Refuses what is no number; the values begin with sample `first` of the column, and infinite ones may have been `beyond`.
+fn check(field: &FieldEntry, column: &Column, first: usize, values: &[f32], beyond: Option<f64>) -> Result<(), Error> {
     let Some(place) = values.iter().position(|value| !value.is_finite()) else { return Ok(()) };
     let count: usize = field.shape.iter().product();
     let (mut rest, mut position) = (place % count, vec![0; field.shape.len()]);
@@ -382,7 +397,8 @@ fn check(field: &FieldEntry, column: &Column, first: usize, values: &[f32]) -> R
         (*index, rest) = (rest % length, rest / length);
     }
     let (origin, sample) = column.origin(first + place / count);
-    Err(Error::NoNumber { origin, field: field.name.clone(), sample, position, found: values[place] })
+    let found = beyond.filter(|&value| value as f32 == values[place]).unwrap_or(values[place].into());
+    Err(Error::NoNumber { origin, field: field.name.clone(), sample, position, found })
 }
 
 /// Bytes gone by, and those who hear of them.

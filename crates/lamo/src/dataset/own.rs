@@ -1,10 +1,11 @@
 //! Arrays of one's own: which file is which field, and which axis is what.
 
 use super::fields::Normalise;
-use super::import::{Column, Import, Part, Piece, title};
+use super::import::{Column, Import, ORDER, Part, Piece, title};
 use super::public::thinned;
 use super::{Error, FieldEntry, Manifest, RoleEntry, Rule};
 use crate::data;
+use crate::error::counted;
 use lamo_physics::Grid;
 use std::path::{Path, PathBuf};
 
@@ -82,6 +83,7 @@ impl Own {
         for field in &self.fields {
             field.check_name(&entries)?;
             let column = field.column(&self.grid, self.stride)?;
+            field.check_coordinates(&column)?;
             let common = !column.parts[0].pieces()[0].has_samples();
             let normalise = field.normalise;
             let shape = column.shape();
@@ -93,9 +95,14 @@ impl Own {
             columns.push(column);
         }
         let samples = self.samples(&entries, &columns)?;
+        self.check_outputs(&columns)?;
         let times = self.times(&columns)?;
         let split = self.split.clone().unwrap_or_else(|| Rule::default_for(samples));
-        split.split(samples)?;
+        if split.split(samples)?.test.is_empty() {
+            let (what, expected) = ("the import".into(), "at least 1 sample to test on".into());
+            let advice = "name a number with --test; --train 0 keeps a set to be judged by alone";
+            return Err(Error::unfit(what, expected, format!("none of {}", counted(samples, "sample")), advice));
+        }
         let stride = Some(("stride".to_owned(), toml::Value::from(self.stride as i64))).filter(|_| self.stride > 1);
         let (grid, parameters) = (thinned(self.grid, self.stride).into(), stride.into_iter().collect());
         let manifest = Manifest::imported(&self.name, parameters, grid, split, samples, entries);
@@ -111,7 +118,7 @@ impl Own {
             let (name, found) = (field.title(), column.samples());
             let (other, expected) = first.get_or_insert_with(|| (name.clone(), found));
             if found != *expected {
-                let expected = format!("{expected} samples, as {other} holds");
+                let expected = format!("{}, as {other} holds", counted(*expected, "sample"));
                 return Err(Error::unfit(name, expected, found.to_string(), "each sample needs all its fields"));
             }
         }
@@ -119,6 +126,20 @@ impl Own {
             Some((_, samples)) if samples > 0 => Ok(samples),
             Some((name, _)) => Err(Error::unfit(name, "samples".into(), "none".into(), "check the file")),
             None => unreachable!("an output has samples"),
+        }
+    }
+
+    /// Something must be learned at every point.
+    fn check_outputs(&self, columns: &[Column]) -> Result<(), Error> {
+        let outputs = self.fields.iter().zip(columns).filter(|(field, _)| field.role == RoleEntry::Output);
+        let mut alone = outputs.clone().filter(|(_, column)| !column.parts[0].pieces()[0].is_over_points());
+        match alone.next() {
+            Some((field, column)) if alone.count() + 1 == outputs.count() => {
+                let expected = format!("an output with a value at every point of the grid {:?}", self.grid.shape());
+                let found = format!("{:?} for each sample", column.shape());
+                Err(Error::unfit(field.title(), expected, found, "check --grid and --axes"))
+            }
+            _ => Ok(()),
         }
     }
 
@@ -166,7 +187,31 @@ impl OwnField {
         Ok(())
     }
 
+    /// Positions lie on a line, in a plane or in space.
+    fn check_coordinates(&self, column: &Column) -> Result<(), Error> {
+        let found = column.channels();
+        if self.role == RoleEntry::Position && !(1..=3).contains(&found) {
+            let expected = "1 to 3 coordinates for each point".into();
+            let advice = "check --grid, or name the axes with --axes, such as positions=pc";
+            return Err(Error::unfit(self.title(), expected, found.to_string(), advice));
+        }
+        Ok(())
+    }
+
+    /// Letters that mean something, each once.
+    fn check_axes(&self) -> Result<(), Error> {
+        let axes = self.axes.as_deref().unwrap_or_default();
+        let letters = || axes.char_indices();
+        let unknown = letters().find(|(_, letter)| !ORDER.contains(*letter)).map(|(_, letter)| format!("`{letter}`"));
+        let twice = letters().find(|(place, letter)| axes[..*place].contains(*letter));
+        let Some(found) = unknown.or(twice.map(|(_, letter)| format!("`{letter}` twice"))) else { return Ok(()) };
+        let expected = "n samples, t frames, x rows, y columns, p points and c channels, each once at most";
+        let advice = format!("give {} a letter for each axis", self.name);
+        Err(Error::unfit(format!("--axes {}={axes}", self.name), expected.into(), found, advice))
+    }
+
     fn column(&self, grid: &Grid, stride: usize) -> Result<Column, Error> {
+        self.check_axes()?;
         if self.arrays.is_empty() || self.arrays.iter().any(Vec::is_empty) {
             let what = format!("field `{}`", self.name);
             return Err(Error::unfit(what, "an array".into(), "none".into(), "name its file"));
@@ -177,7 +222,7 @@ impl OwnField {
             for name in arrays {
                 let piece = self.piece(name, arrays.len() > 1, grid)?;
                 if let Some(first) = pieces.first().filter(|first| first.samples() != piece.samples()) {
-                    let expected = format!("{} samples, as {} holds", first.samples(), first.title());
+                    let expected = format!("{}, as {} holds", counted(first.samples(), "sample"), first.title());
                     let found = piece.samples().to_string();
                     return Err(Error::unfit(
                         piece.title(),
@@ -237,7 +282,7 @@ fn unlike(piece: &Piece, first: &Piece) -> Error {
 /// Whether letters name the axes a field of this role may have: each once, and all of the grid's axes, or the rows of a
 /// plane alone, or none; positions lie on the whole grid and are no films, other fields have samples.
 fn allowed(axes: &str, role: RoleEntry, grid: &Grid) -> bool {
-    let once = |(place, letter): (usize, char)| "ntxypc".contains(letter) && !axes[..place].contains(letter);
+    let once = |(place, letter): (usize, char)| ORDER.contains(letter) && !axes[..place].contains(letter);
     let has = |letter| axes.contains(letter);
     let (all, rows_alone) = match grid {
         Grid::Plane { .. } => (has('x') && has('y') && !has('p'), has('x') && !has('y') && !has('p')),

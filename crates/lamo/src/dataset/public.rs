@@ -4,6 +4,7 @@ use super::catalogue::{FieldRow, Kept, PartRow, PieceRow, Row, Samples, Times};
 use super::import::{Column, Import, Part, Piece, title};
 use super::{Error, FieldEntry, Manifest, Rule};
 use crate::data;
+use crate::error::counted;
 use lamo_physics::Grid;
 use std::ffi::OsStr;
 use std::ops::Range;
@@ -57,7 +58,7 @@ impl Row {
                 let piece = row.piece(&paths[row.file])?;
                 let (other, expected) = first.get_or_insert_with(|| (piece.title(), piece.samples()));
                 if piece.samples() != *expected {
-                    let expected = format!("{expected} samples, as {other} holds");
+                    let expected = format!("{}, as {other} holds", counted(*expected, "sample"));
                     let advice = "take both from the same archive";
                     return Err(Error::unfit(piece.title(), expected, piece.samples().to_string(), advice));
                 }
@@ -96,6 +97,11 @@ impl Row {
             if path.is_dir() {
                 collect(path, DEPTH, &mut candidates)?;
                 continue;
+            }
+            if !path.exists() {
+                let expected = format!("a file of {} or a folder with its files", self.name);
+                let found = "nothing of that name".into();
+                return Err(Error::unfit(path.display().to_string(), expected, found, "check the path"));
             }
             if !self.parts.iter().flat_map(|part| part.files).any(|names| bears(path, names)) {
                 let expected = format!("a file of {}: {}", self.name, self.files().join(", "));

@@ -2,6 +2,7 @@
 
 use super::batches::shuffle;
 use super::{Error, hexadecimal};
+use crate::error::counted;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::fmt;
@@ -103,7 +104,7 @@ fn enough(train: usize, test: usize, samples: usize) -> Result<(), Error> {
     if train.checked_add(test).is_some_and(|used| used <= samples) {
         return Ok(());
     }
-    let expected = format!("at most {samples} samples in all");
+    let expected = format!("at most {} in all", counted(samples, "sample"));
     Err(Error::Number { what: "split", expected, found: format!("{train} to train and {test} to test on") })
 }
 

@@ -1,7 +1,7 @@
 //! `lamo data check`: is the data set whole, and does it look right?
 
 use super::file;
-use crate::commands::{say, spread};
+use crate::commands::{counted, say, spread};
 use crate::plot::{Column, Place, Positions, Sheet, require_png};
 use crate::report::{channels as channel_names, moment, moves, unit};
 use anyhow::{Context, Result, bail};
@@ -141,7 +141,7 @@ fn heading(dataset: &Dataset) -> Result<String> {
     };
     let hash = dataset.split()?.hash();
     let parameters = if parameters.is_empty() { String::new() } else { format!("{}\n", parameters.join(" ")) };
-    let samples = format!("{samples} sample{}", if *samples == 1 { "" } else { "s" });
+    let samples = counted(*samples, "sample");
     Ok(format!("{problem}: {samples}, {origin}, lamo {lamo}\n{parameters}{split}, hash {hash}"))
 }
 

@@ -72,10 +72,15 @@ fn line(array: &ArrayInfo, summary: &Summary) -> String {
     let (shape, kind) = (format!("{:?}", array.shape), array.kind.to_string());
     let Summary { least, most, moments, missing, infinite } = summary;
     let range = match least <= most {
-        true => format!("{least:>11.4e} {most:>11.4e} {:>11.4e} {:>11.4e}", moments.mean(), moments.deviation()),
+        true => format!("{least:>11.4e} {most:>11.4e} {} {}", shown(moments.mean()), shown(moments.deviation())),
         false => format!("{:>11} {:>11} {:>11} {:>11}", "-", "-", "-", "-"), // no finite value
     };
     format!("{name:18} {kind:8} {shape:22} {range} {missing:>7} {infinite:>5}")
+}
+
+/// A mean or a deviation, unless the values are too large to take one of.
+fn shown(value: f64) -> String {
+    if value.is_finite() { format!("{value:>11.4e}") } else { format!("{:>11}", "-") }
 }
 
 fn object(array: &ArrayInfo, summary: &Summary) -> Value {

@@ -27,13 +27,13 @@ pub(crate) struct Import {
     /// Keep every sample of the benchmark's files, not only those of the official split.
     #[arg(long, requires = "benchmark")]
     all: bool,
-    /// Where the points lie: [samples, points, 2], or [points, 2] for all samples; X,Y joins two arrays.
+    /// Where the points lie: [samples, points, 2], or [points, 2] for all samples (1 to 3 coordinates); X,Y joins two arrays.
     #[arg(long, value_name = "ARRAY")]
     positions: Vec<String>,
-    /// A given field; the same name again adds samples.
+    /// A given field; the same name again adds samples, A,B joins two arrays as its channels.
     #[arg(long, value_name = "NAME=ARRAY")]
     input: Vec<String>,
-    /// A field to be learned; the same name again adds samples.
+    /// A field to be learned; the same name again adds samples, A,B joins two arrays as its channels.
     #[arg(long, value_name = "NAME=ARRAY", required_unless_present = "benchmark")]
     output: Vec<String>,
     /// Times of the frames of films.
@@ -48,7 +48,7 @@ pub(crate) struct Import {
     /// Keep every K-th row and column of the grid.
     #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..), conflicts_with = "benchmark")]
     stride: u16,
-    /// Samples to train on: the first ones.
+    /// Samples to train on: the first ones; 0 for a set that is only to be judged by.
     #[arg(long, value_name = "N", conflicts_with = "benchmark")]
     train: Option<usize>,
     /// Samples to test on: the last ones.
@@ -181,7 +181,9 @@ fn pair<'a>(text: &'a str, flag: &str, form: &str) -> Result<(&'a str, &'a str)>
 
 /// A new field, or more samples of one that is there.
 fn add(fields: &mut Vec<OwnField>, name: &str, role: RoleEntry, arrays: &str) {
-    let arrays: Vec<_> = arrays.split(',').map(ArrayName::parse).collect();
+    let whole = ArrayName::parse(arrays); // a file may have a comma in its name
+    let arrays =
+        if whole.path.exists() { vec![whole] } else { arrays.split(',').map(ArrayName::parse).collect::<Vec<_>>() };
     if let Some(field) = fields.iter_mut().find(|field| field.name == name && field.role == role) {
         return field.arrays.push(arrays);
     }
