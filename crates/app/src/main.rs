@@ -85,13 +85,14 @@ enum Command {
     List(commands::list::List),
     /// Make a model folder from a state dict of the authors' code.
     ///
-    /// The file must hold exactly the model's parameters; nothing is written otherwise.
+    /// The file must hold exactly the model's parameters; nothing is written otherwise. The folder is for lamo
+    /// export-weights alone: a state dict has no normalisers, so lamo predict and lamo evaluate take trained runs only.
     ///
     /// Examples:
     ///   lamo import airfoil.safetensors --config airfoil.toml --out models/airfoil
     #[command(verbatim_doc_comment, after_long_help = commands::weights::CONFIGURATION)]
     Import(commands::weights::Import),
-    /// Write the state dict of a model folder or a run, bit for bit as it was imported or trained.
+    /// Write the state dict of a model folder or a run in float32: what was trained or imported in it, bit for bit.
     ///
     /// Examples:
     ///   lamo export-weights models/airfoil --out airfoil.safetensors

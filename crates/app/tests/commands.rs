@@ -116,11 +116,11 @@ fn import(folder: &Folder, weights: &Path, description: &str) -> Output {
 }
 
 #[test]
-fn weights_come_back_bit_for_bit_under_their_names_even_where_they_are_not_numbers() {
+fn weights_come_back_bit_for_bit_under_their_names() {
     let folder = Folder::new("round-trip");
     let original = std::fs::read(fixtures().join(FIXTURE).join("params.safetensors")).unwrap();
     let (header, mut tensors) = take_apart(&original);
-    let odd = [f32::NAN.to_bits() | 1, 0xffa0_0001, f32::NEG_INFINITY.to_bits(), (-0.0f32).to_bits(), 1];
+    let odd = [(-0.0f32).to_bits(), 1, f32::MAX.to_bits()];
     let bytes: Vec<u8> = odd.iter().flat_map(|bits| bits.to_le_bytes()).collect();
     tensors.get_mut("preprocess.linear_pre.0.weight").unwrap()[..bytes.len()].copy_from_slice(&bytes);
     let weights = folder.file("weights.safetensors", &put_together(&header, &tensors));
@@ -153,13 +153,16 @@ fn every_kind_of_wrong_weights_gives_one_sentence_and_writes_nothing() {
     let mut whole_numbers = header.clone();
     whole_numbers[bias]["dtype"] = serde_json::json!("I32");
     let none = put_together(&header, &BTreeMap::new());
+    let mut broken = tensors.clone();
+    broken.get_mut(bias).unwrap()[..4].copy_from_slice(&f32::NAN.to_le_bytes());
 
-    let cases: [(&str, Vec<u8>, &[&str]); 8] = [
+    let cases: [(&str, Vec<u8>, &[&str]); 9] = [
         ("missing", put_together(&header, &without), &["lacks", bias]),
         ("extra", put_together(&long_header, &longer), &["in excess", "surplus"]),
         ("misshapen", put_together(&flat, &tensors), &[bias, "[4, 4]", "[16]"]),
         ("another type", put_together(&whole_numbers, &tensors), &[bias, "I32"]),
         ("all missing", none, &["lacks", "and ", " more"]),
+        ("no numbers", put_together(&header, &broken), &["NaN or infinity in", bias]),
         ("cut short", original[..original.len() - 3].to_vec(), &["cut short"]),
         ("cut in the header", original[..100].to_vec(), &["cut short", "header"]),
         ("text", b"these are no weights at all".to_vec(), &["no safetensors file"]),

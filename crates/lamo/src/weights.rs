@@ -379,6 +379,11 @@ impl Stored {
             description.model.settings.entry(key).or_insert(value);
         }
         let parameters = read(weights, &sections)?;
+        let broken = |section: &&Section| parameters[section.range()].iter().any(|value| !value.is_finite());
+        if let Some(section) = sections.iter().find(broken) {
+            let reason = format!("holds NaN or infinity in {}, expected finite numbers; export it anew", section.name);
+            return Err(Error::malformed(weights, reason));
+        }
         Ok(Stored { description, sections, parameters })
     }
 

@@ -4,7 +4,7 @@ mod view;
 
 use crate::commands::progress::{Meter, duration};
 use crate::commands::stop::stop_on_request;
-use crate::commands::{evaluate, say};
+use crate::commands::{counted, evaluate, say};
 use crate::report::{PAGE, count, error, percent};
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -260,11 +260,12 @@ impl Job<'_> {
                 (dataset, "already there".to_owned())
             }
             Outcome::Stopped(Progress { complete, samples, .. }) => {
-                bail!("stopped with {complete} of {samples} samples saved; run the same command again to go on")
+                let samples = counted(samples, "sample");
+                bail!("stopped with {complete} of {samples} saved; run the same command again to go on")
             }
         };
         self.tell(
-            &format!("data: {}, {} samples, {how}", dataset.folder().display(), dataset.samples()),
+            &format!("data: {}, {}, {how}", dataset.folder().display(), counted(dataset.samples(), "sample")),
             &serde_json::json!({ "event": "data", "folder": dataset.folder().display().to_string(), "samples": dataset.samples() }),
         )?;
         Ok(dataset)
@@ -284,7 +285,8 @@ impl Job<'_> {
         let model = &experiment.model.name;
         self.tell(
             &format!(
-                "model: {model}, {parameters} parameters, {steps} steps of batch {}, compiled in {}",
+                "model: {model}, {parameters} parameters, {} of batch {}, compiled in {}",
+                counted(steps, "step"),
                 experiment.train.batch,
                 duration(started.elapsed())
             ),

@@ -1,4 +1,4 @@
-//! `lamo import` and `lamo export-weights`: state dicts in and out of model folders, bit for bit.
+//! `lamo import` and `lamo export-weights`: state dicts in and out of model folders, float32 bit for bit.
 
 use super::say;
 use anyhow::{Context, Result, bail};

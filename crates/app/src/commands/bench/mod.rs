@@ -114,7 +114,8 @@ fn run_cpu(options: &Cpu) -> Result<()> {
     }
     for name in &options.cases {
         if !cases::CASES.iter().any(|case| case.name == name) {
-            let known: Vec<_> = cases::CASES.iter().map(|case| case.name).collect();
+            let mut known: Vec<_> = cases::CASES.iter().map(|case| case.name).collect();
+            known.dedup(); // a case may have several sizes
             bail!("--case {name}: no such case; there are {}", known.join(", "));
         }
     }
