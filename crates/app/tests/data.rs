@@ -321,6 +321,17 @@ fn a_comma_in_the_name_of_a_file_is_part_of_it_and_elsewhere_joins_channels() {
 }
 
 #[test]
+fn one_sample_is_singular() {
+    let folder = Folder::new("one");
+    array(&folder.at("u.npy"), &[1, 6, 4]);
+    let output = format!("u={}", folder.at("u.npy").display());
+    let own =
+        |more: &[&str]| make(&[&["import", "--output", &output, "--grid", "6x4"], more].concat(), &folder.at("set"));
+    assert!(complaint(&own(&["--train", "2", "--test", "0"])).contains("expected at most 1 sample in all"));
+    assert!(said(&own(&["--train", "0", "--test", "1"])).contains("1 sample of u 6x4, first 0 to train"));
+}
+
+#[test]
 fn numbers_too_large_for_a_deviation_have_none() {
     let folder = Folder::new("large");
     let text = "{'descr': '<f8', 'fortran_order': False, 'shape': (2,), }\n";

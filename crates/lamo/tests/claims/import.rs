@@ -6,7 +6,7 @@ use lamo::dataset::{ArrayName, Dataset, Error, Import, Normalise, Outcome, Own, 
 use lamo::samples::Material;
 use lamo_physics::Grid;
 use std::fs;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::path::{Path, PathBuf};
 
 /// An empty folder of this test alone, gone when dropped.
@@ -341,21 +341,20 @@ fn what_could_never_be_trained_is_not_imported() {
     }
 }
 
-/// Five samples of an input `a` and a film `v` of four frames; `v` of sample 4 is zero where `zero` is asked for.
-fn film(folder: &Folder, zero: bool) -> Dataset {
-    let value = move |place: usize| if zero && place >= 4 * 24 { 0.0 } else { 1.0 + place as f64 };
+/// Five samples of an input `a` and a film `v` of four frames, `zero` of its 120 values at rest.
+fn film(folder: &Folder, zero: Range<usize>, split: Rule) -> Dataset {
+    let value = move |place: usize| if zero.contains(&place) { 0.0 } else { 1.0 + place as f64 };
     let fields = vec![
         field("a", RoleEntry::Input, vec![vec![folder.array("a.npy", &[5, 3, 2], 0.0)]]),
         field("v", RoleEntry::Output, vec![vec![folder.values("v.npy", &[5, 4, 3, 2], (0..120).map(value))]]),
     ];
-    let split = Some(Rule::Ends { train: 3, test: 1 });
-    written(&Own { split, ..own(PLANE, fields) }.import().unwrap(), &folder.at("set"))
+    written(&Own { split: Some(split), ..own(PLANE, fields) }.import().unwrap(), &folder.at("set"))
 }
 
 #[test]
 fn an_input_beside_a_film_that_is_continued_is_not_dropped_silently() {
     let folder = Folder::new("beside");
-    let dataset = film(&folder, false);
+    let dataset = film(&folder, 0..0, Rule::Ends { train: 3, test: 1 });
     let read = |changes: &[&str]| {
         let changes = [&["train.loss=relative-l2-of-frames", "data={ train = 0, test = 0 }"], changes].concat();
         Material::read(&experiment(&changes), &dataset)
@@ -373,9 +372,14 @@ fn an_input_beside_a_film_that_is_continued_is_not_dropped_silently() {
 #[test]
 fn a_sample_without_a_relative_error_is_named_by_its_number_in_the_data_set() {
     let folder = Folder::new("rest");
-    let dataset = film(&folder, true);
+    let dataset = film(&folder, 4 * 24..120, Rule::Ends { train: 3, test: 1 });
     let told = Material::read(&experiment(&["data={ train = 0, test = 0 }"]), &dataset).unwrap_err().to_string();
     assert!(told.contains("not zero everywhere") && told.contains("found sample 4; "), "{told}");
+    let folder = Folder::new("rest-of-a-frame");
+    let dataset = film(&folder, 4 * 24 + 6..4 * 24 + 12, Rule::Indices { train: vec![2, 4], test: vec![0] });
+    let changes = ["train.loss=relative-l2-of-times", "data={ train = 0, test = 0 }"];
+    let told = Material::read(&experiment(&changes), &dataset).unwrap_err().to_string();
+    assert!(told.contains("found frame 1 of sample 4; "), "{told}");
 }
 
 #[test]
