@@ -63,6 +63,9 @@ pub struct Training {
     /// Whether the problem looks the same mirrored and turned: every batch is then shown from another side. For values on a
     /// plane that have no direction.
     pub symmetries: bool,
+    /// Whether each of several outputs counts by its own deviation, or those with small units are not learned. The
+    /// benchmarks' recipes count all alike.
+    pub balanced: bool,
 }
 
 /// What is shifted and scaled to mean 0 and deviation 1.
@@ -143,6 +146,8 @@ pub const OWN: &str = "own";
 const DEFAULTS: &str = include_str!("experiment/defaults.toml");
 /// The preset `quick` on one's own data.
 const OWN_QUICK: &str = include_str!("../../../experiments/quick/own.toml");
+/// One's own outputs may well be a pressure and a velocity.
+const OWN_RECIPE: &str = "train.balanced = true";
 /// LaMO where there are no rows and columns, or a time is asked for.
 const OWN_SLICES: &str = "model.settings = { latent = \"slices\", mixer = \"hydra\", directions = 2, encoder = \"shared\", \
                           mlp_ratio = 1, head_width = 64, groups = 2, width = 128 }";
@@ -246,6 +251,7 @@ fn base(benchmark: &str, model: &str, slices: bool, quick: bool) -> Result<Table
     settings.insert("settings".into(), Value::Table(models::find(model)?.defaults()));
     keys::merge(&mut table, Table::from_iter([("model".into(), Value::Table(settings))]), false);
     let quick_layer = if benchmark == OWN {
+        keys::merge(&mut table, keys::parse("own", OWN_RECIPE)?, false);
         if model == "lamo" && slices {
             keys::merge(&mut table, keys::parse("own", OWN_SLICES)?, false);
         }

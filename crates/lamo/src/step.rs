@@ -5,6 +5,7 @@
 
 use crate::case::{Case, Course};
 use crate::checkpoint::TOTAL;
+use crate::dataset::Moments;
 use crate::error::Error;
 use crate::experiment::{Experiment, Loss};
 use crate::layers::Parameters;
@@ -35,6 +36,12 @@ pub(crate) fn compile(
     let model = models::find(&experiment.model.name)?.build(&parameters, &task, &experiment.model.settings)?;
     let (input, target) = gather(&graph, case, train, batch, experiment.train.symmetries);
     let prediction = decoded(model.forward(&input), case.normalisers.outputs.as_ref());
+    let (prediction, target) = if experiment.train.balanced && train.outputs > 1 {
+        let units = graph.constant(&units(&train.targets, train.outputs), [train.outputs]);
+        (prediction / units, target / units)
+    } else {
+        (prediction, target)
+    };
     let each = match (experiment.train.loss, task.grid) {
         (Loss::RelativeL2WithGradient, Grid::Plane { rows, columns }) => {
             let plane = [batch, rows, columns];
@@ -51,6 +58,17 @@ pub(crate) fn compile(
     parameters.initialise(&mut program, experiment.seed);
     stored::fill(&mut program, case, train, train.functions > 0);
     Ok(program)
+}
+
+/// The deviation of each output, the unit in which its errors count; of a constant its size.
+fn units(targets: &[f32], outputs: usize) -> Vec<f32> {
+    let of = |output: usize| Moments::of(targets.iter().skip(output).step_by(outputs).map(|&value| f64::from(value)));
+    let unit = |moments: Moments| match (moments.deviation(), moments.mean().abs()) {
+        (0.0, 0.0) => 1.0,
+        (deviation, mean) if deviation > 1e-6 * mean => deviation,
+        (_, mean) => mean,
+    };
+    (0..outputs).map(|output| unit(of(output)) as f32).collect()
 }
 
 /// The batch's part of the samples, and what is to be predicted: `[batch · windows, points, outputs]`.

@@ -140,7 +140,7 @@ fn a_batch_of_times_gives_the_authors_parameters() {
     let experiment = experiment(&[
         "model.settings={ latent = \"slices\", mixer = \"mamba2\", directions = 2, width = 16, depth = 1, mlp_ratio = 1 }",
         "model.settings={ slice_heads = 2, tokens = 5, states = 5, head_width = 8, encoder = \"own\", groups = 1 }",
-        "train={ epochs = 30, batch = 2, rate = 1e-3, loss = \"relative-l2-of-times\" }",
+        "train={ epochs = 30, batch = 2, rate = 1e-3, loss = \"relative-l2-of-times\", balanced = false }",
         "data={ normalise = [\"inputs\"], scrambled = true }",
         &format!("seed={}", seed.unwrap()),
     ]);

@@ -102,6 +102,23 @@ fn a_run_without_its_last_checkpoint_goes_on_from_the_best_and_without_any_from_
 }
 
 #[test]
+fn an_output_is_learned_in_whatever_unit_it_comes() {
+    let losses = |unit: f32, balanced: &str| {
+        let outputs = samples().targets.iter().flat_map(|&value| [unit * value, (3.0 * value).cos()]).collect();
+        let samples = Samples::new(samples().grid, 1, samples().inputs, 2, outputs).unwrap();
+        let experiment = small(&[balanced]);
+        let case = Case::of(&experiment, &samples).unwrap();
+        train_to(&mut Trainer::new(&experiment, &case, &samples, &samples, Device::Cpu).unwrap(), None, usize::MAX)
+    };
+    let apart = |balanced: &str| {
+        let pairs = losses(1.0, balanced).into_iter().zip(losses(1e5, balanced));
+        pairs.map(|(one, large)| (one - large).abs() / one).fold(0.0, f64::max)
+    };
+    let (balanced, alike) = (apart("train.balanced=true"), apart("train.balanced=false"));
+    assert!(balanced < 1e-3 && alike > 0.05, "losses differ by {balanced} and {alike}");
+}
+
+#[test]
 fn a_run_notes_what_a_step_holds_beside_the_samples() {
     let (experiment, all) = (small(&[]), samples());
     let held = |samples: &Samples| {
