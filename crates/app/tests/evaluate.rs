@@ -218,6 +218,30 @@ fn data_that_were_changed_under_a_run_are_not_taken_for_its_own() {
 }
 
 #[test]
+fn other_data_are_known_by_the_names_of_their_fields() {
+    let folder = Folder::new("names");
+    for (name, shape) in [("a.npy", &[12, 6, 4][..]), ("b.npy", &[12]), ("u.npy", &[12, 6, 4])] {
+        array(&folder.at(name), shape);
+    }
+    let import = |inputs: [&str; 2], out: &str| {
+        let [first, second] = inputs;
+        let job = ["data", "import", "--input", first, "--input", second, "--output", "u=u.npy", "--grid=6x4"];
+        said(&folder.lamo(&[&job[..], &["--train=9", "--test=3", "--out", out]].concat()));
+    };
+    import(["a=a.npy", "b=b.npy"], "set");
+    import(["b=b.npy", "a=a.npy"], "turned");
+    import(["c=a.npy", "b=b.npy"], "named");
+    said(&folder.lamo(&["train", "set", "--model=fno", "--out=run", "--threads=1", "--set=train.epochs=1"]));
+    let error = |data: &str| {
+        let receipt = said(&folder.lamo(&["evaluate", "run", "--data", data, "--json"]));
+        serde_json::from_str::<serde_json::Value>(&receipt).unwrap()["evaluation"]["relative_l2"].as_f64().unwrap()
+    };
+    assert_eq!(error("turned").to_bits(), error("set").to_bits());
+    let words = complaint(&folder.lamo(&["evaluate", "run", "--data", "named"]));
+    assert!(words.contains("`a`"), "{words}");
+}
+
+#[test]
 fn the_page_tells_the_command_that_computes_its_numbers_again() {
     let (folder, run) = trained("repeat");
     said(&folder.lamo(&["evaluate", "lamo"]));

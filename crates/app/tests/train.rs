@@ -268,7 +268,11 @@ fn times_and_raw_fields_of_an_import_reach_the_model() {
     write("t.npy", &[3], &[1.0, 3.0, 5.0]);
     import("even");
     let told = complaint(&folder.run(&["evaluate", "run", "--data", "even"]));
-    assert!(told.contains("expected frame 1 at 0.25 of the way") && told.contains("found it at 0.5"), "{told}");
+    assert!(told.contains("expected frame 1 at 2, as the model learned, found it at 3"), "{told}");
+    write("t.npy", &[3], &[2.0, 3.0, 6.0]);
+    import("later");
+    let told = complaint(&folder.run(&["evaluate", "run", "--data", "later"]));
+    assert!(told.contains("expected frame 0 at 1, as the model learned, found it at 2"), "{told}");
     // Without inputs there is only the film to go on from.
     let film = ["data", "import", "--output", "u=u.npy", "--grid=4x5", "--train=4", "--test=2", "--out", "film"];
     said(&folder.run(&film));

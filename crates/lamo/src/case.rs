@@ -64,6 +64,9 @@ pub struct Case {
     /// Where the times asked for lie between the first, 0, and the last, 1; none where their distances are equal.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub times: Vec<f32>,
+    /// When the frames of the films that were learned are, where it is known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub clock: Vec<f64>,
     /// Fitted to the training samples.
     pub normalisers: Normalisers,
 }
@@ -75,6 +78,9 @@ impl Case {
         case.inputs = material.inputs.clone();
         case.outputs = material.outputs.clone();
         case.leave_raw();
+        if case.course != Course::Steady {
+            case.clock = material.times.clone();
+        }
         if case.course == (Course::Times { count: material.times.len() }) {
             case.times = between(&material.times)?;
         }
@@ -121,6 +127,7 @@ impl Case {
             lattice: lattice(grid, experiment.data.scrambled).is_ok_and(|lattice| lattice == train.positions),
             scrambled: experiment.data.scrambled,
             times: Vec::new(),
+            clock: Vec::new(),
             normalisers: fit(experiment, train, course)?,
         })
     }
@@ -160,7 +167,7 @@ impl Case {
             _ => false,
         };
         let (ours, theirs) = (&self.normalisers, &other.normalisers);
-        *self == Case { normalisers: ours.clone(), ..other.clone() }
+        *self == Case { normalisers: ours.clone(), clock: self.clock.clone(), ..other.clone() }
             && near(&ours.positions, &theirs.positions)
             && near(&ours.inputs, &theirs.inputs)
             && near(&ours.outputs, &theirs.outputs)
@@ -192,21 +199,32 @@ impl Case {
         self.times.get(index).copied().unwrap_or(even)
     }
 
-    /// Refuses films whose frames lie elsewhere between the first and the last than those that were learned.
-    pub fn check_times(&self, times: &[f64]) -> Result<(), Refusal> {
-        if self.course != (Course::Times { count: times.len() }) {
-            return Ok(()); // no times are asked for, or none are known
+    /// Refuses films of other `times` than those that were learned, where they are known, or another number of them, which is
+    /// `count`. Films that are continued may be of any length, not of another rhythm.
+    pub fn check_times(&self, count: usize, times: &[f64]) -> Result<(), Refusal> {
+        let [learned, found] = [&self.clock, times].map(|times| times.windows(2).map(|pair| pair[1] - pair[0]).next());
+        match (self.course, learned.zip(found)) {
+            (Course::Frames { .. }, Some((learned, found))) => {
+                require((learned - found).abs() < 1e-5 * learned.abs(), || {
+                    format!("times: expected frames {learned} apart, as the model learned, found them {found} apart")
+                })
+            }
+            (Course::Times { count: learned }, _) => {
+                require(count == learned, || {
+                    format!("times: expected the {learned} frames that the model learned, found {count}")
+                })?;
+                let reach = self.clock.last().zip(self.clock.first()).map_or(0.0, |(last, first)| last - first);
+                let mut pairs = self.clock.iter().zip(times).enumerate();
+                let apart = pairs.find(|(_, (learned, found))| (*learned - *found).abs() > 1e-5 * reach);
+                apart.map_or(Ok(()), |(frame, (learned, found))| {
+                    Err(Refusal(format!(
+                        "times: expected frame {frame} at {learned}, as the model learned, found it at {found}; take frames \
+                         of the same times"
+                    )))
+                })
+            }
+            _ => Ok(()),
         }
-        let other = Case { times: between(times)?, ..self.clone() };
-        let apart = (0..times.len()).find(|&index| (self.time(index) - other.time(index)).abs() > 1e-5);
-        require(apart.is_none(), || {
-            let index = apart.unwrap_or_default();
-            let [expected, found] = [self, &other].map(|case| case.time(index));
-            format!(
-                "times: expected frame {index} at {expected} of the way from the first to the last, as the model learned, \
-                 found it at {found}; take frames of the same times"
-            )
-        })
     }
 
     /// Positions as the model sees them.
@@ -272,7 +290,8 @@ fn fit(experiment: &Experiment, train: &Samples, course: Course) -> Result<Norma
             Some(Normaliser { mean: outputs.mean.repeat(past), deviation: outputs.deviation.repeat(past) })
         }
         (Course::Frames { .. }, None) => None,
-        _ => fit(wanted(Normalised::Inputs), &train.inputs, train.functions)?,
+        _ => fit(wanted(Normalised::Inputs), &train.inputs, train.functions)?.map(Normaliser::of_given),
     };
-    Ok(Normalisers { positions: fit(wanted(Normalised::Positions), &train.positions, train.space)?, inputs, outputs })
+    let positions = fit(wanted(Normalised::Positions), &train.positions, train.space)?.map(Normaliser::of_given);
+    Ok(Normalisers { positions, inputs, outputs })
 }

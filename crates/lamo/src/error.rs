@@ -87,6 +87,7 @@ impl std::fmt::Display for Divergence {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Divergence { broken, step, epoch, loss, culprit, good, rate } = self;
         let what = match broken {
+            Broken::Loss if loss.is_finite() && *step == 1 => format!("the loss begins with {loss:.3e}"),
             Broken::Loss if loss.is_finite() => format!("the loss grew to {loss:.3e}"),
             Broken::Loss => "the loss is no finite number".into(),
             Broken::Parameter => "a parameter is no finite number".into(),
@@ -95,6 +96,10 @@ impl std::fmt::Display for Divergence {
         write!(out, "{what} at step {step} in epoch {epoch}")?;
         if let Some(culprit) = culprit {
             write!(out, ", first in {culprit}")?;
+        }
+        if *step == 1 && *broken == Broken::Loss {
+            let advice = "fields far from the size of 1 want to be normalised (no --raw), nearly constant ones without their mean";
+            return write!(out, "; look at the units of the data: {advice}");
         }
         write!(
             out,

@@ -6,7 +6,7 @@ use crate::dataset::Normaliser;
 use crate::error::Error;
 use crate::experiment::Experiment;
 use crate::layers::Parameters;
-use crate::models::{self, Input, Refusal, Task, require};
+use crate::models::{self, Choice, Input, Refusal, Task, require};
 use crate::run;
 use crate::samples::Samples;
 use lamo_physics::Grid;
@@ -41,16 +41,20 @@ pub struct Trained {
 }
 
 impl Trained {
-    /// Opens a run folder, which gives its last checkpoint, or a checkpoint file.
+    /// Opens a run folder, which gives its last checkpoint, the best one where that is missing, or a checkpoint file.
     pub fn open(path: &Path) -> Result<Trained, Error> {
         if !path.exists() {
             return Err(Error::run(path, "expected a run folder or a checkpoint file, found nothing"));
         }
-        let file = if path.is_dir() { run::checkpoint(path, run::LAST) } else { path.to_owned() };
-        if path.is_dir() && !file.is_file() {
-            return Err(Error::run(path, "expected a run folder with checkpoints/last.safetensors, found none"));
+        let kept =
+            [run::LAST, run::BEST].map(|name| run::checkpoint(path, name)).into_iter().find(|file| file.is_file());
+        match kept {
+            Some(file) => Ok(Checkpoint::read(&file)?.trained),
+            None if path.is_dir() => {
+                Err(Error::run(path, "expected a run folder with checkpoints/last.safetensors, found none"))
+            }
+            None => Ok(Checkpoint::read(path)?.trained),
         }
-        Ok(Checkpoint::read(&file)?.trained)
     }
 
     /// Refuses an output that would replace a file the model, or the run it belongs to, is read from.
@@ -72,11 +76,12 @@ impl Trained {
     /// model allows it.
     pub fn predictor(&self, device: Device, grid: Grid, batch: usize) -> Result<Predictor, Error> {
         let mut predictor = Predictor::new(&self.experiment, &self.case, device, grid, batch)?;
-        if predictor.sections() != self.sections {
-            let name = &self.experiment.model.name;
+        let Choice { name, settings } = &self.experiment.model;
+        let moved = grid != self.case.domain.grid && models::find(name)?.is_local(settings);
+        if moved || predictor.sections() != self.sections {
             let trained = self.case.domain.grid.shape();
             return Err(Refusal(format!(
-                "model {name}: its parameters belong to the grid {trained:?} and fit no grid {:?}; predict on the grid it was trained on, or train with latent = \"slices\"",
+                "model {name}: its parameters belong to the grid {trained:?} and fit no grid {:?}; predict on the grid it was trained on, or train with --set 'model.settings={{ latent = \"slices\", mixer = \"hydra\", directions = 2 }}'",
                 grid.shape()
             ))
             .into());

@@ -1,13 +1,16 @@
 //! `lamo evaluate`: how good is a run, where is it wrong, and is its receipt true?
 
 use super::progress::Meter;
-use super::say;
+use super::train::still_there;
+use super::{quoted, say};
 use crate::report::{PAGE, Report, costs, count, data_name, error, outputs, percent, replace, short};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use lamo::cache;
-use lamo::dataset::{Dataset, Outcome};
+use lamo::case::Course;
+use lamo::dataset::{Dataset, MANIFEST, Outcome};
 use lamo::evaluate::{Evaluation, RECEIPT, Receipt};
+use lamo::field::Field;
 use lamo::run::{self, Environment, Provenance};
 use lamo::samples::{self, Samples};
 use lamo::trained::Trained;
@@ -59,6 +62,11 @@ pub(crate) fn run(options: &Evaluate) -> Result<()> {
             "--out {}: expected a folder of its own, found a run, whose receipt would be lost; choose another",
             out.display()
         );
+    }
+    if let Some(out) =
+        options.out.as_ref().filter(|out| [MANIFEST, run::LAST].iter().any(|name| out.join(name).is_file()))
+    {
+        bail!("--out {}: expected a folder of its own, found data or checkpoints; choose another", out.display());
     }
     let judged = Judged::of(path, options.data.as_deref(), options.device, threads, options.json)?;
     if let Some(folder) = &folder {
@@ -136,6 +144,14 @@ impl Judged {
         if let Some(folder) = data {
             experiment.data.folder = Some(folder.to_owned());
             (experiment.data.train, experiment.data.test) = (0, 0);
+            let names = |fields: &[Field]| fields.iter().map(|field| field.name.clone()).collect::<Vec<_>>();
+            experiment.data.outputs = names(&trained.case.outputs);
+            if !matches!(trained.case.course, Course::Frames { .. }) {
+                experiment.data.inputs = names(&trained.case.inputs);
+            }
+        }
+        if data.is_none() {
+            still_there(&experiment)?;
         }
         let meter = Meter::new(&format!("making {}", experiment.data.problem));
         let made = cache::dataset(&experiment.data, threads, &|progress| {
@@ -160,7 +176,7 @@ impl Judged {
         let test = samples::test(&experiment, &dataset)?;
         if let Some(folder) = data {
             let times = &dataset.manifest().times;
-            trained.case.check_times(times).with_context(|| folder.display().to_string())?;
+            trained.case.check_times(test.times, times).with_context(|| folder.display().to_string())?;
         }
         let started = Instant::now();
         let prediction = trained.predict(&test, device)?;
@@ -186,9 +202,9 @@ impl Judged {
 
     /// The command that computes the numbers of the receipt in `folder` again.
     fn repeat(&self, folder: &Path) -> String {
-        let run = if folder == self.run { String::new() } else { format!(" {}", self.run.display()) };
-        let data = self.data.as_ref().map(|data| format!(" --data {}", data.display())).unwrap_or_default();
-        format!("lamo evaluate{run}{data} --verify {}", folder.join(RECEIPT).display())
+        let run = if folder == self.run { String::new() } else { format!(" {}", quoted(&self.run)) };
+        let data = self.data.as_ref().map(|data| format!(" --data {}", quoted(data))).unwrap_or_default();
+        format!("lamo evaluate{run}{data} --verify {}", quoted(&folder.join(RECEIPT)))
     }
 
     fn write(&self, folder: &Path) -> Result<()> {

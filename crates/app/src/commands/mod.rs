@@ -15,6 +15,7 @@ pub(crate) mod weights;
 
 use anyhow::{Context, Result};
 use std::io::Write;
+use std::path::Path;
 
 /// The one place that reports a failed job: one sentence, causes included.
 #[allow(clippy::print_stderr)]
@@ -32,6 +33,13 @@ pub(crate) fn counted(count: usize, thing: &str) -> String {
     format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
 }
 
+/// A path as a shell takes it.
+pub(crate) fn quoted(path: &Path) -> String {
+    let text = path.display().to_string();
+    let plain = |letter: char| letter.is_alphanumeric() || "_-+./:,=@".contains(letter);
+    if !text.is_empty() && text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', "'\\''")) }
+}
+
 /// At most `most` numbers below `count`, evenly spread, both ends included.
 pub(crate) fn spread(count: usize, most: usize) -> Vec<usize> {
     let kept = count.min(most);
@@ -40,7 +48,13 @@ pub(crate) fn spread(count: usize, most: usize) -> Vec<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::spread;
+    use super::{quoted, spread};
+
+    #[test]
+    fn paths_can_be_pasted() {
+        let found = ["runs/a-1", "my runs/a", "it's"].map(|path| quoted(path.as_ref()));
+        assert_eq!(found, ["runs/a-1", "'my runs/a'", r"'it'\''s'"]);
+    }
 
     #[test]
     fn a_few_of_many_include_both_ends() {

@@ -4,7 +4,7 @@ mod view;
 
 use crate::commands::progress::{Meter, duration};
 use crate::commands::stop::stop_on_request;
-use crate::commands::{counted, evaluate, say};
+use crate::commands::{counted, evaluate, quoted, say};
 use crate::report::{PAGE, count, error, percent};
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -211,6 +211,7 @@ impl Job<'_> {
     }
 
     fn resume(&self, run: &Run, experiment: &Experiment, begun: Option<&Checkpoint>) -> Result<()> {
+        still_there(experiment)?;
         let dataset = self.dataset(experiment)?;
         let (now, then) = (self.environment(experiment, &dataset)?, run::environment(run.folder())?);
         if !now.sees_what(&then) {
@@ -317,7 +318,10 @@ impl Job<'_> {
                     say(&serde_json::json!({ "event": "stopped", "folder": folder, "step": step, "steps": steps })
                         .to_string())?;
                 }
-                bail!("stopped and saved at step {step} of {steps}; go on with: lamo train --resume {folder}")
+                bail!(
+                    "stopped and saved at step {step} of {steps}; go on with: lamo train --resume {}",
+                    quoted(run.folder())
+                )
             }
         }
     }
@@ -349,6 +353,19 @@ impl Job<'_> {
     /// A line for people or for scripts.
     fn tell(&self, line: &str, json: &serde_json::Value) -> Result<()> {
         say(&if self.options.json { json.to_string() } else { line.to_owned() })
+    }
+}
+
+/// Refuses a run whose data have gone from where they were.
+pub(crate) fn still_there(experiment: &Experiment) -> Result<()> {
+    match &experiment.data.folder {
+        Some(folder) if !folder.exists() => {
+            bail!(
+                "{}: expected the data of the run, found nothing; say where they are with --data DIR",
+                folder.display()
+            )
+        }
+        _ => Ok(()),
     }
 }
 

@@ -30,7 +30,7 @@ pub(crate) fn unit(unit: &str) -> String {
 /// When a frame of a film is: by its time where the times are known, else by its number.
 pub(crate) fn moment(frame: usize, frames: usize, times: &[f64]) -> String {
     match times.get(frame).filter(|_| times.len() == frames) {
-        Some(&time) => format!("t = {}", time as f32), // the shortest decimals
+        Some(&time) => format!("t = {}", format!("{time:.4e}").parse().unwrap_or(time)), // five digits at most
         None => format!("frame {}/{frames}", frame + 1),
     }
 }

@@ -288,6 +288,7 @@ mod tests {
             lattice: true,
             scrambled: false,
             times: Vec::new(),
+            clock: Vec::new(),
             normalisers: Normalisers::default(),
         };
         let samples = Samples {

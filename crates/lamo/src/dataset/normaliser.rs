@@ -91,6 +91,18 @@ impl Normaliser {
         Normaliser::from_moments(&total)
     }
 
+    /// For what is given: a channel that never changed in training is divided by its own size, or another value later would
+    /// be magnified beyond all bounds.
+    pub fn of_given(mut self) -> Normaliser {
+        for (deviation, mean) in self.deviation.iter_mut().zip(&self.mean) {
+            if f64::from(*deviation) <= ROUNDING * f64::from(mean.abs()) + 2.0 * EPSILON && *deviation >= EPSILON as f32
+            {
+                *deviation = if *mean == 0.0 { 1.0 } else { mean.abs() };
+            }
+        }
+        self
+    }
+
     fn from_moments(channels: &[Moments]) -> Result<Normaliser, Error> {
         let expected = || "at least two values per channel to take the deviation of".to_owned();
         for channel in channels {
@@ -171,6 +183,16 @@ mod tests {
             let mut values = [constant; 1000];
             Normaliser::fit(&values, 1).unwrap().encode(&mut values);
             assert!(values.iter().all(|value| value.abs() < 1e6), "{constant} becomes {}", values[0]);
+        }
+    }
+
+    #[test]
+    fn another_value_of_what_never_changed_is_not_magnified() {
+        for constant in [0.0, 7.0, 3e10, 1e-9] {
+            let normaliser = Normaliser::fit(&[constant; 1000], 1).unwrap().of_given();
+            let mut other = [constant, 1.01 * constant];
+            normaliser.encode(&mut other);
+            assert!(other[0].abs() < 1e-6 && other[1].abs() < 0.011, "{constant}: {other:?}");
         }
     }
 

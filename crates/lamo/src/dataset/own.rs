@@ -78,6 +78,10 @@ impl Own {
         if self.stride == 0 {
             return Err(Error::Number { what: "stride", expected: "1 or more".into(), found: "0".into() });
         }
+        if self.stride > 1 && !matches!(self.grid, Grid::Plane { .. }) {
+            let (expected, found) = ("1 where the grid is no plane".into(), self.stride.to_string());
+            return Err(Error::Number { what: "stride", expected, found });
+        }
         let mut columns = Vec::new();
         let mut entries: Vec<FieldEntry> = Vec::new();
         for field in &self.fields {
@@ -155,6 +159,10 @@ impl Own {
         if let Some(place) = times.iter().position(|time| !time.is_finite()) {
             let found = format!("{} at place {place}", times[place]);
             return Err(Error::unfit(name.title(), "finite times".into(), found, "mend the file"));
+        }
+        if columns.iter().all(|column| column.parts[0].pieces()[0].frames().is_none()) {
+            let advice = "say with --axes which axis the frames lie along (t), or leave --time out";
+            return Err(Error::unfit(name.title(), "a field with frames".into(), "none".into(), advice));
         }
         for (field, column) in self.fields.iter().zip(columns) {
             if let Some(frames) = column.parts[0].pieces()[0].frames().filter(|&frames| frames != times.len()) {

@@ -22,6 +22,11 @@ use crate::layers::{
 use lamo_physics::Grid;
 use lamo_tensor::Tensor;
 
+/// Each patch has an embedding of its own.
+pub(super) fn is_local(settings: &Settings) -> bool {
+    read("lamo", settings).is_ok_and(|config: Config| config.latent == Latent::Patches)
+}
+
 pub(super) fn build<'g>(
     scope: &Scope<'_, 'g>,
     task: &Task,

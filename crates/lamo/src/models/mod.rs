@@ -89,6 +89,7 @@ pub struct Row {
     pub summary: &'static str,
     build: Build,
     defaults: fn() -> Settings,
+    local: fn(&Settings) -> bool,
 }
 
 /// Every model.
@@ -98,18 +99,21 @@ pub const MODELS: &[Row] = &[
         summary: "Latent Mamba Operator (ICML 2025): state-space scans over latent tokens",
         build: lamo::build,
         defaults: settings::<lamo::Config>,
+        local: lamo::is_local,
     },
     Row {
         name: "transolver",
         summary: "Transolver (ICML 2024): attention over softmax slices",
         build: transolver::build,
         defaults: settings::<transolver::Config>,
+        local: |_| false,
     },
     Row {
         name: "fno",
         summary: "Fourier Neural Operator (ICLR 2021): products in truncated Fourier space, on planes",
         build: fno::build,
         defaults: settings::<fno::Config>,
+        local: |_| false,
     },
 ];
 
@@ -161,6 +165,11 @@ impl Row {
     /// All settings with their default values.
     pub fn defaults(&self) -> Settings {
         (self.defaults)()
+    }
+
+    /// Whether parameters belong to places of the grid, which then is no other.
+    pub fn is_local(&self, settings: &Settings) -> bool {
+        (self.local)(settings)
     }
 
     /// Declares the model's parameters and returns it.

@@ -77,6 +77,9 @@ fn a_patch_model_predicts_batches_and_single_samples_from_every_format() {
     data::write(&input, &[array("", &[8, 8], &wave(64, 0.1))]).unwrap();
     let told = ask(&trained, &input, &folder.at("out.npy")).unwrap_err();
     assert!(told.contains("its parameters belong to the grid [6, 5] and fit no grid [8, 8]"), "{told}");
+    data::write(&input, &[array("", &[5, 6], &wave(30, 0.1))]).unwrap();
+    let told = ask(&trained, &input, &folder.at("out.npy")).unwrap_err();
+    assert!(told.contains("fit no grid [5, 6]"), "as many patches, elsewhere: {told}");
     data::write(&input, &[array("", &[30], &wave(30, 0.1))]).unwrap();
     let told = ask(&trained, &input, &folder.at("out.npy")).unwrap_err();
     assert!(

@@ -212,7 +212,10 @@ fn a_damaged_or_missing_file_is_told_in_one_sentence() {
     assert!(complaint(&sound[..sound.len() - 7]).contains("cut short"));
     assert!(complaint(b"").contains("no safetensors file"));
     std::fs::remove_file(&last).unwrap();
-    assert!(Trained::open(&path).unwrap_err().to_string().contains("found none"));
+    assert!(Trained::open(&path).unwrap().path.ends_with(run::BEST));
+    std::fs::remove_file(run::checkpoint(&path, run::BEST)).unwrap();
+    let told = Trained::open(&path).map(|_| ()).unwrap_err().to_string();
+    assert!(told.contains("found none"), "{told}");
     assert!(Trained::open(&folder.at("nowhere")).unwrap_err().to_string().contains("nowhere"));
     let told = Run::open(&folder.at("nowhere")).unwrap_err().to_string();
     assert!(told.contains("expected a run folder with experiment.toml, found no folder"), "{told}");

@@ -189,7 +189,7 @@ impl Config {
 
     fn check_patches(&self, task: &Task) -> Result<(), Refusal> {
         let Grid::Plane { rows, columns } = task.grid else {
-            return Err(Refusal("model lamo: patches need a plane; use latent = \"slices\" on other grids".to_owned()));
+            return Err(Refusal("model lamo: patches need a plane; use latent = \"slices\", mixer = \"hydra\" and directions = 2 on other grids".to_owned()));
         };
         let [padded_rows, padded_columns] = self.padded(rows, columns);
         let fits = padded_rows >= rows && padded_columns >= columns;
@@ -201,7 +201,7 @@ impl Config {
             )
         })?;
         require(!task.time && self.unified_positions == 0, || {
-            "model lamo: patches take neither a time nor unified positions; use latent = \"slices\"".to_owned()
+            "model lamo: patches take neither a time nor unified positions; use latent = \"slices\", mixer = \"hydra\" and directions = 2".to_owned()
         })
     }
 
