@@ -326,6 +326,21 @@ impl Experiment {
         toml::to_string(self).expect("an experiment is a table of plain values")
     }
 
+    /// What differs from the defaults, wherever the data lie: the same when a later version knows more keys.
+    pub fn essence(&self) -> String {
+        let mut table = Table::try_from(self).expect("an experiment is a table of plain values");
+        if let Some(Value::Table(data)) = table.get_mut("data") {
+            data.remove("folder");
+        }
+        let mut common = keys::parse("defaults", DEFAULTS).unwrap_or_default();
+        let settings = models::find(&self.model.name).map(|row| Value::Table(row.defaults()));
+        let model = Table::from_iter(settings.map(|settings| ("settings".to_owned(), settings)));
+        keys::merge(&mut common, Table::from_iter([("model".into(), Value::Table(model))]), false);
+        keys::merge(&mut common, problem_settings(&self.data.problem).unwrap_or_default(), true);
+        keys::subtract(&mut table, &common);
+        toml::to_string(&table).expect("what is left of an experiment is a table of plain values")
+    }
+
     /// Refuses numbers that no training can have.
     fn check(&self) -> Result<(), Refusal> {
         let Training { epochs, batch, rate, weight_decay, clip, evaluate, .. } = self.train;

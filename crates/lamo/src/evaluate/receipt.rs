@@ -3,7 +3,6 @@
 use super::Evaluation;
 use crate::dataset::{Dataset, Split};
 use crate::error::Error;
-use crate::experiment::Experiment;
 use crate::run::Environment;
 use crate::trained::Trained;
 use lamo_tensor::{Device, Precision};
@@ -28,7 +27,7 @@ const REDUCED: f64 = 2e-2;
 pub struct Hashes {
     /// All parameters end to end, as little-endian float32.
     pub weights: String,
-    /// The experiment file without the place of the data.
+    /// What the experiment has otherwise than the defaults, without the place of the data.
     pub experiment: String,
     /// The lists of training and test samples.
     pub split: String,
@@ -154,7 +153,7 @@ impl Receipt {
             machine: Machine { precision: precision.to_string(), device, card, threads, vectors, system },
             hashes: Hashes {
                 weights: hash(trained.parameters.iter().flat_map(|value| value.to_le_bytes())),
-                experiment: hash(without_place(experiment).text().bytes()),
+                experiment: hash(experiment.essence().bytes()),
                 split: split.hash(),
                 data: manifest.fields.iter().map(|field| (field.name.clone(), field.sha256.clone())).collect(),
             },
@@ -238,13 +237,6 @@ impl Receipt {
 
 fn hash(bytes: impl Iterator<Item = u8>) -> String {
     Sha256::digest(bytes.collect::<Vec<u8>>()).iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// Data are known by their hashes, wherever they lie.
-fn without_place(experiment: &Experiment) -> Experiment {
-    let mut experiment = experiment.clone();
-    experiment.data.folder = None;
-    experiment
 }
 
 #[cfg(test)]

@@ -55,6 +55,17 @@ pub(super) fn merge(table: &mut Table, layer: Table, beneath: bool) {
     }
 }
 
+/// Leaves what `common` does not have, or has otherwise.
+pub(super) fn subtract(table: &mut Table, common: &Table) {
+    table.retain(|key, value| match (value, common.get(key)) {
+        (Value::Table(inner), Some(Value::Table(common))) => {
+            subtract(inner, common);
+            !inner.is_empty()
+        }
+        (value, same) => same != Some(value),
+    });
+}
+
 /// The text at a path of keys.
 pub(super) fn text<'a>(table: &'a Table, path: &[&str]) -> Option<&'a str> {
     let (last, tables) = path.split_last()?;

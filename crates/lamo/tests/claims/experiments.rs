@@ -37,6 +37,25 @@ fn every_shipped_experiment_builds_with_the_parameter_count_of_the_official_clas
 }
 
 #[test]
+fn the_essence_of_an_experiment_has_what_was_chosen_and_nothing_that_goes_without_saying() {
+    let of = |changes: &[&str]| {
+        let changes: Vec<String> = changes.iter().map(|&change| change.to_owned()).collect();
+        Request { benchmark: Some("darcy"), changes: &changes, ..Request::default() }.resolve().unwrap().essence()
+    };
+    let plain = of(&[]);
+    for default in ["symmetries", "balanced", "evaluate", "alpha", "convolution", "folder"] {
+        assert!(!plain.contains(default), "{default} goes without saying in {plain}");
+    }
+    assert!(plain.contains("epochs = 500") && plain.contains("canonical = true"), "{plain}");
+    assert_eq!(of(&["data.folder=elsewhere", "train.clip=0.1"]), plain);
+    let others =
+        ["train.balanced=true", "data.settings.alpha=3.0", "model.settings.depth=2", "seed=1", "precision=f32"];
+    for change in others {
+        assert_ne!(of(&[change]), plain, "{change}");
+    }
+}
+
+#[test]
 fn every_experiment_file_is_shipped() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments");
     for entry in std::fs::read_dir(folder).unwrap() {
