@@ -276,22 +276,22 @@ fn encoded(normaliser: Option<&Normaliser>, values: &[f32]) -> Vec<f32> {
 /// both take the outputs' normaliser.
 fn fit(experiment: &Experiment, train: &Samples, course: Course) -> Result<Normalisers, Error> {
     let wanted = |what: Normalised| experiment.data.normalise.contains(&what);
-    let fit = |wanted: bool, values: &[f32], channels: usize| {
-        (wanted && channels > 0).then(|| Normaliser::fit(values, channels)).transpose()
+    let fit_given = |what: Normalised, values: &[f32], channels: usize| {
+        (wanted(what) && channels > 0).then(|| Normaliser::fit_given(values, channels)).transpose()
     };
     let mut points = train.targets.chunks(train.outputs.max(1));
     let first = points.next();
     require(train.targets.is_empty() || points.any(|point| Some(point) != first), || {
         "targets: expected values that differ, found the same at all points; there is nothing to learn".to_owned()
     })?;
-    let outputs = fit(wanted(Normalised::Outputs), &train.targets, train.outputs)?;
+    let normalised = wanted(Normalised::Outputs) && train.outputs > 0;
+    let outputs = normalised.then(|| Normaliser::fit(&train.targets, train.outputs)).transpose()?;
     let inputs = match (course, &outputs) {
         (Course::Frames { past, .. }, Some(outputs)) => {
             Some(Normaliser { mean: outputs.mean.repeat(past), deviation: outputs.deviation.repeat(past) })
         }
         (Course::Frames { .. }, None) => None,
-        _ => fit(wanted(Normalised::Inputs), &train.inputs, train.functions)?.map(Normaliser::of_given),
+        _ => fit_given(Normalised::Inputs, &train.inputs, train.functions)?,
     };
-    let positions = fit(wanted(Normalised::Positions), &train.positions, train.space)?.map(Normaliser::of_given);
-    Ok(Normalisers { positions, inputs, outputs })
+    Ok(Normalisers { positions: fit_given(Normalised::Positions, &train.positions, train.space)?, inputs, outputs })
 }

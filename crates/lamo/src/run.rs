@@ -44,6 +44,11 @@ pub fn checkpoint(folder: &Path, name: &str) -> PathBuf {
     folder.join(CHECKPOINTS).join(name)
 }
 
+/// The checkpoint that stands for a run: the last one, or the best where a full disk kept that from being written.
+pub fn kept(folder: &Path) -> Option<PathBuf> {
+    [LAST, BEST].map(|name| checkpoint(folder, name)).into_iter().find(|file| file.is_file())
+}
+
 /// One epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Line {
@@ -127,7 +132,7 @@ impl Environment {
     }
 
     /// Whether the samples and the arrays are the same, wherever they lie.
-    pub fn sees_what(&self, other: &Environment) -> bool {
+    pub fn sees_the_same(&self, other: &Environment) -> bool {
         let seen = |data: &Option<Provenance>| data.as_ref().map(|data| (data.split.clone(), data.fields.clone()));
         seen(&self.data) == seen(&other.data)
     }
@@ -168,9 +173,7 @@ impl Run {
             atomic::sweep(place, STALE); // an evaluation may be writing here too
         }
         let experiment = experiment(folder)?;
-        // The best one is whole too: a disk may have been full when the last one was to follow it.
-        let kept = [LAST, BEST].map(|name| checkpoint(folder, name)).into_iter().find(|file| file.exists());
-        let begun = kept.map(|file| Checkpoint::read(&file)).transpose()?;
+        let begun = kept(folder).map(|file| Checkpoint::read(&file)).transpose()?;
         if let Some(begun) = &begun
             && let Some(key) = differs(&begun.trained.experiment, &experiment)
         {
@@ -224,16 +227,16 @@ impl Run {
     }
 
     /// Writes a checkpoint.
-    pub(crate) fn keep(&self, name: &str, kept: &Checkpoint) -> Result<(), Error> {
+    pub(crate) fn keep(&self, name: &str, state: &Checkpoint) -> Result<(), Error> {
         let history = self.folder.join(HISTORY);
         let synced = File::options().append(true).create(true).open(&history).and_then(|file| file.sync_data());
         synced.map_err(|reason| Error::writing(&history, reason))?; // no checkpoint outlives its epochs' lines
-        kept.write(&checkpoint(&self.folder, name)).map_err(|error| match &error {
+        state.write(&checkpoint(&self.folder, name)).map_err(|error| match &error {
             Error::Weights(weights::Error::File { reason, .. })
                 if matches!(reason.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded) =>
             {
-                let kept = [LAST, BEST].iter().any(|name| checkpoint(&self.folder, name).exists());
-                let from = if kept { "from the checkpoint before" } else { "from the first step" };
+                let from =
+                    if kept(&self.folder).is_some() { "from the checkpoint before" } else { "from the first step" };
                 Error::run(&self.folder, format!("the disk is full; free some space, then --resume goes on {from}"))
             }
             _ => error,
@@ -271,8 +274,8 @@ pub fn free(folder: &Path) -> Result<(), Error> {
     // What a process leaves that is killed before the experiment, the last file, is written.
     let ours = |name: &str| [LOCK, ENVIRONMENT, HISTORY, CHECKPOINTS].contains(&name) || name.ends_with(".partial");
     let foreign = |entry: std::fs::DirEntry| entry.file_name().to_str().is_none_or(|name| !ours(name));
-    let kept = [LAST, BEST].iter().any(|name| checkpoint(folder, name).exists());
-    if kept || folder.is_file() || std::fs::read_dir(folder).is_ok_and(|entries| entries.flatten().any(foreign)) {
+    let begun = kept(folder).is_some();
+    if begun || folder.is_file() || std::fs::read_dir(folder).is_ok_and(|entries| entries.flatten().any(foreign)) {
         let reason = "expected a free name for the run, found other files; choose another, or go on with --resume";
         return Err(Error::run(folder, reason));
     }

@@ -60,15 +60,10 @@ pub(crate) fn compile(
     Ok(program)
 }
 
-/// The deviation of each output, the unit in which its errors count; of a constant its size.
+/// The unit in which the errors of each output count.
 fn units(targets: &[f32], outputs: usize) -> Vec<f32> {
     let of = |output: usize| Moments::of(targets.iter().skip(output).step_by(outputs).map(|&value| f64::from(value)));
-    let unit = |moments: Moments| match (moments.deviation(), moments.mean().abs()) {
-        (0.0, 0.0) => 1.0,
-        (deviation, mean) if deviation > 1e-6 * mean => deviation,
-        (_, mean) => mean,
-    };
-    (0..outputs).map(|output| unit(of(output)) as f32).collect()
+    (0..outputs).map(|output| of(output).unit() as f32).collect()
 }
 
 /// The batch's part of the samples, and what is to be predicted: `[batch · windows, points, outputs]`.

@@ -154,7 +154,7 @@ impl Trainer {
             judge: Judge::new(experiment, case, test, device, batch)?,
             judged: room(PARAMETERS)?,
             aside: [room(STATES[0])?, room(STATES[1])?, room(STATES[2])?],
-            step_bytes: program.bytes() - stored::bytes(train),
+            step_bytes: program.bytes().saturating_sub(stored::bytes(train)),
             program,
             experiment: experiment.clone(),
             case: case.clone(),

@@ -46,9 +46,7 @@ impl Trained {
         if !path.exists() {
             return Err(Error::run(path, "expected a run folder or a checkpoint file, found nothing"));
         }
-        let kept =
-            [run::LAST, run::BEST].map(|name| run::checkpoint(path, name)).into_iter().find(|file| file.is_file());
-        match kept {
+        match run::kept(path) {
             Some(file) => Ok(Checkpoint::read(&file)?.trained),
             None if path.is_dir() => {
                 Err(Error::run(path, "expected a run folder with checkpoints/last.safetensors, found none"))

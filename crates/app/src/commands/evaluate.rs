@@ -55,18 +55,13 @@ pub(crate) fn run(options: &Evaluate) -> Result<()> {
     let Some(path) = &options.run else { bail!("a run folder is needed") };
     let own = path.is_dir() && options.data.is_none();
     let folder = options.out.clone().or_else(|| own.then(|| path.clone()));
-    if let Some(out) = options.out.as_ref().filter(|out| out.join(run::EXPERIMENT).is_file())
-        && !(own && out.canonicalize().ok() == path.canonicalize().ok())
+    if let Some(out) = options.out.as_ref().filter(|out| !(own && out.canonicalize().ok() == path.canonicalize().ok()))
+        && [run::EXPERIMENT, run::LAST, MANIFEST].iter().any(|name| out.join(name).is_file())
     {
         bail!(
-            "--out {}: expected a folder of its own, found a run, whose receipt would be lost; choose another",
+            "--out {}: expected a folder of its own, found a run, its checkpoints or data; choose another",
             out.display()
         );
-    }
-    if let Some(out) =
-        options.out.as_ref().filter(|out| [MANIFEST, run::LAST].iter().any(|name| out.join(name).is_file()))
-    {
-        bail!("--out {}: expected a folder of its own, found data or checkpoints; choose another", out.display());
     }
     let judged = Judged::of(path, options.data.as_deref(), options.device, threads, options.json)?;
     if let Some(folder) = &folder {
@@ -167,7 +162,10 @@ impl Judged {
         dataset.verify()?; // the receipt will name its hashes
         let split = samples::split(&experiment.data, &dataset)?;
         let environment = Environment::here(device, threads, Some(Provenance::of(&dataset, &split)));
-        if data.is_none() && path.join(run::ENVIRONMENT).is_file() && !environment.sees_what(&run::environment(path)?) {
+        if data.is_none()
+            && path.join(run::ENVIRONMENT).is_file()
+            && !environment.sees_the_same(&run::environment(path)?)
+        {
             bail!(
                 "{}: expected the data the run began with, found others; to judge it by these say --data DIR",
                 dataset.folder().display()

@@ -28,11 +28,6 @@ pub(crate) fn say(line: &str) -> Result<()> {
     writeln!(std::io::stdout(), "{line}").context("writing to standard output")
 }
 
-/// `1 sample`, `2 samples`.
-pub(crate) fn counted(count: usize, thing: &str) -> String {
-    format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
-}
-
 /// A path as a shell takes it.
 pub(crate) fn quoted(path: &Path) -> String {
     let text = path.display().to_string();

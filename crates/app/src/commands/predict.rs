@@ -1,6 +1,7 @@
 //! `lamo predict`: arrays in, the trained model's fields out.
 
-use crate::commands::{counted, say};
+use crate::commands::say;
+use crate::report::count;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use lamo::data;
@@ -46,6 +47,6 @@ pub(crate) fn run(options: &Predict) -> Result<()> {
     let answer = question.answer(&trained.case, &prediction).with_context(|| options.input.display().to_string())?;
     data::write(&options.output, &answer)?;
     let arrays: Vec<_> = answer.iter().map(|array| format!("{} {:?}", array.name, array.shape)).collect();
-    let samples = counted(question.samples.count, "sample");
+    let samples = count(question.samples.count, "sample");
     say(&format!("{}: {} of {samples} in {seconds:.2} s", options.output.display(), arrays.join(", ")))
 }

@@ -4,7 +4,7 @@ mod view;
 
 use crate::commands::progress::{Meter, duration};
 use crate::commands::stop::stop_on_request;
-use crate::commands::{counted, evaluate, quoted, say};
+use crate::commands::{evaluate, quoted, say};
 use crate::report::{PAGE, count, error, percent};
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -214,7 +214,7 @@ impl Job<'_> {
         still_there(experiment)?;
         let dataset = self.dataset(experiment)?;
         let (now, then) = (self.environment(experiment, &dataset)?, run::environment(run.folder())?);
-        if !now.sees_what(&then) {
+        if !now.sees_the_same(&then) {
             let folder = dataset.folder().display();
             bail!("{folder}: expected the data the run began with, found others; give the right ones with --data DIR");
         }
@@ -261,12 +261,12 @@ impl Job<'_> {
                 (dataset, "already there".to_owned())
             }
             Outcome::Stopped(Progress { complete, samples, .. }) => {
-                let samples = counted(samples, "sample");
+                let samples = count(samples, "sample");
                 bail!("stopped with {complete} of {samples} saved; run the same command again to go on")
             }
         };
         self.tell(
-            &format!("data: {}, {}, {how}", dataset.folder().display(), counted(dataset.samples(), "sample")),
+            &format!("data: {}, {}, {how}", dataset.folder().display(), count(dataset.samples(), "sample")),
             &serde_json::json!({ "event": "data", "folder": dataset.folder().display().to_string(), "samples": dataset.samples() }),
         )?;
         Ok(dataset)
@@ -287,7 +287,7 @@ impl Job<'_> {
         self.tell(
             &format!(
                 "model: {model}, {parameters} parameters, {} of batch {}, compiled in {}",
-                counted(steps, "step"),
+                count(steps, "step"),
                 experiment.train.batch,
                 duration(started.elapsed())
             ),

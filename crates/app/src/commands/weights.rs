@@ -62,9 +62,7 @@ pub(crate) fn export(options: &Export) -> Result<()> {
     let (name, sections, parameters) = if Stored::is_at(&options.model) {
         let stored = Stored::read(&options.model)?;
         (stored.description.model.name, stored.sections, stored.parameters)
-    } else if !options.model.is_file()
-        && [run::LAST, run::BEST].iter().all(|name| !run::checkpoint(&options.model, name).is_file())
-    {
+    } else if !options.model.is_file() && run::kept(&options.model).is_none() {
         let found = if options.model.is_dir() { "a folder without them" } else { "nothing" };
         let path = options.model.display();
         bail!("{path}: expected a model folder with model.toml, a run folder or a checkpoint, found {found}");

@@ -52,11 +52,29 @@ impl Moments {
         if self.count < 2.0 { 0.0 } else { (self.squares / (self.count - 1.0)).sqrt() }
     }
 
-    /// What the channel is divided by.
+    /// Whether all values are the same but for rounding.
+    fn is_constant(&self) -> bool {
+        self.deviation() <= ROUNDING * self.mean.abs()
+    }
+
+    /// How large differences are: σ, of a constant its own size, of zero 1.
+    pub(crate) fn unit(&self) -> f64 {
+        match (self.is_constant(), self.mean.abs()) {
+            (false, _) => self.deviation(),
+            (true, 0.0) => 1.0,
+            (true, size) => size,
+        }
+    }
+
+    /// What outputs are divided by: σ + ε as the authors do, or σ where it is small.
     fn scale(&self) -> f64 {
         let deviation = self.deviation();
-        let small = deviation < SMALL && deviation > ROUNDING * self.mean.abs();
-        if small { deviation } else { deviation + EPSILON }
+        if deviation < SMALL && !self.is_constant() { deviation } else { deviation + EPSILON }
+    }
+
+    /// What is given is divided by: the same, but for constants, of which another value later would be magnified by 1/ε.
+    fn scale_of_given(&self) -> f64 {
+        if self.is_constant() { self.unit() } else { self.scale() }
     }
 }
 
@@ -73,7 +91,12 @@ pub struct Normaliser {
 impl Normaliser {
     /// From `[..., channels]` values of the training split.
     pub fn fit(values: &[f32], channels: usize) -> Result<Normaliser, Error> {
-        Normaliser::from_moments(&moments(values, channels)?)
+        Normaliser::from_moments(&moments(values, channels)?, Moments::scale)
+    }
+
+    /// The same for what a model is given.
+    pub fn fit_given(values: &[f32], channels: usize) -> Result<Normaliser, Error> {
+        Normaliser::from_moments(&moments(values, channels)?, Moments::scale_of_given)
     }
 
     /// From one field of the samples listed, without loading them all; a field that does not lie over the grid is one
@@ -88,22 +111,10 @@ impl Normaliser {
             let found = moments(&dataset.gather(field, few)?, channels)?;
             total.iter_mut().zip(found).for_each(|(total, found)| *total = total.and(found));
         }
-        Normaliser::from_moments(&total)
+        Normaliser::from_moments(&total, Moments::scale)
     }
 
-    /// For what is given: a channel that never changed in training is divided by its own size, or another value later would
-    /// be magnified beyond all bounds.
-    pub fn of_given(mut self) -> Normaliser {
-        for (deviation, mean) in self.deviation.iter_mut().zip(&self.mean) {
-            if f64::from(*deviation) <= ROUNDING * f64::from(mean.abs()) + 2.0 * EPSILON && *deviation >= EPSILON as f32
-            {
-                *deviation = if *mean == 0.0 { 1.0 } else { mean.abs() };
-            }
-        }
-        self
-    }
-
-    fn from_moments(channels: &[Moments]) -> Result<Normaliser, Error> {
+    fn from_moments(channels: &[Moments], scale: fn(&Moments) -> f64) -> Result<Normaliser, Error> {
         let expected = || "at least two values per channel to take the deviation of".to_owned();
         for channel in channels {
             if channel.count < 2.0 {
@@ -119,7 +130,7 @@ impl Normaliser {
             }
         }
         let mean = channels.iter().map(|channel| channel.mean as f32).collect();
-        let deviation = channels.iter().map(|channel| channel.scale() as f32).collect();
+        let deviation = channels.iter().map(|channel| scale(channel) as f32).collect();
         Ok(Normaliser { mean, deviation })
     }
 
@@ -189,7 +200,7 @@ mod tests {
     #[test]
     fn another_value_of_what_never_changed_is_not_magnified() {
         for constant in [0.0, 7.0, 3e10, 1e-9] {
-            let normaliser = Normaliser::fit(&[constant; 1000], 1).unwrap().of_given();
+            let normaliser = Normaliser::fit_given(&[constant; 1000], 1).unwrap();
             let mut other = [constant, 1.01 * constant];
             normaliser.encode(&mut other);
             assert!(other[0].abs() < 1e-6 && other[1].abs() < 0.011, "{constant}: {other:?}");

@@ -1,8 +1,9 @@
 //! `lamo data check`: is the data set whole, and does it look right?
 
 use super::file;
-use crate::commands::{counted, say, spread};
+use crate::commands::{say, spread};
 use crate::plot::{Column, Place, Positions, Sheet, require_png};
+use crate::report::count;
 use crate::report::{channels as channel_names, moment, moves, unit};
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -141,7 +142,7 @@ fn heading(dataset: &Dataset) -> Result<String> {
     };
     let hash = dataset.split()?.hash();
     let parameters = if parameters.is_empty() { String::new() } else { format!("{}\n", parameters.join(" ")) };
-    let samples = counted(*samples, "sample");
+    let samples = count(*samples, "sample");
     Ok(format!("{problem}: {samples}, {origin}, lamo {lamo}\n{parameters}{split}, hash {hash}"))
 }
 

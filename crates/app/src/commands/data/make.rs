@@ -1,8 +1,9 @@
 //! `lamo data make`: samples on all cores, a progress line, and a Ctrl-C that loses nothing.
 
 use crate::commands::progress::Meter;
+use crate::commands::say;
 use crate::commands::stop::stop_on_request;
-use crate::commands::{counted, say};
+use crate::report::count;
 use anyhow::{Result, bail};
 use clap::Args;
 use lamo::dataset::{Dataset, Manifest, Outcome, Progress, Recipe};
@@ -73,7 +74,7 @@ pub(super) fn report(outcome: Outcome, verb: &str, time: &str, out: &Path) -> Re
         Outcome::AlreadyThere(dataset) => say(&format!("{}, already there", summary(&dataset))),
         Outcome::Stopped(Progress { complete, samples, .. }) => bail!(
             "stopped with {complete} of {} saved beside {}; run the same command again to go on",
-            counted(samples, "sample"),
+            count(samples, "sample"),
             out.display()
         ),
     }
@@ -87,6 +88,6 @@ fn summary(dataset: &Dataset) -> String {
     let name = dataset.folder().display();
     let Manifest { problem, samples, split, redrawn, .. } = manifest;
     let again = if *redrawn > 0 { format!(", {redrawn} drawn again for want of a solution") } else { String::new() };
-    let samples = counted(*samples, "sample");
+    let samples = count(*samples, "sample");
     format!("{name}: {problem}, {samples} of {}, {split}{again}", fields.join(" and "))
 }

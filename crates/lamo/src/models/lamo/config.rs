@@ -5,6 +5,9 @@ use crate::models::{Refusal, Task, check_unified, require};
 use lamo_physics::Grid;
 use serde::{Deserialize, Serialize};
 
+/// What to say of slices where patches do not do.
+const SLICES: &str = "latent = \"slices\", mixer = \"hydra\" and directions = 2";
+
 /// What the latent tokens are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -189,7 +192,7 @@ impl Config {
 
     fn check_patches(&self, task: &Task) -> Result<(), Refusal> {
         let Grid::Plane { rows, columns } = task.grid else {
-            return Err(Refusal("model lamo: patches need a plane; use latent = \"slices\", mixer = \"hydra\" and directions = 2 on other grids".to_owned()));
+            return Err(Refusal(format!("model lamo: patches need a plane; on other grids use {SLICES}")));
         };
         let [padded_rows, padded_columns] = self.padded(rows, columns);
         let fits = padded_rows >= rows && padded_columns >= columns;
@@ -201,7 +204,7 @@ impl Config {
             )
         })?;
         require(!task.time && self.unified_positions == 0, || {
-            "model lamo: patches take neither a time nor unified positions; use latent = \"slices\", mixer = \"hydra\" and directions = 2".to_owned()
+            format!("model lamo: patches take neither a time nor unified positions; use {SLICES}")
         })
     }
 
