@@ -7,7 +7,7 @@ use lamo::case::Case;
 use lamo::experiment::{Preset, Request};
 use lamo::samples::Samples;
 use lamo::train::Trainer;
-use lamo_physics::Grid;
+use lamo_geometry::Grid;
 use lamo_tensor::Device;
 use std::f32::consts::TAU;
 use std::ops::ControlFlow;

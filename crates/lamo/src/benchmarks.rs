@@ -1,7 +1,7 @@
 //! The six benchmarks of the field: what is given, what is asked.
 
 use crate::models::{Refusal, Task};
-use lamo_physics::Grid;
+use lamo_geometry::Grid;
 
 /// One benchmark.
 pub struct Benchmark {

@@ -7,7 +7,7 @@ use crate::field::Field;
 use crate::models::{Refusal, Task, require};
 use crate::samples::{Material, Samples, lattice};
 use crate::weights::Domain;
-use lamo_physics::Grid;
+use lamo_geometry::Grid;
 use serde::{Deserialize, Serialize};
 
 /// How time enters.

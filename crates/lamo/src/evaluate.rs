@@ -6,7 +6,7 @@
 //!
 //! ```no_run
 //! use lamo::{case::Case, evaluate::Evaluation, experiment::Request, samples::Samples, train::Trainer};
-//! use lamo_physics::Grid;
+//! use lamo_geometry::Grid;
 //! use lamo_tensor::Device;
 //! use std::{ops::ControlFlow, time::Duration};
 //! # fn load(_: &str) -> (Vec<f32>, Vec<f32>) { unreachable!() }
@@ -38,7 +38,7 @@ pub use receipt::{Costs, Hashes, Machine, RECEIPT, Receipt};
 use crate::samples::Samples;
 use border::{Border, Edge};
 use distribution::Distribution;
-use lamo_physics::Grid;
+use lamo_geometry::Grid;
 use serde::{Deserialize, Serialize};
 use spectrum::{Analyser, Spectrum};
 

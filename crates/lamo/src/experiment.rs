@@ -8,7 +8,8 @@ mod keys;
 
 use crate::benchmarks::{self, Benchmark};
 use crate::models::{self, Choice, Refusal};
-use lamo_physics::{Grid, problems};
+use lamo_geometry::Grid;
+use lamo_physics::problems;
 use lamo_tensor::Precision;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;

@@ -4,7 +4,7 @@
 //! `[]` or `[channels]` is the same everywhere.
 
 use crate::models::Refusal;
-use lamo_physics::Grid;
+use lamo_geometry::Grid;
 use serde::{Deserialize, Serialize};
 
 /// What one value of a field belongs to.

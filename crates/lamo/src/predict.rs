@@ -9,7 +9,7 @@ use crate::error::{Error, counted};
 use crate::field::{self, Field, Spread};
 use crate::models::{Refusal, require};
 use crate::samples::{Samples, functions, lattice};
-use lamo_physics::Grid;
+use lamo_geometry::Grid;
 use std::path::Path;
 
 /// Samples read from a file, without targets.

@@ -5,7 +5,7 @@ use crate::error::{Error, counted};
 use crate::experiment::{Data, Experiment, Loss, OWN};
 use crate::field::{self, Field, Spread};
 use crate::models::{Refusal, require};
-use lamo_physics::Grid;
+use lamo_geometry::Grid;
 use std::ops::RangeInclusive;
 
 /// Norms whose squares an f32 holds, those of errors far below and above them too.

@@ -15,7 +15,7 @@ use crate::optimiser::AdamW;
 use crate::samples::Samples;
 use crate::stored::{self, Stored};
 use crate::trained::decoded;
-use lamo_physics::Grid;
+use lamo_geometry::Grid;
 use lamo_tensor::{Device, Graph, Program, Tensor};
 
 /// Input: 1 for a sample, 0 for a free place.

@@ -1,6 +1,6 @@
 //! The sides from which a plane can be seen: mirrored, and turned where it is a square.
 
-use lamo_physics::Grid;
+use lamo_geometry::Grid;
 
 /// For each side, the point of the plane that is seen at each place; none but the first where there is no plane.
 pub(crate) fn sides(grid: Grid) -> Vec<Vec<u32>> {
@@ -29,7 +29,7 @@ pub(crate) fn sides(grid: Grid) -> Vec<Vec<u32>> {
 #[cfg(test)]
 mod tests {
     use super::sides;
-    use lamo_physics::Grid;
+    use lamo_geometry::Grid;
 
     #[test]
     fn a_square_has_eight_sides_a_rectangle_four_and_one_after_another_is_one_of_them() {

@@ -9,7 +9,7 @@ use crate::layers::Parameters;
 use crate::models::{self, Choice, Input, Refusal, Task, require};
 use crate::run;
 use crate::samples::Samples;
-use lamo_physics::Grid;
+use lamo_geometry::Grid;
 use lamo_tensor::{Device, Graph, PARAMETERS, Program, Section, Tensor};
 use std::path::{Path, PathBuf};
 

@@ -7,7 +7,7 @@ use crate::atomic;
 use crate::data::{ElementKind, decode};
 use crate::layers::Parameters;
 use crate::models::{self, Choice, Refusal, Task};
-use lamo_physics::Grid;
+use lamo_geometry::Grid;
 use lamo_tensor::{Graph, Section};
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensorError, SafeTensors};

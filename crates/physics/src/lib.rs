@@ -13,7 +13,6 @@ pub mod explicit;
 pub mod finite_element;
 pub mod finite_volume;
 pub mod five_point;
-pub mod grid;
 pub mod krylov;
 mod lanes;
 pub mod mesh;
@@ -32,4 +31,3 @@ pub mod stepping;
 pub mod taylor_hood;
 
 pub use error::Error;
-pub use grid::Grid;

@@ -7,7 +7,7 @@ use crate::plot::{Map, PAPER, ends, share_colours};
 use anyhow::Result;
 use lamo::case::Course;
 use lamo::evaluate::Receipt;
-use lamo_physics::Grid;
+use lamo_geometry::Grid;
 use std::fmt::Write;
 
 const STYLE: &str = include_str!("page.css");

@@ -6,7 +6,7 @@ use crate::plot::{Figure, Map, Place, Scale, ends, number, strides, window};
 use lamo::case::{Case, Course};
 use lamo::field::Spread;
 use lamo::samples::Samples;
-use lamo_physics::Grid;
+use lamo_geometry::Grid;
 
 /// Frames drawn of a film.
 const FRAMES: usize = 4;

@@ -6,7 +6,7 @@
 
 use super::fields::Normalise;
 use super::{Error, RoleEntry};
-use lamo_physics::Grid;
+use lamo_geometry::Grid;
 
 /// One benchmark.
 pub struct Row {

@@ -50,7 +50,7 @@ use super::catalogue;
 use super::fields::{Normalise, OriginEntry, SourceEntry};
 use super::{Error, Rule, npy};
 use crate::atomic;
-use lamo_physics::Grid;
+use lamo_geometry::Grid;
 use lamo_physics::parameters::Value;
 use lamo_physics::problems::{FieldKind, Problem, Role};
 use serde::{Deserialize, Serialize};

@@ -6,7 +6,7 @@ use super::public::thinned;
 use super::{Error, FieldEntry, Manifest, RoleEntry, Rule};
 use crate::data;
 use crate::error::counted;
-use lamo_physics::Grid;
+use lamo_geometry::Grid;
 use std::path::{Path, PathBuf};
 
 /// Arrays, and what they mean.

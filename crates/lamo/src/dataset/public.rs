@@ -5,7 +5,7 @@ use super::import::{Column, Import, Part, Piece, title};
 use super::{Error, FieldEntry, Manifest, Rule};
 use crate::data;
 use crate::error::counted;
-use lamo_physics::Grid;
+use lamo_geometry::Grid;
 use std::ffi::OsStr;
 use std::ops::Range;
 use std::path::{Path, PathBuf};

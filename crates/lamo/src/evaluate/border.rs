@@ -1,6 +1,6 @@
 //! The outermost points of a line or plane against all others: boundary conditions are where operators slip first.
 
-use lamo_physics::Grid;
+use lamo_geometry::Grid;
 use serde::{Deserialize, Serialize};
 
 /// Root mean squares of the error over points, frames and samples, each sample in units of the root mean square of its

@@ -249,7 +249,7 @@ mod tests {
     }
 
     fn receipt() -> Receipt {
-        let layout = super::super::Layout { grid: lamo_physics::Grid::Cloud { points: 1 }, frames: 1, channels: 1 };
+        let layout = super::super::Layout { grid: lamo_geometry::Grid::Cloud { points: 1 }, frames: 1, channels: 1 };
         let mut tally = super::super::Tally::new(layout);
         tally.add(7, &[1.5], &[1.0]);
         let costs = Costs {

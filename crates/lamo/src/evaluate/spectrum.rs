@@ -5,7 +5,7 @@
 //! the mesh lines. The squares of each sample are divided by ‖truth‖², so the rings of the truth sum to 1 and those of
 //! the error to the mean square of the relative L2 (Parseval).
 
-use lamo_physics::Grid;
+use lamo_geometry::Grid;
 use rustdct::{DctPlanner, TransformType2And3};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! Embeddings: times as sines, positions as distances to a lattice.
 
-use lamo_physics::Grid;
+use lamo_geometry::Grid;
 use lamo_tensor::{Graph, Tensor};
 
 /// [cos(T ω₀) … | sin(T ω₀) …] with ω_k = 10000^{−k/half}: `[batch, 1]` → `[batch, width]`, width even.

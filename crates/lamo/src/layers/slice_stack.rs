@@ -6,7 +6,7 @@
 use super::embedding::{time_embedding, unified_positions};
 use super::{Initial, LayerNorm, Linear, Mlp, Scope, SliceShape, Slices};
 use crate::models::{Input, Task};
-use lamo_physics::Grid;
+use lamo_geometry::Grid;
 use lamo_tensor::Tensor;
 
 /// What mixes the tokens of a block.

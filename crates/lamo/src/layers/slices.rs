@@ -4,7 +4,7 @@
 //! point_{nh} = Σ_m w_{nhm} token′_{mh}. Cost and memory are linear in N.
 
 use super::{Initial, Linear, Scope, Style};
-use lamo_physics::Grid;
+use lamo_geometry::Grid;
 use lamo_tensor::{ConvolutionOptions, Membership, Tensor};
 
 /// Sizes of slice maps.

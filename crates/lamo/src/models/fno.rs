@@ -13,7 +13,7 @@
 
 use super::{Input, Model, Refusal, Settings, Task, read, require};
 use crate::layers::{Initial, Linear, Scope};
-use lamo_physics::Grid;
+use lamo_geometry::Grid;
 use lamo_tensor::{Graph, Span, Tensor};
 use serde::{Deserialize, Serialize};
 use std::f64::consts::TAU;

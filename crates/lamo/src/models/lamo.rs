@@ -19,7 +19,7 @@ use crate::layers::{
     Depatchify, Hydra, Initial, LayerNorm, Mamba2, Mlp, Patchify, Scope, SliceShape, SliceStack, Ss2d, StackShape,
     Style, TokenMixer,
 };
-use lamo_physics::Grid;
+use lamo_geometry::Grid;
 use lamo_tensor::Tensor;
 
 /// Each patch has an embedding of its own.

@@ -6,7 +6,7 @@ pub mod lamo;
 pub mod transolver;
 
 use crate::layers::{Parameters, Scope};
-use lamo_physics::Grid;
+use lamo_geometry::Grid;
 use lamo_tensor::{Graph, Tensor};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};

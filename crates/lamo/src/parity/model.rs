@@ -8,7 +8,7 @@ use crate::layers::Parameters;
 use crate::loss::relative_l2_sum;
 use crate::models::{self, Choice, Input, Task};
 use crate::weights;
-use lamo_physics::Grid;
+use lamo_geometry::Grid;
 use lamo_tensor::reference::{self, Bindings};
 use lamo_tensor::{Graph, PARAMETERS};
 use serde::Deserialize;

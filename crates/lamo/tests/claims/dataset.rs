@@ -2,7 +2,7 @@
 
 use crate::fixture::open;
 use lamo::dataset::{Batches, Dataset, Error, Normaliser, Outcome, Progress, Recipe, Rule};
-use lamo_physics::Grid;
+use lamo_geometry::Grid;
 use lamo_physics::parameters::Settings;
 use lamo_physics::problems::{self, Field, FieldKind, Problem, Role, Sample, SpatialOrder};
 use std::collections::BTreeMap;

@@ -3,7 +3,7 @@
 use lamo::experiment::{EXPERIMENTS, Experiment, Preset, Request};
 use lamo::layers::Parameters;
 use lamo::models;
-use lamo_physics::Grid;
+use lamo_geometry::Grid;
 use lamo_tensor::{Graph, Program};
 
 #[test]

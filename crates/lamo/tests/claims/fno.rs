@@ -3,7 +3,7 @@
 use lamo::layers::Parameters;
 use lamo::loss::relative_l2_sum;
 use lamo::models::{Input, Settings, Task, find};
-use lamo_physics::Grid;
+use lamo_geometry::Grid;
 use lamo_tensor::reference::{self, Bindings};
 use lamo_tensor::{Graph, Map, PARAMETERS, Program};
 use safetensors::{Dtype, SafeTensors};

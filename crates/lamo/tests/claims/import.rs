@@ -4,7 +4,7 @@ use crate::support::experiment;
 use lamo::data::{self, Named};
 use lamo::dataset::{ArrayName, Dataset, Error, Import, Normalise, Outcome, Own, OwnField, RoleEntry, Rule};
 use lamo::samples::Material;
-use lamo_physics::Grid;
+use lamo_geometry::Grid;
 use std::fs;
 use std::ops::{ControlFlow, Range};
 use std::path::{Path, PathBuf};

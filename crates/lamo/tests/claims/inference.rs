@@ -9,7 +9,7 @@ use lamo::predict::Question;
 use lamo::samples::Samples;
 use lamo::train::Trainer;
 use lamo::trained::Trained;
-use lamo_physics::Grid;
+use lamo_geometry::Grid;
 use lamo_tensor::Device;
 use std::path::Path;
 

@@ -6,7 +6,7 @@ use lamo::case::Case;
 use lamo::layers::embedding::{time_embedding, unified_positions};
 use lamo::layers::{Depatchify, Linear, Parameters, Patchify, SliceShape, Slices};
 use lamo::samples::Samples;
-use lamo_physics::Grid;
+use lamo_geometry::Grid;
 use lamo_tensor::{Graph, Program, Tensor};
 
 /// Allowed error of outputs and gradients, relative to the largest element.

@@ -9,7 +9,7 @@ use lamo::models::Task;
 use lamo::models::lamo::{Config, Decoder, Encoder, Latent, Mixer};
 use lamo::optimiser::AdamW;
 use lamo::schedule::Pace;
-use lamo_physics::Grid;
+use lamo_geometry::Grid;
 use lamo_tensor::{Graph, Program};
 
 /// One column of the authors' table of recipes. For all of them: 500 epochs, a test after each, samples seen from one side.

@@ -6,7 +6,7 @@ use lamo::loss::{relative_l2, relative_l2_sum, relative_l2_with_gradient};
 use lamo::models::{self, Input, Model, Settings, Task};
 use lamo::optimiser::{AdamW, GRADIENT_NORM};
 use lamo::schedule::Schedule;
-use lamo_physics::Grid;
+use lamo_geometry::Grid;
 use lamo_tensor::{Graph, Program};
 
 /// Allowed absolute error of a trained parameter.

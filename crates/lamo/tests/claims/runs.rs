@@ -9,7 +9,7 @@ use lamo::run::{self, Environment, Run};
 use lamo::samples::Samples;
 use lamo::train::Trainer;
 use lamo::trained::Trained;
-use lamo_physics::Grid;
+use lamo_geometry::Grid;
 use lamo_tensor::Device;
 use std::ops::ControlFlow;
 use std::path::Path;

@@ -2,7 +2,7 @@
 
 use lamo::layers::{Discretisation, Hydra, Mamba2, Parameters, Selection, SliceShape, Slices, Ss2d, discretise};
 use lamo::models::{self, Input, Task};
-use lamo_physics::Grid;
+use lamo_geometry::Grid;
 use lamo_tensor::reference::{self, Bindings};
 use lamo_tensor::{Graph, PARAMETERS, Program, ScanInput, Tensor};
 

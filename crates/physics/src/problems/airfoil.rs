@@ -14,7 +14,8 @@ use crate::finite_volume::{Flow, Limiter};
 use crate::parameters::{Kind, Parameter, Settings};
 use crate::random_field::stream;
 use crate::steady::{Steady, settle};
-use crate::{Error, Grid, euler};
+use crate::{Error, euler};
+use lamo_geometry::Grid;
 
 /// The row of the registry.
 pub const ROW: Row = Row {

@@ -6,11 +6,12 @@
 //! five-point scheme with arithmetic means on faces, splines back.
 
 use super::{FieldKind, Problem, Role, Row, Sample, SpatialOrder, thinned};
+use crate::Error;
 use crate::five_point::{Conductances, FivePoint};
 use crate::parameters::{Kind, Parameter, Settings};
 use crate::random_field::{Covariance, stream};
 use crate::spline::Spline;
-use crate::{Error, Grid};
+use lamo_geometry::Grid;
 
 /// The row of the registry.
 pub const ROW: Row = Row {

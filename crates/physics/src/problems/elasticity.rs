@@ -10,12 +10,13 @@
 use std::f64::consts::{FRAC_PI_4, PI, TAU};
 
 use super::{FieldKind, Problem, Role, Row, Sample, SpatialOrder};
+use crate::Error;
 use crate::finite_element::POINTS;
 use crate::mesh::Mesh;
 use crate::parameters::{Kind, Parameter, Settings};
 use crate::plate::{Law, Plate, pull, von_mises};
 use crate::random_field::{normal_pair, stream};
-use crate::{Error, Grid};
+use lamo_geometry::Grid;
 
 /// The row of the registry.
 pub const ROW: Row = Row {

@@ -12,8 +12,9 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
+use crate::Error;
 use crate::parameters::{Parameter, Settings};
-use crate::{Error, Grid};
+use lamo_geometry::Grid;
 
 /// One row of the registry.
 #[derive(Clone, Copy, Debug)]

@@ -10,11 +10,12 @@ use std::f64::consts::TAU;
 use rustfft::num_complex::Complex;
 
 use super::{FieldKind, Problem, Role, Row, Sample, SpatialOrder, thinned};
+use crate::Error;
 use crate::parameters::{Kind, Parameter, Settings};
 use crate::random_field::{Covariance, stream};
 use crate::spectral::{Torus, Workspace};
 use crate::stepping::{Semilinear, Trajectory};
-use crate::{Error, Grid};
+use lamo_geometry::Grid;
 
 /// The row of the registry.
 pub const ROW: Row = Row {

@@ -9,11 +9,12 @@
 //! default viscosity, a Reynolds number of 50, none has been seen.
 
 use super::{FieldKind, Problem, Role, Row, Sample, SpatialOrder};
+use crate::Error;
 use crate::mesh::Mesh;
 use crate::parameters::{Kind, Parameter, Settings};
 use crate::random_field::stream;
 use crate::taylor_hood::{Flow, TaylorHood};
-use crate::{Error, Grid};
+use lamo_geometry::Grid;
 use rand::RngCore;
 
 /// The row of the registry.

@@ -8,13 +8,14 @@
 use rand::Rng;
 
 use super::{FieldKind, Problem, Role, Row, Sample, SpatialOrder};
+use crate::Error;
 use crate::die::Die;
 use crate::explicit::{Block, Motion};
 use crate::parameters::{Kind, Parameter, Settings};
 use crate::pchip::Profile;
 use crate::plane_stress::Metal;
 use crate::random_field::stream;
-use crate::{Error, Grid};
+use lamo_geometry::Grid;
 
 /// The row of the registry.
 pub const ROW: Row = Row {

@@ -6,7 +6,7 @@ use clap::Args;
 use lamo::experiment::Experiment;
 use lamo::layers::Parameters;
 use lamo::models::{self, Input, Task};
-use lamo_physics::Grid;
+use lamo_geometry::Grid;
 use lamo_tensor::{Device, Graph, Precision, Program};
 use serde::Serialize;
 use std::time::Instant;

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use lamo::dataset::{Dataset, FieldEntry, MANIFEST, Manifest, RoleEntry, Statistics};
 use lamo::field::Field;
-use lamo_physics::Grid;
+use lamo_geometry::Grid;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 

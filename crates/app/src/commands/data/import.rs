@@ -9,7 +9,7 @@ use clap::Args;
 use lamo::data;
 use lamo::dataset::catalogue::{self, CATALOGUE};
 use lamo::dataset::{ArrayName, Normalise, Own, OwnField, RoleEntry, Rule};
-use lamo_physics::Grid;
+use lamo_geometry::Grid;
 use std::fmt::Write as _;
 use std::ops::ControlFlow;
 use std::path::PathBuf;

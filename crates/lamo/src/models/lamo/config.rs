@@ -2,7 +2,7 @@
 
 use crate::layers::{Discretisation, Selection, cross_heads};
 use crate::models::{Refusal, Task, check_unified, require};
-use lamo_physics::Grid;
+use lamo_geometry::Grid;
 use serde::{Deserialize, Serialize};
 
 /// What to say of slices where patches do not do.
