@@ -233,11 +233,11 @@ fn half_precision_and_double_precision_weights_become_the_nearest_float32() {
         tensors.insert("double".to_owned(), values.iter().flat_map(|value| value.to_le_bytes()).collect());
         folder.file("weights.safetensors", &put_together(&header, &tensors))
     };
-    let found = lamo::weights::read(&file([0.1, -2.0, 0.0]), &graph.sections()).unwrap();
+    let found = lamo::run::weights::read(&file([0.1, -2.0, 0.0]), &graph.sections()).unwrap();
     let tiny = -(2f32.powi(-24));
     assert_eq!(found[..8], [0.1f32, -2.0, 0.0, 1.0 + 2f32.powi(-10), tiny, 65504.0, 1.0 + 2f32.powi(-7), 0.0]);
     assert!(found[7].is_sign_negative() && found[8] == f32::NEG_INFINITY);
-    let error = lamo::weights::read(&file([0.1, 1e300, 0.0]), &graph.sections()).unwrap_err().to_string();
+    let error = lamo::run::weights::read(&file([0.1, 1e300, 0.0]), &graph.sections()).unwrap_err().to_string();
     assert!(error.contains("too large for float32"), "{error}");
 }
 
@@ -249,14 +249,14 @@ fn written_weights_keep_the_order_of_the_model_and_their_metadata() {
     graph.parameter("a", [1]);
     let metadata = BTreeMap::from([("format".to_owned(), "pt".to_owned())]);
     let path = folder.0.join("weights.safetensors");
-    lamo::weights::write(&path, &graph.sections(), &[1.0, 2.0, 3.0], &metadata).unwrap();
+    lamo::run::weights::write(&path, &graph.sections(), &[1.0, 2.0, 3.0], &metadata).unwrap();
     let bytes = std::fs::read(&path).unwrap();
     let (header, _) = take_apart(&bytes);
     assert_eq!(header["__metadata__"]["format"], "pt");
     assert_eq!(header["z \"quoted\""]["data_offsets"], serde_json::json!([0, 8]));
     let text = String::from_utf8_lossy(&bytes).into_owned();
     assert!(text.find("quoted") < text.find("\"a\""), "{text}");
-    assert_eq!(lamo::weights::read(&path, &graph.sections()).unwrap(), [1.0, 2.0, 3.0]);
+    assert_eq!(lamo::run::weights::read(&path, &graph.sections()).unwrap(), [1.0, 2.0, 3.0]);
     assert_eq!(folder.names(), ["weights.safetensors"]);
 }
 
@@ -349,10 +349,10 @@ fn parity_fails_beyond_its_tolerance_and_says_where() {
 #[test]
 fn the_list_names_every_model_and_wrong_usage_exits_with_2() {
     let output = lamo(&["list".as_ref()]);
-    assert!(lamo::models::MODELS.iter().all(|row| said(&output).contains(row.summary)), "{output:?}");
+    assert!(lamo::network::models::MODELS.iter().all(|row| said(&output).contains(row.summary)), "{output:?}");
     let output = lamo(&["list".as_ref(), "--json".as_ref()]);
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(report["models"].as_array().unwrap().len(), lamo::models::MODELS.len());
+    assert_eq!(report["models"].as_array().unwrap().len(), lamo::network::models::MODELS.len());
     for arguments in [&["parity"][..], &["import", "file"], &["export-weights"], &["lits"], &["list", "--jsno"]] {
         let arguments: Vec<&Path> = arguments.iter().map(Path::new).collect();
         assert_eq!(lamo(&arguments).status.code(), Some(2), "{arguments:?}");

@@ -1,11 +1,11 @@
 //! What `lamo train` and `lamo predict` claim: a run killed at any moment ends with the same bits, a Ctrl-C loses
 //! nothing, complaints are one sentence.
 
-use lamo::case::Course;
-use lamo::checkpoint::Checkpoint;
-use lamo::data::Named;
+use lamo::data::formats::Named;
+use lamo::inference::predictor::Trained;
 use lamo::run;
-use lamo::trained::Trained;
+use lamo::run::checkpoint::Checkpoint;
+use lamo::task::task::Course;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -244,7 +244,7 @@ fn times_and_raw_fields_of_an_import_reach_the_model() {
     let wave = |count: usize| (0..count).map(|index| 2.0 + (0.7 * index as f32).sin()).collect::<Vec<f32>>();
     let write = |name: &str, shape: &[usize], values: &[f32]| {
         let array = Named { name: "values".into(), shape: shape.to_vec(), values: values.to_vec() };
-        lamo::data::write(&folder.at(name), &[array]).unwrap();
+        lamo::data::formats::write(&folder.at(name), &[array]).unwrap();
     };
     write("a.npy", &[6, 4, 5], &wave(120));
     write("u.npy", &[6, 3, 4, 5], &wave(360));

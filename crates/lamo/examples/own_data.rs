@@ -3,10 +3,10 @@
 //! `cargo run --release -p lamo --example own_data`
 #![allow(clippy::print_stdout)]
 
-use lamo::case::Case;
+use lamo::data::samples::Samples;
 use lamo::experiment::{Preset, Request};
-use lamo::samples::Samples;
-use lamo::train::Trainer;
+use lamo::task::task::Case;
+use lamo::training::trainer::Trainer;
 use lamo_geometry::Grid;
 use lamo_tensor::Device;
 use std::f32::consts::TAU;

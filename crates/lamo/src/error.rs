@@ -1,123 +1,269 @@
-//! What can go wrong between an experiment and a trained model: each failure is one sentence.
+//! What can go wrong: every failure has a kind, the thing it is about, what was expected and what was found.
+//!
+//! Each room has error types of its own that implement [`Failure`]; [`Error`] holds any of them. The kind decides the exit
+//! code of the command and the status of a server; the sentence is made by `Display`, and no code reads it again.
 
-use crate::models::Refusal;
-use crate::{data, dataset, weights};
-use lamo_tensor::Unavailable;
+use lamo_tensor::DeviceError;
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why an experiment cannot be run, or a trained model not be used.
-#[derive(Debug, thiserror::Error)]
+/// What sort of failure it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Error {
-    /// The experiment, the model and the data do not go together.
-    #[error(transparent)]
-    Refused(#[from] Refusal),
-    /// The data set.
-    #[error(transparent)]
-    Dataset(#[from] dataset::Error),
-    /// A file of arrays.
-    #[error(transparent)]
-    Data(#[from] data::Error),
-    /// A checkpoint.
-    #[error(transparent)]
-    Weights(#[from] weights::Error),
-    /// The device.
-    #[error(transparent)]
-    Device(#[from] Unavailable),
-    /// A file of a run folder.
-    #[error("{}: cannot be {action}: {reason}", path.display())]
-    File {
-        /// Which file.
-        path: PathBuf,
-        /// Read or written.
-        action: &'static str,
-        /// What the system says.
-        reason: io::Error,
-    },
-    /// A run folder that is not one, or not this one.
-    #[error("{}: {reason}", path.display())]
-    Run {
-        /// The folder.
-        path: PathBuf,
-        /// Expected, found, what to do.
-        reason: String,
-    },
-    /// The loss is no number any more.
-    #[error("{}", .0)]
-    Diverged(Divergence),
+pub enum Kind {
+    /// A setting, an array or a file does not hold what it must.
+    BadInput,
+    /// A file, a field or a name does not exist.
+    Missing,
+    /// Two things do not go together: a folder in use, data that changed, a checkpoint of another experiment.
+    Conflict,
+    /// The device is absent, lost or out of memory.
+    Device,
+    /// The training broke: the loss, a parameter or the test error is not finite.
+    Diverged,
+    /// The disk is full.
+    OutOfSpace,
+    /// The caller asked to stop; the work done so far is saved.
+    Cancelled,
+    /// The job ran to its end and its result does not hold: a receipt that differs, parity beyond its tolerance.
+    Failed,
+    /// Anything else, such as an I/O error of the system.
+    Internal,
 }
 
-/// `1 sample`, `2 samples`.
-pub(crate) fn counted(count: usize, thing: &str) -> String {
-    format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
-}
-
-/// What is no finite number any more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Broken {
-    /// The loss, which may also be a number beyond all bounds.
-    Loss,
-    /// A parameter.
-    Parameter,
-    /// The error on the test samples.
-    Test,
-}
-
-/// Where a training broke.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Divergence {
-    /// What broke.
-    pub broken: Broken,
-    /// Optimiser step, counted from 1.
-    pub step: usize,
-    /// Its epoch, counted from 1.
-    pub epoch: usize,
-    /// The loss of that step.
-    pub loss: f64,
-    /// The first kernel whose result is not finite, if it was found.
-    pub culprit: Option<String>,
-    /// Step of the last good checkpoint.
-    pub good: usize,
-    /// Learning rate in force.
-    pub rate: f64,
-}
-
-impl std::fmt::Display for Divergence {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Divergence { broken, step, epoch, loss, culprit, good, rate } = self;
-        let what = match broken {
-            Broken::Loss if loss.is_finite() && *step == 1 => format!("the loss begins with {loss:.3e}"),
-            Broken::Loss if loss.is_finite() => format!("the loss grew to {loss:.3e}"),
-            Broken::Loss => "the loss is no finite number".into(),
-            Broken::Parameter => "a parameter is no finite number".into(),
-            Broken::Test => "the error on the test samples is no finite number".into(),
-        };
-        write!(out, "{what} at step {step} in epoch {epoch}")?;
-        if let Some(culprit) = culprit {
-            write!(out, ", first in {culprit}")?;
+impl Kind {
+    /// As `--json` writes it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::BadInput => "bad-input",
+            Kind::Missing => "missing",
+            Kind::Conflict => "conflict",
+            Kind::Device => "device",
+            Kind::Diverged => "diverged",
+            Kind::OutOfSpace => "out-of-space",
+            Kind::Cancelled => "cancelled",
+            Kind::Failed => "failed",
+            Kind::Internal => "internal",
         }
-        if *step == 1 && *broken == Broken::Loss {
-            let advice = "fields far from the size of 1 want to be normalised (no --raw), nearly constant ones without their mean";
-            return write!(out, "; look at the units of the data: {advice}");
-        }
-        write!(
-            out,
-            "; the checkpoint of step {good} is kept, try a smaller train.rate than {rate:.2e} or a smaller train.clip"
-        )
     }
+
+    /// Exit code of the command: 1 for every job that failed. Wrong usage exits with 2 before a job begins.
+    pub fn exit_code(self) -> u8 {
+        1
+    }
+
+    /// The kind of an I/O error.
+    pub fn of_io(error: &io::Error) -> Kind {
+        match error.kind() {
+            io::ErrorKind::NotFound => Kind::Missing,
+            io::ErrorKind::AlreadyExists => Kind::Conflict,
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Kind::OutOfSpace,
+            io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof | io::ErrorKind::PermissionDenied => {
+                Kind::BadInput
+            }
+            _ => Kind::Internal,
+        }
+    }
+}
+
+/// An error type of a room: one sentence by `Display`, and its kind.
+pub trait Failure: std::error::Error + Send + Sync + 'static {
+    /// What sort of failure it is.
+    fn kind(&self) -> Kind;
+}
+
+/// Any failure of the library.
+pub struct Error {
+    kind: Kind,
+    cause: Box<dyn std::error::Error + Send + Sync>,
 }
 
 impl Error {
+    /// What sort of failure it is.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// The error of a room, such as a [`crate::training::Divergence`], if it is one of that type.
+    pub fn downcast_ref<F: Failure>(&self) -> Option<&F> {
+        self.cause.downcast_ref()
+    }
+
+    /// A failed read.
     pub(crate) fn reading(path: &Path, reason: io::Error) -> Error {
-        Error::File { path: path.to_owned(), action: "read", reason }
+        FileError { path: path.to_owned(), action: "read", reason }.into()
     }
 
+    /// A failed write.
     pub(crate) fn writing(path: &Path, reason: io::Error) -> Error {
-        Error::File { path: path.to_owned(), action: "written", reason }
+        FileError { path: path.to_owned(), action: "written", reason }.into()
+    }
+}
+
+impl<F: Failure> From<F> for Error {
+    fn from(failure: F) -> Error {
+        Error { kind: failure.kind(), cause: Box::new(failure) }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.cause.fmt(out)
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{:?}: {:?}", self.kind, self.cause)
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.cause.source()
+    }
+}
+
+impl Failure for DeviceError {
+    fn kind(&self) -> Kind {
+        Kind::Device
+    }
+}
+
+/// A file that cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: cannot be {action}: {reason}", path.display())]
+pub struct FileError {
+    /// Which file.
+    pub path: PathBuf,
+    /// Read or written.
+    pub action: &'static str,
+    /// What the system says.
+    pub reason: io::Error,
+}
+
+impl Failure for FileError {
+    fn kind(&self) -> Kind {
+        Kind::of_io(&self.reason)
+    }
+}
+
+/// Something that does not fit: the thing, what was expected, what was found, what to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// What sort of failure it is.
+    pub kind: Kind,
+    /// A key, a file, a field: what the sentence is about.
+    pub thing: String,
+    /// What it should be; the whole sentence where `found` is empty.
+    pub expected: String,
+    /// What it is.
+    pub found: String,
+    /// What to do about it.
+    pub advice: String,
+}
+
+impl Refusal {
+    /// `THING: expected EXPECTED, found FOUND`
+    pub fn new(thing: impl Into<String>, expected: impl Into<String>, found: impl Into<String>) -> Refusal {
+        Refusal {
+            kind: Kind::BadInput,
+            thing: thing.into(),
+            expected: expected.into(),
+            found: found.into(),
+            advice: String::new(),
+        }
     }
 
-    pub(crate) fn run(path: &Path, reason: impl Into<String>) -> Error {
-        Error::Run { path: path.to_owned(), reason: reason.into() }
+    /// `THING: SENTENCE`
+    pub fn about(thing: impl Into<String>, sentence: impl Into<String>) -> Refusal {
+        Refusal::new(thing, sentence, "")
+    }
+
+    /// A sentence that names its thing itself.
+    pub fn said(sentence: impl Into<String>) -> Refusal {
+        Refusal::new("", sentence, "")
+    }
+
+    /// Adds what to do.
+    #[must_use]
+    pub fn advise(mut self, advice: impl Into<String>) -> Refusal {
+        self.advice = advice.into();
+        self
+    }
+
+    /// Of another kind than bad input.
+    #[must_use]
+    pub fn of(mut self, kind: Kind) -> Refusal {
+        self.kind = kind;
+        self
+    }
+
+    /// The same about a part of a larger thing, such as an array in a file: `WHOLE: THING: …`.
+    #[must_use]
+    pub fn within(mut self, whole: impl fmt::Display) -> Refusal {
+        self.thing = if self.thing.is_empty() { whole.to_string() } else { format!("{whole}: {}", self.thing) };
+        self
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Refusal { thing, expected, found, advice, .. } = self;
+        if !thing.is_empty() {
+            write!(out, "{thing}: ")?;
+        }
+        match found.is_empty() {
+            true => write!(out, "{expected}")?,
+            false => write!(out, "expected {expected}, found {found}")?,
+        }
+        if advice.is_empty() { Ok(()) } else { write!(out, "; {advice}") }
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+impl Failure for Refusal {
+    fn kind(&self) -> Kind {
+        self.kind
+    }
+}
+
+impl From<String> for Refusal {
+    fn from(sentence: String) -> Refusal {
+        Refusal::said(sentence)
+    }
+}
+
+/// Refuses unless the claim holds.
+pub(crate) fn require<R: Into<Refusal>>(claim: bool, refusal: impl FnOnce() -> R) -> Result<(), Refusal> {
+    if claim { Ok(()) } else { Err(refusal().into()) }
+}
+
+/// `1 sample`, `2 samples`.
+pub fn counted(count: usize, thing: &str) -> String {
+    format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_reads_as_one_sentence() {
+        let refusal = Refusal::new("train.rate", "a number above 0", "-1").advise("set train.rate=0.001");
+        assert_eq!(refusal.to_string(), "train.rate: expected a number above 0, found -1; set train.rate=0.001");
+        assert_eq!(Refusal::about("darcy", "has no recipe").within("list").to_string(), "list: darcy: has no recipe");
+        assert_eq!(Refusal::said("stopped").within("a.npy").to_string(), "a.npy: stopped");
+    }
+
+    #[test]
+    fn an_error_keeps_the_kind_and_the_type_of_its_cause() {
+        let error = Error::from(Refusal::new("a", "b", "c").of(Kind::Conflict));
+        assert_eq!((error.kind(), error.downcast_ref::<Refusal>().is_some()), (Kind::Conflict, true));
+        assert!(error.downcast_ref::<FileError>().is_none());
+        let full = Error::writing(Path::new("x"), io::ErrorKind::StorageFull.into());
+        assert_eq!(full.kind(), Kind::OutOfSpace);
     }
 }

@@ -3,16 +3,13 @@
 use super::say;
 use crate::plot::{Canvas, FAINT, INK, PAPER, Rgb, require_png, text_width};
 use crate::report::{duration, held, percent, replace, whole};
-use anyhow::{Result, bail};
+use anyhow::Result;
 use clap::Args;
-use lamo::evaluate::{RECEIPT, Receipt};
-use lamo::experiment::OWN;
-use lamo::run::{EXPERIMENT, experiment};
-use serde::Serialize;
-use std::path::{Path, PathBuf};
+use lamo::workflow::{self, Comparison, Entry};
+use std::path::PathBuf;
 
 /// What stands where the runs had different tasks.
-const APART: &str = "the runs were judged by different test samples or data: their errors do not compare";
+const APART: &str = "the runs were evaluated on different test samples: their errors do not compare";
 
 /// Colours of the bars.
 const BEST: Rgb = [0x25, 0x63, 0xa8];
@@ -32,96 +29,18 @@ pub(crate) struct Compare {
     json: bool,
 }
 
-#[derive(Serialize)]
-struct Entry {
-    run: String,
-    benchmark: String,
-    /// The benchmark, or the name of one's own data.
-    data: String,
-    model: String,
-    device: String,
-    relative_l2: f64,
-    median: f64,
-    worst: f64,
-    parameters: usize,
-    epochs: usize,
-    training_seconds: f64,
-    step_seconds: f64,
-    step_bytes: Option<usize>,
-}
-
-#[derive(Serialize)]
-struct Comparison {
-    /// Whether all were judged by the same samples of the same data.
-    same_test: bool,
-    runs: Vec<Entry>,
-}
-
 pub(crate) fn run(options: &Compare) -> Result<()> {
     require_png(&options.out)?;
-    let receipts = options.runs.iter().map(|path| read(path)).collect::<Result<Vec<_>>>()?;
-    let judged_by = |receipt: &Receipt| (receipt.hashes.split.clone(), receipt.hashes.data.clone());
-    let same_test = receipts.iter().all(|receipt| judged_by(receipt) == judged_by(&receipts[0]));
-    let entries = options.runs.iter().zip(&receipts).map(|(path, receipt)| entry(path, receipt)).collect();
-    let comparison = Comparison { same_test, runs: entries };
+    let comparison = workflow::compare(&options.runs)?;
     replace(&options.out, &draw(&comparison).png(None)?)?;
     if options.json {
         return say(&serde_json::to_string_pretty(&comparison)?);
     }
     say(&table(&comparison))?;
-    if !same_test {
+    if !comparison.same_test {
         say(APART)?;
     }
     say(&format!("picture: {}", options.out.display()))
-}
-
-fn read(path: &Path) -> Result<Receipt> {
-    let file = if path.is_dir() { path.join(RECEIPT) } else { path.to_owned() };
-    if path.is_dir() && !file.is_file() {
-        let name = path.display();
-        if !path.join(EXPERIMENT).is_file() {
-            bail!("{name}: expected an evaluated run with {RECEIPT}, found another folder");
-        }
-        bail!("{name}: expected an evaluated run with {RECEIPT}, found none; run `lamo evaluate {name}` first");
-    }
-    Ok(Receipt::read(&file)?)
-}
-
-fn entry(path: &Path, receipt: &Receipt) -> Entry {
-    let folder = if path.is_dir() { path } else { path.parent().unwrap_or(path) };
-    let name =
-        folder.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned());
-    let spread = &receipt.evaluation.distribution;
-    Entry {
-        run: name,
-        benchmark: receipt.benchmark.clone(),
-        data: data(folder, receipt),
-        model: receipt.model.clone(),
-        device: receipt.machine.device.clone(),
-        relative_l2: receipt.evaluation.relative_l2,
-        median: spread.median(),
-        worst: spread.most(),
-        parameters: receipt.costs.parameters,
-        epochs: receipt.epoch,
-        training_seconds: receipt.costs.training_seconds,
-        step_seconds: receipt.costs.step_seconds(),
-        step_bytes: receipt.costs.step_bytes,
-    }
-}
-
-/// The benchmark, or the name of one's own data where the run lies beside the receipt.
-fn data(folder: &Path, receipt: &Receipt) -> String {
-    let own = (receipt.benchmark == OWN).then(|| experiment(folder).ok()?.data.folder).flatten();
-    let name = own.as_deref().and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());
-    name.unwrap_or_else(|| receipt.benchmark.clone())
-}
-
-impl Comparison {
-    /// The model of a run, with its data where the runs have different ones; the same data may have several names.
-    fn model(&self, run: &Entry) -> String {
-        let alike = self.same_test || self.runs.iter().all(|other| other.data == run.data);
-        if alike { run.model.clone() } else { format!("{} on {}", run.model, run.data) }
-    }
 }
 
 /// What a column shows of a run: a length and its words.
@@ -142,7 +61,7 @@ fn table(comparison: &Comparison) -> String {
     rows.extend(comparison.runs.iter().map(|run| {
         [
             run.run.clone(),
-            comparison.model(run),
+            comparison.label(run),
             percent(run.relative_l2),
             percent(run.median),
             percent(run.worst),
@@ -173,7 +92,7 @@ fn draw(comparison: &Comparison) -> Canvas {
     const ROW: usize = 34;
     const GAP: usize = 24;
     let Comparison { same_test, runs } = comparison;
-    let label = |run: &Entry| format!("{} ({})", run.run, comparison.model(run));
+    let label = |run: &Entry| format!("{} ({})", run.run, comparison.label(run));
     let names = runs.iter().map(|run| text_width(&label(run))).max().unwrap_or(0);
     let head = if *same_test { MARGIN } else { MARGIN + ROW };
     let (left, top) = (MARGIN + names + GAP, head + ROW);

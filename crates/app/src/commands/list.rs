@@ -3,9 +3,9 @@
 use super::say;
 use anyhow::Result;
 use clap::Args;
-use lamo::benchmarks::BENCHMARKS;
+use lamo::experiment::benchmarks::BENCHMARKS;
 use lamo::experiment::{EXPERIMENTS, Experiment};
-use lamo::models::{MODELS, Settings};
+use lamo::network::models::{MODELS, Settings};
 use serde::Serialize;
 
 /// `lamo list`
@@ -49,12 +49,15 @@ struct ExperimentEntry {
 
 impl Report {
     fn make() -> Result<Report> {
-        let model =
-            |row: &lamo::models::Row| ModelEntry { name: row.name, summary: row.summary, settings: row.defaults() };
-        let benchmark = |row: &lamo::benchmarks::Benchmark| BenchmarkEntry {
+        let model = |row: &lamo::network::models::Row| ModelEntry {
             name: row.name,
             summary: row.summary,
-            points: row.task(1).grid.points(),
+            settings: row.defaults(),
+        };
+        let benchmark = |row: &lamo::experiment::benchmarks::Benchmark| BenchmarkEntry {
+            name: row.name,
+            summary: row.summary,
+            points: row.task().grid.points(),
         };
         let experiment = |(name, text): &(&'static str, &'static str)| -> Result<ExperimentEntry> {
             let parsed = Experiment::parse(name, text)?;

@@ -28,6 +28,13 @@ pub(crate) fn say(line: &str) -> Result<()> {
     writeln!(std::io::stdout(), "{line}").context("writing to standard output")
 }
 
+/// Starts the pool of threads that computes: all cores unless a number is given.
+pub(crate) fn start_threads(threads: Option<u16>) -> Result<usize> {
+    let threads = threads.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from);
+    rayon::ThreadPoolBuilder::new().num_threads(threads).build_global().context("starting threads")?;
+    Ok(threads)
+}
+
 /// A path as a shell takes it.
 pub(crate) fn quoted(path: &Path) -> String {
     let text = path.display().to_string();

@@ -3,7 +3,7 @@
 use super::say;
 use anyhow::{Result, bail};
 use clap::Args;
-use lamo::parity::{self, Measure, Outcome};
+use lamo::inference::parity::{self, Measure, Outcome};
 use lamo_tensor::{Device, Precision};
 use serde::Serialize;
 use std::path::{Path, PathBuf};

@@ -1,28 +1,27 @@
-//! `lamo predict`: arrays in, the trained model's fields out.
+//! `lamo predict`: arrays in, the model's fields out.
 
 use crate::commands::say;
 use crate::report::count;
-use anyhow::{Context, Result, bail};
+use anyhow::Result;
 use clap::Args;
-use lamo::data;
-use lamo::predict::Question;
-use lamo::trained::Trained;
+use lamo::inference::Source;
+use lamo::workflow::{self, PredictRequest};
 use lamo_tensor::Device;
-use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::path::PathBuf;
 
 /// `lamo predict`
 #[derive(Args)]
 pub(crate) struct Predict {
-    /// A run folder, which gives its last checkpoint, or a checkpoint file.
+    /// A run folder (its last checkpoint), a checkpoint file, or a model folder of imported weights.
     run: PathBuf,
-    /// Arrays of the input fields, one sample or a row of them: npy, npz, safetensors, MAT or HDF5.
-    #[arg(long, value_name = "FILE")]
-    input: PathBuf,
+    /// Arrays of the input fields, one sample or several: FILE, FILE:VARIABLE, or FIELD=FILE:VARIABLE; npy, npz,
+    /// safetensors, MAT or HDF5. May be repeated.
+    #[arg(long, value_name = "ARRAY", required = true)]
+    input: Vec<String>,
     /// File to write: .npy, .npz or .safetensors.
     #[arg(long, value_name = "FILE")]
     output: PathBuf,
-    /// Frames to continue a film by; as many as in training unless given.
+    /// Snapshots to continue a time series by; as many as in training unless given.
     #[arg(long, value_name = "N")]
     frames: Option<usize>,
     /// Where to compute: cpu, cuda, cuda:1.
@@ -31,22 +30,15 @@ pub(crate) struct Predict {
 }
 
 pub(crate) fn run(options: &Predict) -> Result<()> {
-    if options.frames == Some(0) {
-        bail!("--frames: expected at least 1, found 0");
-    }
-    let place = |path: &Path| path.canonicalize().ok();
-    if place(&options.output).is_some_and(|output| place(&options.input) == Some(output)) {
-        bail!("--output {}: expected another file than --input, found the same", options.output.display());
-    }
-    let trained = Trained::open(&options.run)?;
-    trained.spare(&options.output)?;
-    let question = Question::read(&trained.case, &options.input, options.frames)?;
-    let started = Instant::now();
-    let prediction = trained.predict(&question.samples, options.device)?;
-    let seconds = started.elapsed().as_secs_f64();
-    let answer = question.answer(&trained.case, &prediction).with_context(|| options.input.display().to_string())?;
-    data::write(&options.output, &answer)?;
-    let arrays: Vec<_> = answer.iter().map(|array| format!("{} {:?}", array.name, array.shape)).collect();
-    let samples = count(question.samples.count, "sample");
+    let request = PredictRequest {
+        model: options.run.clone(),
+        inputs: options.input.iter().map(|text| Source::parse(text)).collect(),
+        output: options.output.clone(),
+        snapshots: options.frames,
+        device: options.device,
+    };
+    let predicted = workflow::predict(&request)?;
+    let arrays: Vec<_> = predicted.arrays.iter().map(|array| format!("{} {:?}", array.name, array.shape)).collect();
+    let (samples, seconds) = (count(predicted.samples, "sample"), predicted.elapsed.as_secs_f64());
     say(&format!("{}: {} of {samples} in {seconds:.2} s", options.output.display(), arrays.join(", ")))
 }

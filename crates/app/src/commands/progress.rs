@@ -1,6 +1,7 @@
 //! The progress line of a long job.
 
-use lamo::dataset::{Progress, Transfer};
+use lamo::data::dataset::Progress;
+use lamo::data::import::Transfer;
 use std::io::{IsTerminal, Write};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};

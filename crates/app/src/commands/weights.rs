@@ -3,10 +3,10 @@
 use super::say;
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use lamo::run;
-use lamo::trained::Trained;
-use lamo::weights::{self, Description, Stored};
-use lamo_tensor::Section;
+use lamo::data::state_dict;
+use lamo::run::Operator;
+use lamo::run::model_folder::{Description, ModelFolder};
+use lamo::workflow::Model;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -47,34 +47,26 @@ pub(crate) struct Export {
 }
 
 pub(crate) fn import(options: &Import) -> Result<()> {
-    let stored = Stored::import(Description::read(&options.config)?, &options.weights)?;
+    let imported = ModelFolder::import(Description::read(&options.config)?, &options.weights)?;
     if let Some(parent) = options.out.parent() {
         std::fs::create_dir_all(parent).with_context(|| format!("{}: cannot be made", parent.display()))?;
     }
-    stored.write(&options.out)?;
-    say(&summary(&options.out, &stored.description.model.name, &stored.sections, &stored.parameters))
+    imported.write(&options.out)?;
+    say(&summary(&options.out, &imported.operator))
 }
 
 pub(crate) fn export(options: &Export) -> Result<()> {
     if options.out.extension().is_none_or(|ending| ending != "safetensors") {
         bail!("--out {}: expected a name that ends in .safetensors, found another", options.out.display());
     }
-    let (name, sections, parameters) = if Stored::is_at(&options.model) {
-        let stored = Stored::read(&options.model)?;
-        (stored.description.model.name, stored.sections, stored.parameters)
-    } else if !options.model.is_file() && run::kept(&options.model).is_none() {
-        let found = if options.model.is_dir() { "a folder without them" } else { "nothing" };
-        let path = options.model.display();
-        bail!("{path}: expected a model folder with model.toml, a run folder or a checkpoint, found {found}");
-    } else {
-        let trained = Trained::open(&options.model)?;
-        trained.spare(&options.out)?;
-        (trained.experiment.model.name, trained.sections, trained.parameters)
-    };
-    weights::write(&options.out, &sections, &parameters, &BTreeMap::new())?;
-    say(&summary(&options.out, &name, &sections, &parameters))
+    let model = Model::open(&options.model)?;
+    model.protect(&options.out)?;
+    let operator = model.operator();
+    state_dict::write(&options.out, &operator.sections, &operator.parameters, &BTreeMap::new())?;
+    say(&summary(&options.out, operator))
 }
 
-fn summary(path: &Path, model: &str, sections: &[Section], parameters: &[f32]) -> String {
-    format!("{}: {model}, {} tensors, {} parameters", path.display(), sections.len(), parameters.len())
+fn summary(path: &Path, operator: &Operator) -> String {
+    let Operator { model, sections, parameters, .. } = operator;
+    format!("{}: {}, {} tensors, {} parameters", path.display(), model.name, sections.len(), parameters.len())
 }

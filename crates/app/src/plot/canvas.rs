@@ -86,7 +86,7 @@ impl Canvas {
 
     /// Saves the image as PNG.
     pub(crate) fn write(&self, path: &Path) -> Result<()> {
-        Ok(lamo::atomic::replace(path, &self.png(None)?)?)
+        Ok(lamo::files::atomic::replace(path, &self.png(None)?)?)
     }
 }
 

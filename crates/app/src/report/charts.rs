@@ -2,8 +2,8 @@
 
 use super::svg::{Chart, Scaling, Series, Shape};
 use super::text::percent;
-use lamo::evaluate::Evaluation;
-use lamo::evaluate::spectrum::Spectrum;
+use lamo::inference::evaluate::Evaluation;
+use lamo::inference::evaluate::spectrum::Spectrum;
 use lamo::run::Line;
 
 /// Bars of the histogram.

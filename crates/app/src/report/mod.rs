@@ -14,16 +14,14 @@ pub(crate) use text::{count, duration, error, held, percent, short, whole};
 
 use crate::plot::Figure;
 use anyhow::{Context, Result};
-use lamo::atomic;
-use lamo::case::{Case, Course};
-use lamo::dataset::{Manifest, RoleEntry};
-use lamo::evaluate::Receipt;
+use lamo::data::Samples;
+use lamo::data::dataset::{Manifest, Role};
 use lamo::experiment::{Experiment, OWN};
-use lamo::field::Field;
-use lamo::models;
-use lamo::run::Line;
-use lamo::samples::Samples;
-use lamo::trained::Trained;
+use lamo::files::atomic;
+use lamo::inference::evaluate::Receipt;
+use lamo::network::models;
+use lamo::run::{Line, Trained};
+use lamo::task::{Field, Task};
 use pictures::View;
 use std::path::Path;
 use std::time::Duration;
@@ -108,7 +106,7 @@ impl Report<'_> {
         let mut pictures: Vec<Picture> = Vec::new();
         let length = self.prediction.len() / cases.len();
         let Manifest { fields, times, .. } = self.manifest;
-        let positions = fields.iter().find(|field| field.role == RoleEntry::Position);
+        let positions = fields.iter().find(|field| field.role == Role::Position);
         let unit = positions.map_or("", |field| &field.unit);
         let experiment = &self.trained.experiment;
         for (name, rank) in ranks {
@@ -118,7 +116,8 @@ impl Report<'_> {
                 continue;
             }
             let prediction = &self.prediction[place * length..][..length];
-            let view = View { case: &self.trained.case, samples: self.samples, place, prediction, times, unit };
+            let view =
+                View { task: &self.trained.operator.task, samples: self.samples, place, prediction, times, unit };
             let title = format!(
                 "{}, {}: {} case, sample {}, relative L2 {}",
                 data_name(experiment, self.manifest),
@@ -157,7 +156,7 @@ impl Content<'_> {
         format!(
             "A {full} of {} parameters learned to map {}{}; on {} it had never seen it is off by {} on average.",
             whole(costs.parameters),
-            operator(&self.report.trained.case),
+            mapping(&self.report.trained.operator.task),
             self.report.learned.map(|learned| format!(" from {}", count(learned, "example"))).unwrap_or_default(),
             whole(evaluation.distribution.count),
             percent(evaluation.relative_l2)
@@ -171,20 +170,12 @@ pub(crate) fn data_name<'a>(experiment: &'a Experiment, manifest: &'a Manifest) 
 }
 
 /// What is given and what is asked for, in words.
-fn operator(case: &Case) -> String {
+fn mapping(task: &Task) -> String {
     let names = |fields: &[Field]| -> String {
         let names: Vec<_> = fields.iter().map(|field| field.name.replace('_', " ")).collect();
         if names.is_empty() { "the mesh".into() } else { names.join(" and ") }
     };
-    match case.course {
-        Course::Steady => format!("{} to {}", names(&case.inputs), names(&case.outputs)),
-        Course::Frames { past, frames } => {
-            format!("{} of {} to the next {frames}", count(past, "frame"), names(&case.outputs))
-        }
-        Course::Times { count: times } => {
-            format!("{} to {} at {}", names(&case.inputs), names(&case.outputs), count(times, "time"))
-        }
-    }
+    task.time.describe(&names(&task.inputs), &names(&task.outputs))
 }
 
 /// A file that appears complete or not at all.

@@ -1,7 +1,6 @@
 //! What fields are called in pictures and tables, of data sets and of reports alike.
 
-use lamo::case::{Case, Course};
-use lamo::field::{Field, Spread};
+use lamo::task::{Field, Spread, Task};
 
 /// The field of a body that deforms, and its channels: where a point is and how far it has come.
 const MOVING: &str = "deformation";
@@ -58,9 +57,9 @@ pub(super) fn functions(fields: &[Field], still: bool) -> Vec<Function> {
     functions
 }
 
-/// A name for each output of a case, as its errors are listed.
-pub(crate) fn outputs(case: &Case) -> Vec<String> {
-    functions(&case.outputs, case.course == Course::Steady).into_iter().map(|function| function.name).collect()
+/// A name for each output of a task, as its errors are listed.
+pub(crate) fn outputs(task: &Task) -> Vec<String> {
+    functions(&task.outputs, !task.time.is_series()).into_iter().map(|function| function.name).collect()
 }
 
 #[cfg(test)]

@@ -5,8 +5,7 @@ use super::text::{base64, count, duration, escape, percent, short, whole};
 use super::{Content, Picture, charts, names};
 use crate::plot::{Map, PAPER, ends, share_colours};
 use anyhow::Result;
-use lamo::case::Course;
-use lamo::evaluate::Receipt;
+use lamo::inference::evaluate::Receipt;
 use lamo_geometry::Grid;
 use std::fmt::Write;
 
@@ -57,8 +56,8 @@ impl Content<'_> {
 
     /// Where the error sits.
     fn quality(&self) -> String {
-        let (evaluation, case) = (&self.receipt.evaluation, &self.report.trained.case);
-        let past = if let Course::Frames { past, .. } = case.course { past } else { 0 };
+        let (evaluation, task) = (&self.receipt.evaluation, &self.report.trained.operator.task);
+        let past = task.time.past();
         let mut drawn = charts::histogram(evaluation) + &charts::frames(&evaluation.frames, past);
         drawn += &evaluation.spectrum.as_ref().map_or_else(String::new, charts::waves);
         let missing = match self.report.samples.grid {
@@ -72,7 +71,7 @@ impl Content<'_> {
             "<h2>Where the error is</h2><p class=\"under\">Relative L2 is ‖prediction − truth‖ / ‖truth‖, taken over the whole \
              sample; the mean over the test samples is the number that papers report.{missing}</p>\
              <div class=\"charts\">{drawn}</div><div class=\"tables\">{}</div>\n",
-            tables(evaluation, past, &names::outputs(case))
+            tables(evaluation, past, &names::outputs(task))
         )
     }
 

@@ -3,9 +3,8 @@
 use super::names::{Function, functions, moment, moves, unit};
 use crate::commands::spread;
 use crate::plot::{Figure, Map, Place, Scale, ends, number, strides, window};
-use lamo::case::{Case, Course};
-use lamo::field::Spread;
-use lamo::samples::Samples;
+use lamo::data::Samples;
+use lamo::task::{Positions, Spread, Task};
 use lamo_geometry::Grid;
 
 /// Frames drawn of a film.
@@ -16,7 +15,7 @@ const CHANNELS: usize = 3;
 /// One test sample with its prediction.
 #[derive(Clone, Copy)]
 pub(super) struct View<'a> {
-    pub(super) case: &'a Case,
+    pub(super) task: &'a Task,
     pub(super) samples: &'a Samples,
     /// Its place among the samples.
     pub(super) place: usize,
@@ -34,10 +33,10 @@ type State = (Place, Vec<f32>);
 impl View<'_> {
     /// All maps of the sample under a title.
     pub(super) fn figure(&self, title: String) -> Figure {
-        let rows = match self.case.course {
-            Course::Steady => self.steady(),
-            Course::Frames { .. } | Course::Times { .. } if self.deforms() => self.deformation(),
-            Course::Frames { .. } | Course::Times { .. } => self.film(),
+        let rows = match (self.task.time.is_series(), self.deforms()) {
+            (false, _) => self.steady(),
+            (true, true) => self.deformation(),
+            (true, false) => self.time_series(),
         };
         Figure { title, notes: self.notes(&rows), rows }
     }
@@ -46,7 +45,7 @@ impl View<'_> {
     fn notes(&self, rows: &[Vec<Map>]) -> Vec<String> {
         let mut notes = Vec::new();
         if let Some(map) = rows.last().and_then(|row| row.last()) {
-            let unit = unit(if self.deforms() { &self.case.outputs[0].unit } else { self.unit });
+            let unit = unit(if self.deforms() { &self.task.outputs[0].unit } else { self.unit });
             notes.push(map.place.axes(map.window.as_ref(), &unit));
         }
         let (inputs, outputs) = (self.samples.functions, self.samples.outputs);
@@ -70,8 +69,8 @@ impl View<'_> {
 
     /// Whether the only output says where the points are.
     fn deforms(&self) -> bool {
-        let film = self.case.course != Course::Steady;
-        matches!(&self.case.outputs[..], [field] if film && moves(&field.name, field.width()))
+        let series = self.task.time.is_series();
+        matches!(&self.task.outputs[..], [field] if series && moves(&field.name, field.width()))
     }
 
     /// Where the points of the sample lie; a lattice is drawn as squares.
@@ -79,7 +78,9 @@ impl View<'_> {
         let Samples { grid, space, .. } = *self.samples;
         let positions = self.samples.positions_of(self.place);
         match grid {
-            Grid::Plane { rows, columns } if self.case.lattice || space < 2 => Place::Grid([rows, columns]),
+            Grid::Plane { rows, columns } if (self.task.positions != Positions::Given) || space < 2 => {
+                Place::Grid([rows, columns])
+            }
             Grid::Plane { rows, columns } => {
                 let positions = positions.chunks_exact(space).map(|point| [point[0], point[1]]).collect();
                 Place::Mesh([rows, columns], positions)
@@ -106,7 +107,7 @@ impl View<'_> {
     /// What is given, then a row of truth, prediction and error for each output.
     fn steady(&self) -> Vec<Vec<Map>> {
         let mesh = self.mesh();
-        let functions = functions(&self.case.outputs, true);
+        let functions = functions(&self.task.outputs, true);
         let mut rows = Vec::new();
         for (output, Function { name, unit, .. }) in functions.iter().enumerate().take(CHANNELS) {
             let [truth, found] = [self.truth(), self.prediction].map(|values| self.channel(values, 0, output));
@@ -130,7 +131,7 @@ impl View<'_> {
             let (place, values) = (mesh.clone().bare(), vec![0.0; self.samples.grid.points()]);
             return maps(vec![bare_title(&place)], vec![(place, values)], Scale::plain());
         }
-        let functions = functions(&self.case.inputs, true);
+        let functions = functions(&self.task.inputs, true);
         let one = |(input, Function { name, unit, spread }): (usize, &Function)| {
             let values = self.samples.input_of(self.place).iter().skip(input).step_by(count).copied();
             let (title, place, values): (_, _, Vec<f32>) = match (spread, self.samples.grid) {
@@ -148,7 +149,7 @@ impl View<'_> {
 
     /// Frames of the film before the first one asked for.
     fn past(&self) -> usize {
-        if let Course::Frames { past, .. } = self.case.course { past } else { 0 }
+        self.task.time.past()
     }
 
     /// When a frame of the film is, those given counted.
@@ -157,9 +158,9 @@ impl View<'_> {
     }
 
     /// What is given, then the first few outputs.
-    fn film(&self) -> Vec<Vec<Map>> {
+    fn time_series(&self) -> Vec<Vec<Map>> {
         let mut rows = if self.past() > 0 { Vec::new() } else { vec![self.given(&self.mesh())] };
-        for (output, function) in functions(&self.case.outputs, false).iter().enumerate().take(CHANNELS) {
+        for (output, function) in functions(&self.task.outputs, false).iter().enumerate().take(CHANNELS) {
             rows.extend(self.film_of(output, function));
         }
         rows
@@ -208,7 +209,7 @@ impl View<'_> {
         let distances: Vec<State> = truth.iter().zip(&times).map(away).collect();
         let scale = self.scale(&truth, &found);
         let distance_scale = Scale::of(distances.iter().flat_map(|(_, values)| values).copied());
-        let unit = unit(&self.case.outputs[0].unit);
+        let unit = unit(&self.task.outputs[0].unit);
         let titles = |what: &str| -> Vec<String> {
             times.iter().map(|&time| format!("{what}, {}{unit}", self.moment(self.past() + time))).collect()
         };
@@ -272,24 +273,17 @@ fn bare_title(place: &Place) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lamo::case::Normalisers;
-    use lamo::field::Field;
-    use lamo::weights::Domain;
+    use lamo::task::{Field, TimeMode};
 
     const PLANE: Grid = Grid::Plane { rows: 2, columns: 2 };
 
     /// The figure of a film of one given and one asked frame.
     fn film(name: &str, outputs: usize, given: &[f32], truth: &[f32], found: &[f32]) -> Figure {
-        let case = Case {
-            domain: Domain { space: 2, functions: outputs, outputs, time: false, grid: PLANE },
-            course: Course::Frames { past: 1, frames: 1 },
-            inputs: Vec::new(),
+        let task = Task {
+            positions: Positions::Lattice,
             outputs: vec![Field { unit: "1/s".into(), ..Field::plain(name, outputs) }],
-            lattice: true,
-            scrambled: false,
-            times: Vec::new(),
-            clock: Vec::new(),
-            normalisers: Normalisers::default(),
+            time: TimeMode::RollOut { past: 1 }.of(1, &[]).unwrap(),
+            ..Task::plain(PLANE, 2, 0, outputs)
         };
         let samples = Samples {
             count: 1,
@@ -302,7 +296,7 @@ mod tests {
             outputs,
             targets: truth.to_vec(),
         };
-        View { case: &case, samples: &samples, place: 0, prediction: found, times: &[], unit: "" }.figure(String::new())
+        View { task: &task, samples: &samples, place: 0, prediction: found, times: &[], unit: "" }.figure(String::new())
     }
 
     #[test]

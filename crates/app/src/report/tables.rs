@@ -1,10 +1,10 @@
 //! The tables of the page, and what a run cost.
 
 use super::text::{count, duration, escape, held, percent, short, whole};
-use lamo::evaluate::border::Border;
-use lamo::evaluate::distribution::{Distribution, SHARES};
-use lamo::evaluate::spectrum::Spectrum;
-use lamo::evaluate::{Evaluation, Receipt};
+use lamo::inference::evaluate::border::Border;
+use lamo::inference::evaluate::distribution::{Distribution, SHARES};
+use lamo::inference::evaluate::spectrum::Spectrum;
+use lamo::inference::evaluate::{Evaluation, Receipt};
 
 /// Samples listed among the worst.
 const WORST: usize = 6;
@@ -22,7 +22,7 @@ pub(super) fn tables(evaluation: &Evaluation, past: usize, outputs: &[String]) -
         out += &table("Outputs", &outputs.iter().zip(&evaluation.channels).map(row).collect::<Vec<_>>(), "");
     }
     let worst = evaluation.worst(WORST);
-    let row = |case: &lamo::evaluate::Case| vec![format!("sample {}", case.sample), percent(case.error)];
+    let row = |case: &lamo::inference::evaluate::Case| vec![format!("sample {}", case.sample), percent(case.error)];
     out + &table("Worst samples", &worst.iter().map(row).collect::<Vec<_>>(), "")
 }
 

@@ -1,6 +1,6 @@
 //! Keys of experiment files: dotted names, layers merged, unknown ones refused with a near one or with all of their table.
 
-use crate::models::Refusal;
+use crate::error::Refusal;
 use toml::{Table, Value};
 
 /// Keys that need not have a value.
@@ -10,7 +10,7 @@ const OPTIONAL: &[&str] = &["data.folder"];
 pub(super) fn parse(name: &str, text: &str) -> Result<Table, Refusal> {
     text.parse::<Table>().map_err(|error| {
         let line = error.span().map_or(1, |span| 1 + text[..span.start].matches('\n').count());
-        Refusal(format!("experiment {name}, line {line}: {}", error.message().replace('\n', ", ")))
+        Refusal::said(format!("experiment {name}, line {line}: {}", error.message().replace('\n', ", ")))
     })
 }
 
@@ -25,7 +25,7 @@ pub(super) fn plain(message: &str) -> String {
 
 /// `a.b=value` as a table; a value that is no TOML is text.
 pub(super) fn change(text: &str) -> Result<Table, Refusal> {
-    let malformed = || Refusal(format!("--set {text}: expected key=value, for example train.epochs=50"));
+    let malformed = || Refusal::said(format!("--set {text}: expected key=value, for example train.epochs=50"));
     let (key, value) = text.split_once('=').ok_or_else(malformed)?;
     let (key, value) = (key.trim(), value.trim());
     if key.split('.').any(str::is_empty) {
@@ -35,7 +35,7 @@ pub(super) fn change(text: &str) -> Result<Table, Refusal> {
     let digits = value.strip_prefix(['-', '+']).unwrap_or(value);
     if parsed.is_none() && digits.parse::<f64>().is_ok() && digits.chars().all(|digit| digit.is_ascii_digit()) {
         let most = i64::MAX;
-        return Err(Refusal(format!("{key}: expected a whole number, {most} at most, found {value}")));
+        return Err(Refusal::said(format!("{key}: expected a whole number, {most} at most, found {value}")));
     }
     let value = parsed.unwrap_or_else(|| Value::String(value.to_owned()));
     let nested = key.rsplit('.').fold(value, |inner, name| Value::Table(Table::from_iter([(name.to_owned(), inner)])));
@@ -101,7 +101,9 @@ pub(super) fn check(source: &str, layer: &Table, known: &[String]) -> Result<(),
         let within = known.iter().filter_map(|known| known.strip_prefix(&format!("{key}."))).collect::<Vec<_>>();
         if !within.is_empty() && !is_table(layer, &key) {
             let within = within.join(", ");
-            return Err(Refusal(format!("{source}: {key} is a table, expected a value for one of its keys: {within}")));
+            return Err(Refusal::said(format!(
+                "{source}: {key} is a table, expected a value for one of its keys: {within}"
+            )));
         }
         // A table that is empty in the defaults, such as the settings of an unknown problem, takes any key.
         let open = |known: &str| key.strip_prefix(known).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
@@ -111,7 +113,7 @@ pub(super) fn check(source: &str, layer: &Table, known: &[String]) -> Result<(),
         }
         let known: Vec<&str> = known.iter().map(String::as_str).chain(OPTIONAL.iter().copied()).collect();
         let hint = meant(&key, &known).map_or_else(|| siblings(&key, &known), |near| format!("did you mean {near}?"));
-        return Err(Refusal(format!("{source}: unknown key {key}; {hint}")));
+        return Err(Refusal::said(format!("{source}: unknown key {key}; {hint}")));
     }
     Ok(())
 }

@@ -1,10 +1,10 @@
 //! What can be known about CUDA without a card: every kernel of every experiment compiles.
 
 use lamo::experiment::{EXPERIMENTS, Experiment};
-use lamo::layers::Parameters;
-use lamo::loss::relative_l2_sum;
-use lamo::models::{self, Input};
-use lamo::optimiser::AdamW;
+use lamo::network::layers::Parameters;
+use lamo::network::models::{self, Input};
+use lamo::training::loss::relative_l2_sum;
+use lamo::training::optimiser::AdamW;
 use lamo_tensor::{Graph, Precision, Program};
 
 /// Runs where NVIDIA's compiler is found and `LAMO_TEST_KERNELS` asks for it: it takes minutes.

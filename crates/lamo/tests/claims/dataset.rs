@@ -1,7 +1,7 @@
 //! Data sets: the same bytes on any threads and after any interruption; damage is found; complaints are one sentence.
 
 use crate::fixture::open;
-use lamo::dataset::{Batches, Dataset, Error, Normaliser, Outcome, Progress, Recipe, Rule};
+use lamo::data::dataset::{Batches, Dataset, Error, Normaliser, Outcome, Progress, Recipe, Rule};
 use lamo_geometry::Grid;
 use lamo_physics::parameters::Settings;
 use lamo_physics::problems::{self, Field, FieldKind, Problem, Role, Sample, SpatialOrder};

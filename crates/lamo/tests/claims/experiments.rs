@@ -1,8 +1,8 @@
 //! Shipped experiments are what they say.
 
 use lamo::experiment::{EXPERIMENTS, Experiment, Preset, Request};
-use lamo::layers::Parameters;
-use lamo::models;
+use lamo::network::layers::Parameters;
+use lamo::network::models;
 use lamo_geometry::Grid;
 use lamo_tensor::{Graph, Program};
 

@@ -1,8 +1,8 @@
 //! The Fourier Neural Operator against Neural-Solver-Library, and against its definition where the library fails.
 
-use lamo::layers::Parameters;
-use lamo::loss::relative_l2_sum;
-use lamo::models::{Input, Settings, Task, find};
+use lamo::network::layers::Parameters;
+use lamo::network::models::{Input, Settings, Task, find};
+use lamo::training::loss::relative_l2_sum;
 use lamo_geometry::Grid;
 use lamo_tensor::reference::{self, Bindings};
 use lamo_tensor::{Graph, Map, PARAMETERS, Program};

@@ -6,8 +6,8 @@
 
 #![allow(clippy::print_stdout)] // a long run says how far it came
 
-use lamo::data;
-use lamo::dataset::Dataset;
+use lamo::data::dataset::Dataset;
+use lamo::data::formats;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use std::fs;

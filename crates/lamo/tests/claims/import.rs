@@ -1,9 +1,9 @@
 //! Arrays of one's own become a data set: roles, axes, joined files; what does not fit is said with both files.
 
 use crate::support::experiment;
-use lamo::data::{self, Named};
-use lamo::dataset::{ArrayName, Dataset, Error, Import, Normalise, Outcome, Own, OwnField, RoleEntry, Rule};
-use lamo::samples::Material;
+use lamo::data::dataset::{ArrayName, Dataset, Error, Import, Normalise, Outcome, Own, OwnField, Role, Rule};
+use lamo::data::formats::{self, Named};
+use lamo::data::samples::Material;
 use lamo_geometry::Grid;
 use std::fs;
 use std::ops::{ControlFlow, Range};
@@ -46,7 +46,7 @@ impl Drop for Folder {
     }
 }
 
-fn field(name: &str, role: RoleEntry, arrays: Vec<Vec<ArrayName>>) -> OwnField {
+fn field(name: &str, role: Role, arrays: Vec<Vec<ArrayName>>) -> OwnField {
     OwnField { name: name.into(), role, unit: "1".into(), normalise: Normalise::Channels, axes: None, arrays }
 }
 
@@ -73,11 +73,11 @@ const PLANE: Grid = Grid::Plane { rows: 3, columns: 2 };
 #[test]
 fn samples_last_frames_channels_and_common_positions_find_their_places() {
     let folder = Folder::new("axes");
-    let (input, output) = (RoleEntry::Input, RoleEntry::Output);
+    let (input, output) = (Role::Input, Role::Output);
     let mut film = field("film", output, vec![vec![folder.array("film.npy", &[3, 2, 4, 5], 0.0)]]); // x, y, t, n
     film.axes = Some("xytn".into());
     let fields = vec![
-        field("positions", RoleEntry::Position, vec![vec![folder.array("xy.npy", &[3, 2, 2], 100.0)]]),
+        field("positions", Role::Position, vec![vec![folder.array("xy.npy", &[3, 2, 2], 100.0)]]),
         field("a", input, vec![vec![folder.array("a.npy", &[5, 3, 2], 0.0)]]),
         field("profile", input, vec![vec![folder.array("profile.npy", &[5, 3], 0.0)]]),
         field("speed", input, vec![vec![folder.array("speed.npy", &[5], 0.0)]]),
@@ -125,13 +125,13 @@ fn files_of_a_field_join_along_the_samples_and_a_stride_thins_the_grid() {
     let fields = vec![
         field(
             "a",
-            RoleEntry::Input,
+            Role::Input,
             vec![
                 vec![folder.array("train_a.npy", &[3, 5, 4], 0.0)],
                 vec![folder.array("test_a.npy", &[2, 5, 4], 1000.0)],
             ],
         ),
-        field("u", RoleEntry::Output, vec![vec![folder.array("u.npy", &[5, 5, 4], 0.0)]]),
+        field("u", Role::Output, vec![vec![folder.array("u.npy", &[5, 5, 4], 0.0)]]),
     ];
     let dataset = written(&Own { stride: 2, ..own(grid, fields) }.import().unwrap(), &folder.at("set"));
     assert_eq!(dataset.field("a").unwrap().shape, [3, 2]);
@@ -156,9 +156,9 @@ fn squares(folder: &Folder) -> Own {
     data::write(&folder.at("flow.npz"), &[array("coeff", 0), array("sol", 100)]).unwrap();
     let coeff = ArrayName { path: folder.at("flow.npz"), variable: Some("coeff".into()) };
     let fields = vec![
-        field("b", RoleEntry::Input, vec![vec![folder.array("b.npy", &[5, 3, 3], 0.0)]]),
-        field("u", RoleEntry::Output, vec![vec![coeff]]),
-        field("film", RoleEntry::Output, vec![vec![folder.array("film.npy", &[5, 2, 3, 3], 0.0)]]),
+        field("b", Role::Input, vec![vec![folder.array("b.npy", &[5, 3, 3], 0.0)]]),
+        field("u", Role::Output, vec![vec![coeff]]),
+        field("film", Role::Output, vec![vec![folder.array("film.npy", &[5, 2, 3, 3], 0.0)]]),
     ];
     let times = Some(folder.array("t.npy", &[2], 0.0));
     Own { times, ..own(Grid::Plane { rows: 3, columns: 3 }, fields) }
@@ -190,7 +190,7 @@ fn a_corrected_import_is_not_taken_for_the_one_that_is_there_or_under_way() {
             changed(&|own| own.fields[0].axes = Some("nyx".into())),
             "origin of `b` b.npy with axes nyx, found b.npy with axes nxy;",
         ),
-        (changed(&|own| own.fields[0].role = RoleEntry::Output), "role of `b` output, found input;"),
+        (changed(&|own| own.fields[0].role = Role::Output), "role of `b` output, found input;"),
         (changed(&|own| own.fields[1].normalise = Normalise::None), "normalisation of `u` none, found channels;"),
         (changed(&|own| own.times = None), "times [], found [0.0, 1.0];"),
         (
@@ -229,7 +229,7 @@ fn files_of_the_same_name_are_told_apart() {
         fs::create_dir_all(folder.at(part)).unwrap();
     }
     let (one, two) = (folder.array("one/u.npy", &[5, 3, 2], 0.0), folder.array("two/u.npy", &[5, 3, 2], 100.0));
-    let output = |name: &str, array: &ArrayName| field(name, RoleEntry::Output, vec![vec![array.clone()]]);
+    let output = |name: &str, array: &ArrayName| field(name, Role::Output, vec![vec![array.clone()]]);
     let fields = |last: &ArrayName| vec![output("a", &one), output("b", &two), output("c", last)];
     written(&own(PLANE, fields(&one)).import().unwrap(), &folder.at("set"));
     let other = own(PLANE, fields(&two)).import().unwrap();
@@ -240,9 +240,9 @@ fn files_of_the_same_name_are_told_apart() {
 #[test]
 fn clouds_bring_positions_for_each_sample() {
     let folder = Folder::new("cloud");
-    let mut positions = field("positions", RoleEntry::Position, vec![vec![folder.array("xy.npy", &[7, 2, 3], 0.0)]]);
+    let mut positions = field("positions", Role::Position, vec![vec![folder.array("xy.npy", &[7, 2, 3], 0.0)]]);
     positions.axes = Some("pcn".into());
-    let mut stress = field("stress", RoleEntry::Output, vec![vec![folder.array("s.npy", &[7, 3], 0.0)]]);
+    let mut stress = field("stress", Role::Output, vec![vec![folder.array("s.npy", &[7, 3], 0.0)]]);
     stress.axes = Some("pn".into());
     let dataset =
         written(&own(Grid::Cloud { points: 7 }, vec![positions, stress]).import().unwrap(), &folder.at("set"));
@@ -254,7 +254,7 @@ fn clouds_bring_positions_for_each_sample() {
 #[test]
 fn what_does_not_fit_is_said_with_both_files() {
     let folder = Folder::new("unfit");
-    let (input, output) = (RoleEntry::Input, RoleEntry::Output);
+    let (input, output) = (Role::Input, Role::Output);
     let one = |name: &str, shape: &[usize]| vec![vec![folder.array(name, shape, 0.0)]];
     let file = |name: &str| folder.at(name).display().to_string();
     let a = || field("a", input, one("a.npy", &[5, 3, 2]));
@@ -319,15 +319,15 @@ fn what_does_not_fit_is_said_with_both_files() {
 fn what_could_never_be_trained_is_not_imported() {
     let folder = Folder::new("untrainable");
     let one = |name: &str, shape: &[usize]| vec![vec![folder.array(name, shape, 1.0)]];
-    let u = || field("u", RoleEntry::Output, one("u.npy", &[5, 3, 2]));
-    let number = || field("drag", RoleEntry::Output, one("drag.npy", &[5, 4]));
+    let u = || field("u", Role::Output, one("u.npy", &[5, 3, 2]));
+    let number = || field("drag", Role::Output, one("drag.npy", &[5, 4]));
     let sentence = refusal(&own(PLANE, vec![number()]));
     let expected =
         "drag.npy: expected an output with a value at every point of the grid [3, 2], found [4] for each sample";
     assert!(sentence.contains(expected), "{sentence}");
     own(PLANE, vec![u(), number()]).import().unwrap();
     for (shape, count) in [([3, 2, 4], 4), ([3, 2, 150], 150)] {
-        let positions = field("positions", RoleEntry::Position, one("xy.npy", &shape));
+        let positions = field("positions", Role::Position, one("xy.npy", &shape));
         let sentence = refusal(&own(PLANE, vec![positions, u()]));
         assert!(
             sentence.contains(&format!("xy.npy: expected 1 to 3 coordinates for each point, found {count}; ")),
@@ -347,8 +347,8 @@ fn what_could_never_be_trained_is_not_imported() {
 fn film(folder: &Folder, zero: Range<usize>, split: Rule) -> Dataset {
     let value = move |place: usize| if zero.contains(&place) { 0.0 } else { 1.0 + place as f64 };
     let fields = vec![
-        field("a", RoleEntry::Input, vec![vec![folder.array("a.npy", &[5, 3, 2], 0.0)]]),
-        field("v", RoleEntry::Output, vec![vec![folder.values("v.npy", &[5, 4, 3, 2], (0..120).map(value))]]),
+        field("a", Role::Input, vec![vec![folder.array("a.npy", &[5, 3, 2], 0.0)]]),
+        field("v", Role::Output, vec![vec![folder.values("v.npy", &[5, 4, 3, 2], (0..120).map(value))]]),
     ];
     written(&Own { split: Some(split), ..own(PLANE, fields) }.import().unwrap(), &folder.at("set"))
 }
@@ -390,7 +390,7 @@ fn numbers_that_are_none_are_named_with_file_sample_and_place_and_leave_nothing_
     for (bad, found) in [(f64::NAN, "NaN"), (f64::NEG_INFINITY, "-inf"), (1e300, "1e300")] {
         let values = (0..30).map(|place| if place == 15 { bad } else { 1.0 });
         let array = folder.values("u.npy", &[5, 3, 2], values);
-        let import = own(PLANE, vec![field("u", RoleEntry::Output, vec![vec![array]])]).import().unwrap();
+        let import = own(PLANE, vec![field("u", Role::Output, vec![vec![array]])]).import().unwrap();
         let sentence = import.write(&folder.at("set"), &|_| ControlFlow::Continue(())).unwrap_err().to_string();
         let expected = format!(
             "u.npy: sample 2 has {found} at [1, 1] of `u`, expected finite float32 values, up to 3.4e38; mend the file \
@@ -407,7 +407,7 @@ fn numbers_that_are_none_are_named_with_file_sample_and_place_and_leave_nothing_
 fn a_full_disk_is_said_and_the_same_command_goes_on_when_there_is_room() {
     let folder = Folder::new("full");
     let array = folder.array("u.npy", &[5, 3, 2], 0.0);
-    let import = own(PLANE, vec![field("u", RoleEntry::Output, vec![vec![array]])]).import().unwrap();
+    let import = own(PLANE, vec![field("u", Role::Output, vec![vec![array]])]).import().unwrap();
     let target = folder.at("set");
     let stopped = import.write(&target, &|_| ControlFlow::Break(()));
     assert!(matches!(stopped, Ok(Outcome::Made(_))), "all samples fit one block");

@@ -1,14 +1,14 @@
 //! One checkpoint file predicts, from and to files of arrays.
 
 use crate::support::{Folder, experiment, train_to};
-use lamo::case::Case;
-use lamo::data::{self, Named};
+use lamo::data::formats::{self, Named};
+use lamo::data::samples::Samples;
 use lamo::experiment::Experiment;
-use lamo::field::Field;
-use lamo::predict::Question;
-use lamo::samples::Samples;
-use lamo::train::Trainer;
-use lamo::trained::Trained;
+use lamo::inference::arrays::Question;
+use lamo::inference::predictor::Trained;
+use lamo::task::field::Field;
+use lamo::task::task::Case;
+use lamo::training::trainer::Trainer;
 use lamo_geometry::Grid;
 use lamo_tensor::Device;
 use std::path::Path;

@@ -1,8 +1,8 @@
 //! First values are drawn as the official classes draw them: the same distributions, not the same numbers.
 
 use lamo::experiment::Experiment;
-use lamo::layers::Parameters;
-use lamo::models::{self, Settings};
+use lamo::network::layers::Parameters;
+use lamo::network::models::{self, Settings};
 use lamo_tensor::Graph;
 use std::collections::BTreeMap;
 

@@ -2,10 +2,10 @@
 
 use crate::fixture::{Fixture, open};
 use crate::support::experiment;
-use lamo::case::Case;
-use lamo::layers::embedding::{time_embedding, unified_positions};
-use lamo::layers::{Depatchify, Linear, Parameters, Patchify, SliceShape, Slices};
-use lamo::samples::Samples;
+use lamo::data::samples::Samples;
+use lamo::network::layers::embedding::{time_embedding, unified_positions};
+use lamo::network::layers::{Depatchify, Linear, Parameters, Patchify, SliceShape, Slices};
+use lamo::task::task::Case;
 use lamo_geometry::Grid;
 use lamo_tensor::{Graph, Program, Tensor};
 

@@ -2,12 +2,12 @@
 
 use crate::fixture::{Fixture, open};
 use crate::support::{Folder, experiment, train_to};
-use lamo::case::{Case, Course};
-use lamo::checkpoint::Checkpoint;
-use lamo::dataset::{Batches, Normaliser, Outcome, Recipe};
+use lamo::data::dataset::{Batches, Normaliser, Outcome, Recipe};
+use lamo::data::samples::{Material, Samples};
 use lamo::experiment::{EXPERIMENTS, Experiment, Preset, Request};
-use lamo::samples::{Material, Samples};
-use lamo::train::{Trainer, order_of_times};
+use lamo::run::checkpoint::Checkpoint;
+use lamo::task::task::{Case, Course};
+use lamo::training::trainer::{Trainer, order_of_times};
 use lamo_geometry::Grid;
 use lamo_physics::problems;
 use lamo_tensor::Device;

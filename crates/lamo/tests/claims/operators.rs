@@ -1,7 +1,7 @@
 //! Norms, maps and scan orders against PyTorch and the authors' code, at the tolerances the fixtures state.
 
 use crate::fixture::{Fixture, open};
-use lamo::layers::cross_orders;
+use lamo::network::layers::cross_orders;
 use lamo_tensor::{Graph, Map, Program, Tensor};
 
 /// Allowed error of outputs and gradients, relative to the largest element.

@@ -1,8 +1,8 @@
 //! The optimiser against PyTorch, moments and all; schedules past their end.
 
 use crate::fixture::open;
-use lamo::optimiser::{AdamW, GRADIENT_NORM, MEAN, SQUARE};
-use lamo::schedule::{Pace, Schedule};
+use lamo::training::optimiser::{AdamW, GRADIENT_NORM, MEAN, SQUARE};
+use lamo::training::schedule::{Pace, Schedule};
 use lamo_tensor::{Graph, PARAMETERS, Program};
 
 #[test]

@@ -1,6 +1,6 @@
 //! Models, mixers, scans, losses and schedules equal the authors' code, number for number.
 
-use lamo::parity;
+use lamo::inference::parity;
 use std::path::Path;
 
 /// What parity leaves to claims of their own, and the module that opens it.

@@ -4,11 +4,11 @@
 //! counts of [`crate::experiments`] hold the sizes a second time.
 
 use lamo::experiment::{EXPERIMENTS, Experiment, Loss, Normalised, Pacing, Request};
-use lamo::layers::Discretisation;
-use lamo::models::Task;
-use lamo::models::lamo::{Config, Decoder, Encoder, Latent, Mixer};
-use lamo::optimiser::AdamW;
-use lamo::schedule::Pace;
+use lamo::network::layers::Discretisation;
+use lamo::network::models::Task;
+use lamo::network::models::lamo::{Config, Decoder, Encoder, Latent, Mixer};
+use lamo::training::optimiser::AdamW;
+use lamo::training::schedule::Pace;
 use lamo_geometry::Grid;
 use lamo_tensor::{Graph, Program};
 

@@ -4,7 +4,7 @@
 
 #![allow(clippy::print_stdout)] // a test that finds no data says so
 
-use lamo::data::{self, Array, ElementKind, Error, Values};
+use lamo::data::formats::{self, Array, ElementKind, Error, Values};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use std::fs;

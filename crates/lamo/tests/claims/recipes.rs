@@ -1,11 +1,11 @@
 //! The authors' training recipes, step by step: parameters after the steps equal theirs.
 
 use crate::fixture::{Fixture, open};
-use lamo::layers::Parameters;
-use lamo::loss::{relative_l2, relative_l2_sum, relative_l2_with_gradient};
-use lamo::models::{self, Input, Model, Settings, Task};
-use lamo::optimiser::{AdamW, GRADIENT_NORM};
-use lamo::schedule::Schedule;
+use lamo::network::layers::Parameters;
+use lamo::network::models::{self, Input, Model, Settings, Task};
+use lamo::training::loss::{relative_l2, relative_l2_sum, relative_l2_with_gradient};
+use lamo::training::optimiser::{AdamW, GRADIENT_NORM};
+use lamo::training::schedule::Schedule;
 use lamo_geometry::Grid;
 use lamo_tensor::{Graph, Program};
 

@@ -1,14 +1,14 @@
 //! A run goes on from any checkpoint as if nothing had happened; what breaks is told in a sentence.
 
 use crate::support::{Folder, experiment, train_to};
-use lamo::case::Case;
-use lamo::checkpoint::Checkpoint;
+use lamo::data::samples::Samples;
 use lamo::error::{Broken, Divergence, Error};
 use lamo::experiment::Experiment;
+use lamo::inference::predictor::Trained;
+use lamo::run::checkpoint::Checkpoint;
 use lamo::run::{self, Environment, Run};
-use lamo::samples::Samples;
-use lamo::train::Trainer;
-use lamo::trained::Trained;
+use lamo::task::task::Case;
+use lamo::training::trainer::Trainer;
 use lamo_geometry::Grid;
 use lamo_tensor::Device;
 use std::ops::ControlFlow;

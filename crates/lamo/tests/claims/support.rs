@@ -2,7 +2,7 @@
 
 use lamo::experiment::{Experiment, Request};
 use lamo::run::Run;
-use lamo::train::Trainer;
+use lamo::training::trainer::Trainer;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -38,7 +38,7 @@ pub(crate) fn experiment(changes: &[&str]) -> Experiment {
 /// Trains with a checkpoint after every step until `stop` steps are done; the mean losses of the epochs that ended.
 pub(crate) fn train_to(trainer: &mut Trainer, run: Option<&Run>, stop: usize) -> Vec<f64> {
     let mut losses = Vec::new();
-    let watch = &mut |progress: lamo::train::Progress<'_>| {
+    let watch = &mut |progress: lamo::training::trainer::Progress<'_>| {
         losses.extend(progress.finished.map(|line| line.train));
         if progress.step >= stop { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };

@@ -1,7 +1,9 @@
 //! The paper's theory as claims about the code.
 
-use lamo::layers::{Discretisation, Hydra, Mamba2, Parameters, Selection, SliceShape, Slices, Ss2d, discretise};
-use lamo::models::{self, Input, Task};
+use lamo::network::layers::{
+    Discretisation, Hydra, Mamba2, Parameters, Selection, SliceShape, Slices, Ss2d, discretise,
+};
+use lamo::network::models::{self, Input, Task};
 use lamo_geometry::Grid;
 use lamo_tensor::reference::{self, Bindings};
 use lamo_tensor::{Graph, PARAMETERS, Program, ScanInput, Tensor};

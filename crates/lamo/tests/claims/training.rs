@@ -1,9 +1,9 @@
 //! A whole training step is one program, and it learns.
 
-use lamo::layers::{Discretisation, LayerNorm, Linear, Mlp, Parameters, Selection, Ss2d};
-use lamo::loss::relative_l2_sum;
-use lamo::optimiser::AdamW;
-use lamo::schedule::Schedule;
+use lamo::network::layers::{Discretisation, LayerNorm, Linear, Mlp, Parameters, Selection, Ss2d};
+use lamo::training::loss::relative_l2_sum;
+use lamo::training::optimiser::AdamW;
+use lamo::training::schedule::Schedule;
 use lamo_tensor::{Graph, Program};
 
 /// A grid block between two linear maps, trained to turn one field into another.

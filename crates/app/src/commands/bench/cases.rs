@@ -1,9 +1,10 @@
 //! The cases, one row each: the same computation as in `benches/torch_cpu.py`, on the same numbers.
 
-use lamo::layers::{Discretisation, LayerNorm, Mlp, Parameters, Selection, Ss2d};
-use lamo::loss::relative_l2_sum;
-use lamo::optimiser::AdamW;
-use lamo::schedule::Pace;
+use lamo::network::Parameters;
+use lamo::network::layers::{Discretisation, LayerNorm, Mlp, Selection, Ss2d};
+use lamo::training::loss::relative_l2_sum;
+use lamo::training::optimiser::AdamW;
+use lamo::training::schedule::Pace;
 use lamo_tensor::{ConvolutionOptions, Graph, Program, ScanInput, Shape, Tensor};
 
 /// A benchmark.
@@ -342,6 +343,6 @@ fn step() -> Running {
         let values = fill((100 * layer + position) as f64, section.shape.count(), offset, scale);
         running.program.write_parameter(&section.name, &values);
     }
-    adamw.pace(&mut running.program, 0, Pace { rate: 5e-4, beta1: 0.95 });
+    adamw.pace(&mut running.program, 0, Pace { rate: 5e-4, beta1: 0.95 }).expect("a CPU writes its inputs");
     running
 }

@@ -3,9 +3,9 @@
 use super::{median, print};
 use anyhow::{Result, bail};
 use clap::Args;
-use lamo::experiment::Experiment;
-use lamo::layers::Parameters;
-use lamo::models::{self, Input, Task};
+use lamo::experiment::Request;
+use lamo::network::models;
+use lamo::network::{Input, Mode, Parameters};
 use lamo_geometry::Grid;
 use lamo_tensor::{Device, Graph, Precision, Program};
 use serde::Serialize;
@@ -14,6 +14,9 @@ use std::time::Instant;
 /// `lamo bench points`
 #[derive(Args)]
 pub(crate) struct Points {
+    /// Which model, with its settings for Elasticity.
+    #[arg(long, default_value = "lamo")]
+    model: String,
     /// Fewest points.
     #[arg(long, default_value_t = 10_000)]
     from: usize,
@@ -26,7 +29,7 @@ pub(crate) struct Points {
     /// Where to compute.
     #[arg(long, default_value = "cpu")]
     device: Device,
-    /// What products and scans round to on a card: f32, tf32 or bf16, which leaves scans in tf32.
+    /// What products and scans round to on a GPU: f32, tf32 or bf16, which leaves scans in tf32.
     #[arg(long, default_value = "tf32")]
     precision: Precision,
     /// One JSON object on standard output.
@@ -60,7 +63,7 @@ pub(super) fn run(options: &Points) -> Result<()> {
     }
     let mut report = Report { rows: Vec::new(), time_slope: 0.0, memory_slope: 0.0 };
     if !options.json {
-        print("LaMO of the Elasticity experiment on clouds, one sample, forward pass");
+        print(&format!("{} of the Elasticity experiment on clouds, one sample, forward pass", options.model));
         print("    points        time      memory");
     }
     let steps = ((options.to as f64 / options.from as f64).log10() * 2.0).ceil().max(1.0) as usize;
@@ -83,12 +86,13 @@ pub(super) fn run(options: &Points) -> Result<()> {
 }
 
 fn measure(points: usize, options: &Points) -> Result<Row> {
-    let experiment = Experiment::shipped("elasticity-lamo")?;
-    let task = Task { grid: Grid::Cloud { points }, ..experiment.benchmark()?.task(1) };
+    let (benchmark, model) = (Some("elasticity"), Some(options.model.as_str()));
+    let experiment = Request { benchmark, model, ..Request::default() }.resolve()?;
+    let task = experiment.benchmark()?.task().on(Grid::Cloud { points });
     let graph = Graph::new();
     let parameters = Parameters::new(&graph);
     let model = models::find(&experiment.model.name)?.build(&parameters, &task, &experiment.model.settings)?;
-    graph.output("out", model.forward(&Input::declare(&graph, &task)));
+    graph.output("out", model.forward(&Input::declare(&graph, &task, 1), Mode::Inference));
     let mut program = Program::compile_on(&graph, options.device, options.precision)?;
     parameters.initialise(&mut program, 0);
     let positions: Vec<f32> = (0..points * task.space).map(|i| (0.37 * i as f32).sin()).collect();

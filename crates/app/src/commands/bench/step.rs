@@ -4,12 +4,12 @@ use super::{ceilings, median, print};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use clap::builder::RangedU64ValueParser;
-use lamo::experiment::{Experiment, Loss};
-use lamo::layers::Parameters;
-use lamo::loss::relative_l2_sum;
-use lamo::models::{self, Input};
-use lamo::optimiser::AdamW;
-use lamo::schedule::Pace;
+use lamo::data::Samples;
+use lamo::experiment::{Experiment, Preset, Request, shipped_text};
+use lamo::network::models;
+use lamo::network::{Input, Mode, Parameters};
+use lamo::task::Task;
+use lamo::training::StepProgram;
 use lamo_tensor::{Device, Graph, PARAMETERS, Precision, Program};
 use serde::Serialize;
 use std::time::Instant;
@@ -26,7 +26,10 @@ pub(crate) struct Step {
     /// A shipped experiment by name, instead of benchmark and model.
     #[arg(long, conflicts_with_all = ["benchmark", "model"])]
     experiment: Option<String>,
-    /// Samples per batch; the recipe's unless given. A training step takes all frames of each.
+    /// Any key of the experiment; may be repeated, the last one wins.
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Samples per batch; the recipe's unless given. A training step takes all snapshots of each.
     #[arg(long)]
     batch: Option<usize>,
     /// The forward pass alone.
@@ -35,13 +38,13 @@ pub(crate) struct Step {
     /// Where to compute.
     #[arg(long, default_value = "cpu")]
     device: Device,
-    /// What products, convolutions and scans round to on a card: f32, tf32 or bf16, which leaves scans in tf32.
+    /// What products, convolutions and scans round to on a GPU: f32, tf32 or bf16, which leaves scans in tf32.
     #[arg(long, default_value = "tf32")]
     precision: Precision,
     /// Threads.
     #[arg(long, default_value_t = std::thread::available_parallelism().map_or(1, usize::from), value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
     threads: usize,
-    /// Timed runs after one that does not count; the median counts. 5 on a CPU and 50 on a card unless given.
+    /// Timed runs after one that does not count; the median counts. 5 on a CPU and 50 on a GPU unless given.
     #[arg(long)]
     repeat: Option<usize>,
     /// Show where the time goes, kernel by kernel.
@@ -81,34 +84,26 @@ pub(super) fn run(options: &Step) -> Result<()> {
     if options.repeat == Some(0) || options.batch == Some(0) {
         bail!("--repeat and --batch must be at least 1");
     }
-    let name = match (&options.experiment, &options.benchmark) {
-        (Some(name), _) => name.clone(),
-        (None, Some(benchmark)) => format!("{benchmark}-{}", options.model),
-        (None, None) => bail!("--benchmark or --experiment is needed"),
-    };
-    let experiment = Experiment::shipped(&name)?;
-    // The ten teacher-forced frames of a sample are ten samples of one step.
-    let frames = if experiment.train.loss == Loss::RelativeL2OfFrames { 10 } else { 1 };
-    let batch = options.batch.unwrap_or(experiment.train.batch) * if options.infer { 1 } else { frames };
+    let experiment = experiment(options)?;
     let began = Instant::now();
-    let mut program = compile(&experiment, batch, options)?;
-    program.run();
-    program.synchronise();
+    let mut timed = Timed::compile(&experiment, options)?;
+    timed.run()?;
     let first = began.elapsed().as_secs_f64();
     if options.kernels {
-        return show_kernels(&mut program);
+        return show_kernels(timed.program());
     }
     let repeat = options.repeat.unwrap_or(if options.device == Device::Cpu { 5 } else { 50 });
-    let times = (0..repeat).map(|_| {
+    let mut times = Vec::with_capacity(repeat);
+    for _ in 0..repeat {
         let start = Instant::now();
-        program.run();
-        program.synchronise();
-        start.elapsed().as_secs_f64()
-    });
-    let seconds = median(times.collect());
+        timed.run()?;
+        times.push(start.elapsed().as_secs_f64());
+    }
+    let (seconds, batch) = (median(times), timed.batch);
+    let program = timed.program();
     let flops = program.flops();
     let report = Report {
-        experiment: name,
+        experiment: format!("{}-{}", experiment.benchmark, experiment.model.name),
         device: options.device.to_string(),
         precision: if options.device == Device::Cpu { Precision::F32 } else { options.precision }.to_string(),
         first_seconds: first,
@@ -133,38 +128,107 @@ pub(super) fn run(options: &Step) -> Result<()> {
     Ok(())
 }
 
-/// The step on made-up data; the loss is relative L2 of the whole field for every benchmark.
-fn compile(experiment: &Experiment, batch: usize, options: &Step) -> Result<Program> {
-    let infer = options.infer;
-    let task = experiment.benchmark()?.task(batch);
+/// The experiment to measure: the published recipe, changed by `--set`, `--batch` and `--precision`.
+fn experiment(options: &Step) -> Result<Experiment> {
+    let mut changes = vec![format!("precision={}", options.precision)];
+    changes.extend(options.batch.map(|batch| format!("train.batch={batch}")));
+    changes.extend(options.set.iter().cloned());
+    let request = Request { changes: &changes, ..Request::default() };
+    Ok(match (&options.experiment, &options.benchmark) {
+        (Some(name), _) => Request { file: Some((name, shipped_text(name)?)), ..request }.resolve()?,
+        (None, Some(benchmark)) => {
+            let (benchmark, model) = (Some(benchmark.as_str()), Some(options.model.as_str()));
+            Request { benchmark, model, preset: Some(Preset::Paper), ..request }.resolve()?
+        }
+        (None, None) => bail!("--benchmark or --experiment is needed"),
+    })
+}
+
+/// A compiled program with made-up data.
+struct Timed {
+    kind: Kind,
+    /// Samples per run; the snapshots of a teacher-forced series count one by one.
+    batch: usize,
+}
+
+enum Kind {
+    /// The trainer's own program.
+    Step(Box<StepProgram>),
+    Forward(Box<Program>),
+}
+
+fn wave(count: usize) -> Vec<f32> {
+    (0..count).map(|i| 0.5 + 0.5 * (0.37 * i as f32).sin()).collect()
+}
+
+impl Timed {
+    fn compile(experiment: &Experiment, options: &Step) -> Result<Timed> {
+        let (task, batch) = (experiment.benchmark()?.task(), experiment.train.batch);
+        if options.infer {
+            let kind = Kind::Forward(Box::new(forward(experiment, &task, batch, options.device)?));
+            return Ok(Timed { kind, batch });
+        }
+        let samples = made_up(&task, batch)?;
+        let task = experiment.task(&samples)?;
+        let step = StepProgram::new(experiment, &task, &samples, options.device)?;
+        Ok(Timed { kind: Kind::Step(Box::new(step)), batch: batch * task.time.windows() })
+    }
+
+    /// One run, to its end.
+    fn run(&mut self) -> Result<()> {
+        match &mut self.kind {
+            Kind::Step(step) => {
+                step.run(0)?;
+                step.program().try_synchronise()?;
+            }
+            Kind::Forward(program) => {
+                program.try_run()?;
+                program.try_synchronise()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn program(&mut self) -> &mut Program {
+        match &mut self.kind {
+            Kind::Step(step) => step.program(),
+            Kind::Forward(program) => program,
+        }
+    }
+}
+
+/// A batch of samples as the benchmark has them: points that differ where no function is given, else a lattice.
+fn made_up(task: &Task, batch: usize) -> Result<Samples> {
+    let (points, functions, outputs) = (task.grid.points(), task.input_channels(), task.output_channels());
+    let times = task.time.count();
+    let lattice = task.grid.lattice(false).filter(|_| functions > 0);
+    Ok(Samples {
+        count: batch,
+        grid: task.grid,
+        space: task.space,
+        positions: lattice.unwrap_or_else(|| wave(batch * points * task.space)),
+        functions,
+        inputs: wave(batch * points * functions),
+        times,
+        outputs,
+        targets: wave(batch * times * points * outputs),
+    })
+}
+
+fn forward(experiment: &Experiment, task: &Task, batch: usize, device: Device) -> Result<Program> {
     let graph = Graph::new();
     let parameters = Parameters::new(&graph);
-    let model = models::find(&experiment.model.name)?.build(&parameters, &task, &experiment.model.settings)?;
-    let out = model.forward(&Input::declare(&graph, &task));
-    let target = (!infer).then(|| graph.input("target", out.shape()));
-    let adamw = AdamW::default();
-    match target {
-        Some(target) => {
-            let loss = relative_l2_sum(out, target);
-            graph.output("loss", loss);
-            adamw.minimise(&graph, loss);
-        }
-        None => graph.output("out", out),
-    }
-    let mut program = Program::compile_on(&graph, options.device, options.precision)?;
+    let model = models::find(&experiment.model.name)?.build(&parameters, task, &experiment.model.settings)?;
+    graph.output("out", model.forward(&Input::declare(&graph, task, batch), Mode::Inference));
+    let mut program = Program::compile_on(&graph, device, experiment.precision)?;
     parameters.initialise(&mut program, 0);
     let points = task.grid.points();
-    let wave = |count: usize| -> Vec<f32> { (0..count).map(|i| 0.5 + 0.5 * (0.37 * i as f32).sin()).collect() };
-    program.write("positions", &wave(batch * points * task.space));
-    if task.functions > 0 {
-        program.write("functions", &wave(batch * points * task.functions));
+    program.try_write("positions", &wave(batch * points * task.space))?;
+    if task.input_channels() > 0 {
+        program.try_write("functions", &wave(batch * points * task.input_channels()))?;
     }
-    if task.time {
-        program.write("time", &wave(batch));
-    }
-    if !infer {
-        program.write("target", &wave(batch * points * task.outputs));
-        adamw.pace(&mut program, 0, Pace { rate: 1e-4, beta1: 0.9 });
+    if task.time.is_input() {
+        program.try_write("time", &wave(batch))?;
     }
     Ok(program)
 }

@@ -7,9 +7,8 @@ use crate::report::count;
 use crate::report::{channels as channel_names, moment, moves, unit};
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use lamo::dataset::{Dataset, FieldEntry, MANIFEST, Manifest, RoleEntry, Statistics};
-use lamo::field::Field;
-use lamo_geometry::Grid;
+use lamo::data::dataset::{Dataset, FieldEntry, MANIFEST, Manifest, Role, Statistics};
+use lamo::workflow;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
@@ -37,41 +36,24 @@ pub(crate) fn run(options: &Check) -> Result<()> {
     if path.is_file() && path.file_name() != Some(MANIFEST.as_ref()) {
         return file::run(path, picture.as_deref(), *json);
     }
-    let dataset = Dataset::open(path)?;
-    for field in &dataset.manifest().fields {
-        Field::on(dataset.manifest().grid.into(), &field.name, &field.unit, &field.shape)?;
-    }
-    dataset.verify()?;
-    let mut fields = Vec::new();
-    for field in &dataset.manifest().fields {
-        fields.push((field, dataset.statistics(&field.name)?));
-    }
+    let checked = workflow::check(path)?;
+    let (dataset, fields) = (&checked.dataset, &checked.fields);
     let target = picture.clone().unwrap_or_else(|| beside(path));
-    let drawn = if *json && picture.is_none() { None } else { Some(draw(&sheet(&dataset)?, &target)?) };
+    let drawn = if *json && picture.is_none() { None } else { Some(draw(&sheet(dataset)?, &target)?) };
     if *json {
-        say(&object(&dataset, &fields, drawn.as_deref())?.to_string())?;
+        say(&object(dataset, fields, drawn.as_deref())?.to_string())?;
     } else {
-        say(&heading(&dataset)?)?;
+        say(&heading(dataset)?)?;
         say(&format!(
             "{:18} {:8} {:15} {:>4} {:>11} {:>11} {:>11} {:>11} {:>5} {:>5}  hash",
             "field", "role", "shape", "unit", "least", "most", "mean", "deviation", "NaN", "inf"
         ))?;
-        for (field, statistics) in &fields {
+        for (field, statistics) in fields {
             say(&line(field, statistics))?;
         }
         drawn.map_or(Ok(()), |drawn| say(&format!("picture: {}", drawn.display())))?;
     }
-    let odd = fields.iter().filter(|(_, statistics)| statistics.missing + statistics.infinite > 0);
-    let odd: Vec<_> =
-        odd.map(|(field, found)| format!("{} of `{}`", found.missing + found.infinite, field.name)).collect();
-    if !odd.is_empty() {
-        let name = path.display();
-        bail!(
-            "{name}: expected finite values only, found NaN or infinity in {}; make the data set again",
-            odd.join(" and ")
-        );
-    }
-    Ok(())
+    Ok(checked.require_finite()?)
 }
 
 /// Writes a picture; its path.
@@ -89,10 +71,10 @@ pub(super) fn beside(path: &Path) -> PathBuf {
     path.with_file_name(format!("{name}-check.png"))
 }
 
-fn object(dataset: &Dataset, fields: &[(&FieldEntry, Statistics)], picture: Option<&Path>) -> Result<Value> {
+fn object(dataset: &Dataset, fields: &[(FieldEntry, Statistics)], picture: Option<&Path>) -> Result<Value> {
     let manifest = dataset.manifest();
     let split = dataset.split()?;
-    let field = |(field, statistics): &(&FieldEntry, Statistics)| {
+    let field = |(field, statistics): &(FieldEntry, Statistics)| {
         let some = statistics.least <= statistics.most;
         let number = |value: f64| if some { json!(value) } else { Value::Null };
         json!({
@@ -148,9 +130,9 @@ fn heading(dataset: &Dataset) -> Result<String> {
 
 fn line(field: &FieldEntry, statistics: &Statistics) -> String {
     let role = match field.role {
-        RoleEntry::Position => "position",
-        RoleEntry::Input => "input",
-        RoleEntry::Output => "output",
+        Role::Position => "position",
+        Role::Input => "input",
+        Role::Output => "output",
     };
     let Statistics { least, most, mean, deviation, missing, infinite } = statistics;
     let FieldEntry { name, unit, .. } = field;
@@ -163,8 +145,8 @@ fn line(field: &FieldEntry, statistics: &Statistics) -> String {
 fn sheet(dataset: &Dataset) -> Result<Sheet> {
     let manifest = dataset.manifest();
     let samples = spread(dataset.samples(), ROWS);
-    let grid = Grid::from(manifest.grid).shape();
-    let (places, drawn): (Vec<_>, Vec<_>) = manifest.fields.iter().partition(|field| field.role == RoleEntry::Position);
+    let grid = manifest.grid.shape();
+    let (places, drawn): (Vec<_>, Vec<_>) = manifest.fields.iter().partition(|field| field.role == Role::Position);
     let bends = |field: &&&FieldEntry| field.shape.len() == grid.len() + 1 && field.shape.last() > Some(&1);
     let places = places.iter().find(bends).map(|field| positions(dataset, field, &samples)).transpose()?;
     let mut columns = Vec::new();
@@ -185,7 +167,7 @@ fn field_columns(
     samples: &[usize],
     places: Option<&Positions>,
 ) -> Result<Vec<Column>> {
-    let grid = Grid::from(dataset.manifest().grid).shape();
+    let grid = dataset.manifest().grid.shape();
     let (films, points, channels) = axes(&field.shape, &grid);
     let frames: usize = films.iter().product();
     let plane = [points.first(), points.get(1)].map(|side| side.copied().unwrap_or(1));
@@ -235,7 +217,7 @@ fn axes<'a>(shape: &'a [usize], grid: &[usize]) -> (&'a [usize], &'a [usize], us
 
 /// Where the points of each sample lie.
 fn positions(dataset: &Dataset, field: &FieldEntry, samples: &[usize]) -> Result<Positions> {
-    let grid = Grid::from(dataset.manifest().grid).shape();
+    let grid = dataset.manifest().grid.shape();
     let space = field.shape.last().copied().unwrap_or(0);
     if field.shape[..field.shape.len() - 1] != grid {
         let (name, shape) = (&field.name, &field.shape);

@@ -4,8 +4,8 @@ use super::check::{beside, draw};
 use crate::commands::{say, spread};
 use crate::plot::{Column, Sheet};
 use anyhow::Result;
-use lamo::data::{self, ArrayInfo};
-use lamo::dataset::Moments;
+use lamo::data::formats::{self, ArrayInfo};
+use lamo::task::Moments;
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -24,9 +24,9 @@ struct Summary {
 }
 
 pub(super) fn run(path: &Path, picture: Option<&Path>, json: bool) -> Result<()> {
-    let arrays = data::list(path)?;
+    let arrays = formats::list(path)?;
     if arrays.is_empty() {
-        data::describe(path, None)?; // says what is there instead of real numbers
+        formats::describe(path, None)?; // says what is there instead of real numbers
     }
     let mut summaries = Vec::new();
     for array in &arrays {
@@ -56,7 +56,7 @@ pub(super) fn run(path: &Path, picture: Option<&Path>, json: bool) -> Result<()>
 fn summary(path: &Path, array: &ArrayInfo) -> Result<Summary> {
     let (least, most) = (f64::INFINITY, f64::NEG_INFINITY);
     let mut summary = Summary { least, most, moments: Moments::default(), missing: 0, infinite: 0 };
-    data::visit(path, Some(&array.name), |values| {
+    formats::visit(path, Some(&array.name), |values| {
         let finite = values.iter().copied().filter(|value| value.is_finite());
         summary.least = finite.clone().fold(summary.least, f64::min);
         summary.most = finite.clone().fold(summary.most, f64::max);
@@ -117,11 +117,11 @@ fn sheet(path: &Path, arrays: &[ArrayInfo]) -> Result<Option<Sheet>> {
         };
         let mut samples = Vec::new();
         match rows {
-            None => samples.push(data::read(path, Some(&array.name))?.values.into_f32()),
+            None => samples.push(formats::read(path, Some(&array.name))?.values.into_f32()),
             Some(rows) => {
                 extents.push(rows);
                 for row in spread(rows, MOST[1]) {
-                    samples.push(data::read_rows(path, Some(&array.name), row..row + 1)?.values.into_f32());
+                    samples.push(formats::read_rows(path, Some(&array.name), row..row + 1)?.values.into_f32());
                 }
             }
         }

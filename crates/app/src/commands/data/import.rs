@@ -6,14 +6,14 @@ use crate::commands::say;
 use crate::commands::stop::stop_on_request;
 use anyhow::{Result, bail};
 use clap::Args;
-use lamo::data;
-use lamo::dataset::catalogue::{self, CATALOGUE};
-use lamo::dataset::{ArrayName, Normalise, Own, OwnField, RoleEntry, Rule};
+use lamo::data::dataset::{Normalise, Role, Rule};
+use lamo::data::formats;
+use lamo::data::import::catalogue::CATALOGUE;
+use lamo::data::import::{ArrayName, Own, OwnField};
+use lamo::workflow::{self, Event, Session};
 use lamo_geometry::Grid;
 use std::fmt::Write as _;
-use std::ops::ControlFlow;
 use std::path::PathBuf;
-use std::sync::atomic::Ordering;
 
 /// `lamo data import`
 #[derive(Args)]
@@ -82,10 +82,10 @@ pub(crate) fn public_files() -> String {
 
 pub(crate) fn run(options: &Import) -> Result<()> {
     let (title, import) = match &options.benchmark {
-        Some(name) => (name.clone(), catalogue::find(name)?.import(&options.files, options.all)?),
+        Some(name) => (name.clone(), workflow::import_public(name, &options.files, options.all)?),
         None => {
             let own = options.own()?;
-            (own.name.clone(), own.import()?)
+            (own.name.clone(), workflow::import_own(&own)?)
         }
     };
     if options.benchmark.is_some() && !options.all {
@@ -94,12 +94,14 @@ pub(crate) fn run(options: &Import) -> Result<()> {
             import.manifest().samples
         ))?;
     }
-    let stop = stop_on_request("what is being written")?;
     let meter = Meter::of_bytes(&title);
-    let outcome = import.write(&options.out, &|transfer| {
-        meter.show(transfer);
-        if stop.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    });
+    let listener = |event: Event<'_>| {
+        if let Event::Importing(transfer) = event {
+            meter.show(transfer);
+        }
+    };
+    let cancel = stop_on_request("what is being written")?;
+    let outcome = workflow::import(&import, &options.out, &Session { listener: &listener, cancel, threads: 1 });
     let time = meter.clear();
     report(outcome?, "imported", &time, &options.out)
 }
@@ -108,9 +110,9 @@ impl Import {
     fn own(&self) -> Result<Own> {
         let mut fields: Vec<OwnField> = Vec::new();
         for text in &self.positions {
-            add(&mut fields, "positions", RoleEntry::Position, text);
+            add(&mut fields, "positions", Role::Position, text);
         }
-        for (role, texts) in [(RoleEntry::Input, &self.input), (RoleEntry::Output, &self.output)] {
+        for (role, texts) in [(Role::Input, &self.input), (Role::Output, &self.output)] {
             for text in texts {
                 let (name, arrays) =
                     pair(text, "--input and --output", "NAME=ARRAY, such as a=perm.npy or u=flow.mat:sol")?;
@@ -180,14 +182,14 @@ fn pair<'a>(text: &'a str, flag: &str, form: &str) -> Result<(&'a str, &'a str)>
 }
 
 /// A new field, or more samples of one that is there.
-fn add(fields: &mut Vec<OwnField>, name: &str, role: RoleEntry, arrays: &str) {
+fn add(fields: &mut Vec<OwnField>, name: &str, role: Role, arrays: &str) {
     let whole = ArrayName::parse(arrays); // a file may have a comma in its name
     let arrays =
         if whole.path.exists() { vec![whole] } else { arrays.split(',').map(ArrayName::parse).collect::<Vec<_>>() };
     if let Some(field) = fields.iter_mut().find(|field| field.name == name && field.role == role) {
         return field.arrays.push(arrays);
     }
-    let normalise = if role == RoleEntry::Position { Normalise::None } else { Normalise::Channels };
+    let normalise = if role == Role::Position { Normalise::None } else { Normalise::Channels };
     fields.push(OwnField { name: name.into(), role, unit: "1".into(), normalise, axes: None, arrays: vec![arrays] });
 }
 
@@ -201,11 +203,11 @@ fn named<'a>(fields: &'a mut [OwnField], name: &str, flag: &str) -> Result<&'a m
 
 /// Points by the array of positions: its axis p, or the last but that of x and y.
 fn counted(fields: &[OwnField]) -> Result<usize> {
-    let Some(field) = fields.iter().find(|field| field.role == RoleEntry::Position) else {
+    let Some(field) = fields.iter().find(|field| field.role == Role::Position) else {
         bail!("--grid: expected line:POINTS or cloud:POINTS where there are no --positions to count, found no number");
     };
     let arrays = &field.arrays[0];
-    let shape = data::describe(&arrays[0].path, arrays[0].variable.as_deref())?.shape;
+    let shape = formats::describe(&arrays[0].path, arrays[0].variable.as_deref())?.shape;
     let by_letter = field.axes.as_deref().and_then(|axes| axes.find('p'));
     let place = by_letter.or_else(|| shape.len().checked_sub(if arrays.len() > 1 { 1 } else { 2 })).unwrap_or(0);
     Ok(shape.get(place).copied().unwrap_or(1))

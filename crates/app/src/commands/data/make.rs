@@ -6,12 +6,11 @@ use crate::commands::stop::stop_on_request;
 use crate::report::count;
 use anyhow::{Result, bail};
 use clap::Args;
-use lamo::dataset::{Dataset, Manifest, Outcome, Progress, Recipe};
+use lamo::data::dataset::{Dataset, Manifest, Outcome, Progress};
+use lamo::workflow::{self, Event, Session};
 use lamo_physics::problems::PROBLEMS;
 use std::fmt::Write as _;
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
 
 /// `lamo data make`
 #[derive(Args)]
@@ -54,15 +53,17 @@ pub(crate) fn problems_and_parameters() -> String {
 pub(crate) fn run(options: &Make) -> Result<()> {
     let resolution = options.resolution.map(|points| format!("resolution={points}"));
     let changes: Vec<String> = resolution.into_iter().chain(options.set.iter().cloned()).collect();
-    let recipe = Recipe::named(&options.problem, &changes, options.seed, options.samples)?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let threads = options.threads.map_or(cores, usize::from);
-    let stop = stop_on_request("the samples under way")?;
     let meter = Meter::new(&options.problem);
-    let outcome = recipe.make(&options.out, threads, &|progress| {
-        meter.show(progress);
-        if stop.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    });
+    let listener = |event: Event<'_>| {
+        if let Event::Making { progress, .. } = event {
+            meter.show(progress);
+        }
+    };
+    let cancel = stop_on_request("the samples under way")?;
+    let session = Session { listener: &listener, cancel, threads: options.threads.map_or(cores, usize::from) };
+    let Make { problem, seed, samples, out, .. } = options;
+    let outcome = workflow::make(problem, &changes, *seed, *samples, out, &session);
     let time = meter.clear();
     report(outcome?, "made", &time, &options.out)
 }
@@ -73,7 +74,7 @@ pub(super) fn report(outcome: Outcome, verb: &str, time: &str, out: &Path) -> Re
         Outcome::Made(dataset) => say(&format!("{}, {verb} in {time}", summary(&dataset))),
         Outcome::AlreadyThere(dataset) => say(&format!("{}, already there", summary(&dataset))),
         Outcome::Stopped(Progress { complete, samples, .. }) => bail!(
-            "stopped with {complete} of {} saved beside {}; run the same command again to go on",
+            "stopped with {complete} of {} saved beside {}; run the same command again to continue",
             count(samples, "sample"),
             out.display()
         ),
@@ -87,7 +88,11 @@ fn summary(dataset: &Dataset) -> String {
         manifest.fields.iter().map(|field| format!("{} {}", field.name, shape(&field.shape))).collect();
     let name = dataset.folder().display();
     let Manifest { problem, samples, split, redrawn, .. } = manifest;
-    let again = if *redrawn > 0 { format!(", {redrawn} drawn again for want of a solution") } else { String::new() };
+    let again = if *redrawn > 0 {
+        format!(", {redrawn} drawn again because the solver found no solution")
+    } else {
+        String::new()
+    };
     let samples = count(*samples, "sample");
     format!("{name}: {problem}, {samples} of {}, {split}{again}", fields.join(" and "))
 }

@@ -2,7 +2,7 @@
 
 use crate::commands::progress::duration;
 use lamo::run::Line;
-use lamo::train::Progress;
+use lamo::training::Progress;
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
@@ -109,6 +109,7 @@ mod tests {
             rate: 1.93e-3,
             seconds: 10.0,
             finished: None,
+            saved: false,
         };
         let said = status(&progress, 10.0, &[line(1, 0.5), line(2, 0.25)]);
         assert_eq!(said, "epoch 3/5  █▁  train 0.1234  test 0.2500  rate 1.9e-3  10.0 steps/s  30.0 s left");

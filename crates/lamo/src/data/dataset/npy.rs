@@ -1,0 +1,123 @@
+//! The NumPy format, version 1.0, for our own arrays only: little-endian float32 in C order.
+//!
+//! Magic, header length, then a Python dictionary padded with spaces so that the values start at a multiple of 64.
+
+use super::Error;
+pub(super) use crate::data::formats::npy::{FLOAT, float_header as header};
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+/// One field of every sample: `[samples, ...]`, read and written a few samples at a time.
+#[derive(Debug)]
+pub(super) struct Array {
+    pub(super) path: PathBuf,
+    header: Vec<u8>,
+    count: usize,
+    length: u64,
+    file: Mutex<File>,
+}
+
+impl Array {
+    /// The file must have the header and the length of `samples` values of this shape.
+    pub(super) fn open(path: PathBuf, samples: usize, shape: &[usize], write: bool) -> Result<Array, Error> {
+        let failed = |reason| Error::reading(&path, reason);
+        let mut file = File::options().read(true).write(write).open(&path).map_err(failed)?;
+        let found = file.metadata().map_err(failed)?.len();
+        let header = header(&[&[samples], shape].concat());
+        let (count, length) = sizes(&path, &header, samples, shape)?;
+        let mut start = vec![0; header.len()];
+        let complete = file.read_exact(&mut start).is_ok();
+        if complete && start != header {
+            let reason = format!("expected a NumPy array {FLOAT} in C order of {samples} samples of {shape:?}");
+            return Err(Error::malformed(&path, reason + ", found another header"));
+        }
+        if found != length {
+            return Err(Error::Length { path, expected: length, found });
+        }
+        Ok(Array { path, header, count, length, file: Mutex::new(file) })
+    }
+
+    /// A new file of full length; what has not been written reads as zero.
+    pub(super) fn create(path: PathBuf, samples: usize, shape: &[usize]) -> Result<Array, Error> {
+        let header = header(&[&[samples], shape].concat());
+        let (count, length) = sizes(&path, &header, samples, shape)?;
+        let failed = |reason| Error::writing(&path, reason);
+        let mut file =
+            File::options().read(true).write(true).create(true).truncate(true).open(&path).map_err(failed)?;
+        file.write_all(&header).map_err(failed)?;
+        file.set_len(length).map_err(failed)?;
+        Ok(Array { path, header, count, length, file: Mutex::new(file) })
+    }
+
+    /// Values per sample.
+    pub(super) fn count(&self) -> usize {
+        self.count
+    }
+
+    fn at(&self, sample: usize) -> SeekFrom {
+        SeekFrom::Start(self.header.len() as u64 + 4 * sample as u64 * self.count as u64)
+    }
+
+    /// Puts the values of consecutive samples in their place.
+    pub(super) fn write(&self, first: usize, values: &[f32]) -> Result<(), Error> {
+        let failed = |reason| Error::writing(&self.path, reason);
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        file.seek(self.at(first)).map_err(failed)?;
+        for block in values.chunks(super::BLOCK) {
+            let bytes: Vec<u8> = block.iter().flat_map(|value| value.to_le_bytes()).collect();
+            file.write_all(&bytes).map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    /// Appends `samples` samples from `first` on to `values`.
+    pub(super) fn read(&self, first: usize, samples: usize, values: &mut Vec<f32>) -> Result<(), Error> {
+        let mut bytes = vec![0; 4 * samples * self.count];
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let read = file.seek(self.at(first)).and_then(|_| file.read_exact(&mut bytes));
+        read.map_err(|reason| self.short(&file, reason))?;
+        values.extend(bytes.as_chunks::<4>().0.iter().map(|&bytes| f32::from_le_bytes(bytes)));
+        Ok(())
+    }
+
+    fn short(&self, file: &File, reason: std::io::Error) -> Error {
+        match file.metadata().map(|data| data.len()) {
+            Ok(found) if found < self.length => Error::Length { path: self.path.clone(), expected: self.length, found },
+            _ => Error::reading(&self.path, reason),
+        }
+    }
+
+    /// Waits until everything written is on the disk.
+    pub(super) fn sync(&self) -> Result<(), Error> {
+        let file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        file.sync_data().map_err(|reason| Error::writing(&self.path, reason))
+    }
+}
+
+/// Values per sample, and bytes of the whole file.
+fn sizes(path: &Path, header: &[u8], samples: usize, shape: &[usize]) -> Result<(usize, u64), Error> {
+    let count = shape.iter().try_fold(1, |count: usize, &length| count.checked_mul(length));
+    let bytes = count.and_then(|count| count.checked_mul(samples)?.checked_mul(4)?.checked_add(header.len()));
+    match (count, bytes) {
+        (Some(count), Some(bytes)) if i64::try_from(bytes).is_ok() => Ok((count, bytes as u64)),
+        _ => Err(Error::malformed(path, format!("{samples} samples of {shape:?} are more than any file can hold"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_are_those_of_numpy() {
+        let numpy = b"{'descr': '<f4', 'fortran_order': False, 'shape': (3, 2), }";
+        let found = header(&[3, 2]);
+        assert_eq!((&found[..8], found.len()), (MAGIC, 128));
+        assert_eq!((&found[8..10], found[127]), (&[118, 0][..], b'\n'));
+        assert!(found[10..].starts_with(numpy) && found[10 + numpy.len()..127].iter().all(|&byte| byte == b' '));
+        let line = String::from_utf8_lossy(&header(&[7])).into_owned();
+        assert!(line.contains("'shape': (7,), }"), "{line}");
+    }
+}

@@ -1,0 +1,106 @@
+//! The safetensors format: length of the header, a JSON object that tells type, shape and place of each array, numbers.
+
+use super::array::{ElementKind, Layout};
+use super::error::Error;
+use super::source::{Entry, Opened, Packing};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// As in the format's own reader.
+const LONGEST_HEADER: u64 = 100_000_000;
+
+#[derive(Deserialize)]
+struct Description {
+    dtype: String,
+    shape: Vec<usize>,
+    data_offsets: [u64; 2],
+}
+
+/// Whether a file begins so: a length that fits, then the JSON object.
+pub(super) fn begins(start: &[u8], size: u64) -> bool {
+    let (Some(length), Some(b'{')) = (start.first_chunk(), start.get(8)) else { return false };
+    u64::from_le_bytes(*length) <= size.saturating_sub(8)
+}
+
+/// All arrays in the order they are stored.
+pub(super) fn entries(opened: &Opened) -> Result<Vec<Entry>, Error> {
+    let length = opened.bytes(0, 8, "the safetensors header")?;
+    let length = u64::from_le_bytes(*length.first_chunk().unwrap_or(&[0; 8]));
+    if length > LONGEST_HEADER {
+        return Err(opened.damaged("a safetensors header of at most 100 MB", format!("{length} bytes")));
+    }
+    let text = opened.bytes(8, length, "the safetensors header")?;
+    let not_json = |error: serde_json::Error| opened.damaged("a safetensors header in JSON", error.to_string());
+    let mut found: BTreeMap<String, serde_json::Value> = serde_json::from_slice(&text).map_err(not_json)?;
+    found.remove("__metadata__");
+    let mut entries = Vec::new();
+    for (name, description) in found {
+        let description = serde_json::from_value(description).map_err(not_json)?;
+        entries.push(entry(opened, name, 8 + length, description)?);
+    }
+    entries.sort_by_key(|entry| entry.start);
+    Ok(entries)
+}
+
+fn entry(opened: &Opened, name: String, numbers: u64, description: Description) -> Result<Entry, Error> {
+    let [from, to] = description.data_offsets;
+    let there = opened.size - numbers;
+    if from > to || to > there {
+        return Err(opened.wrong_length(&format!("array `{name}`"), to, there));
+    }
+    let holds = match element(&description.dtype) {
+        Some(kind) => {
+            Ok(Layout { shape: description.shape, kind, stored: kind, big_endian: false, column_major: false })
+        }
+        None => Err(format!("elements of type {}", description.dtype)),
+    };
+    if let Some(expected) = holds.as_ref().ok().and_then(Layout::bytes).filter(|&bytes| bytes != to - from) {
+        return Err(opened.wrong_length(&format!("the shape of `{name}`"), expected, to - from));
+    }
+    let (start, bytes, packing) = (numbers + from, to - from, Packing::Plain);
+    Ok(Entry { name, holds, start, bytes, packing, before: 0, sum: None })
+}
+
+fn element(dtype: &str) -> Option<ElementKind> {
+    Some(match dtype {
+        "F16" => ElementKind::F16,
+        "BF16" => ElementKind::Bf16,
+        "F32" => ElementKind::F32,
+        "F64" => ElementKind::F64,
+        "I8" => ElementKind::I8,
+        "I16" => ElementKind::I16,
+        "I32" => ElementKind::I32,
+        "I64" => ElementKind::I64,
+        "U8" => ElementKind::U8,
+        "U16" => ElementKind::U16,
+        "U32" => ElementKind::U32,
+        "U64" => ElementKind::U64,
+        "BOOL" => ElementKind::Bool,
+        _ => return None,
+    })
+}
+
+/// A file of float32 tensors: name, shape and place among the values of each. The `safetensors` crate sorts tensors by
+/// name; a state dict keeps the order in which a model declares them.
+pub(crate) fn serialise<'a>(
+    tensors: impl Iterator<Item = (&'a str, &'a [usize], Range<usize>)>,
+    values: &[u8],
+    metadata: &BTreeMap<String, String>,
+) -> Vec<u8> {
+    let mut entries = Vec::new();
+    if !metadata.is_empty() {
+        entries.push(format!("\"__metadata__\":{}", serde_json::json!(metadata)));
+    }
+    for (name, shape, range) in tensors {
+        let (name, shape) = (serde_json::json!(name), serde_json::json!(shape));
+        let (start, end) = (4 * range.start, 4 * range.end);
+        entries.push(format!("{name}:{{\"dtype\":\"F32\",\"shape\":{shape},\"data_offsets\":[{start},{end}]}}"));
+    }
+    let mut header = format!("{{{}}}", entries.join(","));
+    header.push_str(&" ".repeat(header.len().next_multiple_of(8) - header.len())); // the data begin aligned
+    let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
+    bytes.extend(header.into_bytes());
+    bytes.extend(values);
+    bytes
+}

@@ -1,0 +1,181 @@
+//! Samples in memory, in physical units: where the points lie, what is given there, what is asked for.
+
+use crate::error::{Refusal, counted, require};
+use crate::task::{Task, task};
+use lamo_geometry::Grid;
+use std::ops::RangeInclusive;
+
+/// Norms whose squares fit into an f32, with room for errors far below and above them.
+const NORMS: RangeInclusive<f64> = 1e-15..=1e17;
+
+/// Arrays of `count` samples on one grid.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Samples {
+    /// Number of samples.
+    pub count: usize,
+    /// Where the points are.
+    pub grid: Grid,
+    /// Coordinates of a point.
+    pub space: usize,
+    /// `[count, points, space]`, or `[points, space]` where all samples share them
+    pub positions: Vec<f32>,
+    /// Functions given at each point.
+    pub functions: usize,
+    /// `[count, points, functions]`
+    pub inputs: Vec<f32>,
+    /// Times at which the outputs are asked for, one where time plays no part.
+    pub times: usize,
+    /// Functions asked for at each point and time.
+    pub outputs: usize,
+    /// `[count, times, points, outputs]`, empty where the truth is not known
+    pub targets: Vec<f32>,
+}
+
+impl Samples {
+    /// Arrays on a grid: `inputs` `[count, points, functions]`, `targets` `[count, points, outputs]`. The points lie on a
+    /// lattice of the unit square (or interval).
+    pub fn new(
+        grid: Grid,
+        functions: usize,
+        inputs: Vec<f32>,
+        outputs: usize,
+        targets: Vec<f32>,
+    ) -> Result<Samples, Refusal> {
+        let count = targets.len() / (grid.points() * outputs).max(1);
+        let positions = task::lattice(grid, false)?;
+        let space = positions.len() / grid.points().max(1);
+        let samples = Samples { count, grid, space, positions, functions, inputs, times: 1, outputs, targets };
+        samples.check()?;
+        Ok(samples)
+    }
+
+    /// The same with other points: `[points, space]` for all samples or `[count, points, space]`.
+    pub fn at(self, space: usize, positions: Vec<f32>) -> Result<Samples, Refusal> {
+        let samples = Samples { space, positions, ..self };
+        samples.check()?;
+        Ok(samples)
+    }
+
+    /// Whether all samples have the same points.
+    pub fn share_positions(&self) -> bool {
+        self.positions.len() == self.grid.points() * self.space
+    }
+
+    /// `[points, space]` where the points of one sample lie.
+    pub fn positions_of(&self, sample: usize) -> &[f32] {
+        let length = self.grid.points() * self.space;
+        let start = if self.share_positions() { 0 } else { sample * length };
+        &self.positions[start..start + length]
+    }
+
+    /// `[times, points, outputs]` of one sample.
+    pub fn target_of(&self, sample: usize) -> &[f32] {
+        let length = self.times * self.grid.points() * self.outputs;
+        &self.targets[sample * length..(sample + 1) * length]
+    }
+
+    /// `[points, functions]` of one sample.
+    pub fn input_of(&self, sample: usize) -> &[f32] {
+        let length = self.grid.points() * self.functions;
+        &self.inputs[sample * length..(sample + 1) * length]
+    }
+
+    /// Relative L2 of each sample, ‖prediction − target‖₂ / ‖target‖₂ over all its times, points and functions. Panics where
+    /// predictions are not as many as targets.
+    pub fn errors(&self, prediction: &[f32]) -> Vec<f64> {
+        assert_eq!(prediction.len(), self.targets.len(), "a prediction for each target");
+        let length = self.times * self.grid.points() * self.outputs;
+        let norm = |values: &mut dyn Iterator<Item = f64>| values.map(|value| value * value).sum::<f64>().sqrt();
+        let error = |(found, truth): (&[f32], &[f32])| {
+            let pairs = found.iter().zip(truth);
+            let miss = norm(&mut pairs.map(|(found, truth)| f64::from(*found) - f64::from(*truth)));
+            miss / norm(&mut truth.iter().map(|truth| f64::from(*truth)))
+        };
+        prediction.chunks_exact(length).zip(self.targets.chunks_exact(length)).map(error).collect()
+    }
+
+    /// The first `count` samples.
+    pub fn first(mut self, count: usize) -> Samples {
+        let points = self.grid.points();
+        if !self.share_positions() {
+            self.positions.truncate(count * points * self.space);
+        }
+        self.inputs.truncate(count * points * self.functions);
+        self.targets.truncate(count * self.times * points * self.outputs);
+        Samples { count: count.min(self.count), ..self }
+    }
+
+    /// Refuses samples that a task cannot take; their grid may be another one.
+    pub fn check_for(&self, task: &Task) -> Result<(), Refusal> {
+        self.check()?;
+        let expected = [task.space, task.input_channels(), task.output_channels()];
+        let found = [self.space, self.functions, self.outputs];
+        require(found == expected, || {
+            let words = |[space, functions, outputs]: [usize; 3]| {
+                format!("{space} coordinates, {functions} input and {outputs} output functions")
+            };
+            Refusal::new("samples", words(expected), words(found))
+        })
+    }
+
+    pub(crate) fn check(&self) -> Result<(), Refusal> {
+        let Samples { count, space, functions, times, outputs, .. } = *self;
+        let points = self.grid.points();
+        require(count > 0, || Refusal::new("samples", "at least one", "none"))?;
+        require(points > 0 && outputs > 0 && times > 0, || {
+            Refusal::new("samples", "points, outputs and times", format!("{points}, {outputs} and {times}"))
+        })?;
+        let finite = |name: &str, values: &[f32]| {
+            require(values.iter().all(|value| value.is_finite()), || {
+                Refusal::new(name, "finite numbers", "NaN or infinity").advise("clean the data")
+            })
+        };
+        finite("positions", &self.positions)?;
+        require(self.share_positions() || self.positions.len() == count * points * space, || {
+            let each = counted(count, "sample");
+            let expected = format!("{points} points of {space} coordinates, once or for each of {each}");
+            Refusal::new("positions", expected, format!("{} values", self.positions.len()))
+        })?;
+        let of = |name: &str, values: &[f32], words: String, each: usize| {
+            let unknown = name == "targets" && values.is_empty();
+            require(unknown || values.len() == count * each, || {
+                let expected = format!("{} of {words}, {} values", counted(count, "sample"), count * each);
+                Refusal::new(name, expected, values.len().to_string())
+            })?;
+            finite(name, values)
+        };
+        of("inputs", &self.inputs, format!("{points} points of {functions} functions"), points * functions)?;
+        let words = format!("{times} times {points} points of {outputs} functions");
+        of("targets", &self.targets, words, times * points * outputs)?;
+        self.check_norms_of_samples(|sample| sample)
+    }
+
+    /// Refuses targets without a relative error; `number` gives the name of a sample.
+    pub(crate) fn check_norms_of_samples(&self, number: impl Fn(usize) -> usize) -> Result<(), Refusal> {
+        let length = self.times * self.grid.points() * self.outputs;
+        check_norms("fields", &self.targets, length, |place| format!("sample {}", number(place)))
+    }
+
+    /// The same for each snapshot of a time series.
+    pub(crate) fn check_norms_of_snapshots(&self, number: impl Fn(usize) -> usize) -> Result<(), Refusal> {
+        check_norms("snapshots", &self.targets, self.grid.points() * self.outputs, |place| {
+            format!("snapshot {} of sample {}", place % self.times, number(place / self.times))
+        })
+    }
+}
+
+/// Refuses a part of the targets, `length` values each, that no error can be relative to.
+fn check_norms(parts: &str, targets: &[f32], length: usize, name: impl Fn(usize) -> String) -> Result<(), Refusal> {
+    let norm = |part: &[f32]| part.iter().map(|&value| f64::from(value).powi(2)).sum::<f64>().sqrt();
+    let unfit = targets.chunks(length.max(1)).map(norm).enumerate().find(|(_, norm)| !NORMS.contains(norm));
+    let Some((place, norm)) = unfit else { return Ok(()) };
+    let name = name(place);
+    Err(if norm == 0.0 {
+        let expected = format!("{parts} that are not zero everywhere, which have no relative error");
+        Refusal::new("targets", expected, name).advise("leave it out")
+    } else {
+        let [least, most] = [NORMS.start(), NORMS.end()];
+        let expected = format!("{parts} of a norm between {least:e} and {most:e}");
+        Refusal::new("targets", expected, format!("{norm:.1e} in {name}")).advise("give them in another unit")
+    })
+}

@@ -1,0 +1,283 @@
+//! State dicts on disk: a safetensors file with the parameters of a model under the authors' names.
+
+use super::formats::{self, ElementKind, decode};
+use crate::error::{Failure, Kind};
+use crate::files::atomic;
+use lamo_tensor::Section;
+use safetensors::tensor::TensorView;
+use safetensors::{Dtype, SafeTensorError, SafeTensors};
+use sha2::{Digest, Sha256};
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+/// Why weights cannot be read or written: one sentence.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The file cannot be opened, read or written.
+    #[error("{}: {reason}", path.display())]
+    File {
+        /// Which file.
+        path: PathBuf,
+        /// What the system says.
+        reason: std::io::Error,
+    },
+    /// Not what its name promises.
+    #[error("{} {reason}", path.display())]
+    Malformed {
+        /// Which file.
+        path: PathBuf,
+        /// The rest of the sentence.
+        reason: String,
+    },
+    /// The tensors are not those of the model.
+    #[error("{} does not fit the model: {}", path.display(), difference.sentence())]
+    Mismatch {
+        /// Which file.
+        path: PathBuf,
+        /// What differs.
+        difference: Difference,
+    },
+}
+
+impl Error {
+    pub(crate) fn file(path: &Path, reason: std::io::Error) -> Error {
+        Error::File { path: path.to_owned(), reason }
+    }
+
+    pub(crate) fn malformed(path: &Path, reason: impl Into<String>) -> Error {
+        Error::Malformed { path: path.to_owned(), reason: reason.into() }
+    }
+}
+
+impl Failure for Error {
+    fn kind(&self) -> Kind {
+        match self {
+            Error::File { reason, .. } => Kind::of_io(reason),
+            Error::Malformed { .. } | Error::Mismatch { .. } => Kind::BadInput,
+        }
+    }
+}
+
+/// How the tensors of a file differ from the parameters of a model.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Difference {
+    /// Parameters without a tensor.
+    pub missing: Vec<String>,
+    /// Tensors without a parameter.
+    pub extra: Vec<String>,
+    /// `(name, shape in the file, shape of the parameter)`
+    pub misshapen: Vec<(String, Vec<usize>, Vec<usize>)>,
+}
+
+impl Difference {
+    fn is_empty(&self) -> bool {
+        self.missing.is_empty() && self.extra.is_empty() && self.misshapen.is_empty()
+    }
+
+    fn sentence(&self) -> String {
+        let shapes = |(name, found, expected): &(String, Vec<usize>, Vec<usize>)| {
+            format!("{name} has shape {found:?} instead of {expected:?}")
+        };
+        let parts = [("it lacks ", self.missing.clone()), ("it has in excess ", self.extra.clone())]
+            .into_iter()
+            .chain([("", self.misshapen.iter().map(shapes).collect())]);
+        let parts: Vec<_> =
+            parts.filter(|(_, names)| !names.is_empty()).map(|(verb, names)| verb.to_owned() + &few(&names)).collect();
+        parts.join("; ")
+    }
+}
+
+/// At most six names, and how many more there are.
+fn few(names: &[String]) -> String {
+    const SHOWN: usize = 6;
+    let shown = names[..names.len().min(SHOWN)].join(", ");
+    if names.len() > SHOWN { format!("{shown} and {} more", names.len() - SHOWN) } else { shown }
+}
+
+/// Reads θ, the parameters end to end: exactly the tensors `sections` names, in their shapes. Float32 comes in bit for
+/// bit; other floating-point types are converted.
+pub fn read(path: &Path, sections: &[Section]) -> Result<Vec<f32>, Error> {
+    Contents::read(path)?.values(sections)
+}
+
+/// Metadata: SHA-256 of all values, in the files written here.
+const CHECKSUM: &str = "sha256";
+
+/// A weights file in memory, its metadata understood.
+pub(crate) struct Contents {
+    path: PathBuf,
+    bytes: Vec<u8>,
+    metadata: HashMap<String, String>,
+}
+
+impl Contents {
+    /// Reads a file and compares its values with its checksum, where it has one.
+    pub(crate) fn read(path: &Path) -> Result<Contents, Error> {
+        let bytes = std::fs::read(path).map_err(|reason| Error::file(path, reason))?;
+        parse(path, &bytes)?;
+        let (length, header) = SafeTensors::read_metadata(&bytes)
+            .map_err(|error| Error::malformed(path, format!("is no safetensors file: {error}")))?;
+        let metadata = header.metadata().clone().unwrap_or_default();
+        if let Some(expected) = metadata.get(CHECKSUM) {
+            let found = checksum(&bytes[8 + length..]);
+            if found != *expected {
+                let reason = format!("is damaged: expected values with SHA-256 {expected}, found {found}");
+                return Err(Error::malformed(path, reason));
+            }
+        }
+        Ok(Contents { path: path.to_owned(), bytes, metadata })
+    }
+
+    pub(crate) fn metadata(&self) -> &HashMap<String, String> {
+        &self.metadata
+    }
+
+    /// Exactly the tensors `sections` names, end to end.
+    pub(crate) fn values(&self, sections: &[Section]) -> Result<Vec<f32>, Error> {
+        let path = self.path.as_path();
+        let file = parse(path, &self.bytes)?;
+        let difference = compare(&file, sections);
+        if !difference.is_empty() {
+            return Err(Error::Mismatch { path: path.to_owned(), difference });
+        }
+        let tensors: BTreeMap<_, _> = file.iter().collect();
+        let mut parameters = vec![0.0; sections.iter().map(|section| section.shape.count()).sum()];
+        for section in sections {
+            let values = floats(path, &section.name, &tensors[section.name.as_str()])?;
+            parameters[section.range()].copy_from_slice(&values);
+        }
+        Ok(parameters)
+    }
+}
+
+fn checksum(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn parse<'a>(path: &Path, bytes: &'a [u8]) -> Result<SafeTensors<'a>, Error> {
+    SafeTensors::deserialize(bytes).map_err(|error| {
+        let length = bytes.len();
+        let reason = match error {
+            SafeTensorError::HeaderTooSmall | SafeTensorError::InvalidHeaderLength => {
+                format!("is no safetensors file or was cut short: {length} bytes end inside the header")
+            }
+            SafeTensorError::MetadataIncompleteBuffer => {
+                format!("was cut short or damaged: its header promises another length than its {length} bytes")
+            }
+            other => format!("is no safetensors file: {other}"),
+        };
+        Error::malformed(path, reason)
+    })
+}
+
+fn compare(file: &SafeTensors<'_>, sections: &[Section]) -> Difference {
+    let tensors: BTreeMap<_, _> = file.iter().collect();
+    let expected: BTreeMap<_, _> = sections.iter().map(|section| (section.name.as_str(), &section.shape)).collect();
+    let mut difference = Difference::default();
+    for section in sections {
+        match tensors.get(section.name.as_str()) {
+            None => difference.missing.push(section.name.clone()),
+            Some(tensor) if tensor.shape() != section.shape.dims() => {
+                let (found, expected) = (tensor.shape().to_vec(), section.shape.dims().to_vec());
+                difference.misshapen.push((section.name.clone(), found, expected));
+            }
+            Some(_) => {}
+        }
+    }
+    let unknown = tensors.keys().filter(|name| !expected.contains_key(*name));
+    difference.extra.extend(unknown.map(|&name| name.to_owned()));
+    difference
+}
+
+fn floats(path: &Path, name: &str, tensor: &TensorView<'_>) -> Result<Vec<f32>, Error> {
+    if tensor.dtype() == Dtype::F32 {
+        return Ok(tensor.data().as_chunks().0.iter().copied().map(f32::from_le_bytes).collect());
+    }
+    let values = if tensor.dtype() == Dtype::I64 { None } else { doubles(tensor) };
+    let values = values.ok_or_else(|| {
+        Error::malformed(path, format!("holds {name} as {:?}; parameters are floating-point numbers", tensor.dtype()))
+    })?;
+    if let Some(value) = values.iter().find(|value| value.is_finite() && !(**value as f32).is_finite()) {
+        return Err(Error::malformed(path, format!("holds {value:e} in {name}, too large for float32")));
+    }
+    Ok(values.iter().map(|&value| value as f32).collect())
+}
+
+/// Shape and values of a tensor in double precision.
+pub(crate) type Doubles = (Vec<usize>, Vec<f64>);
+
+/// Every tensor of a file by name.
+pub(crate) fn read_doubles(path: &Path) -> Result<BTreeMap<String, Doubles>, Error> {
+    let bytes = std::fs::read(path).map_err(|reason| Error::file(path, reason))?;
+    let file = parse(path, &bytes)?;
+    let array = |(name, tensor): (&str, TensorView<'_>)| {
+        let values = doubles(&tensor)
+            .ok_or_else(|| Error::malformed(path, format!("holds {name} as {:?}, unknown here", tensor.dtype())))?;
+        Ok((name.to_owned(), (tensor.shape().to_vec(), values)))
+    };
+    file.iter().map(array).collect()
+}
+
+fn doubles(tensor: &TensorView<'_>) -> Option<Vec<f64>> {
+    let kind = match tensor.dtype() {
+        Dtype::F64 => ElementKind::F64,
+        Dtype::F32 => ElementKind::F32,
+        Dtype::F16 => ElementKind::F16,
+        Dtype::BF16 => ElementKind::Bf16,
+        Dtype::I64 => ElementKind::I64,
+        _ => return None,
+    };
+    let mut values = Vec::new();
+    decode(kind, false, tensor.data(), &mut values);
+    Some(values)
+}
+
+/// Writes θ as float32 tensors in the order of `sections`, which must fill it without gaps; what stood at `path` before
+/// is replaced at once.
+pub fn write(
+    path: &Path,
+    sections: &[Section],
+    parameters: &[f32],
+    metadata: &BTreeMap<String, String>,
+) -> Result<(), Error> {
+    let mut ranges: Vec<_> = sections.iter().map(Section::range).collect();
+    ranges.sort_by_key(|range| range.start);
+    let end = ranges.iter().try_fold(0, |end, range| (range.start == end).then_some(range.end));
+    if end != Some(parameters.len()) {
+        let expected: usize = ranges.iter().map(Range::len).sum();
+        let found = parameters.len();
+        let reason = format!("cannot be written: expected {expected} values for tensors end to end, found {found}");
+        return Err(Error::malformed(path, reason + "; give each tensor its own values"));
+    }
+    let tensors = sections.iter().map(|section| (section.name.as_str(), section.shape.dims(), section.range()));
+    let values: Vec<u8> = parameters.iter().flat_map(|value| value.to_le_bytes()).collect();
+    let mut metadata = metadata.clone();
+    if !metadata.is_empty() {
+        metadata.insert(CHECKSUM.to_owned(), checksum(&values));
+    }
+    let bytes = formats::safetensors::serialise(tensors, &values, &metadata);
+    atomic::replace(path, &bytes).map_err(|reason| Error::file(path, reason))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_that_do_not_fill_their_tensors_are_refused() {
+        let path = std::env::temp_dir().join(format!("lamo-weights-{}.safetensors", std::process::id()));
+        let written = |places: [usize; 2], values: usize| {
+            let section = |name: &str, start| Section { name: name.into(), shape: [2].into(), start };
+            let sections = [section("a", places[0]), section("b", places[1])];
+            write(&path, &sections, &vec![0.0; values], &BTreeMap::new()).map_err(|error| error.to_string())
+        };
+        for (places, values) in [([0, 2], 3), ([0, 2], 5), ([0, 1], 4), ([1, 3], 5)] {
+            let told = written(places, values).unwrap_err();
+            let expected = format!("expected 4 values for tensors end to end, found {values}");
+            assert!(told.contains(&expected) && !path.exists(), "{told}");
+        }
+        written([2, 0], 4).unwrap(); // in any order
+        std::fs::remove_file(&path).unwrap();
+    }
+}

@@ -1,0 +1,112 @@
+//! The six benchmarks of the field: what is given, what is asked.
+
+use crate::error::Refusal;
+use crate::task::{Task, Time};
+use lamo_geometry::Grid;
+
+/// One benchmark.
+pub struct Benchmark {
+    /// Name on the command line.
+    pub name: &'static str,
+    /// What it asks, in a line.
+    pub summary: &'static str,
+    grid: Grid,
+    functions: usize,
+    outputs: usize,
+    time: Time,
+    /// Samples to train on, and to test on.
+    pub samples: [usize; 2],
+    /// Its `[data]` table: problem, settings, fields, normalisers of the official recipe.
+    pub(crate) data: &'static str,
+    /// What the preset `quick` changes, with the settings of each model under `models.NAME`.
+    pub(crate) quick: &'static str,
+}
+
+const fn plane(rows: usize, columns: usize) -> Grid {
+    Grid::Plane { rows, columns }
+}
+
+/// Every benchmark.
+pub const BENCHMARKS: &[Benchmark] = &[
+    Benchmark {
+        name: "darcy",
+        summary: "permeability to pressure of Darcy flow",
+        grid: plane(85, 85),
+        functions: 1,
+        outputs: 1,
+        time: Time::Steady,
+        samples: [1000, 200],
+        data: include_str!("../../../../experiments/data/darcy.toml"),
+        quick: include_str!("../../../../experiments/quick/darcy.toml"),
+    },
+    Benchmark {
+        name: "navier-stokes",
+        summary: "ten frames of vorticity to the next ten, viscosity 1e-5",
+        grid: plane(64, 64),
+        functions: 0,
+        outputs: 1,
+        time: Time::RollOut { past: 10, snapshots: 10, clock: Vec::new() },
+        samples: [1000, 200],
+        data: include_str!("../../../../experiments/data/navier-stokes.toml"),
+        quick: include_str!("../../../../experiments/quick/navier-stokes.toml"),
+    },
+    Benchmark {
+        name: "elasticity",
+        summary: "points of a pulled cell with a hole to their stress",
+        grid: Grid::Cloud { points: 972 },
+        functions: 0,
+        outputs: 1,
+        time: Time::Steady,
+        samples: [1000, 200],
+        data: include_str!("../../../../experiments/data/elasticity.toml"),
+        quick: include_str!("../../../../experiments/quick/elasticity.toml"),
+    },
+    Benchmark {
+        name: "plasticity",
+        summary: "shape of a die to the deformation of the block it stamps, over time",
+        grid: plane(101, 31),
+        functions: 1,
+        outputs: 4,
+        time: Time::ByTime { count: 20, clock: Vec::new() },
+        samples: [900, 80],
+        data: include_str!("../../../../experiments/data/plasticity.toml"),
+        quick: include_str!("../../../../experiments/quick/plasticity.toml"),
+    },
+    Benchmark {
+        name: "airfoil",
+        summary: "mesh around an airfoil to the Mach number of the transonic flow",
+        grid: plane(221, 51),
+        functions: 0,
+        outputs: 1,
+        time: Time::Steady,
+        samples: [1000, 200],
+        data: include_str!("../../../../experiments/data/airfoil.toml"),
+        quick: include_str!("../../../../experiments/quick/airfoil.toml"),
+    },
+    Benchmark {
+        name: "pipe",
+        summary: "mesh of a bent pipe to the velocity of the flow through it",
+        grid: plane(129, 129),
+        functions: 0,
+        outputs: 1,
+        time: Time::Steady,
+        samples: [1000, 200],
+        data: include_str!("../../../../experiments/data/pipe.toml"),
+        quick: include_str!("../../../../experiments/quick/pipe.toml"),
+    },
+];
+
+/// A benchmark by name.
+pub fn find(name: &str) -> Result<&'static Benchmark, Refusal> {
+    BENCHMARKS.iter().find(|benchmark| benchmark.name == name).ok_or_else(|| {
+        let known: Vec<_> = BENCHMARKS.iter().map(|benchmark| benchmark.name).collect();
+        Refusal::said(format!("benchmark {name:?} does not exist; there are {}", known.join(", ")))
+    })
+}
+
+impl Benchmark {
+    /// What it asks a model for, at its published size.
+    pub fn task(&self) -> Task {
+        Task { time: self.time.clone(), ..Task::plain(self.grid, 2, self.functions, self.outputs) }
+    }
+}

@@ -1,0 +1,4 @@
+//! Files that appear complete or not at all, and locks on folders.
+
+pub mod atomic;
+pub(crate) mod lock;

@@ -1,0 +1,235 @@
+//! From files of arrays to a file of predictions: fields shaped as in a data set, one sample or several.
+//!
+//! The files hold the positions where the task has no lattice, and the input fields by name; where one array is all that
+//! is needed it may have any name. The grid may differ from the one trained on, if the model allows it.
+
+use crate::data::Samples;
+use crate::data::formats::{self, Named};
+use crate::data::import::ArrayName;
+use crate::error::{Error, Refusal, counted, require};
+use crate::task::{Field, Spread, Task};
+use lamo_geometry::Grid;
+
+/// Where the arrays of a prediction are: `FILE`, `FILE:VARIABLE`, or `NAME=FILE:VARIABLE` for the field called NAME.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Source {
+    /// The field, where it is named.
+    pub field: Option<String>,
+    /// The file, and which of its arrays.
+    pub array: ArrayName,
+}
+
+impl Source {
+    /// Reads the text of an argument; a text that is the name of a file is a file.
+    pub fn parse(text: &str) -> Source {
+        let name = |field: &str| field.chars().all(|letter| letter.is_ascii_alphanumeric() || "_-".contains(letter));
+        match text.split_once('=') {
+            Some((field, array)) if name(field) && !field.is_empty() && !std::path::Path::new(text).exists() => {
+                Source { field: Some(field.to_owned()), array: ArrayName::parse(array) }
+            }
+            _ => Source { field: None, array: ArrayName::parse(text) },
+        }
+    }
+}
+
+/// Samples read from files, without targets.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Question {
+    /// The samples; how many times are asked for is part of them.
+    pub samples: Samples,
+    /// Whether the files hold one sample without an axis for samples.
+    pub single: bool,
+}
+
+/// One array with the field it is.
+struct Given {
+    field: Field,
+    /// One sample on the grid trained on.
+    trained: Vec<usize>,
+    shape: Vec<usize>,
+    values: Vec<f32>,
+}
+
+impl Given {
+    /// How many samples, where there is an axis for them.
+    fn samples(&self) -> Option<usize> {
+        (self.shape.len() > self.trained.len()).then(|| self.shape[0])
+    }
+
+    /// One sample.
+    fn sample(&self) -> &[usize] {
+        &self.shape[usize::from(self.samples().is_some())..]
+    }
+
+    fn refuse(&self, expected: impl Into<String>) -> Refusal {
+        Refusal::new(format!("array `{}`", self.field.name), expected, format!("shape {:?}", self.shape))
+    }
+
+    /// The grid it lies on. Fields without a value at every point go with any grid.
+    fn grid(&self, trained: Grid) -> Result<Grid, Refusal> {
+        let plane = matches!(trained, Grid::Plane { .. });
+        let as_trained = || {
+            let expected = format!("samples of shape {:?}, on this or another grid", self.trained);
+            self.refuse(expected).advise("bring it into that shape")
+        };
+        let flattened = || self.refuse(format!("samples of shape {:?}", self.trained)).advise("reshape it");
+        let (axes, found) = (self.trained.len(), self.shape.len());
+        require(axes <= found || !plane || !self.shape.contains(&trained.points()), flattened)?;
+        require(found == axes || found == axes + 1, as_trained)?;
+        require(self.samples() != Some(0), || self.refuse("at least one sample"))?;
+        let grid = match (trained, &self.sample()[usize::from(self.field.snapshots.is_some())..]) {
+            (Grid::Plane { .. }, [rows, columns, ..]) => Grid::Plane { rows: *rows, columns: *columns },
+            (Grid::Line { .. }, [points, ..]) => Grid::Line { points: *points },
+            (Grid::Cloud { .. }, [points, ..]) => Grid::Cloud { points: *points },
+            _ => trained,
+        };
+        let flat = |grid: Grid| match grid {
+            // Two axes as long as the points of a small grid are a finer grid, unless nothing says that they are axes.
+            Grid::Plane { rows, columns } if rows == columns && self.samples().is_some() => false,
+            Grid::Plane { rows, columns } => [rows, columns].contains(&trained.points()),
+            Grid::Line { .. } | Grid::Cloud { .. } => false,
+        };
+        require(grid == trained || !flat(grid), flattened)?;
+        require(grid.points() > 0 && self.sample() == self.field.shape(grid), as_trained)?;
+        Ok(grid)
+    }
+}
+
+impl Question {
+    /// Reads what a task asks for. A roll-out is continued by `snapshots`, by default as many as in training.
+    pub fn read(task: &Task, sources: &[Source], snapshots: Option<usize>) -> Result<Question, Error> {
+        let arrays = read_arrays(task, sources)?;
+        let names: Vec<_> = sources.iter().map(|source| source.array.path.display().to_string()).collect();
+        let files = names.join(", ");
+        Question::arrange(task, &arrays, snapshots).map_err(|refusal| refusal.within(files).into())
+    }
+
+    fn arrange(task: &Task, arrays: &[Given], snapshots: Option<usize>) -> Result<Question, Refusal> {
+        let grid = find_grid(task, arrays)?;
+        let is_position = |given: &&Given| task.needs_positions() && given.field.name == POSITIONS;
+        let leading = arrays.iter().find(|given| !is_position(given)).or(arrays.first());
+        let leading = leading.ok_or_else(|| Refusal::said("the task has no input"))?;
+        for given in arrays {
+            // Positions may be given once for all samples.
+            let shared = is_position(&given) && given.samples().is_none();
+            require(shared || given.samples() == leading.samples(), || {
+                let one = || "one sample without an axis for samples".to_owned();
+                let expected = leading.samples().map_or_else(one, |count| counted(count, "sample"));
+                given.refuse(format!("{expected} as in `{}`", leading.field.name))
+            })?;
+        }
+        let (single, count) = (leading.samples().is_none(), leading.samples().unwrap_or(1));
+        let positions = match arrays.iter().find(is_position) {
+            Some(given) => given.values.clone(),
+            None => task.lattice(grid)?,
+        };
+        let rest = arrays.iter().filter(|given| !is_position(given));
+        let (fields, values): (Vec<Field>, Vec<Vec<f32>>) =
+            rest.map(|given| (given.field.clone(), given.values.clone())).unzip();
+        let outputs = task.output_channels();
+        let samples = Samples {
+            count,
+            grid,
+            space: task.space,
+            positions,
+            functions: task.input_channels(),
+            inputs: task.time.arrange_given((&fields, &values), outputs, grid),
+            times: task.time.predicted_times(snapshots)?,
+            outputs,
+            targets: Vec::new(),
+        };
+        samples.check_for(task)?;
+        Ok(Question { samples, single })
+    }
+
+    /// The predictions `[count, times, points, outputs]` as arrays of the output fields; refused where they are not finite.
+    pub fn answer(&self, task: &Task, prediction: &[f32]) -> Result<Vec<Named>, Refusal> {
+        let Samples { count, grid, times, .. } = self.samples;
+        let length = (times * grid.points() * task.output_channels()).max(1);
+        let broken = prediction.chunks(length).position(|sample| sample.iter().any(|value| !value.is_finite()));
+        require(broken.is_none(), || {
+            let thing = format!("sample {}", broken.unwrap_or_default());
+            Refusal::new(thing, "a prediction of finite numbers", "NaN or infinity")
+                .advise("give inputs nearer to those of the training")
+        })?;
+        let fields = task.time.predicted_fields(&task.outputs, times, grid.points(), prediction);
+        let named = fields.into_iter().map(|(field, values)| {
+            let samples = (!self.single).then_some(count);
+            let shape = samples.into_iter().chain(field.shape(grid)).collect();
+            Named { name: field.name, shape, values }
+        });
+        Ok(named.collect())
+    }
+}
+
+/// Name of the positions in a file.
+const POSITIONS: &str = "positions";
+
+/// The arrays that a task needs, positions first.
+fn read_arrays(task: &Task, sources: &[Source]) -> Result<Vec<Given>, Error> {
+    let positions = Field { channels: Some(task.space), ..Field::plain(POSITIONS, 1) };
+    let positions = task.needs_positions().then_some(positions);
+    let fields: Vec<Field> = positions.into_iter().chain(task.time.given_fields(&task.inputs, &task.outputs)).collect();
+    for source in sources {
+        let known = source.field.as_ref().is_none_or(|name| fields.iter().any(|field| field.name == *name));
+        require(known, || {
+            let names: Vec<_> = fields.iter().map(|field| field.name.as_str()).collect();
+            let found = source.field.clone().unwrap_or_default();
+            Refusal::new("--input", format!("one of the fields {}", names.join(", ")), found)
+        })?;
+    }
+    fields.iter().map(|field| read_array(task, field, &fields, sources)).collect()
+}
+
+/// One field: from the source that names it, else from the first file that has an array of its name, else the only array.
+fn read_array(task: &Task, field: &Field, fields: &[Field], sources: &[Source]) -> Result<Given, Error> {
+    let named = sources.iter().find(|source| source.field.as_deref() == Some(&field.name));
+    let unnamed = || sources.iter().filter(|source| source.field.is_none());
+    let mut found = Vec::new();
+    let mut chosen = named.map(|source| (source, source.array.variable.clone()));
+    for source in unnamed() {
+        let path = &source.array.path;
+        let known = formats::list(path)?;
+        if known.is_empty() {
+            formats::describe(path, None)?; // its error says what is there instead of real numbers
+        }
+        let alone = fields.len() == 1 && unnamed().count() == 1;
+        let variable = match &source.array.variable {
+            Some(variable) if alone || *variable == field.name => Some(Some(variable.clone())),
+            Some(_) => None,
+            None if known.iter().any(|array| array.name == field.name) => Some(Some(field.name.clone())),
+            None if alone && known.len() == 1 => Some(None),
+            None => None,
+        };
+        found.extend(known.into_iter().map(|array| array.name));
+        chosen = chosen.or(variable.map(|variable| (source, variable)));
+    }
+    let Some((source, variable)) = chosen else {
+        let names: Vec<_> = fields.iter().map(|field| format!("`{}`", field.name)).collect();
+        let files: Vec<_> = sources.iter().map(|source| source.array.path.display().to_string()).collect();
+        let refusal =
+            Refusal::new(files.join(", "), format!("arrays named {}", names.join(", ")), formats::listed(&found));
+        let advice = format!("save the file with these names, or say --input {}=FILE:VARIABLE", field.name);
+        return Err(refusal.advise(advice).into());
+    };
+    let array = formats::read(&source.array.path, variable.as_deref())?;
+    if let Some(value) = array.values.beyond_f32() {
+        let thing = format!("{}: array `{}`", source.array.path.display(), field.name);
+        let refusal = Refusal::new(thing, "values up to 3.4e38, as float32 has", format!("{value:e}"));
+        return Err(refusal.advise("give it in another unit").into());
+    }
+    let trained = field.shape(task.grid);
+    Ok(Given { field: field.clone(), trained, shape: array.shape, values: array.values.into_f32() })
+}
+
+/// The grid the arrays lie on: read off the first that has a value at every point, else the one trained on.
+fn find_grid(task: &Task, arrays: &[Given]) -> Result<Grid, Refusal> {
+    let spread = arrays.iter().find(|given| given.field.spread == Spread::Points);
+    let grid = spread.map_or(Ok(task.grid), |given| given.grid(task.grid))?;
+    for given in arrays {
+        let expected = given.field.shape(grid);
+        require(given.samples() != Some(0), || given.refuse("at least one sample"))?;
+        require(given.sample() == expected, || given.refuse(format!("samples of shape {expected:?}")))?;
+    }
+    Ok(grid)
+}

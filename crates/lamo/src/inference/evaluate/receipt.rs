@@ -1,0 +1,362 @@
+//! `receipt.json`: the numbers of a run, with all that is needed to find out whether they are true.
+
+use super::Evaluation;
+use crate::data::Samples;
+use crate::data::dataset::{Dataset, Split};
+use crate::error::{Error, Refusal};
+use crate::run::{Environment, Trained};
+use lamo_tensor::{Device, Precision};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// The file's name in a run folder.
+pub const RECEIPT: &str = "receipt.json";
+/// Raised whenever older versions of lamo could not read the file.
+const FORMAT: u32 = 1;
+/// Largest relative difference of the error on another kind of device, vector unit or system, where all compute in f32
+/// and add in another order.
+const TOLERANCE: f64 = 1e-3;
+/// The same where a card computes in tf32 or bf16: 11 and 8 bits of every factor.
+const REDUCED: f64 = 2e-2;
+
+/// SHA-256 of what went in, in hexadecimal.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Hashes {
+    /// All parameters end to end, as little-endian float32.
+    pub weights: String,
+    /// What the experiment has otherwise than the defaults, without the place of the data.
+    pub experiment: String,
+    /// The lists of training and test samples.
+    pub split: String,
+    /// Each array of the data set.
+    pub data: BTreeMap<String, String>,
+    /// The values of the test samples; empty in receipts of 0.1.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub test: String,
+}
+
+/// Where the evaluation took place.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Machine {
+    /// `cpu`, `cuda`, `cuda:1`.
+    pub device: String,
+    /// The name of the card, where it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub card: Option<String>,
+    /// Of products, convolutions and scans on a card.
+    pub precision: String,
+    /// Threads on the CPU; the numbers do not depend on them.
+    pub threads: usize,
+    /// Vector instructions of the CPU.
+    pub vectors: String,
+    /// Operating system and processor family.
+    pub system: String,
+}
+
+/// What the run cost.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Costs {
+    /// Numbers that were learned.
+    pub parameters: usize,
+    /// Optimiser steps.
+    pub steps: usize,
+    /// Samples per step.
+    pub batch: usize,
+    /// Wall time of the training, its tests included.
+    pub training_seconds: f64,
+    /// Those of them that went to tests and checkpoints.
+    #[serde(default)]
+    pub paused_seconds: f64,
+    /// Wall time of all predictions of the test samples.
+    pub prediction_seconds: f64,
+    /// Bytes the training held on its device for a step; the samples come on top. None in runs of before it was noted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step_bytes: Option<usize>,
+}
+
+impl Costs {
+    /// Wall time of a step.
+    pub fn step_seconds(&self) -> f64 {
+        (self.training_seconds - self.paused_seconds) / self.steps.max(1) as f64
+    }
+}
+
+/// What `receipt.json` says.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Receipt {
+    /// Version of this format.
+    pub format: u32,
+    /// Version of lamo.
+    pub lamo: String,
+    /// The commit lamo was built from, where the builder said it (`LAMO_COMMIT`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+    /// What was learned.
+    pub benchmark: String,
+    /// By which model.
+    pub model: String,
+    /// Of the first parameters and the order of samples.
+    pub seed: u64,
+    /// Of the data, where they were made.
+    pub data_seed: u64,
+    /// Epochs completed.
+    pub epoch: usize,
+    /// Steps at which the recipe was changed; before the last of them it was not the experiment named here.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changed: Vec<usize>,
+    /// What the run cost.
+    pub costs: Costs,
+    /// Where the evaluation took place.
+    pub machine: Machine,
+    /// What went in.
+    pub hashes: Hashes,
+    /// What came out.
+    pub evaluation: Evaluation,
+}
+
+impl Receipt {
+    /// Of an evaluation that took `seconds` in `environment`.
+    pub fn new(
+        trained: &Trained,
+        dataset: &Dataset,
+        (split, test): (&Split, &Samples),
+        environment: &Environment,
+        evaluation: Evaluation,
+        seconds: f64,
+    ) -> Result<Receipt, Error> {
+        let Environment { device, card, threads, vectors, system, .. } = environment.clone();
+        let experiment = &trained.experiment;
+        let manifest = dataset.manifest();
+        let precision = if device == Device::Cpu.to_string() { Precision::F32 } else { experiment.precision };
+        Ok(Receipt {
+            format: FORMAT,
+            lamo: env!("CARGO_PKG_VERSION").to_owned(),
+            commit: option_env!("LAMO_COMMIT").filter(|commit| !commit.is_empty()).map(str::to_owned),
+            benchmark: experiment.benchmark.clone(),
+            model: experiment.model.name.clone(),
+            seed: experiment.seed,
+            data_seed: manifest.seed,
+            epoch: trained.epoch,
+            changed: trained.changed.clone(),
+            costs: Costs {
+                parameters: trained.operator.parameters.len(),
+                steps: trained.step,
+                batch: experiment.train.batch,
+                training_seconds: trained.seconds,
+                paused_seconds: trained.paused,
+                prediction_seconds: seconds,
+                step_bytes: trained.step_bytes,
+            },
+            machine: Machine { precision: precision.to_string(), device, card, threads, vectors, system },
+            hashes: Hashes {
+                weights: hash(trained.operator.parameters.iter().flat_map(|value| value.to_le_bytes())),
+                experiment: hash(experiment.essence().bytes()),
+                split: split.hash(),
+                data: manifest.fields.iter().map(|field| (field.name.clone(), field.sha256.clone())).collect(),
+                test: hash_of_samples(test),
+            },
+            evaluation,
+        })
+    }
+
+    /// Reads a receipt.
+    pub fn read(path: &Path) -> Result<Receipt, Error> {
+        let text = std::fs::read_to_string(path).map_err(|reason| Error::reading(path, reason))?;
+        let damaged = |error: serde_json::Error| {
+            Error::from(Refusal::about(path.display().to_string(), format!("is no receipt of lamo: {error}")))
+        };
+        let value: serde_json::Value = serde_json::from_str(&text).map_err(damaged)?;
+        match value.get("format").and_then(serde_json::Value::as_u64) {
+            Some(found) if found != u64::from(FORMAT) => {
+                let expected = format!("a receipt of format {FORMAT}");
+                Err(Refusal::new(path.display().to_string(), expected, found.to_string()).into())
+            }
+            _ => serde_json::from_str(&text).map_err(damaged),
+        }
+    }
+
+    /// The text of the file.
+    pub fn text(&self) -> String {
+        serde_json::to_string_pretty(self).expect("a receipt is plain data") + "\n"
+    }
+
+    /// Whether both were evaluated on the same test samples, wherever they lie.
+    pub fn same_test(&self, other: &Receipt) -> bool {
+        let (one, two) = (&self.hashes, &other.hashes);
+        match one.test.is_empty() || two.test.is_empty() {
+            true => (&one.split, &one.data) == (&two.split, &two.data),
+            false => one.test == two.test,
+        }
+    }
+
+    /// How much the error of another evaluation may differ from this one, relative to it: nothing in the same version of lamo
+    /// on the same kind of device, precision, vector unit and system.
+    pub fn tolerance(&self, again: &Receipt) -> f64 {
+        let same_version = self.lamo == again.lamo;
+        let other = &again.machine;
+        let kind = |machine: &Machine| machine.device.split(':').next().unwrap_or_default().to_owned();
+        let card = |machine: &Machine| kind(machine) != "cpu" && machine.precision != Precision::F32.to_string();
+        let alike =
+            |machine: &Machine| (kind(machine), machine.card.clone(), machine.vectors.clone(), machine.system.clone());
+        match () {
+            () if same_version && alike(&self.machine) == alike(other) && self.machine.precision == other.precision => {
+                0.0
+            }
+            () if card(&self.machine) || card(other) => REDUCED,
+            () => TOLERANCE,
+        }
+    }
+
+    /// The first thing in which a repetition differs from this receipt, in a sentence.
+    pub fn difference(&self, again: &Receipt) -> Option<String> {
+        let (then, now) = (&self.hashes, &again.hashes);
+        let hashes = [
+            ("weights", &then.weights, &now.weights),
+            ("experiment", &then.experiment, &now.experiment),
+            ("split", &then.split, &now.split),
+        ];
+        for (what, expected, found) in hashes {
+            if expected != found {
+                return Some(format!("expected {what} of SHA-256 {expected}, found {found}"));
+            }
+        }
+        let facts = |receipt: &Receipt| {
+            let Receipt { benchmark, model, seed, data_seed, epoch, costs, .. } = receipt;
+            format!(
+                "{benchmark}, {model}, seed {seed}, data of seed {data_seed}, epoch {epoch}, {} parameters, {} steps of {} in {} s",
+                costs.parameters, costs.steps, costs.batch, costs.training_seconds
+            )
+        };
+        if facts(self) != facts(again) || self.changed != again.changed {
+            return Some(format!("expected {}, found {}", facts(self), facts(again)));
+        }
+        if then.data != now.data {
+            return Some(format!("expected data of SHA-256 {:?}, found {:?}", then.data, now.data));
+        }
+        let (tolerance, expected, found) =
+            (self.tolerance(again), self.evaluation.relative_l2, again.evaluation.relative_l2);
+        let near = (found - expected).abs() <= tolerance * expected.abs();
+        match () {
+            () if tolerance == 0.0 && self.evaluation != again.evaluation => Some(format!(
+                "expected every number of the receipt bit for bit, mean relative L2 {expected:e}, found others, with mean \
+                 relative L2 {found:e}"
+            )),
+            () if !near => {
+                Some(format!("expected mean relative L2 {expected:e} within {tolerance:e}, found {found:e}"))
+            }
+            () => None,
+        }
+    }
+}
+
+/// SHA-256 of sizes, positions, inputs and targets.
+fn hash_of_samples(samples: &Samples) -> String {
+    let Samples { count, space, functions, times, outputs, .. } = *samples;
+    let mut hash = Sha256::new();
+    for number in [count, space, functions, times, outputs] {
+        hash.update((number as u64).to_le_bytes());
+    }
+    for values in [&samples.positions, &samples.inputs, &samples.targets] {
+        hash.update(values.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>());
+    }
+    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn hash(bytes: impl Iterator<Item = u8>) -> String {
+    Sha256::digest(bytes.collect::<Vec<u8>>()).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn machine(device: &str, precision: &str, vectors: &str) -> Machine {
+        let [device, precision, vectors] = [device, precision, vectors].map(str::to_owned);
+        Machine { device, card: None, precision, threads: 2, vectors, system: "linux-x86_64".into() }
+    }
+
+    fn receipt() -> Receipt {
+        let layout = super::super::Layout { grid: lamo_geometry::Grid::Cloud { points: 1 }, frames: 1, channels: 1 };
+        let mut tally = super::super::Tally::new(layout);
+        tally.add(7, &[1.5], &[1.0]);
+        let costs = Costs {
+            parameters: 1,
+            steps: 4,
+            batch: 1,
+            training_seconds: 2.5,
+            paused_seconds: 0.5,
+            prediction_seconds: 0.1,
+            step_bytes: Some(64),
+        };
+        let [weights, experiment, split] = ["w", "e", "s"].map(str::to_owned);
+        Receipt {
+            format: FORMAT,
+            lamo: "0".into(),
+            commit: None,
+            benchmark: "own".into(),
+            model: "lamo".into(),
+            seed: 1,
+            data_seed: 2,
+            epoch: 3,
+            changed: Vec::new(),
+            costs,
+            machine: machine("cpu", "f32", "avx512"),
+            hashes: Hashes { weights, experiment, split, data: BTreeMap::new(), test: String::new() },
+            evaluation: tally.finish(),
+        }
+    }
+
+    #[test]
+    fn the_same_machine_must_give_the_same_bits_and_another_nearly_so() {
+        let first = receipt();
+        let differs = |machine: Machine, error: f64| {
+            let mut again = receipt();
+            (again.machine, again.evaluation.relative_l2) = (machine, error);
+            first.difference(&again)
+        };
+        assert_eq!(differs(Machine { threads: 64, ..first.machine.clone() }, 0.5), None);
+        let close = 0.5 * (1.0 + 1e-15);
+        assert_eq!(
+            differs(first.machine.clone(), close).unwrap(),
+            format!(
+                "expected every number of the receipt bit for bit, mean relative L2 5e-1, found others, with mean relative L2 {close:e}"
+            )
+        );
+        assert_eq!(differs(machine("cpu", "f32", "avx2"), 0.5004), None);
+        assert_eq!(
+            differs(machine("cpu", "f32", "avx2"), 0.501).unwrap(),
+            "expected mean relative L2 5e-1 within 1e-3, found 5.01e-1"
+        );
+        assert_eq!(differs(machine("cuda:1", "tf32", "avx512"), 0.509), None);
+        let [one, other] =
+            ["one", "other"].map(|card| Machine { card: Some(card.into()), ..machine("cuda", "tf32", "avx512") });
+        assert_eq!(
+            Receipt { machine: one.clone(), ..receipt() }.tolerance(&Receipt { machine: one.clone(), ..receipt() }),
+            0.0
+        );
+        assert_eq!(Receipt { machine: one, ..receipt() }.tolerance(&Receipt { machine: other, ..receipt() }), REDUCED);
+        assert!(differs(machine("cuda", "tf32", "avx512"), 0.52).is_some());
+        assert!(differs(machine("cuda", "f32", "avx512"), f64::NAN).is_some());
+    }
+
+    #[test]
+    fn other_weights_are_named_before_any_number() {
+        let mut again = receipt();
+        (again.hashes.weights, again.evaluation.relative_l2) = ("v".into(), 9.0);
+        assert_eq!(receipt().difference(&again).unwrap(), "expected weights of SHA-256 w, found v");
+    }
+
+    #[test]
+    fn a_receipt_is_read_as_it_was_written() {
+        let mut receipt = receipt();
+        receipt.evaluation.frames = vec![0.25, f64::INFINITY]; // a frame at rest has no relative error
+        assert_eq!(serde_json::from_str::<Receipt>(&receipt.text()).unwrap(), receipt);
+        assert_eq!(receipt.costs.step_seconds(), 0.5);
+    }
+}

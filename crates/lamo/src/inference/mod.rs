@@ -1,0 +1,9 @@
+//! What a trained model is for: predictions, evaluations with receipts, and parity with the authors' code.
+
+mod arrays;
+pub mod evaluate;
+pub mod parity;
+mod predictor;
+
+pub use arrays::{Question, Source};
+pub use predictor::Predictor;

@@ -1,0 +1,323 @@
+//! Parity: a model, built here with the authors' weights, against what the authors' code computed.
+//!
+//! A model fixture is a folder of `config.json`, `params.safetensors` and `io.safetensors`: output, loss and all
+//! gradients are compared in float32, and the output once more in float64 by the reference evaluator. An operator
+//! fixture is a `.json` beside a `.safetensors`.
+
+mod model;
+mod operators;
+
+use crate::data::state_dict::{self, Doubles};
+use crate::error::Refusal;
+use lamo_tensor::reference::Bindings;
+use lamo_tensor::{Device, DeviceError, Graph, Precision, Program, Tensor};
+use model::check_model;
+use operators::{check_loss, check_mixer, check_optimiser, check_scan, check_schedule};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Allowed error relative to the largest expected element, and the size below which elements are rounding noise.
+#[derive(Clone, Copy)]
+struct Tolerance {
+    relative: f64,
+    noise: f64,
+}
+
+/// What tensor cores may add to the error of an output, a loss and a gradient: some roundings of their operands. A single
+/// parameter's gradient can be a difference of large sums, so it is the gradient as a whole that is held to this.
+fn lower_precision(subject: &str, precision: Precision) -> Option<f64> {
+    let unit = match precision {
+        Precision::F32 => return None,
+        Precision::Tf32 => 2_f64.powi(-11),
+        Precision::Bf16 => 2_f64.powi(-8),
+    };
+    match subject {
+        "output" | "loss" => Some(10.0 * unit),
+        "gradient" => Some(40.0 * unit),
+        _ => None,
+    }
+}
+
+const OUTPUT: Tolerance = Tolerance { relative: 2e-5, noise: 0.0 };
+const LOSS: Tolerance = Tolerance { relative: 1e-5, noise: 0.0 };
+/// 3·10⁻⁴ max|g| + 10⁻⁷: a gradient that is zero in theory is rounding in practice.
+const GRADIENT: Tolerance = Tolerance { relative: 3e-4, noise: 1e-7 / 3e-4 };
+/// Five optimiser steps move parameters by a few roundings.
+const STEP: Tolerance = Tolerance { relative: 2e-7, noise: 0.0 };
+const DOUBLE: Tolerance = Tolerance { relative: 1e-12, noise: 0.0 };
+/// Where the authors' code keeps a float32 stage even in double precision.
+const DOUBLE_WITH_SINGLE_STAGE: Tolerance = Tolerance { relative: 1e-7, noise: 0.0 };
+
+/// Why a fixture cannot be checked: one sentence.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A file of the fixture cannot be read, or the weights do not fit.
+    #[error(transparent)]
+    Weights(#[from] state_dict::Error),
+    /// The model refuses the fixture's configuration.
+    #[error("{}: {refusal}", path.display())]
+    Model {
+        /// Which fixture.
+        path: PathBuf,
+        /// What the model says.
+        refusal: Refusal,
+    },
+    /// The device cannot run it.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+}
+
+/// One thing compared.
+#[derive(Clone, Debug, Serialize)]
+pub struct Measure {
+    /// `output`, `loss`, `gradient`, `double`, ...
+    pub subject: &'static str,
+    /// The tensor that is furthest off.
+    pub tensor: String,
+    /// max|found − expected| / max|expected|, infinite where something is not finite.
+    pub error: f64,
+    /// What the error may be.
+    pub allowed: f64,
+}
+
+/// What a fixture showed.
+#[derive(Clone, Debug, Serialize)]
+pub struct Outcome {
+    /// Name of the folder or file.
+    pub fixture: String,
+    /// The worst of each subject.
+    pub measures: Vec<Measure>,
+    /// Why nothing was compared.
+    pub skipped: Option<String>,
+}
+
+impl Outcome {
+    /// Whether every error is within its tolerance.
+    pub fn passed(&self) -> bool {
+        self.measures.iter().all(|measure| measure.error <= measure.allowed)
+    }
+}
+
+/// The fixtures at `path`: itself, or those in the folder and in the folders below it.
+pub fn find(path: &Path) -> Result<Vec<PathBuf>, Error> {
+    if !path.is_dir() || path.join("config.json").exists() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let mut found = Vec::new();
+    let failed = |reason| state_dict::Error::file(path, reason);
+    for entry in std::fs::read_dir(path).map_err(failed)? {
+        let entry = entry.map_err(failed)?.path();
+        if entry.is_dir() {
+            found.extend(find(&entry).unwrap_or_default()); // a folder without fixtures is no error down here
+        } else if entry.extension().is_some_and(|ending| ending == "json") && tensors_beside(&entry).exists() {
+            found.push(entry);
+        }
+    }
+    found.sort();
+    if found.is_empty() {
+        let reason = "holds no fixture: neither a config.json nor a .json beside a .safetensors";
+        return Err(state_dict::Error::malformed(path, reason).into());
+    }
+    Ok(found)
+}
+
+fn tensors_beside(json: &Path) -> PathBuf {
+    json.with_extension("safetensors")
+}
+
+/// A fixture's name: that of its folder, or of its file without the ending.
+pub fn name(path: &Path) -> String {
+    let name = if path.is_dir() { path.file_name() } else { path.file_stem() };
+    name.unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
+}
+
+/// Checks a model fixture (a folder) or an operator fixture (a `.json` file) on the CPU.
+pub fn check(path: &Path) -> Result<Outcome, Error> {
+    check_on(path, Device::Cpu, Precision::F32)
+}
+
+/// [`check`] on a device; products of lower precision have wider tolerances.
+pub fn check_on(path: &Path, device: Device, precision: Precision) -> Result<Outcome, Error> {
+    let target = (device, if device == Device::Cpu { Precision::F32 } else { precision });
+    let fixture = name(path);
+    if path.is_dir() {
+        let mut comparison = Comparison::read(&path.join("io.safetensors"), target)?;
+        check_model(path, &mut comparison)?;
+        return Ok(Outcome { fixture, measures: comparison.measures, skipped: None });
+    }
+    let settings: Value = read_json(path)?;
+    let mut comparison = Comparison::read(&tensors_beside(path), target)?;
+    let known = match settings["op"].as_str() {
+        Some("mixer") => check_mixer(path, &settings, &mut comparison)?,
+        Some("ssd_scan") => check_scan(&settings, &mut comparison)?,
+        Some("rel_l2") => check_loss(&mut comparison)?,
+        Some("adamw") => check_optimiser(path, &settings, &mut comparison)?,
+        Some("schedule") => check_schedule(path, &settings, &mut comparison)?,
+        _ => false,
+    };
+    let skipped = (!known).then(|| "not a fixture parity knows".to_owned());
+    Ok(Outcome { fixture, measures: comparison.measures, skipped })
+}
+
+fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, state_dict::Error> {
+    let text = std::fs::read_to_string(path).map_err(|reason| state_dict::Error::file(path, reason))?;
+    serde_json::from_str(&text).map_err(|error| state_dict::Error::malformed(path, format!("cannot be read: {error}")))
+}
+
+/// The tensors of a fixture, and how far off the results were so far.
+struct Comparison {
+    path: PathBuf,
+    tensors: BTreeMap<String, Doubles>,
+    measures: Vec<Measure>,
+    target: (Device, Precision),
+}
+
+impl Comparison {
+    fn read(path: &Path, target: (Device, Precision)) -> Result<Comparison, state_dict::Error> {
+        Ok(Comparison { path: path.to_owned(), tensors: state_dict::read_doubles(path)?, measures: Vec::new(), target })
+    }
+
+    fn compile(&self, graph: &Graph) -> Result<Program, DeviceError> {
+        Program::compile_on(graph, self.target.0, self.target.1)
+    }
+
+    /// Writes every leaf in float32 and runs the program once.
+    fn run(&self, graph: &Graph, bindings: &Bindings<'_>) -> Result<Program, DeviceError> {
+        let mut program = self.compile(graph)?;
+        bindings.iter().for_each(|(name, values)| program.write(name, &single(values)));
+        program.run();
+        Ok(program)
+    }
+
+    fn tensor(&self, key: &str) -> Result<&Doubles, state_dict::Error> {
+        self.tensors.get(key).ok_or_else(|| state_dict::Error::malformed(&self.path, format!("holds no tensor {key}")))
+    }
+
+    /// Values of a tensor that has `count` elements.
+    fn doubles(&self, key: &str, count: usize) -> Result<&[f64], state_dict::Error> {
+        let (dims, values) = self.tensor(key)?;
+        let reason = || format!("holds {key} with shape {dims:?} where {count} values belong");
+        if values.len() == count { Ok(values) } else { Err(state_dict::Error::malformed(&self.path, reason())) }
+    }
+
+    fn input<'g>(&self, graph: &'g Graph, key: &str) -> Result<Tensor<'g>, state_dict::Error> {
+        let (dims, _) = self.tensor(key)?;
+        let empty = || state_dict::Error::malformed(&self.path, format!("holds {key} without elements"));
+        if dims.contains(&0) { Err(empty()) } else { Ok(graph.input(key, dims)) }
+    }
+
+    fn bindings<'a>(&self, keys: impl IntoIterator<Item = &'a str>) -> Result<Bindings<'a>, state_dict::Error> {
+        keys.into_iter().map(|key| Ok((key, self.tensor(key)?.1.clone()))).collect()
+    }
+
+    fn compare(
+        &mut self,
+        subject: &'static str,
+        key: &str,
+        found: &[f64],
+        tolerance: Tolerance,
+    ) -> Result<(), state_dict::Error> {
+        let expected = self.doubles(key, found.len())?;
+        let error = distance(found, expected, tolerance.noise);
+        self.record(subject, key, error, tolerance);
+        Ok(())
+    }
+
+    fn record(&mut self, subject: &'static str, tensor: &str, error: f64, tolerance: Tolerance) {
+        let allowed = lower_precision(subject, self.target.1).unwrap_or(tolerance.relative);
+        let measure = Measure { subject, tensor: tensor.to_owned(), error, allowed };
+        match self.measures.iter_mut().find(|known| known.subject == subject) {
+            Some(worst) if worst.error >= error => {}
+            Some(worst) => *worst = measure,
+            None => self.measures.push(measure),
+        }
+    }
+}
+
+/// max|found − expected| / (max|expected| + noise)
+fn distance(found: &[f64], expected: &[f64], noise: f64) -> f64 {
+    let largest = expected.iter().fold(0.0, |largest: f64, value| largest.max(value.abs()));
+    let errors = found.iter().zip(expected).map(|(found, expected)| (found - expected).abs());
+    let worst = errors.fold(0.0, |worst: f64, error| if error.is_nan() { f64::INFINITY } else { worst.max(error) });
+    let relative = if worst == 0.0 { 0.0 } else { worst / (largest + noise) };
+    if relative.is_nan() { f64::INFINITY } else { relative }
+}
+
+fn single(values: &[f64]) -> Vec<f32> {
+    values.iter().map(|&value| value as f32).collect()
+}
+
+fn double(values: &[f32]) -> Vec<f64> {
+    values.iter().map(|&value| f64::from(value)).collect()
+}
+
+/// The arguments of one of the authors' classes.
+struct Arguments<'a> {
+    path: &'a Path,
+    table: &'a Value,
+}
+
+impl Arguments<'_> {
+    /// A whole number, also when it is written as `2.0` or as a list of one.
+    fn number(&self, key: &str) -> Result<usize, state_dict::Error> {
+        let value = &self.table[key];
+        let value = value.as_array().filter(|list| list.len() == 1).map_or(value, |list| &list[0]);
+        let whole = value.as_f64().filter(|number| *number >= 0.0 && number.fract() == 0.0 && *number < 1e9);
+        let reason = || format!("gives {key} as {value}, which is no whole number");
+        whole.map(|number| number as usize).ok_or_else(|| state_dict::Error::malformed(self.path, reason()))
+    }
+
+    fn number_or(&self, key: &str, default: usize) -> Result<usize, state_dict::Error> {
+        if self.table[key].is_null() { Ok(default) } else { self.number(key) }
+    }
+}
+
+/// Output that holds the gradient of θ, of which a fixture names every section.
+const GRADIENT_OF_PARAMETERS: &str = "gradient";
+
+/// Makes (∂output/∂w)ᵀ · cotangent readable under the name of each w.
+fn output_pullback<'g>((output, cotangent): (Tensor<'g>, Tensor<'g>), wanted: &[(String, Tensor<'g>)]) {
+    let graph = output.graph();
+    let tensors: Vec<_> = wanted.iter().map(|(_, tensor)| *tensor).collect();
+    for ((name, tensor), gradient) in wanted.iter().zip(graph.pullback(&[(output, cotangent)], &tensors)) {
+        graph.output(name, gradient.unwrap_or_else(|| graph.fill(0.0, tensor.shape())));
+    }
+}
+
+fn compare_gradients(
+    program: &Program,
+    wanted: &[(String, Tensor<'_>)],
+    unused: &[String],
+    io: &mut Comparison,
+) -> Result<(), state_dict::Error> {
+    let mut found: Vec<(String, Vec<f64>)> = wanted
+        .iter()
+        .filter(|(key, _)| key != GRADIENT_OF_PARAMETERS)
+        .map(|(key, _)| (key.clone(), double(program.read(key))))
+        .collect();
+    for section in program.sections() {
+        let values = double(&program.read(GRADIENT_OF_PARAMETERS)[section.range()]);
+        let key = format!("grad.param.{}", section.name);
+        if unused.contains(&section.name) {
+            io.record("gradient", &key, distance(&values, &vec![0.0; values.len()], GRADIENT.noise), GRADIENT);
+        } else {
+            found.push((key, values));
+        }
+    }
+    if io.target.1 == Precision::F32 {
+        return found.iter().try_for_each(|(key, values)| io.compare("gradient", key, values, GRADIENT));
+    }
+    let (mut error, mut size) = (0.0, 0.0);
+    for (key, values) in &found {
+        for (found, expected) in values.iter().zip(io.doubles(key, values.len())?) {
+            error += (found - expected).powi(2);
+            size += expected.powi(2);
+        }
+    }
+    let relative = (error / size).sqrt();
+    io.record("gradient", "all", if relative.is_nan() { f64::INFINITY } else { relative }, GRADIENT);
+    Ok(())
+}

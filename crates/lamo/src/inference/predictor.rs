@@ -1,0 +1,120 @@
+//! Predictions: a compiled forward pass, stepped through time on the device.
+
+use crate::data::Samples;
+use crate::error::{Error, Kind, Refusal, require};
+use crate::network::{Input, Mode, Parameters, models};
+use crate::run::Operator;
+use crate::task::Task;
+use crate::task::time::WINDOW;
+use lamo_geometry::Grid;
+use lamo_tensor::{Device, Graph, PARAMETERS, Program};
+
+impl Operator {
+    /// A forward pass for batches of `batch` samples on a grid, which may differ from the training grid where the model
+    /// allows it.
+    pub fn predictor(&self, device: Device, grid: Grid, batch: usize) -> Result<Predictor, Error> {
+        self.check()?;
+        let predictor = Predictor::new(self, device, grid, batch)?;
+        let moved = grid != self.task.grid && models::find(&self.model.name)?.is_local(&self.model.settings);
+        if moved || predictor.program.sections() != self.sections {
+            let expected = format!("the grid {:?} that it was trained on", self.task.grid.shape());
+            let advice = "predict on that grid, or train with --set 'model.settings={ latent = \"slices\", mixer = \
+                          \"hydra\", directions = 2 }'";
+            let refusal = Refusal::new(format!("model {}", self.model.name), expected, format!("{:?}", grid.shape()));
+            return Err(refusal.advise(advice).into());
+        }
+        Ok(predictor)
+    }
+
+    /// `[count, times, points, outputs]` predictions in physical units. A roll-out is continued for `samples.times`
+    /// snapshots.
+    pub fn predict(&self, samples: &Samples, device: Device) -> Result<Vec<f32>, Error> {
+        let batch = match device {
+            Device::Cpu => self.batch,
+            Device::Cuda(_) => self.batch.max(16),
+        };
+        self.predictor(device, samples.grid, batch.min(samples.count.max(1)))?.predict(samples)
+    }
+}
+
+/// A compiled forward pass.
+pub struct Predictor {
+    program: Program,
+    /// On the grid of the predictions.
+    task: Task,
+    batch: usize,
+}
+
+impl Predictor {
+    fn new(operator: &Operator, device: Device, grid: Grid, batch: usize) -> Result<Self, Error> {
+        require(batch > 0, || Refusal::new("batch", "at least 1 sample", "0"))?;
+        let task = operator.task.on(grid);
+        let graph = Graph::new();
+        let parameters = Parameters::new(&graph);
+        let model = models::find(&operator.model.name)?.build(&parameters, &task, &operator.model.settings)?;
+        let window = task.time.window(&graph, [batch, grid.points(), task.input_channels()]);
+        let input = match window {
+            Some(window) => Input { functions: Some(window), ..Input::without_functions(&graph, &task, batch) },
+            None => Input::declare(&graph, &task, batch),
+        };
+        let found = model.forward(&input, Mode::Inference);
+        if let Some(window) = window {
+            task.time.advance(window, found);
+        }
+        graph.output("prediction", task.decoded(found));
+        let mut program = Program::compile_on(&graph, device, operator.precision)?;
+        if program.sections() == operator.sections {
+            program.try_write(PARAMETERS, &operator.parameters)?;
+        }
+        Ok(Predictor { program, task, batch })
+    }
+
+    /// `[count, times, points, outputs]` in physical units.
+    pub fn predict(&mut self, samples: &Samples) -> Result<Vec<f32>, Error> {
+        samples.check_for(&self.task)?;
+        require(samples.grid == self.task.grid, || {
+            let (expected, found) = (self.task.grid.shape(), samples.grid.shape());
+            Refusal::new("samples", format!("the grid {expected:?} of the predictor"), format!("{found:?}"))
+                .advise("make a predictor for it")
+        })?;
+        let size = [samples.count, samples.times, samples.grid.points(), samples.outputs];
+        let count = size.iter().try_fold(1_usize, |product, extent| product.checked_mul(*extent));
+        let mut predictions = Vec::new();
+        require(count.is_some_and(|count| predictions.try_reserve_exact(count).is_ok()), || {
+            let sentence = "the predictions do not fit into memory";
+            Refusal::about(format!("{} samples of {} times", size[0], size[1]), sentence)
+                .advise("ask for fewer")
+                .of(Kind::OutOfSpace)
+        })?;
+        for first in (0..samples.count).step_by(self.batch) {
+            let chosen: Vec<usize> = (first..(first + self.batch).min(samples.count)).collect();
+            predictions.extend(self.predict_batch(samples, &chosen)?);
+        }
+        Ok(predictions)
+    }
+
+    /// One batch; places behind the last sample repeat it and are dropped.
+    fn predict_batch(&mut self, samples: &Samples, chosen: &[usize]) -> Result<Vec<f32>, Error> {
+        let last = *chosen.last().expect("a batch holds at least one sample");
+        let filled: Vec<usize> = (0..self.batch).map(|place| chosen.get(place).copied().unwrap_or(last)).collect();
+        let positions: Vec<f32> = filled.iter().flat_map(|&sample| samples.positions_of(sample)).copied().collect();
+        self.program.try_write("positions", &self.task.encode_positions(&positions))?;
+        if samples.functions > 0 {
+            let inputs: Vec<f32> = filled.iter().flat_map(|&sample| samples.input_of(sample)).copied().collect();
+            let name = if self.task.time.mode().is_roll_out() { WINDOW } else { "functions" };
+            self.program.try_write(name, &self.task.encode_inputs(&inputs))?;
+        }
+        let mut snapshots = Vec::with_capacity(samples.times);
+        for time in 0..samples.times {
+            if self.task.time.is_input() {
+                self.program.try_write("time", &vec![self.task.time.fraction(time); self.batch])?;
+            }
+            self.program.try_run()?;
+            snapshots.push(self.program.try_read("prediction")?.to_vec()); // [batch, points, outputs]
+        }
+        let length = samples.grid.points() * samples.outputs;
+        let sample =
+            |place: usize| snapshots.iter().flat_map(move |values| &values[place * length..(place + 1) * length]);
+        Ok((0..chosen.len()).flat_map(sample).copied().collect())
+    }
+}

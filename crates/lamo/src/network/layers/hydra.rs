@@ -1,0 +1,103 @@
+//! Hydra (Hwang et al. 2024): a quasiseparable mixer. A scan forwards and one backwards, each shifted by one token so
+//! that neither sees the token itself, plus a skip whose weight depends on the token:
+//!
+//! y_t = h⃗_{t−1} C⃗_{t−1} + h⃖_{t+1} C⃖_{t+1} + (fc_D(x_t) + D) ∘ x_t.
+
+use super::selective::{TokenConvolution, discretise};
+use super::{Linear, Selection};
+use crate::network::{Initial, Scope};
+use lamo_tensor::{ScanInput, Tensor};
+
+/// The mixer of one block.
+pub struct Hydra<'g> {
+    selection: Selection,
+    in_projection: Linear<'g>,
+    convolution: TokenConvolution<'g>,
+    /// `[heads]`, one for both directions.
+    step_bias: Tensor<'g>,
+    /// `[heads]` A_log, one for both directions.
+    decay: Tensor<'g>,
+    /// `[heads, channels, states]`, one for both directions.
+    initial: Tensor<'g>,
+    /// `[heads]` D
+    skip: Tensor<'g>,
+    skip_projection: Linear<'g>,
+    norm: Tensor<'g>,
+    out_projection: Linear<'g>,
+}
+
+impl<'g> Hydra<'g> {
+    /// Mixes tokens of `width` channels.
+    pub fn new(scope: &Scope<'_, 'g>, width: usize, selection: Selection) -> Self {
+        let Selection { groups, states, directions, .. } = selection;
+        let (inner, heads) = (selection.inner(width), selection.heads(width));
+        let per_group = 2 * groups * states * directions; // B and C of each direction
+        let channels = inner / heads;
+        Hydra {
+            in_projection: Linear::without_bias(
+                &scope.enter("in_proj"),
+                width,
+                2 * inner + per_group + directions * heads,
+            ),
+            convolution: TokenConvolution::new(&scope.enter("conv1d"), inner + per_group, selection.convolution),
+            step_bias: scope.parameter("dt_bias", [heads], Initial::StepBias),
+            decay: scope.parameter("A_log", [heads], Initial::Constant(0.0)),
+            initial: scope.parameter("init_states", [heads, channels, states], Initial::Constant(0.0)),
+            skip: scope.parameter("D", [heads], Initial::Constant(1.0)),
+            skip_projection: Linear::without_bias(&scope.enter("fc_D"), inner, heads),
+            norm: scope.parameter("norm.weight", [inner], Initial::Constant(1.0)),
+            out_projection: Linear::without_bias(&scope.enter("out_proj"), inner, width),
+            selection,
+        }
+    }
+
+    /// `[batch, tokens, width]` → the same
+    pub fn forward(&self, tokens: Tensor<'g>) -> Tensor<'g> {
+        let [batch, length, width] = tokens.dims();
+        let Selection { groups, states, directions, discretisation, .. } = self.selection;
+        let (inner, heads) = (self.selection.inner(width), self.selection.heads(width));
+        let per_group = 2 * groups * states * directions;
+        let projected = self.in_projection.forward(tokens);
+        let [z, mixed, steps] = projected.split(2, [inner, inner + per_group, directions * heads]);
+        let mixed = self.convolution.centred(mixed).silu();
+        let x = mixed.slice(2, 0, inner);
+        let signal = x.reshape([batch, length, heads, inner / heads]);
+
+        let rate = -self.decay.exp(); // A
+        let mut y = signal * (self.skip_projection.forward(x) + self.skip).reshape([batch, length, heads, 1]);
+        for direction in 0..directions {
+            // B and C of this direction, each `[batch, tokens, groups, states]`
+            let size = groups * states;
+            let group = |position: usize| {
+                let start = inner + (2 * direction + position) * size;
+                mixed.slice(2, start, start + size).reshape([batch, length, groups, states])
+            };
+            let step = (steps.slice(2, direction * heads, (direction + 1) * heads) + self.step_bias).softplus();
+            let (log_decay, gain) = discretise(discretisation, step, rate);
+            let initial = self.initial.broadcast_to([batch, heads, inner / heads, states]);
+            let scan = ScanInput { signal, log_decay, gain, write: group(0), read: group(1), initial: Some(initial) };
+            let (scanned, _) = scan.scan(&[order(length, direction)]);
+            if let Some(shifted) = shift(scanned, direction) {
+                y = y + shifted;
+            }
+        }
+        let y = y.reshape([batch, length, inner]).rms_norm(self.norm, 1e-5) * z.silu(); // norm first, then the gate
+        self.out_projection.forward(y)
+    }
+}
+
+/// Forwards for direction 0, backwards for direction 1.
+fn order(length: usize, direction: usize) -> Vec<u32> {
+    let tokens = 0..length as u32;
+    if direction == 0 { tokens.collect() } else { tokens.rev().collect() }
+}
+
+/// One token later along the direction; nothing is left of a single token.
+fn shift(scanned: Tensor<'_>, direction: usize) -> Option<Tensor<'_>> {
+    let [_, length, _, _] = scanned.dims();
+    match (length, direction) {
+        (1, _) => None,
+        (_, 0) => Some(scanned.slice(1, 0, length - 1).pad(1, 1, 0)),
+        _ => Some(scanned.slice(1, 1, length).pad(1, 0, 1)),
+    }
+}

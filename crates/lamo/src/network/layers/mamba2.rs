@@ -1,0 +1,109 @@
+//! Mamba-2 (Dao & Gu 2024), forwards and backwards over one projection; the result is the mean of both directions:
+//!
+//! y = RMSNorm((h C + D ∘ x) ∘ SiLU(z)),  x, B, C = SiLU(conv(·)).
+
+use super::selective::{TokenConvolution, discretise};
+use super::{Linear, Selection};
+use crate::network::{Initial, Scope};
+use lamo_tensor::{ScanInput, Tensor};
+
+/// What a direction has of its own.
+struct Direction<'g> {
+    convolution: TokenConvolution<'g>,
+    /// `[heads]`
+    step_bias: Tensor<'g>,
+    /// `[heads]` A_log
+    decay: Tensor<'g>,
+    /// `[heads]` D
+    skip: Tensor<'g>,
+}
+
+/// The mixer of one block.
+pub struct Mamba2<'g> {
+    selection: Selection,
+    in_projection: Linear<'g>,
+    directions: Vec<Direction<'g>>,
+    norm: Tensor<'g>,
+    out_projection: Linear<'g>,
+}
+
+impl<'g> Mamba2<'g> {
+    /// Mixes tokens of `width` channels.
+    pub fn new(scope: &Scope<'_, 'g>, width: usize, selection: Selection) -> Self {
+        let Selection { groups, states, .. } = selection;
+        let (inner, heads) = (selection.inner(width), selection.heads(width));
+        let mixed = inner + 2 * groups * states;
+        // The backward direction starts from the forward one's values, but for its convolution.
+        let step_bias = scope.both(selection, ["dt_bias", "dt_bias_b"], heads, Initial::StepBias);
+        let decay = scope.both(selection, ["A_log", "A_log_b"], heads, Initial::LogUniform { low: 1.0, high: 16.0 });
+        let skip = scope.both(selection, ["D", "D_b"], heads, Initial::Constant(1.0));
+        let direction = |number: usize| Direction {
+            convolution: TokenConvolution::new(
+                &scope.enter(["conv1d", "conv1d_b"][number]),
+                mixed,
+                selection.convolution,
+            ),
+            step_bias: step_bias[number],
+            decay: decay[number],
+            skip: skip[number],
+        };
+        Mamba2 {
+            in_projection: Linear::without_bias(&scope.enter("in_proj"), width, inner + mixed + heads),
+            directions: (0..selection.directions).map(direction).collect(),
+            norm: scope.parameter("norm.weight", [inner], Initial::Constant(1.0)),
+            out_projection: Linear::without_bias(&scope.enter("out_proj"), inner, width),
+            selection,
+        }
+    }
+
+    /// `[batch, tokens, width]` → the same
+    pub fn forward(&self, tokens: Tensor<'g>) -> Tensor<'g> {
+        let [batch, length, width] = tokens.dims();
+        let Selection { groups, states, .. } = self.selection;
+        let (inner, heads) = (self.selection.inner(width), self.selection.heads(width));
+        let projected = self.in_projection.forward(tokens);
+        let [z, mixed, step] = projected.split(2, [inner, inner + 2 * groups * states, heads]);
+        let by_groups = [batch, length, groups, inner / groups];
+        let norm = self.norm.reshape([groups, inner / groups]);
+        let mut sum: Option<Tensor<'g>> = None;
+        for (number, direction) in self.directions.iter().enumerate() {
+            let gated = self.scan(direction, number == 1, mixed, step) * z.silu(); // the gate first, then the norm
+            let y = gated.reshape(by_groups).rms_norm(norm, 1e-5).reshape([batch, length, inner]);
+            sum = Some(sum.map_or(y, |sum| sum + y));
+        }
+        let sum = sum.expect("a mixer has a direction");
+        self.out_projection.forward(sum * (1.0 / self.directions.len() as f64))
+    }
+
+    /// y = h C + D ∘ x along one direction, `[batch, tokens, inner]`.
+    fn scan(&self, direction: &Direction<'g>, backwards: bool, mixed: Tensor<'g>, step: Tensor<'g>) -> Tensor<'g> {
+        let [batch, length, heads] = step.dims();
+        let Selection { groups, states, discretisation, .. } = self.selection;
+        let [_, _, channels] = mixed.dims();
+        let inner = channels - 2 * groups * states;
+        let convolved = match backwards {
+            false => direction.convolution.causal(mixed),
+            true => direction.convolution.anticausal(mixed),
+        };
+        let [x, write, read] = convolved.silu().split(2, [inner, groups * states, groups * states]);
+        let signal = x.reshape([batch, length, heads, inner / heads]);
+        let step = (step + direction.step_bias).softplus();
+        let (log_decay, gain) = discretise(discretisation, step, -direction.decay.exp());
+        let by_groups = [batch, length, groups, states];
+        let (write, read) = (write.reshape(by_groups), read.reshape(by_groups));
+        let tokens = 0..length as u32;
+        let order = if backwards { tokens.rev().collect() } else { tokens.collect() };
+        let (y, _) = ScanInput { signal, log_decay, gain, write, read, initial: None }.scan(&[order]);
+        (y + signal * direction.skip.reshape([heads, 1])).reshape([batch, length, inner])
+    }
+}
+
+impl<'g> Scope<'_, 'g> {
+    /// One parameter per direction, alike at the start.
+    fn both(&self, selection: Selection, names: [&str; 2], heads: usize, initial: Initial) -> Vec<Tensor<'g>> {
+        match selection.directions {
+            1 => vec![self.parameter(names[0], [heads], initial)],
+            _ => self.twins(names, [heads], initial).to_vec(),
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! Parts that models are made of. A layer declares its parameters under the authors' names, with their first values
+//! beside them, and is a function of tensors after that.
+
+pub mod embedding;
+mod hydra;
+mod linear;
+mod mamba2;
+mod mlp;
+mod norm;
+
+mod patches;
+mod selective;
+mod slice_stack;
+mod slices;
+mod ss2d;
+
+pub use hydra::Hydra;
+pub use linear::Linear;
+pub use mamba2::Mamba2;
+pub use mlp::Mlp;
+pub use norm::LayerNorm;
+
+pub use patches::{Depatchify, Patchify};
+pub use selective::{Discretisation, Selection, discretise};
+pub use slice_stack::{SliceStack, StackShape, TokenMixer};
+pub use slices::{SliceShape, Sliced, Slices};
+pub use ss2d::{Ss2d, cross_heads, cross_orders};

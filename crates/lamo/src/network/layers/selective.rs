@@ -1,0 +1,112 @@
+//! What the three mixers share: the discretised state space (Gu & Dao 2023, Eqs. 1, 2 and 4) and the convolution in
+//! front of it.
+
+use crate::network::{Initial, Scope};
+use lamo_tensor::{ConvolutionOptions, Tensor};
+use serde::{Deserialize, Serialize};
+
+/// How the continuous system h′ = A h + B x (Eq. 1a) becomes the recurrence h_t = e^{ΔA} h_{t−1} + B̄ x_t (Eq. 2a) with
+/// step Δ. The decay is e^{ΔA} in both.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Discretisation {
+    /// B̄ = Δ B: what the authors' kernels compute.
+    #[default]
+    Euler,
+    /// B̄ = (e^{ΔA} − 1)/A · B, the exact zero-order hold (Eq. 4): what the paper's text says.
+    Zoh,
+}
+
+/// Sizes of a mixer's selective state space.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Selection {
+    /// N, size of the state.
+    pub states: usize,
+    /// Inner channels over the width.
+    pub expand: usize,
+    /// P, channels of a head.
+    pub head_width: usize,
+    /// Groups of heads that share B and C.
+    pub groups: usize,
+    /// Width of the convolution.
+    pub convolution: usize,
+    /// 1 or 2; on planes also 4.
+    pub directions: usize,
+    /// How Δ enters.
+    pub discretisation: Discretisation,
+}
+
+impl Selection {
+    /// I, channels inside the mixer.
+    pub fn inner(&self, width: usize) -> usize {
+        self.expand * width
+    }
+
+    /// Heads of I/P channels.
+    pub fn heads(&self, width: usize) -> usize {
+        self.inner(width) / self.head_width
+    }
+}
+
+/// ℓ = Δ A and the gain g with B̄ = g B, for Δ > 0 and A < 0 of shapes that broadcast.
+pub fn discretise<'g>(discretisation: Discretisation, step: Tensor<'g>, rate: Tensor<'g>) -> (Tensor<'g>, Tensor<'g>) {
+    let log_decay = step * rate;
+    let gain = match discretisation {
+        Discretisation::Euler => step,
+        Discretisation::Zoh => {
+            // e^z − 1 = 2t/(1 − t) with t = tanh(z/2): no digits cancel however small the step.
+            let t = (log_decay * 0.5).tanh();
+            t * 2.0 / (1.0 - t) / rate
+        }
+    };
+    (log_decay, gain)
+}
+
+/// A convolution along the tokens, one filter per channel.
+pub(crate) struct TokenConvolution<'g> {
+    /// `[channels, 1, width]`
+    weight: Tensor<'g>,
+    /// `[channels]`
+    bias: Tensor<'g>,
+}
+
+impl<'g> TokenConvolution<'g> {
+    pub(crate) fn new(scope: &Scope<'_, 'g>, channels: usize, width: usize) -> Self {
+        TokenConvolution {
+            weight: scope.parameter("weight", [channels, 1, width], Initial::fan_in(width)),
+            bias: scope.parameter("bias", [channels], Initial::fan_in(width)),
+        }
+    }
+
+    /// `[batch, tokens, channels]` with `before` and `after` zeros at the ends.
+    fn apply(&self, x: Tensor<'g>, kernel: Tensor<'g>, [before, after]: [usize; 2]) -> Tensor<'g> {
+        let [batch, tokens, channels] = x.dims();
+        let options = ConvolutionOptions {
+            groups: channels,
+            padding: [[0, 0], [before, after]],
+            ..ConvolutionOptions::default()
+        };
+        let [_, _, width] = kernel.dims();
+        let line = x.reshape([batch, 1, tokens, channels]);
+        let y = line.convolve(kernel.reshape([channels, 1, 1, width]), options);
+        y.reshape([batch, tokens, channels]) + self.bias
+    }
+
+    /// Sees as far ahead as behind; the width is odd.
+    pub(crate) fn centred(&self, x: Tensor<'g>) -> Tensor<'g> {
+        let [_, _, width] = self.weight.dims();
+        self.apply(x, self.weight, [width / 2, width / 2])
+    }
+
+    /// Sees the token and those before it.
+    pub(crate) fn causal(&self, x: Tensor<'g>) -> Tensor<'g> {
+        let [_, _, width] = self.weight.dims();
+        self.apply(x, self.weight, [width - 1, 0])
+    }
+
+    /// Causal on the reversed sequence, written in natural order: the flipped kernel over the token and those after it.
+    pub(crate) fn anticausal(&self, x: Tensor<'g>) -> Tensor<'g> {
+        let [_, _, width] = self.weight.dims();
+        self.apply(x, self.weight.flip(2), [0, width - 1])
+    }
+}

@@ -1,0 +1,114 @@
+//! The mixer of regular grids (SS2D on the state-space dual; `mamba_4D` in the authors' code).
+//!
+//! Tokens of a rows × columns grid are scanned row by row, column by column, and both ways back; the results are
+//! summed. Step Δ, write B and read C are functions of the token, one set per direction:
+//!
+//! h = e^{ΔA} h + B̄ x,  y = h C + D ∘ x,  A = −e^{A_log}.
+
+use super::selective::discretise;
+use super::{LayerNorm, Linear, Selection};
+use crate::network::{Initial, Scope};
+use lamo_tensor::{ConvolutionOptions, ScanInput, Tensor};
+
+/// Width over heads per direction.
+const WIDTH_PER_HEAD: usize = 16;
+
+/// The mixer of one block.
+pub struct Ss2d<'g> {
+    selection: Selection,
+    in_projection: Linear<'g>,
+    /// `[inner, 1, k, k]`
+    kernel: Tensor<'g>,
+    /// `[inner]`
+    kernel_bias: Tensor<'g>,
+    /// `[directions, heads + 2 states, inner]`: one row per Δ of a head, then B, then C.
+    selectors: Tensor<'g>,
+    /// `[directions, heads]`
+    step_bias: Tensor<'g>,
+    /// `[directions, heads]` A_log
+    decay: Tensor<'g>,
+    /// `[directions, heads, channels]` D
+    skip: Tensor<'g>,
+    norm: LayerNorm<'g>,
+    out_projection: Linear<'g>,
+}
+
+/// ⌈width/16⌉ heads in each direction.
+pub fn cross_heads(width: usize) -> usize {
+    width.div_ceil(WIDTH_PER_HEAD)
+}
+
+impl<'g> Ss2d<'g> {
+    /// Mixes tokens of `width` channels; heads and groups follow from the width and the directions.
+    pub fn new(scope: &Scope<'_, 'g>, width: usize, selection: Selection) -> Self {
+        let Selection { states, directions, convolution: side, .. } = selection;
+        let (inner, heads) = (selection.inner(width), cross_heads(width));
+        let taps = Initial::fan_in(side * side);
+        let convolution = scope.enter("conv2d").enter("1");
+        let initial_step = Initial::Uniform { low: 0.0, high: 0.1 };
+        let rows = heads + 2 * states;
+        Ss2d {
+            selectors: scope.parameter("x_proj_weight", [directions, rows, inner], Initial::fan_in(inner)),
+            skip: scope.parameter("Ds", [directions, heads, inner / heads], Initial::Constant(1.0)),
+            decay: scope.parameter("A_logs", [directions, heads], Initial::Constant(0.0)),
+            step_bias: scope.parameter("dt_projs_bias", [directions, heads], initial_step),
+            norm: LayerNorm::new(&scope.enter("out_norm"), inner),
+            in_projection: Linear::without_bias(&scope.enter("in_proj"), width, 2 * inner),
+            kernel: convolution.parameter("weight", [inner, 1, side, side], taps),
+            kernel_bias: convolution.parameter("bias", [inner], taps),
+            out_projection: Linear::without_bias(&scope.enter("out_proj"), inner, width),
+            selection,
+        }
+    }
+
+    /// Mixes `[batch, rows · columns, width]` over the grid.
+    pub fn forward(&self, tokens: Tensor<'g>, rows: usize, columns: usize) -> Tensor<'g> {
+        let [batch, length, width] = tokens.dims();
+        let Selection { states, directions, discretisation, convolution: side, .. } = self.selection;
+        let (inner, heads) = (self.selection.inner(width), cross_heads(width));
+        let [x, z] = self.in_projection.forward(tokens).split(2, [inner, inner]); // [batch, tokens, inner]
+        let padding = [[side / 2, side / 2]; 2];
+        let around = ConvolutionOptions { groups: inner, padding, ..ConvolutionOptions::default() };
+        let image = x.reshape([batch, rows, columns, inner]).convolve(self.kernel, around) + self.kernel_bias;
+        let x = image.gelu().reshape([batch, length, inner]);
+
+        // Projections act on each token alone, so one product serves all directions before anything is reordered.
+        let selectors = self.selectors.reshape([directions * (heads + 2 * states), inner]);
+        let selected = x.matmul(selectors.transpose()).reshape([batch, length, directions, heads + 2 * states]);
+        let [step, write, read] = selected.split(3, [heads, states, states]); // [batch, tokens, directions, ·]
+        let step = (step + self.step_bias).softplus(); // Δ > 0
+        let (log_decay, gain) = discretise(discretisation, step, -self.decay.exp());
+
+        let scan_heads = [batch, length, directions * heads];
+        let scan = ScanInput {
+            signal: x.reshape([batch, length, heads, inner / heads]),
+            log_decay: log_decay.reshape(scan_heads),
+            gain: gain.reshape(scan_heads),
+            write,
+            read,
+            initial: None,
+        };
+        let (y, _) = scan.scan(&directed(&cross_orders(rows, columns), directions));
+        let skip = self.skip.sum(&[0]).reshape([inner]); // each direction adds its own D ∘ x
+        let y = y.reshape([batch, length, inner]) + x * skip;
+        self.out_projection.forward(self.norm.forward(y) * z.gelu())
+    }
+}
+
+/// Row by row alone, with its reverse, or all four.
+fn directed(orders: &[Vec<u32>], directions: usize) -> Vec<Vec<u32>> {
+    let chosen: &[usize] = match directions {
+        1 => &[0],
+        2 => &[0, 2],
+        _ => &[0, 1, 2, 3],
+    };
+    chosen.iter().map(|&number| orders[number].clone()).collect()
+}
+
+/// Token visited at each step: row by row, column by column, and both backwards.
+pub fn cross_orders(rows: usize, columns: usize) -> Vec<Vec<u32>> {
+    let by_rows: Vec<u32> = (0..(rows * columns) as u32).collect();
+    let by_columns: Vec<u32> = (0..rows * columns).map(|step| (step % rows * columns + step / rows) as u32).collect();
+    let reversed = |order: &[u32]| order.iter().rev().copied().collect::<Vec<_>>();
+    vec![by_rows.clone(), by_columns.clone(), reversed(&by_rows), reversed(&by_columns)]
+}

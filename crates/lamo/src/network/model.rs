@@ -1,0 +1,56 @@
+//! What every model is: a function from fields on points to fields on the same points, inside a graph.
+
+use crate::task::Task;
+use lamo_tensor::{Graph, Tensor};
+
+/// What a forward pass is for. Dropout and running statistics differ between the two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// A gradient will be taken.
+    Training,
+    /// The prediction is all that counts.
+    Inference,
+}
+
+/// One batch of inputs.
+#[derive(Clone, Copy)]
+pub struct Input<'g> {
+    /// `[batch, points, space]`
+    pub positions: Tensor<'g>,
+    /// `[batch, points, functions]`, absent where no function is given.
+    pub functions: Option<Tensor<'g>>,
+    /// `[batch, 1]`, absent where time is no input.
+    pub time: Option<Tensor<'g>>,
+}
+
+impl<'g> Input<'g> {
+    /// The program's inputs `positions`, `functions` and `time`, as far as the task has them.
+    pub fn declare(graph: &'g Graph, task: &Task, batch: usize) -> Input<'g> {
+        let (points, functions) = (task.grid.points(), task.input_channels());
+        let functions = (functions > 0).then(|| graph.input("functions", [batch, points, functions]));
+        Input { functions, ..Input::without_functions(graph, task, batch) }
+    }
+
+    /// The program's inputs `positions` and `time`.
+    pub(crate) fn without_functions(graph: &'g Graph, task: &Task, batch: usize) -> Input<'g> {
+        Input {
+            positions: graph.input("positions", [batch, task.grid.points(), task.space]),
+            functions: None,
+            time: task.time.is_input().then(|| graph.input("time", [batch, 1])),
+        }
+    }
+
+    /// Positions and functions side by side, `[batch, points, space + functions]`.
+    pub(crate) fn channels(&self) -> Tensor<'g> {
+        match self.functions {
+            Some(functions) => Tensor::concatenate(&[self.positions, functions], 2),
+            None => self.positions,
+        }
+    }
+}
+
+/// A model inside a graph.
+pub trait Model<'g> {
+    /// `[batch, points, outputs]`
+    fn forward(&self, input: &Input<'g>, mode: Mode) -> Tensor<'g>;
+}

@@ -1,0 +1,48 @@
+//! Random streams: a function of (seed, index) alone, the same on every machine and in every version.
+
+use rand::{RngCore, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+/// The stream with number `index` of a seed.
+fn stream(seed: u64, index: u64) -> ChaCha8Rng {
+    let mut key = [0; 32];
+    key[..8].copy_from_slice(&seed.to_le_bytes());
+    let mut random = ChaCha8Rng::from_seed(key);
+    random.set_stream(index);
+    random
+}
+
+/// Fisher and Yates's shuffle, last place first, written out so that no new version of a library changes it.
+pub(crate) fn shuffle(order: &mut [usize], seed: u64, index: u64) {
+    let mut random = stream(seed, index);
+    for place in (1..order.len()).rev() {
+        let wide = u128::from(random.next_u64()) * (place as u128 + 1);
+        order.swap(place, (wide >> 64) as usize); // uniform to one part in 2^64 / place
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shuffle_depends_on_seed_and_index_alone() {
+        let shuffled = |seed: u64, index: u64| {
+            let mut order: Vec<usize> = (0..8).collect();
+            shuffle(&mut order, seed, index);
+            order
+        };
+        assert_eq!(shuffled(3, 1), shuffled(3, 1));
+        assert_ne!(shuffled(3, 1), shuffled(3, 2));
+        assert_ne!(shuffled(3, 1), shuffled(4, 1));
+    }
+
+    #[cfg(feature = "solvers")]
+    #[test]
+    fn the_streams_are_those_of_the_solvers() {
+        use lamo_physics::random_field;
+        for (seed, index) in [(0, 0), (7, 3), (u64::MAX, u64::MAX)] {
+            assert_eq!(stream(seed, index).next_u64(), random_field::stream(seed, index).next_u64());
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Checkpoints: one safetensors file with the parameters under the authors' names, the other states of the training by
+//! theirs, and in its metadata everything else: the experiment, the task, the counters.
+
+use super::legacy;
+use super::operator::{self, Operator};
+use super::trained::Trained;
+use crate::data::state_dict;
+use crate::error::Error;
+use crate::experiment::Experiment;
+use crate::task::Task;
+use lamo_tensor::{PARAMETERS, Section, Shape};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Raised whenever older versions of lamo could not read the file. 0.1 wrote 1.
+const FORMAT: u32 = 2;
+
+/// The best test error so far.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Best {
+    /// After which epoch.
+    pub epoch: usize,
+    /// Mean relative L2 over the test samples.
+    pub test: f64,
+}
+
+/// A training, stopped between two steps.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Checkpoint {
+    /// The model as it is.
+    pub trained: Trained,
+    /// Every other state of the training program by its name: moments, running sums and whatever a model keeps.
+    pub states: BTreeMap<String, Vec<f32>>,
+    /// The best test error so far.
+    pub best: Option<Best>,
+}
+
+/// The metadata that is not text by itself.
+#[derive(Serialize, Deserialize)]
+struct Counters {
+    epoch: usize,
+    step: usize,
+    seconds: f64,
+    #[serde(default)]
+    paused: f64,
+    #[serde(default)]
+    step_bytes: Option<usize>,
+    best: Option<Best>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    changed: Vec<usize>,
+}
+
+impl Checkpoint {
+    /// Every state by name, θ included.
+    pub(crate) fn state(&self, name: &str) -> Option<&[f32]> {
+        if name == PARAMETERS {
+            return Some(&self.trained.operator.parameters);
+        }
+        self.states.get(name).map(Vec::as_slice)
+    }
+
+    /// Writes the file: it appears complete under its name, or not at all.
+    pub fn write(&self, path: &Path) -> Result<(), Error> {
+        let Trained { experiment, operator, epoch, step, seconds, paused, step_bytes, changed, .. } = &self.trained;
+        let counters = Counters {
+            epoch: *epoch,
+            step: *step,
+            seconds: *seconds,
+            paused: *paused,
+            step_bytes: *step_bytes,
+            best: self.best,
+            changed: changed.clone(),
+        };
+        let lengths: BTreeMap<&str, usize> =
+            self.states.iter().map(|(name, values)| (name.as_str(), values.len())).collect();
+        let json = |error: serde_json::Error| state_dict::Error::malformed(path, error.to_string());
+        let metadata = BTreeMap::from([
+            ("lamo".to_owned(), env!("CARGO_PKG_VERSION").to_owned()),
+            ("format".to_owned(), FORMAT.to_string()),
+            ("experiment".to_owned(), experiment.text()),
+            ("task".to_owned(), serde_json::to_string(&operator.task).map_err(json)?),
+            ("states".to_owned(), serde_json::to_string(&lengths).map_err(json)?),
+            ("counters".to_owned(), serde_json::to_string(&counters).map_err(json)?),
+        ]);
+        let others = self.states.values().flatten();
+        let values: Vec<f32> = operator.parameters.iter().chain(others).copied().collect();
+        let lengths = lengths.into_iter().map(|(name, length)| (name.to_owned(), length));
+        state_dict::write(path, &with_states(&operator.sections, lengths), &values, &metadata)?;
+        Ok(())
+    }
+
+    /// Reads a file and compares it with its own checksum.
+    pub fn read(path: &Path) -> Result<Checkpoint, Error> {
+        let file = state_dict::Contents::read(path)?;
+        let refuse = |what: String| state_dict::Error::malformed(path, what);
+        let text = |key: &str| {
+            let found = file.metadata().get(key);
+            found.ok_or_else(|| refuse(format!("is no checkpoint of lamo: its metadata lack {key:?}")))
+        };
+        let damaged = |error: serde_json::Error| refuse(format!("is damaged: {error}"));
+        let (task, lengths): (Task, BTreeMap<String, usize>) = match text("format")?.as_str() {
+            "2" => (
+                serde_json::from_str(text("task")?).map_err(damaged)?,
+                serde_json::from_str(text("states")?).map_err(damaged)?,
+            ),
+            "1" => (legacy::task(text("case")?).map_err(damaged)?, BTreeMap::new()),
+            format => {
+                let expected = format!("has format {format}, expected {FORMAT} or lower; use the lamo that wrote it");
+                return Err(refuse(expected).into());
+            }
+        };
+        task.check().map_err(|refusal| refusal.within(path.display()))?;
+        let experiment = Experiment::parse(&path.display().to_string(), text("experiment")?)?;
+        let Counters { epoch, step, seconds, paused, step_bytes, best, changed } =
+            serde_json::from_str(text("counters")?).map_err(damaged)?;
+        let sections = operator::sections(&experiment.model, &task)?;
+        let count: usize = sections.iter().map(|section| section.shape.count()).sum();
+        let lengths = if lengths.is_empty() { legacy::states(count) } else { lengths };
+        let mut parameters = file.values(&with_states(&sections, lengths.clone().into_iter()))?;
+        let mut rest = parameters.split_off(count);
+        let states = lengths.into_iter().map(|(name, length)| {
+            let tail = rest.split_off(length);
+            (name, std::mem::replace(&mut rest, tail))
+        });
+        let states = states.collect();
+        let (model, precision, batch) = (experiment.model.clone(), experiment.precision, experiment.train.batch);
+        let operator = Operator { model, task, precision, batch, sections, parameters };
+        let trained =
+            Trained { path: path.to_owned(), experiment, operator, epoch, step, seconds, paused, step_bytes, changed };
+        Ok(Checkpoint { trained, states, best })
+    }
+}
+
+/// The parameters, then the other states, end to end.
+fn with_states(sections: &[Section], states: impl Iterator<Item = (String, usize)>) -> Vec<Section> {
+    let mut start: usize = sections.iter().map(|section| section.shape.count()).sum();
+    let states = states.map(|(name, length)| {
+        let section = Section { name, shape: Shape::from([length]), start };
+        start += length;
+        section
+    });
+    let states: Vec<Section> = states.collect();
+    sections.iter().cloned().chain(states).collect()
+}

@@ -1,0 +1,273 @@
+//! A run folder: what was asked, where it ran, how it went, and the checkpoints.
+//!
+//! ```text
+//! experiment.toml   every key with its value
+//! environment.json  versions, device, threads, and which data
+//! history.jsonl     one line per epoch
+//! checkpoints/      last.safetensors and best.safetensors
+//! lock              held by the process at work
+//! ```
+
+use super::{Checkpoint, Environment};
+use crate::error::{Error, Kind, Refusal};
+use crate::experiment::{Data, Experiment};
+use crate::files::{atomic, lock};
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// What was asked.
+pub const EXPERIMENT: &str = "experiment.toml";
+/// Where it ran.
+pub const ENVIRONMENT: &str = "environment.json";
+/// How it went.
+pub const HISTORY: &str = "history.jsonl";
+/// The folder of checkpoints.
+pub const CHECKPOINTS: &str = "checkpoints";
+/// The checkpoint to go on from.
+pub const LAST: &str = "last.safetensors";
+/// The checkpoint with the least test error.
+pub const BEST: &str = "best.safetensors";
+const LOCK: &str = "lock";
+/// Nobody writes one file for so long.
+const STALE: Duration = Duration::from_secs(3600);
+
+/// The path of a checkpoint of a run.
+pub fn checkpoint_path(folder: &Path, name: &str) -> PathBuf {
+    folder.join(CHECKPOINTS).join(name)
+}
+
+/// The checkpoint that stands for a run: the last one, or the best where a full disk kept that from being written.
+pub fn latest(folder: &Path) -> Option<PathBuf> {
+    [LAST, BEST].map(|name| checkpoint_path(folder, name)).into_iter().find(|file| file.is_file())
+}
+
+/// One epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Line {
+    /// Counted from 1.
+    pub epoch: usize,
+    /// Optimiser steps taken so far.
+    pub step: usize,
+    /// The loss, mean over the samples (and times) of the epoch while it was trained.
+    pub train: f64,
+    /// Mean relative L2 over the test samples, where it was taken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub test: Option<f64>,
+    /// Learning rate of the last step.
+    pub rate: f64,
+    /// Seconds of training so far, evaluations included.
+    pub seconds: f64,
+}
+
+/// A run folder, open for writing by this process alone.
+#[derive(Debug)]
+pub struct Run {
+    folder: PathBuf,
+    _lock: File,
+}
+
+impl Run {
+    /// Begins a run in a folder that does not exist or is empty.
+    pub fn create(folder: &Path, experiment: &Experiment, environment: &Environment) -> Result<Run, Error> {
+        let checkpoints = folder.join(CHECKPOINTS);
+        free(folder)?;
+        std::fs::create_dir_all(&checkpoints).map_err(|reason| Error::writing(&checkpoints, reason))?;
+        let run = Run { folder: folder.to_owned(), _lock: take(folder)? };
+        free(folder)?; // a run may have ended here in the meantime
+        run.record(environment)?;
+        run.replace(HISTORY, b"")?;
+        run.replace(EXPERIMENT, experiment.text().as_bytes())?;
+        Ok(run)
+    }
+
+    /// Opens a run to go on with it; where it ended, if it came so far.
+    pub fn open(folder: &Path) -> Result<(Run, Experiment, Option<Checkpoint>), Error> {
+        let path = folder.join(EXPERIMENT);
+        if !path.is_file() {
+            let found = if folder.is_dir() { "a folder without it" } else { "no folder" };
+            return Err(refuse(folder, format!("expected a run folder with {EXPERIMENT}, found {found}")));
+        }
+        let run = Run { folder: folder.to_owned(), _lock: take(folder)? };
+        let checkpoints = folder.join(CHECKPOINTS);
+        std::fs::create_dir_all(&checkpoints).map_err(|reason| Error::writing(&checkpoints, reason))?;
+        for place in [folder, &checkpoints] {
+            atomic::sweep(place, STALE); // an evaluation may be writing here too
+        }
+        let experiment = experiment(folder)?;
+        let begun = latest(folder).map(|file| read_checkpoint(folder, &file)).transpose()?;
+        if let Some(begun) = &begun
+            && let Some(key) = differs(&begun.trained.experiment, &experiment)
+        {
+            let file = begun.trained.path.display();
+            let reason =
+                format!("{key}: expected that of {file}, found another; put the right file back, or begin a new run");
+            return Err(refuse(&path, reason));
+        }
+        let (done, asked) = (begun.as_ref().map_or(0, |begun| begun.trained.epoch), experiment.train.epochs);
+        if asked < done {
+            let reason = format!("train.epochs: expected at least the {done} that are done, found {asked}");
+            return Err(refuse(&path, reason));
+        }
+        Ok((run, experiment, begun))
+    }
+
+    /// The folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Notes where the data are from now on.
+    pub fn move_data(&self, experiment: &Experiment) -> Result<(), Error> {
+        self.replace(EXPERIMENT, experiment.text().as_bytes())
+    }
+
+    /// Notes where the run takes place from now on.
+    pub fn record(&self, environment: &Environment) -> Result<(), Error> {
+        let path = self.folder.join(ENVIRONMENT);
+        let text = serde_json::to_string_pretty(environment).map_err(|error| refuse(&path, error.to_string()))?;
+        self.replace(ENVIRONMENT, (text + "\n").as_bytes())
+    }
+
+    /// Adds an epoch to the history.
+    pub(crate) fn append(&self, line: &Line) -> Result<(), Error> {
+        let path = self.folder.join(HISTORY);
+        let text = serde_json::to_string(line).map_err(|error| refuse(&path, error.to_string()))?;
+        let opened = File::options().append(true).create(true).open(&path);
+        let written = opened.and_then(|mut file| file.write_all((text + "\n").as_bytes()));
+        written.map_err(|reason| Error::writing(&path, reason))
+    }
+
+    /// Forgets epochs after `epoch`, which will be trained again.
+    pub(crate) fn rewind(&self, epoch: usize) -> Result<Vec<Line>, Error> {
+        let mut lines = history(&self.folder)?;
+        lines.retain(|line| line.epoch <= epoch);
+        let text = |line: &Line| serde_json::to_string(line).map(|text| text + "\n");
+        let text: Result<String, _> = lines.iter().map(text).collect();
+        self.replace(HISTORY, text.unwrap_or_default().as_bytes())?;
+        Ok(lines)
+    }
+
+    /// Writes a checkpoint.
+    pub(crate) fn save(&self, name: &str, state: &Checkpoint) -> Result<(), Error> {
+        let history = self.folder.join(HISTORY);
+        let synced = File::options().append(true).create(true).open(&history).and_then(|file| file.sync_data());
+        synced.map_err(|reason| Error::writing(&history, reason))?; // no checkpoint outlives its epochs' lines
+        state.write(&checkpoint_path(&self.folder, name)).map_err(|error| match error.kind() {
+            Kind::OutOfSpace => {
+                let from =
+                    if latest(&self.folder).is_some() { "from the checkpoint before" } else { "from the first step" };
+                let advice = format!("free some space, then --resume continues {from}");
+                Refusal::about(self.folder.display().to_string(), "the disk is full")
+                    .advise(advice)
+                    .of(Kind::OutOfSpace)
+                    .into()
+            }
+            _ => error,
+        })
+    }
+
+    /// A file that appears complete or not at all.
+    fn replace(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
+        let path = self.folder.join(name);
+        atomic::replace(&path, bytes).map_err(|reason| Error::writing(&path, reason))
+    }
+}
+
+/// The epochs of a run; a last line that was cut short by a power failure is left out.
+pub fn history(folder: &Path) -> Result<Vec<Line>, Error> {
+    let path = folder.join(HISTORY);
+    let text = match std::fs::read_to_string(&path) {
+        Err(reason) if reason.kind() == ErrorKind::NotFound => String::new(), // taken away: the checkpoints are enough
+        text => text.map_err(|reason| Error::reading(&path, reason))?,
+    };
+    let lines: Vec<&str> = text.lines().collect();
+    let mut history = Vec::with_capacity(lines.len());
+    for (number, line) in lines.iter().enumerate() {
+        match serde_json::from_str(line) {
+            Ok(line) => history.push(line),
+            Err(_) if number + 1 == lines.len() && !text.ends_with('\n') => {}
+            Err(error) => return Err(refuse(&path, format!("line {} is damaged: {error}", number + 1))),
+        }
+    }
+    Ok(history)
+}
+
+/// Refuses a folder for a new run that is in use.
+pub fn free(folder: &Path) -> Result<(), Error> {
+    // What a process leaves that is killed before the experiment, the last file, is written.
+    let ours = |name: &str| [LOCK, ENVIRONMENT, HISTORY, CHECKPOINTS].contains(&name) || name.ends_with(".partial");
+    let foreign = |entry: std::fs::DirEntry| entry.file_name().to_str().is_none_or(|name| !ours(name));
+    let begun = latest(folder).is_some();
+    if begun || folder.is_file() || std::fs::read_dir(folder).is_ok_and(|entries| entries.flatten().any(foreign)) {
+        let reason = "expected a free name for the run, found other files; choose another, or go on with --resume";
+        return Err(refuse(folder, reason));
+    }
+    Ok(())
+}
+
+/// Refuses a folder for a new run that cannot be made or written to; nothing is left there.
+pub fn writable(folder: &Path) -> Result<(), Error> {
+    let there = folder.ancestors().find(|folder| folder.exists()).unwrap_or(Path::new(""));
+    let there = if there.as_os_str().is_empty() { Path::new(".") } else { there };
+    let probe = atomic::partial(&there.join(EXPERIMENT)).unwrap_or_default();
+    let tried = File::create(&probe).and_then(|_| std::fs::remove_file(&probe));
+    tried.map_err(|reason| Error::writing(folder, reason))
+}
+
+/// What was asked for, with the place where the data are now.
+pub fn experiment(folder: &Path) -> Result<Experiment, Error> {
+    let path = folder.join(EXPERIMENT);
+    let text = std::fs::read_to_string(&path).map_err(|reason| Error::reading(&path, reason))?;
+    Ok(Experiment::parse(&path.display().to_string(), &text)?)
+}
+
+/// Where a run took place.
+pub fn environment(folder: &Path) -> Result<Environment, Error> {
+    let path = folder.join(ENVIRONMENT);
+    let text = std::fs::read_to_string(&path).map_err(|reason| Error::reading(&path, reason))?;
+    serde_json::from_str(&text).map_err(|error| refuse(&path, format!("is damaged: {error}")))
+}
+
+/// A key that must stay what it was, or the steps taken so far mean something else.
+fn differs(then: &Experiment, now: &Experiment) -> Option<&'static str> {
+    let data = Data { folder: now.data.folder.clone(), ..then.data.clone() };
+    let same = [
+        ("benchmark", then.benchmark == now.benchmark),
+        ("seed", then.seed == now.seed),
+        ("model", then.model == now.model),
+        ("data", data == now.data),
+        ("train.batch", then.train.batch == now.train.batch),
+        ("train.loss", then.train.loss == now.train.loss),
+    ];
+    same.iter().find(|(_, same)| !same).map(|(key, _)| *key)
+}
+
+fn take(folder: &Path) -> Result<File, Error> {
+    let taken = || refuse(folder, "another process is training in this run folder; wait for it or stop it");
+    let path = folder.join(LOCK);
+    lock::lock(&path).map_err(|reason| Error::writing(&path, reason))?.ok_or_else(taken)
+}
+
+/// What is wrong with a file or folder of a run.
+pub(super) fn refuse(path: &Path, reason: impl Into<String>) -> Error {
+    Refusal::about(path.display().to_string(), reason).of(Kind::Conflict).into()
+}
+
+/// Reads a checkpoint of a run; where the last one is damaged and the best one is not, the error says so.
+pub(super) fn read_checkpoint(folder: &Path, file: &Path) -> Result<Checkpoint, Error> {
+    Checkpoint::read(file).map_err(|error| {
+        let best = checkpoint_path(folder, BEST);
+        let advice = match Checkpoint::read(&best) {
+            Ok(sound) if best != file => format!(
+                "{} of epoch {} is whole: use it in its place, or remove the damaged file to resume from it",
+                best.display(),
+                sound.trained.epoch
+            ),
+            _ => return error,
+        };
+        Refusal::said(error.to_string()).advise(advice).of(error.kind()).into()
+    })
+}

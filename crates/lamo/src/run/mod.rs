@@ -1,0 +1,18 @@
+//! Runs on disk: the folder, its checkpoints and its environment; models with their parameters.
+
+pub mod checkpoint;
+mod environment;
+mod folder;
+mod legacy;
+pub mod model_folder;
+mod operator;
+mod trained;
+
+pub use checkpoint::{Best, Checkpoint};
+pub use environment::{Environment, Provenance};
+pub use folder::{
+    BEST, CHECKPOINTS, ENVIRONMENT, EXPERIMENT, HISTORY, LAST, Line, Run, checkpoint_path, environment, experiment,
+    free, history, latest, writable,
+};
+pub use operator::Operator;
+pub use trained::Trained;

@@ -1,0 +1,197 @@
+//! Model folders: `model.toml` (which model, on which task) and `weights.safetensors`, for weights of the authors' code.
+//!
+//! ```toml
+//! [model]
+//! name = "lamo"
+//! settings = { latent = "slices", mixer = "hydra", directions = 2, width = 128 }
+//!
+//! [task]
+//! grid = { kind = "plane", rows = 221, columns = 51 }
+//! space = 2                     # coordinates of a point
+//! functions = 1                 # given at each point
+//! outputs = 1                   # asked for at each point
+//! times = 20                    # or absent: each of so many times is asked for by itself
+//! past = 10                     # or absent: a series is continued from so many snapshots
+//!
+//! [task.normalisers.outputs]    # or absent: the model sees values as they are; also positions, inputs
+//! mean = [0.1]
+//! deviation = [0.3]
+//! ```
+
+use super::operator::{self, Operator};
+use crate::data::state_dict;
+use crate::error::{Error, Kind, Refusal, require};
+use crate::files::atomic;
+use crate::network::models::{self, Choice};
+use crate::task::{Normalisers, Positions, Task, Time};
+use lamo_geometry::Grid;
+use lamo_tensor::{Precision, Section};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// File of a model folder that says which model it is.
+pub const DESCRIPTION: &str = "model.toml";
+/// File of a model folder that holds the parameters.
+pub const WEIGHTS: &str = "weights.safetensors";
+/// Samples per forward pass.
+const BATCH: usize = 4;
+
+/// `model.toml`: which model, and what it maps.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Description {
+    /// The model and its settings.
+    pub model: Choice,
+    /// What it maps.
+    task: TaskTable,
+}
+
+/// A [`Task`] by its sizes; the fields are called `inputs` and `outputs`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TaskTable {
+    space: usize,
+    #[serde(default)]
+    functions: usize,
+    outputs: usize,
+    /// Whether a time comes with each sample; `times` says it too, and how many there are.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    time: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    times: Option<usize>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    past: Option<usize>,
+    grid: Grid,
+    #[serde(default, skip_serializing_if = "is_default")]
+    normalisers: Normalisers,
+}
+
+fn is_default(normalisers: &Normalisers) -> bool {
+    *normalisers == Normalisers::default()
+}
+
+impl TaskTable {
+    fn task(&self) -> Task {
+        let TaskTable { space, functions, outputs, time, times, past, grid, .. } = *self;
+        let clock = Vec::new();
+        let (functions, time) = match (past, times) {
+            (Some(past), snapshots) => (
+                functions.saturating_sub(past * outputs),
+                Time::RollOut { past, snapshots: snapshots.unwrap_or(1), clock },
+            ),
+            (None, Some(count)) => (functions, Time::ByTime { count, clock }),
+            (None, None) if time => (functions, Time::ByTime { count: 1, clock }),
+            (None, None) => (functions, Time::Steady),
+        };
+        let positions = match grid {
+            Grid::Cloud { .. } => Positions::Given,
+            // A model that is given no function on a lattice would always predict the same.
+            Grid::Plane { .. } | Grid::Line { .. } if functions == 0 && past.is_none() => Positions::Given,
+            Grid::Plane { .. } => {
+                if space == 2 {
+                    Positions::Lattice
+                } else {
+                    Positions::Given
+                }
+            }
+            Grid::Line { .. } => {
+                if space == 1 {
+                    Positions::Lattice
+                } else {
+                    Positions::Given
+                }
+            }
+        };
+        Task { time, positions, normalisers: self.normalisers.clone(), ..Task::plain(grid, space, functions, outputs) }
+    }
+}
+
+impl Description {
+    /// Reads a `model.toml`; unknown keys are refused.
+    pub fn read(path: &Path) -> Result<Description, Error> {
+        let text = std::fs::read_to_string(path).map_err(|reason| state_dict::Error::file(path, reason))?;
+        let description: Description = toml::from_str(&text).map_err(|error| {
+            let line = error.span().map(|span| text[..span.start].lines().count().max(1));
+            let place = line.map_or(String::new(), |line| format!(", line {line}"));
+            let message = error.message().trim().replace('\n', ", ");
+            state_dict::Error::malformed(path, format!("is no description of a model{place}: {message}"))
+        })?;
+        description.task().check().map_err(|refusal| refusal.within(path.display()))?;
+        Ok(description)
+    }
+
+    /// What the model maps.
+    pub fn task(&self) -> Task {
+        self.task.task()
+    }
+}
+
+/// A described model with its parameters.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ModelFolder {
+    /// Which model, on which task.
+    pub description: Description,
+    /// The model with its parameters.
+    pub operator: Operator,
+}
+
+impl ModelFolder {
+    /// A described model with the parameters of a weights file. Every setting is written down, so that a default that
+    /// changes later changes no model.
+    pub fn import(mut description: Description, weights: &Path) -> Result<ModelFolder, Error> {
+        let task = description.task();
+        let sections = operator::sections(&description.model, &task)?;
+        for (key, value) in models::find(&description.model.name)?.defaults() {
+            description.model.settings.entry(key).or_insert(value);
+        }
+        let parameters = state_dict::read(weights, &sections)?;
+        let broken = |section: &&Section| parameters[section.range()].iter().any(|value| !value.is_finite());
+        if let Some(section) = sections.iter().find(broken) {
+            let found = format!("NaN or infinity in {}", section.name);
+            let refusal = Refusal::new(weights.display().to_string(), "finite numbers", found);
+            return Err(refusal.advise("export it again").into());
+        }
+        let (model, precision) = (description.model.clone(), Precision::Tf32);
+        let operator = Operator { model, task, precision, batch: BATCH, sections, parameters };
+        Ok(ModelFolder { description, operator })
+    }
+
+    /// Whether a folder is a model folder.
+    pub fn is_at(folder: &Path) -> bool {
+        folder.join(DESCRIPTION).is_file()
+    }
+
+    /// Reads a model folder.
+    pub fn read(folder: &Path) -> Result<ModelFolder, Error> {
+        ModelFolder::import(Description::read(&folder.join(DESCRIPTION))?, &folder.join(WEIGHTS))
+    }
+
+    /// Writes a model folder, which must not exist or be empty.
+    pub fn write(&self, folder: &Path) -> Result<(), Error> {
+        let occupied = std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some());
+        require(!occupied && !folder.is_file(), || {
+            Refusal::about(folder.display().to_string(), "exists already")
+                .advise("choose another name")
+                .of(Kind::Conflict)
+        })?;
+        let named = atomic::partial(folder);
+        let partial = named.ok_or_else(|| Refusal::about(folder.display().to_string(), "names no folder to write"))?;
+        let told = |reason| Error::from(state_dict::Error::file(folder, reason));
+        std::fs::create_dir(&partial).map_err(told)?;
+        let written = self.fill(&partial).and_then(|()| std::fs::rename(&partial, folder).map_err(told));
+        if written.is_err() {
+            let _ = std::fs::remove_dir_all(&partial); // best effort: the first error is the one to report
+        }
+        written
+    }
+
+    fn fill(&self, folder: &Path) -> Result<(), Error> {
+        let Operator { sections, parameters, .. } = &self.operator;
+        state_dict::write(&folder.join(WEIGHTS), sections, parameters, &BTreeMap::new())?;
+        let path = folder.join(DESCRIPTION);
+        let text = toml::to_string(&self.description);
+        let text = text.map_err(|error| state_dict::Error::malformed(&path, error.to_string()))?;
+        atomic::fill(&path, text.as_bytes()).map_err(|reason| state_dict::Error::file(&path, reason).into())
+    }
+}

@@ -1,0 +1,65 @@
+//! A trained model: its operator, the experiment that made it, and how far the training has come.
+
+use super::folder::{self, refuse};
+use super::{CHECKPOINTS, Checkpoint, Operator};
+use crate::error::{Error, Kind, Refusal, require};
+use crate::experiment::Experiment;
+use std::path::{Path, PathBuf};
+
+/// A model from a training.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Trained {
+    /// The checkpoint file it comes from, empty while it has none.
+    pub path: PathBuf,
+    /// What was run.
+    pub experiment: Experiment,
+    /// The model, its parameters and its task.
+    pub operator: Operator,
+    /// Epochs completed.
+    pub epoch: usize,
+    /// Optimiser steps taken.
+    pub step: usize,
+    /// Seconds of training.
+    pub seconds: f64,
+    /// Seconds of these that went to tests and checkpoints.
+    pub paused: f64,
+    /// Bytes that a step holds on the device of the training, without the samples.
+    pub step_bytes: Option<usize>,
+    /// Steps at which the recipe was changed: `experiment` holds from the last of them on.
+    pub changed: Vec<usize>,
+}
+
+impl Trained {
+    /// Opens a checkpoint file, or a run folder: its last checkpoint, or the best one where the last is missing.
+    pub fn open(path: &Path) -> Result<Trained, Error> {
+        if !path.exists() {
+            let refusal = Refusal::new(path.display().to_string(), "a run folder or a checkpoint file", "nothing");
+            return Err(refusal.of(Kind::Missing).into());
+        }
+        match folder::latest(path) {
+            Some(file) => Ok(folder::read_checkpoint(path, &file)?.trained),
+            None if path.is_dir() => {
+                Err(refuse(path, "expected a run folder with checkpoints/last.safetensors, found none"))
+            }
+            None => Ok(Checkpoint::read(path)?.trained),
+        }
+    }
+
+    /// Refuses an output that would overwrite the model's own checkpoint or another one of its run.
+    pub fn protect(&self, output: &Path) -> Result<(), Error> {
+        let place = |path: &Path| std::path::absolute(path).ok()?.canonicalize().ok();
+        let folder = |path: &Path| place(std::path::absolute(path).ok()?.parent()?);
+        let own = place(output).is_some_and(|output| place(&self.path) == Some(output));
+        let checkpoints = folder(&self.path).filter(|folder| folder.ends_with(CHECKPOINTS));
+        require(!own && (checkpoints.is_none() || folder(output) != checkpoints), || {
+            Refusal::new(
+                output.display().to_string(),
+                "a file that does not belong to the model",
+                "one of its checkpoints",
+            )
+            .advise("choose another name")
+            .of(Kind::Conflict)
+        })?;
+        Ok(())
+    }
+}

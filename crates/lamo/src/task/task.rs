@@ -1,0 +1,195 @@
+//! The task: what is mapped to what, on which points, at which times. Data sets are arranged for it, models are built for
+//! it, checkpoints hold it, and predictions are made with it.
+
+use super::{Field, Normaliser, Time};
+use crate::error::{Refusal, require};
+use lamo_geometry::Grid;
+use lamo_tensor::Tensor;
+use serde::{Deserialize, Serialize};
+
+/// Where the points of a sample lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Positions {
+    /// On [`Grid::lattice`], so a prediction need not be given them.
+    Lattice,
+    /// On the lattice that the authors' Plasticity loader makes: counted along the wrong axis.
+    Scrambled,
+    /// Where the data say.
+    Given,
+}
+
+/// Shift and scale of what is normalised, fitted to the training samples.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Normalisers {
+    /// Per coordinate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub positions: Option<Normaliser>,
+    /// Per input function.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inputs: Option<Normaliser>,
+    /// Per output function.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outputs: Option<Normaliser>,
+}
+
+/// What is learned, apart from the numbers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Task {
+    /// The points of the training samples.
+    pub grid: Grid,
+    /// Coordinates of a point.
+    pub space: usize,
+    /// Where the points lie.
+    pub positions: Positions,
+    /// Fields given, beside the past snapshots of a roll-out.
+    #[serde(default)]
+    pub inputs: Vec<Field>,
+    /// Fields asked for.
+    pub outputs: Vec<Field>,
+    /// How time enters.
+    pub time: Time,
+    /// Fitted to the training samples.
+    #[serde(default)]
+    pub normalisers: Normalisers,
+}
+
+impl Task {
+    /// A steady task of so many functions without names or normalisers.
+    pub fn plain(grid: Grid, space: usize, functions: usize, outputs: usize) -> Task {
+        Task {
+            grid,
+            space,
+            positions: Positions::Given,
+            inputs: if functions > 0 { vec![Field::plain("inputs", functions)] } else { Vec::new() },
+            outputs: vec![Field::plain("outputs", outputs)],
+            time: Time::Steady,
+            normalisers: Normalisers::default(),
+        }
+    }
+
+    /// The same asked for `count` times, each by itself.
+    #[must_use]
+    pub fn by_time(self, count: usize) -> Task {
+        Task { time: Time::ByTime { count, clock: Vec::new() }, ..self }
+    }
+
+    /// The same on other points.
+    #[must_use]
+    pub fn on(&self, grid: Grid) -> Task {
+        Task { grid, ..self.clone() }
+    }
+
+    /// Functions a model is given at each point.
+    pub fn input_channels(&self) -> usize {
+        self.time.input_channels(&self.inputs, &self.outputs)
+    }
+
+    /// Functions a model is asked for at each point and time.
+    pub fn output_channels(&self) -> usize {
+        self.time.output_channels(&self.outputs)
+    }
+
+    /// Whether a prediction must be given the points.
+    pub fn needs_positions(&self) -> bool {
+        self.positions == Positions::Given
+    }
+
+    /// The lattice that the points lie on; refused where they do not.
+    pub fn lattice(&self, grid: Grid) -> Result<Vec<f32>, Refusal> {
+        lattice(grid, self.positions == Positions::Scrambled)
+    }
+
+    /// Gives mean 0 and deviation 1 to the fields that the model is to see as they are.
+    pub(crate) fn leave_raw(&mut self) {
+        let [inputs, outputs] = self.time.raw_channels(&self.inputs, &self.outputs);
+        for (normaliser, raw) in [(&mut self.normalisers.inputs, inputs), (&mut self.normalisers.outputs, outputs)] {
+            let Some(Normaliser { mean, deviation }) = normaliser else { continue };
+            for ((mean, deviation), _) in mean.iter_mut().zip(deviation).zip(raw).filter(|(_, raw)| *raw) {
+                (*mean, *deviation) = (0.0, 1.0);
+            }
+        }
+    }
+
+    /// Whether training for `other` may be resumed with this task: the same fields and times, and normalisers that differ
+    /// by rounding at most, as those of two machines may.
+    pub(crate) fn continues(&self, other: &Task) -> bool {
+        let near = |one: &Option<Normaliser>, two: &Option<Normaliser>| match (one, two) {
+            (None, None) => true,
+            (Some(one), Some(two)) => {
+                let all = one.mean.iter().zip(&one.deviation).zip(two.mean.iter().zip(&two.deviation));
+                one.mean.len() == two.mean.len()
+                    && all.into_iter().all(|((mean, deviation), (other, spread))| {
+                        (mean - other).abs().max((deviation - spread).abs()) <= 1e-3 * deviation.abs()
+                    })
+            }
+            _ => false,
+        };
+        let pairs = [
+            (&self.normalisers.positions, &other.normalisers.positions),
+            (&self.normalisers.inputs, &other.normalisers.inputs),
+            (&self.normalisers.outputs, &other.normalisers.outputs),
+        ];
+        let alike = Task { normalisers: other.normalisers.clone(), time: other.time.clone(), ..self.clone() } == *other;
+        alike && self.time.is_like(&other.time) && pairs.iter().all(|(one, two)| near(one, two))
+    }
+
+    /// Positions as the model sees them.
+    pub fn encode_positions(&self, positions: &[f32]) -> Vec<f32> {
+        encoded(self.normalisers.positions.as_ref(), positions)
+    }
+
+    /// Inputs as the model sees them.
+    pub fn encode_inputs(&self, inputs: &[f32]) -> Vec<f32> {
+        encoded(self.normalisers.inputs.as_ref(), inputs)
+    }
+
+    /// Outputs of the model in physical units.
+    pub(crate) fn decoded<'g>(&self, outputs: Tensor<'g>) -> Tensor<'g> {
+        self.normalisers.outputs.as_ref().map_or(outputs, |normaliser| normaliser.decoded(outputs))
+    }
+
+    /// Refuses counts that no task has and normalisers that do not fit the fields.
+    pub fn check(&self) -> Result<(), Refusal> {
+        let Task { grid, space, .. } = self;
+        let (inputs, outputs) = (self.input_channels(), self.output_channels());
+        require(*space > 0 && outputs > 0 && grid.points() > 0 && self.time.count() > 0, || {
+            let found = format!(
+                "{} points, {space} coordinates, {outputs} outputs and {} times",
+                grid.points(),
+                self.time.count()
+            );
+            Refusal::new("task", "at least 1 point, coordinate, output and time", found)
+        })?;
+        let normalisers = [
+            ("positions", &self.normalisers.positions, *space),
+            ("inputs", &self.normalisers.inputs, inputs),
+            ("outputs", &self.normalisers.outputs, outputs),
+        ];
+        for (name, normaliser, channels) in normalisers {
+            let Some(Normaliser { mean, deviation }) = normaliser else { continue };
+            require(mean.len() == channels && deviation.len() == channels, || {
+                let found = format!("{} means and {} deviations", mean.len(), deviation.len());
+                Refusal::new(format!("normaliser of {name}"), format!("{channels} channels"), found)
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// Equally spaced points along each axis; a cloud has none.
+pub(crate) fn lattice(grid: Grid, scrambled: bool) -> Result<Vec<f32>, Refusal> {
+    grid.lattice(scrambled).ok_or_else(|| {
+        Refusal::new("positions", "a field with the role of positions, as every cloud needs", "no such field")
+    })
+}
+
+fn encoded(normaliser: Option<&Normaliser>, values: &[f32]) -> Vec<f32> {
+    let mut values = values.to_vec();
+    if let Some(normaliser) = normaliser {
+        normaliser.encode(&mut values);
+    }
+    values
+}

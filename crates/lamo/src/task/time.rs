@@ -1,0 +1,567 @@
+//! How time enters a task. Only this file tells the three ways apart:
+//!
+//! - steady: u = G(f);
+//! - roll-out: uₖ₊₁ = G(uₖ₋ₚ₊₁, …, uₖ, f), trained on the true snapshots (teacher forcing), predicted from its own;
+//! - by time: u(t) = G(f, t), each t by itself, as a fraction of the way from the first to the last.
+//!
+//! A roll-out sees functions `[batch, points, past · width + static]`: the past snapshots, oldest first, then the fields
+//! that stay. [`Time::training_pair`] cuts every window of a series out of the truth; [`Time::window`] and
+//! [`Time::advance`] step a window on the device.
+
+use super::field::{self, Field, Valued, functions};
+use super::normaliser::Normaliser;
+use crate::error::{Error, Refusal, counted, require};
+use crate::random::shuffle;
+use lamo_geometry::Grid;
+use lamo_tensor::{Graph, Tensor};
+use serde::{Deserialize, Serialize};
+
+/// Sets the order of times apart from the order of samples.
+const TIMES: u64 = 0x7469_6d65;
+
+/// State of a program that predicts: what the model sees of a roll-out, `[batch, points, past · width + static]`.
+pub(crate) const WINDOW: &str = "window";
+
+/// Which way time enters, before any data are known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimeMode {
+    /// Not at all.
+    Steady,
+    /// A series is continued snapshot by snapshot.
+    RollOut {
+        /// Snapshots given.
+        past: usize,
+    },
+    /// Each time is asked for by itself.
+    ByTime,
+}
+
+/// How time enters a task.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Time {
+    /// Not at all.
+    Steady,
+    /// A series is continued snapshot by snapshot: the model maps `past` of them to the next.
+    RollOut {
+        /// Snapshots given.
+        past: usize,
+        /// Snapshots asked for.
+        snapshots: usize,
+        /// When the snapshots of the training series are, the given ones included; empty where that is unknown.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        clock: Vec<f64>,
+    },
+    /// The model is asked for each of `count` times by itself.
+    ByTime {
+        /// How many.
+        count: usize,
+        /// When they are; empty where that is unknown, which means equal distances.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        clock: Vec<f64>,
+    },
+}
+
+/// Inputs and targets of samples, arranged for a task.
+pub(crate) struct Arranged {
+    /// Functions given at each point.
+    pub(crate) functions: usize,
+    /// `[count, points, functions]`
+    pub(crate) inputs: Vec<f32>,
+    /// Times at which outputs are asked for.
+    pub(crate) times: usize,
+    /// Functions asked for at each point and time.
+    pub(crate) outputs: usize,
+    /// `[count, times, points, outputs]`
+    pub(crate) targets: Vec<f32>,
+}
+
+/// What a step of a by-time task asks of each sample of a batch.
+pub(crate) struct Asked {
+    /// Rows `sample · count + time` of the targets.
+    pub(crate) rows: Vec<u32>,
+    /// The times as fractions.
+    pub(crate) times: Vec<f32>,
+}
+
+impl TimeMode {
+    /// Whether inputs are continued from the outputs' own past.
+    pub fn is_roll_out(self) -> bool {
+        matches!(self, TimeMode::RollOut { .. })
+    }
+
+    /// Whether outputs at several times are asked for.
+    pub fn is_series(self) -> bool {
+        self != TimeMode::Steady
+    }
+
+    /// The time of a task whose targets have `times` times each, with the clock of its data.
+    pub fn of(self, times: usize, clock: &[f64]) -> Result<Time, Refusal> {
+        match self {
+            TimeMode::Steady => {
+                require(times == 1, || {
+                    let expected = "relative-l2-of-frames or relative-l2-of-times for samples with several times";
+                    Refusal::new("train.loss", expected, format!("a loss for steady fields and {times} times"))
+                })?;
+                Ok(Time::Steady)
+            }
+            TimeMode::RollOut { past } => Ok(Time::RollOut { past, snapshots: times, clock: clock.to_vec() }),
+            TimeMode::ByTime => {
+                let clock = if clock.len() == times { clock } else { &[] };
+                if let Some(pair) = clock.windows(2).find(|pair| pair[0] >= pair[1]) {
+                    let found = format!("{} before {}", pair[0], pair[1]);
+                    return Err(Refusal::new("times", "each later than the one before", found));
+                }
+                Ok(Time::ByTime { count: times, clock: clock.to_vec() })
+            }
+        }
+    }
+
+    /// Inputs and targets from the values of fields, `[count, ...]` each.
+    pub(crate) fn arrange(self, given: Valued<'_>, asked: Valued<'_>, grid: Grid) -> Result<Arranged, Refusal> {
+        let width: usize = asked.0.iter().map(Field::width).sum();
+        let snapshots = asked.0[0].length();
+        let series = |key: &str, least: usize| {
+            let alike = asked.0.iter().all(|field| field.length() == snapshots);
+            require(alike && snapshots >= least, || {
+                let expected = format!("outputs of at least {least} snapshots, the same number for all");
+                Refusal::new(key, expected, format!("{snapshots} in `{}`", asked.0[0].name))
+            })
+        };
+        let (inputs, static_functions) = functions(given, grid);
+        Ok(match self {
+            TimeMode::Steady => {
+                let (targets, outputs) = functions(asked, grid);
+                Arranged { functions: static_functions, inputs, times: 1, outputs, targets }
+            }
+            TimeMode::ByTime => {
+                series("train.loss = relative-l2-of-times", 2)?;
+                let targets = field::gather(asked.0, asked.1, grid, [0, snapshots]);
+                Arranged { functions: static_functions, inputs, times: snapshots, outputs: width, targets }
+            }
+            TimeMode::RollOut { past } => {
+                require(past > 0, || Refusal::new("data.past", "at least 1 snapshot", "0"))?;
+                series("data.past", past + 1)?;
+                let window = field::gather(asked.0, asked.1, grid, [0, past]);
+                let window = field::stack(&window, [past, grid.points(), width]);
+                let inputs = beside(&window, past * width, &inputs, static_functions);
+                let targets = field::gather(asked.0, asked.1, grid, [past, snapshots]);
+                let functions = past * width + static_functions;
+                Arranged { functions, inputs, times: snapshots - past, outputs: width, targets }
+            }
+        })
+    }
+}
+
+/// `[rows, left + right]` of `[rows, left]` and `[rows, right]`.
+fn beside(one: &[f32], left: usize, other: &[f32], right: usize) -> Vec<f32> {
+    if right == 0 {
+        return one.to_vec();
+    }
+    let rows = one.chunks_exact(left).zip(other.chunks_exact(right));
+    rows.flat_map(|(one, other)| one.iter().chain(other)).copied().collect()
+}
+
+/// The order in which a sample meets its times: another one for every sample and epoch, which `index` counts.
+pub fn order_of_times(count: usize, seed: u64, index: usize) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..count).collect();
+    shuffle(&mut order, seed ^ TIMES, index as u64);
+    order
+}
+
+impl Time {
+    /// The way time enters.
+    pub fn mode(&self) -> TimeMode {
+        match *self {
+            Time::Steady => TimeMode::Steady,
+            Time::RollOut { past, .. } => TimeMode::RollOut { past },
+            Time::ByTime { .. } => TimeMode::ByTime,
+        }
+    }
+
+    /// Windows of a sample that are one batch: every snapshot of a teacher-forced series.
+    pub fn windows(&self) -> usize {
+        if let Time::RollOut { snapshots, .. } = self { *snapshots } else { 1 }
+    }
+
+    /// Optimiser steps per batch: one for each time that is asked for by itself.
+    pub fn turns(&self) -> usize {
+        if let Time::ByTime { count, .. } = self { *count } else { 1 }
+    }
+
+    /// Times of a sample at which outputs are asked for.
+    pub fn count(&self) -> usize {
+        self.windows().max(self.turns())
+    }
+
+    /// Snapshots that a roll-out is given; 0 elsewhere.
+    pub fn past(&self) -> usize {
+        if let Time::RollOut { past, .. } = self { *past } else { 0 }
+    }
+
+    /// Whether outputs at several times are asked for.
+    pub fn is_series(&self) -> bool {
+        self.mode().is_series()
+    }
+
+    /// What is mapped to what, from the names of the fields: `permeability to pressure`.
+    pub fn describe(&self, inputs: &str, outputs: &str) -> String {
+        match self {
+            Time::Steady => format!("{inputs} to {outputs}"),
+            Time::RollOut { past, snapshots, .. } => {
+                format!("{} of {outputs} to the next {snapshots}", counted(*past, "snapshot"))
+            }
+            Time::ByTime { count, .. } => format!("{inputs} to {outputs} at {}", counted(*count, "time")),
+        }
+    }
+
+    /// Whether the model has an input for the time.
+    pub fn is_input(&self) -> bool {
+        matches!(self, Time::ByTime { .. })
+    }
+
+    /// When the snapshots of the training series are, where it is known.
+    pub fn clock(&self) -> &[f64] {
+        match self {
+            Time::Steady => &[],
+            Time::RollOut { clock, .. } | Time::ByTime { clock, .. } => clock,
+        }
+    }
+
+    /// When the outputs are: the clock without the snapshots that a roll-out is given.
+    pub fn output_clock(&self) -> &[f64] {
+        self.clock().get(self.past()..).unwrap_or_default()
+    }
+
+    /// The time number `index`, from 0 to 1.
+    pub fn fraction(&self, index: usize) -> f32 {
+        let even = index as f32 / (self.turns().max(2) - 1) as f32;
+        match self {
+            Time::ByTime { clock, .. } => fraction(clock, index).unwrap_or(even),
+            Time::Steady | Time::RollOut { .. } => even,
+        }
+    }
+
+    /// Whether both ask for the same snapshots, wherever their clocks start.
+    pub(crate) fn is_like(&self, other: &Time) -> bool {
+        let fractions = |time: &Time| (0..time.turns()).map(|index| time.fraction(index)).collect::<Vec<_>>();
+        self.mode() == other.mode() && self.count() == other.count() && fractions(self) == fractions(other)
+    }
+
+    /// Functions a model is given for these fields.
+    pub(crate) fn input_channels(&self, inputs: &[Field], outputs: &[Field]) -> usize {
+        let given: usize = inputs.iter().map(Field::functions).sum();
+        match self {
+            Time::RollOut { past, .. } => past * outputs.iter().map(Field::width).sum::<usize>() + given,
+            Time::Steady | Time::ByTime { .. } => given,
+        }
+    }
+
+    /// Functions a model is asked for at one time.
+    pub(crate) fn output_channels(&self, outputs: &[Field]) -> usize {
+        match self {
+            Time::Steady => outputs.iter().map(Field::functions).sum(),
+            Time::RollOut { .. } | Time::ByTime { .. } => outputs.iter().map(Field::width).sum(),
+        }
+    }
+
+    /// Which channels of inputs and of outputs the model sees as they are.
+    pub(crate) fn raw_channels(&self, inputs: &[Field], outputs: &[Field]) -> [Vec<bool>; 2] {
+        let raw = |fields: &[Field], count: fn(&Field) -> usize| -> Vec<bool> {
+            fields.iter().flat_map(|field| std::iter::repeat_n(field.raw, count(field))).collect()
+        };
+        let given = raw(inputs, Field::functions);
+        match self {
+            Time::Steady => [given, raw(outputs, Field::functions)],
+            Time::ByTime { .. } => [given, raw(outputs, Field::width)],
+            Time::RollOut { past, .. } => {
+                let outputs = raw(outputs, Field::width);
+                [[outputs.repeat(*past), given].concat(), outputs]
+            }
+        }
+    }
+
+    /// The normaliser of `[..., functions]` inputs. The snapshots of a roll-out are outputs and inputs in turn, so both take
+    /// the normaliser of the outputs; the others are fitted where `fitted` says so.
+    pub(crate) fn fit_inputs(
+        &self,
+        inputs: &[f32],
+        functions: usize,
+        outputs: (usize, Option<&Normaliser>),
+        fitted: bool,
+    ) -> Result<Option<Normaliser>, Error> {
+        let (width, normaliser) = outputs;
+        let Time::RollOut { past, .. } = self else {
+            return Ok((fitted && functions > 0).then(|| Normaliser::fit_given(inputs, functions)).transpose()?);
+        };
+        let (window, others) = (past * width, functions - past * width);
+        let others = match others {
+            0 => None,
+            count => {
+                let values: Vec<f32> =
+                    inputs.chunks_exact(functions).flat_map(|point| &point[window..]).copied().collect();
+                Some(if fitted { Normaliser::fit_given(&values, count)? } else { Normaliser::identity(count) })
+            }
+        };
+        let window = normaliser.map(|normaliser| normaliser.repeat(*past));
+        Ok(match (window, others) {
+            (window, None) => window,
+            (None, Some(others)) if fitted => Some(Normaliser::identity(past * width).and(others)),
+            (None, Some(_)) => None,
+            (Some(window), Some(others)) => Some(window.and(others)),
+        })
+    }
+
+    /// Refuses a series of other times than the training series, where both are known, or with another number of them. A
+    /// roll-out takes series of any length with the same interval.
+    pub fn check_clock(&self, count: usize, clock: &[f64]) -> Result<(), Refusal> {
+        let interval = |clock: &[f64]| clock.windows(2).map(|pair| pair[1] - pair[0]).next();
+        match self {
+            Time::Steady => Ok(()),
+            Time::RollOut { clock: learned, .. } => match (interval(learned), interval(clock)) {
+                (Some(learned), Some(found)) => require((learned - found).abs() < 1e-5 * learned.abs(), || {
+                    Refusal::new(
+                        "times",
+                        format!("snapshots {learned} apart, as in training"),
+                        format!("{found} apart"),
+                    )
+                }),
+                _ => Ok(()),
+            },
+            Time::ByTime { count: learned, clock: times } => {
+                require(count == *learned, || {
+                    Refusal::new("times", format!("the {learned} times of the training"), count.to_string())
+                })?;
+                let reach = times.last().zip(times.first()).map_or(0.0, |(last, first)| last - first);
+                let mut pairs = times.iter().zip(clock).enumerate();
+                let apart = pairs.find(|(_, (learned, found))| (*learned - *found).abs() > 1e-5 * reach);
+                apart.map_or(Ok(()), |(place, (learned, found))| {
+                    let expected = format!("snapshot {place} at {learned}, as in training");
+                    Err(Refusal::new("times", expected, format!("it at {found}"))
+                        .advise("use snapshots at the same times"))
+                })
+            }
+        }
+    }
+
+    /// What one turn of a batch asks for, where each time is asked for by itself. `index` counts (epoch, sample).
+    pub(crate) fn ask(
+        &self,
+        samples: &[usize],
+        turn: usize,
+        seed: u64,
+        index: impl Fn(usize) -> usize,
+    ) -> Option<Asked> {
+        let Time::ByTime { count, .. } = self else { return None };
+        let chosen = samples.iter().map(|&sample| (sample, order_of_times(*count, seed, index(sample))[turn]));
+        let (rows, times) = chosen.map(|(sample, time)| ((sample * count + time) as u32, self.fraction(time))).unzip();
+        Some(Asked { rows, times })
+    }
+
+    /// The input of the training program and what is to be predicted.
+    ///
+    /// `past` is `[batch, points, functions]`, `series` the targets `[batch, times, points, width]`. Every window of a
+    /// roll-out is independent of the others, so all are one batch: window `snapshot · batch + sample`.
+    pub(crate) fn training_pair<'g>(
+        &self,
+        positions: Tensor<'g>,
+        given: Option<Tensor<'g>>,
+        series: impl FnOnce() -> Tensor<'g>,
+        asked: impl FnOnce() -> Tensor<'g>,
+        normaliser: Option<&Normaliser>,
+    ) -> (Tensor<'g>, Option<Tensor<'g>>, Tensor<'g>) {
+        match (self, given) {
+            (Time::RollOut { past, .. }, Some(given)) => {
+                let (positions, windows, target) = teacher_forced(positions, given, *past, series(), normaliser);
+                (positions, Some(windows), target)
+            }
+            (Time::ByTime { .. }, given) => (positions, given, asked()),
+            (_, given) => {
+                let series = series();
+                let [batch, times, points, width] = series.dims();
+                (positions, given, series.reshape([batch * times, points, width]))
+            }
+        }
+    }
+
+    /// The functions of a roll-out as a state of a program that predicts, `[batch, points, functions]`; `None` where the
+    /// functions do not change from time to time.
+    pub(crate) fn window<'g>(&self, graph: &'g Graph, shape: [usize; 3]) -> Option<Tensor<'g>> {
+        matches!(self, Time::RollOut { .. }).then(|| graph.state(WINDOW, shape))
+    }
+
+    /// Moves the window on by the snapshot that was found, `[batch, points, width]` as the model puts it out.
+    pub(crate) fn advance<'g>(&self, window: Tensor<'g>, found: Tensor<'g>) {
+        let Time::RollOut { past, .. } = self else { return };
+        let ([_, _, functions], [_, _, width]) = (window.dims(), found.dims());
+        let end = past * width;
+        let older = (*past > 1).then(|| window.slice(2, width, end));
+        let others = (functions > end).then(|| window.slice(2, end, functions));
+        let parts: Vec<Tensor<'g>> = older.into_iter().chain([found]).chain(others).collect();
+        let moved = if let [only] = parts[..] { only } else { Tensor::concatenate(&parts, 2) };
+        window.graph().assign(window, moved);
+    }
+
+    /// The fields that a prediction is made from.
+    pub(crate) fn given_fields(&self, inputs: &[Field], outputs: &[Field]) -> Vec<Field> {
+        let past = match self {
+            Time::RollOut { past, .. } => {
+                outputs.iter().map(|field| Field { snapshots: Some(*past), ..field.clone() }).collect()
+            }
+            Time::Steady | Time::ByTime { .. } => Vec::new(),
+        };
+        past.into_iter().chain(inputs.iter().cloned()).collect()
+    }
+
+    /// `[count, points, functions]` from the values of [`Time::given_fields`].
+    pub(crate) fn arrange_given(&self, (fields, values): Valued<'_>, outputs: usize, grid: Grid) -> Vec<f32> {
+        let Time::RollOut { past, .. } = self else { return functions((fields, values), grid).0 };
+        let series = fields.iter().scan(0, |width, field| {
+            *width += field.width();
+            Some(*width)
+        });
+        let count = series.take_while(|&width| width <= outputs).count();
+        let window = field::gather(&fields[..count], &values[..count], grid, [0, *past]);
+        let window = field::stack(&window, [*past, grid.points(), outputs]);
+        let (others, width) = functions((&fields[count..], &values[count..]), grid);
+        beside(&window, past * outputs, &others, width)
+    }
+
+    /// How many times are predicted: `asked` snapshots of a roll-out, else those of the training.
+    pub(crate) fn predicted_times(&self, asked: Option<usize>) -> Result<usize, Refusal> {
+        match (self, asked) {
+            (Time::RollOut { .. }, Some(snapshots)) => Ok(snapshots),
+            (_, None) => Ok(self.count()),
+            (_, Some(snapshots)) => {
+                let sentence =
+                    format!("the model does not continue a time series, so it cannot predict {snapshots} snapshots");
+                Err(Refusal::said(sentence))
+            }
+        }
+    }
+
+    /// Splits predictions `[count, times, points, outputs]` into the output fields, each `[count, ...its shape]`.
+    pub(crate) fn predicted_fields(
+        &self,
+        outputs: &[Field],
+        times: usize,
+        points: usize,
+        values: &[f32],
+    ) -> Vec<(Field, Vec<f32>)> {
+        let total = self.output_channels(outputs);
+        let mut first = 0; // output function where the field begins
+        let mut split = Vec::new();
+        for output in outputs {
+            let (field, functions) = match self {
+                Time::Steady => (output.clone(), output.functions()),
+                Time::RollOut { .. } | Time::ByTime { .. } => {
+                    (Field { snapshots: Some(times), ..output.clone() }, output.width())
+                }
+            };
+            let part = values.chunks_exact(total).flat_map(|point| &point[first..first + functions]);
+            let part: Vec<f32> = part.copied().collect();
+            let part = match self {
+                Time::Steady => field::unstack(&part, [field.length(), points, field.width()]),
+                Time::RollOut { .. } | Time::ByTime { .. } => part,
+            };
+            split.push((field, part));
+            first += functions;
+        }
+        split
+    }
+}
+
+/// Time `index` of a clock as a part of the way from its first to its last; `None` where the distances are equal.
+fn fraction(clock: &[f64], index: usize) -> Option<f32> {
+    let (first, last) = (clock.first()?, clock.last()?);
+    let part = |time: &f64| (time - first) / (last - first);
+    let even = |(index, time): (usize, &f64)| (part(time) - index as f64 / (clock.len() - 1) as f64).abs() < 1e-6;
+    if clock.iter().enumerate().all(even) { None } else { clock.get(index).map(|time| part(time) as f32) }
+}
+
+/// Every snapshot of the series from the true ones before it; the fields that stay are repeated in every window.
+fn teacher_forced<'g>(
+    positions: Tensor<'g>,
+    given: Tensor<'g>,
+    past: usize,
+    series: Tensor<'g>,
+    normaliser: Option<&Normaliser>,
+) -> (Tensor<'g>, Tensor<'g>, Tensor<'g>) {
+    let graph = series.graph();
+    let [batch, snapshots, points, width] = series.dims();
+    let ([_, _, space], [_, _, functions]) = (positions.dims(), given.dims());
+    let window = past * width;
+    let (first, others) = match functions > window {
+        true => (given.slice(2, 0, window), Some(given.slice(2, window, functions))),
+        false => (given, None),
+    };
+    let encoded = match normaliser {
+        Some(Normaliser { mean, deviation }) => {
+            (series - graph.constant(mean, [width])) / graph.constant(deviation, [width])
+        }
+        None => series,
+    };
+    let future = encoded.permute(&[0, 2, 1, 3]).reshape([batch, points, snapshots * width]);
+    let whole = Tensor::concatenate(&[first, future], 2); // [batch, points, (past + snapshots) · width]
+    let cut = |snapshot: usize| {
+        let window = whole.slice(2, snapshot * width, snapshot * width + window);
+        others.map_or(window, |others| Tensor::concatenate(&[window, others], 2))
+    };
+    let windows = Tensor::concatenate(&(0..snapshots).map(cut).collect::<Vec<_>>(), 0);
+    let positions = positions.reshape([1, batch, points, space]).broadcast_to([snapshots, batch, points, space]);
+    let positions = positions.reshape([snapshots * batch, points, space]);
+    let target = series.permute(&[1, 0, 2, 3]).reshape([snapshots * batch, points, width]);
+    (positions, windows, target)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_fractions_of_the_way_from_first_to_last() {
+        let time = |clock: &[f64]| TimeMode::ByTime.of(3, clock).unwrap();
+        let fractions = |time: &Time| [0, 1, 2].map(|index| time.fraction(index));
+        assert_eq!(fractions(&time(&[])), [0.0, 0.5, 1.0]);
+        assert_eq!(fractions(&time(&[2.0, 3.0, 4.0])), [0.0, 0.5, 1.0]);
+        assert_eq!(fractions(&time(&[2.0, 3.0, 6.0])), [0.0, 0.25, 1.0]);
+        let refusal = TimeMode::ByTime.of(3, &[2.0, 2.0, 6.0]).unwrap_err().to_string();
+        assert_eq!(refusal, "times: expected each later than the one before, found 2 before 2");
+    }
+
+    #[test]
+    fn a_roll_out_takes_any_length_of_the_same_interval_and_by_time_the_same_times() {
+        let roll_out = TimeMode::RollOut { past: 1 }.of(2, &[0.0, 0.5, 1.0]).unwrap();
+        assert!(roll_out.check_clock(9, &[3.0, 3.5]).is_ok() && roll_out.check_clock(9, &[3.0, 4.0]).is_err());
+        let by_time = TimeMode::ByTime.of(3, &[0.0, 0.5, 1.0]).unwrap();
+        assert!(by_time.check_clock(3, &[0.0, 0.5, 1.0]).is_ok());
+        assert!(by_time.check_clock(2, &[0.0, 0.5]).is_err() && by_time.check_clock(3, &[0.0, 0.6, 1.0]).is_err());
+    }
+
+    #[test]
+    fn fields_that_stay_stand_behind_the_past_snapshots() {
+        let grid = Grid::Line { points: 2 };
+        let field = |name: &str, shape: &[usize]| Field::on(grid, name, "1", shape).unwrap();
+        let (series, still) = ([field("u", &[3, 2])], [field("a", &[2])]);
+        let values = [vec![0., 1., 10., 11., 20., 21.]];
+        let arranged =
+            TimeMode::RollOut { past: 2 }.arrange((&still, &[vec![7., 8.]]), (&series, &values), grid).unwrap();
+        assert_eq!((arranged.functions, arranged.times, arranged.outputs), (3, 1, 1));
+        assert_eq!((arranged.inputs, arranged.targets), (vec![0., 10., 7., 1., 11., 8.], vec![20., 21.]));
+        let time = TimeMode::RollOut { past: 2 }.of(1, &[]).unwrap();
+        let given = time.given_fields(&still, &series);
+        let names: Vec<_> = given.iter().map(|field| (field.name.as_str(), field.snapshots)).collect();
+        assert_eq!(names, [("u", Some(2)), ("a", None)]);
+        let arranged = time.arrange_given((&given, &[vec![0., 1., 10., 11.], vec![7., 8.]]), 1, grid);
+        assert_eq!(arranged, [0., 10., 7., 1., 11., 8.]);
+    }
+
+    #[test]
+    fn a_roll_out_carries_the_normaliser_of_its_outputs() {
+        let time = TimeMode::RollOut { past: 2 }.of(1, &[]).unwrap();
+        let outputs = Normaliser { mean: vec![1.0], deviation: vec![2.0] };
+        let fitted = time.fit_inputs(&[0., 0., 3., 0., 0., 5.], 3, (1, Some(&outputs)), true).unwrap().unwrap();
+        assert_eq!((fitted.mean, &fitted.deviation[..2]), (vec![1.0, 1.0, 4.0], &[2.0, 2.0][..]));
+        assert_eq!(time.fit_inputs(&[0.; 4], 2, (1, None), true).unwrap(), None);
+    }
+}

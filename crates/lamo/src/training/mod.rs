@@ -1,0 +1,16 @@
+//! Training: the step as one program, the test error as another, and the loop around them.
+
+mod divergence;
+pub mod loss;
+pub mod optimiser;
+mod recovery;
+mod resident;
+pub mod schedule;
+mod step;
+mod symmetry;
+mod test_program;
+mod trainer;
+
+pub use divergence::{Broken, Divergence};
+pub use step::StepProgram;
+pub use trainer::{Outcome, Progress, Trainer, Watch};

@@ -1,0 +1,91 @@
+//! When a training breaks: back to the last good checkpoint, and from there to the step and the kernel that broke it.
+
+use super::divergence::{Broken, Divergence};
+use super::step::TOTAL;
+use super::trainer::{PULSE, Trainer, Watch};
+use crate::error::Error;
+use crate::run::{Checkpoint, Run};
+use lamo_tensor::PARAMETERS;
+use std::time::Instant;
+
+/// A mean loss beyond this is a divergence; predicting zero gives 1.
+const LARGEST_LOSS: f64 = 1e6;
+
+fn is_sane(loss: f64) -> bool {
+    loss.is_finite() && loss < LARGEST_LOSS
+}
+
+impl Trainer {
+    /// What [`Trainer::check`] says; where that is bad, the last good state is saved first.
+    pub(super) fn check_or_undo(&mut self, run: Option<&Run>, parameters: bool, watch: Watch<'_>) -> Result<(), Error> {
+        match self.check(parameters, watch) {
+            Err(error) if error.downcast_ref::<Divergence>().is_some() => {
+                self.undo(run)?;
+                Err(error)
+            }
+            checked => checked, // a lost device cannot go back; its run keeps the checkpoint on disk
+        }
+    }
+
+    /// Goes back to the last good state, and saves it.
+    pub(super) fn undo(&mut self, run: Option<&Run>) -> Result<(), Error> {
+        let good = self.good.clone().expect("a run begins with a good state");
+        self.restore(&good)?;
+        self.save(run)
+    }
+
+    /// The error for a step, after which the state is the last good one again.
+    pub(super) fn diverged(&self, broken: Broken, step: usize, loss: f64, culprit: Option<String>) -> Error {
+        let epoch = (step - 1) / self.epoch_steps() + 1;
+        let rate = self.program.pace(step - 1).rate;
+        Divergence { broken, step, epoch, loss, culprit, good: self.step, rate }.into()
+    }
+
+    /// Fails if the losses of the epoch, or with `parameters` the parameters, are not finite; the state then is the last
+    /// good one.
+    fn check(&mut self, parameters: bool, watch: Watch<'_>) -> Result<(), Error> {
+        let loss = self.mean_loss()?;
+        let finite = !parameters || self.program.program.try_read(PARAMETERS)?.iter().all(|value| value.is_finite());
+        if is_sane(loss) && finite {
+            return Ok(());
+        }
+        let broken = self.step;
+        let good = self.good.clone().expect("a run begins with a good state");
+        let found = self.find(&good, broken, watch)?;
+        let culprit = if found.is_some() { self.culprit()? } else { None };
+        let (step, loss) = found.unwrap_or((broken, loss));
+        self.restore(&good)?;
+        Err(self.diverged(if is_sane(loss) { Broken::Parameter } else { Broken::Loss }, step, loss, culprit))
+    }
+
+    /// Goes to the first step after `good` with a loss that is not sane, else to `broken`, and keeps a snapshot of the state
+    /// before it: the step and its loss. `None` if the watcher asks to stop.
+    fn find(&mut self, good: &Checkpoint, broken: usize, watch: Watch<'_>) -> Result<Option<(usize, f64)>, Error> {
+        self.restore(good)?;
+        let mut pulse = Instant::now();
+        while self.step < broken {
+            self.aside.capture(&self.program.program)?;
+            self.advance()?;
+            let loss = self.mean_loss()?;
+            if !is_sane(loss) || self.step == broken {
+                return Ok(Some((self.step, loss)));
+            }
+            if pulse.elapsed() >= PULSE {
+                if watch(self.progress(None, false)?).is_break() {
+                    break;
+                }
+                pulse = Instant::now();
+            }
+        }
+        Ok(None)
+    }
+
+    /// The first kernel of the last step whose result is not finite; the snapshot holds the state before it.
+    fn culprit(&mut self) -> Result<Option<String>, Error> {
+        self.aside.restore(&mut self.program.program)?;
+        self.program.program.try_write(TOTAL, &[0.0])?;
+        self.step -= 1;
+        self.program.prepare(self.step)?;
+        Ok(self.program.program.run_checked()?.map(|culprit| culprit.summary()))
+    }
+}

@@ -1,0 +1,97 @@
+//! Samples that live on the device inside a program; each run is told which of them to take.
+
+use crate::data::Samples;
+use crate::error::Error;
+use crate::network::Input;
+use crate::task::Task;
+use lamo_tensor::{Graph, Index, Program, Tensor};
+
+/// Index input: the samples of the batch.
+pub(crate) const SAMPLES: &str = "samples";
+/// Index input: the rows `sample · times + time` of the targets.
+pub(crate) const ROWS: &str = "rows";
+/// Index input: the points in the order in which a symmetry shows them.
+pub(crate) const SIDE: &str = "side";
+/// Input: the time of each place of the batch.
+pub(crate) const TIME: &str = "time";
+
+const POSITIONS: &str = "stored.positions";
+const FUNCTIONS: &str = "stored.functions";
+const TARGETS: &str = "stored.targets";
+
+/// Samples inside a graph, and the batch that is taken from them.
+pub(crate) struct Resident<'g> {
+    graph: &'g Graph,
+    chosen: Index<'g>,
+    /// `[count, times, points, outputs]`
+    shape: [usize; 4],
+    batch: usize,
+    side: Option<Index<'g>>,
+    /// `[batch, points, space]`
+    pub(crate) positions: Tensor<'g>,
+}
+
+impl<'g> Resident<'g> {
+    /// Declares what [`fill`] writes; with `symmetries`, values are reordered by the index input `side`.
+    pub(crate) fn declare(graph: &'g Graph, samples: &Samples, batch: usize, symmetries: bool) -> Self {
+        let Samples { count, space, times, outputs, .. } = *samples;
+        let points = samples.grid.points();
+        let chosen = graph.index_input(SAMPLES, batch);
+        let positions = if samples.share_positions() {
+            graph.input(POSITIONS, [1, points, space]).broadcast_to([batch, points, space])
+        } else {
+            graph.input(POSITIONS, [count, points, space]).gather(0, chosen)
+        };
+        let side = symmetries.then(|| graph.index_input(SIDE, points));
+        Resident { graph, chosen, shape: [count, times, points, outputs], batch, side, positions }
+    }
+
+    fn reordered(&self, values: Tensor<'g>, axis: usize) -> Tensor<'g> {
+        self.side.map_or(values, |side| values.gather(axis, side))
+    }
+
+    /// `[batch, points, width]` functions given; `None` where there are none.
+    pub(crate) fn functions(&self, width: usize) -> Option<Tensor<'g>> {
+        let [count, _, points, _] = self.shape;
+        let given = || self.graph.input(FUNCTIONS, [count, points, width]).gather(0, self.chosen);
+        (width > 0).then(|| self.reordered(given(), 1))
+    }
+
+    /// `[batch, times, points, outputs]` targets at all times.
+    pub(crate) fn targets(&self) -> Tensor<'g> {
+        self.reordered(self.graph.input(TARGETS, self.shape).gather(0, self.chosen), 2)
+    }
+
+    /// `[batch, points, outputs]` targets of the rows asked for.
+    pub(crate) fn targets_of_rows(&self) -> Tensor<'g> {
+        let [count, times, points, outputs] = self.shape;
+        let rows = self.graph.index_input(ROWS, self.batch);
+        self.reordered(self.graph.input(TARGETS, [count * times, points, outputs]).gather(0, rows), 1)
+    }
+
+    /// The program's input for the time, where the task has one.
+    pub(crate) fn time(&self, task: &Task) -> Option<Tensor<'g>> {
+        task.time.is_input().then(|| self.graph.input(TIME, [self.batch, 1]))
+    }
+
+    /// What the model sees at one time.
+    pub(crate) fn input(&self, functions: Option<Tensor<'g>>, task: &Task) -> Input<'g> {
+        Input { positions: self.positions, functions, time: self.time(task) }
+    }
+}
+
+/// Bytes of all the samples.
+pub(crate) fn bytes(samples: &Samples) -> usize {
+    let Samples { positions, inputs, targets, .. } = samples;
+    [positions, inputs, targets].iter().map(|values| size_of_val(values.as_slice())).sum()
+}
+
+/// Writes the samples into a program, normalised; `functions` where the graph takes them from there.
+pub(crate) fn fill(program: &mut Program, task: &Task, samples: &Samples, functions: bool) -> Result<(), Error> {
+    program.try_write(POSITIONS, &task.encode_positions(&samples.positions))?;
+    if functions {
+        program.try_write(FUNCTIONS, &task.encode_inputs(&samples.inputs))?;
+    }
+    program.try_write(TARGETS, &samples.targets)?;
+    Ok(())
+}

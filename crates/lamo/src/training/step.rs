@@ -1,0 +1,209 @@
+//! The training step as one program: gather the batch, predict, loss, gradient, update.
+//!
+//! The training samples live inside the program; a step is told which of them to take. The last batch of an epoch may
+//! be smaller: its free places repeat a sample with weight 0. The order of samples depends on (seed, epoch) alone, so a
+//! resumed training takes the very steps it would have taken.
+
+use super::loss;
+use super::optimiser::AdamW;
+use super::resident::{self, ROWS, Resident, SAMPLES, SIDE, TIME};
+use super::schedule::{Pace, Schedule};
+use super::symmetry;
+use crate::data::Samples;
+use crate::data::dataset::Batches;
+use crate::error::{Error, Refusal, require};
+use crate::experiment::{Experiment, Loss, Pacing};
+use crate::network::{Input, Mode, Parameters, models};
+use crate::task::{Field, Moments, Positions, Spread, Task};
+use lamo_geometry::Grid;
+use lamo_tensor::{Device, Graph, Program, Tensor};
+
+/// Input: 1 for a sample, 0 for a free place.
+const WEIGHTS: &str = "weights";
+/// State: the losses of the epoch so far, summed.
+pub(super) const TOTAL: &str = "train.total";
+/// Sets the order of symmetries apart from the order of samples.
+const SIDES: u64 = 0x7369_6465;
+
+/// The compiled step of a training, with all that decides what each step does.
+pub struct StepProgram {
+    pub(super) program: Program,
+    pub(super) experiment: Experiment,
+    pub(super) task: Task,
+    samples: Vec<usize>,
+    /// Orders of the points under each symmetry of the problem; empty where symmetries are off.
+    sides: Vec<Vec<u32>>,
+    adamw: AdamW,
+    schedule: Schedule,
+    /// The order of the samples in an epoch.
+    order: Option<(usize, Batches)>,
+    bytes: usize,
+}
+
+impl StepProgram {
+    /// Compiles the step, writes the samples into it, and draws the first parameters.
+    pub fn new(experiment: &Experiment, task: &Task, train: &Samples, device: Device) -> Result<StepProgram, Error> {
+        let recipe = &experiment.train;
+        let scalar = |fields: &[Field]| fields.iter().all(|field| field.width() == 1 && field.spread == Spread::Points);
+        let fits = task.positions != Positions::Given && scalar(&task.inputs) && scalar(&task.outputs);
+        require(!recipe.symmetries || fits, || {
+            let found = if fits {
+                ""
+            } else {
+                "positions that the data give, or a field of several values or of one for the whole sample"
+            };
+            Refusal::new("train.symmetries", "fields of one value at every point of a lattice", found)
+        })?;
+        let clip = (recipe.clip > 0.0).then_some(recipe.clip);
+        let adamw = AdamW { weight_decay: recipe.weight_decay, clip, ..AdamW::default() };
+        let batches = train.count.div_ceil(recipe.batch);
+        let schedule = match recipe.schedule {
+            Pacing::Onecycle => Schedule::OneCycle { peak: recipe.rate, steps: recipe.epochs * batches },
+            Pacing::CosineByEpoch => Schedule::Cosine { peak: recipe.rate, steps: recipe.epochs },
+            Pacing::Constant => Schedule::Constant { rate: recipe.rate },
+        };
+        let program = compile(experiment, task, train, device, &adamw)?;
+        Ok(StepProgram {
+            bytes: program.bytes().saturating_sub(resident::bytes(train)),
+            program,
+            experiment: experiment.clone(),
+            task: task.clone(),
+            samples: (0..train.count).collect(),
+            sides: if recipe.symmetries { symmetry::sides(task.grid) } else { Vec::new() },
+            adamw,
+            schedule,
+            order: None,
+        })
+    }
+
+    /// The compiled program.
+    pub fn program(&mut self) -> &mut Program {
+        &mut self.program
+    }
+
+    /// Bytes that a step holds on the device, without the samples.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Optimiser steps of an epoch: every batch, and every time of it that is asked for by itself.
+    pub fn epoch_steps(&self) -> usize {
+        self.samples.len().div_ceil(self.experiment.train.batch) * self.task.time.turns()
+    }
+
+    /// Takes step number `step`, counted from 0. On a GPU it may still be running when this returns.
+    pub fn run(&mut self, step: usize) -> Result<(), Error> {
+        self.prepare(step)?;
+        Ok(self.program.try_run()?)
+    }
+
+    /// Tells the program what step number `step` is.
+    pub(super) fn prepare(&mut self, step: usize) -> Result<(), Error> {
+        let turns = self.task.time.turns();
+        let (epoch, place) = (step / self.epoch_steps(), step % self.epoch_steps());
+        if place == 0 {
+            self.program.try_write(TOTAL, &[0.0])?;
+        }
+        let (batch, seed) = (self.experiment.train.batch, self.experiment.seed);
+        if self.order.as_ref().is_none_or(|(known, _)| *known != epoch) {
+            self.order = Some((epoch, Batches::shuffled(&self.samples, batch, seed, epoch as u64)));
+        }
+        let order = self.order.as_ref().map_or(&[][..], |(_, batches)| batches.order());
+        let (number, turn) = (place / turns, place % turns);
+        let chosen = &order[number * batch..((number + 1) * batch).min(order.len())];
+        let samples: Vec<usize> = (0..batch).map(|place| *chosen.get(place).unwrap_or(&chosen[0])).collect();
+        let weights: Vec<f32> = (0..batch).map(|place| f32::from(place < chosen.len())).collect();
+        let program = &mut self.program;
+        program.try_write_index(SAMPLES, &samples.iter().map(|&sample| sample as u32).collect::<Vec<_>>())?;
+        program.try_write(WEIGHTS, &weights)?;
+        if !self.sides.is_empty() {
+            let all: Vec<usize> = (0..self.sides.len()).collect();
+            let side = Batches::shuffled(&all, 1, seed ^ SIDES, step as u64).order()[0];
+            program.try_write_index(SIDE, &self.sides[side])?;
+        }
+        let index = |sample: usize| epoch * self.samples.len() + sample;
+        if let Some(asked) = self.task.time.ask(&samples, turn, seed, index) {
+            program.try_write_index(ROWS, &asked.rows)?;
+            program.try_write(TIME, &asked.times)?;
+        }
+        let pace = self.pace(step);
+        self.adamw.pace(&mut self.program, step, pace)?;
+        Ok(())
+    }
+
+    /// Rate and momentum of a step: one value for all turns of a batch.
+    pub(super) fn pace(&self, step: usize) -> Pace {
+        match self.experiment.train.schedule {
+            Pacing::CosineByEpoch => self.schedule.at(step / self.epoch_steps()),
+            Pacing::Onecycle | Pacing::Constant => self.schedule.at(step / self.task.time.turns()),
+        }
+    }
+
+    /// Mean loss per sample and time of the epoch so far, after `step` steps.
+    pub(super) fn mean_loss(&self, step: usize) -> Result<f64, Error> {
+        let (turns, batch) = (self.task.time.turns(), self.experiment.train.batch);
+        let done = (step.max(1) - 1) % self.epoch_steps() + 1;
+        let (batches, rest) = (done / turns, done % turns);
+        let samples = |batches: usize| (batches * batch).min(self.samples.len());
+        let seen = samples(batches) * turns + (samples(batches + 1) - samples(batches)) * rest;
+        Ok(f64::from(self.program.try_read(TOTAL)?[0]) / (seen * self.task.time.windows()) as f64)
+    }
+}
+
+fn compile(
+    experiment: &Experiment,
+    task: &Task,
+    train: &Samples,
+    device: Device,
+    adamw: &AdamW,
+) -> Result<Program, Error> {
+    let (batch, windows) = (experiment.train.batch, task.time.windows());
+    let graph = Graph::new();
+    let parameters = Parameters::new(&graph);
+    let model = models::find(&experiment.model.name)?.build(&parameters, task, &experiment.model.settings)?;
+    let resident = Resident::declare(&graph, train, batch, experiment.train.symmetries);
+    let given = resident.functions(train.functions);
+    let time = resident.time(task);
+    let (positions, functions, target) = task.time.training_pair(
+        resident.positions,
+        given,
+        || resident.targets(),
+        || resident.targets_of_rows(),
+        task.normalisers.outputs.as_ref(),
+    );
+    let prediction = task.decoded(model.forward(&Input { positions, functions, time }, Mode::Training));
+    let (prediction, target) = if experiment.train.balanced && train.outputs > 1 {
+        let units = graph.constant(&units(&train.targets, train.outputs), [train.outputs]);
+        (prediction / units, target / units)
+    } else {
+        (prediction, target)
+    };
+    let each = loss_of_each(experiment.train.loss, task.grid, prediction, target);
+    let weights = graph.input(WEIGHTS, [batch]);
+    let loss = (each.reshape([windows, batch]) * weights).sum_all();
+    let total = graph.state(TOTAL, [1]);
+    graph.assign(total, total + loss);
+    adamw.minimise(&graph, loss);
+    let mut program = Program::compile_on(&graph, device, experiment.precision)?;
+    parameters.initialise(&mut program, experiment.seed);
+    resident::fill(&mut program, task, train, train.functions > 0)?;
+    Ok(program)
+}
+
+/// `[batch · windows]` the loss of each sample and window.
+fn loss_of_each<'g>(kind: Loss, grid: Grid, prediction: Tensor<'g>, target: Tensor<'g>) -> Tensor<'g> {
+    match (kind, grid) {
+        (Loss::RelativeL2WithGradient, Grid::Plane { rows, columns }) => {
+            let [batch, _, _] = prediction.dims();
+            let plane = [batch, rows, columns];
+            loss::relative_l2_with_gradient_each(prediction.reshape(plane), target.reshape(plane))
+        }
+        _ => loss::relative_l2(prediction, target),
+    }
+}
+
+/// The unit in which the errors of each output count.
+fn units(targets: &[f32], outputs: usize) -> Vec<f32> {
+    let of = |output: usize| Moments::of(targets.iter().skip(output).step_by(outputs).map(|&value| f64::from(value)));
+    (0..outputs).map(|output| of(output).unit() as f32).collect()
+}

@@ -1,0 +1,364 @@
+//! The training loop: step, test at the end of an epoch, save.
+
+use super::divergence::Broken;
+use super::step::StepProgram;
+use super::test_program::TestProgram;
+use crate::data::Samples;
+use crate::error::{Error, Kind, Refusal, require};
+use crate::experiment::{Data, Experiment};
+use crate::run::{self, Best, Checkpoint, Line, Operator, Run, Trained};
+use crate::task::Task;
+use lamo_tensor::{Device, PARAMETERS, Program, Snapshot};
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
+
+/// How often the loss is read and the watcher called.
+pub(super) const PULSE: Duration = Duration::from_millis(250);
+
+/// How far a training has come.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress<'a> {
+    /// Optimiser steps taken.
+    pub step: usize,
+    /// Optimiser steps in all.
+    pub steps: usize,
+    /// The epoch under way, counted from 1.
+    pub epoch: usize,
+    /// Epochs in all.
+    pub epochs: usize,
+    /// Mean loss of the epoch so far.
+    pub train: f64,
+    /// Learning rate of the last step.
+    pub rate: f64,
+    /// Seconds of training so far.
+    pub seconds: f64,
+    /// The epoch that has just ended.
+    pub finished: Option<&'a Line>,
+    /// Whether a checkpoint was written just before this call.
+    pub saved: bool,
+}
+
+/// Called a few times a second and after every epoch; [`ControlFlow::Break`] ends the training after the step.
+pub type Watch<'a> = &'a mut dyn FnMut(Progress<'_>) -> ControlFlow<()>;
+
+/// How a training ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// All epochs are done.
+    Finished,
+    /// The watcher asked to stop; the same training can be resumed from here.
+    Stopped,
+}
+
+/// A training under way.
+pub struct Trainer {
+    pub(super) program: StepProgram,
+    test: TestProgram,
+    /// Copy of the model's states on the device that the test program reads.
+    tested: Snapshot,
+    pub(super) step: usize,
+    best: Option<Best>,
+    /// Seconds of earlier attempts, and when this one started.
+    seconds: f64,
+    started: Option<Instant>,
+    /// Seconds of these that went to tests and checkpoints.
+    paused: f64,
+    /// Steps at which the recipe was changed.
+    changed: Vec<usize>,
+    /// The last checkpoint whose loss and parameters were finite.
+    pub(super) good: Option<Checkpoint>,
+    /// Snapshot of the best epoch, kept on the device until it is written; while a divergence is traced, the state before
+    /// the step that broke.
+    pub(super) aside: Snapshot,
+    /// Where the training stood at the best epoch, while its snapshot is not written.
+    unsaved_best: Option<Moment>,
+}
+
+/// Where a training stood when a snapshot was taken.
+#[derive(Clone, Copy)]
+struct Moment {
+    step: usize,
+    seconds: f64,
+    paused: f64,
+    best: Option<Best>,
+}
+
+/// Samples per forward pass on a device.
+fn test_batch(experiment: &Experiment, device: Device) -> usize {
+    match device {
+        Device::Cpu => experiment.train.batch,
+        Device::Cuda(_) => experiment.train.batch.max(16),
+    }
+}
+
+impl Trainer {
+    /// Compiles the programs; no step is taken yet.
+    pub fn new(
+        experiment: &Experiment,
+        task: &Task,
+        train: &Samples,
+        test: &Samples,
+        device: Device,
+    ) -> Result<Trainer, Error> {
+        for (samples, which) in [(train, "training"), (test, "test")] {
+            samples.check_for(task)?;
+            let words = |grid: lamo_geometry::Grid, times: usize| format!("grid {:?} and {times} times", grid.shape());
+            let fits = samples.grid == task.grid && samples.times == task.time.count();
+            require(fits, || {
+                let (expected, found) = (words(task.grid, task.time.count()), words(samples.grid, samples.times));
+                Refusal::new(format!("{which} samples"), expected, found)
+            })?;
+            require(!samples.targets.is_empty(), || Refusal::new(format!("{which} samples"), "targets", "none"))?;
+        }
+        let program = StepProgram::new(experiment, task, train, device)?;
+        let batch = test_batch(experiment, device).min(test.count);
+        let test = TestProgram::new(experiment, task, test, device, batch)?;
+        let snapshot =
+            |names: &[String]| Snapshot::new(&program.program, &names.iter().map(String::as_str).collect::<Vec<_>>());
+        Ok(Trainer {
+            tested: snapshot(&test.model_states())?,
+            aside: snapshot(&program.program.states())?,
+            test,
+            program,
+            step: 0,
+            best: None,
+            seconds: 0.0,
+            started: None,
+            paused: 0.0,
+            changed: Vec::new(),
+            good: None,
+            unsaved_best: None,
+        })
+    }
+
+    fn experiment(&self) -> &Experiment {
+        &self.program.experiment
+    }
+
+    /// Continues from a checkpoint of the same experiment.
+    pub fn restore(&mut self, from: &Checkpoint) -> Result<(), Error> {
+        let Trained { path, operator, experiment, .. } = &from.trained;
+        let states = self.program.program.states();
+        let sizes = |program: &Program, name: &str| program.try_read(name).map(<[f32]>::len);
+        for name in &states {
+            let (expected, found) = (sizes(&self.program.program, name)?, from.state(name).map(<[f32]>::len));
+            require(found == Some(expected) && operator.sections == self.program.program.sections(), || {
+                let found = found.map_or_else(|| "none".to_owned(), |found| format!("{found} values"));
+                let thing = format!("{}: state {name}", path.display());
+                Refusal::new(thing, format!("{expected} values, as the experiment's model has"), found)
+                    .of(Kind::Conflict)
+            })?;
+        }
+        require(self.program.task.continues(&operator.task), || {
+            Refusal::about(path.display().to_string(), "the checkpoint belongs to other data than these")
+                .advise("start a new run")
+                .of(Kind::Conflict)
+        })?;
+        let (epochs, asked) = (from.trained.step.div_ceil(self.epoch_steps()), self.experiment().train.epochs);
+        require(epochs <= asked, || {
+            Refusal::new("train.epochs", format!("at least the {epochs} that are done or under way"), asked.to_string())
+        })?;
+        self.changed = from.trained.changed.clone();
+        let place = Data { folder: self.experiment().data.folder.clone(), ..experiment.data.clone() };
+        if *self.experiment() != (Experiment { data: place, ..experiment.clone() }) {
+            self.changed.push(from.trained.step);
+        }
+        for name in &states {
+            self.program.program.try_write(name, from.state(name).unwrap_or_default())?;
+        }
+        (self.step, self.best, self.unsaved_best) = (from.trained.step, from.best, None);
+        (self.seconds, self.paused) = (from.trained.seconds, from.trained.paused);
+        self.started = self.started.map(|_| Instant::now());
+        Ok(())
+    }
+
+    /// The training as it stands.
+    pub fn checkpoint(&self) -> Result<Checkpoint, Error> {
+        let program = &self.program.program;
+        self.checkpoint_of(self.moment(), |name| Ok(program.try_read(name)?.to_vec()))
+    }
+
+    fn moment(&self) -> Moment {
+        Moment { step: self.step, seconds: self.elapsed(), paused: self.paused, best: self.best }
+    }
+
+    fn checkpoint_of(
+        &self,
+        moment: Moment,
+        read: impl Fn(&str) -> Result<Vec<f32>, Error>,
+    ) -> Result<Checkpoint, Error> {
+        let (program, experiment) = (&self.program.program, self.experiment());
+        let states = program.states().into_iter().filter(|name| name != PARAMETERS);
+        let states = states.map(|name| Ok((name.clone(), read(&name)?))).collect::<Result<BTreeMap<_, _>, Error>>()?;
+        let operator = Operator {
+            model: experiment.model.clone(),
+            task: self.program.task.clone(),
+            precision: experiment.precision,
+            batch: experiment.train.batch,
+            sections: program.sections().to_vec(),
+            parameters: read(PARAMETERS)?,
+        };
+        let Moment { step, seconds, paused, best } = moment;
+        let trained = Trained {
+            path: Default::default(),
+            experiment: experiment.clone(),
+            operator,
+            epoch: step / self.epoch_steps(),
+            step,
+            seconds,
+            paused,
+            step_bytes: Some(self.program.bytes()),
+            changed: self.changed.clone(),
+        };
+        Ok(Checkpoint { trained, states, best })
+    }
+
+    /// The model as it stands.
+    pub fn trained(&self) -> Result<Trained, Error> {
+        Ok(self.checkpoint()?.trained)
+    }
+
+    /// Optimiser steps taken.
+    pub fn step(&self) -> usize {
+        self.step
+    }
+
+    /// Number of parameters.
+    pub fn parameters(&self) -> usize {
+        self.program.program.sections().iter().map(|section| section.shape.count()).sum()
+    }
+
+    /// Optimiser steps of an epoch.
+    pub fn epoch_steps(&self) -> usize {
+        self.program.epoch_steps()
+    }
+
+    /// Optimiser steps in all.
+    pub fn steps(&self) -> usize {
+        self.experiment().train.epochs * self.epoch_steps()
+    }
+
+    /// Trains to the end, or until `watch` asks to stop. The run folder, if there is one, gets a checkpoint every `saving`;
+    /// in the first minutes sooner, so that a killed process loses a fifth of them at most.
+    pub fn run(&mut self, run: Option<&Run>, saving: Duration, watch: Watch<'_>) -> Result<Outcome, Error> {
+        self.started = Some(Instant::now());
+        let outcome = self.train(run, saving, watch);
+        self.seconds = self.elapsed();
+        self.started = None;
+        outcome
+    }
+
+    fn train(&mut self, run: Option<&Run>, saving: Duration, watch: Watch<'_>) -> Result<Outcome, Error> {
+        if let Some(run) = run {
+            run.rewind(self.step / self.epoch_steps())?;
+        }
+        self.good = Some(self.checkpoint()?);
+        if run.is_some_and(|run| self.step == self.steps() && !run::checkpoint_path(run.folder(), run::LAST).exists()) {
+            self.save(run)?; // the best epoch was the last one, and it alone was written
+        }
+        let begun = Instant::now();
+        let (mut pulse, mut saved) = (begun, begun);
+        while self.step < self.steps() {
+            self.advance()?;
+            let ended = self.step.is_multiple_of(self.epoch_steps());
+            let young = if saving == Duration::MAX { saving } else { Duration::from_secs(1) + begun.elapsed() / 4 };
+            let due = saved.elapsed() >= saving.min(young) || self.step == self.steps();
+            if !ended && !due && pulse.elapsed() < PULSE {
+                continue;
+            }
+            self.check_or_undo(run, due, watch)?;
+            let line = if ended { Some(self.end_epoch()?) } else { None };
+            if line.is_some_and(|line| line.test.is_some_and(|test| !test.is_finite())) {
+                let (step, loss) = (self.step, self.mean_loss()?);
+                self.undo(run)?;
+                return Err(self.diverged(Broken::Test, step, loss, None));
+            }
+            if let (Some(run), Some(line)) = (run, &line) {
+                run.append(line)?;
+            }
+            let stop = watch(self.progress(line.as_ref(), false)?).is_break();
+            if stop || due {
+                self.check_or_undo(run, !due, watch)?;
+                let pause = Instant::now();
+                self.save(run)?;
+                saved = Instant::now();
+                self.paused += (saved - pause).as_secs_f64();
+                let _ = watch(self.progress(None, true)?); // a stop asked for here is asked for again at the next pulse
+            }
+            if stop {
+                return Ok(if self.step == self.steps() { Outcome::Finished } else { Outcome::Stopped });
+            }
+            pulse = Instant::now();
+        }
+        Ok(Outcome::Finished)
+    }
+
+    /// One optimiser step.
+    pub(super) fn advance(&mut self) -> Result<(), Error> {
+        self.program.run(self.step)?;
+        self.step += 1;
+        Ok(())
+    }
+
+    /// The end of an epoch: its mean loss, and the test error where it is due.
+    fn end_epoch(&mut self) -> Result<Line, Error> {
+        let epoch = self.step / self.epoch_steps();
+        let due = epoch.is_multiple_of(self.experiment().train.evaluate) || self.step == self.steps();
+        let pause = Instant::now(); // the steps before have ended: their loss was read
+        let test = if due { Some(self.test_error()?) } else { None };
+        self.paused += pause.elapsed().as_secs_f64();
+        let better = |test: &f64| test.is_finite() && self.best.is_none_or(|best| *test < best.test);
+        if let Some(test) = test.filter(better) {
+            self.best = Some(Best { epoch, test });
+            self.unsaved_best = Some(self.moment());
+            self.aside.capture(&self.program.program)?;
+        }
+        let rate = self.program.pace(self.step - 1).rate;
+        Ok(Line { epoch, step: self.step, train: self.mean_loss()?, test, rate, seconds: self.elapsed() })
+    }
+
+    /// Mean relative L2 over the test samples, all times of a sample together.
+    pub fn test_error(&mut self) -> Result<f64, Error> {
+        self.tested.capture(&self.program.program)?;
+        self.test.error(&self.tested)
+    }
+
+    /// Mean loss per sample and time of the epoch so far.
+    pub(super) fn mean_loss(&self) -> Result<f64, Error> {
+        self.program.mean_loss(self.step)
+    }
+
+    fn elapsed(&self) -> f64 {
+        self.seconds + self.started.map_or(0.0, |started| started.elapsed().as_secs_f64())
+    }
+
+    pub(super) fn progress<'a>(&self, finished: Option<&'a Line>, saved: bool) -> Result<Progress<'a>, Error> {
+        Ok(Progress {
+            step: self.step,
+            steps: self.steps(),
+            epoch: self.step.saturating_sub(1) / self.epoch_steps() + 1,
+            epochs: self.experiment().train.epochs,
+            train: self.mean_loss()?,
+            rate: self.program.pace(self.step.max(1) - 1).rate,
+            seconds: self.elapsed(),
+            finished,
+            saved,
+        })
+    }
+
+    /// Writes the checkpoints of a state that was just found finite.
+    pub(super) fn save(&mut self, run: Option<&Run>) -> Result<(), Error> {
+        let good = self.checkpoint()?;
+        if let Some(run) = run {
+            if let Some(best) = self.unsaved_best {
+                let read = |name: &str| Ok(self.aside.read(name)?);
+                run.save(run::BEST, &self.checkpoint_of(best, read)?)?;
+                self.unsaved_best = None;
+            }
+            run.save(run::LAST, &good)?;
+        }
+        self.good = Some(good);
+        Ok(())
+    }
+}

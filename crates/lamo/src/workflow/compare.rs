@@ -1,0 +1,107 @@
+//! Compare: the receipts of several runs side by side.
+
+use crate::error::{Error, Kind, Refusal};
+use crate::experiment::OWN;
+use crate::inference::evaluate::{RECEIPT, Receipt};
+use crate::run::{self, EXPERIMENT};
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+
+/// One run of a comparison.
+#[derive(Clone, Debug, Serialize)]
+pub struct Entry {
+    /// Name of the run folder.
+    pub run: String,
+    /// What was learned.
+    pub benchmark: String,
+    /// The benchmark, or the name of your own data.
+    pub data: String,
+    /// By which model.
+    pub model: String,
+    /// Where it was evaluated.
+    pub device: String,
+    /// Mean relative L2 over the test samples.
+    pub relative_l2: f64,
+    /// Median over the test samples.
+    pub median: f64,
+    /// The worst test sample.
+    pub worst: f64,
+    /// Numbers that were learned.
+    pub parameters: usize,
+    /// Epochs completed.
+    pub epochs: usize,
+    /// Wall time of the training.
+    pub training_seconds: f64,
+    /// Wall time of a step.
+    pub step_seconds: f64,
+    /// Bytes of a step, where it is known.
+    pub step_bytes: Option<usize>,
+}
+
+/// Runs side by side.
+#[derive(Clone, Debug, Serialize)]
+pub struct Comparison {
+    /// Whether all were evaluated on the same test samples.
+    pub same_test: bool,
+    /// The runs.
+    pub runs: Vec<Entry>,
+}
+
+/// Compares evaluated run folders, or receipts.
+pub fn compare(runs: &[PathBuf]) -> Result<Comparison, Error> {
+    let receipts = runs.iter().map(|path| read(path)).collect::<Result<Vec<_>, _>>()?;
+    let same_test = receipts.iter().all(|receipt| receipt.same_test(&receipts[0]));
+    let runs = runs.iter().zip(&receipts).map(|(path, receipt)| entry(path, receipt)).collect();
+    Ok(Comparison { same_test, runs })
+}
+
+fn read(path: &Path) -> Result<Receipt, Error> {
+    let file = if path.is_dir() { path.join(RECEIPT) } else { path.to_owned() };
+    if path.is_dir() && !file.is_file() {
+        let name = path.display().to_string();
+        let refusal =
+            |found: &str| Refusal::new(&name, format!("an evaluated run with {RECEIPT}"), found).of(Kind::Missing);
+        return Err(match path.join(EXPERIMENT).is_file() {
+            true => refusal("none").advise(format!("run `lamo evaluate {name}` first")).into(),
+            false => refusal("another folder").into(),
+        });
+    }
+    Receipt::read(&file)
+}
+
+fn entry(path: &Path, receipt: &Receipt) -> Entry {
+    let folder = if path.is_dir() { path } else { path.parent().unwrap_or(path) };
+    let name =
+        folder.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned());
+    let spread = &receipt.evaluation.distribution;
+    Entry {
+        run: name,
+        benchmark: receipt.benchmark.clone(),
+        data: data(folder, receipt),
+        model: receipt.model.clone(),
+        device: receipt.machine.device.clone(),
+        relative_l2: receipt.evaluation.relative_l2,
+        median: spread.median(),
+        worst: spread.most(),
+        parameters: receipt.costs.parameters,
+        epochs: receipt.epoch,
+        training_seconds: receipt.costs.training_seconds,
+        step_seconds: receipt.costs.step_seconds(),
+        step_bytes: receipt.costs.step_bytes,
+    }
+}
+
+/// The benchmark, or the name of your own data where the run lies beside the receipt.
+fn data(folder: &Path, receipt: &Receipt) -> String {
+    let own = (receipt.benchmark == OWN).then(|| run::experiment(folder).ok()?.data.folder).flatten();
+    let name = own.as_deref().and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());
+    name.unwrap_or_else(|| receipt.benchmark.clone())
+}
+
+impl Comparison {
+    /// The model of a run, with its data where the runs have different ones; the same data may have several names.
+    pub fn label(&self, run: &Entry) -> String {
+        let alike = self.same_test || self.runs.iter().all(|other| other.data == run.data);
+        if alike { run.model.clone() } else { format!("{} on {}", run.model, run.data) }
+    }
+}

@@ -1,0 +1,218 @@
+//! `data make`, `data import`, `data check`, and the data set of an experiment: the folder it names, or one that its problem
+//! makes once and the cache keeps.
+
+use super::Event;
+use super::Session;
+use crate::data::dataset::{Dataset, Error as DatasetError, FieldEntry, Outcome, Statistics};
+use crate::data::import::{Import, Own, catalogue};
+use crate::error::{Error, Kind, Refusal, counted, require};
+use crate::experiment::{Data, Experiment};
+use crate::task::Field;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// A data set whose hashes hold, with the statistics of its fields.
+#[derive(Debug)]
+pub struct CheckedDataset {
+    /// The data set.
+    pub dataset: Dataset,
+    /// Each field with the statistics of its values.
+    pub fields: Vec<(FieldEntry, Statistics)>,
+}
+
+impl CheckedDataset {
+    /// Refuses values that are not finite.
+    pub fn require_finite(&self) -> Result<(), Error> {
+        let odd = self.fields.iter().filter(|(_, found)| found.missing + found.infinite > 0);
+        let odd: Vec<_> =
+            odd.map(|(field, found)| format!("{} of `{}`", found.missing + found.infinite, field.name)).collect();
+        require(odd.is_empty(), || {
+            let found = format!("NaN or infinity in {}", odd.join(" and "));
+            Refusal::new(self.dataset.folder().display().to_string(), "finite values only", found)
+                .advise("make the data set again")
+        })?;
+        Ok(())
+    }
+}
+
+/// Verifies the hashes of a data set and takes statistics of its fields.
+pub fn check(folder: &Path) -> Result<CheckedDataset, Error> {
+    let dataset = Dataset::open(folder)?;
+    for field in &dataset.manifest().fields {
+        Field::on(dataset.manifest().grid, &field.name, &field.unit, &field.shape)?;
+    }
+    dataset.verify()?;
+    let fields = dataset.manifest().fields.clone().into_iter();
+    let fields = fields.map(|field| dataset.statistics(&field.name).map(|statistics| (field, statistics)));
+    Ok(CheckedDataset { fields: fields.collect::<Result<_, _>>()?, dataset })
+}
+
+/// Makes a data set with a solver in `out`, or what an earlier attempt left missing of it; `changes` are `key=value` texts
+/// for the parameters of the problem.
+#[cfg(feature = "solvers")]
+pub fn make(
+    problem: &str,
+    changes: &[String],
+    seed: u64,
+    samples: usize,
+    out: &Path,
+    session: &Session<'_>,
+) -> Result<Outcome, Error> {
+    make_recipe(&crate::data::Recipe::named(problem, changes, seed, samples)?, out, session)
+}
+
+/// Says that this library cannot make data.
+#[cfg(not(feature = "solvers"))]
+pub fn make(
+    problem: &str,
+    _changes: &[String],
+    _seed: u64,
+    _samples: usize,
+    _out: &Path,
+    _session: &Session<'_>,
+) -> Result<Outcome, Error> {
+    Err(without_solvers(problem).into())
+}
+
+#[cfg(feature = "solvers")]
+fn make_recipe(recipe: &crate::data::Recipe, out: &Path, session: &Session<'_>) -> Result<Outcome, Error> {
+    let problem = &recipe.manifest().problem;
+    Ok(recipe.make(out, session.threads, &|progress| {
+        (session.listener)(Event::Making { problem, progress });
+        session.cancel.flow()
+    })?)
+}
+
+#[cfg(not(feature = "solvers"))]
+fn without_solvers(problem: &str) -> Refusal {
+    Refusal::about(problem, "this lamo was built without solvers")
+        .advise("give a data set, or build with feature solvers")
+}
+
+/// Imports the public files of a benchmark, given one by one or as folders that hold them: the samples of the official
+/// split, or `all`.
+pub fn import_public(benchmark: &str, files: &[PathBuf], all: bool) -> Result<Import, DatasetError> {
+    catalogue::find(benchmark)?.import(files, all)
+}
+
+/// An import of your own arrays: opens them, finds their axes and compares their sizes.
+pub fn import_own(own: &Own) -> Result<Import, DatasetError> {
+    own.import()
+}
+
+/// Writes an import to `out`, or what an earlier attempt left missing of it.
+pub fn import(import: &Import, out: &Path, session: &Session<'_>) -> Result<Outcome, Error> {
+    Ok(import.write(out, &|transfer| {
+        (session.listener)(Event::Importing(transfer));
+        session.cancel.flow()
+    })?)
+}
+
+/// The data set of an experiment, verified: the folder it names, or one that is made and kept in the cache.
+pub(super) fn of_experiment(experiment: &Experiment, session: &Session<'_>) -> Result<Dataset, Error> {
+    let started = Instant::now();
+    let (dataset, made_in) = match open_or_make(&experiment.data, session)? {
+        Outcome::Made(dataset) => (dataset, Some(started.elapsed())),
+        Outcome::AlreadyThere(dataset) => (dataset, None),
+        Outcome::Stopped(progress) => {
+            let samples = counted(progress.samples, "sample");
+            let sentence = format!("stopped with {} of {samples} saved", progress.complete);
+            let advice = "run the same command again to continue";
+            return Err(Refusal::said(sentence).advise(advice).of(Kind::Cancelled).into());
+        }
+    };
+    if made_in.is_none() {
+        dataset.verify()?; // runs and receipts name these hashes
+    }
+    (session.listener)(Event::Data { dataset: &dataset, made_in });
+    Ok(dataset)
+}
+
+fn open_or_make(data: &Data, session: &Session<'_>) -> Result<Outcome, Error> {
+    if let Some(folder) = &data.folder {
+        return Ok(Outcome::AlreadyThere(Dataset::open(folder)?));
+    }
+    #[cfg(feature = "solvers")]
+    {
+        let recipe = cache::recipe(data)?;
+        make_recipe(&recipe, &lamo_tensor::cache_folder().join(cache::name(recipe.manifest())?), session)
+    }
+    #[cfg(not(feature = "solvers"))]
+    {
+        let _ = session;
+        Err(without_solvers(&data.problem).into())
+    }
+}
+
+/// Refuses a run whose data have gone from where they were.
+pub(super) fn require_present(experiment: &Experiment) -> Result<(), Error> {
+    let gone = experiment.data.folder.as_ref().filter(|folder| !folder.exists());
+    require(gone.is_none(), || {
+        let folder = gone.map(|folder| folder.display().to_string()).unwrap_or_default();
+        Refusal::new(folder, "the data of the run", "nothing")
+            .advise("say where they are with --data DIR")
+            .of(Kind::Missing)
+    })?;
+    Ok(())
+}
+
+/// Refuses, before data are made for it, a model that their grid does not allow, and settings that the problem lacks.
+pub(super) fn check_before_making(experiment: &Experiment) -> Result<(), Error> {
+    #[cfg(feature = "solvers")]
+    if experiment.data.folder.is_none() {
+        let grid = cache::recipe(&experiment.data)?.manifest().grid;
+        if let Ok(benchmark) = experiment.benchmark() {
+            let Experiment { model, .. } = experiment;
+            let row = crate::network::models::find(&model.name)?;
+            row.parameter_count(&benchmark.task().on(grid), &model.settings)?;
+        }
+    }
+    let _ = experiment;
+    Ok(())
+}
+
+/// Folders of data sets that were made on the way.
+#[cfg(feature = "solvers")]
+mod cache {
+    use crate::data::Recipe;
+    use crate::data::dataset::Manifest;
+    use crate::error::{Error, Refusal, require};
+    use crate::experiment::Data;
+    use sha2::{Digest, Sha256};
+    use toml::Value;
+
+    /// The folder of a recipe: the same for every version of lamo, as the generator has a version of its own.
+    pub(super) fn name(recipe: &Manifest) -> Result<String, Error> {
+        let timeless = Manifest { lamo: String::new(), ..recipe.clone() };
+        let text = toml::to_string(&timeless).map_err(|error| Refusal::said(error.to_string()))?;
+        let hash = Sha256::digest(text.as_bytes());
+        let hash: String = hash[..6].iter().map(|byte| format!("{byte:02x}")).collect();
+        Ok(format!("{}-{hash}", recipe.problem))
+    }
+
+    /// How the data of an experiment are made.
+    pub(super) fn recipe(data: &Data) -> Result<Recipe, Error> {
+        require(!data.problem.is_empty(), || {
+            Refusal::new("the experiment", "data", "none")
+                .advise("give a data set with --data DIR or a problem with data.problem")
+        })?;
+        let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned); // no quotes
+        let changes: Vec<String> = data.settings.iter().map(|(key, value)| format!("{key}={}", text(value))).collect();
+        Ok(Recipe::named(&data.problem, &changes, data.seed, data.samples())?)
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        #[test]
+        fn a_recipe_keeps_its_folder_in_a_new_version_of_lamo_and_loses_it_with_a_new_generator() {
+            let recipe = Recipe::named("darcy", &["resolution=8"], 0, 2).unwrap();
+            let now = recipe.manifest().clone();
+            let newer = Manifest { lamo: "99.0.0".into(), ..now.clone() };
+            assert_eq!(name(&newer).unwrap(), name(&now).unwrap());
+            let solved_again = Manifest { generator: now.generator + 1, ..now.clone() };
+            assert_ne!(name(&solved_again).unwrap(), name(&now).unwrap());
+        }
+    }
+}

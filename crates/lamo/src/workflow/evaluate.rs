@@ -1,0 +1,131 @@
+//! Evaluate and verify: a run on its test samples, with a receipt; a receipt against the run.
+
+use super::{Session, dataset};
+use crate::data::{Dataset, Samples};
+use crate::error::{Error, Kind, Refusal, require};
+use crate::experiment;
+use crate::inference::evaluate::{Evaluation, Receipt};
+use crate::run::{self, Environment, Line, Provenance, Trained};
+use crate::task::Field;
+use lamo_tensor::Device;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// A run to evaluate.
+#[derive(Clone, Debug)]
+pub struct EvaluateRequest {
+    /// Run folder, or a checkpoint file.
+    pub run: PathBuf,
+    /// Another data set than the run's own, evaluated on its own test samples.
+    pub data: Option<PathBuf>,
+    /// Where to compute.
+    pub device: Device,
+}
+
+/// A run with its predictions of the test samples.
+#[derive(Debug)]
+pub struct Evaluated {
+    /// The model.
+    pub trained: Trained,
+    /// The data.
+    pub dataset: Dataset,
+    /// The test samples.
+    pub test: Samples,
+    /// `[count, times, points, outputs]` predictions in physical units.
+    pub prediction: Vec<f32>,
+    /// How many samples the run was trained on, where it is known.
+    pub train_samples: Option<usize>,
+    /// The numbers, with all that is needed to check them.
+    pub receipt: Receipt,
+    /// The epochs of the run; empty for a checkpoint file.
+    pub history: Vec<Line>,
+}
+
+/// Predicts the test samples of a run and measures the errors. Data that are gone are made again.
+pub fn evaluate(request: &EvaluateRequest, session: &Session<'_>) -> Result<Evaluated, Error> {
+    let EvaluateRequest { run: path, data, device } = request;
+    let trained = Trained::open(path)?;
+    let mut experiment = trained.experiment.clone();
+    if path.is_dir() {
+        experiment.data.folder = run::experiment(path)?.data.folder;
+    }
+    match data {
+        Some(folder) => {
+            experiment.data.folder = Some(folder.clone());
+            (experiment.data.train, experiment.data.test) = (0, 0);
+            let names = |fields: &[Field]| fields.iter().map(|field| field.name.clone()).collect::<Vec<_>>();
+            let task = &trained.operator.task;
+            experiment.data.outputs = names(&task.outputs);
+            experiment.data.inputs = names(&task.inputs);
+            if task.time.mode().is_roll_out() && task.inputs.is_empty() {
+                experiment.data.inputs = names(&task.outputs); // nothing beside the series itself
+            }
+        }
+        None => dataset::require_present(&experiment)?,
+    }
+    let dataset = dataset::of_experiment(&experiment, session)?;
+    let split = experiment::split(&experiment, &dataset)?;
+    let environment = Environment::here(*device, session.threads, Some(Provenance::of(&dataset, &split)));
+    let own = data.is_none() && path.join(run::ENVIRONMENT).is_file();
+    require(!own || environment.sees_the_same(&run::environment(path)?), || {
+        Refusal::about(dataset.folder().display().to_string(), "the data are not those the run began with")
+            .advise("to evaluate the run on them say --data DIR")
+            .of(Kind::Conflict)
+    })?;
+    let test = experiment::test_samples(&experiment, &dataset)?;
+    if let Some(folder) = data {
+        let checked = trained.operator.task.time.check_clock(test.times, &dataset.manifest().times);
+        checked.map_err(|refusal| refusal.within(folder.display()))?;
+    }
+    let started = Instant::now();
+    let prediction = trained.operator.predict(&test, *device)?;
+    let seconds = started.elapsed().as_secs_f64();
+    let evaluation = Evaluation::of(&test, &split.test, &prediction);
+    require(evaluation.relative_l2.is_finite(), || {
+        Refusal::about(path.display().to_string(), "its predictions are not finite")
+            .advise("train again with a smaller train.rate")
+            .of(Kind::Failed)
+    })?;
+    let receipt = Receipt::new(&trained, &dataset, (&split, &test), &environment, evaluation, seconds)?;
+    let stated = trained.experiment.data.train;
+    let train_samples = if data.is_none() { Some(split.train.len()) } else { (stated > 0).then_some(stated) };
+    let history = if path.is_dir() { run::history(path)? } else { Vec::new() };
+    Ok(Evaluated { trained, dataset, test, prediction, train_samples, receipt, history })
+}
+
+/// A receipt that holds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Verified {
+    /// Mean relative L2, computed again.
+    pub relative_l2: f64,
+    /// By how much the error may differ on this machine, relative to it; 0 is bit for bit.
+    pub tolerance: f64,
+}
+
+/// Computes the numbers of a receipt again and compares them. Without a run, the receipt lies in its run folder.
+pub fn verify(
+    receipt: &Path,
+    run: Option<&Path>,
+    data: Option<PathBuf>,
+    device: Device,
+    session: &Session<'_>,
+) -> Result<Verified, Error> {
+    let stated = Receipt::read(receipt)?;
+    let beside = receipt.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    require(run.is_some() || beside.join(run::EXPERIMENT).is_file(), || {
+        let path = receipt.display();
+        Refusal::new(path.to_string(), "a receipt inside its run folder", "it elsewhere")
+            .advise(format!("say lamo evaluate RUN --verify {path}"))
+            .of(Kind::Missing)
+    })?;
+    let again = data.is_none();
+    let request = EvaluateRequest { run: run.unwrap_or(beside).to_owned(), data, device };
+    let evaluated = evaluate(&request, session)?;
+    if let Some(difference) = stated.difference(&evaluated.receipt) {
+        let hint = if again { " (if it was made with --data, give it again)" } else { "" };
+        let advice = format!("the receipt is not of this run and data{hint}, or something has changed");
+        return Err(Refusal::about(receipt.display().to_string(), difference).advise(advice).of(Kind::Failed).into());
+    }
+    let tolerance = stated.tolerance(&evaluated.receipt);
+    Ok(Verified { relative_l2: evaluated.receipt.evaluation.relative_l2, tolerance })
+}

@@ -1,0 +1,113 @@
+//! What a job reports while it runs, and how it is asked to stop.
+
+use crate::data::dataset::{self, Dataset};
+use crate::data::import::Transfer;
+use crate::run::Line;
+use crate::training;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// Something happened.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum Event<'a> {
+    /// A data set is being made; reported after every sample, from the thread that made it.
+    Making {
+        /// Its problem.
+        problem: &'a str,
+        /// How far it is.
+        progress: dataset::Progress,
+    },
+    /// Files are being imported.
+    Importing(Transfer),
+    /// The data are there.
+    Data {
+        /// The data set.
+        dataset: &'a Dataset,
+        /// How long it took to make them; `None` where they were there before.
+        made_in: Option<Duration>,
+    },
+    /// The programs are compiled.
+    Model {
+        /// Name of the model.
+        name: &'a str,
+        /// Number of parameters.
+        parameters: usize,
+        /// Optimiser steps in all.
+        steps: usize,
+        /// Samples per batch.
+        batch: usize,
+        /// How long compiling took.
+        compiled_in: Duration,
+    },
+    /// The run folder is open.
+    Run {
+        /// The folder.
+        folder: &'a Path,
+        /// Optimiser steps taken before.
+        step: usize,
+        /// Optimiser steps in all.
+        steps: usize,
+        /// Epochs done before.
+        history: &'a [Line],
+    },
+    /// A few times a second while a model trains, and at the end of every epoch.
+    Progress(training::Progress<'a>),
+    /// A checkpoint was written.
+    Checkpoint {
+        /// Optimiser steps taken.
+        step: usize,
+    },
+    /// Something that the user should know.
+    Warning(&'a str),
+}
+
+/// Receives events, possibly from several threads at once.
+pub type Listener<'a> = &'a (dyn Fn(Event<'_>) + Sync);
+
+/// Asks a job to stop; clones ask the same job.
+#[derive(Clone, Debug, Default)]
+pub struct Cancel(Arc<AtomicBool>);
+
+impl Cancel {
+    /// Nothing is asked yet.
+    pub fn new() -> Cancel {
+        Cancel::default()
+    }
+
+    /// Asks the job to save what it has and stop.
+    pub fn cancel(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the job was asked to stop.
+    pub fn is_cancelled(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn flow(&self) -> ControlFlow<()> {
+        if self.is_cancelled() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+}
+
+/// What a job needs beside its request: a listener, a way to cancel it, and a number of threads.
+#[derive(Clone)]
+pub struct Session<'a> {
+    /// Receives the events.
+    pub listener: Listener<'a>,
+    /// Asks the job to stop.
+    pub cancel: Cancel,
+    /// Threads that make data; what is recorded as the threads of a run.
+    pub threads: usize,
+}
+
+impl Default for Session<'_> {
+    /// A session that reports nothing and uses all cores.
+    fn default() -> Self {
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        Session { listener: &|_| {}, cancel: Cancel::new(), threads }
+    }
+}

@@ -1,0 +1,16 @@
+//! The whole of a job: what the command line, a server or a notebook asks for, as functions that take a request, report
+//! [`Event`]s, can be cancelled, and return typed results.
+
+mod compare;
+mod dataset;
+mod evaluate;
+mod event;
+mod predict;
+mod train;
+
+pub use compare::{Comparison, Entry, compare};
+pub use dataset::{CheckedDataset, check, import, import_own, import_public, make};
+pub use evaluate::{EvaluateRequest, Evaluated, Verified, evaluate, verify};
+pub use event::{Cancel, Event, Listener, Session};
+pub use predict::{Model, PredictRequest, Predicted, predict};
+pub use train::{ResumeRequest, TrainRequest, TrainedRun, resume, train};

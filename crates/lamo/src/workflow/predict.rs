@@ -1,0 +1,100 @@
+//! Predict: arrays in, the fields of a trained or imported model out.
+
+use crate::data::formats::{self, Named};
+use crate::error::{Error, Kind, Refusal, require};
+use crate::inference::{Question, Source};
+use crate::run::model_folder::ModelFolder;
+use crate::run::{self, Operator, Trained};
+use lamo_tensor::Device;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// A run, a checkpoint or a model folder: all that has an operator.
+#[derive(Clone, Debug)]
+pub enum Model {
+    /// From a training.
+    Trained(Box<Trained>),
+    /// From weights of the authors' code.
+    Imported(Box<ModelFolder>),
+}
+
+impl Model {
+    /// Opens a run folder, a checkpoint file or a model folder.
+    pub fn open(path: &Path) -> Result<Model, Error> {
+        if ModelFolder::is_at(path) {
+            return Ok(Model::Imported(Box::new(ModelFolder::read(path)?)));
+        }
+        require(path.is_file() || run::latest(path).is_some(), || {
+            let expected = "a run folder, a checkpoint or a model folder with model.toml";
+            let found = if path.is_dir() { "a folder without them" } else { "nothing" };
+            Refusal::new(path.display().to_string(), expected, found).of(Kind::Missing)
+        })?;
+        Ok(Model::Trained(Box::new(Trained::open(path)?)))
+    }
+
+    /// The model with its parameters and its task.
+    pub fn operator(&self) -> &Operator {
+        match self {
+            Model::Trained(trained) => &trained.operator,
+            Model::Imported(folder) => &folder.operator,
+        }
+    }
+
+    /// Refuses an output that would overwrite the model's own files.
+    pub fn protect(&self, output: &Path) -> Result<(), Error> {
+        match self {
+            Model::Trained(trained) => trained.protect(output),
+            Model::Imported(_) => Ok(()),
+        }
+    }
+}
+
+/// Predictions to make.
+#[derive(Clone, Debug)]
+pub struct PredictRequest {
+    /// A run folder, a checkpoint file or a model folder.
+    pub model: PathBuf,
+    /// Where the input fields are.
+    pub inputs: Vec<Source>,
+    /// File to write: .npy, .npz or .safetensors.
+    pub output: PathBuf,
+    /// Snapshots to continue a time series by; as many as in training unless given.
+    pub snapshots: Option<usize>,
+    /// Where to compute.
+    pub device: Device,
+}
+
+/// Predictions that were written.
+#[derive(Clone, Debug)]
+pub struct Predicted {
+    /// The output fields.
+    pub arrays: Vec<Named>,
+    /// How many samples.
+    pub samples: usize,
+    /// How long the predictions took, compiling included.
+    pub elapsed: Duration,
+}
+
+/// Reads arrays, predicts, writes the output fields.
+pub fn predict(request: &PredictRequest) -> Result<Predicted, Error> {
+    let PredictRequest { model, inputs, output, snapshots, device } = request;
+    require(*snapshots != Some(0), || Refusal::new("--frames", "at least 1", "0"))?;
+    let place = |path: &Path| path.canonicalize().ok();
+    let same = |input: &&Source| place(output).is_some_and(|output| place(&input.array.path) == Some(output));
+    require(!inputs.iter().any(|input| same(&input)), || {
+        Refusal::new(format!("--output {}", output.display()), "another file than --input", "the same")
+            .of(Kind::Conflict)
+    })?;
+    let model = Model::open(model)?;
+    model.protect(output)?;
+    let operator = model.operator();
+    let question = Question::read(&operator.task, inputs, *snapshots)?;
+    let started = Instant::now();
+    let prediction = operator.predict(&question.samples, *device)?;
+    let elapsed = started.elapsed();
+    let names: Vec<_> = inputs.iter().map(|input| input.array.path.display().to_string()).collect();
+    let arrays = question.answer(&operator.task, &prediction);
+    let arrays = arrays.map_err(|refusal| refusal.within(names.join(", ")))?;
+    formats::write(output, &arrays)?;
+    Ok(Predicted { arrays, samples: question.samples.count, elapsed })
+}

@@ -1,0 +1,309 @@
+//! Train and resume: resolve the request, get the data, compile, run.
+
+use super::{Event, Session, dataset};
+use crate::data::dataset::{Dataset, FieldEntry, MANIFEST, Manifest, Role};
+use crate::error::{Error, Kind, Refusal, require};
+use crate::experiment::{self, Experiment, Material, OWN, Preset, Request, benchmarks};
+use crate::run::{self, Best, Checkpoint, Environment, Line, Provenance, Run};
+use crate::task::Field;
+use crate::training::{Outcome, Trainer};
+use lamo_tensor::{Device, Graph, Program};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// The folder of runs without a name of their own.
+const RUNS: &str = "runs";
+
+/// A training to start.
+#[derive(Clone, Debug)]
+pub struct TrainRequest {
+    /// A benchmark, a shipped experiment, an experiment file, or the folder of a data set.
+    pub what: String,
+    /// Which model; LaMO unless said here or in the file.
+    pub model: Option<String>,
+    /// How large; quick on a CPU, else the published recipe, unless said here or in the file.
+    pub preset: Option<Preset>,
+    /// A data set to train on instead of making one.
+    pub data: Option<PathBuf>,
+    /// Where to compute.
+    pub device: Device,
+    /// `key=value` texts for any key of the experiment; the last one wins.
+    pub changes: Vec<String>,
+    /// The run folder; `runs/BENCHMARK-MODEL-N` unless given.
+    pub out: Option<PathBuf>,
+    /// Time between checkpoints.
+    pub saving: Duration,
+}
+
+impl TrainRequest {
+    /// Trains on what `what` names, with the defaults.
+    pub fn new(what: impl Into<String>) -> TrainRequest {
+        TrainRequest {
+            what: what.into(),
+            model: None,
+            preset: None,
+            data: None,
+            device: Device::Cpu,
+            changes: Vec::new(),
+            out: None,
+            saving: Duration::from_secs(60),
+        }
+    }
+
+    /// The experiment that is asked for, every key with its value.
+    pub fn experiment(&self) -> Result<Experiment, Error> {
+        let what = self.what.as_str();
+        let path = Path::new(what);
+        let mut request = Request { model: self.model.as_deref(), ..Request::default() };
+        let (mut folder, mut text, mut named) = (self.data.clone(), None, what.to_owned());
+        let mut changes = Vec::new();
+        if path.join(MANIFEST).is_file() {
+            require(folder.is_none(), || {
+                let other = folder.as_ref().map(|folder| folder.display().to_string()).unwrap_or_default();
+                Refusal::about(what, format!("is a data set, and so is --data {other}")).advise("name one")
+            })?;
+            folder = Some(path.to_owned());
+            let manifest = Dataset::open(path)?.manifest().clone();
+            request.grid = Some(manifest.grid);
+            if benchmarks::find(&manifest.problem).is_ok() {
+                named = manifest.problem;
+            } else {
+                if is_time_series(&manifest) {
+                    changes.push("train.loss=relative-l2-of-frames".to_owned());
+                }
+                named = OWN.to_owned();
+            }
+        } else if let Ok(shipped) = experiment::shipped_text(what) {
+            require(self.preset != Some(Preset::Quick), || {
+                let advice = "for a quick one say lamo train BENCHMARK --model MODEL --preset quick";
+                Refusal::about(what, "is the published recipe").advise(advice)
+            })?;
+            text = Some(shipped.to_owned());
+        } else if path.is_file() {
+            text = Some(std::fs::read_to_string(path).map_err(|reason| Error::reading(path, reason))?);
+        } else if benchmarks::find(what).is_err() {
+            return Err(unknown(what).into());
+        }
+        match &text {
+            Some(text) => request.file = Some((what, text)),
+            None => request.benchmark = Some(&named),
+        }
+        let quick = self.preset.is_none() && text.is_none() && self.device == Device::Cpu;
+        request.preset = if quick { Some(Preset::Quick) } else { self.preset };
+        if let Some(folder) = folder {
+            let folder = std::path::absolute(&folder).unwrap_or(folder);
+            let place = toml::Value::String(folder.display().to_string());
+            let own = [format!("data.folder={place}"), "data.train=0".to_owned(), "data.test=0".to_owned()];
+            changes.splice(0..0, own);
+        }
+        changes.extend(self.changes.iter().cloned());
+        let mut experiment = Request { changes: &changes, ..request }.resolve()?;
+        // A file names data as seen from the file; the run must find them from anywhere.
+        let here = self.changes.iter().any(|change| change.trim_start().starts_with("data.folder"));
+        let base = path.parent().filter(|_| path.is_file() && !here).unwrap_or(Path::new(""));
+        if let Some(folder) = &mut experiment.data.folder {
+            let place = base.join(&*folder);
+            *folder = std::path::absolute(&place).map_err(|reason| Error::reading(&place, reason))?;
+        }
+        Ok(experiment)
+    }
+}
+
+fn unknown(what: &str) -> Refusal {
+    let known: Vec<_> = benchmarks::BENCHMARKS.iter().map(|row| row.name).collect();
+    let expected = format!(
+        "a benchmark ({}), a shipped experiment (see lamo list), an experiment file or a data set",
+        known.join(", ")
+    );
+    let refusal = Refusal::new(what, expected, "none of these").of(Kind::Missing);
+    match experiment::nearest(what) {
+        Some(name) => refusal.advise(format!("did you mean {name}?")),
+        None => refusal,
+    }
+}
+
+/// Whether the data have nothing to learn from but the beginning of a time series.
+fn is_time_series(manifest: &Manifest) -> bool {
+    let of = |role| manifest.fields.iter().filter(move |field| field.role == role);
+    let moves = |entry: &FieldEntry| {
+        let field = Field::on(manifest.grid, &entry.name, &entry.unit, &entry.shape);
+        field.is_ok_and(|field| field.snapshots.is_some())
+    };
+    of(Role::Input).count() == 0 && of(Role::Position).all(|field| field.common) && of(Role::Output).all(moves)
+}
+
+/// A run to resume.
+#[derive(Clone, Debug)]
+pub struct ResumeRequest {
+    /// The run folder.
+    pub run: PathBuf,
+    /// Where the run's data are now, if they have moved.
+    pub data: Option<PathBuf>,
+    /// Where to compute; where the run began unless given.
+    pub device: Option<Device>,
+    /// Time between checkpoints.
+    pub saving: Duration,
+}
+
+/// A run that has ended or was stopped.
+#[derive(Clone, Debug)]
+pub struct TrainedRun {
+    /// The run folder.
+    pub folder: PathBuf,
+    /// What was run.
+    pub experiment: Experiment,
+    /// The problem of the data, or the name of your own.
+    pub data: String,
+    /// Where it ran.
+    pub device: Device,
+    /// Whether all epochs are done.
+    pub finished: bool,
+    /// Optimiser steps taken.
+    pub step: usize,
+    /// Optimiser steps in all.
+    pub steps: usize,
+    /// Epochs completed.
+    pub epoch: usize,
+    /// Seconds of training.
+    pub seconds: f64,
+    /// The best epoch so far.
+    pub best: Option<Best>,
+    /// The epochs.
+    pub history: Vec<Line>,
+}
+
+/// Trains a model: makes the data if needed, trains, saves checkpoints. A cancelled training is saved and can be resumed.
+pub fn train(request: &TrainRequest, session: &Session<'_>) -> Result<TrainedRun, Error> {
+    let experiment = request.experiment()?;
+    let job = Job { device: request.device, saving: request.saving, session };
+    job.check_ahead(&experiment, request.out.as_deref())?;
+    let dataset = dataset::of_experiment(&experiment, session)?;
+    let trainer = job.compile(&experiment, &dataset)?;
+    let folder = request.out.clone().map_or_else(|| claim_name(&experiment, &dataset), Ok)?;
+    let run = Run::create(&folder, &experiment, &job.environment(&experiment, &dataset)?)?;
+    job.train(&run, &experiment, &dataset, trainer)
+}
+
+/// Continues an interrupted run exactly where it stopped.
+pub fn resume(request: &ResumeRequest, session: &Session<'_>) -> Result<TrainedRun, Error> {
+    let (run, mut experiment, begun) = Run::open(&request.run)?;
+    if let Some(data) = &request.data {
+        let folder = std::path::absolute(data).map_err(|reason| Error::reading(data, reason))?;
+        require(folder.to_str().is_some(), || {
+            Refusal::new(format!("--data {}", folder.display()), "a path in Unicode, which a run can record", "another")
+                .advise("move the data")
+        })?;
+        experiment.data.folder = Some(folder);
+    }
+    let before = run::environment(&request.run)?;
+    let device = request.device.map_or_else(|| before.device.parse(), Ok)?;
+    let job = Job { device, saving: request.saving, session };
+    dataset::require_present(&experiment)?;
+    let dataset = dataset::of_experiment(&experiment, session)?;
+    let now = job.environment(&experiment, &dataset)?;
+    require(now.sees_the_same(&before), || {
+        Refusal::about(dataset.folder().display().to_string(), "the data are not those the run began with")
+            .advise("give the right ones with --data DIR")
+            .of(Kind::Conflict)
+    })?;
+    let mut trainer = job.compile(&experiment, &dataset)?;
+    if let Some(begun) = &begun {
+        trainer.restore(begun)?;
+    }
+    run.record(&now)?;
+    if request.data.is_some() {
+        run.move_data(&experiment)?;
+    }
+    job.train(&run, &experiment, &dataset, trainer)
+}
+
+struct Job<'a> {
+    device: Device,
+    saving: Duration,
+    session: &'a Session<'a>,
+}
+
+impl Job<'_> {
+    /// Refuses what would fail only after the data are made: the run folder, the model, the device.
+    fn check_ahead(&self, experiment: &Experiment, out: Option<&Path>) -> Result<(), Error> {
+        if let Some(folder) = out {
+            run::free(folder)?;
+        }
+        run::writable(out.unwrap_or(Path::new(RUNS)))?;
+        dataset::check_before_making(experiment)?;
+        let graph = Graph::new();
+        graph.output("one", graph.fill(1.0, [1]));
+        Program::compile_on(&graph, self.device, experiment.precision)?;
+        Ok(())
+    }
+
+    fn environment(&self, experiment: &Experiment, dataset: &Dataset) -> Result<Environment, Error> {
+        let split = experiment::split(experiment, dataset)?;
+        Ok(Environment::here(self.device, self.session.threads, Some(Provenance::of(dataset, &split))))
+    }
+
+    fn compile(&self, experiment: &Experiment, dataset: &Dataset) -> Result<Trainer, Error> {
+        let material = Material::read(experiment, dataset)?;
+        let started = Instant::now();
+        let task = material.task(experiment)?;
+        let trainer = Trainer::new(experiment, &task, &material.train, &material.test, self.device)?;
+        (self.session.listener)(Event::Model {
+            name: &experiment.model.name,
+            parameters: trainer.parameters(),
+            steps: trainer.steps(),
+            batch: experiment.train.batch,
+            compiled_in: started.elapsed(),
+        });
+        Ok(trainer)
+    }
+
+    fn train(
+        &self,
+        run: &Run,
+        experiment: &Experiment,
+        dataset: &Dataset,
+        mut trainer: Trainer,
+    ) -> Result<TrainedRun, Error> {
+        let Session { listener, cancel, .. } = self.session;
+        let history = run::history(run.folder()).unwrap_or_default();
+        let (step, steps) = (trainer.step(), trainer.steps());
+        listener(Event::Run { folder: run.folder(), step, steps, history: &history });
+        let outcome = trainer.run(Some(run), self.saving, &mut |progress| {
+            match progress.saved {
+                true => listener(Event::Checkpoint { step: progress.step }),
+                false => listener(Event::Progress(progress)),
+            }
+            cancel.flow()
+        })?;
+        let Checkpoint { trained, best, .. } = trainer.checkpoint()?;
+        Ok(TrainedRun {
+            folder: run.folder().to_owned(),
+            experiment: experiment.clone(),
+            data: dataset.manifest().problem.clone(),
+            device: self.device,
+            finished: outcome == Outcome::Finished,
+            step: trained.step,
+            steps,
+            epoch: trained.epoch,
+            seconds: trained.seconds,
+            best,
+            history: run::history(run.folder())?,
+        })
+    }
+}
+
+/// Makes `runs/BENCHMARK-MODEL-N`, the first that is free; two processes at once get one each.
+fn claim_name(experiment: &Experiment, dataset: &Dataset) -> Result<PathBuf, Error> {
+    let benchmark = if experiment.benchmark == OWN { &dataset.manifest().problem } else { &experiment.benchmark };
+    let name = format!("{benchmark}-{}", experiment.model.name).replace(['/', '\\'], "-");
+    let folder = |number: usize| Path::new(RUNS).join(format!("{name}-{number}"));
+    std::fs::create_dir_all(RUNS).map_err(|reason| Error::writing(Path::new(RUNS), reason))?;
+    let mut number = 1;
+    loop {
+        match std::fs::create_dir(folder(number)) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => number += 1,
+            made => return made.map_err(|reason| Error::writing(&folder(number), reason)).map(|()| folder(number)),
+        }
+    }
+}
