@@ -1,6 +1,6 @@
 //! Grids: how the points of a field are arranged, the cells between them, and their coordinates on the unit lattice.
 
-/// The arrangement of points. A cloud has no rows, so no code can ask for them.
+/// The arrangement of the points of a field. A cloud has no rows, so no code can ask for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(
     feature = "serde",
@@ -20,7 +20,7 @@ pub enum Grid {
         /// Number of points along y.
         columns: usize,
     },
-    /// Points without neighbours; each sample brings its own positions.
+    /// Points without order or neighbours; each sample has its own positions.
     Cloud {
         /// Number of points.
         points: usize,
@@ -41,7 +41,7 @@ impl Grid {
         }
     }
 
-    /// Rows and columns of a plane.
+    /// `[rows, columns]` of a plane; `None` for a line and for a cloud.
     pub fn plane(&self) -> Option<[usize; 2]> {
         match *self {
             Self::Plane { rows, columns } => Some([rows, columns]),
@@ -49,31 +49,41 @@ impl Grid {
         }
     }
 
-    /// The quadrilaterals between the points of a plane, each as its four corners in order around it; empty elsewhere.
+    /// The quadrilaterals between neighbouring points of a plane, row by row; a line and a cloud have no cells.
+    ///
+    /// Each cell lists its four corners in order around it: counter-clockwise where x grows with the row and y with the
+    /// column.
     pub fn cells(&self) -> Vec<[usize; 4]> {
         let Some([rows, columns]) = self.plane() else { return Vec::new() };
-        let corner = |row: usize, column: usize| row * columns + column;
+        let point = |row: usize, column: usize| row * columns + column;
         let cell = |row: usize, column: usize| {
-            [corner(row, column), corner(row + 1, column), corner(row + 1, column + 1), corner(row, column + 1)]
+            [point(row, column), point(row + 1, column), point(row + 1, column + 1), point(row, column + 1)]
         };
-        (1..rows).flat_map(|row| (1..columns).map(move |column| cell(row - 1, column - 1))).collect()
+        let [cell_rows, cell_columns] = [rows, columns].map(|points| points.saturating_sub(1));
+        (0..cell_rows).flat_map(|row| (0..cell_columns).map(move |column| cell(row, column))).collect()
     }
 
-    /// Coordinates of equally spaced points from 0 to 1 along each axis, `[points, axes]`, the column's coordinate first;
-    /// `None` for a cloud, which has no axes. `scrambled` counts along the rows of a plane as if they were its columns: the
-    /// same on square planes, elsewhere the positions that the authors' Plasticity loader makes.
+    /// `[points, axes]` coordinates of equally spaced points from 0 to 1 along each axis, the column's coordinate first;
+    /// `None` for a cloud, which has no axes.
+    ///
+    /// With `scrambled`, the points of a plane are counted as if the plane had `columns` rows and `rows` columns. On a
+    /// square plane this changes nothing; elsewhere it gives the positions that the authors' Plasticity loader makes.
     pub fn lattice(&self, scrambled: bool) -> Option<Vec<f32>> {
-        let step =
-            |index: usize, extent: usize| if extent > 1 { index as f64 / (extent - 1) as f64 } else { 0.0 } as f32;
         match *self {
-            Self::Line { points } => Some((0..points).map(|point| step(point, points)).collect()),
+            Self::Line { points } => Some((0..points).map(|point| coordinate(point, points)).collect()),
             Self::Plane { rows, columns } => {
                 let (fast, slow) = if scrambled { (rows, columns) } else { (columns, rows) };
-                Some((0..rows * columns).flat_map(|n| [step(n % fast, fast), step(n / fast, slow)]).collect())
+                let position = |point: usize| [coordinate(point % fast, fast), coordinate(point / fast, slow)];
+                Some((0..rows * columns).flat_map(position).collect())
             }
             Self::Cloud { .. } => None,
         }
     }
+}
+
+/// Coordinate of point `index` among `points` equally spaced points from 0 to 1; a single point lies at 0.
+fn coordinate(index: usize, points: usize) -> f32 {
+    if points > 1 { (index as f64 / (points - 1) as f64) as f32 } else { 0.0 }
 }
 
 #[cfg(test)]
@@ -81,19 +91,27 @@ mod tests {
     use super::*;
 
     const PLANE: Grid = Grid::Plane { rows: 3, columns: 5 };
+    const CLOUD: Grid = Grid::Cloud { points: 7 };
 
     #[test]
     fn a_plane_has_as_many_points_as_rows_times_columns() {
-        assert_eq!((PLANE.points(), PLANE.shape()), (15, vec![3, 5]));
-        assert_eq!(Grid::Cloud { points: 7 }.shape(), vec![7]);
+        assert_eq!((PLANE.points(), PLANE.shape(), PLANE.plane()), (15, vec![3, 5], Some([3, 5])));
+        assert_eq!((CLOUD.points(), CLOUD.shape(), CLOUD.plane()), (7, vec![7], None));
         assert_eq!(Grid::Line { points: 4 }.points(), 4);
     }
 
     #[test]
-    fn neighbouring_points_of_a_plane_share_cells_and_a_cloud_has_no_cells() {
+    fn each_cell_of_a_plane_lists_the_four_points_around_it() {
         let cells = PLANE.cells();
         assert_eq!((cells.len(), cells[0], cells[7]), (2 * 4, [0, 5, 6, 1], [8, 13, 14, 9]));
-        assert!(Grid::Cloud { points: 7 }.cells().is_empty());
+    }
+
+    #[test]
+    fn grids_without_neighbours_along_both_axes_have_no_cells() {
+        let thin = [[0, 5], [1, 5], [5, 1]].map(|[rows, columns]| Grid::Plane { rows, columns });
+        for grid in thin.into_iter().chain([CLOUD, Grid::Line { points: 4 }]) {
+            assert!(grid.cells().is_empty(), "{grid:?}");
+        }
     }
 
     #[test]
@@ -101,8 +119,14 @@ mod tests {
         assert_eq!(Grid::Line { points: 3 }.lattice(false), Some(vec![0.0, 0.5, 1.0]));
         let lattice = PLANE.lattice(false).unwrap();
         assert_eq!((&lattice[..4], &lattice[28..]), (&[0.0, 0.0, 0.25, 0.0][..], &[1.0, 1.0][..]));
-        assert_eq!(PLANE.lattice(true).unwrap()[..8], [0.0, 0.0, 0.5, 0.0, 1.0, 0.0, 0.0, 0.25]);
         assert_eq!(Grid::Line { points: 1 }.lattice(false), Some(vec![0.0]));
-        assert_eq!(Grid::Cloud { points: 2 }.lattice(false), None);
+        assert_eq!(CLOUD.lattice(false), None);
+    }
+
+    #[test]
+    fn a_scrambled_lattice_counts_rows_as_columns_and_differs_only_where_the_plane_is_not_square() {
+        assert_eq!(PLANE.lattice(true).unwrap()[..8], [0.0, 0.0, 0.5, 0.0, 1.0, 0.0, 0.0, 0.25]);
+        let square = Grid::Plane { rows: 4, columns: 4 };
+        assert_eq!(square.lattice(true), square.lattice(false));
     }
 }

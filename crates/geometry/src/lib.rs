@@ -1,5 +1,6 @@
-//! Where the points of a field are. The solvers, the data sets and the models share these types; the crate depends on
-//! nothing.
+//! Where the points of a field lie. The solvers, the datasets and the models share these types.
+//!
+//! The crate has no dependencies. The feature `serde` adds `Serialize` and `Deserialize`.
 
 mod grid;
 

@@ -1,16 +1,16 @@
-//! Time error at the last frame per tolerance, against a run with a much smaller reference tolerance:
+//! Prints the error of the last snapshot for several tolerances, relative to a run with a much smaller tolerance:
 //! `cargo run --release -p lamo-physics --example accuracy -- PROBLEM INDEX REFERENCE TOLERANCE…`
 
 use std::time::Instant;
 
 use lamo_physics::problems;
 
-/// The last stored frame of sample `index`.
-fn last_frame(name: &str, index: u64, tolerance: &str) -> Result<Vec<f64>, lamo_physics::Error> {
+/// The last snapshot of sample `index`.
+fn last_snapshot(name: &str, index: u64, tolerance: &str) -> Result<Vec<f64>, lamo_physics::Error> {
     let problem = problems::find(name)?.problem(&[format!("tolerance={tolerance}")])?;
     let mut sample = problem.sample(0, index)?;
-    let film = sample.fields.remove(1).values;
-    Ok(film[film.len() - problem.grid().points()..].to_vec())
+    let snapshots = sample.fields.remove(1).values;
+    Ok(snapshots[snapshots.len() - problem.grid().points()..].to_vec())
 }
 
 #[allow(clippy::print_stdout)] // an example is a program
@@ -21,10 +21,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let index = index.parse()?;
     let norm = |values: &[f64]| values.iter().map(|value| value * value).sum::<f64>().sqrt();
-    let wanted = last_frame(name, index, reference)?;
+    let wanted = last_snapshot(name, index, reference)?;
     for tolerance in tolerances {
         let start = Instant::now();
-        let found = last_frame(name, index, tolerance)?;
+        let found = last_snapshot(name, index, tolerance)?;
         let error: Vec<f64> = found.iter().zip(&wanted).map(|(a, b)| a - b).collect();
         let seconds = start.elapsed().as_secs_f64();
         println!("tolerance {tolerance}: relative error {:.2e}, {seconds:.2} s", norm(&error) / norm(&wanted));

@@ -1,4 +1,5 @@
-//! Seconds per sample on one thread: `cargo run --release -p lamo-physics --example speed -- PROBLEM SAMPLES key=value…`
+//! Prints the seconds per sample on one thread:
+//! `cargo run --release -p lamo-physics --example speed -- PROBLEM SAMPLES key=value…`
 
 use std::time::Instant;
 

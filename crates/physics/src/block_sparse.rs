@@ -1,4 +1,4 @@
-//! Sparse matrices of 4 × 4 blocks over the edges of a mesh, and their incomplete factors without fill, ILU(0).
+//! Sparse matrices of 4 × 4 blocks on the nodes and edges of a mesh, and their incomplete factors without fill, ILU(0).
 
 use crate::dual_mesh::Edge;
 use crate::euler::Block;
@@ -6,13 +6,13 @@ use crate::euler::Block;
 /// One block per node and per ordered pair of neighbours.
 #[derive(Clone, Debug)]
 pub struct BlockSparse {
-    /// `[nodes + 1]` where the blocks of each row begin
+    /// `[nodes + 1]` index of the first block of each row
     starts: Vec<usize>,
-    /// Columns, ascending within a row.
+    /// Column of each block, ascending within a row.
     columns: Vec<usize>,
-    /// `[nodes]` places of the diagonal blocks
+    /// `[nodes]` indices of the diagonal blocks
     diagonal: Vec<usize>,
-    /// `[edges]` places of the blocks (first, second) and (second, first)
+    /// `[edges]` indices of the blocks (first, second) and (second, first)
     pairs: Vec<[usize; 2]>,
     blocks: Vec<Block>,
 }
@@ -20,16 +20,16 @@ pub struct BlockSparse {
 impl BlockSparse {
     /// The zero matrix with the pattern of `edges` between `nodes`.
     pub fn new(nodes: usize, edges: &[Edge]) -> Self {
-        let mut places: Vec<[usize; 2]> = (0..nodes).map(|node| [node, node]).collect();
-        places.extend(edges.iter().flat_map(|edge| [edge.nodes, [edge.nodes[1], edge.nodes[0]]]));
-        places.sort_unstable();
-        let find = |place: [usize; 2]| places.partition_point(|other| *other < place);
+        let mut entries: Vec<[usize; 2]> = (0..nodes).map(|node| [node, node]).collect(); // (row, column)
+        entries.extend(edges.iter().flat_map(|edge| [edge.nodes, [edge.nodes[1], edge.nodes[0]]]));
+        entries.sort_unstable();
+        let find = |entry: [usize; 2]| entries.partition_point(|other| *other < entry);
         Self {
             starts: (0..=nodes).map(|node| find([node, 0])).collect(),
-            columns: places.iter().map(|place| place[1]).collect(),
+            columns: entries.iter().map(|entry| entry[1]).collect(),
             diagonal: (0..nodes).map(|node| find([node, node])).collect(),
             pairs: edges.iter().map(|edge| [find(edge.nodes), find([edge.nodes[1], edge.nodes[0]])]).collect(),
-            blocks: vec![[[0.0; 4]; 4]; places.len()],
+            blocks: vec![[[0.0; 4]; 4]; entries.len()],
         }
     }
 
@@ -43,7 +43,7 @@ impl BlockSparse {
         add(&mut self.blocks[self.diagonal[node]], block, 1.0);
     }
 
-    /// Adds the derivatives of a flux from the first node of edge `index` to its second.
+    /// Adds the derivatives of the flux through edge `index`, which leaves its first node and enters its second.
     pub fn add_flux(&mut self, index: usize, edge: &Edge, derivatives: &[Block; 2]) {
         let [first, second] = edge.nodes;
         let [upper, lower] = self.pairs[index];
@@ -53,20 +53,22 @@ impl BlockSparse {
         add(&mut self.blocks[self.diagonal[second]], &derivatives[1], -1.0);
     }
 
-    /// Replaces the matrix by its factors L U, exact on the pattern; U keeps the inverses of its diagonal blocks.
+    /// Replaces the matrix by its factors L U, whose product equals it on the pattern; U stores the inverses of its
+    /// diagonal blocks.
     pub fn factor(&mut self) {
-        let mut place_of = vec![usize::MAX; self.diagonal.len()]; // of each column in the current row
+        // Index of the block of each column in the current row.
+        let mut block_of = vec![usize::MAX; self.diagonal.len()];
         for row in 0..self.diagonal.len() {
             let range = self.starts[row]..self.starts[row + 1];
-            for place in range.clone() {
-                place_of[self.columns[place]] = place;
+            for index in range.clone() {
+                block_of[self.columns[index]] = index;
             }
-            for place in range.start..self.diagonal[row] {
-                let column = self.columns[place];
-                let factor = product(&self.blocks[place], &self.blocks[self.diagonal[column]]);
-                self.blocks[place] = factor;
+            for index in range.start..self.diagonal[row] {
+                let column = self.columns[index];
+                let factor = product(&self.blocks[index], &self.blocks[self.diagonal[column]]);
+                self.blocks[index] = factor;
                 for upper in self.diagonal[column] + 1..self.starts[column + 1] {
-                    let target = place_of[self.columns[upper]];
+                    let target = block_of[self.columns[upper]];
                     if target != usize::MAX {
                         let change = product(&factor, &self.blocks[upper]);
                         add(&mut self.blocks[target], &change, -1.0);
@@ -75,8 +77,8 @@ impl BlockSparse {
             }
             let pivot = self.diagonal[row];
             self.blocks[pivot] = inverse(&self.blocks[pivot]);
-            for place in range {
-                place_of[self.columns[place]] = usize::MAX;
+            for index in range {
+                block_of[self.columns[index]] = usize::MAX;
             }
         }
     }
@@ -85,23 +87,24 @@ impl BlockSparse {
     pub fn solve(&self, values: &mut [[f64; 4]]) {
         for row in 0..values.len() {
             let mut sum = values[row];
-            for place in self.starts[row]..self.diagonal[row] {
-                subtract_image(&mut sum, &self.blocks[place], &values[self.columns[place]]);
+            for index in self.starts[row]..self.diagonal[row] {
+                subtract_product(&mut sum, &self.blocks[index], &values[self.columns[index]]);
             }
             values[row] = sum;
         }
         for row in (0..values.len()).rev() {
             let mut sum = values[row];
-            for place in self.diagonal[row] + 1..self.starts[row + 1] {
-                subtract_image(&mut sum, &self.blocks[place], &values[self.columns[place]]);
+            for index in self.diagonal[row] + 1..self.starts[row + 1] {
+                subtract_product(&mut sum, &self.blocks[index], &values[self.columns[index]]);
             }
             let mut solution = [0.0; 4];
-            subtract_image(&mut solution, &self.blocks[self.diagonal[row]], &sum);
+            subtract_product(&mut solution, &self.blocks[self.diagonal[row]], &sum);
             values[row] = solution.map(|value| -value);
         }
     }
 }
 
+/// `sum` += `factor` · `block`
 fn add(sum: &mut Block, block: &Block, factor: f64) {
     for (row, other) in sum.iter_mut().zip(block) {
         row.iter_mut().zip(other).for_each(|(value, other)| *value += factor * other);
@@ -112,13 +115,14 @@ fn product(left: &Block, right: &Block) -> Block {
     left.map(|row| [0, 1, 2, 3].map(|column| (0..4).map(|k| row[k] * right[k][column]).sum()))
 }
 
-fn subtract_image(sum: &mut [f64; 4], block: &Block, vector: &[f64; 4]) {
+/// `sum` −= `block` · `vector`
+fn subtract_product(sum: &mut [f64; 4], block: &Block, vector: &[f64; 4]) {
     for (value, row) in sum.iter_mut().zip(block) {
         *value -= row[0] * vector[0] + row[1] * vector[1] + row[2] * vector[2] + row[3] * vector[3];
     }
 }
 
-/// Gauss-Jordan with row exchange; a singular block gives entries that are not finite.
+/// Gauss-Jordan elimination with row exchange; the inverse of a singular block has infinite or NaN entries.
 fn inverse(block: &Block) -> Block {
     let mut left = *block;
     let mut right = [[0.0; 4]; 4];
@@ -147,7 +151,7 @@ fn inverse(block: &Block) -> Block {
 mod tests {
     use super::*;
 
-    /// A chain has no fill, so its incomplete factors are its factors.
+    /// A chain has no fill, so its incomplete factors are exact.
     #[test]
     fn chains_are_solved_exactly() {
         let nodes = 9;
@@ -160,14 +164,15 @@ mod tests {
         }
         for node in 0..nodes {
             let mut diagonal = [[0.0; 4]; 4];
-            (0..4).for_each(|k| diagonal[k][3 - k] = 9.0); // off the diagonal of the block: pivots must move
+            // Large entries off the diagonal, so the inversion must exchange rows.
+            (0..4).for_each(|k| diagonal[k][3 - k] = 9.0);
             matrix.add_diagonal(node, &diagonal);
         }
         let wanted: Vec<[f64; 4]> = (0..nodes).map(|node| [0, 1, 2, 3].map(|k| entry(node, k, 2))).collect();
         let mut values: Vec<[f64; 4]> = vec![[0.0; 4]; nodes];
         for (row, value) in values.iter_mut().enumerate() {
-            for place in matrix.starts[row]..matrix.starts[row + 1] {
-                subtract_image(value, &matrix.blocks[place], &wanted[matrix.columns[place]].map(|value| -value));
+            for index in matrix.starts[row]..matrix.starts[row + 1] {
+                subtract_product(value, &matrix.blocks[index], &wanted[matrix.columns[index]].map(|value| -value));
             }
         }
         matrix.factor();
@@ -178,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flux_leaves_one_volume_for_the_other() {
+    fn a_flux_leaves_one_volume_and_enters_its_neighbour() {
         let edge = Edge { nodes: [0, 1], normal: [1.0, 0.0] };
         let mut matrix = BlockSparse::new(2, &[edge]);
         matrix.add_flux(0, &edge, &[[[1.0; 4]; 4], [[2.0; 4]; 4]]);

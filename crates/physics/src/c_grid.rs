@@ -1,50 +1,53 @@
-//! A mesh that wraps round a body like the letter C and closes along its wake.
+//! A mesh that wraps around a body like the letter C; its two ends meet along the wake.
 //!
-//! Row i runs from the outlet along the upper side of the wake, over the upper surface to the nose, and back below;
-//! column j runs from the body or wake cut (j = 0) straight to the outer border.
+//! The row index i runs from the outlet along the upper side of the wake, over the upper surface to the nose, and back
+//! along the lower side. The column index j runs in a straight line from the body or the wake cut (j = 0) to the outer
+//! border.
 
 use std::f64::consts::PI;
 
 use crate::dual_mesh::{Border, DualMesh};
+use lamo_geometry::Grid;
 
-/// Cells along the parts of a C-grid.
+/// Numbers of cells along the parts of a C-grid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CGrid {
-    /// Along each side of the wake.
+    /// Cells along each side of the wake.
     pub wake: usize,
-    /// Round the body; even.
+    /// Cells around the body; an even number.
     pub surface: usize,
-    /// Away from the body.
+    /// Cells from the body to the outer border.
     pub normal: usize,
 }
 
-/// Radius of the outer border round the trailing edge at (1, 0), and x of the outlet.
+/// Radius of the outer border around the trailing edge at (1, 0); the outlet lies at the same x.
 const RADIUS: f64 = 40.0;
-/// Largest growth of steps next to the body.
+/// Largest ratio of neighbouring steps near the body.
 const GROWTH: f64 = 1.02;
 
 impl CGrid {
-    /// Nodes along i, wake nodes counted on both sides.
+    /// Number of nodes along i; nodes of the wake cut count twice.
     pub fn rows(&self) -> usize {
         2 * self.wake + self.surface + 1
     }
 
-    /// Nodes along j.
+    /// Number of nodes along j.
     pub fn columns(&self) -> usize {
         self.normal + 1
     }
 
-    /// x of the surface nodes from nose to trailing edge: uniform, and one more at a quarter of the first step.
+    /// x of the surface nodes from nose to trailing edge: evenly spaced, with one more node at a quarter of the first
+    /// step.
     pub fn surface_x(&self) -> Vec<f64> {
         let cells = self.surface / 2 - 1;
         let uniform = (1..=cells).map(|k| k as f64 / cells as f64);
         [0.0, 0.25 / cells as f64].into_iter().chain(uniform).collect()
     }
 
-    /// `[rows, columns]` nodes round `surface`, `[surface + 1]` points from the trailing edge over the upper side to
-    /// the nose and back; `step` is the first one along the wake.
+    /// `[rows, columns]` nodes around the body. `surface` holds `[surface + 1]` points from the trailing edge over the
+    /// upper side to the nose and back; `step` is the first step along the wake.
     pub fn positions(&self, surface: &[[f64; 2]], step: f64) -> Vec<[f64; 2]> {
-        assert_eq!(surface.len(), self.surface + 1, "points of the surface");
+        assert_eq!(surface.len(), self.surface + 1, "one point per node of the surface");
         let [tail_x, tail_y] = surface[0];
         let along = stretched(self.wake, step / (RADIUS - 1.0));
         let wake = |k: usize| {
@@ -52,69 +55,68 @@ impl CGrid {
             (inner, 1.0 + (RADIUS - 1.0) * k as f64 / self.wake as f64)
         };
         let upper = (0..=self.wake).rev().map(wake).map(|(inner, x)| (inner, [x, RADIUS]));
-        let round = (1..self.surface).map(|k| {
+        let around = (1..self.surface).map(|k| {
             let angle = PI * (0.5 + k as f64 / self.surface as f64);
             (surface[k], [1.0 + RADIUS * angle.cos(), RADIUS * angle.sin()])
         });
         let lower = (0..=self.wake).map(wake).map(|(inner, x)| (inner, [x, -RADIUS]));
         let outwards = stretched(self.normal, 2.0 / self.surface as f64 / RADIUS);
         let line = |(inner, outer): ([f64; 2], [f64; 2])| {
-            let mix = move |weight: &f64| [0, 1].map(|axis| inner[axis] * (1.0 - weight) + outer[axis] * weight);
-            outwards.iter().map(mix).collect::<Vec<_>>()
+            let blend = move |weight: &f64| [0, 1].map(|axis| inner[axis] * (1.0 - weight) + outer[axis] * weight);
+            outwards.iter().map(blend).collect::<Vec<_>>()
         };
-        upper.chain(round).chain(lower).flat_map(line).collect()
+        upper.chain(around).chain(lower).flat_map(line).collect()
     }
 
-    /// `[rows, columns]` unknown of each node: those of the wake cut are shared by both sides.
+    /// `[rows, columns]` number of the unknown at each node; both sides of the wake cut share their unknowns.
     pub fn unknowns(&self) -> Vec<usize> {
         let (rows, columns) = (self.rows(), self.columns());
         let mut next = 0;
         let mut unknowns: Vec<usize> = Vec::with_capacity(rows * columns);
         for row in 0..rows {
             for column in 0..columns {
-                let twin = rows - 1 - row;
-                let shared = column == 0 && row + self.wake >= rows - 1 && twin < row;
-                unknowns.push(if shared { unknowns[twin * columns] } else { next });
+                let opposite = rows - 1 - row;
+                let shared = column == 0 && row + self.wake >= rows - 1 && opposite < row;
+                unknowns.push(if shared { unknowns[opposite * columns] } else { next });
                 next += usize::from(!shared);
             }
         }
         unknowns
     }
 
-    /// Volumes round the unknowns, for `[rows, columns]` positions.
+    /// Control volumes around the unknowns, for `[rows, columns]` positions of the nodes.
     pub fn volumes(&self, positions: &[[f64; 2]]) -> DualMesh {
         let (rows, columns) = (self.rows(), self.columns());
         let unknowns = self.unknowns();
         let count = unknowns.iter().max().map_or(0, |most| most + 1);
-        let mut places = vec![[0.0; 2]; count];
+        let mut unknown_positions = vec![[0.0; 2]; count];
         let mut on_wall = vec![false; count];
         for (node, &unknown) in unknowns.iter().enumerate() {
-            places[unknown] = positions[node];
-            on_wall[unknown] = node % columns == 0; // a border edge between two nodes with j = 0 lies on the body
+            unknown_positions[unknown] = positions[node];
+            on_wall[unknown] = node % columns == 0; // a border edge between two nodes with j = 0 is part of the body
         }
-        let corner = |row: usize, column: usize| unknowns[row * columns + column];
-        let cells = (0..rows - 1).flat_map(|row| (0..columns - 1).map(move |column| (row, column)));
-        let quadrilaterals: Vec<[usize; 4]> =
-            cells.map(|(i, j)| [corner(i, j), corner(i, j + 1), corner(i + 1, j + 1), corner(i + 1, j)]).collect();
+        let cells = Grid::Plane { rows, columns }.cells().into_iter();
+        let quadrilaterals: Vec<[usize; 4]> = // i runs clockwise, so the reverse order is counter-clockwise
+            cells.map(|[a, b, c, d]| [a, d, c, b].map(|node| unknowns[node])).collect();
         let border = |nodes: [usize; 2]| {
             if nodes.iter().all(|&node| on_wall[node]) { Border::Wall } else { Border::FarField }
         };
-        DualMesh::new(places, &quadrilaterals, border)
+        DualMesh::new(unknown_positions, &quadrilaterals, border)
     }
 }
 
-/// `cells + 1` places from 0 to 1, the first `step` apart: growth by one ratio where 1.02 suffices, else by 1.02 over
-/// the first three quarters and by the ratio that fills the rest.
+/// `cells + 1` coordinates from 0 to 1 that start with `step`. The steps grow by one ratio if at most 1.02 is enough.
+/// Otherwise they grow by 1.02 over the first three quarters, and then by the ratio that fills the remaining length.
 pub fn stretched(cells: usize, step: f64) -> Vec<f64> {
     let ratio = filling_ratio(1.0, step, cells);
-    let mut places = vec![0.0];
+    let mut coordinates = vec![0.0];
     let mut append = |count: usize, step: &mut f64, ratio: f64| {
         for _cell in 0..count {
-            let last = places[places.len() - 1];
-            places.push(last + *step);
+            let last = coordinates[coordinates.len() - 1];
+            coordinates.push(last + *step);
             *step *= ratio;
         }
-        places[places.len() - 1]
+        coordinates[coordinates.len() - 1]
     };
     let mut step = step;
     if ratio <= GROWTH {
@@ -125,8 +127,8 @@ pub fn stretched(cells: usize, step: f64) -> Vec<f64> {
         let ratio = filling_ratio(1.0 - reached, step, cells - near);
         append(cells - near, &mut step, ratio);
     }
-    places[cells] = 1.0;
-    places
+    coordinates[cells] = 1.0;
+    coordinates
 }
 
 /// r with step (1 + r + … + r^(cells − 1)) = length, by bisection.
@@ -164,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn both_sides_of_the_wake_cut_are_one_unknown_at_one_place() {
+    fn both_sides_of_the_wake_cut_share_their_unknowns_and_positions() {
         let (unknowns, positions) = (PUBLIC.unknowns(), positions(PUBLIC));
         for row in 0..=50 {
             let (upper, lower) = (row * 51, (220 - row) * 51);
@@ -181,7 +183,8 @@ mod tests {
             let mesh = grid.volumes(&positions(grid));
             assert!(mesh.volumes.iter().all(|&volume| volume > 0.0), "{grid:?}");
             let sides = grid.surface as f64;
-            let polygon = |radii: f64, span: f64| radii * (span / sides).sin() * sides / 2.0; // of a fan of triangles
+            // Area of a fan of triangles.
+            let polygon = |radii: f64, span: f64| radii * (span / sides).sin() * sides / 2.0;
             let outside = polygon(RADIUS * RADIUS, PI) + 2.0 * RADIUS * (RADIUS - 1.0);
             let area: f64 = mesh.volumes.iter().sum();
             assert!((area + polygon(0.5 * 0.1, 2.0 * PI) - outside).abs() < 1e-9, "{grid:?}: {area} of {outside}");
@@ -191,12 +194,12 @@ mod tests {
     }
 
     #[test]
-    fn steps_start_as_told_grow_gently_and_end_at_one() {
+    fn steps_start_with_the_given_length_grow_slowly_and_end_at_one() {
         for (cells, step) in [(50, 1.0 / 2400.0), (50, 4e-4), (50, 0.015), (50, 0.03), (4, 0.01), (5, 1e-6)] {
-            let places = stretched(cells, step);
-            assert_eq!((places.len(), places[0], places[cells]), (cells + 1, 0.0, 1.0));
-            assert!((places[1] - step).abs() < 1e-12, "first step {}", places[1]);
-            let steps: Vec<f64> = places.windows(2).map(|pair| pair[1] - pair[0]).collect();
+            let coordinates = stretched(cells, step);
+            assert_eq!((coordinates.len(), coordinates[0], coordinates[cells]), (cells + 1, 0.0, 1.0));
+            assert!((coordinates[1] - step).abs() < 1e-12, "first step {}", coordinates[1]);
+            let steps: Vec<f64> = coordinates.windows(2).map(|pair| pair[1] - pair[0]).collect();
             let near = 3 * (cells + 1) / 4 - 1;
             assert!(steps[..near].windows(2).all(|pair| pair[1] / pair[0] < GROWTH + 1e-9), "{cells} from {step}");
             assert!(steps.iter().all(|&step| step > 0.0));

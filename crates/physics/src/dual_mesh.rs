@@ -1,34 +1,34 @@
 //! Control volumes around the nodes of a mesh of quadrilaterals: the median dual.
 //!
-//! The face that belongs to an edge joins the centroids of its two quadrilaterals over the middle of the edge, so the
-//! faces of every volume close and a constant flux has no balance.
+//! The face of an edge runs from the centre of one neighbouring quadrilateral over the midpoint of the edge to the
+//! centre of the other. The faces of every volume are therefore closed, and a constant flux has no net outflow.
 
-/// What lies beyond a border edge.
+/// The boundary condition of a border edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Border {
-    /// A solid surface that the flow follows.
+    /// A solid surface; the flow is parallel to it.
     Wall,
-    /// The undisturbed stream.
+    /// The free stream.
     FarField,
 }
 
-/// The face between the volumes of two neighbours.
+/// The face between the volumes of two neighbouring nodes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Edge {
-    /// From the first to the second.
+    /// The two nodes, in ascending order.
     pub nodes: [usize; 2],
-    /// Normal of the face, from the first node to the second, as long as the face.
+    /// Normal of the face, from the first node to the second; its length is that of the face.
     pub normal: [f64; 2],
 }
 
-/// The half of a border edge that belongs to one node.
+/// The half of a border edge that bounds the volume of one node.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BorderFace {
-    /// Whose volume it closes.
+    /// The node.
     pub node: usize,
-    /// Outward normal, as long as the face.
+    /// Outward normal; its length is that of the face.
     pub normal: [f64; 2],
-    /// What lies beyond.
+    /// The boundary condition.
     pub border: Border,
 }
 
@@ -39,25 +39,29 @@ pub struct DualMesh {
     pub positions: Vec<[f64; 2]>,
     /// `[nodes]` areas
     pub volumes: Vec<f64>,
-    /// Inner faces, sorted by their nodes.
+    /// Faces between neighbouring nodes, sorted by their nodes.
     pub edges: Vec<Edge>,
     /// Border faces, two per border edge.
     pub border: Vec<BorderFace>,
-    /// `[nodes]` length of the shortest edge
+    /// `[nodes]` length of the shortest edge of the node
     pub shortest: Vec<f64>,
     /// `[nodes]` (Σ d dᵀ)⁻¹ over the edges d of a node: its xx, xy and yy entries
     pub moments: Vec<[f64; 3]>,
 }
 
-/// One side of a quadrilateral: its nodes in ascending order, and its half face from the first to the second.
+/// One side of a quadrilateral.
 struct Side {
+    /// The nodes in ascending order.
     nodes: [usize; 2],
+    /// Normal of the half of the face inside this quadrilateral, from the first node to the second.
     half: [f64; 2],
+    /// Whether the quadrilateral lists these nodes in ascending order.
     ascending: bool,
 }
 
 impl DualMesh {
-    /// From quadrilaterals with counter-clockwise nodes; `border` names what lies beyond an edge that has only one.
+    /// Builds the volumes from quadrilaterals with counter-clockwise nodes; `border` gives the boundary condition of an
+    /// edge that belongs to one quadrilateral only.
     pub fn new(positions: Vec<[f64; 2]>, quadrilaterals: &[[usize; 4]], border: impl Fn([usize; 2]) -> Border) -> Self {
         let mut volumes = vec![0.0; positions.len()];
         let mut sides = Vec::with_capacity(4 * quadrilaterals.len());
@@ -89,26 +93,26 @@ impl DualMesh {
         self.positions.len()
     }
 
-    /// From the first node of an edge to its second.
+    /// The vector from the first node of an edge to its second.
     pub fn along(&self, edge: &Edge) -> [f64; 2] {
         minus(self.positions[edge.nodes[1]], self.positions[edge.nodes[0]])
     }
 }
 
-/// Joins the two half faces of each edge; an edge with one side only lies on the border.
+/// Joins the two half faces of each edge; an edge of one quadrilateral only is a border edge.
 fn faces(
     positions: &[[f64; 2]],
     sides: &[Side],
     border: impl Fn([usize; 2]) -> Border,
 ) -> (Vec<Edge>, Vec<BorderFace>) {
     let (mut edges, mut outer) = (Vec::new(), Vec::new());
-    for pair in sides.chunk_by(|one, other| one.nodes == other.nodes) {
-        let nodes = pair[0].nodes;
-        let normal = [0, 1].map(|axis| pair.iter().map(|side| side.half[axis]).sum());
+    for same_edge in sides.chunk_by(|one, other| one.nodes == other.nodes) {
+        let nodes = same_edge[0].nodes;
+        let normal = [0, 1].map(|axis| same_edge.iter().map(|side| side.half[axis]).sum());
         edges.push(Edge { nodes, normal });
-        if let [side] = pair {
+        if let [side] = same_edge {
             let [x, y] = minus(positions[nodes[1]], positions[nodes[0]]);
-            let half = if side.ascending { 0.5 } else { -0.5 }; // the quadrilateral lies to the left of its sides
+            let half = if side.ascending { 0.5 } else { -0.5 }; // a quadrilateral lies to the left of its sides
             let normal = [half * y, -half * x];
             outer.extend(nodes.map(|node| BorderFace { node, normal, border: border(nodes) }));
         }
@@ -116,7 +120,7 @@ fn faces(
     (edges, outer)
 }
 
-/// Shortest edge and inverse second moments of the edges of each node.
+/// Length of the shortest edge of each node, and the inverse second moments of its edges.
 fn lengths(positions: &[[f64; 2]], edges: &[Edge]) -> (Vec<f64>, Vec<[f64; 3]>) {
     let mut shortest = vec![f64::INFINITY; positions.len()];
     let mut moments = vec![[0.0; 3]; positions.len()];
@@ -144,19 +148,16 @@ fn cross(one: [f64; 2], other: [f64; 2]) -> f64 {
     one[0] * other[1] - one[1] * other[0]
 }
 
-/// Uneven quadrilaterals, `rows` × `columns` of them, on a sheared and curved unit square.
+/// A mesh of `rows` × `columns` quadrilaterals on a sheared and curved unit square.
 #[cfg(test)]
-pub(crate) fn bent(rows: usize, columns: usize) -> DualMesh {
-    let place = |node: usize| {
+pub(crate) fn curved(rows: usize, columns: usize) -> DualMesh {
+    let position = |node: usize| {
         let (i, j) = (node / (columns + 1), node % (columns + 1));
         let (x, y) = (i as f64 / rows as f64, j as f64 / columns as f64);
         [x + 0.3 * y * y, y + 0.2 * x * x]
     };
-    let corner = |i: usize, j: usize| i * (columns + 1) + j;
-    let cells = (0..rows * columns).map(|cell| (cell / columns, cell % columns));
-    let quadrilaterals: Vec<_> =
-        cells.map(|(i, j)| [corner(i, j), corner(i + 1, j), corner(i + 1, j + 1), corner(i, j + 1)]).collect();
-    DualMesh::new((0..(rows + 1) * (columns + 1)).map(place).collect(), &quadrilaterals, |_| Border::FarField)
+    let grid = lamo_geometry::Grid::Plane { rows: rows + 1, columns: columns + 1 };
+    DualMesh::new((0..grid.points()).map(position).collect(), &grid.cells(), |_| Border::FarField)
 }
 
 #[cfg(test)]
@@ -164,8 +165,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_faces_of_every_volume_close() {
-        let mesh = bent(5, 3);
+    fn the_faces_of_every_volume_are_closed() {
+        let mesh = curved(5, 3);
         let mut sums = vec![[0.0; 2]; mesh.nodes()];
         for edge in &mesh.edges {
             for (node, sign) in edge.nodes.into_iter().zip([1.0, -1.0]) {
@@ -179,10 +180,10 @@ mod tests {
         assert_eq!((mesh.edges.len(), mesh.border.len()), (5 * 4 + 3 * 6, 2 * 2 * (5 + 3)));
     }
 
-    /// Σ x·n over the border is twice the area (divergence of the position).
+    /// Σ x·n over the border is twice the area, because the divergence of x is 2.
     #[test]
     fn the_volumes_fill_the_domain() {
-        let mesh = bent(4, 7);
+        let mesh = curved(4, 7);
         let area: f64 = mesh.volumes.iter().sum();
         let middle = |face: &BorderFace, other: &BorderFace| {
             let [one, two] = [face, other].map(|face| mesh.positions[face.node]);

@@ -1,21 +1,21 @@
-//! What can go wrong in the world: settings people type, matrices and time steps that samples provoke.
+//! Errors of the solvers: wrong settings, and samples whose matrices, iterations or time steps fail.
 
-/// A failure that names the thing, what was expected and what was found.
+/// An error that names the thing, what was expected and what was found.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// No row of the registry bears this name.
+    /// The registry has no problem of this name.
     #[error("unknown problem `{found}`: expected one of {expected}")]
     UnknownProblem {
         /// The names in the registry.
         expected: String,
-        /// The name asked for.
+        /// The name as typed.
         found: String,
     },
-    /// A setting without an equals sign.
+    /// The setting has no equals sign.
     #[error("{problem}: expected a setting of the form key=value, found `{found}`")]
     MalformedSetting {
-        /// The problem being set.
+        /// The problem to which the setting belongs.
         problem: &'static str,
         /// The text as typed.
         found: String,
@@ -23,9 +23,9 @@ pub enum Error {
     /// The problem has no such parameter.
     #[error("{problem}: unknown parameter `{found}`, expected one of {expected}")]
     UnknownParameter {
-        /// The problem being set.
+        /// The problem to which the setting belongs.
         problem: &'static str,
-        /// The parameters it has.
+        /// The parameters of the problem.
         expected: String,
         /// The key as typed.
         found: String,
@@ -33,24 +33,24 @@ pub enum Error {
     /// The value does not parse, lies outside its range, or contradicts another parameter.
     #[error("{problem}: parameter `{key}` expects {expected}, found `{found}`")]
     BadValue {
-        /// The problem being set.
+        /// The problem to which the setting belongs.
         problem: &'static str,
         /// The parameter.
         key: &'static str,
-        /// The values it takes.
+        /// The accepted values.
         expected: String,
         /// The value as typed.
         found: String,
     },
-    /// A sparse factorisation met a pivot it cannot divide by, or ran out of memory.
+    /// A sparse factorisation met a pivot that it cannot divide by, or ran out of memory.
     #[error("{system}: expected a matrix that can be factored, found: {found}")]
     Factorisation {
         /// The linear system.
         system: &'static str,
-        /// The complaint of the factorisation.
+        /// The message of the factorisation.
         found: String,
     },
-    /// A linear solve whose residual is too large to trust.
+    /// The residual of a linear solve is too large to trust the solution.
     #[error("{system}: expected a relative residual below {expected:e}, found {found:e}")]
     Residual {
         /// The linear system.
@@ -60,60 +60,63 @@ pub enum Error {
         /// The residual reached.
         found: f64,
     },
-    /// The step control asks for steps too short to ever arrive.
+    /// The error control asks for a time step that is too short.
     #[error("time stepping at t = {time}: expected steps above {expected:e}, the error control asks for {found:e}")]
     StepTooSmall {
-        /// Time at which it happened.
+        /// Time at which this happened.
         time: f64,
         /// The shortest step allowed.
         expected: f64,
-        /// The step the error control wants.
+        /// The step that the error control asks for.
         found: f64,
     },
-    /// A cell of a mesh turned inside out.
-    #[error("finite-element mesh: expected cells that are not folded, found area {found:e} in cell {cell}")]
+    /// A cell of a mesh is folded: its area is not positive everywhere.
+    #[error("finite-element mesh: expected a positive area at every Gauss point, found {found:e} in cell {cell}")]
     FoldedCell {
-        /// Its number.
+        /// The number of the cell.
         cell: usize,
-        /// The smallest share of area that a Gauss point has there.
+        /// The smallest area of a Gauss point in this cell.
         found: f64,
     },
-    /// Newton's method that does not arrive.
-    #[error("{system}: expected forces in balance to {expected:e} after {steps} steps, found {found:e}")]
+    /// Newton's method did not converge.
+    #[error(
+        "{system}: expected a relative imbalance of forces of at most {expected:e}, found {found:e} after {steps} steps"
+    )]
     NotConverged {
         /// The nonlinear system.
         system: &'static str,
-        /// Steps allowed.
+        /// Steps taken.
         steps: usize,
         /// The largest imbalance accepted, relative to the forces.
         expected: f64,
-        /// The imbalance reached.
+        /// The imbalance after these steps.
         found: f64,
     },
-    /// A steady flow was not found for any of the shapes drawn.
+    /// The solver found no steady flow for any of the drawn shapes.
     #[error(
-        "{problem}: expected a balance below {expected:e} for one of {attempts} draws, the last stopped at {found:e}"
+        "{problem}: no steady flow for any of {draws} drawn shapes, expected a residual of at most {expected:e}, \
+         found {found:e} for the last shape"
     )]
-    Unsettled {
+    NoSteadyFlow {
         /// The problem.
         problem: &'static str,
-        /// Shapes drawn.
-        attempts: usize,
-        /// The largest balance accepted.
+        /// Number of drawn shapes.
+        draws: usize,
+        /// The largest residual accepted.
         expected: f64,
-        /// The balance at which the last one stopped.
+        /// The residual of the last shape.
         found: f64,
     },
-    /// A state that no body of this material can be in: the solution has blown up.
+    /// The state is impossible for a solid body: the solution has blown up.
     #[error("{system} at t = {time:e}: expected {expected}, found {found:e}")]
     Unphysical {
-        /// What was being moved.
+        /// The moving body.
         system: &'static str,
-        /// Time at which it happened.
+        /// Time at which this happened.
         time: f64,
-        /// What holds for a body.
+        /// The property that every body has.
         expected: &'static str,
-        /// The value reached.
+        /// The value found.
         found: f64,
     },
 }

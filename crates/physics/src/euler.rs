@@ -1,7 +1,7 @@
 //! The Euler equations of a perfect gas: ∂ρ/∂t + ∇·(ρv) = 0, ∂(ρv)/∂t + ∇·(ρv vᵀ + p) = 0, ∂E/∂t + ∇·((E + p)v) = 0.
 //!
-//! E = p / (γ − 1) + ρ|v|²/2. Fluxes through a face: Roe (1981) between two states, Steger and Warming (1981) towards
-//! the undisturbed stream, pressure alone at a wall.
+//! E = p / (γ − 1) + ρ|v|²/2. Fluxes through a face: Roe (1981) between two states, Steger and Warming (1981) at the
+//! border to the free stream, and the pressure at a wall.
 
 /// γ, the ratio of specific heats of air.
 pub const GAMMA: f64 = 1.4;
@@ -41,26 +41,29 @@ pub fn total_enthalpy([density, u, v, pressure]: Primitive) -> f64 {
     GAMMA / (GAMMA - 1.0) * pressure / density + (u * u + v * v) / 2.0
 }
 
-/// The stream with ρ = p = 1 of this Mach number, at an angle in radians against the x axis.
+/// The free stream with ρ = p = 1, a Mach number, and an angle to the x axis in radians.
 pub fn stream(mach: f64, angle: f64) -> Primitive {
     let speed = mach * GAMMA.sqrt();
     [1.0, speed * angle.cos(), speed * angle.sin(), 1.0]
 }
 
-/// f·n through a unit face.
+/// f·n through a face of length 1.
 fn flux([density, u, v, pressure]: Primitive, [x, y]: [f64; 2]) -> Conserved {
-    let across = u * x + v * y;
-    let mass = density * across;
+    let normal_velocity = u * x + v * y;
+    let mass = density * normal_velocity;
     let enthalpy = total_enthalpy([density, u, v, pressure]);
     [mass, mass * u + pressure * x, mass * v + pressure * y, mass * enthalpy]
 }
 
-/// The eigenvectors of ∂(f·n)/∂w at one state: two sound waves, and entropy and shear that drift with the flow.
+/// The eigenvectors of ∂(f·n)/∂w at one state: two sound waves, and the entropy and shear waves that move with the
+/// flow.
 struct Waves {
     normal: [f64; 2],
     velocity: [f64; 2],
-    across: f64,
-    along: f64,
+    /// Component along the normal.
+    normal_velocity: f64,
+    /// Component along the face.
+    tangential_velocity: f64,
     kinetic: f64,
     enthalpy: f64,
     sound: f64,
@@ -72,7 +75,8 @@ impl Waves {
         let kinetic = (u * u + v * v) / 2.0;
         let sound = ((GAMMA - 1.0) * (enthalpy - kinetic)).sqrt();
         let [x, y] = normal;
-        Self { normal, velocity, across: u * x + v * y, along: v * x - u * y, kinetic, enthalpy, sound }
+        let (normal_velocity, tangential_velocity) = (u * x + v * y, v * x - u * y);
+        Self { normal, velocity, normal_velocity, tangential_velocity, kinetic, enthalpy, sound }
     }
 
     fn at(state: Primitive, normal: [f64; 2]) -> Self {
@@ -87,26 +91,29 @@ impl Waves {
         Self::new(velocity, mean(total_enthalpy(left), total_enthalpy(right)), normal)
     }
 
-    /// Speeds of the sound wave against the normal, of the drift, of the sound wave along the normal.
+    /// Speeds of the sound wave against the normal, of the entropy and shear waves, and of the sound wave along the
+    /// normal.
     fn speeds(&self) -> [f64; 3] {
-        [self.across - self.sound, self.across, self.across + self.sound]
+        [self.normal_velocity - self.sound, self.normal_velocity, self.normal_velocity + self.sound]
     }
 
-    /// `state` split into waves, each multiplied by its speed, and put together again.
-    fn transport(&self, state: Conserved, [against, drift, with]: [f64; 3]) -> Conserved {
-        let Self { normal: [x, y], velocity: [u, v], across, along, kinetic, enthalpy, sound } = *self;
+    /// Splits `state` into waves, multiplies each wave by its speed, and adds them up.
+    fn transport(&self, state: Conserved, [backward, flow, forward]: [f64; 3]) -> Conserved {
+        let Self { normal: [x, y], velocity: [u, v], normal_velocity, tangential_velocity, .. } = *self;
+        let Self { kinetic, enthalpy, sound, .. } = *self;
         let pressure = (GAMMA - 1.0) * (kinetic * state[0] - u * state[1] - v * state[2] + state[3]);
-        let push = sound * (state[1] * x + state[2] * y - across * state[0]);
-        let shear = drift * (state[2] * x - state[1] * y - along * state[0]);
+        let momentum = sound * (state[1] * x + state[2] * y - normal_velocity * state[0]);
+        let shear = flow * (state[2] * x - state[1] * y - tangential_velocity * state[0]);
         let square = sound * sound;
-        let entropy = drift * (state[0] - pressure / square);
-        let (lower, upper) = (against * (pressure - push) / (2.0 * square), with * (pressure + push) / (2.0 * square));
-        let (density, swing) = (lower + entropy + upper, sound * (upper - lower));
+        let entropy = flow * (state[0] - pressure / square);
+        let left = backward * (pressure - momentum) / (2.0 * square);
+        let right = forward * (pressure + momentum) / (2.0 * square);
+        let (density, acoustic) = (left + entropy + right, sound * (right - left));
         [
             density,
-            density * u + swing * x - shear * y,
-            density * v + swing * y + shear * x,
-            (lower + upper) * enthalpy + swing * across + entropy * kinetic + shear * along,
+            density * u + acoustic * x - shear * y,
+            density * v + acoustic * y + shear * x,
+            (left + right) * enthalpy + acoustic * normal_velocity + entropy * kinetic + shear * tangential_velocity,
         ]
     }
 
@@ -125,21 +132,21 @@ impl Waves {
     }
 }
 
-/// Length and direction of a normal.
+/// Length and unit vector of a normal.
 fn unit([x, y]: [f64; 2]) -> (f64, [f64; 2]) {
     let length = x.hypot(y);
     (length, [x / length, y / length])
 }
 
-/// (f(left) + f(right) − |A| (right − left)) / 2 through the face `normal`, which points from left to right.
+/// (f(left) + f(right) − |A| (right − left)) / 2 through a face; its `normal` points from left to right.
 pub fn roe_flux(left: Primitive, right: Primitive, normal: [f64; 2]) -> Conserved {
     let (length, normal) = unit(normal);
     let waves = Waves::between(left, right, normal);
     let (before, after) = (conserved(left), conserved(right));
     let jump = [0, 1, 2, 3].map(|k| after[k] - before[k]);
     let upwind = waves.transport(jump, waves.speeds().map(f64::abs));
-    let (incoming, outgoing) = (flux(left, normal), flux(right, normal));
-    [0, 1, 2, 3].map(|k| length * (incoming[k] + outgoing[k] - upwind[k]) / 2.0)
+    let (left_flux, right_flux) = (flux(left, normal), flux(right, normal));
+    [0, 1, 2, 3].map(|k| length * (left_flux[k] + right_flux[k] - upwind[k]) / 2.0)
 }
 
 /// Derivatives of [`roe_flux`] with respect to both conserved states, with |A| frozen.
@@ -162,7 +169,7 @@ pub fn roe_blocks(left: Primitive, right: Primitive, normal: [f64; 2]) -> [Block
     [sum(1.0, &exact[0]), sum(-1.0, &exact[1])]
 }
 
-/// A⁺ w + A⁻ w∞ through the border face `normal`, with A at the inner state w.
+/// A⁺ w + A⁻ w∞ through a border face with A at the inner state w.
 pub fn far_field_flux(inner: Primitive, stream: Primitive, normal: [f64; 2]) -> Conserved {
     let (length, normal) = unit(normal);
     let waves = Waves::at(inner, normal);
@@ -178,7 +185,7 @@ pub fn far_field_block(inner: Primitive, normal: [f64; 2]) -> Block {
     waves.block(waves.speeds().map(|speed| speed.max(0.0)), length)
 }
 
-/// Pressure is all that a wall feels.
+/// The flux through a wall is the pressure on it.
 pub fn wall_flux(inner: Primitive, [x, y]: [f64; 2]) -> Conserved {
     [0.0, inner[3] * x, inner[3] * y, 0.0]
 }
@@ -197,11 +204,13 @@ mod tests {
     const RIGHT: Primitive = [0.7, 1.6, 0.2, 0.6];
     const NORMAL: [f64; 2] = [0.3, -0.4]; // of length 1/2
 
+    /// Asserts that each component agrees within `tolerance`.
     fn close(found: Conserved, wanted: Conserved, tolerance: f64) {
         let error = (0..4).map(|k| (found[k] - wanted[k]).abs()).fold(0.0, f64::max);
         assert!(error < tolerance, "{found:?} against {wanted:?}");
     }
 
+    /// The exact flux through [`NORMAL`].
     fn exact(state: Primitive) -> Conserved {
         flux(state, [0.6, -0.8]).map(|value| value / 2.0)
     }
@@ -214,28 +223,28 @@ mod tests {
     }
 
     #[test]
-    fn equal_states_exchange_the_flux_of_that_state() {
+    fn the_flux_between_equal_states_is_exact() {
         close(roe_flux(LEFT, LEFT, NORMAL), exact(LEFT), 1e-15);
         close(far_field_flux(LEFT, LEFT, NORMAL), exact(LEFT), 1e-15);
         close(wall_flux([1.2, 0.4, 0.3, 1.1], NORMAL), exact([1.2, 0.4, 0.3, 1.1]), 1e-15); // a flow along the wall
     }
 
     #[test]
-    fn supersonic_flow_sees_upstream_alone() {
+    fn the_flux_of_supersonic_flow_depends_only_on_the_upstream_state() {
         let fast = |state: Primitive| [state[0], state[1] + 3.0, state[2] - 4.0, state[3]];
         close(roe_flux(fast(LEFT), fast(RIGHT), NORMAL), exact(fast(LEFT)), 1e-13);
         close(far_field_flux(fast(LEFT), RIGHT, NORMAL), exact(fast(LEFT)), 1e-13);
     }
 
     #[test]
-    fn turning_the_face_turns_the_flux() {
+    fn reversing_the_face_reverses_the_flux() {
         let back = roe_flux(RIGHT, LEFT, NORMAL.map(|value| -value));
         close(roe_flux(LEFT, RIGHT, NORMAL), back.map(|value| -value), 1e-15);
     }
 
-    /// Rankine and Hugoniot: the flux is the same on both sides of a steady shock, and Roe's flux is that flux.
+    /// Rankine and Hugoniot: both sides of a steady shock have the same flux, and Roe's flux equals it.
     #[test]
-    fn a_steady_shock_is_resolved_without_smearing() {
+    fn roes_flux_is_exact_at_a_steady_shock() {
         let before: Primitive = [1.0, 2.0 * GAMMA.sqrt(), 0.0, 1.0]; // Mach 2
         let density = (GAMMA + 1.0) * 4.0 / ((GAMMA - 1.0) * 4.0 + 2.0);
         let after = [density, before[1] / density, 0.0, 1.0 + 2.0 * GAMMA / (GAMMA + 1.0) * 3.0];
@@ -243,20 +252,20 @@ mod tests {
         close(roe_flux(before, after, [1.0, 0.0]), flux(before, [1.0, 0.0]), 1e-14);
     }
 
-    /// Differences of a linearised flux: exact where nothing was frozen, so both states must agree.
+    /// The frozen |A| has no effect where both states are equal, so differences of the flux give the derivatives there.
     #[test]
     fn blocks_are_the_derivatives_of_their_fluxes() {
-        let nudge = 1e-6;
+        let epsilon = 1e-6;
         let image = |block: &Block, column: usize| [0, 1, 2, 3].map(|row| block[row][column]);
         for column in 0..4 {
             let moved = |sign: f64| {
                 let mut state = conserved(LEFT);
-                state[column] += sign * nudge;
+                state[column] += sign * epsilon;
                 primitive(state)
             };
             let slope = |function: &dyn Fn(Primitive) -> Conserved| {
                 let (up, down) = (function(moved(1.0)), function(moved(-1.0)));
-                [0, 1, 2, 3].map(|k| (up[k] - down[k]) / (2.0 * nudge))
+                [0, 1, 2, 3].map(|k| (up[k] - down[k]) / (2.0 * epsilon))
             };
             let [left, right] = roe_blocks(LEFT, LEFT, NORMAL);
             close(image(&left, column), slope(&|state| roe_flux(state, LEFT, NORMAL)), 1e-8);

@@ -1,38 +1,39 @@
 //! Square elements: Lagrange shape functions on [−1, 1]², Gauss points, and the map to a cell of the mesh.
 //!
-//! Nodes are numbered row by row, rows along the first reference coordinate ξ, columns along the second, η.
+//! Nodes are numbered row by row. Rows run along the first reference coordinate ξ, columns along the second one, η.
 
-/// Place and weight of the Gauss points along one side; three integrate degree 5 exactly, enough for a product of biquadratics.
+/// Coordinate and weight of the Gauss points along one axis. Three points integrate degree 5 exactly, which is enough
+/// for a product of biquadratics.
 pub const GAUSS: [[f64; 2]; 3] =
     [[-0.774_596_669_241_483_4, 5.0 / 9.0], [0.0, 8.0 / 9.0], [0.774_596_669_241_483_4, 5.0 / 9.0]];
-/// Gauss points of a cell.
+/// Number of Gauss points in a cell.
 pub const POINTS: usize = 9;
 
-/// Shape functions at a point of the reference square: values and slopes (∂/∂ξ, ∂/∂η).
+/// The shape functions at one point of the reference square.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape<const NODES: usize> {
-    /// N at each node.
+    /// N of each node.
     pub values: [f64; NODES],
-    /// ∇N at each node, in reference coordinates.
+    /// ∇N of each node: ∂/∂ξ and ∂/∂η.
     pub slopes: [[f64; 2]; NODES],
 }
 
-/// The four bilinear functions, one at each corner.
+/// The four bilinear functions, one per corner.
 pub fn bilinear(point: [f64; 2]) -> Shape<4> {
     product(point.map(|x| ([0.5 * (1.0 - x), 0.5 * (1.0 + x)], [-0.5, 0.5])))
 }
 
-/// The nine biquadratic functions at corners, mid-sides and centre.
+/// The nine biquadratic functions of the corners, the middles of the sides and the centre.
 pub fn biquadratic(point: [f64; 2]) -> Shape<9> {
     product(point.map(quadratic))
 }
 
-/// The three quadratic functions along a side, values and slopes.
+/// Values and slopes of the three quadratic functions along one axis.
 pub fn quadratic(x: f64) -> ([f64; 3], [f64; 3]) {
     ([0.5 * x * (x - 1.0), 1.0 - x * x, 0.5 * x * (x + 1.0)], [x - 0.5, -2.0 * x, x + 0.5])
 }
 
-/// Products of functions of ξ and η, each given by values and slopes.
+/// The products of functions of ξ and functions of η; both come as values and slopes.
 fn product<const SIDE: usize, const NODES: usize>(along: [([f64; SIDE], [f64; SIDE]); 2]) -> Shape<NODES> {
     let [(first, first_slope), (second, second_slope)] = along;
     Shape {
@@ -44,7 +45,7 @@ fn product<const SIDE: usize, const NODES: usize>(along: [([f64; SIDE], [f64; SI
     }
 }
 
-/// Place and weight of the nine Gauss points of the reference square.
+/// Position and weight of the nine Gauss points of the reference square.
 pub fn gauss() -> [([f64; 2], f64); POINTS] {
     std::array::from_fn(|point| {
         let ([x, first], [y, second]) = (GAUSS[point / 3], GAUSS[point % 3]);
@@ -52,19 +53,19 @@ pub fn gauss() -> [([f64; 2], f64); POINTS] {
     })
 }
 
-/// A shape seen in a cell of the mesh.
+/// The shape functions at one point of a cell of the mesh.
 #[derive(Clone, Copy, Debug)]
 pub struct Mapped {
-    /// Where the point lies.
+    /// x and y of the point.
     pub position: [f64; 2],
-    /// Area of the cell per area of the reference square; not positive where the cell is folded.
+    /// Area in the mesh per area in the reference square; zero or negative where the cell is folded.
     pub jacobian: f64,
-    /// ∇N in the coordinates of the mesh.
+    /// ∇N of each node: ∂/∂x and ∂/∂y.
     pub slopes: [[f64; 2]; 9],
 }
 
 impl Shape<9> {
-    /// Maps to the cell with these nodes: x = Σ N x_node (isoparametric).
+    /// Maps the point to the cell with these nodes: x = Σ N x_node (isoparametric).
     pub fn mapped(&self, nodes: &[[f64; 2]; 9]) -> Mapped {
         let mut position = [0.0; 2];
         let mut tangent = [[0.0; 2]; 2]; // ∂x_i / ∂ξ_j
@@ -86,16 +87,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_function_is_one_at_its_node_and_zero_at_the_others() {
+    fn each_function_is_one_at_its_own_node_and_zero_at_all_different_nodes() {
         for node in 0..9 {
-            let place = [(node / 3) as f64 - 1.0, (node % 3) as f64 - 1.0];
-            for (other, value) in biquadratic(place).values.into_iter().enumerate() {
+            let position = [(node / 3) as f64 - 1.0, (node % 3) as f64 - 1.0];
+            for (other, value) in biquadratic(position).values.into_iter().enumerate() {
                 assert_eq!(value, f64::from(node == other), "biquadratic {other} at node {node}");
             }
         }
         for node in 0..4 {
-            let place = [2.0 * (node / 2) as f64 - 1.0, 2.0 * (node % 2) as f64 - 1.0];
-            for (other, value) in bilinear(place).values.into_iter().enumerate() {
+            let position = [2.0 * (node / 2) as f64 - 1.0, 2.0 * (node % 2) as f64 - 1.0];
+            for (other, value) in bilinear(position).values.into_iter().enumerate() {
                 assert_eq!(value, f64::from(node == other), "bilinear {other} at node {node}");
             }
         }
@@ -110,11 +111,11 @@ mod tests {
         }
     }
 
-    /// A bent cell has slopes of linear functions exact at every point, and its true area.
+    /// In a cell with one curved side, the slopes of a linear function are exact at every point, and so is the area.
     #[test]
-    fn a_bent_cell_keeps_linear_functions() {
+    fn a_curved_cell_has_exact_slopes_of_linear_functions_and_its_exact_area() {
         let mut nodes: [[f64; 2]; 9] = std::array::from_fn(|node| [(node / 3) as f64, 0.5 * (node % 3) as f64]);
-        nodes[1][0] -= 0.2; // the left side bulges by a parabola of height 0.2 over length 1: area 2 + 2/3 · 0.2
+        nodes[1][0] -= 0.2; // a parabola of height 0.2 over length 1 adds the area 2/3 · 0.2
         let mut area = 0.0;
         for (point, weight) in gauss() {
             let mapped = biquadratic(point).mapped(&nodes);

@@ -1,22 +1,23 @@
-//! The Euler equations in node-centred finite volumes on a [`DualMesh`]: what flows out of every volume, and into it.
+//! The Euler equations in node-centred finite volumes on a [`DualMesh`]; the residual R is the net outflow.
 //!
-//! Roe fluxes between states reconstructed along each edge (MUSCL, β = 1/3) from least-squares gradients, limited
-//! slopes of ρ, u, v, p; walls feel the pressure at their nodes, the outer border is that of Steger and Warming.
+//! Roe's flux acts between states that are reconstructed along each edge (MUSCL, β = 1/3) from least-squares gradients,
+//! with limited slopes of ρ, u, v, p. Walls have the pressure of their nodes; the outer border has the flux of Steger
+//! and Warming.
 
 use crate::block_sparse::BlockSparse;
 use crate::dual_mesh::{Border, DualMesh};
 use crate::euler::{self, Conserved, Primitive};
 use crate::krylov::Field;
 
-/// How two slopes become one at an extremum or a shock.
+/// Combines two slopes into one that does not overshoot at an extremum or a shock.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Limiter {
     /// (ab + ε)(a + b) / (a² + b² + 2ε), van Albada et al. (1982): smooth, so Newton's method converges fast.
     VanAlbada {
-        /// ε: slopes well below its root count as smooth
+        /// ε: slopes far below √ε are not limited
         smoothing: f64,
     },
-    /// The smaller of two slopes of one sign, else none: that of the public files.
+    /// The smaller slope where both have the same sign, and zero elsewhere; the public files use it.
     Minmod,
 }
 
@@ -30,23 +31,23 @@ impl Limiter {
     }
 }
 
-/// A mesh in a stream.
+/// A mesh in a free stream.
 #[derive(Clone, Debug)]
 pub struct Flow {
-    /// The volumes.
+    /// The control volumes.
     pub mesh: DualMesh,
-    /// The state far away.
+    /// The free stream.
     pub stream: Primitive,
-    /// The limiter of the slopes.
+    /// Limiter of the slopes.
     pub limiter: Limiter,
 }
 
 impl Flow {
-    /// `[nodes]` net outflow of mass, momentum and energy.
-    pub fn balance(&self, states: &[Conserved]) -> Field {
+    /// `[nodes]` R: net outflow of mass, momentum and energy.
+    pub fn residual(&self, states: &[Conserved]) -> Field {
         let primitives: Vec<Primitive> = states.iter().map(|&state| euler::primitive(state)).collect();
         let gradients = self.gradients(&primitives);
-        let mut balance = vec![[0.0; 4]; states.len()];
+        let mut residual = vec![[0.0; 4]; states.len()];
         for edge in &self.mesh.edges {
             let [first, second] = edge.nodes;
             let [x, y] = self.mesh.along(edge);
@@ -62,8 +63,8 @@ impl Flow {
             }
             let flux = euler::roe_flux(left, right, edge.normal);
             for k in 0..4 {
-                balance[first][k] += flux[k];
-                balance[second][k] -= flux[k];
+                residual[first][k] += flux[k];
+                residual[second][k] -= flux[k];
             }
         }
         for face in &self.mesh.border {
@@ -72,9 +73,9 @@ impl Flow {
                 Border::Wall => euler::wall_flux(inner, face.normal),
                 Border::FarField => euler::far_field_flux(inner, self.stream, face.normal),
             };
-            (0..4).for_each(|k| balance[face.node][k] += flux[k]);
+            (0..4).for_each(|k| residual[face.node][k] += flux[k]);
         }
-        balance
+        residual
     }
 
     /// `[nodes]` ∂/∂x and ∂/∂y of ρ, u, v, p by least squares over the edges of a node.
@@ -97,7 +98,7 @@ impl Flow {
         sums
     }
 
-    /// The Jacobian of the first-order balance, with `inertia`, `[nodes]`, on its diagonal.
+    /// The Jacobian of the first-order residual, plus `inertia` `[nodes]` on its diagonal.
     pub fn jacobian(&self, primitives: &[Primitive], inertia: &[f64], matrix: &mut BlockSparse) {
         matrix.clear();
         for (index, edge) in self.mesh.edges.iter().enumerate() {
@@ -119,7 +120,8 @@ impl Flow {
         }
     }
 
-    /// Drag and lift of all walls over γ p∞ M² / 2, for a chord of 1 and a stream along the x axis.
+    /// Drag and lift coefficients: force on all walls divided by γ p∞ M² / 2, for chord 1 and a free stream along the x
+    /// axis.
     pub fn force(&self, primitives: &[Primitive]) -> [f64; 2] {
         let [density, u, v, _] = self.stream;
         let pressure = density * (u * u + v * v) / 2.0;
@@ -133,25 +135,25 @@ impl Flow {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dual_mesh::bent;
+    use crate::dual_mesh::curved;
     use crate::krylov::norm;
 
     const LIMITERS: [Limiter; 2] = [Limiter::VanAlbada { smoothing: 1e-4 }, Limiter::Minmod];
 
     #[test]
-    fn the_undisturbed_stream_is_in_balance_on_any_mesh() {
+    fn the_free_stream_has_no_residual_on_a_curved_mesh() {
         for limiter in LIMITERS {
-            let flow = Flow { mesh: bent(6, 4), stream: euler::stream(0.8, 0.3), limiter };
-            let balance = norm(&flow.balance(&vec![euler::conserved(flow.stream); flow.mesh.nodes()]));
-            assert!(balance < 1e-14, "{limiter:?}: {balance:e}");
+            let flow = Flow { mesh: curved(6, 4), stream: euler::stream(0.8, 0.3), limiter };
+            let residual = norm(&flow.residual(&vec![euler::conserved(flow.stream); flow.mesh.nodes()]));
+            assert!(residual < 1e-14, "{limiter:?}: {residual:e}");
         }
     }
 
     #[test]
     fn gradients_of_linear_fields_are_exact() {
-        let flow = Flow { mesh: bent(3, 5), stream: euler::stream(0.8, 0.0), limiter: Limiter::Minmod };
+        let flow = Flow { mesh: curved(3, 5), stream: euler::stream(0.8, 0.0), limiter: Limiter::Minmod };
         let field = |[x, y]: [f64; 2]| [1.0 + x, 2.0 * x - y, 3.0 * y, 4.0];
-        let values: Vec<Primitive> = flow.mesh.positions.iter().map(|&place| field(place)).collect();
+        let values: Vec<Primitive> = flow.mesh.positions.iter().map(|&position| field(position)).collect();
         for gradient in flow.gradients(&values) {
             let wanted = [[1.0, 0.0], [2.0, -1.0], [0.0, 3.0], [0.0, 0.0]];
             let errors = gradient.iter().flatten().zip(wanted.iter().flatten()).map(|(a, b)| (a - b).abs());
@@ -160,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn limiters_keep_equal_slopes_and_damp_opposite_ones() {
+    fn limiters_return_equal_slopes_unchanged_and_zero_for_opposite_slopes() {
         for limiter in LIMITERS {
             assert!((limiter.limit(0.7, 0.7) - 0.7).abs() < 1e-15, "{limiter:?}");
             assert_eq!(limiter.limit(0.7, -0.7), 0.0, "{limiter:?}");

@@ -1,31 +1,32 @@
-//! GMRES (Saad and Schultz 1986) with a preconditioner from the right, for operators known by their action alone.
+//! GMRES (Saad and Schultz 1986) with right preconditioning; it needs the product A x, not the matrix A.
 
 /// One vector of four values per node.
 pub type Field = Vec<[f64; 4]>;
 
-/// x with |b − A x| ≤ `tolerance` |b|, or the best after `most` steps; `apply` is A, `precondition` nearly A⁻¹.
+/// x with |b − A x| ≤ `tolerance` |b|, or the best x after `most_steps`. `apply` multiplies by A, and `precondition` by
+/// an approximation of A⁻¹.
 pub fn gmres(
     right_side: &Field,
     tolerance: f64,
-    most: usize,
+    most_steps: usize,
     mut apply: impl FnMut(&Field) -> Field,
     precondition: impl Fn(&mut Field),
 ) -> Field {
     let size = norm(right_side);
     let mut basis = vec![scaled(right_side, 1.0 / size)];
-    let mut columns: Vec<Vec<f64>> = Vec::new(); // the triangle that the rotations leave
+    let mut columns: Vec<Vec<f64>> = Vec::new(); // upper triangle of the rotated Hessenberg matrix
     let mut rotations: Vec<[f64; 2]> = Vec::new();
-    let mut rest = vec![size];
-    while columns.len() < most && rest[columns.len()].abs() > tolerance * size {
+    let mut rotated = vec![size]; // the right side |b| e₁ after the rotations
+    while columns.len() < most_steps && rotated[columns.len()].abs() > tolerance * size {
         let step = columns.len();
         let mut direction = basis[step].clone();
         precondition(&mut direction);
         let mut image = apply(&direction);
         let mut column = Vec::with_capacity(step + 2);
         for vector in &basis {
-            let share = dot(vector, &image);
-            add(&mut image, vector, -share);
-            column.push(share);
+            let projection = dot(vector, &image);
+            add(&mut image, vector, -projection);
+            column.push(projection);
         }
         let length = norm(&image);
         column.push(length);
@@ -39,20 +40,20 @@ pub fn gmres(
         column[step] = radius;
         column.truncate(step + 1);
         columns.push(column);
-        rest.push(-sine * rest[step]);
-        rest[step] *= cosine;
+        rotated.push(-sine * rotated[step]);
+        rotated[step] *= cosine;
         basis.push(scaled(&image, 1.0 / length));
     }
-    let mut shares = rest[..columns.len()].to_vec();
-    for k in (0..shares.len()).rev() {
-        shares[k] /= columns[k][k];
+    let mut coefficients = rotated[..columns.len()].to_vec();
+    for k in (0..coefficients.len()).rev() {
+        coefficients[k] /= columns[k][k];
         for row in 0..k {
-            shares[row] -= columns[k][row] * shares[k];
+            coefficients[row] -= columns[k][row] * coefficients[k];
         }
     }
     let mut solution = vec![[0.0; 4]; right_side.len()];
-    for (vector, share) in basis.iter().zip(shares) {
-        add(&mut solution, vector, share);
+    for (vector, coefficient) in basis.iter().zip(coefficients) {
+        add(&mut solution, vector, coefficient);
     }
     precondition(&mut solution);
     solution
@@ -89,7 +90,7 @@ fn scaled(field: &Field, factor: f64) -> Field {
 mod tests {
     use super::*;
 
-    /// The difference operator of advection and diffusion on a chain, and its exact diagonal.
+    /// A difference operator of advection and diffusion on a chain.
     fn apply(field: &Field) -> Field {
         let at = |node: usize, k: usize| field.get(node).map_or(0.0, |values| values[k]);
         let row = |node: usize, k: usize| {
@@ -98,6 +99,7 @@ mod tests {
         (0..field.len()).map(|node| [0, 1, 2, 3].map(|k| row(node, k))).collect()
     }
 
+    /// Divides by the diagonal of [`apply`].
     fn divide(field: &mut Field) {
         field.iter_mut().for_each(|values| (0..4).for_each(|k| values[k] /= 3.0 + k as f64));
     }
@@ -108,15 +110,15 @@ mod tests {
         let right_side = apply(&wanted);
         for tolerance in [1e-2, 1e-6, 1e-12] {
             let found = gmres(&right_side, tolerance, 100, apply, divide);
-            let mut rest = apply(&found);
-            add(&mut rest, &right_side, -1.0);
-            let relative = norm(&rest) / norm(&right_side);
+            let mut residual = apply(&found);
+            add(&mut residual, &right_side, -1.0);
+            let relative = norm(&residual) / norm(&right_side);
             assert!(relative < 1.01 * tolerance, "{relative:e} for {tolerance:e}");
         }
     }
 
     #[test]
-    fn an_exact_preconditioner_needs_one_step_and_nothing_needs_none() {
+    fn an_exact_preconditioner_needs_one_step_and_a_zero_right_side_needs_no_step() {
         let mut applied = 0;
         let diagonal = |field: &Field| {
             applied += 1;
@@ -128,7 +130,7 @@ mod tests {
         });
         add(&mut found, &right_side, -0.5);
         assert!(applied == 1 && norm(&found) < 1e-14, "{applied} steps, error {:e}", norm(&found));
-        let still = vec![[0.0; 4]; 5];
-        assert_eq!(gmres(&still, 1e-10, 9, apply, divide), still);
+        let zero = vec![[0.0; 4]; 5];
+        assert_eq!(gmres(&zero, 1e-10, 9, apply, divide), zero);
     }
 }

@@ -1,9 +1,9 @@
-//! A few numbers side by side: arithmetic on them becomes vector instructions.
+//! A few numbers that are computed together; the compiler turns their arithmetic into vector instructions.
 
 use std::array;
 use std::ops::{Add, Mul, Sub};
 
-/// `COUNT` numbers treated as one; each lane rounds as a lone f64 does, so the width changes no bit.
+/// `COUNT` numbers in lanes. Each lane rounds as a single f64 does, so the results do not depend on `COUNT`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Lanes<const COUNT: usize>(pub(crate) [f64; COUNT]);
 
@@ -13,14 +13,14 @@ impl<const COUNT: usize> Lanes<COUNT> {
         Self([value; COUNT])
     }
 
-    /// From consecutive values.
+    /// Reads consecutive values.
     #[inline(always)]
     pub(crate) fn load(values: &[f64], start: usize) -> Self {
         let part = &values[start..start + COUNT];
         Self(array::from_fn(|lane| part[lane]))
     }
 
-    /// To consecutive values.
+    /// Writes consecutive values.
     #[inline(always)]
     pub(crate) fn store(self, values: &mut [f64], start: usize) {
         values[start..start + COUNT].copy_from_slice(&self.0);
@@ -46,13 +46,13 @@ impl<const COUNT: usize> Lanes<COUNT> {
         self.map(f64::sqrt)
     }
 
-    /// The larger of each pair; the first where one is not a number.
+    /// The larger number of each pair; the first one if either is NaN.
     #[inline(always)]
     pub(crate) fn max(self, other: Self) -> Self {
         self.zip(other, |first, second| if second > first { second } else { first })
     }
 
-    /// The smaller of each pair; the first where one is not a number.
+    /// The smaller number of each pair; the first one if either is NaN.
     #[inline(always)]
     pub(crate) fn min(self, other: Self) -> Self {
         self.zip(other, |first, second| if second < first { second } else { first })

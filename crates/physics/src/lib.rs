@@ -1,7 +1,7 @@
 //! Verified f64 solvers that make training data for neural operators.
 //!
-//! [`problems::PROBLEMS`] lists the equations; each row builds a [`problems::Problem`] whose `sample(seed, index)` is a
-//! function of its arguments alone. The other modules are the parts the solvers share.
+//! [`problems::PROBLEMS`] lists the equations. Each row builds a [`problems::Problem`], whose `sample(seed, index)`
+//! depends on nothing but its arguments. The other modules are the parts that the solvers share.
 
 pub mod block_sparse;
 pub mod c_grid;

@@ -1,6 +1,7 @@
-//! Structured meshes of nine-node cells: a plane of `rows` × `columns` cells, or a ring whose last row meets the first.
+//! Structured meshes of nine-node cells: a plane of `rows` × `columns` cells, or a ring whose last row joins the first.
 //!
-//! Nodes are stored row by row, two per cell and direction; the vertices are every second one of each.
+//! Nodes are stored row by row, with two nodes per cell in each direction. Every second node of every second row is a
+//! vertex.
 
 use crate::Error;
 use crate::finite_element::{POINTS, Shape, biquadratic, gauss};
@@ -8,22 +9,22 @@ use crate::finite_element::{POINTS, Shape, biquadratic, gauss};
 /// A Gauss point of a cell.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
-    /// Where it lies.
+    /// x and y
     pub position: [f64; 2],
-    /// Its share of the cell's area: weight times Jacobian.
+    /// The area that it stands for: weight times Jacobian.
     pub area: f64,
-    /// ∇N of the cell's nodes.
+    /// ∇N of the nodes of the cell.
     pub slopes: [[f64; 2]; 9],
 }
 
-/// How cells and nodes hang together; positions come with each sample.
+/// The cells and their nodes; the positions of the nodes are different for each sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mesh {
     /// Cells along the first direction.
     pub rows: usize,
     /// Cells along the second direction.
     pub columns: usize,
-    /// Whether the last row of cells meets the first.
+    /// Whether the last row of cells joins the first.
     pub ring: bool,
 }
 
@@ -53,12 +54,12 @@ impl Mesh {
         self.rows * self.columns
     }
 
-    /// The node at a place; rows of a ring count on past the end.
+    /// Number of the node at a row and column; on a ring the row wraps around.
     pub fn node(&self, row: usize, column: usize) -> usize {
         row % self.node_rows() * self.node_columns() + column
     }
 
-    /// The vertex at a place, numbered row by row.
+    /// Number of the vertex at a row and column of vertices; on a ring the row wraps around.
     pub fn vertex(&self, row: usize, column: usize) -> usize {
         let rows = self.rows + usize::from(!self.ring);
         row % rows * (self.columns + 1) + column
@@ -76,15 +77,15 @@ impl Mesh {
         std::array::from_fn(|vertex| self.vertex(row + vertex / 2, column + vertex % 2))
     }
 
-    /// `[nodes]` positions from a function of the node's row and column.
-    pub fn place(&self, position: impl Fn(usize, usize) -> [f64; 2]) -> Vec<[f64; 2]> {
+    /// `[nodes]` vectors from a function of the row and column of the node.
+    pub fn nodal_vectors(&self, vector: impl Fn(usize, usize) -> [f64; 2]) -> Vec<[f64; 2]> {
         let columns = self.node_columns();
-        (0..self.nodes()).map(|node| position(node / columns, node % columns)).collect()
+        (0..self.nodes()).map(|node| vector(node / columns, node % columns)).collect()
     }
 
-    /// `[nodes]` values of a field that is bilinear within cells, given at the vertices: means of those nearby.
+    /// `[nodes]` values of a field that is bilinear within cells and given at the vertices.
     pub fn at_nodes(&self, values: &[f64]) -> Vec<f64> {
-        assert_eq!(values.len(), self.vertices(), "a value per vertex");
+        assert_eq!(values.len(), self.vertices(), "one value per vertex");
         let columns = self.node_columns();
         let mean = |node: usize| {
             let (row, column) = (node / columns, node % columns);
@@ -96,9 +97,9 @@ impl Mesh {
         (0..self.nodes()).map(mean).collect()
     }
 
-    /// `[cells, points]` the Gauss points of every cell; refuses folded cells.
+    /// `[cells, points]` Gauss points of all cells; refuses folded cells.
     pub fn quadrature(&self, positions: &[[f64; 2]]) -> Result<Vec<[Point; POINTS]>, Error> {
-        assert_eq!(positions.len(), self.nodes(), "a position per node");
+        assert_eq!(positions.len(), self.nodes(), "one position per node");
         let shapes: [(Shape<9>, f64); POINTS] = gauss().map(|(point, weight)| (biquadratic(point), weight));
         let cell = |cell: usize| {
             let nodes = self.cell_nodes(cell).map(|node| positions[node]);
@@ -106,9 +107,9 @@ impl Mesh {
                 let mapped = shape.mapped(&nodes);
                 Point { position: mapped.position, area: weight * mapped.jacobian, slopes: mapped.slopes }
             });
-            let worst = points.iter().map(|point| point.area).fold(f64::INFINITY, f64::min);
-            let sound = worst > 0.0 && points.iter().all(|point| point.area.is_finite());
-            if sound { Ok(points) } else { Err(Error::FoldedCell { cell, found: worst }) }
+            let least = points.iter().map(|point| point.area).fold(f64::INFINITY, f64::min);
+            let valid = least > 0.0 && points.iter().all(|point| point.area.is_finite());
+            if valid { Ok(points) } else { Err(Error::FoldedCell { cell, found: least }) }
         };
         (0..self.cells()).map(cell).collect()
     }
@@ -119,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn neighbours_share_the_nodes_of_their_side() {
+    fn neighbouring_cells_share_the_nodes_of_their_common_edge() {
         let plane = Mesh { rows: 3, columns: 2, ring: false };
         assert_eq!((plane.nodes(), plane.cells()), (7 * 5, 6));
         let [lower, upper] = [plane.cell_nodes(0), plane.cell_nodes(2)];
@@ -142,14 +143,14 @@ mod tests {
     }
 
     #[test]
-    fn weights_sum_to_the_area_and_a_folded_cell_is_refused() {
+    fn the_areas_of_the_gauss_points_sum_to_the_area_and_a_folded_cell_is_refused() {
         let mesh = Mesh { rows: 4, columns: 3, ring: false };
-        let mut positions = mesh.place(|row, column| [row as f64 / 8.0, column as f64 / 6.0]);
+        let mut positions = mesh.nodal_vectors(|row, column| [row as f64 / 8.0, column as f64 / 6.0]);
         let points = mesh.quadrature(&positions).unwrap();
         let area: f64 = points.iter().flatten().map(|point| point.area).sum();
         assert!((area - 1.0).abs() < 1e-14);
         positions[mesh.node(4, 2)] = [2.0, 0.2];
         let message = mesh.quadrature(&positions).unwrap_err().to_string();
-        assert!(message.starts_with("finite-element mesh: expected cells that are not folded"), "{message}");
+        assert!(message.starts_with("finite-element mesh: expected a positive area at every Gauss point"), "{message}");
     }
 }

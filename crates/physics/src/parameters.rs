@@ -1,47 +1,47 @@
-//! Parameters of a problem as data: name, kind, default, unit, meaning; set by `key=value` text.
+//! The parameters of a problem as data: name, kind, default, unit and meaning. Texts of the form `key=value` set them.
 
 use std::fmt;
 
 use crate::Error;
 
-/// One parameter a person may set.
+/// One parameter that a user can set.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parameter {
-    /// The key.
+    /// The key in `key=value`.
     pub name: &'static str,
-    /// Which values it takes, and the default.
+    /// The accepted values and the default.
     pub kind: Kind,
-    /// Unit of the value; `1` where there is none.
+    /// Unit of the value; `1` for a dimensionless one.
     pub unit: &'static str,
     /// One sentence for the help text.
     pub meaning: &'static str,
 }
 
-/// The values a parameter takes, together with its default.
+/// The accepted values of a parameter, and its default.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Kind {
-    /// A whole number within bounds, both included.
+    /// A whole number from `least` to `most`, both included.
     Whole {
-        /// Value when nothing is set.
+        /// The default.
         default: usize,
         /// Smallest value accepted.
         least: usize,
         /// Largest value accepted.
         most: usize,
     },
-    /// A finite number above zero.
+    /// A finite number above 0.
     Positive {
-        /// Value when nothing is set.
+        /// The default.
         default: f64,
     },
-    /// A finite number, zero or above.
+    /// A finite number of at least 0.
     NonNegative {
-        /// Value when nothing is set.
+        /// The default.
         default: f64,
     },
-    /// A number within bounds, both included.
+    /// A number from `least` to `most`, both included.
     Within {
-        /// Value when nothing is set.
+        /// The default.
         default: f64,
         /// Smallest value accepted.
         least: f64,
@@ -50,33 +50,33 @@ pub enum Kind {
     },
     /// Any finite number.
     Real {
-        /// Value when nothing is set.
+        /// The default.
         default: f64,
     },
     /// `true` or `false`.
     Switch {
-        /// Value when nothing is set.
+        /// The default.
         default: bool,
     },
     /// One of a few words.
     Choice {
-        /// Value when nothing is set.
+        /// The default.
         default: &'static str,
         /// The words.
         words: &'static [&'static str],
     },
 }
 
-/// A value that fits its parameter.
+/// The value of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Value {
-    /// Of [`Kind::Whole`].
+    /// A value of [`Kind::Whole`].
     Whole(usize),
-    /// Of the kinds of real numbers.
+    /// A value of one of the kinds of real numbers.
     Real(f64),
-    /// Of [`Kind::Switch`].
+    /// A value of [`Kind::Switch`].
     Switch(bool),
-    /// Of [`Kind::Choice`].
+    /// A value of [`Kind::Choice`].
     Choice(&'static str),
 }
 
@@ -84,7 +84,7 @@ impl fmt::Display for Value {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Whole(value) => write!(formatter, "{value}"),
-            Self::Real(value) => write!(formatter, "{value:?}"), // `?` keeps every digit and the exponent
+            Self::Real(value) => write!(formatter, "{value:?}"), // `?` prints every digit and the exponent
             Self::Switch(value) => write!(formatter, "{value}"),
             Self::Choice(value) => write!(formatter, "{value}"),
         }
@@ -92,7 +92,7 @@ impl fmt::Display for Value {
 }
 
 impl Kind {
-    /// The value when nothing is set.
+    /// The default.
     pub fn default_value(&self) -> Value {
         match *self {
             Self::Whole { default, .. } => Value::Whole(default),
@@ -103,12 +103,12 @@ impl Kind {
         }
     }
 
-    /// The accepted values in words, as error messages and help texts say them.
+    /// The accepted values in words, for error messages and help texts.
     pub fn expected(&self) -> String {
         match self {
             Self::Whole { least, most, .. } => format!("a whole number from {least} to {most}"),
             Self::Positive { .. } => "a number above 0".into(),
-            Self::NonNegative { .. } => "a number not below 0".into(),
+            Self::NonNegative { .. } => "a number of at least 0".into(),
             Self::Within { least, most, .. } => format!("a number from {least} to {most}"),
             Self::Real { .. } => "a finite number".into(),
             Self::Switch { .. } => "true or false".into(),
@@ -116,7 +116,7 @@ impl Kind {
         }
     }
 
-    /// The value `text` stands for, if it is one of the accepted ones.
+    /// The value that `text` stands for; `None` when it is not accepted.
     pub fn parse(&self, text: &str) -> Option<Value> {
         let real = |accepted: &dyn Fn(f64) -> bool| {
             let value = text.parse().ok().filter(|value: &f64| value.is_finite())?;
@@ -145,7 +145,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Defaults, then each `key=value` in turn; a later one wins over an earlier one.
+    /// Starts from the defaults and applies each `key=value` in turn; a later setting replaces an earlier one.
     pub fn new<Text: AsRef<str>>(
         problem: &'static str,
         parameters: &'static [Parameter],
@@ -165,12 +165,12 @@ impl Settings {
             return Err(Error::MalformedSetting { problem, found: change.into() });
         };
         let (key, text) = (key.trim(), text.trim());
-        let Some(place) = self.parameters.iter().position(|parameter| parameter.name == key) else {
+        let Some(index) = self.parameters.iter().position(|parameter| parameter.name == key) else {
             let names: Vec<_> = self.parameters.iter().map(|parameter| parameter.name).collect();
             return Err(Error::UnknownParameter { problem, expected: names.join(", "), found: key.into() });
         };
-        let Parameter { name, kind, .. } = self.parameters[place];
-        self.values[place] = kind.parse(text).ok_or_else(|| self.refuse(name, kind.expected(), text))?;
+        let Parameter { name, kind, .. } = self.parameters[index];
+        self.values[index] = kind.parse(text).ok_or_else(|| self.refuse(name, kind.expected(), text))?;
         Ok(())
     }
 
@@ -179,7 +179,7 @@ impl Settings {
         Error::BadValue { problem: self.problem, key, expected, found: found.to_string() }
     }
 
-    /// Each parameter with its value, in the order of the list: what a manifest records.
+    /// Each parameter with its value, in the order of declaration; a manifest records them.
     pub fn iter(&self) -> impl Iterator<Item = (&'static Parameter, Value)> {
         self.parameters.iter().zip(self.values.iter().copied())
     }
@@ -213,7 +213,7 @@ impl Settings {
         }
     }
 
-    /// The word `key`; panics if the problem declares no such parameter.
+    /// The chosen word `key`; panics if the problem declares no such parameter.
     pub fn choice(&self, key: &str) -> &'static str {
         match self.value(key) {
             Value::Choice(value) => value,
@@ -238,12 +238,12 @@ mod tests {
             name: "share",
             kind: Kind::Within { default: 0.5, least: 0.25, most: 1.0 },
             unit: "1",
-            meaning: "of the whole",
+            meaning: "share of the total",
         },
     ];
 
     #[test]
-    fn text_sets_values_and_the_last_word_counts() {
+    fn a_later_setting_of_the_same_parameter_replaces_an_earlier_one() {
         let settings = Settings::new("test", PARAMETERS, &["points=4", "points = 16"]).unwrap();
         assert_eq!((settings.whole("points"), settings.real("viscosity")), (16, 1e-5));
     }
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_name_key_expected_and_found() {
+    fn errors_name_the_key_the_expected_and_the_found_value() {
         let message = |change: &str| Settings::new("test", PARAMETERS, &[change]).unwrap_err().to_string();
         assert_eq!(message("points=1"), "test: parameter `points` expects a whole number from 2 to 64, found `1`");
         assert_eq!(message("viscosity=-1"), "test: parameter `viscosity` expects a number above 0, found `-1`");

@@ -1,9 +1,10 @@
 //! Piecewise cubic Hermite profiles that never overshoot their knots (Fritsch and Butland 1984), on uniform knots.
 //!
-//! The slope at a knot is the harmonic mean of the slopes of the two chords that meet there, zero where they disagree in
-//! sign; at an end it is the three-point formula, limited to keep the shape. `pchip` of MATLAB and SciPy does the same.
+//! The slope at an inner knot is the harmonic mean of the slopes of its two chords, and zero where these have opposite
+//! signs. The slope at an end knot is the three-point formula, limited to preserve the shape. `pchip` of MATLAB and
+//! SciPy uses the same slopes.
 
-/// Heights over x; beyond the end knots the profile goes on level.
+/// Heights over x; outside the end knots the profile is horizontal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Profile {
     first: f64,
@@ -13,7 +14,7 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// Through `heights` at `first + k · spacing`; panics below three knots.
+    /// The profile with `heights` at `first + k · spacing`; panics with fewer than three knots.
     pub fn new(first: f64, spacing: f64, heights: Vec<f64>) -> Self {
         let knots = heights.len();
         assert!(knots >= 3, "a profile needs three knots, not {knots}");
@@ -26,15 +27,15 @@ impl Profile {
 
     /// Height and slope at `x`.
     pub fn at(&self, x: f64) -> (f64, f64) {
-        let (last, place) = (self.heights.len() - 1, (x - self.first) / self.spacing);
-        if place <= 0.0 {
+        let (last, position) = (self.heights.len() - 1, (x - self.first) / self.spacing); // in units of the spacing
+        if position <= 0.0 {
             return (self.heights[0], 0.0);
         }
-        if place >= last as f64 {
+        if position >= last as f64 {
             return (self.heights[last], 0.0);
         }
-        let knot = (place as usize).min(last - 1);
-        let t = place - knot as f64;
+        let knot = (position as usize).min(last - 1);
+        let t = position - knot as f64;
         let [low, high] = [self.heights[knot], self.heights[knot + 1]];
         let [start, end] = [self.slopes[knot] * self.spacing, self.slopes[knot + 1] * self.spacing];
         let cubic = start + end - 2.0 * (high - low);
@@ -49,7 +50,8 @@ fn harmonic_mean(left: f64, right: f64) -> f64 {
     if left * right > 0.0 { 2.0 * left * right / (left + right) } else { 0.0 }
 }
 
-/// Of the parabola through three points, unless that turns back or is steeper than three times the chord.
+/// Slope of the parabola through three points; zero if its sign differs from that of the chord, and at most three times
+/// the chord where the two chords have opposite signs.
 fn end_slope(near: f64, far: f64) -> f64 {
     let slope = 1.5 * near - 0.5 * far;
     if slope * near <= 0.0 {
@@ -77,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn no_profile_leaves_the_range_of_its_knots() {
+    fn a_profile_stays_within_the_range_of_its_knots() {
         let heights = vec![0.0, 7.5, 7.4, 0.1, 3.0, 3.1, 0.0, 7.5];
         let profile = Profile::new(-1.0, 0.3, heights);
         for step in 0..=1000 {
@@ -87,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn the_slope_is_the_derivative_of_the_height_and_ends_are_level() {
+    fn the_slope_is_the_derivative_of_the_height_and_the_profile_is_horizontal_outside_its_knots() {
         let profile = Profile::new(0.0, 1.0, vec![2.0, 0.0, 1.0, 5.0]);
         for x in [0.2, 0.9, 1.4, 2.7] {
             let difference = (profile.at(x + 1e-6).0 - profile.at(x - 1e-6).0) / 2e-6;

@@ -1,23 +1,25 @@
 //! One-point quadrilaterals in plane stress with hourglass control (Flanagan and Belytschko 1981), on a mapped grid.
 //!
-//! The stress sits in the middle of an element and follows the Jaumann rate: it turns with the spin of the step, then
-//! answers the strain increment. One point sees no strain in the hourglass pattern Γ = (1, −1, 1, −1); a spring of
-//! stiffness `hourglass` · h (C + G) / 12 · (a² + b²) / A against γ·u, γ being Γ less its linear part, holds it. At 1 it is
-//! as stiff as full integration makes an elastic square. The thickness h follows the strain across the plane.
+//! The stress is known at the centre of an element. It follows the Jaumann rate: it rotates with the spin of the step,
+//! then the strain increment changes it. The hourglass mode Γ = (1, −1, 1, −1) has no strain at the centre, so a spring
+//! of stiffness `hourglass` · h (C + G) / 12 · (a² + b²) / A acts against γ·u, where γ is Γ minus its linear part. With
+//! `hourglass` = 1 an elastic square is as stiff as with full integration. The thickness h follows the strain across
+//! the plane.
 //!
 //! With the half diagonals a = (corner 2 − corner 4) / 2 and b = (corner 3 − corner 1) / 2 of positions (X, Y) and of
-//! displacement increments (U, V): A = 2 (Xa Yb − Xb Ya) and ∂u/∂x = 2 (Ua Yb − Ub Ya) / A, ∂u/∂y = 2 (Xa Ub − Xb Ua) / A.
+//! displacement increments (U, V): A = 2 (Xa Yb − Xb Ya) and ∂u/∂x = 2 (Ua Yb − Ub Ya) / A, ∂u/∂y = 2 (Xa Ub − Xb Ua) /
+//! A.
 
 use crate::lanes::Lanes;
 use crate::plane_stress::{Metal, Stress};
 
-/// Elements along the rows of a grid, `[rows, columns]`, each with its state of stress.
+/// The elements `[rows, columns]` of a mapped grid, and the state of each.
 #[derive(Clone, Debug)]
 pub(crate) struct Elements {
     pub(crate) metal: Metal,
     /// columns, rows
     pub(crate) counts: [usize; 2],
-    /// Stiffness of the hourglass springs, 1 as in full integration.
+    /// Relative stiffness of the hourglass springs; 1 is that of full integration.
     pub(crate) hourglass: f64,
     /// σxx, σyy, σxy
     pub(crate) stress: [Vec<f64>; 3],
@@ -25,18 +27,18 @@ pub(crate) struct Elements {
     spring: [Vec<f64>; 2],
     /// h
     pub(crate) thickness: Vec<f64>,
-    /// Mass of each element, all alike.
+    /// Mass of one element; all elements have the same mass.
     pub(crate) mass: f64,
-    /// Forces of one row of elements on their corners: `[axis][corner][column]`
+    /// Forces of one row of elements on their corners, `[axis][corner][column]`
     corners: [[Vec<f64>; 4]; 2],
 }
 
-/// What the elements say about a step.
+/// Stability limit, smallest area and work of a step.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Answer {
-    /// Largest ω² any element can reach: bounds the next step.
+pub(crate) struct StepSummary {
+    /// Upper bound on ω² of all elements; it limits the next step.
     pub(crate) frequency_squared: f64,
-    /// Smallest area; not positive when an element has turned inside out.
+    /// Smallest area; zero or negative when an element is folded.
     pub(crate) least_area: f64,
     /// Work of the stresses during the step.
     pub(crate) internal: f64,
@@ -44,7 +46,7 @@ pub(crate) struct Answer {
     pub(crate) hourglass: f64,
 }
 
-/// Sums and extremes over the blocks of one width.
+/// The parts of a [`StepSummary`] in lanes, over all blocks of one width.
 #[derive(Clone, Copy)]
 struct Tally<const COUNT: usize> {
     frequency_squared: Lanes<COUNT>,
@@ -56,55 +58,61 @@ struct Tally<const COUNT: usize> {
 impl<const COUNT: usize> Tally<COUNT> {
     #[inline(always)]
     fn new() -> Self {
-        let [zero, far] = [0.0, f64::INFINITY].map(Lanes::splat);
-        Self { frequency_squared: zero, least_area: far, internal: zero, hourglass: zero }
+        let [zero, infinity] = [0.0, f64::INFINITY].map(Lanes::splat);
+        Self { frequency_squared: zero, least_area: infinity, internal: zero, hourglass: zero }
     }
 
     #[inline(always)]
-    fn merge(self, answer: &mut Answer) {
-        answer.frequency_squared = self.frequency_squared.0.into_iter().fold(answer.frequency_squared, f64::max);
-        answer.least_area = self.least_area.0.into_iter().fold(answer.least_area, f64::min);
-        answer.internal += self.internal.sum();
-        answer.hourglass += self.hourglass.sum();
+    fn merge(self, summary: &mut StepSummary) {
+        summary.frequency_squared = self.frequency_squared.0.into_iter().fold(summary.frequency_squared, f64::max);
+        summary.least_area = self.least_area.0.into_iter().fold(summary.least_area, f64::min);
+        summary.internal += self.internal.sum();
+        summary.hourglass += self.hourglass.sum();
     }
 }
 
-/// A vector field on the corners, its mean left out: all that an element sees of positions and displacements.
+/// A vector field at the corners of an element, without its mean. Positions and displacements enter an element this
+/// way.
 #[derive(Clone, Copy)]
-struct Figure<const COUNT: usize> {
-    /// half diagonal a, along x and y
+struct CornerField<const COUNT: usize> {
+    /// Half diagonal a, along x and y.
     a: [Lanes<COUNT>; 2],
-    /// half diagonal b
+    /// Half diagonal b, along x and y.
     b: [Lanes<COUNT>; 2],
-    /// Γ·u
-    pattern: [Lanes<COUNT>; 2],
+    /// Hourglass amplitude Γ·u, along x and y.
+    amplitude: [Lanes<COUNT>; 2],
 }
 
-impl<const COUNT: usize> Figure<COUNT> {
-    /// Of the elements whose lower left nodes follow each other from `first`, `width` nodes being a row.
+impl<const COUNT: usize> CornerField<COUNT> {
+    /// The field of `COUNT` consecutive elements; `first` is the lower left node of the first one, and a row has
+    /// `width` nodes.
     #[inline(always)]
-    fn of(field: &[Vec<f64>; 2], first: usize, width: usize) -> Self {
+    fn load(field: &[Vec<f64>; 2], first: usize, width: usize) -> Self {
         let corners = [0, 1].map(|axis| {
             [first, first + 1, first + width + 1, first + width].map(|node| Lanes::load(&field[axis], node))
         });
         Self {
             a: corners.map(|[_, two, _, four]| (two - four) * 0.5),
             b: corners.map(|[one, _, three, _]| (three - one) * 0.5),
-            pattern: corners.map(|[one, two, three, four]| (one - two) + (three - four)),
+            amplitude: corners.map(|[one, two, three, four]| (one - two) + (three - four)),
         }
     }
 
     #[inline(always)]
     fn scaled(self, factor: f64) -> Self {
         let scale = |part: [Lanes<COUNT>; 2]| part.map(|value| value * factor);
-        Self { a: scale(self.a), b: scale(self.b), pattern: scale(self.pattern) }
+        Self { a: scale(self.a), b: scale(self.b), amplitude: scale(self.amplitude) }
     }
 
-    /// Half the motion back.
+    /// The positions half a step ago: these positions minus half the `motion`.
     #[inline(always)]
-    fn middle(&self, motion: &Self) -> Self {
-        let back = |now: [Lanes<COUNT>; 2], by: [Lanes<COUNT>; 2]| [now[0] - by[0] * 0.5, now[1] - by[1] * 0.5];
-        Self { a: back(self.a, motion.a), b: back(self.b, motion.b), pattern: back(self.pattern, motion.pattern) }
+    fn midpoint(&self, motion: &Self) -> Self {
+        let half_back = |now: [Lanes<COUNT>; 2], by: [Lanes<COUNT>; 2]| [now[0] - by[0] * 0.5, now[1] - by[1] * 0.5];
+        Self {
+            a: half_back(self.a, motion.a),
+            b: half_back(self.b, motion.b),
+            amplitude: half_back(self.amplitude, motion.amplitude),
+        }
     }
 
     /// A / 2
@@ -123,42 +131,43 @@ impl<const COUNT: usize> Figure<COUNT> {
         })
     }
 
-    /// γ·u: the pattern of `motion` that its `gradient` does not explain.
+    /// γ·u: the hourglass amplitude of `motion` minus that of its linear part, which has the `gradient`.
     #[inline(always)]
-    fn stretch(&self, motion: &Self, gradient: [[Lanes<COUNT>; 2]; 2]) -> [Lanes<COUNT>; 2] {
-        let [x, y] = self.pattern;
-        [0, 1].map(|axis| motion.pattern[axis] - x * gradient[axis][0] - y * gradient[axis][1])
+    fn hourglass_motion(&self, motion: &Self, gradient: [[Lanes<COUNT>; 2]; 2]) -> [Lanes<COUNT>; 2] {
+        let [x, y] = self.amplitude;
+        [0, 1].map(|axis| motion.amplitude[axis] - x * gradient[axis][0] - y * gradient[axis][1])
     }
 
-    /// Forces along `axis` on the four corners: of the stresses, given as forces per length, and of a spring.
+    /// Forces on the four corners along one axis, from the stresses (as forces per length) and from the hourglass
+    /// spring.
     #[inline(always)]
-    fn forces(&self, [along_x, along_y]: [Lanes<COUNT>; 2], pull: Lanes<COUNT>) -> [Lanes<COUNT>; 4] {
+    fn forces(&self, [along_x, along_y]: [Lanes<COUNT>; 2], spring: Lanes<COUNT>) -> [Lanes<COUNT>; 4] {
         let (zero, per_area) = (Lanes::splat(0.0), (self.half_area() * 2.0).recip());
         let one = along_x * self.a[1] - along_y * self.a[0];
         let two = along_x * self.b[1] - along_y * self.b[0];
-        let linear_one = (self.a[1] * self.pattern[0] - self.a[0] * self.pattern[1]) * per_area;
-        let linear_two = (self.b[1] * self.pattern[0] - self.b[0] * self.pattern[1]) * per_area;
+        let linear_one = (self.a[1] * self.amplitude[0] - self.a[0] * self.amplitude[1]) * per_area;
+        let linear_two = (self.b[1] * self.amplitude[0] - self.b[0] * self.amplitude[1]) * per_area;
         [
-            one + pull * (zero - linear_one + 1.0),
-            two - pull * (linear_two + 1.0),
-            pull * (linear_one + 1.0) - one,
-            pull * (linear_two - 1.0) - two,
+            one + spring * (zero - linear_one + 1.0),
+            two - spring * (linear_two + 1.0),
+            spring * (linear_one + 1.0) - one,
+            spring * (linear_two - 1.0) - two,
         ]
     }
 }
 
-/// The stress in axes that turn by the angle whose tangent is `spin`.
+/// The stress rotated clockwise by the angle whose tangent is `spin`.
 #[inline(always)]
-fn turned<const COUNT: usize>([xx, yy, xy]: Stress<COUNT>, spin: Lanes<COUNT>) -> Stress<COUNT> {
-    let share = (spin * spin + 1.0).recip() * 2.0;
-    let (cosine, sine) = (share - 1.0, share * spin); // of twice the angle
+fn rotated<const COUNT: usize>([xx, yy, xy]: Stress<COUNT>, spin: Lanes<COUNT>) -> Stress<COUNT> {
+    let factor = (spin * spin + 1.0).recip() * 2.0;
+    let (cosine, sine) = (factor - 1.0, factor * spin); // of twice the angle
     let (mean, half) = ((xx + yy) * 0.5, (xx - yy) * 0.5);
     let (half, xy) = (half * cosine + xy * sine, xy * cosine - half * sine);
     [mean + half, mean - half, xy]
 }
 
 impl Elements {
-    /// `counts` columns and rows of elements without stress, of thickness 1.
+    /// `counts` columns and rows of elements with zero stress and thickness 1.
     pub(crate) fn new(metal: Metal, counts: [usize; 2], element_mass: f64, hourglass: f64) -> Self {
         let [columns, rows] = counts;
         let zeros = || vec![0.0; rows * columns];
@@ -175,17 +184,18 @@ impl Elements {
         }
     }
 
-    /// Takes the elements to the new nodal `positions`, reached with `velocity` in `step`, and adds up `force` on the
-    /// nodes: the resistance, opposite to the acceleration it causes.
+    /// Moves the elements to the new nodal `positions`, which the nodes reached with `velocity` in `step`. Writes the
+    /// internal `force` of each node; it accelerates the node in the opposite direction.
     pub(crate) fn advance(
         &mut self,
         positions: &[Vec<f64>; 2],
         velocity: &[Vec<f64>; 2],
         step: f64,
         force: &mut [Vec<f64>; 2],
-    ) -> Answer {
+    ) -> StepSummary {
         let [columns, rows] = self.counts;
-        let mut answer = Answer { frequency_squared: 0.0, least_area: f64::INFINITY, internal: 0.0, hourglass: 0.0 };
+        let mut summary =
+            StepSummary { frequency_squared: 0.0, least_area: f64::INFINITY, internal: 0.0, hourglass: 0.0 };
         let (mut wide, mut narrow, mut single) = (Tally::<8>::new(), Tally::<4>::new(), Tally::<1>::new());
         force.iter_mut().for_each(|axis| axis.fill(0.0));
         for row in 0..rows {
@@ -204,13 +214,13 @@ impl Elements {
             }
             self.assemble(row, force);
         }
-        wide.merge(&mut answer);
-        narrow.merge(&mut answer);
-        single.merge(&mut answer);
-        answer
+        wide.merge(&mut summary);
+        narrow.merge(&mut summary);
+        single.merge(&mut summary);
+        summary
     }
 
-    /// A few elements of a row side by side.
+    /// Advances `COUNT` consecutive elements of a row.
     #[inline(always)]
     fn block<const COUNT: usize>(
         &mut self,
@@ -222,55 +232,56 @@ impl Elements {
     ) {
         let width = self.counts[0] + 1;
         let (first, element) = (row * width + column, row * self.counts[0] + column);
-        let figure = Figure::<COUNT>::of(positions, first, width);
-        let motion = Figure::of(velocity, first, width).scaled(step);
-        let middle = figure.middle(&motion); // where a rotation strains nothing
-        let gradient @ [[ux, uy], [vx, vy]] = middle.gradient(&motion);
+        let shape = CornerField::<COUNT>::load(positions, first, width);
+        let motion = CornerField::load(velocity, first, width).scaled(step);
+        let midpoint = shape.midpoint(&motion); // there a rotation causes no strain
+        let gradient @ [[ux, uy], [vx, vy]] = midpoint.gradient(&motion);
         let (strain, spin) = ([ux, vy, (uy + vx) * 0.5], (uy - vx) * 0.5);
 
         let stress = [0, 1, 2].map(|part| Lanes::load(&self.stress[part], element));
-        let before = turned(stress, spin);
-        let (stress, thickness_strain) = self.metal.strained(before, strain);
+        let before = rotated(stress, spin);
+        let (stress, thickness_strain) = self.metal.update_stress(before, strain);
         let thickness_before = Lanes::load(&self.thickness, element);
         let thickness = thickness_before + thickness_before * thickness_strain;
 
-        let area = figure.half_area() * 2.0;
-        let [[xa, ya], [xb, yb]] = [figure.a, figure.b];
-        let slenderness = (xa * xa + ya * ya + xb * xb + yb * yb) * area.recip() * thickness;
+        let area = shape.half_area() * 2.0;
+        let [[xa, ya], [xb, yb]] = [shape.a, shape.b];
+        let stiffness_factor = (xa * xa + ya * ya + xb * xb + yb * yb) * area.recip() * thickness; // h (a² + b²) / A
         let [spring_x, spring_y] = [0, 1].map(|axis| Lanes::load(&self.spring[axis], element));
-        let spring = [spring_x + spin * spring_y, spring_y - spin * spring_x];
-        let stretch = middle.stretch(&motion, gradient);
+        let spring_before = [spring_x + spin * spring_y, spring_y - spin * spring_x]; // rotated
+        let hourglass_motion = midpoint.hourglass_motion(&motion, gradient);
         let modulus = self.hourglass * (self.metal.plate_modulus() + self.metal.shear_modulus()) / 12.0;
-        let pull = [0, 1].map(|axis| spring[axis] + slenderness * modulus * stretch[axis]);
+        let spring = [0, 1].map(|axis| spring_before[axis] + stiffness_factor * modulus * hourglass_motion[axis]);
 
         let [xx, yy, xy] = stress.map(|part| part * thickness);
         for (axis, tractions) in [[xx, xy], [xy, yy]].into_iter().enumerate() {
-            let forces = figure.forces(tractions, pull[axis]);
+            let forces = shape.forces(tractions, spring[axis]);
             forces.into_iter().zip(&mut self.corners[axis]).for_each(|(force, line)| force.store(line, column));
         }
 
-        let twice = |part: usize| (before[part] + stress[part]) * strain[part];
-        let work = twice(0) + twice(1) + twice(2) * 2.0;
-        let spring_work = (spring[0] + pull[0]) * stretch[0] + (spring[1] + pull[1]) * stretch[1];
-        tally.internal = tally.internal + middle.half_area() * thickness_before * work;
+        let twice_work = |part: usize| (before[part] + stress[part]) * strain[part];
+        let work = twice_work(0) + twice_work(1) + twice_work(2) * 2.0;
+        let twice_spring_work = |axis: usize| (spring_before[axis] + spring[axis]) * hourglass_motion[axis];
+        let spring_work = twice_spring_work(0) + twice_spring_work(1);
+        tally.internal = tally.internal + midpoint.half_area() * thickness_before * work;
         tally.hourglass = tally.hourglass + spring_work * 0.5;
-        let stiffest = slenderness * (8.0 * self.metal.plate_modulus() / self.mass);
-        tally.frequency_squared = tally.frequency_squared.max(stiffest);
+        let frequency_squared = stiffness_factor * (8.0 * self.metal.plate_modulus() / self.mass);
+        tally.frequency_squared = tally.frequency_squared.max(frequency_squared);
         tally.least_area = tally.least_area.min(area);
 
         stress.into_iter().zip(&mut self.stress).for_each(|(part, stored)| part.store(stored, element));
-        pull.into_iter().zip(&mut self.spring).for_each(|(part, stored)| part.store(stored, element));
+        spring.into_iter().zip(&mut self.spring).for_each(|(part, stored)| part.store(stored, element));
         thickness.store(&mut self.thickness, element);
     }
 
-    /// Adds what the corners of a row of elements feel to the nodes.
+    /// Adds the corner forces of a row of elements to the nodes.
     #[inline(always)]
     fn assemble(&self, row: usize, force: &mut [Vec<f64>; 2]) {
         let width = self.counts[0] + 1;
         for (corners, force) in self.corners.iter().zip(force) {
-            let places = [row * width, row * width + 1, (row + 1) * width + 1, (row + 1) * width];
-            for (corner, place) in corners.iter().zip(places) {
-                force[place..].iter_mut().zip(corner).for_each(|(sum, part)| *sum += part);
+            let first_nodes = [row * width, row * width + 1, (row + 1) * width + 1, (row + 1) * width];
+            for (corner, first) in corners.iter().zip(first_nodes) {
+                force[first..].iter_mut().zip(corner).for_each(|(sum, part)| *sum += part);
             }
         }
     }

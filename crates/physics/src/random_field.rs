@@ -1,9 +1,9 @@
 //! Gaussian random fields with covariance τ^(2α−2) (−Δ + τ²)^(−α) on the unit square.
 //!
-//! Neumann walls by cosine transform (the Darcy prior), a torus by Fourier transform (the Navier-Stokes prior, twice the
-//! covariance, as in the authors' code).
-//! Random numbers are drawn in shells of growing wave number, so one random stream gives the same function at every
-//! resolution: a finer grid adds modes and leaves the coarse ones as they were.
+//! A cosine transform gives fields with Neumann walls (the Darcy prior); a Fourier transform gives fields on the torus
+//! (the Navier-Stokes prior, with twice the covariance, as in the authors' code). Random numbers are drawn in shells of
+//! growing wave number. One random stream therefore gives the same function at every resolution: a finer grid adds
+//! modes and does not change the coarse ones.
 
 use std::f64::consts::{PI, SQRT_2, TAU};
 
@@ -14,7 +14,7 @@ use rustdct::DctPlanner;
 use rustfft::FftPlanner;
 use rustfft::num_complex::Complex;
 
-/// The random stream of one sample: a function of (seed, index) alone, the same on every machine and version.
+/// The random stream of one sample. It depends on seed and index only, and is the same on every machine and version.
 pub fn stream(seed: u64, index: u64) -> ChaCha8Rng {
     let mut key = [0; 32];
     key[..8].copy_from_slice(&seed.to_le_bytes());
@@ -23,15 +23,19 @@ pub fn stream(seed: u64, index: u64) -> ChaCha8Rng {
     random
 }
 
+/// A uniform number above 0 and at most 1, so its logarithm is finite.
+pub(crate) fn uniform(random: &mut impl Rng) -> f64 {
+    ((random.next_u64() >> 11) as f64 + 0.5) * (-53f64).exp2()
+}
+
 /// Two independent standard normal numbers (Box and Muller 1958).
 pub fn normal_pair(random: &mut impl Rng) -> [f64; 2] {
-    let uniform = |bits: u64| ((bits >> 11) as f64 + 0.5) * (-53f64).exp2(); // in (0, 1), so the logarithm is finite
-    let radius = (-2.0 * uniform(random.next_u64()).ln()).sqrt();
-    let (sine, cosine) = (TAU * uniform(random.next_u64())).sin_cos();
+    let radius = (-2.0 * uniform(random).ln()).sqrt();
+    let (sine, cosine) = (TAU * uniform(random)).sin_cos();
     [radius * cosine, radius * sine]
 }
 
-/// Smoothness and inverse length of the covariance τ^(2α−2) (−Δ + τ²)^(−α); the mean mode is zero.
+/// The covariance τ^(2α−2) (−Δ + τ²)^(−α); the mean of the field is zero.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Covariance {
     /// α > 1: decay of the spectrum
@@ -47,21 +51,22 @@ impl Covariance {
             return 0.0;
         }
         let Self { alpha, tau } = *self;
-        (1.0 + eigenvalue / (tau * tau)).powf(-alpha / 2.0) / tau // τ^(α−1) (λ + τ²)^(−α/2), safe from overflow
+        // τ^(α−1) (λ + τ²)^(−α/2), in a form that does not overflow
+        (1.0 + eigenvalue / (tau * tau)).powf(-alpha / 2.0) / tau
     }
 
-    /// `[points, points]` values at the cell centres (i + 1/2) / points, zero normal derivative at the walls.
+    /// `[points, points]` values at the cell centres (i + 1/2) / points, with zero normal derivative at the walls.
     ///
     /// Equals `idct2(points · deviation · ξ)` with the orthonormal transform of `GRF.m`.
     pub fn neumann(&self, points: usize, random: &mut impl Rng) -> Vec<f64> {
         let mut modes = vec![0.0; points * points];
-        let mut spare = None;
+        let mut second_of_pair = None;
         for shell in 0..points {
-            let corner = (0..=shell).map(|k| (shell, k)).chain((0..shell).map(|k| (k, shell)));
-            for (k1, k2) in corner {
-                let normal = spare.take().unwrap_or_else(|| {
+            let modes_of_shell = (0..=shell).map(|k| (shell, k)).chain((0..shell).map(|k| (k, shell)));
+            for (k1, k2) in modes_of_shell {
+                let normal = second_of_pair.take().unwrap_or_else(|| {
                     let [first, second] = normal_pair(random);
-                    spare = Some(second);
+                    second_of_pair = Some(second);
                     first
                 });
                 let eigenvalue = PI * PI * (k1 * k1 + k2 * k2) as f64;
@@ -87,8 +92,8 @@ impl Covariance {
             for (k1, k2) in square_shell(shell).filter(|(k1, k2)| waves.contains(k1) && waves.contains(k2)) {
                 let [real, imaginary] = normal_pair(random);
                 let deviation = SQRT_2 * self.deviation(TAU * TAU * (k1 * k1 + k2 * k2) as f64);
-                let place = |k: i64| k.rem_euclid(points as i64) as usize;
-                modes[place(k1) * points + place(k2)] = Complex::new(real, imaginary) * deviation;
+                let index = |k: i64| k.rem_euclid(points as i64) as usize;
+                modes[index(k1) * points + index(k2)] = Complex::new(real, imaginary) * deviation;
             }
         }
         let fourier = FftPlanner::new().plan_fft_inverse(points);
@@ -100,7 +105,7 @@ impl Covariance {
     }
 }
 
-/// Weight of cos(πkx) with unit mean square, for a DCT-III that halves its first term.
+/// Factor of cos(πkx) for unit mean square; the DCT-III halves its first term.
 fn cosine_scale(k: usize) -> f64 {
     if k == 0 { 2.0 } else { SQRT_2 }
 }
@@ -126,13 +131,12 @@ mod tests {
     const DARCY: Covariance = Covariance { alpha: 2.0, tau: 3.0 };
     const VORTICITY: Covariance = Covariance { alpha: 2.5, tau: 7.0 };
 
-    /// Σ over modes of the pointwise variance, at the point where each cos² averages as on the whole grid.
     fn mean_square(field: &[f64]) -> f64 {
         field.iter().map(|value| value * value).sum::<f64>() / field.len() as f64
     }
 
     #[test]
-    fn the_neumann_field_is_the_cosine_series_it_promises() {
+    fn the_neumann_field_equals_its_cosine_series() {
         let points = 6;
         let field = DARCY.neumann(points, &mut stream(1, 2));
         let mut random = stream(1, 2);
@@ -141,12 +145,12 @@ mod tests {
         for shell in 0..points {
             for (k1, k2) in (0..=shell).map(|k| (shell, k)).chain((0..shell).map(|k| (k, shell))) {
                 let amplitude = DARCY.deviation(PI * PI * (k1 * k1 + k2 * k2) as f64) * numbers.next().unwrap();
-                for (place, value) in series.iter_mut().enumerate() {
-                    let at = |i: usize, k: usize| {
+                for (point, value) in series.iter_mut().enumerate() {
+                    let cosine = |i: usize, k: usize| {
                         let norm = if k == 0 { 1.0 } else { SQRT_2 };
                         norm * (PI * k as f64 * (i as f64 + 0.5) / points as f64).cos()
                     };
-                    *value += amplitude * at(place / points, k1) * at(place % points, k2);
+                    *value += amplitude * cosine(point / points, k1) * cosine(point % points, k2);
                 }
             }
         }
@@ -166,22 +170,22 @@ mod tests {
             .map(|(k1, k2)| 2.0 * VORTICITY.deviation(TAU * TAU * (k1 * k1 + k2 * k2) as f64).powi(2))
             .sum();
         type Draw = fn(usize, &mut ChaCha8Rng) -> Vec<f64>;
-        let cases: [(f64, Draw); 2] = [
+        let fields: [(f64, Draw); 2] = [
             (neumann, |points, random| DARCY.neumann(points, random)),
             (periodic, |points, random| VORTICITY.periodic(points, random)),
         ];
-        for (expected, draw) in cases {
+        for (expected, draw) in fields {
             let found: Vec<_> = (0..samples).map(|k| mean_square(&draw(points, &mut stream(3, k)))).collect();
             let mean = found.iter().sum::<f64>() / samples as f64;
             let spread = found.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / samples as f64;
-            let bound = 4.0 * (spread / samples as f64).sqrt(); // four standard errors: false alarm 1 in 16,000
+            let bound = 4.0 * (spread / samples as f64).sqrt(); // four standard errors: one false alarm in 16,000
             assert!((mean - expected).abs() < bound, "mean square {mean}, expected {expected} ± {bound}");
         }
     }
 
     #[test]
-    fn a_finer_grid_shows_the_same_function() {
-        // What a finer grid adds lies beyond the coarse band: bounded by four deviations of that tail.
+    fn a_finer_grid_gives_the_same_function() {
+        // The finer grid adds modes above the coarse band; their deviation is √tail, and the bound allows five of them.
         let (coarse, fine) = (VORTICITY.periodic(33, &mut stream(5, 0)), VORTICITY.periodic(99, &mut stream(5, 0)));
         let tail: f64 = (17..50)
             .flat_map(square_shell)
@@ -190,13 +194,13 @@ mod tests {
         for row in 0..33 {
             for column in 0..33 {
                 let change = (coarse[row * 33 + column] - fine[3 * row * 99 + 3 * column]).abs();
-                assert!(change < 5.0 * tail.sqrt(), "({row}, {column}) moves by {change}");
+                assert!(change < 5.0 * tail.sqrt(), "({row}, {column}) changes by {change}");
             }
         }
     }
 
     #[test]
-    fn streams_of_neighbouring_samples_share_no_number() {
+    fn streams_of_neighbouring_samples_have_no_number_in_common() {
         let first: Vec<u64> = std::iter::repeat_with({
             let mut random = stream(9, 0);
             move || random.next_u64()

@@ -1,6 +1,7 @@
-//! Sparse systems summed from cells: pattern, ordering and symbolic factor are found once and serve every sample.
+//! Sparse systems assembled from cells. Pattern, ordering and symbolic factor are computed once and serve every sample.
 //!
-//! Symmetric positive matrices keep their lower triangle and take LLᵀ; the others are factored as LU with pivots.
+//! Symmetric positive definite matrices store their lower triangle and are factored as LLᵀ; matrices without symmetry
+//! are factored as LU with pivoting.
 
 use faer::dyn_stack::{MemBuffer, MemStack};
 use faer::sparse::linalg::cholesky::{
@@ -12,29 +13,47 @@ use faer::{Conj, MatMut, Par, Side, Spec};
 
 use crate::Error;
 
-/// Marks an unknown that is no unknown: its value is prescribed.
+/// Stands for the number of an unknown where the value is prescribed.
 pub const PRESCRIBED: usize = usize::MAX;
 
-/// The matrix pattern and where each entry of each cell's matrix goes.
+/// Numbers the unknowns of a system in the order of the calls.
+#[derive(Debug, Default)]
+pub(crate) struct Numbering {
+    pub(crate) count: usize,
+}
+
+impl Numbering {
+    /// The next number, or [`PRESCRIBED`].
+    pub(crate) fn next(&mut self, prescribed: bool) -> usize {
+        if prescribed {
+            return PRESCRIBED;
+        }
+        self.count += 1;
+        self.count - 1
+    }
+}
+
+/// The matrix pattern, and the target of each entry of each cell matrix.
 #[derive(Debug)]
 pub struct Assembly<const SIDE: usize> {
     pattern: SymbolicSparseColMat<usize>,
-    /// `[cells, SIDE, SIDE]`, row by row; [`PRESCRIBED`] for entries that are left out
-    places: Vec<usize>,
+    /// `[cells, SIDE, SIDE]` index of the matrix entry, row by row; [`PRESCRIBED`] for entries that are not stored
+    targets: Vec<usize>,
     cells: Vec<[usize; SIDE]>,
 }
 
-/// Which entries a system stores.
+/// The stored entries of a matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// All.
+    /// All entries.
     Whole,
     /// The lower triangle of a symmetric matrix.
     Lower,
 }
 
 impl<const SIDE: usize> Assembly<SIDE> {
-    /// `cells` lists the unknowns that each cell couples, all below `unknowns` or [`PRESCRIBED`].
+    /// Builds the pattern. `cells` lists the unknowns that each cell couples; each is below `unknowns` or
+    /// [`PRESCRIBED`].
     pub fn new(unknowns: usize, cells: Vec<[usize; SIDE]>, part: Part) -> Self {
         let stored = |row: usize, column: usize| {
             row != PRESCRIBED && column != PRESCRIBED && (part == Part::Whole || row >= column)
@@ -49,17 +68,17 @@ impl<const SIDE: usize> Assembly<SIDE> {
         entries.dedup();
         let starts: Vec<usize> =
             (0..=unknowns).map(|column| entries.partition_point(|&(other, _)| other < column)).collect();
-        let places = cells.iter().flat_map(pairs).map(|(column, row)| {
+        let targets = cells.iter().flat_map(pairs).map(|(column, row)| {
             if !stored(row, column) {
                 return PRESCRIBED;
             }
             let rows = &entries[starts[column]..starts[column + 1]];
             starts[column] + rows.partition_point(|&(_, other)| other < row)
         });
-        let places = places.collect();
+        let targets = targets.collect();
         let rows = entries.into_iter().map(|(_, row)| row).collect();
         let pattern = SymbolicSparseColMat::new_checked(unknowns, unknowns, starts, None, rows);
-        Self { pattern, places, cells }
+        Self { pattern, targets, cells }
     }
 
     /// Number of unknowns.
@@ -67,8 +86,8 @@ impl<const SIDE: usize> Assembly<SIDE> {
         self.pattern.ncols()
     }
 
-    /// Sums what `cell` gives for each cell: its matrix (row by row) and its forces.
-    pub fn sum(&self, mut cell: impl FnMut(usize, &mut [[f64; SIDE]; SIDE], &mut [f64; SIDE])) -> Summed {
+    /// Sums the matrices (row by row) and the forces that `add_cell` writes for each cell.
+    pub fn sum(&self, mut add_cell: impl FnMut(usize, &mut [[f64; SIDE]; SIDE], &mut [f64; SIDE])) -> Summed {
         let mut summed = Summed {
             matrix: vec![0.0; self.pattern.row_idx().len()],
             forces: vec![0.0; self.unknowns()],
@@ -78,11 +97,11 @@ impl<const SIDE: usize> Assembly<SIDE> {
         for (index, unknowns) in self.cells.iter().enumerate() {
             matrix.as_flattened_mut().fill(0.0);
             forces.fill(0.0);
-            cell(index, &mut matrix, &mut forces);
-            let places = &self.places[index * SIDE * SIDE..][..SIDE * SIDE];
-            for (&place, &value) in places.iter().zip(matrix.as_flattened()) {
-                if place != PRESCRIBED {
-                    summed.matrix[place] += value;
+            add_cell(index, &mut matrix, &mut forces);
+            let targets = &self.targets[index * SIDE * SIDE..][..SIDE * SIDE];
+            for (&target, &value) in targets.iter().zip(matrix.as_flattened()) {
+                if target != PRESCRIBED {
+                    summed.matrix[target] += value;
                 }
             }
             for (&unknown, &force) in unknowns.iter().zip(&forces) {
@@ -96,19 +115,19 @@ impl<const SIDE: usize> Assembly<SIDE> {
     }
 }
 
-/// A matrix and the forces of all cells.
+/// The sums over all cells.
 #[derive(Clone, Debug)]
 pub struct Summed {
-    /// Entries in the order of the pattern.
+    /// Matrix entries in the order of the pattern.
     pub matrix: Vec<f64>,
-    /// Of each unknown; zero in equilibrium.
+    /// Force on each unknown; zero in equilibrium.
     pub forces: Vec<f64>,
-    /// What cancels in them: sums of absolute values.
+    /// Sum of the absolute values of the terms of each force.
     pub sizes: Vec<f64>,
 }
 
 impl Summed {
-    /// Takes an outer force off an unknown, unless that one is [`PRESCRIBED`].
+    /// Subtracts an external force from an unknown; a [`PRESCRIBED`] one takes no force.
     pub fn load(&mut self, unknown: usize, force: f64) {
         if unknown != PRESCRIBED {
             self.forces[unknown] -= force;
@@ -116,14 +135,14 @@ impl Summed {
         }
     }
 
-    /// ‖forces‖ relative to what cancels in them: round-off in equilibrium, whatever the units.
+    /// ‖forces‖ / ‖sizes‖: of the order of round-off in equilibrium, independent of the units.
     pub fn imbalance(&self) -> f64 {
         let (forces, sizes) = (norm(&self.forces), norm(&self.sizes));
         if sizes == 0.0 { forces } else { forces / sizes }
     }
 }
 
-/// The symbolic factor of a symmetric positive system.
+/// The symbolic factor of a symmetric positive definite matrix.
 #[derive(Debug)]
 pub struct Cholesky {
     system: &'static str,
@@ -131,7 +150,7 @@ pub struct Cholesky {
 }
 
 impl Cholesky {
-    /// Orders (approximate minimum degree) and analyses the lower triangle of `assembly`.
+    /// Orders the lower triangle of `assembly` by approximate minimum degree and analyses it.
     pub fn new<const SIDE: usize>(system: &'static str, assembly: &Assembly<SIDE>) -> Result<Self, Error> {
         let symbolic = factorize_symbolic_cholesky(
             assembly.pattern.as_ref(),
@@ -142,7 +161,7 @@ impl Cholesky {
         Ok(Self { system, symbolic: symbolic.map_err(|error| unfactored(system, &error))? })
     }
 
-    /// Solves in place for the matrix `summed` by `assembly`.
+    /// Solves in place with the entries `matrix`, which `assembly` has summed.
     pub fn solve<const SIDE: usize>(
         &self,
         assembly: &Assembly<SIDE>,
@@ -156,16 +175,16 @@ impl Cholesky {
         let refuse = |error: &dyn std::fmt::Debug| unfactored(self.system, error);
         let mut memory = MemBuffer::try_new(scratch.or(solve_scratch)).map_err(|error| refuse(&error))?;
         let stack = MemStack::new(&mut memory);
-        let (regularise, options) = (Default::default(), Spec::default());
+        let (regularisation, options) = (Default::default(), Spec::default());
         self.symbolic
-            .factorize_numeric_llt(&mut factor, matrix, Side::Lower, regularise, Par::Seq, stack, options)
+            .factorize_numeric_llt(&mut factor, matrix, Side::Lower, regularisation, Par::Seq, stack, options)
             .map_err(|error| refuse(&error))?;
         LltRef::new(&self.symbolic, &factor).solve_in_place_with_conj(Conj::No, column(solution), Par::Seq, stack);
         Ok(())
     }
 }
 
-/// The symbolic factor of a system without symmetry or sign.
+/// The symbolic factor of a matrix without symmetry.
 #[derive(Debug)]
 pub struct Lu {
     system: &'static str,
@@ -173,13 +192,14 @@ pub struct Lu {
 }
 
 impl Lu {
-    /// Orders (column approximate minimum degree) and analyses the whole pattern of `assembly`.
+    /// Orders the whole pattern of `assembly` by column approximate minimum degree and analyses it.
     pub fn new<const SIDE: usize>(system: &'static str, assembly: &Assembly<SIDE>) -> Result<Self, Error> {
         let symbolic = factorize_symbolic_lu(assembly.pattern.as_ref(), LuSymbolicParams::default());
         Ok(Self { system, symbolic: symbolic.map_err(|error| unfactored(system, &error))? })
     }
 
-    /// Solves in place for the matrix `summed` by `assembly`; `numeric` keeps its memory from one call to the next.
+    /// Solves in place with the entries `matrix`, which `assembly` has summed; `numeric` is memory that calls can
+    /// share.
     pub fn solve<const SIDE: usize>(
         &self,
         assembly: &Assembly<SIDE>,
@@ -200,16 +220,19 @@ impl Lu {
     }
 }
 
-fn column(values: &mut [f64]) -> MatMut<'_, f64> {
+/// The values as a matrix of one column.
+pub(crate) fn column(values: &mut [f64]) -> MatMut<'_, f64> {
     let length = values.len();
     MatMut::from_column_major_slice_mut(values, length, 1)
 }
 
-fn norm(values: &[f64]) -> f64 {
+/// Euclidean norm.
+pub(crate) fn norm(values: &[f64]) -> f64 {
     values.iter().map(|value| value * value).sum::<f64>().sqrt()
 }
 
-fn unfactored(system: &'static str, error: &dyn std::fmt::Debug) -> Error {
+/// The error of a factorisation that failed.
+pub(crate) fn unfactored(system: &'static str, error: &dyn std::fmt::Debug) -> Error {
     Error::Factorisation { system, found: format!("{error:?}") }
 }
 
@@ -217,7 +240,8 @@ fn unfactored(system: &'static str, error: &dyn std::fmt::Debug) -> Error {
 mod tests {
     use super::*;
 
-    /// Springs in a row, the first end held: symmetric and positive, u_k = k under a pull at the free end.
+    /// A chain of springs, fixed at its first end: symmetric positive definite, and u_k = k under a unit force at its
+    /// free end.
     #[test]
     fn a_chain_of_springs_stretches_evenly_by_both_factorisations() {
         const COUNT: usize = 50;
@@ -243,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_matrix_that_is_not_positive_has_no_cholesky_factor_and_says_so() {
+    fn an_indefinite_matrix_is_refused_by_cholesky_with_a_typed_error() {
         let assembly = Assembly::new(2, vec![[0, 1]], Part::Lower);
         let summed = assembly.sum(|_, matrix, _| *matrix = [[1.0, 2.0], [2.0, 1.0]]);
         let refused = Cholesky::new("pair", &assembly).unwrap().solve(&assembly, &summed.matrix, &mut [1.0, 1.0]);

@@ -1,9 +1,9 @@
-//! Fourier series on the unit torus, kept to wave numbers |k| ≤ modes with 3 · modes < points.
+//! Fourier series on the unit torus, truncated to wave numbers |k| ≤ modes with 3 · modes < points.
 //!
-//! Under this 2/3 rule (Orszag 1971) the product of two such series, taken point by point, comes back to the kept wave
-//! numbers without aliasing. Real fields are stored as half spectra `[modes + 1, 2 modes + 1]`: ky = 0..=modes, and for
-//! each kx in the order 0, 1, …, modes, −modes, …, −1. Two real fields travel as one complex field, which costs what
-//! two real transforms would and needs no untangling beyond the Hermitian sums of the caller.
+//! With this 2/3 rule (Orszag 1971) the pointwise product of two such series has no aliasing at the wave numbers |k| ≤
+//! modes. Real fields are stored as half spectra `[modes + 1, 2 modes + 1]`: rows are ky = 0..=modes, columns are kx in
+//! the order 0, 1, …, modes, −modes, …, −1. One complex transform handles two real fields, at the cost of two real
+//! transforms; the caller separates them by Hermitian sums.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use std::sync::Arc;
 use rustfft::num_complex::Complex;
 use rustfft::{Fft, FftPlanner};
 
-/// Rows transformed together: eight complex numbers fill two cache lines of every column read.
+/// Rows that are transformed together: eight complex numbers fill two cache lines of every column.
 const BLOCK: usize = 8;
 
-/// Transforms of `points` × `points` values, ready to use from many threads.
+/// Transforms of `points` × `points` values; several threads can share them.
 #[derive(Clone)]
 pub struct Torus {
     points: usize,
@@ -23,10 +23,10 @@ pub struct Torus {
     inverse: Arc<dyn Fft<f64>>,
 }
 
-/// The memory one transform works in.
+/// Working memory of one transform.
 #[derive(Clone, Debug)]
 pub struct Workspace {
-    /// `[2 modes + 1, points]`: for each ky (0, …, modes, −modes, …, −1) all kx in the order of the transform
+    /// `[2 modes + 1, points]`: one line per ky (0, …, modes, −modes, …, −1), with kx in the order of the transform
     lines: Vec<Complex<f64>>,
     block: Vec<Complex<f64>>,
     scratch: Vec<Complex<f64>>,
@@ -39,7 +39,7 @@ impl fmt::Debug for Torus {
 }
 
 impl Torus {
-    /// Keeps as many modes as the 2/3 rule allows.
+    /// Plans the transforms, with as many modes as the 2/3 rule allows.
     pub fn new(points: usize) -> Self {
         let mut planner = FftPlanner::new();
         Self {
@@ -55,22 +55,22 @@ impl Torus {
         self.points
     }
 
-    /// Complex numbers in a half spectrum.
+    /// Number of complex coefficients in a half spectrum.
     pub fn half_length(&self) -> usize {
         (self.modes + 1) * self.width()
     }
 
     /// Wave numbers (kx, ky) in the order of a half spectrum.
     pub fn half_wave_numbers(&self) -> impl Iterator<Item = (i64, i64)> + '_ {
-        (0..=self.modes as i64).flat_map(move |ky| (0..self.width()).map(move |place| (self.wave_number(place), ky)))
+        (0..=self.modes as i64).flat_map(move |ky| (0..self.width()).map(move |index| (self.wave_number(index), ky)))
     }
 
-    /// How often a half spectrum stands for each of its modes: once on ky = 0, twice elsewhere.
+    /// Weight of each coefficient in sums over all modes: 1 for ky = 0, and 2 elsewhere because −k counts as well.
     pub fn half_weights(&self) -> impl Iterator<Item = f64> + '_ {
-        (0..self.half_length()).map(|place| if place < self.width() { 1.0 } else { 2.0 })
+        (0..self.half_length()).map(|index| if index < self.width() { 1.0 } else { 2.0 })
     }
 
-    /// Memory for one thread.
+    /// Working memory for one thread.
     pub fn workspace(&self) -> Workspace {
         let scratch = self.forward.get_inplace_scratch_len().max(self.inverse.get_inplace_scratch_len());
         Workspace {
@@ -80,38 +80,41 @@ impl Torus {
         }
     }
 
-    /// Kept wave numbers along one axis.
+    /// Number of wave numbers along one axis.
     fn width(&self) -> usize {
         2 * self.modes + 1
     }
 
-    fn wave_number(&self, place: usize) -> i64 {
-        let signed = place as i64;
-        if place <= self.modes { signed } else { signed - self.width() as i64 }
+    /// Wave number at an index of an axis of modes.
+    fn wave_number(&self, index: usize) -> i64 {
+        let signed = index as i64;
+        if index <= self.modes { signed } else { signed - self.width() as i64 }
     }
 
-    /// Place of −k along one axis of kept wave numbers.
-    fn mirrored(&self, place: usize) -> usize {
-        if place == 0 { 0 } else { self.width() - place }
+    /// Index of −k along an axis of modes.
+    fn mirrored(&self, index: usize) -> usize {
+        if index == 0 { 0 } else { self.width() - index }
     }
 
-    /// Place of a kept wave number along an axis of `points`.
-    fn padded(&self, place: usize) -> usize {
-        if place <= self.modes { place } else { place + self.points - self.width() }
+    /// Index of a mode along an axis of `points`.
+    fn padded(&self, index: usize) -> usize {
+        if index <= self.modes { index } else { index + self.points - self.width() }
     }
 
-    /// Puts Σ c(k) ω̂(k) e^{2πik·x}, for all k, on the lines: `factor` is c on the half spectrum and obeys c(−k) = −c(k).
+    /// Loads Σ c(k) ω̂(k) e^{2πik·x} over all k into the lines; `factor` is c on the half spectrum, and c(−k) = −c(k).
     ///
-    /// With odd factors c = c₁ + i c₂ this carries two real derivatives of ω, divided by i, as one complex field.
+    /// With c = c₁ + i c₂ this gives two real derivatives of ω, divided by i, as one complex field.
     pub fn load_odd(&self, half: &[Complex<f64>], factor: &[Complex<f64>], work: &mut Workspace) {
-        self.load(half, work, |place, value, sign| factor[place] * value * sign);
+        self.load(half, work, |index, value, sign| factor[index] * value * sign);
     }
 
-    /// Puts a real field on the lines.
+    /// Loads a real field into the lines.
     fn load_even(&self, half: &[Complex<f64>], work: &mut Workspace) {
         self.load(half, work, |_, value, _| value);
     }
 
+    /// Loads `value(index, coefficient, sign)` for every mode; modes with ky < 0 take the conjugate of their mirror
+    /// image and the sign −1.
     fn load(
         &self,
         half: &[Complex<f64>],
@@ -123,20 +126,21 @@ impl Torus {
             let mirror = line > modes;
             let row = width * if mirror { self.mirrored(line) } else { line };
             out[modes + 1..points - modes].fill(Complex::default());
-            for (place, target) in (0..=modes).chain(points - modes..points).enumerate() {
+            for (index, target) in (0..=modes).chain(points - modes..points).enumerate() {
                 out[target] = if mirror {
-                    let opposite = row + self.mirrored(place);
+                    let opposite = row + self.mirrored(index);
                     value(opposite, half[opposite].conj(), -1.0)
                 } else {
-                    value(row + place, half[row + place], 1.0)
+                    value(row + index, half[row + index], 1.0)
                 };
             }
         }
     }
 
-    /// Goes from the lines to values in space, lets `visit` see and change row x of them, and comes back to the lines.
+    /// Transforms the lines to values in space, calls `visit` with each row x, which it may change, and transforms
+    /// back.
     ///
-    /// Both ways without normalisation: series coefficients come back multiplied by points².
+    /// The transforms are not normalised: the round trip multiplies the coefficients by points².
     pub fn through_space(&self, work: &mut Workspace, mut visit: impl FnMut(usize, &mut [Complex<f64>])) {
         let Workspace { lines, block, scratch } = work;
         let (points, modes) = (self.points, self.modes);
@@ -144,8 +148,8 @@ impl Torus {
         for first in (0..points).step_by(BLOCK) {
             let count = BLOCK.min(points - first);
             let rows = &mut block[..count * points]; // [x, ky]
-            for (place, line) in lines.chunks_exact(points).enumerate() {
-                let target = self.padded(place);
+            for (index, line) in lines.chunks_exact(points).enumerate() {
+                let target = self.padded(index);
                 for (row, value) in line[first..first + count].iter().enumerate() {
                     rows[row * points + target] = *value;
                 }
@@ -154,8 +158,8 @@ impl Torus {
             self.inverse.process_with_scratch(rows, scratch); // [x, y]
             rows.chunks_exact_mut(points).enumerate().for_each(|(row, values)| visit(first + row, values));
             self.forward.process_with_scratch(rows, scratch); // [x, ky]
-            for (place, line) in lines.chunks_exact_mut(points).enumerate() {
-                let source = self.padded(place);
+            for (index, line) in lines.chunks_exact_mut(points).enumerate() {
+                let source = self.padded(index);
                 for (row, value) in line[first..first + count].iter_mut().enumerate() {
                     *value = rows[row * points + source];
                 }
@@ -164,7 +168,8 @@ impl Torus {
         self.forward.process_with_scratch(lines, scratch); // [ky, kx]
     }
 
-    /// Writes `combine(place, g(k), conj g(−k))` for every mode of the half spectrum, g being what the lines hold.
+    /// Writes `combine(index, g(k), conj g(−k))` for every mode of the half spectrum, where g are the coefficients in
+    /// the lines.
     pub fn collect(
         &self,
         work: &Workspace,
@@ -173,18 +178,18 @@ impl Torus {
     ) {
         let (width, points) = (self.width(), self.points);
         for (line, out) in half.chunks_exact_mut(width).enumerate() {
-            let here = &work.lines[line * points..][..points];
-            let there = &work.lines[self.mirrored(line) * points..][..points];
-            for (place, value) in out.iter_mut().enumerate() {
-                let opposite = there[self.padded(self.mirrored(place))].conj();
-                *value = combine(line * width + place, here[self.padded(place)], opposite);
+            let same = &work.lines[line * points..][..points];
+            let mirror = &work.lines[self.mirrored(line) * points..][..points];
+            for (index, value) in out.iter_mut().enumerate() {
+                let opposite = mirror[self.padded(self.mirrored(index))].conj();
+                *value = combine(line * width + index, same[self.padded(index)], opposite);
             }
         }
     }
 
-    /// Half spectrum of real values `[points, points]`, projected onto the kept modes.
+    /// Half spectrum of real values `[points, points]`; higher modes are removed.
     pub fn spectrum(&self, values: &[f64]) -> Vec<Complex<f64>> {
-        assert_eq!(values.len(), self.points * self.points, "values on the torus");
+        assert_eq!(values.len(), self.points * self.points, "one value per point of the torus");
         let mut work = self.workspace();
         self.through_space(&mut work, |x, row| {
             row.iter_mut().zip(&values[x * self.points..]).for_each(|(target, value)| *target = (*value).into());
@@ -211,13 +216,14 @@ mod tests {
 
     use super::*;
 
+    /// Values of `function` on the torus, whose sides have the length 2π here.
     fn plane(points: usize, function: impl Fn(f64, f64) -> f64) -> Vec<f64> {
         let at = |index: usize| TAU * index as f64 / points as f64;
-        (0..points * points).map(|place| function(at(place / points), at(place % points))).collect()
+        (0..points * points).map(|index| function(at(index / points), at(index % points))).collect()
     }
 
     #[test]
-    fn values_survive_the_round_trip_at_odd_and_even_sizes() {
+    fn spectrum_and_values_are_inverse_at_odd_and_even_sizes() {
         for points in [8, 15, 16, 21, 48] {
             let torus = Torus::new(points);
             let field = plane(points, |x, y| 0.3 + (2.0 * x + y).sin() - 0.7 * (x - 2.0 * y).cos());
@@ -228,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plane_wave_has_one_coefficient_where_its_wave_number_says() {
+    fn a_plane_wave_has_one_coefficient_at_its_wave_number() {
         let torus = Torus::new(16);
         let half = torus.spectrum(&plane(16, |x, y| (3.0 * y - 2.0 * x).cos()));
         for ((kx, ky), value) in torus.half_wave_numbers().zip(half) {

@@ -1,20 +1,20 @@
-//! Not-a-knot cubic splines on uniform knots, as `interp2(…, 'spline')` uses them, extrapolation included.
+//! Not-a-knot cubic splines on uniform knots, with extrapolation, as in MATLAB's `interp2(…, 'spline')`.
 //!
 //! Second derivatives m solve m₋ + 4m + m₊ = 6 (y₋ − 2y + y₊) in units of the spacing; the not-a-knot condition
-//! m₀ − 2m₁ + m₂ = 0 makes the first equation 6 m₁ = 6 (y₀ − 2y₁ + y₂), and likewise at the end.
+//! m₀ − 2m₁ + m₂ = 0 makes the first equation 6 m₁ = 6 (y₀ − 2y₁ + y₂), and the last equation mirrors it.
 
 /// Interpolation from one set of uniform knots to fixed targets.
 #[derive(Clone, Debug)]
 pub struct Spline {
     knots: usize,
-    /// pivots of the tridiagonal elimination
+    /// Pivots of the tridiagonal elimination.
     pivots: Vec<f64>,
-    /// for each target: the interval, and the place within it in units of the spacing
+    /// For each target: its interval, and its position within that interval in units of the spacing.
     targets: Vec<(usize, f64)>,
 }
 
 impl Spline {
-    /// From `knots` values at `first + i · spacing` to `targets`; panics below four knots.
+    /// Interpolates from `knots` values at `first + i · spacing` to `targets`; panics with fewer than four knots.
     pub fn new(knots: usize, first: f64, spacing: f64, targets: impl IntoIterator<Item = f64>) -> Self {
         assert!(knots >= 4, "a not-a-knot spline needs four knots, not {knots}");
         let mut pivots = vec![4.0];
@@ -22,9 +22,9 @@ impl Spline {
             pivots.push(4.0 - 1.0 / pivots[row - 1]);
         }
         let locate = |target: f64| {
-            let place = (target - first) / spacing;
-            let interval = place.floor().clamp(0.0, (knots - 2) as f64);
-            (interval as usize, place - interval)
+            let position = (target - first) / spacing;
+            let interval = position.floor().clamp(0.0, (knots - 2) as f64);
+            (interval as usize, position - interval)
         };
         Self { knots, pivots, targets: targets.into_iter().map(locate).collect() }
     }
@@ -42,22 +42,22 @@ impl Spline {
         self.targets.iter().map(at).collect()
     }
 
-    /// `[targets, targets]` from `[knots, knots]`: the tensor product of two lines.
+    /// `[targets, targets]` values from `[knots, knots]` values: interpolation along both axes.
     pub fn plane(&self, values: &[f64]) -> Vec<f64> {
-        let along_rows = self.lines_turned(values); // [targets, knots]
-        self.lines_turned(&along_rows)
+        let along_rows = self.lines_transposed(values); // [targets, knots]
+        self.lines_transposed(&along_rows)
     }
 
-    /// Interpolates each row and writes it as a column, so that doing it twice restores the axes.
-    fn lines_turned(&self, values: &[f64]) -> Vec<f64> {
+    /// Interpolates each row and writes it as a column; a second call restores the order of the axes.
+    fn lines_transposed(&self, values: &[f64]) -> Vec<f64> {
         let lines = values.len() / self.knots;
-        let mut turned = vec![0.0; lines * self.targets.len()];
+        let mut transposed = vec![0.0; lines * self.targets.len()];
         for (line, row) in values.chunks_exact(self.knots).enumerate() {
             for (target, value) in self.line(row).into_iter().enumerate() {
-                turned[target * lines + line] = value;
+                transposed[target * lines + line] = value;
             }
         }
-        turned
+        transposed
     }
 
     /// Second derivatives at the knots, times spacing².
@@ -67,8 +67,8 @@ impl Spline {
         let mut curvature: Vec<f64> = vec![0.0; self.knots];
         (curvature[1], curvature[last - 1]) = (difference(1), difference(last - 1));
         for knot in 2..last - 1 {
-            let above = if knot == 2 { curvature[1] } else { curvature[knot - 1] / self.pivots[knot - 3] };
-            curvature[knot] = 6.0 * difference(knot) - above;
+            let eliminated = if knot == 2 { curvature[1] } else { curvature[knot - 1] / self.pivots[knot - 3] };
+            curvature[knot] = 6.0 * difference(knot) - eliminated;
         }
         for knot in (2..last - 1).rev() {
             curvature[knot] = (curvature[knot] - curvature[knot + 1]) / self.pivots[knot - 2];
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cubics_are_reproduced_inside_and_beyond_the_knots() {
+    fn cubics_are_reproduced_between_and_outside_the_knots() {
         let cubic = |x: f64| 1.0 - 2.0 * x + 3.0 * x * x - 4.0 * x.powi(3);
         for knots in [4, 5, 6, 9, 30] {
             let spacing = 1.0 / knots as f64;
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn the_plane_keeps_its_axes() {
+    fn interpolation_in_a_plane_preserves_the_order_of_the_axes() {
         let knots = 6;
         let plane: Vec<f64> = (0..36).map(|index| (index / knots) as f64 + 10.0 * (index % knots) as f64).collect();
         let found = Spline::new(knots, 0.0, 1.0, [1.5, 4.0]).plane(&plane);

@@ -1,14 +1,14 @@
-//! Integrating-factor Runge-Kutta for y' = L y + N(y) with L diagonal: order 4, step chosen by an embedded order 3.
+//! Integrating-factor Runge-Kutta for y' = L y + N(y) with L diagonal: order 4, step size by an embedded order 3.
 //!
-//! With E = exp(h L / 2), the four classical stages run on exp(−t L) y, so L costs no accuracy and no stability.
-//! The first stage of the next step, N(y⁺), closes a third-order formula whose distance from y⁺ is h/10 (k₄ − N(y⁺)):
-//! the error estimate needs no extra evaluation (Balac & Mahé 2013, ERK4(3)).
+//! With E = exp(h L / 2), the four classical stages act on exp(−t L) y, so L limits neither accuracy nor stability. The
+//! first stage of the next step, N(y⁺), completes a third-order formula, which differs from y⁺ by h/10 (k₄ − N(y⁺)).
+//! The error estimate therefore needs no extra evaluation (Balac & Mahé 2013, ERK4(3)).
 
 use rustfft::num_complex::Complex;
 
 use crate::Error;
 
-/// A semilinear system in the basis in which its linear part is diagonal and real.
+/// A semilinear system in a basis in which its linear part is diagonal and real.
 pub trait Semilinear {
     /// Writes exp(duration · L) for every component.
     fn propagator(&self, duration: f64, factors: &mut [f64]);
@@ -17,7 +17,7 @@ pub trait Semilinear {
     fn nonlinear(&mut self, state: &[Complex<f64>], rate: &mut [Complex<f64>]);
 }
 
-/// A trajectory under way: the state, its time, and the memory of the stages.
+/// A trajectory: the current state, its time, and the working memory of the stages.
 #[derive(Debug)]
 pub struct Trajectory<System> {
     /// The right-hand side.
@@ -26,7 +26,7 @@ pub struct Trajectory<System> {
     pub state: Vec<Complex<f64>>,
     /// t
     pub time: f64,
-    /// Evaluations of N so far: the cost.
+    /// Number of evaluations of N so far.
     pub evaluations: usize,
     step: f64,
     first_rate: Vec<Complex<f64>>,
@@ -34,6 +34,7 @@ pub struct Trajectory<System> {
     stage: Vec<Complex<f64>>,
     stage_rate: Vec<Complex<f64>>,
     next: Vec<Complex<f64>>,
+    /// E for the step `half_of`.
     half: Vec<f64>,
     half_of: f64,
 }
@@ -62,17 +63,18 @@ impl<System: Semilinear> Trajectory<System> {
 
     /// Advances by `duration` with steps whose estimated relative error per unit of time stays below `tolerance`.
     ///
-    /// The estimate is that of the embedded third-order formula; the solution carried on is the fourth-order one.
+    /// The third-order formula gives the estimate; the fourth-order formula gives the solution.
     pub fn advance(&mut self, duration: f64, tolerance: f64) -> Result<(), Error> {
         const SAFETY: f64 = 0.85;
         let (start, shortest) = (self.time, 1e-9 * duration);
         let mut remaining = duration;
         while remaining > 0.0 {
-            let wanted = self.step.min(remaining);
-            let steps = (remaining / wanted - 1e-9).ceil().max(1.0);
-            let step = remaining / steps; // equal steps that end exactly on the frame
+            let longest = self.step.min(remaining);
+            let steps = (remaining / longest - 1e-9).ceil().max(1.0);
+            let step = remaining / steps; // equal steps that end exactly at the end of the duration
             let ratio = self.attempt(step) / (step * tolerance);
-            let error = if ratio.is_nan() { f64::INFINITY } else { ratio }; // a step so long that it overflowed
+            // The step was so long that the state overflowed.
+            let error = if ratio.is_nan() { f64::INFINITY } else { ratio };
             self.step = step * (SAFETY * error.powf(-1.0 / 3.0)).clamp(0.2, 1.5);
             if self.step < shortest {
                 return Err(Error::StepTooSmall { time: self.time, expected: shortest, found: self.step });
@@ -128,6 +130,7 @@ impl<System: Semilinear> Trajectory<System> {
         if error == 0.0 { 0.0 } else { step / 10.0 * (error / size).sqrt() }
     }
 
+    /// Makes y⁺ the current state.
     fn accept(&mut self) {
         std::mem::swap(&mut self.state, &mut self.next);
         std::mem::swap(&mut self.first_rate, &mut self.stage_rate);
@@ -173,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn chosen_steps_keep_the_error_below_tolerance_times_time() {
+    fn adaptive_steps_keep_the_error_below_tolerance_times_time() {
         for tolerance in [1e-3, 1e-5, 1e-7] {
             let mut trajectory = start();
             (0..4).for_each(|_| trajectory.advance(0.5, tolerance).unwrap());
@@ -182,7 +185,7 @@ mod tests {
         }
     }
 
-    /// y' = −y⁹: y = (y₀⁻⁸ + 8t)^(−1/8); a first step over the whole time overflows.
+    /// y' = −y⁹: y = (y₀⁻⁸ + 8t)^(−1/8); a first step over the whole duration overflows.
     struct Stiffening;
 
     impl Semilinear for Stiffening {

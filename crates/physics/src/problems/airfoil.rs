@@ -1,10 +1,11 @@
-//! Steady transonic flow round an airfoil: ∇·f(w) = 0, the Euler equations of air (Li et al. 2023, Geo-FNO).
+//! Steady transonic flow around an airfoil: ∇·f(w) = 0, the Euler equations of air (Li et al. 2023, Geo-FNO).
 //!
-//! In: the nodes of a C-grid round a NACA 0012 section bent by a design element: y += Σ dᵢ Φᵢ(x) Ψᵢ(y), cubic in x,
-//! linear in y, eight vertical displacements dᵢ, the first one zero and the others uniform. Out: ρ, u, v, p and the
-//! Mach number at the nodes, for ρ = p = 1 far away. Solved by second-order finite volumes until the Euclidean norm of
-//! the flux balance over all volumes, not divided by their areas, is at most the tolerance: the norm of the public
-//! files. A section whose flow does not settle is drawn again from the same random stream, and the draws are counted.
+//! In: the nodes of a C-grid around a NACA 0012 section that a design element deforms: y += Σ dᵢ Φᵢ(x) Ψᵢ(y), cubic in
+//! x, linear in y, with eight vertical displacements dᵢ; d₁ = 0, and d₂ to d₈ are uniform. Out: ρ, u, v, p and the Mach
+//! number at the nodes, for ρ = p = 1 in the free stream. The solver uses second-order finite volumes. It has converged
+//! when the Euclidean norm of the flux residual over all volumes, not divided by their areas, is at most the tolerance;
+//! the public files use the same norm. When the solver finds no steady flow for an airfoil, the next airfoil is drawn
+//! from the same random stream; [`Sample::draws`] counts them.
 
 use rand::Rng;
 
@@ -13,14 +14,14 @@ use crate::c_grid::CGrid;
 use crate::finite_volume::{Flow, Limiter};
 use crate::parameters::{Kind, Parameter, Settings};
 use crate::random_field::stream;
-use crate::steady::{Steady, settle};
+use crate::steady::{self, Steady};
 use crate::{Error, euler};
 use lamo_geometry::Grid;
 
 /// The row of the registry.
 pub const ROW: Row = Row {
     name: "airfoil",
-    equation: "div(rho v) = 0, div(rho v v + p) = 0, div((E + p) v) = 0 round a section, v.n = 0 on it",
+    equation: "div(rho v) = 0, div(rho v v + p) = 0, div((E + p) v) = 0 around an airfoil, v.n = 0 on its surface",
     version: 1,
     parameters: PARAMETERS,
     small: &["wake_cells=8", "surface_cells=24", "normal_cells=8"],
@@ -38,60 +39,59 @@ const PARAMETERS: &[Parameter] = &[
         name: "surface_cells",
         kind: Kind::Whole { default: 120, least: 12, most: 4000 },
         unit: "1",
-        meaning: "cells round the section, an even number; the first cells off it are 2 / surface_cells high",
+        meaning: "cells around the airfoil, an even number; the cells next to it are 2 / surface_cells high",
     },
     Parameter {
         name: "normal_cells",
         kind: Kind::Whole { default: 50, least: 4, most: 1000 },
         unit: "1",
-        meaning: "cells from the section to the outer border, 40 chords away",
+        meaning: "cells from the airfoil to the outer border, 40 chords away",
     },
-    Parameter { name: "mach", kind: Kind::Positive { default: 0.8 }, unit: "1", meaning: "Mach number far away" },
+    Parameter {
+        name: "mach",
+        kind: Kind::Within { default: 0.8, least: 0.1, most: 0.95 },
+        unit: "1",
+        meaning: "Mach number of the free stream",
+    },
     Parameter {
         name: "angle",
-        kind: Kind::Real { default: 0.0 },
+        kind: Kind::Within { default: 0.0, least: -5.0, most: 5.0 },
         unit: "degree",
-        meaning: "direction of the flow far away against the chord",
+        meaning: "angle of attack in degrees: between the free stream and the chord",
     },
     Parameter {
         name: "displacement",
-        kind: Kind::NonNegative { default: 0.05 },
+        kind: Kind::Within { default: 0.05, least: 0.0, most: LARGEST_DISPLACEMENT },
         unit: "chord",
-        meaning: "largest displacement of the nodes of the design element",
+        meaning: "largest displacement of a node of the design element, in chords",
     },
     Parameter {
         name: "tolerance",
-        kind: Kind::Positive { default: 5e-7 },
+        kind: Kind::Within { default: 5e-7, least: 1e-12, most: 1e-3 },
         unit: "1",
-        meaning: "largest norm of the flux balance of a settled flow",
+        meaning: "largest norm of the flux residual of a converged flow",
     },
     Parameter {
         name: "smoothing",
-        kind: Kind::Positive { default: 1e-4 },
+        kind: Kind::Within { default: 1e-4, least: 1e-8, most: 1.0 },
         unit: "1",
-        meaning: "epsilon of the van Albada limiter: squared slopes well below it are not limited",
+        meaning: "epsilon of the van Albada limiter: it leaves squared slopes far below epsilon unchanged",
     },
     Parameter {
         name: "canonical",
         kind: Kind::Switch { default: false },
         unit: "1",
-        meaning: "limit slopes as the public files do: minmod",
+        meaning: "limit slopes as in the public files: minmod",
     },
 ];
 
-/// Physical ranges, both ends included; beyond the largest displacement the upper side may cross the lower one.
-const RANGES: [(&str, f64, f64); 5] = [
-    ("mach", 0.1, 0.95),
-    ("angle", -5.0, 5.0),
-    ("displacement", 0.0, 0.06),
-    ("tolerance", 1e-12, 1e-3),
-    ("smoothing", 1e-8, 1.0),
-];
+/// With larger displacements the upper side could cross the lower side.
+const LARGEST_DISPLACEMENT: f64 = 0.06;
+/// Airfoils drawn for one sample before the sample is an error.
+const MOST_DRAWS: usize = 20;
 
-/// Sections drawn for one sample before giving up.
-const MOST_ATTEMPTS: usize = 20;
-
-/// Vertical displacements of the design element's nodes: the lower ones left to right, the upper ones right to left.
+/// Vertical displacements of the nodes of the design element: lower row from left to right, then upper row from right
+/// to left.
 pub type Displacements = [f64; 8];
 
 /// The problem with its parameters fixed.
@@ -102,28 +102,22 @@ pub struct Airfoil {
     limiter: Limiter,
 }
 
-/// A settled flow and how it was found.
+/// A converged flow and its airfoil.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Solution {
-    /// Of the section that settled.
+    /// Displacements of the airfoil.
     pub displacements: Displacements,
-    /// Sections drawn, the settled one included.
-    pub attempts: usize,
+    /// Airfoils drawn until the solver found a steady flow, this one included.
+    pub draws: usize,
     /// `[rows, columns]` x and y
     pub positions: Vec<[f64; 2]>,
-    /// `[unknowns]` states
+    /// The flow at the `[unknowns]`.
     pub steady: Steady,
 }
 
 impl Airfoil {
-    /// Refuses what leaves the physical ranges.
+    /// Refuses an odd number of cells around the airfoil.
     pub fn new(settings: Settings) -> Result<Self, Error> {
-        for (key, least, most) in RANGES {
-            let value = settings.real(key);
-            if !(least..=most).contains(&value) {
-                return Err(settings.refuse(key, format!("a number from {least} to {most}"), value));
-            }
-        }
         let [wake, surface, normal] = ["wake_cells", "surface_cells", "normal_cells"].map(|key| settings.whole(key));
         if surface % 2 != 0 {
             return Err(settings.refuse("surface_cells", "an even number".into(), surface));
@@ -136,14 +130,15 @@ impl Airfoil {
         Ok(Self { settings, grid: CGrid { wake, surface, normal }, limiter })
     }
 
-    /// The mesh round one section and the stream that meets it.
+    /// The mesh around one airfoil, in the free stream.
     pub fn flow(&self, displacements: &Displacements) -> Flow {
         let angle = self.settings.real("angle").to_radians();
         let mesh = self.grid.volumes(&self.positions(displacements));
         Flow { mesh, stream: euler::stream(self.settings.real("mach"), angle), limiter: self.limiter }
     }
 
-    /// `[rows, columns]` nodes round one section; the wake starts with the last step of the section before it was bent.
+    /// `[rows, columns]` nodes around one airfoil; the first step along the wake is the last step along the undeformed
+    /// surface.
     pub fn positions(&self, displacements: &Displacements) -> Vec<[f64; 2]> {
         let x = self.grid.surface_x();
         let upper = x.iter().rev().map(|&x| [x, half_thickness(x)]);
@@ -154,36 +149,36 @@ impl Airfoil {
         self.grid.positions(&surface, step)
     }
 
-    /// The first section of the stream (`seed`, `index`) whose flow settles.
+    /// The first airfoil of the random stream (`seed`, `index`) for which the solver finds a steady flow.
     pub fn solve(&self, seed: u64, index: u64) -> Result<Solution, Error> {
         let tolerance = self.settings.real("tolerance");
-        self.first(seed, index, |displacements| settle(&self.flow(displacements), tolerance))
+        self.first_solved(seed, index, |displacements| steady::solve(&self.flow(displacements), tolerance))
     }
 
-    /// The first section that `settle` accepts.
-    fn first(
+    /// The first airfoil of the random stream for which `solve` returns a flow.
+    fn first_solved(
         &self,
         seed: u64,
         index: u64,
-        mut settle: impl FnMut(&Displacements) -> Result<Steady, Steady>,
+        mut solve: impl FnMut(&Displacements) -> Result<Steady, Steady>,
     ) -> Result<Solution, Error> {
         let mut random = stream(seed, index);
         let mut found = f64::NAN;
-        for attempts in 1..=MOST_ATTEMPTS {
+        for draws in 1..=MOST_DRAWS {
             let displacements = draw(self.settings.real("displacement"), &mut random);
-            match settle(&displacements) {
+            match solve(&displacements) {
                 Ok(steady) => {
                     let positions = self.positions(&displacements);
-                    return Ok(Solution { displacements, attempts, positions, steady });
+                    return Ok(Solution { displacements, draws, positions, steady });
                 }
-                Err(stuck) => found = stuck.residual,
+                Err(stopped) => found = stopped.residual,
             }
         }
         let expected = self.settings.real("tolerance");
-        Err(Error::Unsettled { problem: ROW.name, attempts: MOST_ATTEMPTS, expected, found })
+        Err(Error::NoSteadyFlow { problem: ROW.name, draws: MOST_DRAWS, expected, found })
     }
 
-    /// `[rows, columns]` the unknown at each node.
+    /// `[rows, columns]` number of the unknown at each node.
     pub fn unknowns(&self) -> Vec<usize> {
         self.grid.unknowns()
     }
@@ -216,7 +211,7 @@ impl Problem for Airfoil {
     }
 
     fn sample(&self, seed: u64, index: u64) -> Result<Sample, Error> {
-        let Solution { positions, steady, attempts, .. } = self.solve(seed, index)?;
+        let Solution { positions, steady, draws, .. } = self.solve(seed, index)?;
         let unknowns = self.unknowns();
         let field = |value: &dyn Fn(euler::Primitive) -> f64| -> Vec<f64> {
             unknowns.iter().map(|&unknown| value(steady.states[unknown])).collect()
@@ -225,11 +220,11 @@ impl Problem for Airfoil {
         let mach = field(&euler::mach);
         let positions = positions.into_iter().flatten().collect();
         let sample = Sample::new(self.fields(), [positions, density, velocity_x, velocity_y, pressure, mach]);
-        Ok(Sample { draws: attempts, ..sample })
+        Ok(Sample { draws, ..sample })
     }
 }
 
-/// The first displacement is zero, the others are uniform up to `largest`.
+/// The first displacement is zero; the remaining seven are uniform in [−`largest`, `largest`].
 fn draw(largest: f64, random: &mut impl Rng) -> Displacements {
     let mut displacements = [0.0; 8];
     displacements[1..].fill_with(|| largest * random.random_range(-1.0..=1.0));
@@ -244,12 +239,12 @@ fn half_thickness(x: f64) -> f64 {
 /// (x, y) moved by the design element: cubic between its columns, linear between its rows.
 pub fn displaced([x, y]: [f64; 2], displacements: &Displacements) -> [f64; 2] {
     const COLUMNS: [f64; 4] = [-0.25, 0.25, 0.75, 1.25];
-    const ROW: f64 = 0.1; // the other one lies at −0.1
+    const HALF_HEIGHT: f64 = 0.1; // the rows lie at y = ±0.1
     let cubic = |k: usize| {
-        let others = COLUMNS.into_iter().enumerate().filter(|&(other, _)| other != k);
-        others.map(|(_, column)| (x - column) / (COLUMNS[k] - column)).product::<f64>()
+        let other_columns = COLUMNS.into_iter().enumerate().filter(|&(other, _)| other != k);
+        other_columns.map(|(_, column)| (x - column) / (COLUMNS[k] - column)).product::<f64>()
     };
-    let (lower, upper) = ((ROW - y) / (2.0 * ROW), (ROW + y) / (2.0 * ROW));
+    let (lower, upper) = ((HALF_HEIGHT - y) / (2.0 * HALF_HEIGHT), (HALF_HEIGHT + y) / (2.0 * HALF_HEIGHT));
     let shift: f64 = (0..4).map(|k| cubic(k) * (displacements[k] * lower + displacements[7 - k] * upper)).sum();
     [x, y + shift]
 }
@@ -259,7 +254,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_section_is_twelve_percent_thick_and_closed() {
+    fn the_airfoil_is_twelve_percent_thick_and_closed() {
         let thickest = (0..=1000).map(|k| half_thickness(f64::from(k) / 1000.0)).fold(0.0, f64::max);
         assert!((thickest - 0.06).abs() < 1e-4, "{thickest}");
         assert!(half_thickness(1.0).abs() < 1e-15 && half_thickness(0.0) == 0.0);
@@ -276,28 +271,30 @@ mod tests {
     }
 
     #[test]
-    fn a_section_that_does_not_settle_is_drawn_again_and_counted() {
+    fn the_next_airfoil_is_drawn_and_counted_when_the_solver_finds_no_steady_flow() {
         let problem = Airfoil::new(Settings::new(ROW.name, PARAMETERS, ROW.small).unwrap()).unwrap();
         let state = |residual| Steady { states: Vec::new(), residual, steps: 0 };
         let mut seen = Vec::new();
-        let third = problem.first(5, 9, |displacements| {
+        let third = problem.first_solved(5, 9, |displacements| {
             seen.push(*displacements);
             if seen.len() < 3 { Err(state(0.5)) } else { Ok(state(1e-9)) }
         });
         let third = third.unwrap();
-        assert_eq!((third.attempts, third.displacements), (3, seen[2]));
+        assert_eq!((third.draws, third.displacements), (3, seen[2]));
         assert!(seen[0] != seen[1] && seen[1] != seen[2]);
-        let first = problem.first(5, 9, |_| Ok(state(1e-9))).unwrap();
-        assert_eq!((first.attempts, first.displacements), (1, seen[0]));
-        let message = problem.first(5, 9, |_| Err(state(0.5))).unwrap_err().to_string();
-        let sentence = "airfoil: expected a balance below 5e-7 for one of 20 draws, the last stopped at 5e-1";
+        let first = problem.first_solved(5, 9, |_| Ok(state(1e-9))).unwrap();
+        assert_eq!((first.draws, first.displacements), (1, seen[0]));
+        let message = problem.first_solved(5, 9, |_| Err(state(0.5))).unwrap_err().to_string();
+        let sentence = "airfoil: no steady flow for any of 20 drawn shapes, expected a residual of at most 5e-7, found \
+                        5e-1 for the last shape";
         assert_eq!(message, sentence);
     }
 
-    /// The thickness is scaled by 1 + (upper − lower shift) / 0.2, and both shifts stay below 1.631 · displacement.
+    /// The design element scales the thickness by 1 + (upper − lower shift) / 0.2, and each shift is below
+    /// 1.631 · displacement.
     #[test]
-    fn no_displacement_within_range_lets_the_sides_cross() {
-        let most = RANGES[2].2;
+    fn the_upper_side_stays_above_the_lower_side_for_all_accepted_displacements() {
+        let most = LARGEST_DISPLACEMENT;
         for signs in 0..256u32 {
             let displacements: Displacements = std::array::from_fn(|k| if signs >> k & 1 == 1 { most } else { -most });
             for x in (1..60).map(|k| f64::from(k) / 60.0) {

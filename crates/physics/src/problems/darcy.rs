@@ -1,9 +1,10 @@
 //! Darcy flow −∇·(a ∇u) = f on the unit square, u = 0 on its border (Li et al. 2021, the FNO benchmark).
 //!
-//! In: a, two values cut from a Gaussian random field at zero. Out: u at the cell centres (i + 1/2) / resolution.
-//! Solved by cell-centred finite volumes: harmonic means on faces, half a cell to the walls. `canonical=true` repeats
-//! the recipe of the public files instead (`solve_gwf.m`), which is less accurate: splines from centres to nodes, a
-//! five-point scheme with arithmetic means on faces, splines back.
+//! In: a, which has one value where a Gaussian random field is below zero and another value elsewhere. Out: u at the
+//! cell centres (i + 1/2) / resolution. The solver uses cell-centred finite volumes with harmonic means of a on the
+//! faces; the walls are half a cell away from the outermost centres. `canonical=true` repeats the recipe of the public
+//! files (`solve_gwf.m`) instead, which is less accurate: splines from centres to nodes, a five-point scheme with
+//! arithmetic means on faces, and splines back to the centres.
 
 use super::{FieldKind, Problem, Role, Row, Sample, SpatialOrder, thinned};
 use crate::Error;
@@ -34,19 +35,19 @@ const PARAMETERS: &[Parameter] = &[
         name: "stride",
         kind: Kind::Whole { default: 1, least: 1, most: 4096 },
         unit: "1",
-        meaning: "store every stride-th row and column of the solution, from the first one",
+        meaning: "store every stride-th row and column, starting with the first one",
     },
     Parameter {
         name: "high",
         kind: Kind::Positive { default: 12.0 },
         unit: "1",
-        meaning: "a where the random field is zero or above",
+        meaning: "value of a where the random field is 0 or above",
     },
     Parameter {
         name: "low",
         kind: Kind::Positive { default: 3.0 },
         unit: "1",
-        meaning: "a where the random field is below zero",
+        meaning: "value of a where the random field is below 0",
     },
     Parameter {
         name: "alpha",
@@ -60,12 +61,12 @@ const PARAMETERS: &[Parameter] = &[
         unit: "1",
         meaning: "inverse correlation length of the random field",
     },
-    Parameter { name: "forcing", kind: Kind::Real { default: 1.0 }, unit: "1", meaning: "f, the same everywhere" },
+    Parameter { name: "forcing", kind: Kind::Real { default: 1.0 }, unit: "1", meaning: "f, a constant" },
     Parameter {
         name: "canonical",
         kind: Kind::Switch { default: false },
         unit: "1",
-        meaning: "solve as the public files were: splines to a node grid and back",
+        meaning: "solve as in the public files: splines to a grid of nodes, a five-point scheme, splines back",
     },
 ];
 
@@ -126,12 +127,12 @@ impl Problem for Darcy {
     }
 
     fn sample(&self, seed: u64, index: u64) -> Result<Sample, Error> {
-        let set = |key| self.settings.real(key);
-        let covariance = Covariance { alpha: set("alpha"), tau: set("tau") };
+        let real = |key| self.settings.real(key);
+        let covariance = Covariance { alpha: real("alpha"), tau: real("tau") };
         let level = covariance.neumann(self.resolution, &mut stream(seed, index));
-        let (high, low) = (set("high"), set("low"));
+        let (high, low) = (real("high"), real("low"));
         let permeability: Vec<f64> = level.iter().map(|&value| if value >= 0.0 { high } else { low }).collect();
-        let source = vec![set("forcing"); permeability.len()];
+        let source = vec![real("forcing"); permeability.len()];
         let pressure = match &self.scheme {
             Scheme::Volumes(volumes) => volumes.solve(&permeability, &source)?,
             Scheme::Canonical(canonical) => canonical.solve(&permeability, &source)?,
@@ -149,23 +150,23 @@ pub struct Volumes {
 }
 
 impl Volumes {
-    /// Analyses the matrix pattern, once for all coefficients.
+    /// Analyses the matrix pattern; one analysis serves all coefficients.
     pub fn new(cells: usize) -> Result<Self, Error> {
         Ok(Self { cells, system: FivePoint::new(cells, cells)? })
     }
 
-    /// `[cells, cells]` u for a > 0 and f given at the cell centres.
+    /// `[cells, cells]` u at the cell centres, where a > 0 and f are given.
     pub fn solve(&self, permeability: &[f64], forcing: &[f64]) -> Result<Vec<f64>, Error> {
         let volume = (self.cells as f64).powi(-2);
         let source: Vec<f64> = forcing.iter().map(|value| value * volume).collect();
         self.system.solve_positive(&self.conductances(permeability), &source)
     }
 
-    /// Half a cell resists by 1 / 2a; a face has two halves in series, a wall one, for nothing resists beyond.
+    /// The resistance of half a cell is 1 / 2a. Two half cells in series meet at a face, one half cell at a wall.
     pub fn conductances(&self, permeability: &[f64]) -> Conductances {
         let cells = self.cells;
         let resistance = |row: usize, column: usize| {
-            let inside = row < cells && column < cells; // one before the first wraps far beyond the last
+            let inside = row < cells && column < cells; // the index before 0 wraps around to a huge number
             if inside { 0.5 / permeability[row * cells + column] } else { 0.0 }
         };
         Conductances::new(
@@ -194,11 +195,11 @@ impl Canonical {
             points,
             to_nodes: Spline::new(points, 0.5 * cell, cell, (0..points).map(|i| i as f64 * spacing)),
             to_centres: Spline::new(points, 0.0, spacing, (0..points).map(|i| (i as f64 + 0.5) * cell)),
-            system: FivePoint::new(points - 2, points - 2)?, // the border nodes are zero
+            system: FivePoint::new(points - 2, points - 2)?, // u is zero at the border nodes
         })
     }
 
-    /// `[points, points]` u at the cell centres for a and f given there.
+    /// `[points, points]` u at the cell centres, where a and f are given.
     pub fn solve(&self, permeability: &[f64], forcing: &[f64]) -> Result<Vec<f64>, Error> {
         let points = self.points;
         let inside = points - 2;
@@ -214,7 +215,8 @@ impl Canonical {
     }
 }
 
-/// Arithmetic means between neighbouring nodes, for the (points − 2)² inner ones; splines may make them negative.
+/// Arithmetic means of neighbouring nodes, for the (points − 2)² inner nodes; overshooting splines can make them
+/// negative.
 fn mean_conductances(points: usize, permeability: &[f64]) -> Conductances {
     let mean = |first: usize, second: usize| 0.5 * (permeability[first] + permeability[second]);
     Conductances::new(

@@ -1,11 +1,11 @@
 //! A unit cell with a void, pulled at its top: −div σ = 0 in plane stress (Li et al. 2023, the Geo-FNO benchmark).
 //!
-//! The unit square is clamped at its bottom, carries the traction (0, 100) at its top and is free at its sides and in
-//! the void r(φ) = 0.2 + 0.2 / (1 + exp g), g = Σ_{m=1..5} (θ₂ₘ₋₁ cos mφ + θ₂ₘ sin mφ) / ((m² + 9) √π), θ ~ N(0, 16²),
-//! around its centre. In: where the Gauss points of a body-fitted ring of 36 × 3 nine-node cells lie. Out: von Mises'
-//! stress there. The public data come from the incompressible law of Mooney and Rivlin; at this traction strains are
-//! about 1e-4, and linear elasticity with ν = 1/2 gives the same stress whatever the modulus. `law=hyperelastic` solves
-//! the true law by Newton's method.
+//! The unit square is clamped at its bottom and carries the traction (0, 100) at its top. Its sides are free, and so is
+//! the void around its centre, r(φ) = 0.2 + 0.2 / (1 + exp g), g = Σ_{m=1..5} (θ₂ₘ₋₁ cos mφ + θ₂ₘ sin mφ) / ((m² + 9)
+//! √π), θ ~ N(0, 16²). In: the positions of the Gauss points of a body-fitted ring of 36 × 3 nine-node cells. Out: the
+//! von Mises stress there. The public data come from the incompressible law of Mooney and Rivlin. At this traction
+//! strains are about 1e-4, so the default is linear elasticity with ν = 1/2, whose stress does not depend on the
+//! modulus. `law=hyperelastic` solves the law of Mooney and Rivlin by Newton's method.
 
 use std::f64::consts::{FRAC_PI_4, PI, TAU};
 
@@ -14,7 +14,7 @@ use crate::Error;
 use crate::finite_element::POINTS;
 use crate::mesh::Mesh;
 use crate::parameters::{Kind, Parameter, Settings};
-use crate::plate::{Law, Plate, pull, von_mises};
+use crate::plate::{Law, Plate, add_traction, von_mises};
 use crate::random_field::{normal_pair, stream};
 use lamo_geometry::Grid;
 
@@ -45,19 +45,19 @@ const PARAMETERS: &[Parameter] = &[
         name: "roughness",
         kind: Kind::NonNegative { default: 16.0 },
         unit: "1",
-        meaning: "standard deviation of theta, the coefficients of the void's outline",
+        meaning: "standard deviation of theta, the coefficients of the outline of the void",
     },
     Parameter {
         name: "traction",
         kind: Kind::Real { default: 100.0 },
         unit: "1",
-        meaning: "upward force per length of the top",
+        meaning: "upward force per unit length of the top",
     },
     Parameter {
         name: "law",
         kind: Kind::Choice { default: "linear", words: &["linear", "hyperelastic"] },
         unit: "1",
-        meaning: "small strains, or the incompressible law of Mooney and Rivlin by Newton's method",
+        meaning: "linear: small strains; hyperelastic: the incompressible law of Mooney and Rivlin",
     },
     Parameter {
         name: "first_constant",
@@ -120,7 +120,7 @@ impl Problem for Elasticity {
         ]
     }
 
-    /// Of the displacement; stress has one order less.
+    /// Order of the displacement; the order of the stress is one less.
     fn spatial_order(&self) -> SpatialOrder {
         SpatialOrder::Algebraic(3.0)
     }
@@ -133,7 +133,7 @@ impl Problem for Elasticity {
         let points = self.mesh.quadrature(&nodes)?;
         let traction = [0.0, self.settings.real("traction")];
         let mut load = vec![[0.0; 2]; nodes.len()];
-        sides(self.mesh, Side::Top).for_each(|side| pull(&mut load, &nodes, side, |_| traction));
+        edges(self.mesh, Side::Top).for_each(|edge| add_traction(&mut load, &nodes, edge, |_| traction));
         let displacement = self.plate.solve(&self.law, &points, &load, vec![[0.0; 2]; nodes.len()])?;
         let stresses = self.plate.stresses(&self.law, &points, &displacement);
         let positions = points.iter().flatten().flat_map(|point| point.position).collect();
@@ -165,23 +165,23 @@ pub enum Side {
     Top,
 }
 
-/// `[nodes]` of a ring of cells between a hole of radius r(φ) and the unit square: straight spokes, evenly divided,
-/// from the void to points spaced evenly along the sides. Rows run clockwise from the corner (1, 1), so that cells
-/// keep their orientation.
+/// `[nodes]` positions in a ring of cells between a hole of radius r(φ) and the border of the unit square. Straight,
+/// evenly divided spokes lead from the hole to points that are evenly spaced along the border. Rows run clockwise from
+/// the corner (1, 1), so that the area of the cells is positive.
 pub fn unit_cell(mesh: Mesh, radius: impl Fn(f64) -> f64) -> Vec<[f64; 2]> {
-    mesh.place(|row, column| {
+    mesh.nodal_vectors(|row, column| {
         let angle = FRAC_PI_4 - TAU * row as f64 / mesh.node_rows() as f64;
-        let share = column as f64 / (mesh.node_columns() - 1) as f64;
+        let fraction = column as f64 / (mesh.node_columns() - 1) as f64;
         let inner = [0.5 + radius(angle) * angle.cos(), 0.5 + radius(angle) * angle.sin()];
         let outer = border(4.0 * row as f64 / mesh.node_rows() as f64);
-        [0, 1].map(|axis| (1.0 - share) * inner[axis] + share * outer[axis])
+        [0, 1].map(|axis| (1.0 - fraction) * inner[axis] + fraction * outer[axis])
     })
 }
 
-/// The border of the unit square, clockwise from the corner (1, 1), a side per unit of `way`.
-fn border(way: f64) -> [f64; 2] {
-    let along = way.fract();
-    match way as usize % 4 {
+/// The point of the border of the unit square at `distance`, counted clockwise from the corner (1, 1).
+fn border(distance: f64) -> [f64; 2] {
+    let along = distance.fract();
+    match distance as usize % 4 {
         0 => [1.0, 1.0 - along],
         1 => [1.0 - along, 0.0],
         2 => [0.0, along],
@@ -189,8 +189,8 @@ fn border(way: f64) -> [f64; 2] {
     }
 }
 
-/// The outer sides of the cells along a side of the square, three nodes each.
-pub fn sides(mesh: Mesh, side: Side) -> impl Iterator<Item = [usize; 3]> {
+/// The outer edges of the cells along a side of the square, three nodes each.
+pub fn edges(mesh: Mesh, side: Side) -> impl Iterator<Item = [usize; 3]> {
     let (quarter, last) = (mesh.rows / 4, mesh.node_columns() - 1);
     let first = side as usize * quarter;
     (first..first + quarter).map(move |row| [0, 1, 2].map(|node| mesh.node(2 * row + node, last)))
@@ -198,5 +198,5 @@ pub fn sides(mesh: Mesh, side: Side) -> impl Iterator<Item = [usize; 3]> {
 
 /// Whether a node lies on a side of the square.
 pub fn on_side(mesh: Mesh, node: usize, side: Side) -> bool {
-    sides(mesh, side).flatten().any(|other| other == node)
+    edges(mesh, side).flatten().any(|other| other == node)
 }

@@ -1,4 +1,4 @@
-//! The equations: one file and one row of [`PROBLEMS`] each; a row enrols its problem in every claim of the tests.
+//! The equations: each has one file and one row of [`PROBLEMS`]. The tests check every claim for every row.
 
 pub mod airfoil;
 pub mod darcy;
@@ -19,20 +19,20 @@ use lamo_geometry::Grid;
 /// One row of the registry.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
-    /// The name people type.
+    /// The name on the command line.
     pub name: &'static str,
     /// The equation in one line.
     pub equation: &'static str,
-    /// Raised whenever (seed, index, settings) would give other numbers than before.
+    /// Version of the solver: it grows whenever the same seed, index and settings give different numbers than before.
     pub version: u32,
-    /// What can be set.
+    /// The parameters that a user can set.
     pub parameters: &'static [Parameter],
-    /// Settings under which a sample takes milliseconds, for tests and first looks.
+    /// Settings with which a sample takes milliseconds, for tests and first trials.
     pub small: &'static [&'static str],
     build: fn(Settings) -> Result<Box<dyn Problem>, Error>,
 }
 
-/// Every problem there is.
+/// All problems.
 pub const PROBLEMS: &[Row] =
     &[darcy::ROW, navier_stokes::ROW, elasticity::ROW, plasticity::ROW, airfoil::ROW, pipe::ROW];
 
@@ -59,38 +59,39 @@ pub trait Problem: fmt::Debug + Send + Sync {
     /// The value of every parameter.
     fn settings(&self) -> &Settings;
 
-    /// Where the stored values sit.
+    /// The grid of the stored values.
     fn grid(&self) -> Grid;
 
     /// The fields of every sample, in order.
     fn fields(&self) -> Vec<FieldKind>;
 
-    /// How fast the solution converges as the grid is refined, for smooth data.
+    /// How fast the error of a smooth solution falls as the grid is refined.
     fn spatial_order(&self) -> SpatialOrder;
 
-    /// Sample `index` of the sequence `seed`: the same bits whatever else is computed and on however many threads.
+    /// Sample `index` of the sequence `seed`. Its bits depend on `seed`, `index` and the settings, and on nothing else:
+    /// neither on the number of threads nor on the samples computed before.
     ///
-    /// Processors with other vector instructions may round differently, by about 1e-15.
+    /// Processors with different vector instructions may round differently, by about 1e-15.
     fn sample(&self, seed: u64, index: u64) -> Result<Sample, Error>;
 }
 
-/// Convergence of a space discretisation.
+/// Order of accuracy of a space discretisation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum SpatialOrder {
-    /// The error falls as spacing to this power.
+    /// The error is proportional to this power of the spacing.
     Algebraic(f64),
-    /// The error of an analytic solution falls faster than any power.
+    /// The error of an analytic solution falls faster than any power of the spacing.
     Spectral,
 }
 
-/// What an operator learns from, and what it learns.
+/// Whether a field is given to the operator or learned by it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// Given: where the points of the grid lie, x and y as the last axis.
+    /// Given: the positions of the grid points; the last axis holds x and y.
     Position,
-    /// Given.
+    /// Given: values at the grid points or along a profile.
     Input,
-    /// Computed by the solver.
+    /// Learned: values that the solver computes.
     Output,
 }
 
@@ -101,35 +102,36 @@ pub struct FieldKind {
     pub name: &'static str,
     /// Unit; `1` for dimensionless equations.
     pub unit: &'static str,
-    /// Given or computed.
+    /// Given or learned.
     pub role: Role,
-    /// `[rows, columns]` or `[points]`, after `frames` for a film, before 2 for positions or the number of channels;
-    /// `[rows]` for a profile along x
+    /// The shape of the grid. A time series has the number of snapshots as an additional first axis; positions have x
+    /// and y as an additional last axis, and fields of several channels have their number. A profile along x has
+    /// `[rows]`.
     pub shape: Vec<usize>,
 }
 
 /// The values of one field.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Field {
-    /// As in [`FieldKind`].
+    /// Name of its [`FieldKind`].
     pub name: &'static str,
-    /// As in [`FieldKind`].
+    /// Shape of its [`FieldKind`].
     pub shape: Vec<usize>,
-    /// Row by row.
+    /// Values, the last axis running fastest.
     pub values: Vec<f64>,
 }
 
-/// One draw: its fields in the order of [`Problem::fields`].
+/// One sample.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample {
-    /// Inputs and outputs.
+    /// Its fields in the order of [`Problem::fields`].
     pub fields: Vec<Field>,
-    /// How often it was drawn until the solver found a solution: 1 where the first draw had one.
+    /// Number of draws until the solver found a solution; 1 when it solved the first draw.
     pub draws: usize,
 }
 
 impl Sample {
-    /// Joins values with the kinds they belong to; panics when they do not fit, which is the solver's fault.
+    /// Gives each array the name and shape of its field; panics on a wrong length, which is a bug of the solver.
     pub(crate) fn new<const COUNT: usize>(kinds: Vec<FieldKind>, values: [Vec<f64>; COUNT]) -> Self {
         assert_eq!(kinds.len(), COUNT, "one array per field");
         let join = |(kind, values): (FieldKind, Vec<f64>)| {
@@ -145,13 +147,13 @@ impl Sample {
     }
 }
 
-/// The samples `indices` of the sequence `seed`, on all threads of the current rayon pool.
+/// The samples `indices` of the sequence `seed`, computed on all threads of the current rayon pool.
 pub fn samples(problem: &dyn Problem, seed: u64, indices: Range<u64>) -> Result<Vec<Sample>, Error> {
     indices.into_par_iter().map(|index| problem.sample(seed, index)).collect()
 }
 
 /// Every `stride`-th row and column of a square plane.
 pub(crate) fn thinned(plane: &[f64], points: usize, stride: usize) -> Vec<f64> {
-    let kept = move || (0..points).step_by(stride);
-    kept().flat_map(|row| kept().map(move |column| plane[row * points + column])).collect()
+    let stored = move || (0..points).step_by(stride);
+    stored().flat_map(|row| stored().map(move |column| plane[row * points + column])).collect()
 }

@@ -1,7 +1,8 @@
 //! Navier-Stokes vorticity on the unit torus: ω_t + u·∇ω = ν Δω + f, u = (ψ_y, −ψ_x), −Δψ = ω (Li et al. 2021).
 //!
-//! In: ω at t = 0, a Gaussian random field. Out: ω at `frames` later times. f = forcing · (sin + cos) 2π(x + y).
-//! Fourier-Galerkin with 2/3 dealiasing. With the complex velocity z = u + iv and the complex wave number κ = kx + i ky,
+//! In: ω at t = 0, a Gaussian random field. Out: ω at `frames` later times. f = forcing · (sin + cos) 2π(x + y). The
+//! discretisation is Fourier-Galerkin with 2/3 dealiasing. With the complex velocity z = u + iv and the complex wave
+//! number κ = kx + i ky,
 //!   ẑ = κ ω̂ / |κ|²   and   (−u·∇ω)^ = (g(k) − conj g(−k)) / 4i,  g = κ̄² (z²)^,
 //! because −∇·(uω) = (∂yy − ∂xx)(uv) − ∂xy(v² − u²): one complex transform each way per evaluation.
 
@@ -32,26 +33,26 @@ const PARAMETERS: &[Parameter] = &[
         name: "resolution",
         kind: Kind::Whole { default: 256, least: 8, most: 4096 },
         unit: "1",
-        meaning: "points along each side while solving; wave numbers up to a third of it are kept",
+        meaning: "points of the solver along each side; it resolves wave numbers up to a third of this",
     },
     Parameter {
         name: "stride",
         kind: Kind::Whole { default: 4, least: 1, most: 4096 },
         unit: "1",
-        meaning: "store every stride-th row and column; divides the resolution",
+        meaning: "store every stride-th row and column; it must divide the resolution",
     },
-    Parameter { name: "viscosity", kind: Kind::NonNegative { default: 1e-5 }, unit: "1", meaning: "nu" },
+    Parameter { name: "viscosity", kind: Kind::NonNegative { default: 1e-5 }, unit: "1", meaning: "viscosity nu" },
     Parameter {
         name: "frames",
         kind: Kind::Whole { default: 20, least: 1, most: 100_000 },
         unit: "1",
-        meaning: "number of stored times after the initial one",
+        meaning: "number of snapshots after the initial one",
     },
     Parameter {
         name: "interval",
         kind: Kind::Positive { default: 1.0 },
         unit: "1",
-        meaning: "time from one frame to the next",
+        meaning: "time between two snapshots",
     },
     Parameter {
         name: "forcing",
@@ -75,7 +76,7 @@ const PARAMETERS: &[Parameter] = &[
         name: "tolerance",
         kind: Kind::Positive { default: 1e-4 },
         unit: "1",
-        meaning: "bound on the estimated relative error per unit of time of the step control",
+        meaning: "largest relative error per unit of time that the step control accepts",
     },
 ];
 
@@ -115,10 +116,10 @@ impl Problem for NavierStokes {
 
     fn fields(&self) -> Vec<FieldKind> {
         let plane = self.grid().shape();
-        let film = [vec![self.settings.whole("frames")], plane.clone()].concat();
+        let time_series = [vec![self.settings.whole("frames")], plane.clone()].concat();
         vec![
             FieldKind { name: "initial_vorticity", unit: "1", role: Role::Input, shape: plane },
-            FieldKind { name: "vorticity", unit: "1", role: Role::Output, shape: film },
+            FieldKind { name: "vorticity", unit: "1", role: Role::Output, shape: time_series },
         ]
     }
 
@@ -126,21 +127,21 @@ impl Problem for NavierStokes {
         SpatialOrder::Spectral
     }
 
-    /// The initial field is the random one without the wave numbers beyond the 2/3 rule (0.1 to 0.2 % of it at 256²).
+    /// The initial field is the random field without the wave numbers above the 2/3 limit (0.1 to 0.2 % of it at 256²).
     fn sample(&self, seed: u64, index: u64) -> Result<Sample, Error> {
-        let set = |key| self.settings.real(key);
+        let real = |key| self.settings.real(key);
         let torus = &self.flow.torus;
-        let covariance = Covariance { alpha: set("alpha"), tau: set("tau") };
+        let covariance = Covariance { alpha: real("alpha"), tau: real("tau") };
         let field = covariance.periodic(torus.points(), &mut stream(seed, index));
         let store = |half: &[Complex<f64>]| thinned(&torus.values(half), torus.points(), self.stride);
         let mut trajectory = Trajectory::new(self.flow.clone(), torus.spectrum(&field));
         let initial = store(&trajectory.state);
-        let mut film = Vec::new();
-        for _frame in 0..self.settings.whole("frames") {
-            trajectory.advance(set("interval"), set("tolerance"))?;
-            film.extend(store(&trajectory.state));
+        let mut snapshots = Vec::new();
+        for _snapshot in 0..self.settings.whole("frames") {
+            trajectory.advance(real("interval"), real("tolerance"))?;
+            snapshots.extend(store(&trajectory.state));
         }
-        Ok(Sample::new(self.fields(), [initial, film]))
+        Ok(Sample::new(self.fields(), [initial, snapshots]))
     }
 }
 
@@ -150,16 +151,16 @@ pub struct Flow {
     /// The transforms.
     pub torus: Torus,
     viscosity: f64,
-    /// κ / |κ|²: from vorticity to complex velocity
+    /// κ / |κ|²: maps ω̂ to ẑ
     velocity: Vec<Complex<f64>>,
-    /// κ̄² / (4i points²): from squared velocity to advection
+    /// κ̄² / (4i points²): maps (z²)^ to the advection term
     advection: Vec<Complex<f64>>,
     forcing: Vec<Complex<f64>>,
     work: Workspace,
 }
 
 impl Flow {
-    /// An unforced flow on `points` × `points`.
+    /// A flow without forcing on `points` × `points` points.
     pub fn new(points: usize, viscosity: f64) -> Self {
         let torus = Torus::new(points);
         let normalisation = Complex::i() * 4.0 * (points * points) as f64;
@@ -176,7 +177,7 @@ impl Flow {
         }
     }
 
-    /// Adds `amplitude` · (sin 2π(x + y) + cos 2π(x + y)).
+    /// Adds the forcing `amplitude` · (sin 2π(x + y) + cos 2π(x + y)).
     pub fn force(&mut self, amplitude: f64) {
         let coefficient = Complex::new(0.5, -0.5) * amplitude;
         for (wave, value) in self.torus.half_wave_numbers().zip(&mut self.forcing) {
@@ -219,8 +220,8 @@ impl Semilinear for Flow {
         let Self { torus, velocity, advection, forcing, work, .. } = self;
         torus.load_odd(vorticity, velocity, work); // ẑ
         torus.through_space(work, |_, row| row.iter_mut().for_each(|z| *z *= *z));
-        torus.collect(work, rate, |place, square, opposite| {
-            advection[place] * square + advection[place].conj() * opposite + forcing[place]
+        torus.collect(work, rate, |mode, square, opposite| {
+            advection[mode] * square + advection[mode].conj() * opposite + forcing[mode]
         });
     }
 }

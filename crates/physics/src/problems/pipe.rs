@@ -1,21 +1,21 @@
 //! Flow through a bent pipe: (u·∇)u − ν Δu + ∇p = 0, ∇·u = 0 (Li et al. 2023, the Geo-FNO benchmark).
 //!
-//! The pipe is 10 long and, measured upright, 1 wide. Its centreline is a chain of four cubic Hermite elements from
-//! y(0) = 0 with heights U[−1, 1] and slopes U[−2, 2] per element, drawn as slope₀, height₁, slope₁, …, slope₄. Water
-//! enters with u_x = t (1 − t) over the width, 0 ≤ t ≤ 1, sticks to the walls and leaves freely. In: where the nodes of
-//! 64 × 64 cells lie, x evenly spaced, y evenly across. Out: u_x, u_y and p there; p is linear within cells.
+//! The pipe is 10 long and has the vertical width 1. Its centreline consists of four cubic Hermite elements from y(0) =
+//! 0 with heights U[−1, 1] and slopes U[−2, 2] per element, drawn in the order slope₀, height₁, slope₁, …, slope₄.
+//! Water enters with u_x = t (1 − t) across the inlet, 0 ≤ t ≤ 1. It sticks to the walls, and the outlet is free. In:
+//! the positions of the nodes of 64 × 64 cells, evenly spaced in x and across the pipe. Out: u_x, u_y and p there; p is
+//! bilinear within cells.
 //!
-//! A flow that does not converge is an error that ends the data set with a sentence and never enters it. At the
-//! default viscosity, a Reynolds number of 50, none has been seen.
+//! When the solver does not converge, the sample is an error: it ends the making of the dataset, and the dataset never
+//! contains it. This has not happened at the default viscosity, a Reynolds number of 50.
 
 use super::{FieldKind, Problem, Role, Row, Sample, SpatialOrder};
 use crate::Error;
 use crate::mesh::Mesh;
 use crate::parameters::{Kind, Parameter, Settings};
-use crate::random_field::stream;
+use crate::random_field::{stream, uniform};
 use crate::taylor_hood::{Flow, TaylorHood};
 use lamo_geometry::Grid;
-use rand::RngCore;
 
 /// The row of the registry.
 pub const ROW: Row = Row {
@@ -32,20 +32,20 @@ const PARAMETERS: &[Parameter] = &[
         name: "resolution",
         kind: Kind::Whole { default: 64, least: 2, most: 512 },
         unit: "1",
-        meaning: "cells along and across the pipe; twice as many nodes and one are stored",
+        meaning: "cells along and across the pipe; the stored mesh has 2 resolution + 1 nodes per side",
     },
-    Parameter { name: "viscosity", kind: Kind::Positive { default: 0.005 }, unit: "1", meaning: "nu" },
+    Parameter { name: "viscosity", kind: Kind::Positive { default: 0.005 }, unit: "1", meaning: "viscosity nu" },
     Parameter {
         name: "height",
         kind: Kind::NonNegative { default: 1.0 },
         unit: "1",
-        meaning: "the centreline's knots lie between minus and plus this",
+        meaning: "largest height of a knot of the centreline, up or down",
     },
     Parameter {
         name: "slope",
         kind: Kind::NonNegative { default: 2.0 },
         unit: "1",
-        meaning: "the slopes there, per element of length 2.5, lie between minus and plus this",
+        meaning: "largest slope at a knot, up or down, per element of length 2.5",
     },
 ];
 
@@ -66,7 +66,7 @@ impl Pipe {
     fn new(settings: Settings) -> Result<Self, Error> {
         let cells = settings.whole("resolution");
         let mesh = Mesh { rows: cells, columns: cells, ring: false };
-        let system = TaylorHood::new(mesh, |node| is_held(mesh, node), false)?;
+        let system = TaylorHood::new(mesh, |node| is_prescribed(mesh, node), false)?;
         Ok(Self { settings, mesh, system })
     }
 }
@@ -96,64 +96,59 @@ impl Problem for Pipe {
         ]
     }
 
-    /// Of the velocity; pressure has one order less.
+    /// Order of the velocity; the order of the pressure is one less.
     fn spatial_order(&self) -> SpatialOrder {
         SpatialOrder::Algebraic(3.0)
     }
 
     fn sample(&self, seed: u64, index: u64) -> Result<Sample, Error> {
         let mut random = stream(seed, index);
-        let mut draw = |most: f64| most * uniform(&mut random);
+        let mut draw = |largest: f64| largest * (2.0 * uniform(&mut random) - 1.0);
         let (height, slope) = (self.settings.real("height"), self.settings.real("slope"));
         let first = [0.0, draw(slope)];
         let rest: [[f64; 2]; ELEMENTS] = std::array::from_fn(|_| [draw(height), draw(slope)]);
         let knots: Vec<[f64; 2]> = std::iter::once(first).chain(rest).collect();
-        let nodes = bent(self.mesh, |x| centreline(&knots, x));
+        let nodes = positions(self.mesh, |x| centreline(&knots, x));
         let points = self.mesh.quadrature(&nodes)?;
         let viscosity = self.settings.real("viscosity");
-        let flow = self.system.solve(viscosity, &points, |_| [0.0; 2], at_rest(self.mesh))?;
+        let flow = self.system.solve(viscosity, &points, |_| [0.0; 2], start(self.mesh))?;
         let part = |axis: usize| flow.velocity.iter().map(|velocity| velocity[axis]).collect();
         let positions = nodes.as_flattened().to_vec();
         Ok(Sample::new(self.fields(), [positions, part(0), part(1), self.mesh.at_nodes(&flow.pressure)]))
     }
 }
 
-/// A number from −1 to 1.
-fn uniform(random: &mut impl RngCore) -> f64 {
-    ((random.next_u64() >> 11) as f64 + 0.5) * (-52f64).exp2() - 1.0
-}
-
-/// y of the centreline through knots of height and slope (per element), evenly spaced along the pipe.
+/// y of the centreline at `x`. The knots are evenly spaced along the pipe; each has a height and a slope per element.
 pub fn centreline(knots: &[[f64; 2]], x: f64) -> f64 {
-    let way = x / LENGTH * (knots.len() - 1) as f64;
-    let element = (way as usize).min(knots.len() - 2);
-    let (t, [before, rise], [after, fall]) = (way - element as f64, knots[element], knots[element + 1]);
-    let back = 1.0 - t;
-    before * back * back * (1.0 + 2.0 * t) + after * t * t * (1.0 + 2.0 * back) + t * back * (rise * back - fall * t)
+    let scaled = x / LENGTH * (knots.len() - 1) as f64;
+    let element = (scaled as usize).min(knots.len() - 2);
+    let (t, [y0, slope0], [y1, slope1]) = (scaled - element as f64, knots[element], knots[element + 1]);
+    let s = 1.0 - t;
+    y0 * s * s * (1.0 + 2.0 * t) + y1 * t * t * (1.0 + 2.0 * s) + t * s * (slope0 * s - slope1 * t)
 }
 
-/// `[nodes]` of a pipe around a centreline.
-pub fn bent(mesh: Mesh, centre: impl Fn(f64) -> f64) -> Vec<[f64; 2]> {
-    mesh.place(|row, column| {
+/// `[nodes]` positions in the pipe around a centreline.
+pub fn positions(mesh: Mesh, centre: impl Fn(f64) -> f64) -> Vec<[f64; 2]> {
+    mesh.nodal_vectors(|row, column| {
         let x = LENGTH * row as f64 / (mesh.node_rows() - 1) as f64;
         [x, centre(x) - 0.5 + across(mesh, column)]
     })
 }
 
-/// t of a column of nodes, from 0 at the lower wall to 1 at the upper one.
+/// t of a column of nodes, from 0 at the lower wall to 1 at the upper wall.
 fn across(mesh: Mesh, column: usize) -> f64 {
     column as f64 / (mesh.node_columns() - 1) as f64
 }
 
-/// Whether the velocity of a node is given: at the inlet and on the walls.
-pub fn is_held(mesh: Mesh, node: usize) -> bool {
+/// Whether the velocity of a node is prescribed: at the inlet and on the walls.
+pub fn is_prescribed(mesh: Mesh, node: usize) -> bool {
     let (row, column) = (node / mesh.node_columns(), node % mesh.node_columns());
     row == 0 || column == 0 || column == mesh.node_columns() - 1
 }
 
-/// Water that stands still behind the inlet, where u_x = t (1 − t).
-pub fn at_rest(mesh: Mesh) -> Flow {
+/// The start of the iteration: u_x = t (1 − t) at the inlet, and zero everywhere else.
+pub fn start(mesh: Mesh) -> Flow {
     let inlet = |column: usize| [across(mesh, column) * (1.0 - across(mesh, column)), 0.0];
-    let velocity = mesh.place(|row, column| if row == 0 { inlet(column) } else { [0.0; 2] });
+    let velocity = mesh.nodal_vectors(|row, column| if row == 0 { inlet(column) } else { [0.0; 2] });
     Flow { velocity, pressure: vec![0.0; mesh.vertices()] }
 }

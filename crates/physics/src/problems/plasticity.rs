@@ -1,9 +1,10 @@
 //! Forging: a rigid frictionless die comes down on a block of metal (Li et al. 2023, the Geo-FNO benchmark).
 //!
-//! ρ u_tt = ∇·σ in plane stress, elastic and perfectly plastic, large deformations; the block of 50 × 15 mm slides on its
-//! bottom, its sides are free. In: the profile of the die. Out: x, y, u_x, u_y of every node at `frames` times, the first
-//! one undeformed, the die 0.3 mm lower at each. Stored as in the public file: node [i, j] starts at
-//! (0.35 − 50 i / (rows − 1), 14.9 − 15 j / (columns − 1)), while the die runs the other way, from x = −49.65 upwards.
+//! ρ u_tt = ∇·σ in plane stress, elastic and perfectly plastic, with large deformations. The block of 50 × 15 mm slides
+//! on its bottom; its sides are free. In: the profile of the die. Out: x, y, u_x, u_y of every node at `frames` times.
+//! The first snapshot is undeformed, and the die moves down by 0.3 mm from one snapshot to the next. The values are
+//! stored as in the public file: node [i, j] starts at (0.35 − 50 i / (rows − 1), 14.9 − 15 j / (columns − 1)), while
+//! the profile of the die starts at x = −49.65 and runs in the opposite direction.
 
 use rand::Rng;
 
@@ -32,43 +33,43 @@ const PARAMETERS: &[Parameter] = &[
         name: "resolution",
         kind: Kind::Whole { default: 10, least: 1, most: 40 },
         unit: "1",
-        meaning: "elements along 5 mm; the nodes are 10 resolution + 1 by 3 resolution + 1",
+        meaning: "elements per 5 mm; the mesh has 10 resolution + 1 by 3 resolution + 1 nodes",
     },
     Parameter {
         name: "frames",
         kind: Kind::Whole { default: 20, least: 1, most: 20 },
         unit: "1",
-        meaning: "number of stored times, the first one undeformed",
+        meaning: "number of snapshots; the first one is undeformed",
     },
     Parameter {
         name: "yield_stress",
         kind: Kind::Within { default: 70.0, least: 1.0, most: 2000.0 },
         unit: "MPa",
-        meaning: "von Mises stress at which the block flows",
+        meaning: "von Mises stress at which the block yields, in MPa",
     },
     Parameter {
         name: "speed",
         kind: Kind::Within { default: 3.0, least: 0.1, most: 100.0 },
         unit: "m/s",
-        meaning: "of the die; it comes down 0.3 mm from frame to frame",
+        meaning: "speed of the die in m/s; it moves 0.3 mm between two snapshots",
     },
     Parameter {
         name: "amplitude",
         kind: Kind::Within { default: 7.5, least: 0.0, most: 30.0 },
         unit: "mm",
-        meaning: "height of both ends of the die above its lowest point",
+        meaning: "height of both ends of the die above its lowest point, in mm",
     },
     Parameter {
         name: "mass_scaling",
         kind: Kind::Within { default: 1.0, least: 1.0, most: 1000.0 },
         unit: "1",
-        meaning: "factor on the density: steps fewer by its root, more inertia",
+        meaning: "factor on the density; its square root divides the number of time steps, but it adds inertia",
     },
     Parameter {
         name: "hourglass",
         kind: Kind::Within { default: 0.05, least: 0.001, most: 1.0 },
         unit: "1",
-        meaning: "stiffness against hourglass patterns, 1 as in full integration",
+        meaning: "stiffness against hourglass modes; 1 is that of full integration",
     },
 ];
 
@@ -76,84 +77,88 @@ const PARAMETERS: &[Parameter] = &[
 const CORNER: [f64; 2] = [-49.65, -0.1];
 /// Length and height of the block, in mm.
 const SIZE: [f64; 2] = [50.0, 15.0];
-/// Lowest point of the die at t = 0, in mm: 0.1 above the block.
-const TOUCH: f64 = 15.0;
-/// Way of the die from one frame to the next, in mm.
+/// Height of the lowest point of the die at t = 0, in mm: 0.1 above the block.
+const LOWEST: f64 = 15.0;
+/// Distance that the die moves between two snapshots, in mm.
 const DROP: f64 = 0.3;
-/// Points of the die that are drawn, evenly spaced, ends included.
+/// Knots of the profile of the die, evenly spaced, ends included.
 const KNOTS: usize = 8;
-/// E in MPa, of steel.
+/// E of steel, in MPa.
 const YOUNG: f64 = 200e3;
 /// ν of steel.
 const POISSON: f64 = 0.3;
-/// ρ in tonne / mm³, of steel.
+/// ρ of steel, in tonne / mm³.
 const DENSITY: f64 = 7.85e-9;
-/// Largest ρ v² over the yield stress: beyond, inertia shapes the block, not the die.
-const INERTIA: f64 = 0.1;
-/// Largest energy that may be missing, over the work of the die.
-const MISSING: f64 = 0.01;
-/// Dies drawn before a sample is given up.
-const ATTEMPTS: usize = 8;
+/// Largest ρ v² relative to the yield stress; at higher speeds inertia shapes the block more than the die does.
+const LARGEST_INERTIA: f64 = 0.1;
+/// Largest missing energy relative to the work of the die.
+const LARGEST_MISSING: f64 = 0.01;
+/// Dies drawn for one sample before the sample is an error.
+const MOST_DRAWS: usize = 8;
 
 /// The problem with its parameters fixed.
 #[derive(Debug)]
 pub struct Plasticity {
     settings: Settings,
-    /// Elements along and across the block.
+    /// Columns and rows of elements.
     counts: [usize; 2],
     metal: Metal,
 }
 
 impl Plasticity {
-    /// Refuses speeds at which inertia would rule.
+    /// Refuses speeds at which inertia dominates.
     pub fn new(settings: Settings) -> Result<Self, Error> {
-        let set = |key| settings.real(key);
-        let density = DENSITY * set("mass_scaling");
-        let metal = Metal { young: YOUNG, poisson: POISSON, yield_stress: set("yield_stress"), density };
-        let fastest = 1e-3 * (INERTIA * metal.yield_stress / density).sqrt();
-        if set("speed") > fastest {
-            let reason = "where mass_scaling density speed^2 is a tenth of the yield stress";
-            return Err(settings.refuse("speed", format!("at most {fastest:.3}, {reason}"), set("speed")));
+        let real = |key| settings.real(key);
+        let density = DENSITY * real("mass_scaling");
+        let metal = Metal { young: YOUNG, poisson: POISSON, yield_stress: real("yield_stress"), density };
+        let fastest = 1e-3 * (LARGEST_INERTIA * metal.yield_stress / density).sqrt();
+        if real("speed") > fastest {
+            let reason = "at which mass_scaling * density * speed^2 is a tenth of the yield stress";
+            return Err(settings.refuse("speed", format!("at most {fastest:.3}, {reason}"), real("speed")));
         }
-        let counts = [10, 3].map(|share| share * settings.whole("resolution"));
+        let counts = [10, 3].map(|count| count * settings.whole("resolution"));
         Ok(Self { settings, counts, metal })
     }
 
-    /// Heights of the knots: the ends at the amplitude, the others uniform below it, the lowest lowered until it touches.
+    /// Heights of the knots: the end knots have the full amplitude, the inner knots are uniform below it, and the
+    /// lowest inner knot moves to the lowest point of the die.
     fn draw(&self, random: &mut impl Rng) -> Vec<f64> {
         let amplitude = self.settings.real("amplitude");
         let mut heights = [amplitude; KNOTS];
         let inner = &mut heights[1..KNOTS - 1];
         inner.fill_with(|| amplitude * (random.next_u64() >> 11) as f64 * (-53f64).exp2());
         let lowest = (0..inner.len()).min_by(|&one, &other| inner[one].total_cmp(&inner[other]));
-        lowest.into_iter().for_each(|knot| inner[knot] = 0.0);
-        heights.iter().map(|height| TOUCH + height).collect()
+        if let Some(knot) = lowest {
+            inner[knot] = 0.0;
+        }
+        heights.iter().map(|height| LOWEST + height).collect()
     }
 
-    /// A block at rest under the die through `heights`, evenly spaced from x = −49.65 to 0.35.
+    /// A block at rest under a die whose profile has the `heights` at evenly spaced knots from x = −49.65 to 0.35.
     pub fn forging(&self, heights: Vec<f64>) -> Forging {
         let profile = Profile::new(CORNER[0], SIZE[0] / (heights.len() - 1) as f64, heights);
         let block = Block::new(self.metal, self.counts, CORNER, SIZE, self.settings.real("hourglass"));
         Forging { block, die: Die { profile, speed: 1e3 * self.settings.real("speed") } }
     }
 
-    /// `[rows]` the die through `heights`, and `[frames, rows, columns, 4]` what it does to the block.
-    fn film(&self, heights: Vec<f64>) -> Result<[Vec<f64>; 2], Error> {
+    /// `[rows]` profile of the die with knots at `heights`, and `[snapshots, rows, columns, 4]` deformation of the
+    /// block.
+    fn solve(&self, heights: Vec<f64>) -> Result<[Vec<f64>; 2], Error> {
         let mut forging = self.forging(heights);
         let start = forging.block.positions.clone();
         let [width, height] = forging.block.nodes();
         let stored = || (0..width).rev().flat_map(|column| (0..height).rev().map(move |row| row * width + column));
         let die = (0..width).map(|node| forging.die.profile.at(start[0][node]).0).collect();
-        let mut film = Vec::new();
-        for frame in 0..self.settings.whole("frames") {
-            forging.press(DROP * frame as f64)?;
+        let mut snapshots = Vec::new();
+        for snapshot in 0..self.settings.whole("frames") {
+            forging.press(DROP * snapshot as f64)?;
             let [x, y] = &forging.block.positions;
-            film.extend(
+            snapshots.extend(
                 stored().flat_map(|node| [x[node], y[node], x[node] - start[0][node], y[node] - start[1][node]]),
             );
         }
-        forging.accounted()?;
-        Ok([die, film])
+        forging.check_energy()?;
+        Ok([die, snapshots])
     }
 }
 
@@ -173,25 +178,25 @@ impl Problem for Plasticity {
     fn fields(&self) -> Vec<FieldKind> {
         let plane = self.grid().shape();
         let profile = vec![plane[0]];
-        let film = [vec![self.settings.whole("frames")], plane, vec![4]].concat();
+        let time_series = [vec![self.settings.whole("frames")], plane, vec![4]].concat();
         vec![
             FieldKind { name: "die", unit: "mm", role: Role::Input, shape: profile },
-            FieldKind { name: "deformation", unit: "mm", role: Role::Output, shape: film },
+            FieldKind { name: "deformation", unit: "mm", role: Role::Output, shape: time_series },
         ]
     }
 
-    /// Of smooth solutions; plastic flow has kinks.
+    /// Order for smooth solutions; plastic flow has kinks.
     fn spatial_order(&self) -> SpatialOrder {
         SpatialOrder::Algebraic(2.0)
     }
 
-    /// A die that folds an element or breaks the balance of energy is replaced by the next one of the same stream.
+    /// When a die folds an element or violates the energy balance, the next die is drawn from the same random stream.
     fn sample(&self, seed: u64, index: u64) -> Result<Sample, Error> {
         let mut random = stream(seed, index);
         let mut draws = 1;
-        let mut found = self.film(self.draw(&mut random));
-        while found.is_err() && draws < ATTEMPTS {
-            found = self.film(self.draw(&mut random));
+        let mut found = self.solve(self.draw(&mut random));
+        while found.is_err() && draws < MOST_DRAWS {
+            found = self.solve(self.draw(&mut random));
             draws += 1;
         }
         Ok(Sample { draws, ..Sample::new(self.fields(), found?) })
@@ -201,36 +206,36 @@ impl Problem for Plasticity {
 /// A block and the die that comes down on it.
 #[derive(Clone, Debug)]
 pub struct Forging {
-    /// In mm, s, tonne, MPa.
+    /// The block, in mm, s, tonne, MPa.
     pub block: Block,
-    /// In mm, s.
+    /// The die, in mm and s.
     pub die: Die,
 }
 
 impl Forging {
-    /// Lets the die come down to `drop` mm below where it started; the bottom of the block slides.
+    /// Moves the die down until it is `drop` mm below its start; the bottom of the block slides.
     pub fn press(&mut self, drop: f64) -> Result<(), Error> {
         let Self { block, die } = self;
         let [width, height] = block.nodes();
         let (bottom, top) = (0..width, width * (height - 1)..width * height);
         block.advance(drop / die.speed, &|motion: &mut Motion<'_>| {
-            bottom.clone().for_each(|node| motion.drive(node, 1, 0.0));
+            bottom.clone().for_each(|node| motion.set_velocity(node, 1, 0.0));
             for node in top.clone() {
-                if let Some(place) = die.pushed_out(motion.next(node), motion.time) {
-                    motion.place(node, place, [0.0, -die.speed]);
+                if let Some(surface) = die.projection(motion.next_position(node), motion.time) {
+                    motion.move_to(node, surface, [0.0, -die.speed]);
                 }
             }
         })
     }
 
-    /// Refuses a block that has lost or gained energy.
-    fn accounted(&self) -> Result<(), Error> {
+    /// Refuses a block whose energy does not match the work of the die.
+    fn check_energy(&self) -> Result<(), Error> {
         let (block, energy) = (&self.block, self.block.energy);
         let missing = energy.missing(block.kinetic()).abs();
-        if missing <= MISSING * energy.work {
+        if missing <= LARGEST_MISSING * energy.work {
             Ok(())
         } else {
-            Err(block.unphysical("the work of the die to be found again, missing N mm", missing))
+            Err(block.unphysical("at most 0.01 of the work of the die to be missing", missing / energy.work))
         }
     }
 }

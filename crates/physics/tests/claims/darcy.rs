@@ -3,19 +3,19 @@
 use std::f64::consts::PI;
 
 use lamo_physics::Error;
+use lamo_physics::problems::Problem;
 use lamo_physics::problems::darcy::{Canonical, Volumes};
-use lamo_physics::problems::{Problem, SpatialOrder, find};
 
-use super::relative_error;
+use super::{relative_error, stated_order};
 
 /// Values of `function` at the centres of `cells` × `cells` squares.
 fn at_centres(cells: usize, function: impl Fn(f64, f64) -> f64) -> Vec<f64> {
     let centre = |index: usize| (index as f64 + 0.5) / cells as f64;
-    (0..cells * cells).map(|place| function(centre(place / cells), centre(place % cells))).collect()
+    (0..cells * cells).map(|cell| function(centre(cell / cells), centre(cell % cells))).collect()
 }
 
 fn problem(changes: &[&str]) -> Box<dyn Problem> {
-    find("darcy").unwrap().problem(changes).unwrap()
+    super::problem("darcy", changes)
 }
 
 type Solve = fn(usize, &[f64], &[f64]) -> Result<Vec<f64>, Error>;
@@ -41,14 +41,13 @@ fn smooth_solutions_converge_with_the_stated_order() {
             relative_error(&found, &at_centres(cells, pressure))
         };
         let observed = (error(40) / error(80)).log2();
-        let SpatialOrder::Algebraic(stated) = problem(&["resolution=8", setting]).spatial_order() else {
-            panic!("finite differences have an algebraic order");
-        };
+        let stated = stated_order(problem(&["resolution=8", setting]).as_ref());
         assert!((observed - stated).abs() < 0.1, "{setting}: observed order {observed:.3}");
     }
 }
 
-/// Without forcing, the flux q through layers is constant and u = −q ∫ dx / a: exact, since faces add resistances.
+/// Without forcing, the flux q through the layers is constant and u = −q ∫ dx / a. The scheme is exact because it adds
+/// the resistances of the half cells.
 #[test]
 fn flow_across_layers_is_exact() {
     let cells = 40;
@@ -57,7 +56,7 @@ fn flow_across_layers_is_exact() {
     let drop = |x: f64| (x.min(0.2) + (x - 0.45).max(0.0)) / 3.0 + (x.clamp(0.2, 0.45) - 0.2) / 12.0;
     let wanted = at_centres(cells, |x, _| drop(x));
     let volumes = Volumes::new(cells).unwrap();
-    // A wall value g acts as a source 2a g in the cell at the wall; the side walls follow the exact solution.
+    // A wall value g acts as a source 2a g in the cell at the wall; the side walls have the exact solution.
     let volume = (cells as f64).powi(-2);
     let mut forcing = vec![0.0; cells * cells];
     for index in 0..cells {
@@ -68,11 +67,12 @@ fn flow_across_layers_is_exact() {
     }
     let found = volumes.solve(&permeability, &forcing).unwrap();
     let error = relative_error(&found, &wanted);
-    let bound = f64::EPSILON * 4.0 * 6.0 * (cells * cells) as f64; // round-off times the condition number 4 · contrast · cells²
+    // Round-off times the condition number 4 · contrast · cells².
+    let bound = f64::EPSILON * 4.0 * 6.0 * (cells * cells) as f64;
     assert!(error < bound, "relative error {error:e}, round-off allows {bound:e}");
 }
 
-/// What the unit source adds to the unit square leaves through the walls.
+/// The unit source in the unit square leaves through the walls.
 #[test]
 fn the_flux_through_the_walls_equals_the_area() {
     for index in 0..3 {
@@ -90,26 +90,26 @@ fn the_flux_through_the_walls_equals_the_area() {
                     + faces.between_columns[index * (cells + 1) + cells] * pressure[right]
             })
             .sum();
-        // Residuals are about ε · 8 · 12 · max u ≈ 2e-16 each and add up over 10201 cells, at worst all in step.
+        // Residuals are about ε · 8 · 12 · max u ≈ 2e-16 each; the bound allows 10201 of them with the same sign.
         assert!((outflow - 1.0).abs() < 4e-12, "sample {index}: outflow {outflow:.15}");
     }
 }
 
-/// The reason not to be canonical: on the same two-valued medium, each cell cut in four is the better answer.
+/// The reference is a solve with each cell of the same two-valued medium divided into four.
 #[test]
-fn finite_volumes_are_closer_to_a_refined_solve_than_the_canonical_recipe() {
+fn finite_volumes_are_closer_to_a_refined_solution_than_the_canonical_recipe() {
     let (cells, fine) = (64, 128);
     for index in 0..3 {
         let sample = problem(&["resolution=64"]).sample(5, index).unwrap();
         let permeability = &sample.fields[0].values;
         let refined: Vec<f64> =
-            (0..fine * fine).map(|place| permeability[place / fine / 2 * cells + place % fine / 2]).collect();
+            (0..fine * fine).map(|cell| permeability[cell / fine / 2 * cells + cell % fine / 2]).collect();
         let solved = Volumes::new(fine).unwrap().solve(&refined, &vec![1.0; fine * fine]).unwrap();
-        let quarter = |place: usize| {
-            let first = 2 * (place / cells) * fine + 2 * (place % cells);
+        let mean_of_four = |cell: usize| {
+            let first = 2 * (cell / cells) * fine + 2 * (cell % cells);
             [first, first + 1, first + fine, first + fine + 1].map(|part| solved[part]).iter().sum::<f64>() / 4.0
         };
-        let wanted: Vec<f64> = (0..cells * cells).map(quarter).collect();
+        let wanted: Vec<f64> = (0..cells * cells).map(mean_of_four).collect();
         let [volumes, canonical] = SCHEMES
             .map(|(_, solve)| relative_error(&solve(cells, permeability, &vec![1.0; cells * cells]).unwrap(), &wanted));
         assert!(volumes < canonical, "sample {index}: {volumes:e} against {canonical:e}");
@@ -117,17 +117,17 @@ fn finite_volumes_are_closer_to_a_refined_solve_than_the_canonical_recipe() {
 }
 
 #[test]
-fn swapping_the_axes_of_the_medium_swaps_those_of_the_solution() {
+fn swapping_the_axes_of_the_medium_swaps_the_axes_of_the_solution() {
     let cells = 30;
-    let turn = |plane: &[f64]| -> Vec<f64> {
-        (0..cells * cells).map(|place| plane[place % cells * cells + place / cells]).collect()
+    let transpose = |plane: &[f64]| -> Vec<f64> {
+        (0..cells * cells).map(|cell| plane[cell % cells * cells + cell / cells]).collect()
     };
     let permeability = at_centres(cells, |x, y| if x * x + 0.3 * y < 0.5 { 12.0 } else { 3.0 });
     let forcing = vec![1.0; cells * cells];
     for (setting, solve) in SCHEMES {
-        let upright = solve(cells, &permeability, &forcing).unwrap();
-        let turned = solve(cells, &turn(&permeability), &forcing).unwrap();
-        let error = relative_error(&turn(&turned), &upright);
+        let original = solve(cells, &permeability, &forcing).unwrap();
+        let swapped = solve(cells, &transpose(&permeability), &forcing).unwrap();
+        let error = relative_error(&transpose(&swapped), &original);
         assert!(error < 1e-11, "{setting}: {error:e}"); // round-off times a condition number below 4 · 4 · 30²
     }
 }
@@ -138,12 +138,12 @@ fn pressure_scales_with_the_forcing_and_inversely_with_the_permeability() {
     let scaled = problem(&["resolution=20", "high=24", "low=6", "forcing=-10"]).sample(0, 0).unwrap();
     let wanted: Vec<f64> = base.fields[1].values.iter().map(|value| -5.0 * value).collect();
     assert!(relative_error(&scaled.fields[1].values, &wanted) < 1e-12);
-    let still = problem(&["resolution=20", "forcing=0", "canonical=true"]).sample(0, 0).unwrap();
-    assert!(still.fields[1].values.iter().all(|&value| value == 0.0));
+    let unforced = problem(&["resolution=20", "forcing=0", "canonical=true"]).sample(0, 0).unwrap();
+    assert!(unforced.fields[1].values.iter().all(|&value| value == 0.0));
 }
 
 #[test]
-fn a_contrast_of_a_million_is_solved_and_an_absurd_one_refused() {
+fn a_contrast_of_a_million_is_solved_and_a_contrast_of_1e600_is_refused() {
     problem(&["resolution=40", "high=1e6", "low=1"]).sample(0, 0).unwrap();
     let message = problem(&["resolution=40", "high=1e300", "low=1e-300"]).sample(0, 0).unwrap_err().to_string();
     assert!(message.starts_with("five-point system: expected"), "{message}");

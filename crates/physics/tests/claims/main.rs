@@ -1,4 +1,4 @@
-//! Claims about every row of the registry, then about each equation, then against numbers made by others.
+//! Claims about every row of the registry, about each equation, and about the agreement with published data.
 
 mod airfoil;
 mod darcy;
@@ -9,12 +9,25 @@ mod plasticity;
 mod real;
 
 use lamo_physics::parameters::Kind;
-use lamo_physics::problems::{self, PROBLEMS, Problem, Role, Row};
+use lamo_physics::problems::{self, PROBLEMS, Problem, Role, Row, SpatialOrder};
 
-/// The problem of a row with its small settings, and more on top.
+/// The problem `name` with changed parameters.
+fn problem(name: &str, changes: &[&str]) -> Box<dyn Problem> {
+    problems::find(name).unwrap().problem(changes).unwrap()
+}
+
+/// The problem of a row with its small settings and `more` settings.
 fn small(row: &Row, more: &[String]) -> Box<dyn Problem> {
     let changes: Vec<String> = row.small.iter().map(|&change| change.to_owned()).chain(more.iter().cloned()).collect();
     row.problem(&changes).unwrap_or_else(|error| panic!("{}: {error}", row.name))
+}
+
+/// The algebraic order that a problem states.
+fn stated_order(problem: &dyn Problem) -> f64 {
+    match problem.spatial_order() {
+        SpatialOrder::Algebraic(order) => order,
+        SpatialOrder::Spectral => panic!("{} has no algebraic order", problem.name()),
+    }
 }
 
 fn norm(values: &[f64]) -> f64 {
@@ -27,8 +40,21 @@ fn relative_error(found: &[f64], wanted: &[f64]) -> f64 {
     norm(&difference) / norm(wanted)
 }
 
+/// Least and greatest value.
+fn range(values: impl IntoIterator<Item = f64>) -> [f64; 2] {
+    values.into_iter().fold([f64::INFINITY, f64::NEG_INFINITY], |[low, high], value| [low.min(value), high.max(value)])
+}
+
+/// Mean and standard deviation √(Σ (x − mean)² / (count − 1)).
+fn mean_and_deviation(values: &[f64]) -> (f64, f64) {
+    let count = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / count;
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    (mean, (squares / (count - 1.0)).sqrt())
+}
+
 #[test]
-fn a_sample_depends_on_seed_and_index_alone() {
+fn a_sample_depends_only_on_seed_and_index() {
     for row in PROBLEMS {
         let problem = small(row, &[]);
         let alone: Vec<_> = (0..4).rev().map(|index| problem.sample(7, index).unwrap()).rev().collect();
@@ -37,13 +63,13 @@ fn a_sample_depends_on_seed_and_index_alone() {
             let together = pool.install(|| problems::samples(problem.as_ref(), 7, 0..4)).unwrap();
             assert!(together == alone, "{}: {threads} threads change the samples", row.name);
         }
-        assert!(alone[0] != alone[1], "{}: neighbours are equal", row.name);
+        assert!(alone[0] != alone[1], "{}: samples 0 and 1 are equal", row.name);
         assert!(alone[0] != problem.sample(8, 0).unwrap(), "{}: the seed has no effect", row.name);
     }
 }
 
 #[test]
-fn recorded_settings_make_the_same_sample_again() {
+fn recorded_settings_reproduce_the_sample() {
     for row in PROBLEMS {
         let problem = small(row, &[]);
         let recorded: Vec<String> =
@@ -54,7 +80,7 @@ fn recorded_settings_make_the_same_sample_again() {
 }
 
 #[test]
-fn samples_hold_the_promised_fields_and_finite_numbers() {
+fn samples_hold_the_declared_fields_and_finite_numbers() {
     for row in PROBLEMS {
         let problem = small(row, &[]);
         let kinds = problem.fields();
@@ -62,7 +88,11 @@ fn samples_hold_the_promised_fields_and_finite_numbers() {
         assert_eq!(problem.name(), row.name);
         assert_eq!(kinds.len(), sample.fields.len(), "{}", row.name);
         for wanted in [&[Role::Input, Role::Position][..], &[Role::Output]] {
-            assert!(kinds.iter().any(|kind| wanted.contains(&kind.role)), "{}: none of {wanted:?}", row.name);
+            assert!(
+                kinds.iter().any(|kind| wanted.contains(&kind.role)),
+                "{}: no field has a role of {wanted:?}",
+                row.name
+            );
         }
         for (kind, field) in kinds.iter().zip(&sample.fields) {
             assert_eq!((kind.name, &kind.shape), (field.name, &field.shape), "{}", row.name);
@@ -72,8 +102,8 @@ fn samples_hold_the_promised_fields_and_finite_numbers() {
                 Role::Position => assert_eq!(kind.shape, [grid, vec![2]].concat(), "{} {}", row.name, kind.name),
                 _ => {
                     let (profile, channels) = (kind.shape == grid[..1], kind.shape.split_last().map(|(_, rest)| rest));
-                    let placed = kind.shape.ends_with(&grid) || channels.is_some_and(|rest| rest.ends_with(&grid));
-                    assert!(placed || profile, "{} {}", row.name, kind.name);
+                    let on_grid = kind.shape.ends_with(&grid) || channels.is_some_and(|rest| rest.ends_with(&grid));
+                    assert!(on_grid || profile, "{} {}", row.name, kind.name);
                 }
             }
             assert!(field.values.iter().all(|value| value.is_finite()), "{} {}", row.name, kind.name);
@@ -82,33 +112,33 @@ fn samples_hold_the_promised_fields_and_finite_numbers() {
     }
 }
 
-/// Whether the problem stores fewer points than it solves for, if asked to.
-fn thins(row: &&Row) -> bool {
+/// Whether the problem has a `stride`: it can store fewer points than it computes.
+fn has_stride(row: &&Row) -> bool {
     row.parameters.iter().any(|parameter| parameter.name == "stride")
 }
 
 #[test]
-fn the_stored_grid_is_the_solved_grid_thinned() {
-    for row in PROBLEMS.iter().filter(thins) {
+fn a_stride_stores_every_stride_th_point_of_the_same_solution() {
+    for row in PROBLEMS.iter().filter(has_stride) {
         let full = small(row, &["stride=1".into()]);
         let thin = small(row, &["stride=4".into()]);
-        let [points, fewer] = [&full, &thin].map(|problem| problem.grid().shape()[0]);
-        assert_eq!(points, 4 * fewer, "{}", row.name);
+        let [points, stored] = [&full, &thin].map(|problem| problem.grid().shape()[0]);
+        assert_eq!(points, 4 * stored, "{}", row.name);
         for (all, some) in full.sample(0, 0).unwrap().fields.iter().zip(thin.sample(0, 0).unwrap().fields) {
-            for (plane, thinned) in all.values.chunks(points * points).zip(some.values.chunks(fewer * fewer)) {
-                let expected = |place: usize| plane[4 * (place / fewer) * points + 4 * (place % fewer)];
-                assert!(thinned.iter().enumerate().all(|(place, &value)| value == expected(place)), "{}", row.name);
+            for (plane, thinned) in all.values.chunks(points * points).zip(some.values.chunks(stored * stored)) {
+                let expected = |point: usize| plane[4 * (point / stored) * points + 4 * (point % stored)];
+                assert!(thinned.iter().enumerate().all(|(point, &value)| value == expected(point)), "{}", row.name);
             }
         }
     }
 }
 
 #[test]
-fn every_whole_number_may_take_its_least_value() {
+fn every_whole_number_parameter_works_at_its_least_value() {
     for row in PROBLEMS {
         for parameter in row.parameters {
             if let Kind::Whole { least, .. } = parameter.kind {
-                let stride = thins(&row).then(|| "stride=1".to_owned());
+                let stride = has_stride(&row).then(|| "stride=1".to_owned());
                 let changes: Vec<String> = stride.into_iter().chain([format!("{}={least}", parameter.name)]).collect();
                 small(row, &changes).sample(0, 0).unwrap_or_else(|error| panic!("{} {changes:?}: {error}", row.name));
             }
@@ -128,13 +158,13 @@ fn every_parameter_is_documented_and_accepts_its_default() {
 }
 
 #[test]
-fn every_parameter_refuses_nonsense_in_a_sentence() {
+fn every_parameter_refuses_a_wrong_value_and_names_the_expected_ones() {
     for row in PROBLEMS {
         for parameter in row.parameters {
-            let change = format!("{}=some", parameter.name);
+            let change = format!("{}=nonsense", parameter.name);
             let message = row.problem(&[change]).unwrap_err().to_string();
             let expected = format!(
-                "{}: parameter `{}` expects {}, found `some`",
+                "{}: parameter `{}` expects {}, found `nonsense`",
                 row.name,
                 parameter.name,
                 parameter.kind.expected()
@@ -142,17 +172,17 @@ fn every_parameter_refuses_nonsense_in_a_sentence() {
             assert_eq!(message, expected);
         }
         let message = row.problem(&["colour=red"]).unwrap_err().to_string();
-        let known = message.contains(row.parameters[0].name);
-        assert!(message.contains("unknown parameter `colour`") && known, "{message}");
+        let lists_names = message.contains(row.parameters[0].name);
+        assert!(message.contains("unknown parameter `colour`") && lists_names, "{message}");
     }
-    for row in PROBLEMS.iter().filter(thins) {
+    for row in PROBLEMS.iter().filter(has_stride) {
         let message = row.problem(&["stride=4096"]).unwrap_err().to_string();
         assert!(message.contains("`stride`") && message.ends_with("found `4096`"), "{message}");
     }
 }
 
 #[test]
-fn the_registry_finds_each_row_by_its_own_name() {
+fn the_registry_finds_each_row_by_its_name() {
     for row in PROBLEMS {
         assert_eq!(problems::find(row.name).unwrap().equation, row.equation);
     }

@@ -1,17 +1,17 @@
-//! Navier-Stokes: exact solution, order of accuracy, conserved quantities, a slow twin of the advection term.
+//! Navier-Stokes: exact solution, order of accuracy, conserved quantities, a slow reference for the advection term.
 
 use std::collections::HashMap;
 use std::f64::consts::TAU;
 
+use lamo_physics::problems::SpatialOrder;
 use lamo_physics::problems::navier_stokes::Flow;
-use lamo_physics::problems::{SpatialOrder, find};
 use lamo_physics::random_field::{Covariance, stream};
 use lamo_physics::stepping::{Semilinear, Trajectory};
 use rustfft::num_complex::Complex;
 
-use super::relative_error;
+use super::{problem, relative_error};
 
-/// A forced flow and a random start.
+/// A forced flow and a random initial state.
 fn turbulent(points: usize, viscosity: f64) -> (Flow, Vec<Complex<f64>>) {
     let mut flow = Flow::new(points, viscosity);
     flow.force(0.1);
@@ -20,9 +20,10 @@ fn turbulent(points: usize, viscosity: f64) -> (Flow, Vec<Complex<f64>>) {
     (flow, start)
 }
 
+/// Values of `function` at the points of the unit torus.
 fn on_torus(points: usize, function: impl Fn(f64, f64) -> f64) -> Vec<f64> {
     let at = |index: usize| index as f64 / points as f64;
-    (0..points * points).map(|place| function(at(place / points), at(place % points))).collect()
+    (0..points * points).map(|point| function(at(point / points), at(point % points))).collect()
 }
 
 /// Advection vanishes for cos 2πmx cos 2πmy, and viscosity damps it by exp(−2 (2πm)² ν t).
@@ -38,7 +39,7 @@ fn taylor_green_vortices_decay_exactly() {
         let decay = (-2.0 * (TAU * waves).powi(2) * viscosity * time).exp();
         let found = trajectory.system.torus.values(&trajectory.state);
         let error = relative_error(&found, &on_torus(points, |x, y| decay * vortices(x, y)));
-        assert!(error < 1e-13, "{points} points, {waves} waves: {error:e}"); // some hundred roundings of 1e-16 each
+        assert!(error < 1e-13, "{points} points, {waves} waves: {error:e}"); // a few hundred roundings of 1e-16 each
     }
 }
 
@@ -58,11 +59,11 @@ fn advection_equals_the_sum_over_all_pairs_of_modes() {
         flow.nonlinear(&half, &mut rate);
         let mut wanted = flow.forcing().to_vec();
         for ((kx, ky), value) in flow.torus.half_wave_numbers().zip(&mut wanted) {
-            for (&(px, py), &carrier) in spectrum.iter().filter(|(p, _)| **p != (0, 0)) {
+            for (&(px, py), &advecting) in spectrum.iter().filter(|(p, _)| **p != (0, 0)) {
                 let (qx, qy) = (kx - px, ky - py);
-                if let Some(&carried) = spectrum.get(&(qx, qy)) {
+                if let Some(&advected) = spectrum.get(&(qx, qy)) {
                     let cross = (py * qx - px * qy) as f64 / (px * px + py * py) as f64;
-                    *value += carrier * carried * cross; // û = 2πi (py, −px) ω̂ / (2π|p|)²
+                    *value += advecting * advected * cross; // û = 2πi (py, −px) ω̂ / (2π|p|)²
                 }
             }
         }
@@ -105,18 +106,17 @@ fn smooth_flows_converge_faster_than_any_power_in_space() {
         let mut trajectory = Trajectory::new(flow, start);
         trajectory.advance(0.5, 1e-9).unwrap();
         let (field, stride) = (trajectory.system.torus.values(&trajectory.state), points / coarsest);
-        let thin = |place: usize| field[stride * (place / coarsest) * points + stride * (place % coarsest)];
-        (0..coarsest * coarsest).map(thin).collect::<Vec<f64>>()
+        let at = |point: usize| field[stride * (point / coarsest) * points + stride * (point % coarsest)];
+        (0..coarsest * coarsest).map(at).collect::<Vec<f64>>()
     };
     let reference = after(96);
     let [first, second, third] = [12, 24, 48].map(|points| relative_error(&after(points), &reference));
     let (early, late) = ((first / second).log2(), (second / third).log2());
     assert!(late > early && late > 8.0, "observed orders {early:.1}, then {late:.1}");
-    let problem = find("navier-stokes").unwrap().problem(&["resolution=16"]).unwrap();
-    assert_eq!(problem.spatial_order(), SpatialOrder::Spectral);
+    assert_eq!(problem("navier-stokes", &["resolution=16"]).spatial_order(), SpatialOrder::Spectral);
 }
 
-/// ⟨ω, u·∇ω⟩ = ⟨ψ, u·∇ω⟩ = 0 holds for the truncated system too, because its products have no aliases.
+/// ⟨ω, u·∇ω⟩ = ⟨ψ, u·∇ω⟩ = 0 holds for the truncated system as well, because its products have no aliases.
 #[test]
 fn advection_conserves_energy_enstrophy_and_the_mean() {
     let (_, start) = turbulent(48, 0.0);
@@ -131,11 +131,13 @@ fn advection_conserves_energy_enstrophy_and_the_mean() {
     assert_eq!(rate[0], Complex::default());
 }
 
-/// Energy E = ⟨ψ, ω⟩ / 2 and enstrophy Z = ⟨ω, ω⟩ / 2 after one unit of time, less what the budgets say:
-/// dE/dt = ⟨f, ψ⟩ − ν ⟨ω, ω⟩ and dZ/dt = ⟨f, ω⟩ − ν ⟨ω, −Δω⟩, integrated by Simpson's rule over `steps` steps; and
-/// λ = 3 √⟨ψ, ω⟩ √(⟨ω, −Δω⟩ / ⟨ω, ω⟩), the rate at which three standard deviations of the velocity carry vorticity across
-/// its own scale.
-fn open_budgets(steps: usize) -> ([f64; 2], f64) {
+/// The relative errors of the budgets of energy E = ⟨ψ, ω⟩ / 2 and enstrophy Z = ⟨ω, ω⟩ / 2 over one unit of time, and
+/// λ.
+///
+/// The budgets are dE/dt = ⟨f, ψ⟩ − ν ⟨ω, ω⟩ and dZ/dt = ⟨f, ω⟩ − ν ⟨ω, −Δω⟩, integrated by Simpson's rule over `steps`
+/// steps. λ = 3 √⟨ψ, ω⟩ √(⟨ω, −Δω⟩ / ⟨ω, ω⟩) is the rate at which three standard deviations of the velocity advect the
+/// vorticity across its own scale.
+fn budget_errors(steps: usize) -> ([f64; 2], f64) {
     let (viscosity, step) = (1e-3, 1.0 / steps as f64);
     let (flow, start) = turbulent(32, viscosity);
     let eigenvalues: Vec<f64> =
@@ -149,16 +151,16 @@ fn open_budgets(steps: usize) -> ([f64; 2], f64) {
     let sweeping = 3.0 * (2.0 * first[0] * scale).sqrt();
     let mut trajectory = Trajectory::new(flow, start);
     let mut gained = [0.0; 2];
-    for place in 0..=steps {
+    for instant in 0..=steps {
         let (flow, vorticity) = (&trajectory.system, &trajectory.state);
         let curvature: Vec<_> = vorticity.iter().zip(&eigenvalues).map(|(value, factor)| value * factor).collect();
-        let simpson = if place == 0 || place == steps { 1.0 } else { 2.0 + 2.0 * (place % 2) as f64 };
+        let simpson = if instant == 0 || instant == steps { 1.0 } else { 2.0 + 2.0 * (instant % 2) as f64 };
         let duals = [(&flow.stream_function(vorticity), vorticity), (vorticity, &curvature)];
         for (gain, (dual, loss)) in gained.iter_mut().zip(duals) {
             let rate = flow.mean_product(flow.forcing(), dual) - viscosity * flow.mean_product(vorticity, loss);
             *gain += simpson * step / 3.0 * rate;
         }
-        if place < steps {
+        if instant < steps {
             trajectory.advance_fixed(step, 1);
         }
     }
@@ -166,18 +168,18 @@ fn open_budgets(steps: usize) -> ([f64; 2], f64) {
     ([0, 1].map(|which| ((last[which] - first[which] - gained[which]) / first[which]).abs()), sweeping)
 }
 
-/// Simpson's rule and the time stepping both have order 4, so nothing but their error may stay open: for motion at the
-/// rate λ one step of RK4 errs by (λh)⁵ / 120, hence λ (λh)⁴ / 120 in a unit of time, twice that for quadratic quantities;
-/// Simpson's (2λh)⁴ / 180 of the change is of the same size or below.
+/// Simpson's rule and the time stepping both have order 4. For motion at the rate λ the error of one step of RK4 is
+/// (λh)⁵ / 120, so it is λ (λh)⁴ / 120 in a unit of time, and twice that for quadratic quantities. The error of
+/// Simpson's rule, (2λh)⁴ / 180 of the change, is of the same size or smaller.
 #[test]
 fn energy_and_enstrophy_budgets_close_with_order_four() {
-    let ((coarse, _), (fine, sweeping)) = (open_budgets(32), open_budgets(64));
+    let ((coarse, _), (fine, sweeping)) = (budget_errors(32), budget_errors(64));
     let allowed = 2.0 * sweeping * (sweeping / 64.0).powi(4) / 120.0;
     for (name, which) in [("energy", 0), ("enstrophy", 1)] {
         let observed = (coarse[which] / fine[which]).log2();
         assert!(
             fine[which] < allowed && observed > 3.5,
-            "{name}: open {:e} of {allowed:e}, order {observed:.2}",
+            "{name}: error {:e}, allowed {allowed:e}, order {observed:.2}",
             fine[which]
         );
     }
@@ -194,15 +196,14 @@ fn mean_vorticity_is_constant_to_the_last_bit() {
 
 #[test]
 fn the_time_error_stays_below_tolerance_times_time() {
-    let film = |tolerance: f64| {
-        let changes = ["resolution=48", "stride=1", "viscosity=1e-3", "frames=3"].map(str::to_owned);
-        let changes = [&changes[..], &[format!("tolerance={tolerance}")]].concat();
-        let problem = find("navier-stokes").unwrap().problem(&changes).unwrap();
-        problem.sample(0, 0).unwrap().fields.remove(1).values
+    let vorticity = |tolerance: f64| {
+        let tolerance = format!("tolerance={tolerance}");
+        let changes = ["resolution=48", "stride=1", "viscosity=1e-3", "frames=3", &tolerance];
+        problem("navier-stokes", &changes).sample(0, 0).unwrap().fields.remove(1).values
     };
-    let reference = film(1e-9);
+    let reference = vorticity(1e-9);
     for tolerance in [1e-3, 1e-5] {
-        let error = relative_error(&film(tolerance), &reference);
+        let error = relative_error(&vorticity(tolerance), &reference);
         assert!(error < 3.0 * tolerance, "tolerance {tolerance:e}: error {error:e}");
     }
 }
