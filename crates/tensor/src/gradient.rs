@@ -65,7 +65,7 @@ impl<'g> Tensor<'g> {
 
 struct Sweep<'g> {
     graph: &'g Graph,
-    /// Nodes that some wanted tensor influences.
+    /// Nodes that depend on one of the wanted tensors.
     influenced: Vec<bool>,
     wanted: Vec<NodeId>,
     pending: HashMap<NodeId, Vec<Cotangent<'g>>>,
@@ -91,7 +91,7 @@ impl<'g> Sweep<'g> {
         }
         let Node { op, operands, .. } = self.graph.node(node);
         match (&op, &cotangent) {
-            // What was stretched is summed at each use: a sum of small sums instead of a sum of large fields.
+            // A broadcast operand is summed at each use: then small results are added up instead of whole fields.
             (Op::Expand, Cotangent::Whole(tensor)) if !self.wanted.contains(&node) => {
                 let gradients = ops::gradient(self.graph.tensor(node), *tensor, &[true]);
                 gradients.into_iter().flatten().for_each(|gradient| self.add(operands[0], gradient));
@@ -135,8 +135,8 @@ impl<'g> Sweep<'g> {
     }
 }
 
-/// Adds contributions up. Parts that tile one axis become one concatenation, so that each producer can write its
-/// result straight into place: this is how the gradient of θ is assembled, and that of a split projection.
+/// Sums contributions. Parts that tile one axis become one concatenation, so that each producer can write its result
+/// directly into the whole: the gradients of θ and of a split projection are assembled in this way.
 fn total<'g>(graph: &'g Graph, shape: &Shape, contributions: Vec<Cotangent<'g>>) -> Tensor<'g> {
     let mut whole: Vec<Tensor<'g>> = Vec::new();
     let mut parts: Vec<(Vec<Span>, Tensor<'g>)> = Vec::new();
@@ -156,7 +156,8 @@ fn total<'g>(graph: &'g Graph, shape: &Shape, contributions: Vec<Cotangent<'g>>)
     whole.into_iter().reduce(|sum, next| sum + next).expect("a pending node has a contribution")
 }
 
-/// The axis along which all parts are disjoint forward ranges while covering every other axis; sorts them by it.
+/// The axis along which all parts are disjoint ascending ranges, while each covers all other axes; sorts the parts along
+/// that axis.
 fn tiles_of_one_axis(shape: &Shape, parts: &mut [(Vec<Span>, Tensor<'_>)]) -> Option<usize> {
     if parts.is_empty() {
         return None;

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 /// Position of a node in its graph; operands always come before their users.
 pub(crate) type NodeId = usize;
 
-/// One operator application.
+/// One operator with its operands.
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
     pub(crate) op: Op,
@@ -50,8 +50,8 @@ pub(crate) struct Inner {
 }
 
 impl Inner {
-    /// Puts the sections of θ in the order in which each starts at a multiple of the power of two that divides its length
-    /// (up to 64): products read matrices that start at odd places half as fast.
+    /// Orders the sections of θ by the power of two that divides their length (up to 64), so that each section starts at a
+    /// multiple of its own power: a product reads a matrix half as fast if it starts at an odd element.
     fn seal(&mut self) {
         let Some(theta) = self.parameters.filter(|_| !std::mem::replace(&mut self.parameters_sealed, true)) else {
             return;
@@ -104,17 +104,17 @@ impl Graph {
         Graph::default()
     }
 
-    /// Values handed in before each run.
+    /// Values that the caller writes before a run.
     pub fn input(&self, name: &str, shape: impl Into<Shape>) -> Tensor<'_> {
         self.named_leaf(Op::Input { name: name.to_owned() }, shape.into())
     }
 
-    /// Values that live in the program from run to run, zero until written.
+    /// Values that the program keeps from run to run; zero until written.
     pub fn state(&self, name: &str, shape: impl Into<Shape>) -> Tensor<'_> {
         self.named_leaf(Op::State { name: name.to_owned() }, shape.into())
     }
 
-    /// A trainable parameter: a named section of the one parameter vector θ, in which long sections come first.
+    /// A trainable parameter: a named section of the parameter vector θ.
     pub fn parameter(&self, name: &str, shape: impl Into<Shape>) -> Tensor<'_> {
         let shape = shape.into();
         let mut inner = self.inner.borrow_mut();
@@ -146,18 +146,18 @@ impl Graph {
         Tensor { graph: self, node }
     }
 
-    /// The named sections of θ as they were declared; no parameter can be declared afterwards.
+    /// The named sections of θ in the order they were declared; no parameter can be declared afterwards.
     pub fn sections(&self) -> Vec<Section> {
         self.seal();
         self.inner.borrow().sections.clone()
     }
 
-    /// Fixes where every parameter lies; no parameter can be declared afterwards.
+    /// Fixes the position of every parameter in θ; no parameter can be declared afterwards.
     pub(crate) fn seal(&self) {
         self.inner.borrow_mut().seal();
     }
 
-    /// Row numbers handed in before each run.
+    /// Row numbers that the caller writes before a run.
     pub fn index_input(&self, name: &str, length: usize) -> Index<'_> {
         let node = self.named_leaf(Op::IndexInput { name: name.to_owned() }, Shape::from([length])).node;
         Index { graph: self, node }
@@ -177,7 +177,7 @@ impl Graph {
         self.add(Op::Constant { bits }, &[], shape)
     }
 
-    /// One number everywhere.
+    /// A tensor with the same number in every element.
     pub fn fill(&self, value: f64, shape: impl Into<Shape>) -> Tensor<'_> {
         let scalar = self.add(Op::Fill { bits: value.to_bits() }, &[], Shape(Vec::new()));
         scalar.broadcast_to(shape.into())
@@ -191,8 +191,8 @@ impl Graph {
         inner.outputs.push((name.to_owned(), value.node));
     }
 
-    /// After each run the state, or the part of it that `target` slices out, holds `value`.
-    /// Every read inside the program sees the state as it was before the run.
+    /// After each run the state, or the slice of it that `target` is, holds `value`.
+    /// All reads inside the program see the state as it was before the run.
     pub fn assign(&self, target: Tensor<'_>, value: Tensor<'_>) {
         self.check_owner(target);
         self.check_owner(value);
@@ -251,7 +251,7 @@ impl Graph {
     }
 }
 
-/// A value of the graph; copying the handle copies nothing else.
+/// A handle to a value of the graph; a copy of the handle refers to the same value.
 #[derive(Clone, Copy)]
 pub struct Tensor<'g> {
     pub(crate) graph: &'g Graph,
@@ -264,7 +264,7 @@ impl<'g> Tensor<'g> {
         self.graph.inner.borrow().nodes[self.node].shape.clone()
     }
 
-    /// Extents as an array, so that a wrong rank is caught where the axes get their names.
+    /// Extents as an array; panics if the tensor has another number of axes.
     pub fn dims<const RANK: usize>(&self) -> [usize; RANK] {
         let shape = self.shape();
         shape.0.as_slice().try_into().unwrap_or_else(|_| panic!("expected {RANK} axes, found shape {shape}"))
@@ -286,7 +286,7 @@ impl std::fmt::Debug for Tensor<'_> {
     }
 }
 
-/// A list of row numbers in the graph: what [`Tensor::gather`] reads by.
+/// A list of row numbers in the graph, for [`Tensor::gather`] and [`Tensor::scatter_add`].
 #[derive(Clone, Copy)]
 pub struct Index<'g> {
     pub(crate) graph: &'g Graph,
@@ -294,7 +294,7 @@ pub struct Index<'g> {
 }
 
 impl Index<'_> {
-    /// How many rows it names.
+    /// How many row numbers it has.
     pub fn length(&self) -> usize {
         self.graph.inner.borrow().nodes[self.node].shape.count()
     }

@@ -1,10 +1,11 @@
 //! Tensor programs: build a graph of static shapes, differentiate it, compile it once, run it many times.
 //!
 //! [`Graph`] records operators through [`Tensor`] handles; [`Graph::gradient`] adds the operators of a gradient;
-//! [`Program::compile`] fuses, plans memory and runs the result on the CPU; [`mod@reference`] evaluates the same graph in
-//! f64 and defines what is correct.
+//! [`Program::compile_on`] fuses operators, plans memory and prepares the result to run on a CPU or a GPU;
+//! [`mod@reference`] evaluates the same graph in f64 and defines what is correct.
 #![allow(unsafe_code)] // kernels work on planned memory; see `cpu::memory` for the contract
 
+mod cache;
 mod compile;
 mod cpu;
 #[cfg(feature = "cuda")]
@@ -12,18 +13,39 @@ mod cuda;
 mod device;
 mod gradient;
 mod graph;
-mod kept;
 mod ops;
 mod program;
 pub mod reference;
 mod shape;
+mod snapshot;
 
+pub use cache::cache_folder;
 pub use cpu::simd::{Level, level};
 #[cfg(feature = "cuda")]
 pub use cuda::{CudaDevice, CudaReport, report as cuda_report};
-pub use device::{Device, Unavailable};
+pub use device::{Device, DeviceError, DeviceErrorKind};
 pub use graph::{Graph, Index, PARAMETERS, Section, Tensor};
-pub use kept::Kept;
 pub use ops::{ConvolutionOptions, Map, Membership, Precision, ScanInput};
-pub use program::{Options, Program};
+pub use program::{Culprit, Options, Program};
 pub use shape::{Shape, Span};
+pub use snapshot::Snapshot;
+
+#[cfg(test)]
+mod tests {
+    use std::path::{Path, PathBuf};
+
+    fn files(folder: &Path) -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+        entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
+    }
+
+    #[test]
+    fn no_source_file_has_more_than_600_lines() {
+        let files = files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"));
+        assert!(files.len() > 50, "{} files found", files.len());
+        for path in files {
+            let lines = std::fs::read_to_string(&path).unwrap().lines().count();
+            assert!(lines <= 600, "{} has {lines} lines", path.display());
+        }
+    }
+}

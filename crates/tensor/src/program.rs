@@ -1,26 +1,27 @@
-//! A compiled program: write inputs, run, read outputs; states live inside from run to run.
+//! A compiled program: write inputs, run, read outputs; states keep their values from run to run.
 
-use crate::compile::explain::describe;
+use crate::compile::explain::{arithmetic, summary};
 use crate::compile::plan::{Plan, Role};
 use crate::compile::{self};
 use crate::cpu::Cpu;
 #[cfg(feature = "cuda")]
 use crate::cuda::Cuda;
-use crate::device::{Device, Unavailable};
+use crate::device::{Device, DeviceError, or_panic};
 use crate::graph::{Graph, PARAMETERS, Section};
 use crate::ops::Precision;
 use std::collections::HashMap;
+use std::fmt;
 
 pub use crate::compile::Options;
 
-/// What runs a plan.
+/// A plan on the device that runs it.
 pub(crate) enum Backend {
     Cpu(Cpu),
     #[cfg(feature = "cuda")]
     Cuda(Cuda),
 }
 
-/// Calls the same method of whichever backend there is.
+/// Calls the same method of the program's backend.
 macro_rules! backend {
     ($program:expr, $backend:ident => $call:expr) => {
         match $program {
@@ -29,6 +30,36 @@ macro_rules! backend {
             Backend::Cuda($backend) => $call,
         }
     };
+}
+
+/// The kernel of a run that made the first number that is not finite.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Culprit {
+    /// Its position among the kernels of a run.
+    pub kernel: usize,
+    /// The parameters it reads, `with NAME and 2 more`, or those of the last kernel before it that reads any, `after NAME`.
+    pub parameters: Option<String>,
+    /// NaN or an infinity.
+    pub value: f32,
+    /// What it computes, in a few words: `matmul [4, 8] × [8, 2]`.
+    pub description: String,
+    /// The instructions of a fused loop; empty for other kernels.
+    pub arithmetic: String,
+}
+
+impl Culprit {
+    /// The sentence of `Display` without the arithmetic.
+    pub fn summary(&self) -> String {
+        let parameters = self.parameters.as_ref().map(|near| format!(" {near}")).unwrap_or_default();
+        format!("kernel {}{parameters} made {}: {}", self.kernel, self.value, self.description)
+    }
+}
+
+impl fmt::Display for Culprit {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.summary())?;
+        if self.arithmetic.is_empty() { Ok(()) } else { write!(formatter, ":{}", self.arithmetic) }
+    }
 }
 
 /// A graph compiled for a device.
@@ -44,15 +75,15 @@ impl Program {
         Program::compile_with(graph, Options::default())
     }
 
-    /// [`Program::compile`] with choices.
+    /// [`Program::compile`] with options.
     pub fn compile_with(graph: &Graph, options: Options) -> Program {
         let plan = compile::compile(graph, options, 0);
-        Program::new(graph, Backend::Cpu(Cpu::new(plan).unwrap_or_else(|full| panic!("{full}"))))
+        Program::new(graph, Backend::Cpu(or_panic(Cpu::new(plan))))
     }
 
-    /// Compiles for a device; what the device lacks is said in a sentence. `precision` is that of products, convolutions
-    /// and scans on a card; a CPU computes in f32 whatever it says.
-    pub fn compile_on(graph: &Graph, device: Device, precision: Precision) -> Result<Program, Unavailable> {
+    /// Compiles for a device. `precision` is that of products, convolutions and scans on a GPU; a CPU computes in f32
+    /// always.
+    pub fn compile_on(graph: &Graph, device: Device, precision: Precision) -> Result<Program, DeviceError> {
         let plan = |slack: usize| compile::compile(graph, Options::default(), slack);
         let backend = match device {
             Device::Cpu => Backend::Cpu(Cpu::new(plan(0))?),
@@ -61,21 +92,23 @@ impl Program {
             #[cfg(not(feature = "cuda"))]
             Device::Cuda(_) => {
                 let _ = (plan, precision);
-                return Err(Unavailable("this lamo was built without CUDA; build it with --features cuda".into()));
+                return Err(DeviceError::unavailable(
+                    "this lamo was built without CUDA; build it with --features cuda",
+                ));
             }
         };
         Ok(Program::new(graph, backend))
     }
 
-    /// Compiles the kernels a graph needs on cards of compute capability `architecture` (90 for 9.0) into the cache, which
-    /// takes the compiler but no card. Returns the bytes of code.
+    /// Compiles the kernels of a graph into the cache, for GPUs of compute capability `architecture` (90 for 9.0). This needs
+    /// the compiler, but no GPU. Returns the bytes of code.
     #[cfg(feature = "cuda")]
-    pub fn compile_kernels(graph: &Graph, precision: Precision, architecture: u32) -> Result<usize, Unavailable> {
+    pub fn compile_kernels(graph: &Graph, precision: Precision, architecture: u32) -> Result<usize, DeviceError> {
         let plan = compile::compile(graph, Options::default(), crate::cuda::SLACK);
         crate::cuda::compile_kernels(&plan, precision, architecture)
     }
 
-    fn new(graph: &Graph, backend: Backend) -> Program {
+    pub(crate) fn new(graph: &Graph, backend: Backend) -> Program {
         let plan = backend!(&backend, backend => backend.plan());
         let named = plan.buffers.iter().enumerate();
         let names = named.filter_map(|(id, buffer)| Some((buffer.name.clone()?, id))).collect();
@@ -94,30 +127,79 @@ impl Program {
         })
     }
 
-    /// Sets an input or a state.
+    /// The buffer of a state.
+    pub(crate) fn state(&self, name: &str) -> Option<usize> {
+        self.names.get(name).copied().filter(|&id| self.plan().buffers[id].role == Role::State)
+    }
+
+    /// Names of all states in alphabetical order; θ is [`PARAMETERS`].
+    pub fn states(&self) -> Vec<String> {
+        let mut states: Vec<String> = self.names.keys().filter(|name| self.state(name).is_some()).cloned().collect();
+        states.sort_unstable();
+        states
+    }
+
+    /// Sets an input or a state. Panics if the device fails, as do all methods that have a `try_` twin.
     pub fn write(&mut self, name: &str, values: &[f32]) {
+        or_panic(self.try_write(name, values));
+    }
+
+    /// Sets an input or a state.
+    ///
+    /// Errors of a GPU stay: once a method returned one of kind `Lost` or `IllegalAccess`, every later `try_` method of
+    /// every program on that GPU returns the same error at once. A CPU does not fail.
+    pub fn try_write(&mut self, name: &str, values: &[f32]) -> Result<(), DeviceError> {
         let id = self.buffer(name);
         let buffer = &self.plan().buffers[id];
         assert!(matches!(buffer.role, Role::Input | Role::State), "{name} is written by the program alone");
         let length = buffer.length;
         assert_eq!(values.len(), length, "{name} holds {length} values, got {}", values.len());
-        backend!(&mut self.backend, backend => backend.write(id, values));
+        self.write_buffer(id, 0, values)
     }
 
-    /// Sets an index input. Rows beyond the gathered axis are refused, here or when the program runs.
+    fn write_buffer(&mut self, id: usize, start: usize, values: &[f32]) -> Result<(), DeviceError> {
+        match &mut self.backend {
+            Backend::Cpu(cpu) => cpu.write_part(id, start, values),
+            #[cfg(feature = "cuda")]
+            Backend::Cuda(cuda) => cuda.write_part(id, start, values)?,
+        }
+        Ok(())
+    }
+
+    /// Sets an index input.
     pub fn write_index(&mut self, name: &str, rows: &[u32]) {
+        or_panic(self.try_write_index(name, rows));
+    }
+
+    /// Sets an index input. A row beyond the gathered axis is a bug of the caller and panics, here or when the program
+    /// runs.
+    pub fn try_write_index(&mut self, name: &str, rows: &[u32]) -> Result<(), DeviceError> {
         let id = self.buffer(name);
         let buffer = &self.plan().buffers[id];
         assert!(buffer.role == Role::IndexInput, "{name} is no index input");
         let length = buffer.length;
         assert_eq!(rows.len(), length, "{name} holds {length} rows, got {}", rows.len());
-        backend!(&mut self.backend, backend => backend.write_rows(id, rows));
+        match &mut self.backend {
+            Backend::Cpu(cpu) => cpu.write_rows(id, rows),
+            #[cfg(feature = "cuda")]
+            Backend::Cuda(cuda) => cuda.write_rows(id, rows)?,
+        }
+        Ok(())
     }
 
     /// The value of an output, a state or an input.
     pub fn read(&self, name: &str) -> &[f32] {
+        or_panic(self.try_read(name))
+    }
+
+    /// The value of an output, a state or an input. Waits for the runs that make it.
+    pub fn try_read(&self, name: &str) -> Result<&[f32], DeviceError> {
         let id = self.buffer(name);
-        backend!(&self.backend, backend => backend.values(id))
+        match &self.backend {
+            Backend::Cpu(cpu) => Ok(cpu.values(id)),
+            #[cfg(feature = "cuda")]
+            Backend::Cuda(cuda) => cuda.values(id),
+        }
     }
 
     /// Sets one parameter.
@@ -132,7 +214,7 @@ impl Program {
         );
         let range = section.range();
         let theta = self.buffer(PARAMETERS);
-        backend!(&mut self.backend, backend => backend.write_part(theta, range.start, values));
+        or_panic(self.write_buffer(theta, range.start, values));
     }
 
     /// One parameter.
@@ -152,13 +234,24 @@ impl Program {
 
     /// Runs every kernel once.
     pub fn run(&mut self) {
-        backend!(&mut self.backend, backend => backend.run());
+        or_panic(self.try_run());
     }
 
-    /// Runs and looks at every kernel's result; the first that is not finite is described. Slow: for explaining a loss
-    /// that has become NaN, after the state before the step was restored.
-    pub fn run_checked(&mut self) -> Result<(), String> {
-        // A kernel may write a part of a buffer; what an earlier run left in the rest is none of its doing.
+    /// Runs every kernel once. On a GPU this returns before the kernels are done: a failure may show at the next call that
+    /// waits.
+    pub fn try_run(&mut self) -> Result<(), DeviceError> {
+        match &mut self.backend {
+            Backend::Cpu(cpu) => cpu.run(),
+            #[cfg(feature = "cuda")]
+            Backend::Cuda(cuda) => cuda.run()?,
+        }
+        Ok(())
+    }
+
+    /// Runs, looks at every kernel's result, and returns the first kernel whose result is not finite; `None` if all are.
+    /// Slow: for explaining a loss that has become NaN, after the state before the step was restored.
+    pub fn run_checked(&mut self) -> Result<Option<Culprit>, DeviceError> {
+        // A kernel may write a part of a buffer only; the rest must not hold what an earlier run left there.
         let plan = self.plan();
         let mut stale: Vec<usize> = plan.steps.iter().flat_map(|step| step.buffers().1).collect();
         stale.retain(|&buffer| matches!(plan.buffers[buffer].role, Role::Temporary | Role::Output));
@@ -166,16 +259,21 @@ impl Program {
         stale.dedup();
         for buffer in stale {
             let zeros = vec![0.0; self.plan().buffers[buffer].length];
-            backend!(&mut self.backend, backend => backend.write(buffer, &zeros));
+            self.write_buffer(buffer, 0, &zeros)?;
         }
-        let Err((position, value)) = backend!(&mut self.backend, backend => backend.run_checked()) else {
-            return Ok(());
+        let found = match &mut self.backend {
+            Backend::Cpu(cpu) => cpu.run_checked(),
+            #[cfg(feature = "cuda")]
+            Backend::Cuda(cuda) => cuda.run_checked()?,
         };
-        let near = self.parameters_near(position).map(|near| format!(" {near}")).unwrap_or_default();
-        Err(format!("kernel {position}{near} made {value}: {}", describe(&self.plan().steps[position])))
+        Ok(found.map(|(kernel, value)| {
+            let step = &self.plan().steps[kernel];
+            let (description, arithmetic) = (summary(step), arithmetic(step));
+            Culprit { kernel, parameters: self.parameters_near(kernel), value, description, arithmetic }
+        }))
     }
 
-    /// The parameters that a kernel reads, or that the last one before it with any did.
+    /// The parameters that a kernel reads, or else those that the last kernel before it with parameters reads.
     fn parameters_near(&self, position: usize) -> Option<String> {
         let theta = *self.names.get(PARAMETERS)?;
         for (back, step) in self.plan().steps[..=position].iter().rev().enumerate() {
@@ -194,7 +292,7 @@ impl Program {
         None
     }
 
-    /// Bytes of memory the program holds for values, parameters and scratch.
+    /// Bytes of memory that the program uses for values, parameters and scratch.
     pub fn bytes(&self) -> usize {
         backend!(&self.backend, backend => backend.bytes())
     }
@@ -204,9 +302,18 @@ impl Program {
         backend!(&self.backend, backend => backend.launches())
     }
 
-    /// Waits for the runs asked for so far; on a CPU they are over when [`Program::run`] returns.
+    /// Waits until all runs are done; on a CPU they are done when [`Program::run`] returns.
     pub fn synchronise(&self) {
-        backend!(&self.backend, backend => backend.synchronise());
+        or_panic(self.try_synchronise());
+    }
+
+    /// Waits until all runs are done; on a CPU they are done when [`Program::run`] returns.
+    pub fn try_synchronise(&self) -> Result<(), DeviceError> {
+        match &self.backend {
+            Backend::Cpu(_) => Ok(()),
+            #[cfg(feature = "cuda")]
+            Backend::Cuda(cuda) => cuda.synchronise(),
+        }
     }
 
     /// Floating-point operations per run in products, convolutions and scans; a multiply-add counts twice.
@@ -214,13 +321,17 @@ impl Program {
         compile::cost::flops(self.plan())
     }
 
-    /// Kernels and buffers in words, for people.
+    /// All kernels in words, and how much memory they use.
     pub fn explain(&self) -> String {
         compile::explain::explain(self.plan())
     }
 
     /// Runs once and returns each kernel's name and time in seconds.
     pub fn profile(&mut self) -> Vec<(String, f64)> {
-        backend!(&mut self.backend, backend => backend.profile())
+        match &mut self.backend {
+            Backend::Cpu(cpu) => cpu.profile(),
+            #[cfg(feature = "cuda")]
+            Backend::Cuda(cuda) => or_panic(cuda.profile()),
+        }
     }
 }

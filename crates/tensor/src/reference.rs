@@ -1,4 +1,4 @@
-//! The reference evaluator: every node of a graph in f64, one after the other. Slow, obvious, the definition of
+//! The reference evaluator: every node of a graph in f64, one after the other. It is slow and simple, and it defines what is
 //! correct; compiled programs are compared with it.
 
 use crate::graph::{Graph, NodeId, Tensor};
@@ -24,7 +24,7 @@ impl Array {
 /// Values of inputs and states by name; index inputs hold whole numbers.
 pub type Bindings<'a> = HashMap<&'a str, Vec<f64>>;
 
-/// Evaluates `wanted` and returns their values in order. A leaf without a binding is an error in the caller.
+/// Evaluates `wanted` and returns their values in order. Panics if a leaf has no binding.
 pub fn evaluate(graph: &Graph, bindings: &Bindings<'_>, wanted: &[Tensor<'_>]) -> Vec<Array> {
     let roots: Vec<NodeId> = wanted.iter().map(|tensor| tensor.node).collect();
     let values = evaluate_nodes(graph, bindings, &roots);
@@ -56,7 +56,7 @@ pub fn run<'a>(graph: &Graph, bindings: &Bindings<'a>) -> (HashMap<String, Array
     (named, states)
 }
 
-/// The value of a part is element 0 of its own entry; operators with parts have one element per part.
+/// Evaluates the roots and everything they depend on. Each node has one array, or one per part if it has several results.
 fn evaluate_nodes(graph: &Graph, bindings: &Bindings<'_>, roots: &[NodeId]) -> HashMap<NodeId, Vec<Array>> {
     graph.seal();
     let inner = graph.inner.borrow();

@@ -1,4 +1,4 @@
-//! Shapes and layouts: which extents a tensor has, and where its elements lie in memory.
+//! Shapes and layouts: the extents of a tensor, and the positions of its elements in memory.
 
 use std::fmt;
 
@@ -61,12 +61,12 @@ impl fmt::Display for Shape {
     }
 }
 
-/// How one axis of a slice walks its operand: element `i` is the operand's `start + i·step`.
+/// One axis of a slice: its element `i` is element `start + i·step` of the operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Span {
     /// First element.
     pub start: usize,
-    /// Distance between neighbours; negative walks backwards, never zero.
+    /// Distance between neighbours; negative for reversed order, never zero.
     pub step: isize,
     /// Number of elements.
     pub length: usize,
@@ -148,9 +148,9 @@ impl Layout {
         }
     }
 
-    /// The same elements in the same order under other extents, when strides can express it without moving data.
+    /// The same elements in the same order under other extents; `None` if strides cannot express that.
     pub(crate) fn reshaped(&self, dims: &[usize]) -> Option<Layout> {
-        // Axes of extent 1 carry no information; merge the rest into runs that step uniformly.
+        // Axes of extent 1 are dropped; the others are merged into runs that have one stride.
         let old: Vec<(usize, isize)> =
             self.dims.iter().copied().zip(self.strides.iter().copied()).filter(|&(extent, _)| extent != 1).collect();
         let mut strides = vec![0; dims.len()];

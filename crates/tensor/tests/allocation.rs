@@ -1,5 +1,6 @@
-//! A step allocates nothing once its threads have warmed up. In a binary of its own, because it counts for the process.
-#![allow(unsafe_code)] // a counting allocator cannot be written without
+//! A step allocates almost nothing after the first few runs. The test is a binary of its own, because it counts the allocations
+//! of the whole process.
+#![allow(unsafe_code)] // an allocator that counts needs it
 
 use lamo_tensor::{ConvolutionOptions, Graph, Program, ScanInput};
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -9,7 +10,7 @@ struct Counting;
 
 static BYTES: AtomicUsize = AtomicUsize::new(0);
 
-// SAFETY: hands everything to the system allocator.
+// SAFETY: all calls are passed to the system allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         BYTES.fetch_add(layout.size(), Ordering::Relaxed);
@@ -48,13 +49,13 @@ fn a_step_allocates_next_to_nothing() {
     let mut program = Program::compile(&graph);
     program.write("parameters", &vec![0.1; width * width + 9 * width + width]);
     program.write("x", &vec![0.5; batch * tokens * width]);
-    // One thread: of several, one may be given its first task, and make its workspace, at any time.
+    // One thread: with several, one may get its first task, and allocate its workspace, at any time.
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
     pool.install(|| (0..5).for_each(|_| program.run()));
     let before = BYTES.load(Ordering::Relaxed);
     let steps = 50;
     pool.install(|| (0..steps).for_each(|_| program.run()));
     let each = (BYTES.load(Ordering::Relaxed) - before) / steps;
-    // What is left is bookkeeping of the matrix-product and thread-pool libraries, not buffers.
+    // The rest is bookkeeping of the matrix-product and thread-pool libraries, not buffers.
     assert!(each < 16 << 10, "{each} bytes are allocated per step, of {} in use", program.bytes());
 }

@@ -1,7 +1,7 @@
-//! Assemble: give every value a home it can be addressed in.
+//! Assemble: every value gets a base, memory of its own or a part of a concatenation, that strides can address.
 //!
-//! A reshape that strides cannot express gets a copy below it. The pieces of a concatenation are claimed: whoever
-//! computes a piece will write it straight into the whole. What cannot be claimed is copied.
+//! A copy is inserted below a reshape that strides cannot express. A concatenation claims its pieces: the kernel that
+//! computes a piece writes it directly into the whole. A piece that cannot be claimed is copied.
 
 use super::simplify::Simple;
 use crate::graph::{Node, NodeId};
@@ -9,15 +9,15 @@ use crate::ops::{Map, Op};
 use crate::shape::{Layout, Span};
 use std::collections::{HashMap, HashSet};
 
-/// A graph in which every view is a walk over memory and every delivered value is a value of its own.
+/// A graph in which strides can express every view, and every output and assignment has a node of its own.
 pub(crate) struct Assembled {
     pub(crate) nodes: Vec<Node>,
     pub(crate) outputs: Vec<(String, NodeId)>,
     /// `(state, first element, value after the step)`
     pub(crate) assignments: Vec<(NodeId, usize, NodeId)>,
-    /// Users of each node, each once.
+    /// Users of each node, without repeats.
     pub(crate) users: Vec<Vec<NodeId>>,
-    /// `piece → (concatenation, where the piece lies in it)`
+    /// `piece → (concatenation, layout of the piece inside it)`
     pub(crate) claims: HashMap<NodeId, (NodeId, Layout)>,
 }
 
@@ -27,13 +27,13 @@ impl Assembled {
         base(&self.nodes, node)
     }
 
-    /// Walks a view chain from the layout of its base.
-    pub(crate) fn walk(&self, node: NodeId, base_layout: &Layout) -> Option<Layout> {
+    /// Layout of a node, from the layout of its base through all views; `None` if strides cannot express it.
+    pub(crate) fn layout_of(&self, node: NodeId, base_layout: &Layout) -> Option<Layout> {
         let Node { op, operands, shape } = &self.nodes[node];
         if !op.is_view() {
             return Some(base_layout.clone());
         }
-        let below = self.walk(operands[0], base_layout)?;
+        let below = self.layout_of(operands[0], base_layout)?;
         apply(op, &shape.0, &below)
     }
 }
@@ -56,7 +56,7 @@ fn apply(view: &Op, dims: &[usize], layout: &Layout) -> Option<Layout> {
     }
 }
 
-/// The layout the base must have so that the view chain down to it lies at `layout`; reshapes and permutes only.
+/// The layout that the base must have so that `node`, a chain of reshapes and permutations of it, has `layout`.
 fn invert(nodes: &[Node], node: NodeId, layout: &Layout) -> Option<Layout> {
     let Node { op, operands, .. } = &nodes[node];
     let below = || &nodes[operands[0]].shape.0;
@@ -115,7 +115,7 @@ pub(crate) fn assemble(simple: Simple) -> Assembled {
     }
 }
 
-/// Copies were appended behind their users; this restores operands-first order, keeping the old order otherwise.
+/// Copies were appended after their users: this puts operands before users again and keeps the order otherwise.
 fn in_order(nodes: &[Node]) -> (Vec<Node>, Vec<NodeId>) {
     fn visit(id: NodeId, nodes: &[Node], renamed: &mut [NodeId], ordered: &mut Vec<Node>) {
         if renamed[id] != usize::MAX {
@@ -138,8 +138,8 @@ fn in_order(nodes: &[Node]) -> (Vec<Node>, Vec<NodeId>) {
 
 struct Assembler {
     nodes: Vec<Node>,
-    /// Layout of each node over its base, the base taken as contiguous; `None` for a reshape that strides cannot
-    /// express. Only a concatenation may read such a node: it may yet have its piece written the right way round.
+    /// Layout of each node if its base is contiguous; `None` for a reshape that strides cannot express. Only a
+    /// concatenation may read such a node, because it can choose another layout for the base.
     layouts: Vec<Option<Layout>>,
     /// Copies that make a node without a layout readable.
     readable: HashMap<NodeId, NodeId>,
@@ -165,7 +165,7 @@ impl Assembler {
         self.nodes.len() - 1
     }
 
-    /// The node itself, or its reshape of a copy.
+    /// The node itself, or the same reshape of a copy of its operand.
     fn readable(&mut self, node: NodeId) -> NodeId {
         if self.layouts[node].is_some() {
             return node;
@@ -179,7 +179,7 @@ impl Assembler {
         reshaped
     }
 
-    /// A number lives in loops; a kernel of another kind needs it written out.
+    /// A constant number exists in loops only; other kernels need a copy of it in memory.
     fn in_memory(&mut self, node: NodeId) -> NodeId {
         let is_number = matches!(self.nodes[base(&self.nodes, node)].op, Op::Fill { .. });
         if is_number { self.copy(node) } else { node }
@@ -222,7 +222,7 @@ impl Assembler {
         claims
     }
 
-    /// Whether a value may live at a strided layout: it is computed, not delivered, and all its views still walk.
+    /// Whether a value may have a strided layout: a kernel computes it, it is no output, and strides can express all its views.
     fn may_move(&self, home: NodeId, layout: &Layout, delivered: &HashSet<NodeId>) -> bool {
         let computed = matches!(
             self.nodes[home].op,
@@ -236,20 +236,20 @@ impl Assembler {
                 | Op::ConvolutionInputGradient(_)
                 | Op::ConvolutionWeightGradient(_)
         );
-        // A reduction writes its result as one block.
+        // A reduction writes its result contiguously.
         let fits = !matches!(self.nodes[home].op, Op::Reduce { .. }) || layout.is_contiguous();
         if !computed || !fits || delivered.contains(&home) {
             return false;
         }
-        let mut walked: HashMap<NodeId, Layout> = HashMap::from([(home, layout.clone())]);
+        let mut layouts: HashMap<NodeId, Layout> = HashMap::from([(home, layout.clone())]);
         for id in home + 1..self.nodes.len() {
             let node = &self.nodes[id];
             if !node.op.is_view() {
                 continue;
             }
-            if let Some(below) = walked.get(&node.operands[0]) {
+            if let Some(below) = layouts.get(&node.operands[0]) {
                 match apply(&node.op, &node.shape.0, below) {
-                    Some(layout) => walked.insert(id, layout),
+                    Some(layout) => layouts.insert(id, layout),
                     None => return false,
                 };
             }

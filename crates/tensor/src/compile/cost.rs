@@ -2,9 +2,9 @@
 
 use super::plan::{Plan, Step};
 
-/// Floating-point operations of one run: products, convolutions and scans; a multiply-add counts twice, a scan five
-/// operations per state and token forwards and fourteen backwards, memberships are not counted when they are made
-/// again. Maps, norms and reductions are not counted.
+/// Floating-point operations of one run in products, convolutions, scans and memberships. A multiply-add counts as two; a scan
+/// counts as five operations per state and token forwards and fourteen backwards. Maps, norms,
+/// reductions and the weights of memberships are not counted.
 pub(crate) fn flops(plan: &Plan) -> f64 {
     plan.steps.iter().map(step_flops).sum()
 }

@@ -1,23 +1,23 @@
 //! Explain: a plan in words, one line per kernel.
 
-use super::plan::{Instruction, Loop, Operand, Place, Plan, Role, Step};
+use super::plan::{Instruction, Operand, Place, Plan, Role, Step};
 use std::fmt::Write;
 
-/// One line per kernel, then the memory they share.
+/// One line per kernel, then the memory of all.
 pub(crate) fn explain(plan: &Plan) -> String {
     let mut text = String::new();
     for (position, step) in plan.steps.iter().enumerate() {
         let _ = writeln!(text, "{position:4}  {}", describe(step));
     }
-    let kept: usize =
+    let persistent: usize =
         plan.buffers.iter().filter(|buffer| buffer.role != Role::Temporary).map(|buffer| buffer.length).sum();
     let megabytes = |elements: usize| elements as f64 * 4e-6;
     let _ = writeln!(
         text,
         "{} kernels; {:.1} MB kept between runs, {:.1} MB of working memory",
         plan.steps.len(),
-        megabytes(kept),
-        megabytes(plan.arena - kept.min(plan.arena)),
+        megabytes(persistent),
+        megabytes(plan.arena - persistent.min(plan.arena)),
     );
     text
 }
@@ -26,10 +26,18 @@ fn dims(place: &Place) -> String {
     format!("{:?}", place.layout.dims)
 }
 
-/// One kernel in words.
+/// One kernel in words, with the instructions of a loop.
 pub(crate) fn describe(step: &Step) -> String {
     match step {
-        Step::Loop(body) => describe_loop(body),
+        Step::Loop(_) => format!("{}:{}", summary(step), arithmetic(step)),
+        _ => summary(step),
+    }
+}
+
+/// One kernel in a few words.
+pub(crate) fn summary(step: &Step) -> String {
+    match step {
+        Step::Loop(body) => format!("loop {:?}", body.dims),
         Step::Clear { buffer } => format!("clear #{buffer}"),
         Step::MatMul { left, right, .. } => format!("matmul {} × {}", dims(left), dims(right)),
         Step::Convolution { input, weight, .. } => format!("convolution {} * {}", dims(input), dims(weight)),
@@ -49,12 +57,14 @@ pub(crate) fn describe(step: &Step) -> String {
     }
 }
 
-fn describe_loop(body: &Loop) -> String {
+/// The instructions of a loop; empty for other kernels.
+pub(crate) fn arithmetic(step: &Step) -> String {
+    let Step::Loop(body) = step else { return String::new() };
     let operand = |operand: &Operand| match operand {
         Operand::Register(register) => format!("r{register}"),
         Operand::Number(number) => format!("{number}"),
     };
-    let mut text = format!("loop {:?}:", body.dims);
+    let mut text = String::new();
     for instruction in &body.instructions {
         let _ = match instruction {
             Instruction::Load { from, to } => write!(text, " r{to}=#{}", from.buffer),

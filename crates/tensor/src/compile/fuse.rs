@@ -1,8 +1,8 @@
-//! Fuse: decide which values exist in memory, and which loops compute them together.
+//! Fuse: which values are stored in memory, and which of them one loop computes together.
 //!
-//! A map is computed where it is needed unless that would read more memory than loading its result. Loops over the
-//! same extents merge when they share memory or feed each other along rows, so a norm, a softmax, their gradients and
-//! the sums over rows beside them are one pass.
+//! A map is computed where it is needed, unless that would read more memory than loading its result. Loops over the same
+//! extents merge if they share memory, or if one uses the rows of the other. So a norm or a softmax is one pass, and so is
+//! its gradient together with the sums over rows that it needs.
 
 use super::Options;
 use super::assemble::Assembled;
@@ -10,21 +10,21 @@ use crate::graph::NodeId;
 use crate::ops::{Map, Op};
 use std::collections::{BTreeSet, HashMap};
 
-/// Longest row that a loop holds at once to reduce it and use the result in the same pass.
+/// Longest row that a loop can hold, to reduce it and use the result in the same pass.
 pub(crate) const LONGEST_ROW: usize = 2048;
-/// A value computed from more operators than this is stored rather than computed again.
+/// A value that takes more operators than this is stored instead of computed at each use.
 const LARGEST_INLINE: usize = 24;
-/// Loops stop growing here: their strips must share the first-level cache.
+/// Most operators of one loop: all its strips must fit the first-level cache.
 const LARGEST_GROUP: usize = 96;
 
-/// What a loop does with a root.
+/// How a loop makes a root, a node that it computes for others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Root {
     /// Stores one element per element, or per row, of the loop.
     Each,
     /// Reduces each row; the loop may use the result.
     Row,
-    /// Reduces across rows; complete only after the loop.
+    /// Reduces across rows; the result exists only after the loop.
     Across,
 }
 
@@ -56,7 +56,7 @@ pub(crate) struct Fused {
 }
 
 impl Fused {
-    /// Whether `unit` runs after `earlier`, directly or through others.
+    /// Whether `unit` must run after `earlier`, directly or through other units.
     pub(crate) fn depends(&self, unit: usize, earlier: usize) -> bool {
         let mut seen = vec![false; self.units.len()];
         let mut stack = vec![unit];
@@ -87,7 +87,7 @@ pub(crate) fn fuse(graph: &Assembled, options: Options) -> Fused {
     fuser.fused
 }
 
-/// Whether `node` stretches only the last axis: one number per row, used along the row.
+/// Whether `node` repeats its operand along the last axis only: one number per row, used for the whole row.
 pub(crate) fn is_row_expansion(graph: &Assembled, node: NodeId) -> bool {
     let wide = &graph.nodes[node];
     if wide.op != Op::Expand {
@@ -102,7 +102,7 @@ fn is_number(graph: &Assembled, node: NodeId) -> bool {
     matches!(graph.nodes[graph.base(node)].op, Op::Fill { .. })
 }
 
-/// Which nodes live in memory.
+/// Which nodes are stored in memory.
 fn stored(graph: &Assembled, options: Options) -> Vec<bool> {
     let mut stored: Vec<bool> =
         graph.nodes.iter().map(|node| !node.op.is_view() && !matches!(node.op, Op::Map(_) | Op::Fill { .. })).collect();
@@ -133,10 +133,10 @@ fn stored(graph: &Assembled, options: Options) -> Vec<bool> {
     stored
 }
 
-/// What computing a value anew takes.
+/// What it takes to compute a value where it is used.
 #[derive(Clone, Default)]
 struct Cost {
-    /// Values of about full size that must be read.
+    /// Stored values that must be read, those that are at least a quarter as large as the result.
     loads: BTreeSet<NodeId>,
     operators: usize,
 }
@@ -158,7 +158,7 @@ impl Cost {
 /// How a root reads memory.
 #[derive(Default)]
 struct Reads {
-    /// `(stored node, whether element by element along the loop's own walk)`
+    /// `(stored node, whether the loop reads it in its own order, element by element or row by row)`
     accesses: BTreeSet<(NodeId, bool)>,
     operators: usize,
 }
@@ -230,16 +230,16 @@ impl Fuser<'_> {
         }
     }
 
-    /// Collects what computing `node` inside a loop reads.
+    /// Collects the stored nodes that are read if `node` is computed inside a loop.
     fn read(&self, node: NodeId, direct: bool, reads: &mut Reads) {
         let base = self.graph.base(node);
-        let own_walk = direct && (base == node || is_row_expansion(self.graph, node));
+        let in_own_order = direct && (base == node || is_row_expansion(self.graph, node));
         if self.fused.stored[base] {
-            reads.accesses.insert((base, own_walk));
+            reads.accesses.insert((base, in_own_order));
         } else if matches!(self.graph.nodes[base].op, Op::Map(_)) {
             reads.operators += 1;
             for &operand in &self.graph.nodes[base].operands {
-                self.read(operand, own_walk, reads);
+                self.read(operand, in_own_order, reads);
             }
         }
     }
@@ -263,7 +263,9 @@ impl Fuser<'_> {
         }
         let own = |source: NodeId| group.roots.iter().find(|(node, _)| *node == source);
         let usable = reads.accesses.iter().all(|&(source, direct)| match own(source) {
-            Some(&(node, kind)) => direct && kind != Root::Across && self.walks_along(node, kind, per_row, &group.dims),
+            Some(&(node, kind)) => {
+                direct && kind != Root::Across && self.is_usable_inside(node, kind, per_row, &group.dims)
+            }
             None => true,
         });
         usable
@@ -273,8 +275,8 @@ impl Fuser<'_> {
             })
     }
 
-    /// Whether a root of the loop can be used inside it: per element by elements, per row by rows and elements.
-    fn walks_along(&self, node: NodeId, kind: Root, per_row: bool, dims: &[usize]) -> bool {
+    /// Whether the loop can use a root of its own: a value per element for elements, a value per row for rows and elements.
+    fn is_usable_inside(&self, node: NodeId, kind: Root, per_row: bool, dims: &[usize]) -> bool {
         let row = kind == Root::Row || (is_row_shape(&self.graph.nodes[node].shape.0, dims) && dims.last() != Some(&1));
         row || !per_row
     }
@@ -285,7 +287,7 @@ fn is_row_shape(dims: &[usize], of: &[usize]) -> bool {
     dims.len() == of.len() && !of.is_empty() && dims[last] == 1 && dims[..last] == of[..last]
 }
 
-/// Along rows or across them, and how the rows are cut.
+/// Whether a reduction is along rows or across them, and how it splits the rows.
 fn reduction(dims: &[usize], first: usize, end: usize) -> (Root, Option<Split>) {
     let rank = dims.len();
     let product = |range: std::ops::Range<usize>| dims[range].iter().product::<usize>();

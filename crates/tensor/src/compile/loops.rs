@@ -32,7 +32,7 @@ pub(crate) fn write_loop(graph: &Assembled, fused: &Fused, placed: &Placed, grou
     body
 }
 
-/// A loop that moves one place to another.
+/// A loop that copies one place to another.
 pub(crate) fn write_copy(from: Place, to: Place) -> Loop {
     let mut dims = from.layout.dims.clone();
     if dims.is_empty() {
@@ -76,9 +76,10 @@ impl Writer<'_> {
                 let whole_rows = *end == self.body.dims.len();
                 let [outer, _, inner] = self.body.split;
                 let columns = self.body.dims[self.body.dims.len() - 1];
-                let kept = if whole_rows { [outer, 1, 1] } else { [outer, inner, columns] };
+                let result = if whole_rows { [outer, 1, 1] } else { [outer, inner, columns] };
                 let place = self.placed.address(self.graph, id);
-                let layout = place.layout.reshaped(&kept).expect("the assembler keeps reductions in one block");
+                let layout =
+                    place.layout.reshaped(&result).expect("the assembler gives reductions a contiguous layout");
                 self.body.across.push(Across { kind: *reduction, whole_rows, to: Place { layout, ..place } });
                 let across = self.body.across.len() - 1;
                 self.body.instructions.push(Instruction::Accumulate { operand, across });
@@ -100,7 +101,7 @@ impl Writer<'_> {
         }
     }
 
-    /// A row's sum that only this loop uses needs no memory.
+    /// Whether something outside this loop reads a root. The sum of a row that only this loop uses needs no memory.
     fn is_read_outside(&self, id: NodeId) -> bool {
         let delivered = self.graph.outputs.iter().any(|(_, node)| *node == id)
             || self.graph.assignments.iter().any(|(_, _, value)| *value == id)
@@ -112,18 +113,18 @@ impl Writer<'_> {
             for &user in &self.graph.users[node] {
                 match self.fused.unit_of.get(&user) {
                     Some(&unit) => outside |= unit != here,
-                    None => stack.push(user), // a view or a map computed in place
+                    None => stack.push(user), // a view, or a map that is computed where it is used
                 }
             }
         }
         outside
     }
 
-    /// The place of a node as this loop walks it.
+    /// The place of a node, with the extents of this loop.
     fn address(&self, id: NodeId) -> Place {
         let place = self.placed.address(self.graph, id);
         let layout = widen(place.layout, self.body.dims.len());
-        // An axis of extent 1 stands still while the loop moves along it.
+        // An axis of extent 1 has stride 0 in the loop.
         Place { layout: layout.expanded(&self.body.dims), ..place }
     }
 
@@ -150,7 +151,7 @@ impl Writer<'_> {
         operand
     }
 
-    /// Computed by this loop, or in place inside it.
+    /// Whether this loop computes a node, as a root or where it is used.
     fn is_own(&self, id: NodeId) -> bool {
         !self.fused.stored[id] || self.group.roots.iter().any(|(root, kind)| *root == id && *kind != Root::Across)
     }
@@ -191,7 +192,7 @@ impl Writer<'_> {
     }
 }
 
-/// Merges neighbouring axes that every access walks as one, so that rows are long and walks simple.
+/// Merges neighbouring axes that have one common stride in every access, so that rows are long and addresses simple.
 fn coalesce(body: &mut Loop) {
     let mut axis = body.dims.len() - 1;
     while axis > 0 {
@@ -213,7 +214,7 @@ fn accesses(body: &mut Loop) -> impl Iterator<Item = &mut Layout> {
 fn may_merge(body: &mut Loop, axis: usize) -> bool {
     let dims = body.dims.clone();
     let last = dims.len() - 1;
-    // A row must stay a row when something reduces it, or when one number serves it.
+    // A row must stay a row if it is reduced, or if an operand has one number per row.
     let has_rows = body.levels.contains(&Level::Row) || !body.across.is_empty();
     if axis == last && has_rows {
         return false;

@@ -1,4 +1,4 @@
-//! Memory: one arena for all buffers. Temporaries whose lives do not overlap share space.
+//! Memory: one arena for all buffers. Temporaries that are not alive at the same time share space.
 
 use super::place::Placed;
 use super::plan::{Buffer, Plan, Role, Step};
@@ -18,7 +18,7 @@ pub(crate) fn plan(placed: Placed, steps: Vec<Step>, slack: usize) -> Plan {
     Plan { buffers, steps, arena }
 }
 
-/// First step that touches a buffer, and the last before it may be another's.
+/// First step that uses a buffer, and the last step before its memory may be used for another buffer.
 fn lives(buffers: &[Buffer], steps: &[Step], slack: usize) -> Vec<Option<(usize, usize)>> {
     let mut lives: Vec<Option<(usize, usize)>> = vec![None; buffers.len()];
     for (time, step) in steps.iter().enumerate() {

@@ -1,6 +1,6 @@
-//! From graph to plan: simplify → assemble → fuse → place → schedule → plan memory. Each pass is a function of its own file.
+//! From graph to plan: simplify → assemble → fuse → place → schedule → plan memory. Each pass has a file of its own.
 //!
-//! The plan names buffers, layouts and kernels, and knows no machine; a backend runs it.
+//! The plan lists buffers, layouts and kernels and does not depend on the device; a backend runs it.
 
 mod assemble;
 pub(crate) mod cost;
@@ -16,11 +16,11 @@ mod simplify;
 use crate::graph::Graph;
 use plan::Plan;
 
-/// What the compiler may do.
+/// Options of the compiler.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Fuse maps, views and reductions into shared loops. Without it every operator is a pass of its own, which is
-    /// slower and good for finding errors in the fused form.
+    /// Fuse maps, views and reductions into shared loops. Without it every operator is a pass of its own: slower, and useful
+    /// to find errors in the fused form.
     pub fuse: bool,
 }
 
@@ -30,8 +30,8 @@ impl Default for Options {
     }
 }
 
-/// Compiles the outputs and assignments of a graph. Memory is free for other use `slack` steps after its last: a machine that
-/// runs steps side by side would otherwise wait for readers on its way to writing.
+/// Compiles the outputs and assignments of a graph. Memory is used again `slack` steps after its last use: on a device that
+/// runs steps side by side, a step would otherwise wait for the readers of the memory that it writes.
 pub(crate) fn compile(graph: &Graph, options: Options, slack: usize) -> Plan {
     let simple = simplify::simplify(graph);
     let assembled = assemble::assemble(simple);

@@ -1,4 +1,4 @@
-//! Place: a buffer and a layout for every stored value, and in-place updates of states where nobody is disturbed.
+//! Place: a buffer and a layout for every stored value. A state is updated in place if no other reader needs its old value.
 
 use super::assemble::Assembled;
 use super::fuse::{Fused, Unit};
@@ -11,15 +11,15 @@ use std::collections::HashMap;
 pub(crate) struct Placed {
     pub(crate) buffers: Vec<Buffer>,
     pub(crate) places: HashMap<NodeId, Place>,
-    /// `(from, to)`: states that could not be updated in place are copied when everything else has run.
+    /// `(from, to)`: new values of states that are not updated in place, copied after all other steps.
     pub(crate) late_copies: Vec<(Place, Place)>,
 }
 
 impl Placed {
-    /// Where a stored value, or a view of one, lies.
+    /// The place of a stored value, or of a view of one.
     pub(crate) fn address(&self, graph: &Assembled, node: NodeId) -> Place {
         let base = &self.places[&graph.base(node)];
-        let layout = graph.walk(node, &base.layout).expect("the assembler copied what strides cannot express");
+        let layout = graph.layout_of(node, &base.layout).expect("the assembler copied what strides cannot express");
         Place { buffer: base.buffer, layout }
     }
 
@@ -75,8 +75,8 @@ pub(crate) fn place(graph: &Assembled, fused: &mut Fused) -> Placed {
     placed
 }
 
-/// A loop may overwrite a state when every other reader can run first, and it reads each element only where it
-/// writes it. Orders those readers before the loop.
+/// Whether a loop may overwrite a state: all other readers can run first, and the loop reads each element only where it
+/// writes it. If so, the other readers are ordered before the loop.
 fn updates_in_place(graph: &Assembled, fused: &mut Fused, state: NodeId, value: NodeId, target: &Layout) -> bool {
     let Some(&unit) = fused.unit_of.get(&value) else { return false };
     let Unit::Loop(group) = &fused.units[unit] else { return false };
@@ -117,7 +117,7 @@ fn overlap(first: &Layout, second: &Layout) -> bool {
     a.0 <= b.1 && b.0 <= a.1
 }
 
-/// Layouts under which a unit reads a leaf.
+/// Layouts with which a unit reads a leaf.
 fn reads_of(graph: &Assembled, fused: &Fused, unit: &Unit, leaf: NodeId, home: &Layout) -> Vec<Layout> {
     let mut found = Vec::new();
     let mut stack: Vec<NodeId> = match unit {
@@ -127,7 +127,7 @@ fn reads_of(graph: &Assembled, fused: &Fused, unit: &Unit, leaf: NodeId, home: &
     while let Some(node) = stack.pop() {
         let base = graph.base(node);
         if base == leaf {
-            found.extend(graph.walk(node, home));
+            found.extend(graph.layout_of(node, home));
         } else if !fused.stored[base] && matches!(graph.nodes[base].op, Op::Map(_)) {
             stack.extend(&graph.nodes[base].operands);
         }

@@ -1,4 +1,4 @@
-//! The plan: buffers, and the kernels that run over them in order. Backends execute it; nothing here is theirs.
+//! The plan: buffers, and the kernels that run over them in order. It is the same for all backends.
 
 use crate::ops::convolution::ConvolutionShape;
 use crate::ops::membership::MembershipShape;
@@ -8,31 +8,31 @@ use crate::shape::Layout;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Where a value lies.
+/// The position of a value in memory.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Place {
     pub(crate) buffer: usize,
     pub(crate) layout: Layout,
 }
 
-/// Why a buffer exists.
+/// What a buffer is for.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Role {
-    /// Written by the caller, kept between runs.
+    /// Written by the caller; runs do not change it.
     Input,
-    /// Kept between runs, updated by them.
+    /// Updated by runs; keeps its value from run to run.
     State,
     /// Row numbers written by the caller.
     IndexInput,
-    /// Set once; indices by their bits.
+    /// Set once; the bits of floats, or row numbers.
     Constant(Arc<[u32]>),
     /// Read by the caller after a run.
     Output,
-    /// Alive between its first and last kernel.
+    /// Used from its first to its last kernel; its memory is shared.
     Temporary,
 }
 
-/// A stretch of memory, in elements of four bytes.
+/// A part of the arena, in elements of four bytes.
 #[derive(Clone, Debug)]
 pub(crate) struct Buffer {
     pub(crate) name: Option<String>,
@@ -42,7 +42,7 @@ pub(crate) struct Buffer {
     pub(crate) offset: usize,
 }
 
-/// A value inside a loop, for the elements or rows under way.
+/// A value inside a loop, one number per element or per row of the current strip.
 pub(crate) type Register = usize;
 
 /// One number per element of the strip, or per row.
@@ -60,7 +60,7 @@ pub(crate) enum Operand {
 
 #[derive(Clone, Debug)]
 pub(crate) enum Instruction {
-    /// Reads memory; the layout walks the loop's extents.
+    /// Reads memory; the layout has the extents of the loop.
     Load {
         from: Place,
         to: Register,
@@ -87,7 +87,7 @@ pub(crate) enum Instruction {
     },
 }
 
-/// A reduction across the rows of a loop: over the middle of its split and, where `whole_rows`, along rows too.
+/// A reduction across the rows of a loop: over the middle of its split and, if `whole_rows`, along rows too.
 #[derive(Clone, Debug)]
 pub(crate) struct Across {
     pub(crate) kind: Reduction,
@@ -138,7 +138,7 @@ pub(crate) enum Step {
         cotangent: Place,
         to: Place,
     },
-    /// `membership` is queries, keys, offsets, here and below.
+    /// `membership`, here and below: queries, keys, offsets.
     Collect {
         shape: MembershipShape,
         membership: [Place; 3],
@@ -153,7 +153,7 @@ pub(crate) enum Step {
     },
     MembershipGradient {
         shape: MembershipShape,
-        /// The tokens have the cotangent of the mass behind them.
+        /// The last channel of the tokens is the cotangent of the mass.
         mass: bool,
         membership: [Place; 3],
         values: Place,
@@ -194,7 +194,7 @@ pub(crate) enum Step {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Stretch {
     pub(crate) buffer: usize,
-    /// Elements from the first to the last; none for all.
+    /// Elements from the first to the last; `None` for all.
     pub(crate) range: Option<Range<usize>>,
 }
 
@@ -211,7 +211,7 @@ impl From<&Place> for Stretch {
 }
 
 impl Step {
-    /// What is read and what is written.
+    /// The parts of buffers that are read, and those that are written.
     pub(crate) fn stretches(&self) -> [Vec<Stretch>; 2] {
         let of = |places: &[&Place]| places.iter().map(|&place| Stretch::from(place)).collect::<Vec<_>>();
         let whole = |buffer: usize| Stretch { buffer, range: None };

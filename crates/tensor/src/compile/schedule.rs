@@ -1,4 +1,4 @@
-//! Schedule: units in an order that respects who needs whom, each written out as kernels.
+//! Schedule: units in an order in which each runs after those it depends on, written as kernels.
 
 use super::assemble::Assembled;
 use super::fuse::{Fused, Unit};
@@ -22,7 +22,7 @@ pub(crate) fn schedule(graph: &Assembled, fused: &Fused, placed: &Placed) -> Vec
     steps
 }
 
-/// Earliest-written first among those that are ready.
+/// Among the units that are ready, the one that comes first in the graph runs first.
 fn order(fused: &Fused) -> Vec<usize> {
     let mut waiting: Vec<usize> = fused.after.iter().map(std::collections::BTreeSet::len).collect();
     let mut before: Vec<Vec<usize>> = vec![Vec::new(); fused.units.len()];
@@ -54,7 +54,7 @@ fn write_operator(graph: &Assembled, placed: &Placed, id: NodeId, steps: &mut Ve
         graph.users[id].iter().find(is_part).map(|&user| place(user))
     };
     match &node.op {
-        Op::Concatenate { .. } => {} // its pieces wrote themselves
+        Op::Concatenate { .. } => {} // the kernels of its pieces wrote it
         Op::Embed { spans } => {
             let to = place(id);
             steps.push(Step::Clear { buffer: to.buffer });
@@ -101,7 +101,7 @@ fn write_operator(graph: &Assembled, placed: &Placed, id: NodeId, steps: &mut Ve
             shape: *shape,
             order: order.clone(),
             operands: node.operands.iter().map(|&node| place(node)).collect(),
-            output: part(0).expect("a scan whose output nobody reads computes a final state alone"),
+            output: part(0).expect("the output of a scan is always live"),
             final_state: part(1),
         }),
         Op::ScanGradient { shape, order, initial } => {

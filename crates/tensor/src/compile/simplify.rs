@@ -1,12 +1,12 @@
-//! Simplify: drop what no output needs, and sink views below single-use maps, so that they end up next to memory,
-//! where a view is only another way to walk.
+//! Simplify: drop nodes that no output needs, and move views below maps that have one reader. A view of stored values costs
+//! nothing, because it only changes strides.
 
 use crate::graph::{Graph, Node, NodeId};
 use crate::ops::Op;
 use crate::shape::Shape;
 use std::collections::HashMap;
 
-/// The live nodes, operands first, with what the program must deliver.
+/// The live nodes, operands first, with the outputs and assignments of the program.
 pub(crate) struct Simple {
     pub(crate) nodes: Vec<Node>,
     pub(crate) outputs: Vec<(String, NodeId)>,
@@ -17,13 +17,13 @@ pub(crate) struct Simple {
 struct Rewriter<'a> {
     old: &'a [Node],
     uses: Vec<usize>,
-    /// Whether all readers are maps, reductions or views of their own.
+    /// Whether all readers are maps, reductions or views.
     feeds_loops: Vec<bool>,
     nodes: Vec<Node>,
     known: HashMap<(Op, Vec<NodeId>, Shape), NodeId>,
     /// New node of an old one.
     renamed: HashMap<NodeId, NodeId>,
-    /// Old node of a new one, where it is a copy rather than an invention.
+    /// Old node of a new one, if it has one.
     origin: HashMap<NodeId, NodeId>,
 }
 
@@ -36,7 +36,7 @@ pub(crate) fn simplify(graph: &Graph) -> Simple {
     let delivered = inner.outputs.iter().map(|(_, node)| *node).chain(inner.assignments.iter().map(|(_, v)| *v));
     for node in delivered {
         live[node] = true;
-        uses[node] += 2; // a delivered value is stored as it is
+        uses[node] += 2; // an output is stored as it is
     }
     mark_live(&inner.nodes, &mut live);
     for node in inner.nodes.iter().enumerate().filter(|(id, _)| live[*id]).map(|(_, node)| node) {
@@ -55,7 +55,7 @@ pub(crate) fn simplify(graph: &Graph) -> Simple {
         renamed: HashMap::new(),
         origin: HashMap::new(),
     };
-    // Named leaves stay even when unused: a caller may write them.
+    // Unused named leaves stay, because the caller may write them.
     for id in (0..inner.nodes.len()).filter(|&id| live[id] || inner.nodes[id].op.leaf_name().is_some()) {
         let new = rewriter.rewrite(id);
         rewriter.renamed.insert(id, new);
@@ -79,7 +79,7 @@ pub(crate) fn simplify(graph: &Graph) -> Simple {
     finish(rewriter.nodes, outputs, assignments)
 }
 
-/// What live nodes read is live, and so are the results that a kernel writes whether or not somebody reads them.
+/// Operands of live nodes are live, and so are the results that a kernel writes even if they have no reader.
 fn mark_live(nodes: &[Node], live: &mut [bool]) {
     for id in (0..nodes.len()).rev() {
         if live[id] {
@@ -94,23 +94,23 @@ fn mark_live(nodes: &[Node], live: &mut [bool]) {
     }
 }
 
-/// Rewriting leaves maps behind that nobody reads any more; this drops them.
+/// Drops the maps that have no reader after the rewriting.
 fn finish(nodes: Vec<Node>, outputs: Vec<(String, NodeId)>, assignments: Vec<(NodeId, usize, NodeId)>) -> Simple {
     let mut live: Vec<bool> = nodes.iter().map(|node| node.op.leaf_name().is_some()).collect();
     outputs.iter().for_each(|(_, node)| live[*node] = true);
     assignments.iter().for_each(|(_, _, value)| live[*value] = true);
     mark_live(&nodes, &mut live);
     let mut renamed = vec![usize::MAX; nodes.len()];
-    let mut kept: Vec<Node> = Vec::new();
+    let mut remaining: Vec<Node> = Vec::new();
     for (id, mut node) in nodes.into_iter().enumerate().filter(|(id, _)| live[*id]) {
         node.operands.iter_mut().for_each(|operand| *operand = renamed[*operand]);
-        renamed[id] = kept.len();
-        kept.push(node);
+        renamed[id] = remaining.len();
+        remaining.push(node);
     }
     Simple {
         outputs: outputs.into_iter().map(|(name, node)| (name, renamed[node])).collect(),
         assignments: assignments.into_iter().map(|(s, start, v)| (renamed[s], start, renamed[v])).collect(),
-        nodes: kept,
+        nodes: remaining,
     }
 }
 
@@ -120,14 +120,14 @@ impl Rewriter<'_> {
         let operands: Vec<_> = node.operands.iter().map(|operand| self.renamed[operand]).collect();
         match &node.op {
             Op::Detach => operands[0],
-            // What a matrix product reads is stored anyway, and a reshape of stored values costs nothing.
+            // The operand of a matrix product is stored anyway, and a reshape of stored values costs nothing.
             Op::Reshape if !self.feeds_loops[id] => self.add(Op::Reshape, operands, node.shape.clone()),
             Op::Reshape | Op::Permute { .. } | Op::Slice { .. } => self.sink(&node.op, &node.shape, operands[0]),
             op => self.add(op.clone(), operands, node.shape.clone()),
         }
     }
 
-    /// Applies a view, below the maps that only this view reads.
+    /// Applies a view; below the maps that only this view reads.
     fn sink(&mut self, view: &Op, shape: &Shape, operand: NodeId) -> NodeId {
         let below = self.nodes[operand].clone();
         if matches!(below.op, Op::Map(_)) && self.sinks(operand) {
@@ -143,8 +143,7 @@ impl Rewriter<'_> {
         self.add(view.clone(), vec![operand], shape.clone())
     }
 
-    /// Whether a view can pass all maps from here down. A map with other readers is in the way: seen through a view it
-    /// would have to be stored.
+    /// Whether a view can move below all maps from this node down. It cannot pass a map with other readers.
     fn sinks(&self, node: NodeId) -> bool {
         let single_use = self.origin.get(&node).is_none_or(|&old| self.uses[old] <= 1);
         match self.nodes[node].op {

@@ -1,12 +1,12 @@
 //! The arena: one block of zeroed memory, aligned for the widest vectors, on huge pages where the system has them.
 
-use crate::device::Unavailable;
+use crate::device::{DeviceError, DeviceErrorKind};
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 
 /// A cache line.
 const LINE: usize = 64;
-/// Large blocks start on a huge page: kernels walk hundreds of megabytes, far more than small pages the processor can
-/// keep track of.
+/// Large blocks start on a huge page: kernels use hundreds of megabytes, more than the address cache of a processor covers with
+/// small pages.
 const HUGE_PAGE: usize = 2 << 20;
 
 /// Numbers at a fixed address.
@@ -19,13 +19,12 @@ pub(super) struct Arena {
 unsafe impl Send for Arena {}
 
 impl Arena {
-    /// `count` zeros, if there is room for them.
-    pub(super) fn zeros(count: usize) -> Result<Arena, Unavailable> {
+    /// `count` zeros; an error of kind `OutOfMemory` if the system does not give that much.
+    pub(super) fn zeros(count: usize) -> Result<Arena, DeviceError> {
         let gigabytes = count as f64 * size_of::<f32>() as f64 / f64::from(1 << 30);
         let full = || {
-            Unavailable(format!(
-                "the program needs {gigabytes:.2} GiB of memory, more than the system gives; use a smaller batch or model"
-            ))
+            let needs = format!("the program needs {gigabytes:.2} GiB of memory, more than the system gives");
+            DeviceError::new(DeviceErrorKind::OutOfMemory, format!("{needs}; use a smaller batch or model"))
         };
         let bytes = count.max(1).checked_mul(size_of::<f32>()).and_then(|bytes| bytes.checked_next_multiple_of(LINE));
         let alignment = if bytes.is_some_and(|bytes| bytes < HUGE_PAGE) { LINE } else { HUGE_PAGE };

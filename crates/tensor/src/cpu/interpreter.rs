@@ -1,7 +1,7 @@
 //! The loop interpreter: a fused loop as a short program over strips that stay in the first-level cache.
 //!
-//! Rows are cut into tasks and strips by the shape alone, so results do not depend on the number of threads. An
-//! operand that lies contiguously is read where it is; everything else is copied into a strip first.
+//! The shape alone decides how rows are divided into tasks and strips, so results do not depend on the number of threads. A
+//! contiguous operand is read where it is; other operands are copied into a strip first.
 
 mod lowering;
 
@@ -16,34 +16,34 @@ use std::cell::RefCell;
 
 /// Elements of a strip.
 const STRIP: usize = 2048;
-/// Elements that are worth a task of their own.
+/// Fewest elements of a task.
 const WORTH_A_TASK: usize = 1 << 15;
-/// A reduction across rows keeps partial results up to this size; larger ones are cut along the result instead.
+/// Largest partial result of a reduction across rows; larger results are divided among tasks instead.
 const LARGEST_PARTIAL: usize = 1 << 13;
 
-/// How a loop walks one place in memory.
+/// How a loop addresses one place in memory.
 #[derive(Clone, Debug)]
 struct Access {
     pointer: *mut f32,
     /// Strides of the row axes.
     outer: Vec<isize>,
-    /// Stride from row to row, where it is the same for all rows.
+    /// Stride from row to row, if it is the same for all rows.
     uniform: Option<isize>,
     inner: isize,
 }
 
-// SAFETY: the planner keeps what tasks write disjoint; see `cpu::memory`.
+// SAFETY: tasks write disjoint memory; see `cpu::memory`.
 unsafe impl Send for LoopKernel {}
 unsafe impl Sync for LoopKernel {}
 
-/// Where an operand is while a strip is under way.
+/// Where an operand is while a strip is processed.
 #[derive(Clone, Copy, Debug)]
 enum Location {
     /// A strip of the workspace.
     Strip(usize),
     /// One number per row, in the workspace.
     Rows(usize),
-    /// In place.
+    /// In the memory of the program.
     Memory(usize),
     Number(f32),
 }
@@ -67,7 +67,7 @@ struct AcrossRows {
     whole_rows: bool,
     /// `[outer, inner, columns]`
     to: Target<3>,
-    /// Offset and length of the partial result inside a task's share of the scratch memory.
+    /// Offset and length of the partial result inside the task's part of the scratch memory.
     start: usize,
     length: usize,
 }
@@ -87,7 +87,7 @@ pub(crate) struct LoopKernel {
     columns: usize,
     split: [usize; 3],
     accesses: Vec<Access>,
-    /// Loads that every strip of a task shares.
+    /// Loads that are the same for every strip of a task.
     once: Vec<Code>,
     code: Vec<Code>,
     strips: usize,
@@ -96,7 +96,7 @@ pub(crate) struct LoopKernel {
     strip_rows: usize,
     across: Vec<AcrossRows>,
     partial: usize,
-    /// Every task owns the results it adds to, so it adds where they lie.
+    /// No two tasks add to the same result, so that each adds to it directly.
     direct: bool,
     tasks: Vec<Task>,
 }
@@ -152,7 +152,7 @@ impl LoopKernel {
         if self.direct { 0 } else { self.partial * self.tasks.len() }
     }
 
-    /// Cuts the rows into tasks of about equal work.
+    /// Divides the rows into tasks of about equal work.
     fn cut(&self) -> Vec<Task> {
         let [outer, reduced, inner] = self.split;
         let [mut reduced_step, mut inner_step, mut column_step] = [reduced, inner, self.columns];
@@ -188,11 +188,11 @@ impl LoopKernel {
     }
 
     /// # Safety
-    /// All places are valid, and `scratch` holds [`LoopKernel::scratch`] floats nobody else uses.
+    /// All places are valid, and `scratch` holds [`LoopKernel::scratch`] floats that are in no other use.
     pub(crate) unsafe fn run(&self, scratch: *mut f32) {
         let partials = Target::<1> { pointer: scratch, strides: [1] };
         for_each_task(self.tasks.len(), |task| {
-            // SAFETY: each task has its own share of the scratch memory and its own rows.
+            // SAFETY: each task has its own part of the scratch memory and its own rows.
             unsafe { self.run_task(&self.tasks[task], partials.at([task * self.partial])) };
         });
         for across in self.across.iter().filter(|_| !self.direct) {
@@ -242,22 +242,22 @@ impl LoopKernel {
                 workspace.resize(needed, 0.0);
             }
             let aligned = workspace.as_ptr().align_offset(64);
-            // SAFETY: the workspace has room for the shift; the rest is the caller's promise.
+            // SAFETY: the workspace is long enough for the shift; the rest is the caller's promise.
             unsafe {
                 for across in &self.across {
                     self.clear_partial(across, task, self.partial_result(across, task, partial));
                 }
                 let strips = workspace.as_mut_ptr().add(aligned);
                 let rows = strips.add(self.strips * self.strip_length);
-                Walk { kernel: self, task, strips, rows, partial, loaded: None }.run();
+                RunningTask { kernel: self, task, strips, rows, partial, loaded: None }.run();
             }
         });
     }
 
-    /// Where a task adds up its share of a result.
+    /// Where a task adds up its part of a result.
     ///
     /// # Safety
-    /// `partial` is the task's share of the scratch memory, unless results are direct.
+    /// `partial` is the task's part of the scratch memory, unless results are direct.
     unsafe fn partial_result(&self, across: &AcrossRows, task: &Task, partial: *mut f32) -> *mut f32 {
         // SAFETY: the caller's promise.
         unsafe {
@@ -297,18 +297,18 @@ impl LoopKernel {
     }
 }
 
-/// One task at work.
-struct Walk<'a> {
+/// One task while it runs.
+struct RunningTask<'a> {
     kernel: &'a LoopKernel,
     task: &'a Task,
     strips: *mut f32,
     rows: *mut f32,
     partial: *mut f32,
-    /// Columns for which the shared loads are in place.
+    /// First column of the strip for which the shared loads are done.
     loaded: Option<usize>,
 }
 
-/// The rectangle under way.
+/// The current strip: a rectangle of rows and columns of the loop.
 #[derive(Clone, Copy)]
 struct Window {
     row: usize,
@@ -318,13 +318,13 @@ struct Window {
     extent: Extent,
 }
 
-impl Walk<'_> {
+impl RunningTask<'_> {
     /// # Safety
     /// As for [`LoopKernel::run_task`].
     unsafe fn run(mut self) {
         let task = self.task;
         let [_, reduced, inner] = self.kernel.split;
-        // Rows that follow each other are one run: all of the task's, unless it takes only some of the inner ones.
+        // Consecutive rows are one run: all rows of the task, unless it has only some of the inner rows.
         let whole = task.inner == (0, inner);
         let runs = if whole { 1 } else { task.reduced.1 - task.reduced.0 };
         let width = if self.kernel.columns > LONGEST_ROW { STRIP } else { self.kernel.columns };
@@ -433,7 +433,7 @@ impl Walk<'_> {
                     }
                     match *to {
                         Location::Rows(number) => {
-                            // Numbers per row among themselves are a strip of one row.
+                            // An instruction on numbers per row alone treats them as a strip of one row.
                             for strip in &mut strips {
                                 if let Strip::PerRow(rows) = *strip {
                                     *strip = Strip::Each(rows);
@@ -523,7 +523,7 @@ impl Walk<'_> {
     /// The window lies inside the loop.
     unsafe fn accumulate(&self, across: &AcrossRows, operand: Strip, window: Window) {
         let [_, _, inner] = self.kernel.split;
-        // SAFETY: the partial result has room for what the extents name.
+        // SAFETY: the partial result has the extents of the window.
         unsafe {
             let partial = self.kernel.partial_result(across, self.task, self.partial);
             if across.whole_rows {
@@ -552,7 +552,7 @@ impl Walk<'_> {
     /// The window lies inside the loop; the reduction is a sum over columns.
     unsafe fn accumulate_product(&self, across: &AcrossRows, factors: [Strip; 2], window: Window) {
         let [_, _, inner] = self.kernel.split;
-        // SAFETY: the partial result has room for what the extents name.
+        // SAFETY: the partial result has the extents of the window.
         unsafe {
             let partial = self.kernel.partial_result(across, self.task, self.partial);
             if window.extent.columns == self.kernel.columns {

@@ -3,8 +3,8 @@
 //! No branches, no tables in memory, no library calls: a magic number rounds to an integer and leaves it in the low
 //! bits, bit patterns scale by powers of two, and every `if` selects between values already computed.
 //!
-//! Largest errors over the whole float range, as the tests below sample it with both units. One ulp is the spacing
-//! of the f32 around the exact value, 2⁻¹⁴⁹ among the denormals.
+//! Largest errors over the whole float range, as sampled by the tests below with both units. One ulp is the distance between
+//! the f32 around the exact value, 2⁻¹⁴⁹ for denormals.
 //!
 //! | function            | error                                                                             |
 //! |---------------------|-----------------------------------------------------------------------------------|
@@ -21,7 +21,8 @@
 //! | `sin`, `cos`        | 2e-7 for abs(x) ≤ 10⁴ π; beyond, at most 1 + 2⁻²³ in size, NaN at ±∞              |
 //!
 //! NaN gives NaN everywhere. The coefficients are weighted minimax fits of our own (Lawson iteration on a Chebyshev
-//! basis in double precision), rounded to f32 one by one from the lowest power, the others refitted after each.
+//! basis in double precision). They are rounded to f32 one by one from the lowest power; after each rounding the remaining
+//! coefficients are fitted again.
 
 use super::simd::Unit;
 use std::f32::consts::{FRAC_1_PI, LN_2, LOG2_E, PI};
@@ -97,8 +98,8 @@ fn at_least(x: f32, limit: f32) -> f32 {
     if x < limit { limit } else { x }
 }
 
-/// 2ⁿ eʳ, where the low bits of `exponent` hold n + 254 ≥ 0. Both factors of 2ⁿ are normal from n = −252 on, so the
-/// second product alone rounds, to a denormal or to ∞ where it must; at n = −254 both are 0.
+/// 2ⁿ eʳ, where the low bits of `exponent` hold n + 254 ≥ 0. Both factors of 2ⁿ are normal from n = −252 on, so only the
+/// second product rounds, to a denormal or to ∞ if necessary; at n = −254 both are 0.
 #[inline(always)]
 fn scaled_exp<U: Unit>(exponent: u32, r: f32) -> f32 {
     let half = (exponent >> 1) << 23;
@@ -107,7 +108,7 @@ fn scaled_exp<U: Unit>(exponent: u32, r: f32) -> f32 {
     U::mul_add(linear, r, 1.0) * f32::from_bits(half) * f32::from_bits(rest)
 }
 
-/// Arguments of e below this are raised to it: n = −254 there, and a product with 0 is spared the slow underflow.
+/// Smaller arguments of e are raised to this: there n = −254, and the product with 0 avoids a slow underflow.
 const VANISHING: f32 = -176.0;
 
 /// eˣ for −176 ≤ x ≤ 89: x = n ln 2 + r with |r| ≤ ln 2 / 2.
@@ -223,7 +224,7 @@ pub(crate) fn silu_derivative<U: Unit>(x: f32) -> f32 {
     of_x * U::mul_add(at_least(at_most(x, 104.0), -104.0), of_minus_x, 1.0)
 }
 
-/// z = |x| cut off where the tails underflow, e^{−z²/2}, and Φ(−z) e^{z²/2}.
+/// z = |x|, limited to where the tails underflow, then e^{−z²/2} and Φ(−z) e^{z²/2}.
 #[inline(always)]
 fn normal_tail<U: Unit>(x: f32) -> (f32, f32, f32) {
     let z = at_most(x.abs(), 18.75);
@@ -346,7 +347,7 @@ mod tests {
                 for unit in 0..2 {
                     let got = output[unit][i];
                     if got == exact as f32 {
-                        continue; // as good as can be; most floats are tiny or huge and end here
+                        continue; // exact; true for most floats, which are tiny or huge
                     }
                     let got = f64::from(got);
                     assert_eq!(got.is_nan(), exact.is_nan(), "unit {unit} at {x:e}: {got:e}, exactly {exact:e}");
@@ -399,7 +400,7 @@ mod tests {
         0.5 * reference_erfc(-x * FRAC_1_SQRT_2)
     }
 
-    /// σ(x); no f32 result is left beyond ±200, and the library is slow where e²⁰⁰⁰ would overflow.
+    /// σ(x). Beyond ±200 the result is 0 or 1 in f32; the limit avoids slow overflows in the library.
     fn reference_sigmoid(x: f64) -> f64 {
         1.0 / (1.0 + (-x.clamp(-200.0, 200.0)).exp())
     }

@@ -9,13 +9,13 @@ use crate::cpu::memory::{Source, Target};
 use gemm_common::Parallelism;
 use rayon::prelude::*;
 
-/// Multiply-adds that are worth a task of their own.
+/// Fewest multiply-adds of a task.
 const WORTH_A_TASK: usize = 1 << 21;
 /// Inner extent of one partial product.
 const INNER_PANEL: usize = 1024;
-/// Rows or columns of a panel come in multiples of this: what `gemm`'s kernels hold in registers.
+/// Rows and columns of a panel are multiples of this: the kernels of `gemm` hold as many in registers.
 const PANEL_UNIT: usize = 48;
-/// Panels beyond this many do not help any machine we know.
+/// Most panels of a product; more do not help.
 const MOST_PANELS: usize = 32;
 
 #[derive(Clone, Debug)]
@@ -91,7 +91,7 @@ impl MatMul {
     }
 
     /// # Safety
-    /// The places are valid, and `scratch` holds [`MatMul::scratch`] floats nobody else uses.
+    /// The places are valid, and `scratch` holds [`MatMul::scratch`] floats that are in no other use.
     pub(crate) unsafe fn run(&self, scratch: *mut f32) {
         if self.inner_panels() > 1 {
             // SAFETY: the caller's promise.
@@ -157,7 +157,7 @@ impl MatMul {
     }
 }
 
-/// Runs tasks in parallel, or here when there is one.
+/// Runs tasks in parallel; a single task runs on this thread.
 pub(crate) fn for_each_task(count: usize, task: impl Fn(usize) + Sync + Send) {
     if count == 1 {
         task(0);
@@ -169,9 +169,9 @@ pub(crate) fn for_each_task(count: usize, task: impl Fn(usize) + Sync + Send) {
 /// `to = left × right` on this thread; extents are `[rows, inner, columns]`.
 ///
 /// # Safety
-/// The matrices lie in valid memory, and nobody else touches the result.
+/// The matrices lie in valid memory, and no other task uses the result.
 pub(crate) unsafe fn gemm([rows, inner, columns]: [usize; 3], left: Source<2>, right: Source<2>, to: Target<2>) {
-    // `gemm` wants the result's columns contiguous; for a row-major result the transposed product is the same memory.
+    // `gemm` is fastest if the columns of the result are contiguous; the transposed product writes a row-major result so.
     if to.strides[0].abs() >= to.strides[1].abs() && columns > 1 {
         let turned = |[rows, columns]: [isize; 2]| [columns, rows];
         let left = Source { strides: turned(left.strides), ..left };

@@ -1,7 +1,7 @@
 //! Soft membership of points in slices (see `ops::membership`): strips of points whose weights stay in cache.
 //!
-//! A strip's weights are one product of queries and keys and a softmax of its rows; everything else is one more product
-//! with them. Sums over points are cut into parts that depend on the shape alone and are added in order.
+//! The weights of a strip are one product of queries and keys and a softmax of its rows; each result is one more product with
+//! the weights. Sums over points are divided into parts that depend on the shape alone, and the parts are added in order.
 
 use crate::cpu::math;
 use crate::cpu::matmul::{for_each_task, gemm};
@@ -9,7 +9,7 @@ use crate::cpu::memory::{Source, Target};
 use crate::cpu::simd::{Unit, vectorised};
 use crate::ops::membership::MembershipShape;
 
-/// What decides which point belongs to which slice.
+/// The operands that define the weights.
 #[derive(Clone, Copy)]
 pub(crate) struct MembershipInputs {
     /// `[batch, points, heads, channels]`
@@ -20,7 +20,7 @@ pub(crate) struct MembershipInputs {
     pub(crate) offsets: Source<2>,
 }
 
-/// Where the gradients of [`MembershipInputs`] go.
+/// The gradients of [`MembershipInputs`].
 #[derive(Clone, Copy)]
 pub(crate) struct MembershipGradients {
     pub(crate) queries: Target<4>,
@@ -28,12 +28,12 @@ pub(crate) struct MembershipGradients {
     pub(crate) offsets: Target<2>,
 }
 
-/// Points whose weights are made at once.
+/// Points of a strip.
 const STRIP: usize = 128;
 /// Sums over points have at most this many parts per batch entry.
 const PARTS: usize = 16;
 
-/// How the points of a batch entry are cut into parts for sums over them.
+/// How many parts the points of a batch entry are divided into for sums over them.
 fn parts(shape: &MembershipShape) -> usize {
     shape.points.div_ceil(STRIP).clamp(1, PARTS)
 }
@@ -44,13 +44,13 @@ fn part(shape: &MembershipShape, number: usize) -> std::ops::Range<usize> {
     edge(number)..edge(number + 1)
 }
 
-/// Floats one task works in: weights, their cotangents, a strip of points beside ones, and a small matrix.
+/// Floats of the workspace of a task: weights, their cotangents, a strip of points with a column of ones, a small matrix.
 fn workspace(shape: &MembershipShape) -> usize {
     let widest = shape.width.max(shape.channels) + 1;
     2 * STRIP * shape.slices + STRIP * widest + shape.slices * widest
 }
 
-/// A part's sums of `columns` per slice and head, for every task.
+/// Floats of the sums of all tasks, each `[heads, slices, columns]`.
 fn sums(shape: &MembershipShape, columns: usize) -> usize {
     shape.batch * parts(shape) * shape.heads * shape.slices * columns
 }
@@ -78,7 +78,7 @@ struct Task<'a> {
     /// `[strip, slices]`
     cotangents: &'a mut [f32],
     /// `[strip, widest + 1]`
-    beside_ones: &'a mut [f32],
+    with_ones: &'a mut [f32],
     /// `[slices, widest + 1]`
     small: &'a mut [f32],
     /// `[heads, slices, columns]`
@@ -98,7 +98,7 @@ fn for_each_part(
     assert!(scratch.len() >= shape.batch * parts * (each + size), "scratch too short");
     let memory = Target::<1> { pointer: scratch.as_mut_ptr(), strides: [1] };
     for_each_task(shape.batch * parts, |number| {
-        // SAFETY: the scratch holds all sums, then one workspace per task; nobody else has this one.
+        // SAFETY: the scratch holds all sums, then one workspace per task; these two belong to this task alone.
         let (sums, space) = unsafe {
             let all = shape.batch * parts * size;
             (
@@ -108,10 +108,10 @@ fn for_each_part(
         };
         let (weights, space) = space.split_at_mut(STRIP * shape.slices);
         let (cotangents, space) = space.split_at_mut(STRIP * shape.slices);
-        let (beside_ones, small) = space.split_at_mut(STRIP * (shape.width.max(shape.channels) + 1));
+        let (with_ones, small) = space.split_at_mut(STRIP * (shape.width.max(shape.channels) + 1));
         sums.fill(0.0);
         let (entry, points) = (number / parts, part(shape, number % parts));
-        body(Task { shape, inputs, entry, points, weights, cotangents, beside_ones, small, sums });
+        body(Task { shape, inputs, entry, points, weights, cotangents, with_ones, small, sums });
     });
 }
 
@@ -135,7 +135,7 @@ pub(crate) unsafe fn collect(
     for_each_part(shape, inputs, columns, scratch, |mut task| {
         task.for_each_strip(|task, head, points| {
             // SAFETY: the caller's promise.
-            unsafe { task.load_beside_ones(values, head, points.clone(), shape.width) };
+            unsafe { task.load_with_ones(values, head, points.clone(), shape.width) };
             let left = matrix(task.weights, shape.slices).transposed();
             task.add_product(head, [shape.slices, points.len(), columns], left);
         });
@@ -181,7 +181,7 @@ pub(crate) unsafe fn spread(
     });
 }
 
-/// Gradients of queries, keys and offsets, from what lies on points and on slices.
+/// Gradients of queries, keys and offsets, from one array on points and one on slices.
 ///
 /// # Safety
 /// As for [`collect()`].
@@ -201,11 +201,11 @@ pub(crate) unsafe fn gradient(
             let inner = width + usize::from(mass);
             // SAFETY: the caller's promise; parts are disjoint.
             unsafe {
-                task.load_beside_ones(values, head, points.clone(), width);
+                task.load_with_ones(values, head, points.clone(), width);
                 let strides = last_two(tokens.strides);
                 let tokens = Source { pointer: tokens.at([task.entry, head, 0, 0]), strides: [strides[1], strides[0]] };
                 let result = Target { pointer: task.cotangents.as_mut_ptr(), strides: [slices as isize, 1] };
-                gemm([points.len(), inner, slices], matrix(task.beside_ones, width + 1).source, tokens, result);
+                gemm([points.len(), inner, slices], matrix(task.with_ones, width + 1).source, tokens, result);
                 differentiate(&mut task.cotangents[..points.len() * slices], task.weights, slices);
                 let keys = Source { pointer: inputs.keys.at([head, 0, 0]), strides: last_two(inputs.keys.strides) };
                 let queries = Target {
@@ -213,7 +213,7 @@ pub(crate) unsafe fn gradient(
                     strides: [to.queries.strides[1], to.queries.strides[3]],
                 };
                 gemm([points.len(), slices, channels], matrix(task.cotangents, slices).source, keys, queries);
-                task.load_beside_ones(inputs.queries, head, points.clone(), channels);
+                task.load_with_ones(inputs.queries, head, points.clone(), channels);
             }
             let left = matrix(task.cotangents, slices).transposed();
             task.add_product(head, [slices, points.len(), columns], left);
@@ -268,12 +268,12 @@ impl Task<'_> {
         soften(&mut self.weights[..points.len() * slices], &self.small[..slices]);
     }
 
-    /// `[points, width + 1]`: rows of `from`, and a one behind each.
+    /// `[points, width + 1]`: rows of `from`, each followed by a one.
     ///
     /// # Safety
     /// `from` holds `[batch, points, heads, width]`.
-    unsafe fn load_beside_ones(&mut self, from: Source<4>, head: usize, points: std::ops::Range<usize>, width: usize) {
-        for (row, point) in self.beside_ones.chunks_exact_mut(width + 1).zip(points) {
+    unsafe fn load_with_ones(&mut self, from: Source<4>, head: usize, points: std::ops::Range<usize>, width: usize) {
+        for (row, point) in self.with_ones.chunks_exact_mut(width + 1).zip(points) {
             for (p, value) in row[..width].iter_mut().enumerate() {
                 // SAFETY: the caller's promise.
                 *value = unsafe { *from.at([self.entry, point, head, p]) };
@@ -287,7 +287,7 @@ impl Task<'_> {
         let [slices, _, columns] = extents;
         let to = Target { pointer: self.small.as_mut_ptr(), strides: [columns as isize, 1] };
         // SAFETY: all three are this task's own memory.
-        unsafe { gemm(extents, left, matrix(self.beside_ones, columns).source, to) };
+        unsafe { gemm(extents, left, matrix(self.with_ones, columns).source, to) };
         let sums = &mut self.sums[head * slices * columns..][..slices * columns];
         sums.iter_mut().zip(&*self.small).for_each(|(sum, next)| *sum += next);
     }

@@ -1,8 +1,8 @@
 //! Strided memory as kernels see it: element `[i, j, …]` lies `i·strides[0] + j·strides[1] + …` floats past `pointer`.
 //!
 //! The planner guarantees what the types cannot: every index a kernel may form lies inside one live buffer, and a
-//! [`Target`] overlaps no memory that another task reads or writes at the same time. Strides may be zero (a
-//! broadcast, sources alone) or negative (a flip).
+//! [`Target`] overlaps no memory that another task reads or writes at the same time. A stride may be negative (a flip); a
+//! stride of a source may be zero (a broadcast).
 
 /// Memory a kernel reads.
 #[derive(Clone, Copy, Debug)]

@@ -1,4 +1,4 @@
-//! The CPU backend: one arena, one prepared kernel per step, run in order; each kernel is parallel inside.
+//! The CPU backend: one arena, and one prepared kernel per step. Kernels run one after the other; each uses all threads.
 
 mod arena;
 pub(crate) mod convolution;
@@ -14,7 +14,7 @@ mod strip;
 
 use crate::compile::explain::describe;
 use crate::compile::plan::{Place, Plan, Role, Step};
-use crate::device::Unavailable;
+use crate::device::DeviceError;
 use crate::ops::convolution::ConvolutionShape;
 use crate::ops::membership::MembershipShape;
 use crate::ops::scan::ScanShape;
@@ -27,7 +27,7 @@ use rows::Rows;
 use scan::{ScanGradients, ScanInputs};
 use std::sync::Arc;
 
-#[allow(clippy::large_enum_variant)] // some hundred kernels, made once
+#[allow(clippy::large_enum_variant)] // a program has some hundred kernels, made once
 enum Kernel {
     Loop(LoopKernel),
     Clear(Target<1>, usize),
@@ -111,7 +111,7 @@ fn target<const RANK: usize>(place: &Place, base: &impl Fn(&Place) -> *mut f32) 
 }
 
 impl Cpu {
-    pub(crate) fn new(plan: Plan) -> Result<Cpu, Unavailable> {
+    pub(crate) fn new(plan: Plan) -> Result<Cpu, DeviceError> {
         let arena = Arena::zeros(plan.arena)?;
         let start = arena.start();
         let base = |place: &Place| {
@@ -166,11 +166,8 @@ impl Cpu {
         self.kernels.len()
     }
 
-    #[allow(clippy::unused_self)] // a card has to be waited for
-    pub(crate) fn synchronise(&self) {}
-
     pub(crate) fn run(&mut self) {
-        // On a thread of the pool, kernels start without waking anybody: the caller is one of the workers.
+        // Inside the scope the caller is a thread of the pool, so that no kernel has to wake a sleeping thread to start.
         rayon::scope(|_| (0..self.kernels.len()).for_each(|position| self.run_kernel(position)));
     }
 
@@ -180,19 +177,19 @@ impl Cpu {
         unsafe { self.kernels[position].run(std::slice::from_raw_parts_mut(scratch, length)) };
     }
 
-    /// Fails with the first kernel whose result is not finite, and one such value.
-    pub(crate) fn run_checked(&mut self) -> Result<(), (usize, f32)> {
+    /// The first kernel whose result is not finite, and one such value.
+    pub(crate) fn run_checked(&mut self) -> Option<(usize, f32)> {
         for position in 0..self.kernels.len() {
             self.run_kernel(position);
             let (_, written) = self.plan.steps[position].buffers();
             for buffer in written {
                 let bad = |value: &&f32| !value.is_finite();
                 if let Some(&value) = self.values(buffer).iter().find(bad) {
-                    return Err((position, value));
+                    return Some((position, value));
                 }
             }
         }
-        Ok(())
+        None
     }
 
     pub(crate) fn profile(&mut self) -> Vec<(String, f64)> {
@@ -327,7 +324,7 @@ impl Kernel {
     }
 
     /// # Safety
-    /// All places are valid and used by nobody else; `scratch` is long enough.
+    /// All places are valid and in no other use; `scratch` is long enough.
     unsafe fn run(&self, scratch: &mut [f32]) {
         // SAFETY: the caller's promise.
         unsafe {

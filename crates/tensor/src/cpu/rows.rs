@@ -1,13 +1,13 @@
-//! Rows by number: gather, and its transpose that adds.
+//! Gather, and its transpose scatter-add: rows by their numbers.
 
 use crate::compile::plan::Place;
 use crate::cpu::matmul::for_each_task;
 use crate::cpu::memory::{Source, Target};
 
-/// Elements that are worth a task of their own.
+/// Fewest elements of a task.
 const WORTH_A_TASK: usize = 1 << 14;
 
-/// Moves rows of one axis: `wide` has all rows, `named` the ones the index names.
+/// Moves rows of one axis: `wide` has all rows, `named` those that the index lists.
 #[derive(Clone, Debug)]
 pub(crate) struct Rows {
     wide: Source<1>,
@@ -70,7 +70,7 @@ impl Rows {
         let dims = &self.wide_layout.dims;
         let outer: usize = dims[..self.axis].iter().product();
         let rows = dims[self.axis];
-        // One task per block: rows that share a number are added in the order of the index.
+        // One task per block: rows with the same number are added in the order of the index.
         for_each_task(outer, |block| {
             // SAFETY: the index was checked; each task writes its own block.
             unsafe {

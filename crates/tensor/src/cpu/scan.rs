@@ -7,8 +7,8 @@
 //! term is a small matrix product (`block`): about 2 multiply-adds per state element and step forwards
 //! (`forward`), 5 backwards (`backward`), and the state is read and written once per chunk instead of once per step.
 //!
-//! A task is one run of heads that share direction and group; where several tasks feed one result, each fills its own
-//! copy in `scratch` and the copies are added in a fixed order. Tasks depend on the shape alone, so the bits do not
+//! A task is one run of heads with the same direction and group. If several tasks contribute to one result, each fills its
+//! own copy in `scratch`, and the copies are added in a fixed order. Tasks depend on the shape alone, so the bits do not
 //! depend on the number of threads.
 
 use std::cell::RefCell;
@@ -29,7 +29,7 @@ use backward::BackwardTask;
 use block::{Lanes, ZERO};
 use forward::ForwardTask;
 
-/// What a scan reads.
+/// The operands of a scan.
 #[derive(Clone, Copy)]
 pub(crate) struct ScanInputs {
     /// `[batch, tokens, heads, channels]` x
@@ -46,7 +46,7 @@ pub(crate) struct ScanInputs {
     pub(crate) initial: Option<Source<4>>,
 }
 
-/// Where the gradient of each input goes; each is written completely.
+/// The gradients of all inputs; each is written completely.
 #[derive(Clone, Copy)]
 pub(crate) struct ScanGradients {
     pub(crate) signal: Target<4>,
@@ -57,13 +57,13 @@ pub(crate) struct ScanGradients {
     pub(crate) initial: Option<Target<4>>,
 }
 
-/// Tasks enough to keep many cores busy; beyond that, larger tasks share more work between heads.
+/// Tasks that suffice to use many cores; with more tasks, heads would share less work.
 const TASKS: usize = 8;
 
-/// Heads per forward task beyond which sharing C · B gains little and the output no longer stays in cache.
+/// Most heads of a forward task: with more, sharing C · B gains little, and the output no longer fits the cache.
 const HEADS: usize = 4;
 
-/// Tokens whose copies one task adds.
+/// Tokens of a task that adds copies.
 const ROWS: usize = 32;
 
 /// Consecutive heads of one direction that share a group.
@@ -73,7 +73,7 @@ struct Run {
     head: usize,
     heads: usize,
     group: usize,
-    /// Runs of this group before this one.
+    /// How many runs of the same group come before this one.
     rank: usize,
 }
 
@@ -91,7 +91,7 @@ impl ScanShape {
         })
     }
 
-    /// All runs of at most `most` heads, each knowing its rank in its group.
+    /// All runs of at most `most` heads, with their ranks in their groups.
     fn ranked_runs(&self, most: usize) -> impl Iterator<Item = Run> {
         let blocks = move |direction| (0..self.heads).step_by(most).map(move |first| (direction, first));
         let runs = (0..self.directions)
@@ -132,7 +132,7 @@ impl ScanShape {
         [self.batch, self.tokens, self.groups, self.states]
     }
 
-    /// Copies of dB and dC beside the first.
+    /// Copies of dB and dC, without the results themselves.
     fn group_copies(&self) -> usize {
         self.ranked_runs(self.backward_plan()).map(|run| run.rank).max().unwrap_or(0)
     }
@@ -161,7 +161,7 @@ pub(crate) fn backward_scratch(shape: &ScanShape) -> usize {
         + 2 * shape.group_copies() * shape.group_extents().iter().product::<usize>()
 }
 
-/// y, and the state after the last step where asked for.
+/// y and, if wanted, the state after the last step.
 ///
 /// # Safety
 /// Every view holds the extents of `shape` given at [`ScanInputs`], `output` those of the signal and `final_state`
@@ -196,7 +196,7 @@ pub(crate) unsafe fn forward(
     }
 }
 
-/// The gradient of every input, from that of the output and, where given, of the final state.
+/// The gradient of every input, from the gradients of the output and, if given, of the final state.
 ///
 /// # Safety
 /// As for [`forward()`].
@@ -238,7 +238,7 @@ pub(crate) unsafe fn backward(
     read.add(last);
 }
 
-/// A result and its copies in scratch, one for every task but the first that feeds the same elements.
+/// A result and its copies in scratch: the first task that contributes to an element writes the result, each other task a copy.
 #[derive(Clone, Copy)]
 struct Copies {
     target: Target<4>,
@@ -266,7 +266,7 @@ impl Copies {
         Target { pointer: unsafe { self.scratch.pointer.add((copy - 1) * size) }, ..self.scratch }
     }
 
-    /// The same memory with middle and last axis as one, where they lie side by side: fewer and longer rows to add.
+    /// The same memory with middle and last axis merged, if they are contiguous: fewer and longer rows to add.
     fn merged(self) -> Self {
         let ([batch, tokens, middle, width], strides) = (self.extents, self.target.strides);
         if strides[3] != 1 || strides[2] != width as isize {
@@ -299,7 +299,7 @@ impl Copies {
 }
 
 /// # Safety
-/// `width` floats lie at `from`, and as many `stride` apart at `to`; they do not overlap.
+/// There are `width` floats at `from`, and `width` floats with distance `stride` at `to`; they do not overlap.
 unsafe fn add_row(to: *mut f32, stride: isize, from: *const f32, width: usize) {
     if stride == 1 {
         // SAFETY: the caller's promise.
@@ -320,7 +320,7 @@ thread_local! {
     static WORKSPACE: RefCell<Vec<Lanes>> = const { RefCell::new(Vec::new()) };
 }
 
-/// `body` with `size` lanes of this thread's workspace, which grows to the largest task and keeps whatever was in it.
+/// Calls `body` with `size` lanes of this thread's workspace. The workspace grows as needed and is not cleared.
 fn with_workspace(size: usize, body: impl FnOnce(&mut [Lanes])) {
     WORKSPACE.with_borrow_mut(|workspace| {
         if workspace.len() < size {
@@ -330,7 +330,7 @@ fn with_workspace(size: usize, body: impl FnOnce(&mut [Lanes])) {
     });
 }
 
-/// The first `count` lanes of `rest`, which keeps the others.
+/// Splits off the first `count` lanes of `rest`.
 fn take<'a>(rest: &mut &'a mut [Lanes], count: usize) -> &'a mut [Lanes] {
     let (taken, left) = std::mem::take(rest).split_at_mut(count);
     *rest = left;

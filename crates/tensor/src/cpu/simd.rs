@@ -14,7 +14,7 @@ pub(crate) trait Unit: Copy + Send + Sync + 'static {
         fold_lanes(values, 0.0, |a, b| a + b)
     }
 
-    /// The largest value; a NaN wins.
+    /// The largest value; NaN if any value is NaN.
     #[inline(always)]
     fn max(values: &[f32]) -> f32 {
         fold_lanes(values, f32::NEG_INFINITY, |a, b| if a > b || a.is_nan() { a } else { b })
@@ -35,7 +35,7 @@ pub(crate) trait Unit: Copy + Send + Sync + 'static {
     }
 }
 
-/// Numbers that are folded side by side, to use whole vectors and hide the latency of an addition.
+/// Partial results of a reduction, enough to fill vectors and hide the latency of an addition.
 const LANES: usize = 32;
 
 #[inline(always)]
@@ -61,7 +61,7 @@ fn collapse(mut lanes: [f32; LANES], fold: impl Fn(f32, f32) -> f32) -> f32 {
     lanes[0]
 }
 
-/// AVX-512. Reductions are spelled out: left to itself, the compiler cuts them into vectors of two.
+/// AVX-512. Reductions are written with intrinsics, because the compiler would use vectors of two floats.
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy)]
 pub(crate) struct Avx512;
@@ -71,7 +71,7 @@ mod avx512 {
     use super::{Avx512, Unit};
     use std::arch::x86_64::*;
 
-    /// Folds whole vectors two at a time, and what is left over under a mask.
+    /// Folds whole vectors two at a time, and the rest under a mask.
     #[inline(always)]
     fn fold(
         count: usize,
@@ -114,8 +114,8 @@ mod avx512 {
 
         #[inline(always)]
         fn max(values: &[f32]) -> f32 {
-            // SAFETY: as above. The maximum instruction returns its second operand when either is NaN, so NaNs are
-            // looked for on the side.
+            // SAFETY: as above. The instruction for the maximum returns its second operand if one of them is NaN, so NaNs are
+            // found by a comparison.
             unsafe {
                 let mut unordered = 0;
                 let load = |at: usize, mask| {
@@ -176,7 +176,7 @@ impl Unit for Separate {
 /// The instruction sets a kernel is compiled for, narrowest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// Whatever the target guarantees (SSE2 on x86-64, NEON on AArch64).
+    /// The instructions that every machine of the target has (SSE2 on x86-64, NEON on AArch64).
     Baseline,
     /// 8 lanes, fused multiply-add.
     Avx2,

@@ -1,7 +1,7 @@
-//! Strips: what one instruction of a loop does to the elements under way.
+//! Strips: one instruction of a loop, applied to the current elements.
 //!
-//! A strip is `rows × columns` numbers, contiguous, small enough for the first-level cache. Each instruction is one
-//! loop the compiler vectorises; its cost beside the arithmetic is a read and a write of that cache.
+//! A strip is `rows × columns` contiguous numbers, few enough for the first-level cache. Each instruction is one loop that
+//! the compiler vectorises; besides its arithmetic it reads and writes that cache once.
 
 use crate::cpu::math;
 use crate::cpu::simd::{Unit, vectorised};
@@ -54,7 +54,7 @@ vectorised! {
 }
 
 vectorised! {
-    /// Folds row `i` of the strip into row `(first + i) mod inner` of `partial`.
+    /// Reduces row `i` of the strip into row `(first + i) mod inner` of `partial`.
     pub(crate) fn fold_columns(kind: Reduction, extent: Extent, operand: Strip, partial: *mut f32, first: usize, inner: usize) = fold_columns_body;
 }
 
@@ -66,7 +66,7 @@ vectorised! {
 #[inline(always)]
 fn map_body<U: Unit>(map: Map, extent: Extent, operands: &[Strip; 3], to: *mut f32) {
     let [a, b, _] = *operands;
-    // SAFETY: the interpreter hands in strips of this extent, and a target that overlaps none of them.
+    // SAFETY: the interpreter passes strips of this extent, and a target that overlaps none of them.
     unsafe {
         match map {
             Map::Copy => unary(extent, a, to, |x| x),
@@ -244,7 +244,7 @@ impl Strip {
 /// As for [`unary`].
 #[inline(always)]
 unsafe fn ternary(extent: Extent, operands: &[Strip; 3], to: *mut f32, f: impl Fn(f32, f32, f32) -> f32 + Copy) {
-    // Without a number per row the strip is one long row.
+    // If no operand has one number per row, the strip is one long row.
     let by_rows = operands.iter().any(|operand| matches!(operand, Strip::PerRow(_)));
     let (rows, columns) = if by_rows { (extent.rows, extent.columns) } else { (1, extent.count()) };
     for row in 0..rows {
@@ -270,7 +270,7 @@ unsafe fn ternary(extent: Extent, operands: &[Strip; 3], to: *mut f32, f: impl F
 
 #[inline(always)]
 fn multiply_add_body<U: Unit>(extent: Extent, operands: &[Strip; 3], signs: [f32; 2], to: *mut f32) {
-    // SAFETY: the interpreter hands in strips of this extent, and a target that overlaps none of them.
+    // SAFETY: the interpreter passes strips of this extent, and a target that overlaps none of them.
     unsafe {
         match signs {
             [1.0, 1.0] => ternary(extent, operands, to, |a, b, c| U::mul_add(a, b, c)),
@@ -283,7 +283,7 @@ fn multiply_add_body<U: Unit>(extent: Extent, operands: &[Strip; 3], signs: [f32
 #[inline(always)]
 fn dot_rows_body<U: Unit>(extent: Extent, a: Strip, b: Strip, to: *mut f32) {
     for row in 0..extent.rows {
-        // SAFETY: the interpreter hands in strips of this extent.
+        // SAFETY: the interpreter passes strips of this extent.
         unsafe {
             let sum = match (a.line(row, extent.columns), b.line(row, extent.columns)) {
                 (Line::Each(a), Line::Each(b)) => {
@@ -303,7 +303,7 @@ fn dot_rows_body<U: Unit>(extent: Extent, a: Strip, b: Strip, to: *mut f32) {
 fn fold_products_body<U: Unit>(extent: Extent, factors: [Strip; 2], partial: *mut f32, first: usize, inner: usize) {
     let Extent { rows, columns } = extent;
     for row in 0..rows {
-        // SAFETY: the interpreter hands in strips of this extent and a partial result of `inner × columns`.
+        // SAFETY: the interpreter passes strips of this extent and a partial result of `inner × columns`.
         unsafe {
             let block = if inner == 1 { 0 } else { (first + row) % inner };
             let sums = std::slice::from_raw_parts_mut(partial.add(block * columns), columns);
@@ -356,7 +356,7 @@ fn reduce_body<U: Unit>(kind: Reduction, values: &[f32]) -> f32 {
 #[inline(always)]
 fn reduce_rows_body<U: Unit>(kind: Reduction, extent: Extent, operand: Strip, to: *mut f32) {
     for row in 0..extent.rows {
-        // SAFETY: the interpreter hands in strips of this extent.
+        // SAFETY: the interpreter passes strips of this extent.
         unsafe {
             let value = match operand {
                 Strip::Each(from) => {
@@ -384,7 +384,7 @@ fn fold_columns_body<U: Unit>(
 ) {
     let Extent { rows, columns } = extent;
     for row in 0..rows {
-        // SAFETY: the interpreter hands in strips of this extent and a partial result of `inner × columns`.
+        // SAFETY: the interpreter passes strips of this extent and a partial result of `inner × columns`.
         unsafe {
             let block = if inner == 1 { 0 } else { (first + row) % inner };
             let sums = std::slice::from_raw_parts_mut(partial.add(block * columns), columns);

@@ -1,57 +1,49 @@
-//! CUDA C++ to machine code by NVRTC, kept on disk under the hash of all that could change it.
+//! CUDA C++ to machine code by NVRTC. Machine code is cached on disk under a hash of the source, the compiler and the target.
 
 use super::library::{Handle, compiler};
-use crate::device::Unavailable;
+use crate::cache;
+use crate::device::{DeviceError, DeviceErrorKind};
 use std::ffi::{CString, c_char, c_int};
 use std::hash::Hasher;
-use std::path::PathBuf;
+use std::path::Path;
 use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Machine code for compute capability `architecture` (90 for 9.0).
-pub(crate) fn machine_code(source: &str, architecture: u32) -> Result<Vec<u8>, Unavailable> {
+pub(crate) fn machine_code(source: &str, architecture: u32) -> Result<Vec<u8>, DeviceError> {
     let opened = compiler()?;
     let (mut major, mut minor) = (0, 0);
     // SAFETY: both pointers are valid.
     unsafe { (opened.functions.version)(&raw mut major, &raw mut minor) };
     let key =
         fingerprint(format!("{} nvrtc {major}.{minor} {}\n{source}", env!("CARGO_PKG_VERSION"), target(architecture)));
-    let file = folder().map(|folder| folder.join(format!("{key}.cubin")));
-    if let Some(code) = file.as_ref().and_then(|file| std::fs::read(file).ok()).and_then(whole) {
+    let file = cache::user_folder().map(|folder| folder.join("kernels").join(format!("{key}.cubin")));
+    if let Some(code) = file.as_ref().and_then(|file| std::fs::read(file).ok()).and_then(verified) {
         return Ok(code);
     }
     let code = compile(source, architecture)?;
     if let Some(file) = file {
-        keep(&file, &code);
+        store(&file, &code);
     }
     Ok(code)
 }
 
-/// `LAMO_CACHE`, else the user's cache folder.
-fn folder() -> Option<PathBuf> {
-    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let root = set("LAMO_CACHE")
-        .or_else(|| Some(set("XDG_CACHE_HOME")?.join("lamo")))
-        .or_else(|| Some(set("HOME")?.join(".cache/lamo")))?;
-    Some(root.join("kernels"))
-}
-
-/// A file of the cache without the fingerprint at its end; none if it is cut off or damaged.
-fn whole(mut file: Vec<u8>) -> Option<Vec<u8>> {
+/// The code in a file of the cache, without the fingerprint at its end; `None` if the file is truncated or damaged.
+fn verified(mut file: Vec<u8>) -> Option<Vec<u8>> {
     let end = file.split_off(file.len().checked_sub(FINGERPRINT)?);
     (end == fingerprint(&file).as_bytes()).then_some(file)
 }
 
-/// A cache that cannot be written costs time, nothing else.
-fn keep(file: &std::path::Path, code: &[u8]) {
-    static NUMBER: AtomicUsize = AtomicUsize::new(0); // threads may compile the same
+/// Writes code to the cache. Errors are ignored: without the cache the kernel is compiled again next time.
+fn store(file: &Path, code: &[u8]) {
+    static NUMBER: AtomicUsize = AtomicUsize::new(0); // two threads may compile the same kernel
     let Some(folder) = file.parent() else { return };
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    let beside = file.with_extension(format!("{}-{number}.partial", std::process::id()));
+    let partial = file.with_extension(format!("{}-{number}.partial", std::process::id()));
     let signed = [code, fingerprint(code).as_bytes()].concat();
-    let written = std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&beside, signed));
-    if written.and_then(|()| std::fs::rename(&beside, file)).is_err() {
-        let _ = std::fs::remove_file(&beside);
+    let written = std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&partial, signed));
+    if written.and_then(|()| std::fs::rename(&partial, file)).is_err() {
+        let _ = std::fs::remove_file(&partial);
     }
 }
 
@@ -77,15 +69,15 @@ pub(crate) fn fingerprint(text: impl AsRef<[u8]>) -> String {
     format!("{:016x}{:016x}", pass(0xcbf2_9ce4_8422_2325), pass(0x9e37_79b9_7f4a_7c15))
 }
 
-/// Products of warp groups are not in plain `sm_90`.
+/// The target of the compiler. Products of warp groups (wgmma) exist in `sm_90a` only.
 fn target(architecture: u32) -> String {
     format!("sm_{architecture}{}", if architecture == 90 { "a" } else { "" })
 }
 
-fn compile(source: &str, architecture: u32) -> Result<Vec<u8>, Unavailable> {
+fn compile(source: &str, architecture: u32) -> Result<Vec<u8>, DeviceError> {
     let nvrtc = &compiler()?.functions;
     let text = CString::new(source).expect("sources have no zero byte");
-    // Older compilers take lambdas with `auto` parameters for functions of the host unless told otherwise.
+    // Without the last option, older compilers treat lambdas with `auto` parameters as host functions.
     let options = [
         format!("--gpu-architecture={}", target(architecture)),
         "--std=c++17".into(),
@@ -113,29 +105,44 @@ fn compile(source: &str, architecture: u32) -> Result<Vec<u8>, Unavailable> {
         if status != 0 || code.is_empty() {
             let log = String::from_utf8_lossy(&log);
             let first: Vec<&str> = log.lines().filter(|line| line.contains("error")).take(3).collect();
-            return Err(Unavailable(format!(
-                "NVRTC could not compile a kernel (status {status}): {}",
-                first.join("; ")
-            )));
+            return Err(failure(status, &first.join("; ")));
         }
         Ok(code)
     }
 }
 
+/// A kernel that does not compile; the status is one of `nvrtcResult`.
+fn failure(status: c_int, log: &str) -> DeviceError {
+    let (kind, advice) = match status {
+        1 => (DeviceErrorKind::OutOfMemory, "end other processes that use the memory of this machine"),
+        5 => (DeviceErrorKind::Unavailable, "install a CUDA toolkit that knows this GPU, or set LAMO_CUDA_LIBRARIES"),
+        _ => (DeviceErrorKind::Failed, "please report this message with the command that led to it"),
+    };
+    DeviceError::new(kind, format!("NVRTC could not compile a kernel (status {status}: {log}); {advice}"))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{fingerprint, whole};
+    use super::{DeviceErrorKind, failure, fingerprint, verified};
 
     #[test]
-    fn a_file_of_the_cache_that_is_cut_off_or_damaged_is_not_used() {
+    fn a_kernel_that_does_not_compile_fails_with_the_status_and_advice() {
+        let old = failure(5, "invalid value for --gpu-architecture");
+        assert_eq!(old.kind(), DeviceErrorKind::Unavailable);
+        assert!(old.to_string().contains("status 5") && old.to_string().contains("CUDA toolkit"), "{old}");
+        assert_eq!(failure(6, "").kind(), DeviceErrorKind::Failed);
+    }
+
+    #[test]
+    fn a_truncated_or_damaged_file_of_the_cache_is_not_used() {
         let code = b"machine code".to_vec();
         let file = [&code[..], fingerprint(&code).as_bytes()].concat();
-        assert_eq!(whole(file.clone()), Some(code));
+        assert_eq!(verified(file.clone()), Some(code));
         for cut in 0..file.len() {
-            assert_eq!(whole(file[..cut].to_vec()), None, "{cut} bytes");
+            assert_eq!(verified(file[..cut].to_vec()), None, "{cut} bytes");
         }
         let mut damaged = file;
         damaged[3] ^= 1;
-        assert_eq!(whole(damaged), None);
+        assert_eq!(verified(damaged), None);
     }
 }

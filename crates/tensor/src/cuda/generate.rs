@@ -1,20 +1,20 @@
-//! Loops as CUDA C++. A row is shared by a group of lanes; elementwise loops are flat.
+//! Loops as CUDA C++. A group of lanes computes a row; elementwise loops are flat.
 //!
 //! ```text
 //! flat    one thread per `width` neighbouring elements
 //! rows    `lanes` threads per row, `each` elements per lane in registers; sums along rows by shuffles
 //! across  the same over chunks of rows; each block adds its chunk, a second kernel adds the chunks in order
 //! ```
-//! Strides are constants in the text and places are arguments, so the layers of a network share their kernels.
+//! Strides are constants in the text and addresses are arguments, so that the layers of a network share their kernels.
 
 use super::kernel::{Argument, Family, Kernel};
 use crate::compile::plan::{Across, Instruction, Level, Loop, Operand, Place};
 use crate::ops::Reduction;
 
-/// Largest index that 32 bits hold with room for a stride.
+/// Largest index for 32 bits; with a stride added it still fits.
 const NARROW: usize = 1 << 30;
 
-/// The kernels of a loop: itself, and the sum of its chunks where it has several.
+/// The kernels of a loop: the loop itself, and the sum of its chunks if it has several.
 pub(crate) fn kernels(body: &Loop, lengths: &[usize]) -> Vec<Kernel> {
     let sums = Generator::new(body, lengths).sum_chunks();
     let mut kernels = vec![Generator::new(body, lengths).write()];
@@ -25,7 +25,7 @@ pub(crate) fn kernels(body: &Loop, lengths: &[usize]) -> Vec<Kernel> {
 struct Generator<'a> {
     body: &'a Loop,
     columns: usize,
-    /// Elements side by side in one access.
+    /// Neighbouring elements of one access.
     width: usize,
     /// Threads per row; 0 for a flat loop.
     lanes: usize,
@@ -82,7 +82,7 @@ impl<'a> Generator<'a> {
             let mut lanes = longest.next_power_of_two().min(32);
             let mut each = columns.div_ceil(lanes * width) * width;
             if !reduces && each > 8 {
-                // Nothing needs the whole row at once.
+                // No instruction needs the whole row.
                 each = 8;
             }
             if columns < 32 {
@@ -101,7 +101,7 @@ impl<'a> Generator<'a> {
             let all = reduced.div_ceil(slots);
             generator.chunks = match body.across.is_empty() {
                 true => all,
-                // Some rows per slot, so that the sums of blocks are few beside the rows.
+                // Several rows per slot, so that the partial sums are few compared with the rows.
                 false => (all / 4).clamp(264, 1056).div_ceil(outer * inner * generator.tiles).min(all),
             };
         }
@@ -175,12 +175,12 @@ impl<'a> Generator<'a> {
             self.columns / width
         ));
         self.line("const bool live = true;");
-        self.walk();
+        self.indices();
         self.instructions();
     }
 
-    /// `d0 … ` from `row`.
-    fn walk(&mut self) {
+    /// Computes the indices `d0 …` from `row`.
+    fn indices(&mut self) {
         let dims = &self.body.dims[..self.body.dims.len() - 1];
         let index = self.index;
         let mut lines = Vec::new();
@@ -225,7 +225,7 @@ impl<'a> Generator<'a> {
             reduced - 1
         ));
         self.line(&format!("const {index} row = (outer * {reduced} + m) * {inner} + inner;"));
-        self.walk();
+        self.indices();
         self.instructions();
         self.line("}");
         if across.is_empty() {
@@ -252,7 +252,7 @@ impl<'a> Generator<'a> {
         self.chunks > 1 || (self.tiles > 1 && across.whole_rows)
     }
 
-    /// The kernel that adds what the blocks left: 32 results by 8 slots at a time, or a whole row's by all threads.
+    /// The kernel that adds the partial sums of the blocks: 32 results by 8 slots at a time, or one sum by all threads.
     fn sum_chunks(mut self) -> Option<Kernel> {
         let [outer, _, inner] = self.body.split;
         let (lanes, each, tiles, chunks) = (self.lanes, self.each, self.tiles, self.chunks);
@@ -325,7 +325,7 @@ impl<'a> Generator<'a> {
         })
     }
 
-    /// Adds a block's accumulators into `pile[t]`, `t = e·lanes + lane`; a whole row's into `pile[0]`.
+    /// Adds the accumulators of a block into `pile[t]`, `t = e·lanes + lane`; those of whole rows into `pile[0]`.
     fn combine(&mut self, number: usize, across: &Across) {
         let (lanes, each, threads) = (self.lanes, self.each, self.threads);
         let (slots, partial) = (threads / lanes, lanes * each);
@@ -356,7 +356,7 @@ impl<'a> Generator<'a> {
         self.line("__syncthreads();");
     }
 
-    /// Writes the finished pile where it belongs.
+    /// Writes the sums in `pile` to the result.
     fn deliver(&mut self, across: &Across) {
         let pointer = self.argument(Argument::of(&across.to));
         let strides = &across.to.layout.strides;
@@ -539,7 +539,7 @@ impl<'a> Generator<'a> {
     }
 }
 
-/// How many neighbouring columns one access can take: 4 where a row is contiguous, aligned and a multiple of 4.
+/// How many neighbouring columns one access can have: 4 if rows are contiguous, aligned and multiples of 4; else 2 or 1.
 fn side_by_side(place: &Place, columns: usize) -> usize {
     let last = place.layout.strides.len() - 1;
     let stride = place.layout.strides[last];

@@ -1,4 +1,4 @@
-//! A kernel: its text, what it points at, and how it is launched.
+//! A kernel: its text, its arguments, and how it is launched.
 
 use crate::compile::plan::Place;
 
@@ -7,7 +7,7 @@ use crate::compile::plan::Place;
 pub(crate) enum Argument {
     /// A buffer, at an offset in elements.
     Buffer { buffer: usize, offset: isize },
-    /// Memory for partial results, from this many floats on.
+    /// Scratch memory, from this float on.
     Scratch(usize),
     /// Zeroed counters; a kernel leaves them zero.
     Counters,
@@ -18,7 +18,7 @@ pub(crate) enum Argument {
 /// A kernel without its name, and how to launch it. `$` stands for the name.
 #[derive(Clone, Debug)]
 pub(crate) struct Kernel {
-    /// What its text builds on.
+    /// The source that its text uses.
     pub(crate) family: Family,
     /// Definitions before it.
     pub(crate) before: String,
@@ -27,7 +27,7 @@ pub(crate) struct Kernel {
     pub(crate) arguments: Vec<Argument>,
     pub(crate) grid: [u32; 3],
     pub(crate) block: u32,
-    /// Blocks that a multiprocessor should hold at least.
+    /// Fewest blocks that a multiprocessor should hold at once.
     pub(crate) resident: u32,
     /// Bytes of dynamic shared memory.
     pub(crate) shared: u32,
@@ -50,7 +50,7 @@ impl Family {
     pub(crate) const ALL: [Family; 6] =
         [Family::Loop, Family::Rows, Family::Product, Family::Convolution, Family::Scan, Family::Membership];
 
-    /// Everything a kernel of this family may use.
+    /// The source that a kernel of this family may use; each file uses those before it.
     pub(crate) fn source(self) -> String {
         let prelude = include_str!("kernels/prelude.cu");
         let tiles = include_str!("kernels/tiles.cu");
@@ -66,10 +66,26 @@ impl Family {
                 include_str!("kernels/convolution_warp_group.cu"),
             ]
             .concat(),
-            Family::Scan => {
-                [prelude, tiles, include_str!("kernels/scan.cu"), include_str!("kernels/scan_tf32.cu")].concat()
-            }
-            Family::Membership => [prelude, tiles, include_str!("kernels/membership.cu")].concat(),
+            Family::Scan => [
+                prelude,
+                tiles,
+                include_str!("kernels/scan.cu"),
+                include_str!("kernels/scan_tf32.cu"),
+                include_str!("kernels/scan_chain_tf32.cu"),
+                include_str!("kernels/scan_output_tf32.cu"),
+                include_str!("kernels/scan_gradient_tf32.cu"),
+            ]
+            .concat(),
+            Family::Membership => [
+                prelude,
+                tiles,
+                include_str!("kernels/membership.cu"),
+                include_str!("kernels/membership_spread.cu"),
+                include_str!("kernels/membership_collect.cu"),
+                include_str!("kernels/membership_gradient.cu"),
+                include_str!("kernels/membership_plain.cu"),
+            ]
+            .concat(),
         }
     }
 }
@@ -85,7 +101,7 @@ mod tests {
     use super::Family;
 
     #[test]
-    fn no_kernel_promises_that_its_inputs_never_change() {
+    fn no_input_of_a_kernel_is_declared_restrict() {
         for family in Family::ALL {
             assert!(!family.source().contains("const float* __restrict__"), "{family:?}: see `await_turn`");
         }

@@ -1,13 +1,14 @@
-//! The three libraries a card needs, found and opened when one is asked for: the driver, the compiler (NVRTC) and the
-//! products (cuBLASLt). Nothing is linked; a machine without them runs everything else.
+//! The three libraries that a GPU needs: the driver, the compiler (NVRTC) and the matrix products (cuBLASLt). They are found
+//! and opened at run time, when a GPU is used for the first time. Nothing is linked: a machine without them still runs
+//! programs on its CPU.
 
-use crate::device::Unavailable;
+use crate::device::DeviceError;
 use libloading::Library;
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-/// A pointer into the card's memory.
+/// A pointer into the memory of a GPU.
 pub(crate) type Address = u64;
 /// Opaque handles of the libraries.
 pub(crate) type Handle = *mut c_void;
@@ -27,6 +28,20 @@ macro_rules! functions {
             unsafe fn from_library(library: &Library) -> Result<Self, libloading::Error> {
                 // SAFETY: the caller's promise.
                 unsafe { Ok($table { $($name: *library.get($symbol)?,)* }) }
+            }
+
+            /// Functions that do nothing and return success.
+            #[cfg(test)]
+            #[allow(dead_code)] // tests need two of the three tables
+            pub(crate) fn stub() -> Self {
+                $table {
+                    $($name: {
+                        unsafe extern "C" fn succeed($(_: $argument),*) -> c_int {
+                            0
+                        }
+                        succeed
+                    },)*
+                }
             }
         }
     };
@@ -50,7 +65,7 @@ pub(crate) struct Attribute {
     pub(crate) value: [c_int; 17],
 }
 
-/// The kernel may come on the card before the one ahead of it on the stream is done.
+/// The kernel may be loaded before the one ahead of it on the stream is done (programmatic dependent launch).
 pub(crate) static EARLY: Attribute = {
     let mut value = [0; 17];
     value[1] = 1; // the union begins at byte 8
@@ -137,14 +152,14 @@ functions! {
     }
 }
 
-/// A library by its role, the file it was opened as, and the package that has it.
+/// An open library: its functions, and the file it was opened from.
 pub(crate) struct Opened<Table> {
     pub(crate) functions: Table,
     pub(crate) file: String,
     _library: Library,
 }
 
-/// Names and packages of the three.
+/// A library to look for: the middle of its file name, and the package that contains it.
 struct Wanted {
     stem: &'static str,
     package: &'static str,
@@ -156,10 +171,10 @@ const COMPILER: Wanted =
 const PRODUCTS: Wanted =
     Wanted { stem: "cublasLt", package: "the CUDA toolkit 12.4 or newer, or pip install nvidia-cublas-cu12" };
 
-/// Folder named by the user, searched first.
+/// Variable with folders that are searched instead of the default path of the loader.
 pub(crate) const FOLDER: &str = "LAMO_CUDA_LIBRARIES";
 
-/// Where the libraries live on common installations, after the loader's own path.
+/// Folders of common installations, which are searched after the default path of the loader.
 fn folders() -> Vec<PathBuf> {
     let mut folders: Vec<PathBuf> = Vec::new();
     if let Some(list) = std::env::var_os(FOLDER) {
@@ -176,7 +191,7 @@ fn folders() -> Vec<PathBuf> {
         "/opt/cuda/lib64",
     ];
     folders.extend(fixed.map(PathBuf::from));
-    // A Python environment that is active brings the libraries as packages.
+    // An active Python environment may contain the libraries as packages.
     let python = ["VIRTUAL_ENV", "CONDA_PREFIX"].into_iter().filter_map(std::env::var_os);
     for root in python.map(|root| PathBuf::from(root).join("lib")) {
         let children =
@@ -192,18 +207,18 @@ impl Wanted {
     fn open<Table>(
         &self,
         fill: unsafe fn(&Library) -> Result<Table, libloading::Error>,
-    ) -> Result<Opened<Table>, Unavailable> {
+    ) -> Result<Opened<Table>, DeviceError> {
         let stem = self.stem;
         let names = ["", ".13", ".12", ".1"].map(|version| format!("lib{stem}.so{version}"));
-        let beside = folders().into_iter().flat_map(|folder| names.clone().map(|name| folder.join(name)));
+        let in_folders = folders().into_iter().flat_map(|folder| names.clone().map(|name| folder.join(name)));
         let candidates: Vec<PathBuf> = match std::env::var_os(FOLDER) {
-            Some(_) => beside.collect(),
-            None => names.iter().map(PathBuf::from).chain(beside).collect(),
+            Some(_) => in_folders.collect(),
+            None => names.iter().map(PathBuf::from).chain(in_folders).collect(),
         };
         let mut last = format!("lib{stem} was not found");
         for path in candidates {
             let shown = path.display();
-            // SAFETY: these are NVIDIA's libraries, whose initialisers are meant to be run.
+            // SAFETY: these are NVIDIA's libraries, whose initialisers may be run.
             let library = match unsafe { Library::new(&path) } {
                 Ok(library) => library,
                 Err(error) => {
@@ -213,41 +228,43 @@ impl Wanted {
                     continue;
                 }
             };
-            // SAFETY: as above; the table is this library's.
+            // SAFETY: the table declares the functions of this library.
             match unsafe { fill(&library) } {
                 Ok(functions) => {
                     open_companions(&path, &format!("lib{stem}-"));
                     return Ok(Opened { functions, file: shown.to_string(), _library: library });
                 }
-                Err(_) => last = format!("{shown} is too old: it lacks functions that are needed"),
+                Err(error) => last = format!("{shown} is too old: it lacks a function ({error})"),
             }
         }
-        Err(Unavailable(format!("{last}; install {}, or name its folder in {FOLDER}", self.package)))
+        let advice = format!("install {}, or name its folder in {FOLDER}", self.package);
+        Err(DeviceError::unavailable(format!("{last}; {advice}")))
     }
 }
 
-/// Opens what a library will look for by its bare name, where it lies beside it: some packages do not say where that is.
+/// Opens the files beside a library that it will load by name later: the libraries of some Python packages do not know their
+/// own folder.
 fn open_companions(path: &std::path::Path, prefix: &str) {
-    let beside = path.parent().and_then(|folder| std::fs::read_dir(folder).ok()).into_iter().flatten().flatten();
-    for entry in beside.filter(|entry| entry.file_name().to_string_lossy().starts_with(prefix)) {
-        // SAFETY: NVIDIA's own file; it stays open, since the library that uses it does.
+    let neighbours = path.parent().and_then(|folder| std::fs::read_dir(folder).ok()).into_iter().flatten().flatten();
+    for entry in neighbours.filter(|entry| entry.file_name().to_string_lossy().starts_with(prefix)) {
+        // SAFETY: a file of NVIDIA's; it stays open as long as the library that uses it, which is never closed.
         if let Ok(companion) = unsafe { Library::new(entry.path()) } {
             std::mem::forget(companion);
         }
     }
 }
 
-pub(crate) fn driver() -> Result<&'static Opened<Driver>, Unavailable> {
-    static OPENED: OnceLock<Result<Opened<Driver>, Unavailable>> = OnceLock::new();
+pub(crate) fn driver() -> Result<&'static Opened<Driver>, DeviceError> {
+    static OPENED: OnceLock<Result<Opened<Driver>, DeviceError>> = OnceLock::new();
     OPENED.get_or_init(|| DRIVER.open(Driver::from_library)).as_ref().map_err(Clone::clone)
 }
 
-pub(crate) fn compiler() -> Result<&'static Opened<Compiler>, Unavailable> {
-    static OPENED: OnceLock<Result<Opened<Compiler>, Unavailable>> = OnceLock::new();
+pub(crate) fn compiler() -> Result<&'static Opened<Compiler>, DeviceError> {
+    static OPENED: OnceLock<Result<Opened<Compiler>, DeviceError>> = OnceLock::new();
     OPENED.get_or_init(|| COMPILER.open(Compiler::from_library)).as_ref().map_err(Clone::clone)
 }
 
-pub(crate) fn products() -> Result<&'static Opened<Products>, Unavailable> {
-    static OPENED: OnceLock<Result<Opened<Products>, Unavailable>> = OnceLock::new();
+pub(crate) fn products() -> Result<&'static Opened<Products>, DeviceError> {
+    static OPENED: OnceLock<Result<Opened<Products>, DeviceError>> = OnceLock::new();
     OPENED.get_or_init(|| PRODUCTS.open(Products::from_library)).as_ref().map_err(Clone::clone)
 }

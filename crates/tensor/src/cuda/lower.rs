@@ -16,7 +16,7 @@ use std::sync::Arc;
 pub(crate) use product::{Matrix, Product};
 pub(crate) use scan::SCAN_DECLARES;
 
-/// One thing the card does.
+/// One launch, fill or product on the GPU.
 pub(crate) enum Action {
     Launch(Kernel),
     Clear {
@@ -27,7 +27,7 @@ pub(crate) enum Action {
     Product(Product),
 }
 
-/// Threads of a hand-written kernel that does not say otherwise.
+/// Threads of a block of a hand-written kernel, unless its lowering changes them.
 const THREADS: u32 = 256;
 
 pub(crate) struct Lowering<'a> {
@@ -39,7 +39,7 @@ pub(crate) struct Lowering<'a> {
     pub(crate) shared: usize,
     pub(crate) tables: Vec<Arc<[u32]>>,
     pub(crate) actions: Vec<Action>,
-    /// How many of a scan's actions do not need its cotangent and may go first.
+    /// How many actions of a scan gradient do not need its cotangent and may start early.
     pub(crate) head: usize,
 }
 
@@ -85,8 +85,8 @@ impl Lowering<'_> {
         }
     }
 
-    #[allow(clippy::too_many_arguments)] // a launch has as many parts
-    /// Adds a launch of `function<$S>` whose shape holds `constants` and `members`.
+    /// Adds a launch of `function<$S>`, where the struct `$S` has the members `shape`.
+    #[allow(clippy::too_many_arguments)] // the parts of a launch
     fn launch(
         &mut self,
         family: Family,
@@ -120,7 +120,7 @@ impl Lowering<'_> {
         let inner: usize = dims[axis + 1..].iter().product();
         let mut shape = constants(&[("OUTER", outer), ("INNER", inner), ("ROWS", dims[axis]), ("COUNT", count)]);
         for (name, place) in [("wide", wide), ("named", named)] {
-            // o and n run over several axes each.
+            // o and n each combine several axes.
             let mut body = format!(
                 "  __device__ static long long {name}(long long o, long long r, long long n) {{ long long at = r * {};",
                 place.layout.strides[axis]
@@ -143,7 +143,7 @@ impl Lowering<'_> {
         self.launch(Family::Rows, function, &shape, count.div_ceil(256), 0, arguments, 0);
     }
 
-    /// `name(i0, i1, …)` to the offset of an element.
+    /// A function `name(i0, i1, …)` that returns the offset of an element.
     fn offset(&self, name: &str, place: &Place) -> String {
         let wide = self.plan.buffers[place.buffer].length >= 1 << 30;
         offset(name, &place.layout.strides, wide)

@@ -1,15 +1,16 @@
 //! Matrix products by cuBLASLt.
 
-use super::card::Card;
+use super::gpu::Gpu;
 use super::library::{Address, Handle};
 use super::lower::{Matrix, Product};
-use crate::device::Unavailable;
+use super::status;
+use crate::device::DeviceError;
 use crate::ops::Precision;
 use std::ffi::{c_int, c_void};
 use std::ptr;
 use std::sync::Arc;
 
-/// What cuBLASLt answers when asked how to compute a product.
+/// The way in which cuBLASLt proposes to compute a product: `cublasLtMatmulHeuristicResult_t`.
 #[repr(C, align(8))]
 struct Choice {
     algorithm: [u64; 8],
@@ -19,13 +20,13 @@ struct Choice {
     reserved: [c_int; 4],
 }
 
-/// A product that is ready to be put on a stream.
+/// A product that can be put on a stream.
 pub(crate) struct Prepared {
     operation: Handle,
     layouts: [Handle; 3],
     addresses: [Address; 3],
     choice: Choice,
-    card: Arc<Card>,
+    gpu: Arc<Gpu>,
 }
 
 impl Drop for Prepared {
@@ -33,11 +34,16 @@ impl Drop for Prepared {
         // SAFETY: created once in `new`.
         unsafe {
             self.layouts.iter().filter(|layout| !layout.is_null()).for_each(|&layout| {
-                (self.card.products.layout_destroy)(layout);
+                (self.gpu.products.layout_destroy)(layout);
             });
-            (self.card.products.operation_destroy)(self.operation);
+            (self.gpu.products.operation_destroy)(self.operation);
         }
     }
+}
+
+fn error(status: c_int, what: &str) -> DeviceError {
+    let kind = status::product_kind(status);
+    DeviceError::new(kind, format!("{what} failed: cuBLASLt returns status {status}; {}", status::advice(kind)))
 }
 
 /// A row-major matrix as cuBLASLt's column-major one: `(rows, columns, leading dimension, transposed)`.
@@ -52,31 +58,31 @@ fn column_major(matrix: &Matrix, rows: usize, columns: usize) -> (usize, usize, 
 
 impl Prepared {
     pub(crate) fn new(
-        card: &Arc<Card>,
+        gpu: &Arc<Gpu>,
         product: &Product,
         precision: Precision,
         buffer: &impl Fn(usize, isize) -> Address,
         workspace: usize,
-    ) -> Result<Prepared, Unavailable> {
-        let lt = &card.products;
+    ) -> Result<Prepared, DeviceError> {
+        let lt = &gpu.products;
         let [m, n, k] = product.extents;
         let compute: c_int = match precision {
             Precision::F32 => 68,
             Precision::Tf32 => 77,
             Precision::Bf16 => 75,
         };
-        // Cᵀ = Bᵀ·Aᵀ: the row-major right side comes first.
+        // Cᵀ = Bᵀ·Aᵀ: the row-major right side is the first operand.
         let parts = [(&product.right, k, n), (&product.left, m, k), (&product.to, m, n)];
         let check = |status: c_int| match status {
             0 => Ok(()),
-            _ => Err(Unavailable(format!("cuBLASLt refused a product [{m}, {k}] × [{k}, {n}], status {status}"))),
+            _ => Err(error(status, &format!("preparing a product [{m}, {k}] × [{k}, {n}]"))),
         };
         let mut prepared = Prepared {
             operation: ptr::null_mut(),
             layouts: [ptr::null_mut(); 3],
             addresses: [0; 3],
             choice: Choice { algorithm: [0; 8], workspace: 0, state: 0, waves: 0.0, reserved: [0; 4] },
-            card: card.clone(),
+            gpu: gpu.clone(),
         };
         let set = |value: &c_int| ptr::from_ref(value).cast::<c_void>();
         // SAFETY: every pointer is valid for its call; handles are destroyed with `prepared` or below.
@@ -112,7 +118,7 @@ impl Prepared {
             let [a, b, c] = prepared.layouts;
             let mut found = 0;
             let status = (lt.choose)(
-                card.multiplier,
+                gpu.multiplier,
                 prepared.operation,
                 a,
                 b,
@@ -130,19 +136,19 @@ impl Prepared {
         Ok(prepared)
     }
 
-    /// Bytes of memory that it works in.
+    /// Bytes of its workspace.
     pub(crate) fn workspace(&self) -> usize {
         self.choice.workspace
     }
 
-    pub(crate) fn submit(&self, card: &Card, workspace: Address, stream: Handle) -> Result<(), Unavailable> {
+    pub(crate) fn submit(&self, gpu: &Gpu, workspace: Address, stream: Handle) -> Result<(), DeviceError> {
         let (one, zero) = (1.0_f32, 0.0_f32);
         let [a, b, c] = self.layouts;
         let [pa, pb, pc] = self.addresses;
         // SAFETY: the addresses hold the matrices the layouts describe.
         let status = unsafe {
-            (card.products.multiply)(
-                card.multiplier,
+            (gpu.products.multiply)(
+                gpu.multiplier,
                 self.operation,
                 ptr::from_ref(&one).cast(),
                 pa,
@@ -162,7 +168,7 @@ impl Prepared {
         };
         match status {
             0 => Ok(()),
-            _ => Err(Unavailable(format!("cuBLASLt could not start a product, status {status}"))),
+            _ => Err(error(status, "starting a product")),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Which pieces of a plan may run side by side: a piece waits for those whose memory it reads or writes, and for no others.
+//! Which pieces of a plan may run side by side: a piece waits only for pieces that use the same memory, unless both only read it.
 
 use crate::compile::plan::{Plan, Step, Stretch};
 use std::ops::Range;
@@ -13,17 +13,19 @@ pub(crate) struct Turn {
     pub(crate) awaited: bool,
 }
 
-/// What a piece reads and writes, in elements of the arena.
+/// The memory that a piece reads and writes, in elements of the arena.
 pub(crate) struct Touched {
     read: Vec<Range<usize>>,
     written: Vec<Range<usize>>,
-    /// It ends what the piece before it began, or prepares the one behind it, and had better not hold up others.
-    is_aside: bool,
+    /// Whether the piece is the second part of the step before it, or prepares the piece after it. It gets a stream that delays
+    /// no other piece.
+    is_side: bool,
 }
 
-/// A step that leaves partial sums to a second kernel is two pieces: whoever needs only what its loop stores does not wait
-/// for the sums. The gradient of a scan may be two as well: its first does not wait for the cotangent. Both share memory of
-/// their own, all such scans the same, which lies behind the arena here.
+/// A step whose partial sums are added by a second kernel has two pieces: a piece that needs only the stores of the loop does
+/// not wait for the sums. The gradient of a scan may have two pieces as well, because its first part does not need the
+/// cotangent. The two pieces share scratch memory, which is represented by elements after the end of the arena: one per step, and
+/// one that all such scans share.
 pub(crate) fn touched(plan: &Plan, has_tail: impl Fn(usize) -> bool, has_head: impl Fn(usize) -> bool) -> Vec<Touched> {
     let place = |stretch: Stretch| {
         let buffer = &plan.buffers[stretch.buffer];
@@ -39,7 +41,7 @@ pub(crate) fn touched(plan: &Plan, has_tail: impl Fn(usize) -> bool, has_head: i
             && has_head(position)
         {
             let operands = operands.iter().map(|operand| place(Stretch::from(operand))).collect();
-            pieces.push(Touched { read: operands, written: vec![common.clone()], is_aside: true });
+            pieces.push(Touched { read: operands, written: vec![common.clone()], is_side: true });
             read.push(common.clone());
             written.push(common.clone());
         }
@@ -50,8 +52,8 @@ pub(crate) fn touched(plan: &Plan, has_tail: impl Fn(usize) -> bool, has_head: i
             }
             _ => None,
         };
-        pieces.push(Touched { read, written, is_aside: false });
-        pieces.extend(sums.map(|written| Touched { read: vec![own], written, is_aside: true }));
+        pieces.push(Touched { read, written, is_side: false });
+        pieces.extend(sums.map(|written| Touched { read: vec![own], written, is_side: true }));
     }
     pieces
 }
@@ -60,15 +62,15 @@ fn overlap(a: &Range<usize>, b: &Range<usize>) -> bool {
     a.start < b.end && b.start < a.end
 }
 
-/// A piece continues the stream of the latest one it needs, if that stream has gone no further; else, and if it stands aside,
-/// it takes the stream that has been idle longest.
+/// A piece continues the stream of the latest piece that it needs, if that piece is the last one on its stream. Otherwise, and
+/// for side pieces, it takes the stream that has been idle longest.
 pub(crate) fn order(touched: &[Touched], streams: usize) -> Vec<Turn> {
     let meet = |a: &[Range<usize>], b: &[Range<usize>]| a.iter().any(|a| b.iter().any(|b| overlap(a, b)));
     let mut turns: Vec<Turn> = Vec::with_capacity(touched.len());
-    // done[step][stream]: the last step of each stream that is over when `step` begins.
+    // done[piece][stream]: the last piece of each stream that is done when `piece` starts.
     let mut done: Vec<Vec<Option<usize>>> = Vec::with_capacity(touched.len());
     let mut last: Vec<Option<usize>> = vec![None; streams];
-    for (position, Touched { read, written, is_aside }) in touched.iter().enumerate() {
+    for (position, Touched { read, written, is_side }) in touched.iter().enumerate() {
         let mut needed: Vec<usize> = (0..position)
             .filter(|&earlier| {
                 let earlier = &touched[earlier];
@@ -78,9 +80,9 @@ pub(crate) fn order(touched: &[Touched], streams: usize) -> Vec<Turn> {
         needed.sort_unstable_by(|a, b| b.cmp(a));
         let continued = needed
             .iter()
-            .filter(|&&step| !touched[step].is_aside)
+            .filter(|&&step| !touched[step].is_side)
             .map(|&step| turns[step].stream)
-            .find(|&stream| !is_aside && last[stream].is_some_and(|step| needed.contains(&step)));
+            .find(|&stream| !is_side && last[stream].is_some_and(|step| needed.contains(&step)));
         let stream =
             continued.unwrap_or_else(|| (0..streams).min_by_key(|&stream| last[stream]).expect("at least one"));
         let mut known = match last[stream] {

@@ -8,10 +8,10 @@ use crate::graph::Tensor;
 use crate::reference::Array;
 use crate::shape::Shape;
 
-/// What a convolution does beside its weights.
+/// Groups, stride and padding of a convolution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConvolutionOptions {
-    /// Channels are cut into this many groups that do not see each other.
+    /// Channels are divided into this many independent groups.
     pub groups: usize,
     /// Distance between neighbouring outputs, per axis.
     pub stride: [usize; 2],

@@ -10,9 +10,9 @@ use std::ops::{Add, Div, Mul, Neg, Sub};
 
 /// An elementwise function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[allow(missing_docs)] // each name is its meaning
+#[allow(missing_docs)] // the names say it
 pub enum Map {
-    /// x itself; the compiler inserts it where a value must be stored anew.
+    /// x itself; the compiler inserts it where a value must be copied.
     Copy,
     Negate,
     Absolute,
@@ -113,7 +113,8 @@ pub(crate) fn reference(map: Map, operands: &[&Array]) -> Vec<f64> {
     (0..operands[0].values.len()).map(|i| map.evaluate(value(0, i), value(1, i), value(2, i))).collect()
 }
 
-/// The chain rule, f′ in terms of the same maps. Where two operands tie in a maximum, the first takes it all.
+/// The chain rule, f′ in terms of the same maps. Where two operands of a maximum are equal, the first gets the whole
+/// gradient.
 pub(crate) fn gradient<'g>(
     map: Map,
     operands: &[Tensor<'g>],
@@ -194,7 +195,7 @@ impl<'g> Tensor<'g> {
         self.graph.add(Op::Map(map), &operands, shape)
     }
 
-    /// x + 0, x − 0, x · 1, x / 1, x · 0: the identities that gradient rules leave behind.
+    /// Simplifies x + 0, x − 0, x · 1, x / 1 and x · 0, which gradient rules produce.
     fn simplified(self, map: Map, other: Tensor<'g>, shape: &crate::Shape) -> Option<Tensor<'g>> {
         let right = other.number();
         let left = self.number();
@@ -212,7 +213,7 @@ impl<'g> Tensor<'g> {
         if let (Some(a), Some(b)) = (left, right) {
             return Some(self.graph.fill(map.evaluate(a, b, 0.0), shape.clone()));
         }
-        // 0·x is 0 here even for x = ∞: it arises from select's gradient, where the other branch is not taken.
+        // 0·x is 0 here even for x = ∞: it comes from the gradient of select, where the other branch is not taken.
         match () {
             () if keeps_left => Some(self.broadcast_to(shape.clone())),
             () if keeps_right => Some(other.broadcast_to(shape.clone())),
@@ -221,7 +222,7 @@ impl<'g> Tensor<'g> {
         }
     }
 
-    /// The one number this tensor holds everywhere, when the graph knows it.
+    /// The number that all elements of this tensor have, if the graph knows it.
     pub(crate) fn number(self) -> Option<f64> {
         let inner = self.graph.inner.borrow();
         let mut node = self.node;
@@ -244,17 +245,17 @@ impl<'g> Tensor<'g> {
         self.zip(Map::Equal, other)
     }
 
-    /// The larger of the two; a NaN in either wins.
+    /// The larger of the two; NaN if either is NaN.
     pub fn maximum(self, other: Tensor<'g>) -> Tensor<'g> {
         self.zip(Map::Maximum, other)
     }
 
-    /// The smaller of the two; a NaN in either wins.
+    /// The smaller of the two; NaN if either is NaN.
     pub fn minimum(self, other: Tensor<'g>) -> Tensor<'g> {
         self.zip(Map::Minimum, other)
     }
 
-    /// Limited to `[low, high]`; the gradient is zero outside and passes at the bounds.
+    /// Limited to `[low, high]`; the gradient is zero outside and unchanged at the bounds.
     pub fn clamp(self, low: f64, high: f64) -> Tensor<'g> {
         self.maximum(self.graph.fill(low, [1])).minimum(self.graph.fill(high, [1]))
     }

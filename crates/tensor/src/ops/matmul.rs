@@ -6,7 +6,7 @@ use crate::ops::view::around;
 use crate::reference::Array;
 use crate::shape::Shape;
 
-/// How products, convolutions and scans may round their operands on a card. Sums are always kept in f32, and a CPU computes
+/// How products, convolutions and scans may round their operands on a GPU. Sums are always in f32, and a CPU computes
 /// everything in f32.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Precision {
@@ -20,7 +20,7 @@ pub enum Precision {
 }
 
 impl<'g> Tensor<'g> {
-    /// `[batch…, m, k] × [batch…, k, n]`. Batches must agree; a right side of two axes serves every batch.
+    /// `[batch…, m, k] × [batch…, k, n]`. Batches must agree; a right side of two axes is used for every batch.
     pub fn matmul(self, right: Tensor<'g>) -> Tensor<'g> {
         self.same_graph(&right);
         let (a, b) = (self.shape(), right.shape());

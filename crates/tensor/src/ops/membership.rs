@@ -1,21 +1,21 @@
-//! Soft membership of points in slices, never stored.
+//! Soft membership of points in slices, computed where it is used and never stored.
 //!
 //! For each batch and head, w_{nm} = softmax_m(x_n·k_m + b_m) says how much point n belongs to slice m. Points are
-//! collected into slices, Σ_n w_{nm} [v_n | 1], and what slices hold is spread to points, Σ_m w_{nm} t_m. The two are each
-//! other's transpose, so ∂t is a collection and ∂v a spread; what flows into w itself,
+//! collected into slices, Σ_n w_{nm} [v_n | 1], and tokens of slices are spread to points, Σ_m w_{nm} t_m. The two are each
+//! other's transpose, so ∂t is a collection and ∂v a spread. The gradient of w itself,
 //!
 //! ∂w_{nm} = p_n·t_m + s_m,  ∂ℓ_{nm} = w_{nm} (∂w_{nm} − Σ_j w_{nj} ∂w_{nj}),  ∂x = ∂ℓ k,  ∂k = ∂ℓᵀ x,  ∂b = ∂ℓᵀ 1,
 //!
-//! is the third operator; p, t are cotangent and tokens of a spread, or values and cotangent of a collection, where s is
-//! the cotangent of the mass Σ_n w_{nm}. Every operator makes w again from x, k, b: memory is linear in points, not in
-//! points times slices.
+//! is the third operator. For a spread, p is the cotangent and t the tokens; for a collection, p is the values, t the
+//! cotangent, and s the cotangent of the mass Σ_n w_{nm}. Every operator computes w from x, k, b again: memory is linear in
+//! points, not in points times slices.
 
 use super::Op;
 use crate::graph::Tensor;
 use crate::reference::Array;
 use crate::shape::Shape;
 
-/// What decides which point belongs to which slice.
+/// The queries, keys and offsets that define the weights w.
 #[derive(Clone, Copy)]
 pub struct Membership<'g> {
     /// x `[batch, points, heads, channels]`
@@ -26,16 +26,16 @@ pub struct Membership<'g> {
     pub offsets: Tensor<'g>,
 }
 
-/// All extents of a membership and of what it moves.
+/// All extents of a membership and of its values or tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct MembershipShape {
     pub(crate) batch: usize,
     pub(crate) points: usize,
     pub(crate) heads: usize,
     pub(crate) slices: usize,
-    /// Of queries and keys.
+    /// Channels of queries and keys.
     pub(crate) channels: usize,
-    /// Of what is collected or spread.
+    /// Channels of values and tokens.
     pub(crate) width: usize,
 }
 
@@ -57,7 +57,7 @@ impl MembershipShape {
         Shape::from([self.batch, self.points, self.heads, self.width])
     }
 
-    /// Values of slices; a collection has the mass behind them.
+    /// Tokens of slices; those of a collection have the mass as last channel.
     pub(crate) fn tokens(&self, mass: bool) -> Shape {
         Shape::from([self.batch, self.heads, self.slices, self.width + usize::from(mass)])
     }
@@ -108,7 +108,7 @@ fn expect(operation: &str, role: &str, tensor: Tensor<'_>, expected: &Shape) {
     assert!(found == *expected, "{operation}: {role} have shape {found}, expected {expected}");
 }
 
-/// Gradients of queries, keys, offsets and what was moved. `wanted` says which are of use.
+/// Gradients of queries, keys, offsets and of the values or tokens. `wanted` says which are needed.
 pub(crate) fn gradient<'g>(
     op: &Op,
     operands: &[Tensor<'g>],
@@ -137,10 +137,10 @@ pub(crate) fn gradient<'g>(
     gradients
 }
 
-/// One point under one head.
+/// One point of one head.
 struct Visit<'a> {
-    /// Places in the arrays: the point's first query, the head's first key and offset, the point's first value, the
-    /// head's first token.
+    /// Indices into the arrays: first query of the point, first key and offset of the head, first value of the point, first
+    /// token of the head.
     query: usize,
     keys: usize,
     offsets: usize,

@@ -23,7 +23,7 @@ use membership::MembershipShape;
 use scan::ScanShape;
 use std::sync::Arc;
 
-/// Everything a program can do. Shapes live in the node; what is here is what the shape does not say.
+/// All operators, with the settings that do not follow from the shape of the node.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Op {
     // leaves
@@ -47,7 +47,7 @@ pub(crate) enum Op {
     },
     /// Elementwise; all operands have the result's shape.
     Map(Map),
-    // views: the operand's elements, moved, repeated or dropped
+    // views: elements of the operand, reordered, repeated or left out
     Reshape,
     Permute {
         order: Vec<usize>,
@@ -59,7 +59,7 @@ pub(crate) enum Op {
     /// The operand itself, through which no gradient flows.
     Detach,
     // assemblies
-    /// Zero except where `spans` puts the operand: the transpose of `Slice`.
+    /// Zeros with the operand at `spans`: the transpose of `Slice`.
     Embed {
         spans: Vec<Span>,
     },
@@ -88,7 +88,7 @@ pub(crate) enum Op {
     Collect(MembershipShape),
     /// Slices to points: operands queries, keys, offsets, tokens.
     Spread(MembershipShape),
-    /// Operands queries, keys, offsets, what lies on points, what lies on slices (with `mass`, that of the mass last).
+    /// Operands: queries, keys, offsets, an array on points, an array on slices (with `mass`, its last channel is the mass).
     /// Parts: gradients of queries, keys, offsets.
     MembershipGradient {
         shape: MembershipShape,
@@ -99,7 +99,7 @@ pub(crate) enum Op {
         shape: ScanShape,
         order: Arc<[u32]>,
     },
-    /// Parts: gradients of signal, log decay, gain, write, read and, last, the initial state where there is one.
+    /// Parts: gradients of signal, log decay, gain, write, read and, if there is one, the initial state.
     ScanGradient {
         shape: ScanShape,
         order: Arc<[u32]>,
@@ -126,7 +126,7 @@ impl Op {
         }
     }
 
-    /// Whether its results are its parts.
+    /// Whether it has several results, its parts.
     pub(crate) fn has_parts(&self) -> bool {
         matches!(self, Op::Scan { .. } | Op::ScanGradient { .. } | Op::MembershipGradient { .. })
     }
@@ -144,7 +144,7 @@ pub(crate) enum Cotangent<'g> {
     Part(Vec<Span>, Tensor<'g>),
 }
 
-/// Gradient of each operand, given the gradient of the result. `wanted` says for which operands it is of use.
+/// Gradient of each operand, given the gradient of the result. `wanted` says which are needed.
 pub(crate) fn gradient<'g>(result: Tensor<'g>, cotangent: Tensor<'g>, wanted: &[bool]) -> Vec<Option<Cotangent<'g>>> {
     let graph = result.graph;
     let node = graph.node(result.node);
@@ -177,7 +177,7 @@ pub(crate) fn gradient<'g>(result: Tensor<'g>, cotangent: Tensor<'g>, wanted: &[
     }
 }
 
-/// The value of a node in f64, straight from the definition.
+/// The value of a node in f64, by its definition.
 pub(crate) fn reference(node: &Node, operands: &[&Array]) -> Vec<f64> {
     match &node.op {
         Op::Constant { bits } => bits.iter().map(|&bits| f64::from(f32::from_bits(bits))).collect(),

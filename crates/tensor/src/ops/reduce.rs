@@ -14,7 +14,7 @@ impl<'g> Tensor<'g> {
         axes.dedup();
         assert!(axes.iter().all(|&axis| axis < shape.rank()), "{kind:?} over axes {axes:?} of shape {shape}");
         let mut result = self;
-        // One operator per run of neighbouring axes, last run first.
+        // One operator per group of neighbouring axes, last group first.
         while let Some(&last) = axes.last() {
             let mut first = last;
             while axes.pop().is_some() && axes.last().is_some_and(|&axis| axis + 1 == first) {
@@ -32,7 +32,7 @@ impl<'g> Tensor<'g> {
 
     /// Sum over `axes`, which remain with extent 1.
     pub fn sum(self, axes: &[usize]) -> Tensor<'g> {
-        // What is the same for all elements is cheaper behind the sum.
+        // A factor that is the same for all elements is cheaper after the sum.
         let node = self.graph.node(self.node);
         let operand = |position: usize| self.graph.tensor(node.operands[position]);
         match node.op {
@@ -44,7 +44,7 @@ impl<'g> Tensor<'g> {
         }
     }
 
-    /// Largest element over `axes`, which remain with extent 1. Elements that tie share the gradient evenly.
+    /// Largest element over `axes`, which remain with extent 1. Equal largest elements share the gradient evenly.
     pub fn max(self, axes: &[usize]) -> Tensor<'g> {
         self.reduce(Reduction::Max, axes)
     }

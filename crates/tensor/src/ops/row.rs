@@ -13,7 +13,7 @@ impl<'g> Tensor<'g> {
     /// exp(x − max x) / Σ exp(x − max x) over the last axis.
     pub fn softmax(self) -> Tensor<'g> {
         let row = self.last_axis();
-        // A softmax does not change when its row is shifted, so no gradient flows through the maximum.
+        // A softmax does not change if its row is shifted, so the maximum has no gradient.
         let weight = (self - self.max(&row).detach()).exp();
         weight * weight.sum(&row).reciprocal()
     }

@@ -13,7 +13,7 @@ use crate::reference::Array;
 use crate::shape::Shape;
 use std::sync::Arc;
 
-/// What a scan reads. "Scan heads" are directions × heads, direction outermost.
+/// The operands of a scan. "Scan heads" are directions × heads, direction outermost.
 #[derive(Clone, Copy)]
 pub struct ScanInput<'g> {
     /// x `[batch, tokens, heads, channels]`
@@ -26,7 +26,7 @@ pub struct ScanInput<'g> {
     pub write: Tensor<'g>,
     /// C `[batch, tokens, groups, states]`
     pub read: Tensor<'g>,
-    /// h before the first token `[batch, directions·heads, channels, states]`, else zero.
+    /// h before the first token `[batch, directions·heads, channels, states]`; zero if absent.
     pub initial: Option<Tensor<'g>>,
 }
 
@@ -134,19 +134,19 @@ pub(crate) fn gradient<'g>(
         .collect()
 }
 
-/// One scan head of one batch: where its numbers lie in the flat arrays.
-struct Walk<'a> {
+/// One scan head of one batch: positions of its elements in the flat arrays.
+struct Sequence<'a> {
     shape: &'a ScanShape,
     order: &'a [u32],
     batch: usize,
     head: usize,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> Sequence<'a> {
     /// Every scan head of every batch.
-    fn all(shape: &'a ScanShape, order: &'a [u32]) -> impl Iterator<Item = Walk<'a>> {
+    fn all(shape: &'a ScanShape, order: &'a [u32]) -> impl Iterator<Item = Sequence<'a>> {
         let heads = shape.scan_heads();
-        (0..shape.batch * heads).map(move |i| Walk { shape, order, batch: i / heads, head: i % heads })
+        (0..shape.batch * heads).map(move |i| Sequence { shape, order, batch: i / heads, head: i % heads })
     }
 
     fn token(&self, step: usize) -> usize {
@@ -200,22 +200,22 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Parts of the scan by the recurrence itself.
+/// Output and final state by the recurrence itself.
 pub(crate) fn reference(shape: &ScanShape, order: &[u32], operands: &[&Array]) -> Vec<Array> {
     let mut output = Array::zeros(shape.signal());
     let mut final_state = Array::zeros(shape.state());
-    for walk in Walk::all(shape, order) {
-        let history = walk.states(operands);
+    for sequence in Sequence::all(shape, order) {
+        let history = sequence.states(operands);
         for step in 0..shape.tokens {
-            let token = walk.token(step);
+            let token = sequence.token(step);
             for c in 0..shape.channels {
-                let read = |n: usize| operands[4].values[walk.per_group(token) + n];
+                let read = |n: usize| operands[4].values[sequence.per_group(token) + n];
                 let sum: f64 = (0..shape.states).map(|n| history[step + 1][c * shape.states + n] * read(n)).sum();
-                output.values[walk.signal(token) + c] += sum;
+                output.values[sequence.signal(token) + c] += sum;
             }
         }
         let last = &history[shape.tokens];
-        final_state.values[walk.state()..walk.state() + last.len()].copy_from_slice(last);
+        final_state.values[sequence.state()..sequence.state() + last.len()].copy_from_slice(last);
     }
     vec![output, final_state]
 }
@@ -225,16 +225,16 @@ pub(crate) fn gradient_reference(shape: &ScanShape, order: &[u32], initial: bool
     let count = if initial { 6 } else { 5 };
     let (inputs, cotangents) = operands.split_at(count);
     let mut gradients: Vec<_> = (0..count).map(|index| Array::zeros(shape.operand(index))).collect();
-    for walk in Walk::all(shape, order) {
-        let history = walk.states(inputs);
+    for sequence in Sequence::all(shape, order) {
+        let history = sequence.states(inputs);
         let size = shape.channels * shape.states;
         let mut adjoint = match cotangents.get(1) {
-            Some(final_state) => final_state.values[walk.state()..walk.state() + size].to_vec(),
+            Some(final_state) => final_state.values[sequence.state()..sequence.state() + size].to_vec(),
             None => vec![0.0; size],
         };
         for step in (0..shape.tokens).rev() {
-            let token = walk.token(step);
-            let (head, signal, group) = (walk.per_head(token), walk.signal(token), walk.per_group(token));
+            let token = sequence.token(step);
+            let (head, signal, group) = (sequence.per_head(token), sequence.signal(token), sequence.per_group(token));
             let (decay, gain) = (inputs[1].values[head].exp(), inputs[2].values[head]);
             for c in 0..shape.channels {
                 for n in 0..shape.states {
@@ -253,7 +253,7 @@ pub(crate) fn gradient_reference(shape: &ScanShape, order: &[u32], initial: bool
             }
         }
         if initial {
-            gradients[5].values[walk.state()..walk.state() + size].copy_from_slice(&adjoint);
+            gradients[5].values[sequence.state()..sequence.state() + size].copy_from_slice(&adjoint);
         }
     }
     gradients

@@ -1,5 +1,5 @@
-//! Views and assemblies: elements moved, repeated, dropped, or gathered together; no arithmetic but the addition of
-//! rows that share an index.
+//! Views and assemblies: elements reordered, repeated, left out or joined. The only arithmetic is the addition of rows that
+//! have the same index.
 
 use super::Op;
 use crate::graph::{Index, Tensor};
@@ -48,7 +48,7 @@ impl<'g> Tensor<'g> {
         self.permute(&order)
     }
 
-    /// Stretches axes of extent 1; leading axes are added as needed.
+    /// Repeats axes of extent 1; leading axes are added as needed.
     pub fn broadcast_to(self, shape: impl Into<Shape>) -> Tensor<'g> {
         let (from, to) = (self.shape(), shape.into());
         if from == to {
@@ -96,7 +96,7 @@ impl<'g> Tensor<'g> {
         self.spans(&spans)
     }
 
-    /// Cuts one axis into consecutive pieces of the given lengths.
+    /// Divides one axis into consecutive pieces of the given lengths.
     pub fn split<const PIECES: usize>(self, axis: usize, lengths: [usize; PIECES]) -> [Tensor<'g>; PIECES] {
         let shape = self.shape();
         let total: usize = lengths.iter().sum();
@@ -108,7 +108,7 @@ impl<'g> Tensor<'g> {
         })
     }
 
-    /// Puts the tensor into zeros of shape `shape` at the places `spans` names: the transpose of [`Tensor::spans`].
+    /// Zeros of shape `shape` with the tensor at `spans`: the transpose of [`Tensor::spans`].
     pub fn embed(self, spans: &[Span], shape: impl Into<Shape>) -> Tensor<'g> {
         let (from, to) = (self.shape(), shape.into());
         let fits = spans.len() == to.rank()
@@ -119,7 +119,7 @@ impl<'g> Tensor<'g> {
         if from == to && spans.iter().all(|span| span.step == 1) {
             return self;
         }
-        // What is embedded in something embedded is embedded once.
+        // Two embeddings in a row become one.
         let node = self.graph.node(self.node);
         if let Op::Embed { spans: inner } = &node.op {
             let through = |(outer, inner): (&Span, &Span)| Span {
@@ -162,8 +162,8 @@ impl<'g> Tensor<'g> {
         first.graph.add(Op::Concatenate { axis }, &nodes, Shape(dims))
     }
 
-    /// Rows of one axis in the order, and as often, as `index` names them. Indices beyond the axis are an error when
-    /// the program runs.
+    /// Row `i` of the result is row `index[i]` of the operand along one axis. An index beyond the axis panics when the
+    /// program runs.
     pub fn gather(self, axis: usize, index: Index<'g>) -> Tensor<'g> {
         let mut dims = self.shape().0;
         assert!(axis < dims.len(), "gather: shape {dims:?} has no axis {axis}");

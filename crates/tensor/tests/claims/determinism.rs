@@ -3,7 +3,7 @@
 use crate::support::{random, values};
 use lamo_tensor::{ConvolutionOptions, Graph, Program, ScanInput};
 
-/// A program with every kind of kernel, large enough to be cut into many tasks.
+/// A program with every kind of kernel, large enough for many tasks.
 fn program() -> Program {
     let graph = Graph::new();
     let (batch, rows, columns, width, states) = (2, 16, 20, 48, 16);
@@ -61,6 +61,6 @@ fn results_have_the_same_bits_on_1_2_and_16_threads_and_from_run_to_run() {
     let one = run(1);
     assert!(one.iter().all(|&bits| f32::from_bits(bits).is_finite()));
     for threads in [1, 2, 3, 16] {
-        assert!(run(threads) == one, "{threads} threads give other bits than one");
+        assert!(run(threads) == one, "the bits of {threads} threads differ from those of one");
     }
 }

@@ -1,7 +1,7 @@
-//! What lamo-tensor claims, one module per subject.
+//! Claims about lamo-tensor, one module per subject.
 
 mod determinism; // same bits for any number of threads and from run to run
 mod operators; // every operator: CPU equals reference, gradient equals finite differences
 mod programs; // states, assignments, shapes, errors, memory
-mod random_graphs; // fused equals unfused equals reference on graphs nobody wrote
+mod random_graphs; // fused equals unfused equals reference on random graphs
 mod support; // random values, comparison

@@ -3,7 +3,7 @@
 use crate::support::{Case, case};
 use lamo_tensor::{ConvolutionOptions, Map, Membership, Precision, ScanInput, Span, Tensor};
 
-/// Roundings of an elementwise function: its own error of at most 4 units, the weight, the chain rule.
+/// Roundings of an elementwise function: its error of at most 4 units, the weight, the chain rule.
 const MAP: usize = 16;
 
 fn maps() -> Vec<Case> {
@@ -71,7 +71,7 @@ fn views() -> Vec<Case> {
             x[0].spans(&spans) * 3.0
         }),
         case("flip", &[a], 4, |x| x[0].flip(1) * x[0].flip(2)),
-        case("a slice beside the whole", &[a], 8, |x| x[0].slice(2, 1, 4) * x[0].sum(&[2])),
+        case("a slice times a sum of the whole", &[a], 8, |x| x[0].slice(2, 1, 4) * x[0].sum(&[2])),
         case("split and join in another order", &[a], 8, |x| {
             let [first, second, third] = x[0].split(2, [2, 2, 1]);
             Tensor::concatenate(&[third, first.exp(), second], 2)
@@ -101,7 +101,7 @@ fn views() -> Vec<Case> {
 
 fn reductions() -> Vec<Case> {
     let mut cases = Vec::new();
-    // Sums of n numbers are folded in lanes and strips: log₂ n + n/1024 + 32 roundings are more than enough.
+    // Sums of n numbers are added in lanes and strips, with fewer than log₂ n + n/1024 + 32 roundings.
     for (dims, axes) in [
         (&[5, 7][..], &[1][..]),
         (&[5, 7], &[0]),
@@ -235,7 +235,7 @@ fn memberships() -> Vec<Case> {
             Membership { queries: x[0], keys: x[1], offsets: x[2] }.spread(x[3])
         }));
     }
-    // Queries and values are two halves of one array, tokens are seen through a permutation, results become one array.
+    // Queries and values are two halves of one array, tokens are permuted, and the results are joined.
     let operands: [(&[usize], f64, f64); 3] =
         [(&[2, 33, 4, 16], -1.0, 1.0), (&[4, 18, 8], -1.0, 1.0), (&[4, 18], -1.0, 1.0)];
     cases.push(case("memberships of views", &operands, 512, |x| {
@@ -293,7 +293,7 @@ fn scans() -> Vec<Case> {
     cases
 }
 
-/// Sizes that have kernels of their own on tensor cores.
+/// Sizes that have special kernels on tensor cores.
 fn large() -> Vec<Case> {
     let mut cases = Vec::new();
     for (batch, tokens, heads, groups, states, directions) in
@@ -328,7 +328,7 @@ fn large() -> Vec<Case> {
     let operands: [(&[usize], f64, f64); 2] = [(&[2, 11, 10, 32], -1.0, 1.0), (&[32, 1, 3, 3], -1.0, 1.0)];
     let apart = ConvolutionOptions { groups: 32, padding: [[1, 1]; 2], ..ConvolutionOptions::default() };
     cases.push(case("convolution of each channel by itself", &operands, 512, move |x| x[0].convolve(x[1], apart)));
-    // The second has too many slices for a block's memory.
+    // The second has too many slices for the shared memory of a block.
     for (points, heads, slices, channels) in [(401, 8, 64, 16), (20, 2, 700, 80)] {
         let operands: [(&[usize], f64, f64); 4] = [
             (leak(&[2, points, heads, channels]), -1.0, 1.0),
@@ -344,10 +344,10 @@ fn large() -> Vec<Case> {
     cases
 }
 
-/// Runs where NVIDIA's compiler is found and `LAMO_TEST_KERNELS` asks for it.
+/// Runs if `LAMO_TEST_KERNELS` is set; needs NVIDIA's compiler.
 #[cfg(feature = "cuda")]
 #[test]
-fn kernels_for_sizes_that_have_their_own_compile_without_a_card() {
+fn special_kernels_compile_without_a_gpu() {
     if std::env::var_os("LAMO_TEST_KERNELS").is_none() {
         return;
     }
@@ -358,10 +358,10 @@ fn kernels_for_sizes_that_have_their_own_compile_without_a_card() {
     }
 }
 
-/// An operand is rounded by 2⁻¹¹ or 2⁻⁸ of itself at most; a product has two, and the gradient of a decay is the difference
-/// of two sums of products.
+/// An operand is rounded by at most 2⁻¹¹ or 2⁻⁸ of itself. A product has two operands, and the gradient of a decay is the
+/// difference of two sums of products.
 #[test]
-fn rounded_operands_on_a_card_move_results_by_four_roundings_at_most() {
+fn rounded_operands_on_a_gpu_change_results_by_at_most_four_roundings() {
     let Ok(device) = std::env::var("LAMO_TEST_DEVICE") else { return };
     let device = device.parse().unwrap();
     for (seed, case) in large().into_iter().enumerate() {

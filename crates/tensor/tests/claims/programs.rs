@@ -1,6 +1,6 @@
-//! Programs as their users meet them: states, assignments, in-place updates, refusals.
+//! Programs as users see them: states, assignments, in-place updates, snapshots, errors.
 
-use lamo_tensor::{Device, Graph, Kept, Options, Precision, Program, Tensor};
+use lamo_tensor::{Device, DeviceErrorKind, Graph, Options, PARAMETERS, Precision, Program, Snapshot, Tensor};
 
 fn panics_with(expected: &str, action: impl FnOnce() + std::panic::UnwindSafe) {
     let message = std::panic::catch_unwind(action).expect_err(&format!("expected a refusal: {expected}"));
@@ -176,8 +176,12 @@ fn a_kernel_that_makes_a_number_that_is_not_finite_is_named() {
     graph.output("y", x.log() * 2.0);
     let mut program = Program::compile(&graph);
     program.write("x", &[1.0, -1.0]);
-    let message = program.run_checked().unwrap_err();
-    assert!(message.contains("NaN") && message.contains("Log"), "{message}");
+    let culprit = program.run_checked().unwrap().unwrap();
+    assert!(culprit.value.is_nan() && culprit.arithmetic.contains("Log"), "{culprit}");
+    assert_eq!((culprit.kernel, &culprit.parameters, culprit.description.as_str()), (0, &None, "loop [2]"));
+    let (sentence, summary) = (culprit.to_string(), culprit.summary());
+    assert_eq!(summary, "kernel 0 made NaN: loop [2]");
+    assert_eq!(sentence, format!("{summary}:{}", culprit.arithmetic));
 }
 
 #[test]
@@ -189,10 +193,11 @@ fn the_parameters_next_to_a_number_that_is_not_finite_are_named() {
     let mut program = Program::compile(&graph);
     program.write("x", &[1.0, 2.0]);
     program.write_parameter("block.scale", &[1.0, -1.0]);
-    let message = program.run_checked().unwrap_err();
-    assert!(message.contains("with block.scale made NaN"), "{message}");
+    let culprit = program.run_checked().unwrap().unwrap();
+    assert_eq!(culprit.parameters.as_deref(), Some("with block.scale"), "{culprit}");
+    assert!(culprit.to_string().contains("with block.scale made NaN"), "{culprit}");
     program.write_parameter("block.scale", &[1.0, 1.0]);
-    assert_eq!(program.run_checked(), Ok(()));
+    assert_eq!(program.run_checked(), Ok(None));
 }
 
 #[test]
@@ -211,28 +216,88 @@ fn a_norm_with_its_gate_and_residual_is_one_kernel_and_so_is_its_gradient_with_t
     assert!(program.kernels() <= 3, "{}", program.explain());
 }
 
+fn test_device() -> Device {
+    std::env::var("LAMO_TEST_DEVICE").map_or(Device::Cpu, |device| device.parse().unwrap())
+}
+
 #[test]
-fn a_state_that_is_kept_survives_the_runs_that_follow_and_fits_other_programs() {
-    let device = std::env::var("LAMO_TEST_DEVICE").map_or(Device::Cpu, |device| device.parse().unwrap());
-    let program = |factor: f64| {
+fn a_snapshot_survives_the_runs_that_follow_and_restores_the_states_that_a_program_has() {
+    let program = |factor: f64, names: &[&str]| {
         let graph = Graph::new();
-        let count = graph.state("count", [3]);
-        graph.assign(count, count * factor + 1.0);
-        Program::compile_on(&graph, device, Precision::F32).unwrap()
+        for &name in names {
+            let count = graph.state(name, [3]);
+            graph.assign(count, count * factor + 1.0);
+        }
+        Program::compile_on(&graph, test_device(), Precision::F32).unwrap()
     };
-    let (mut first, mut second) = (program(1.0), program(2.0));
-    let mut kept = Kept::room(&first, "count").unwrap();
-    assert_eq!(kept.read(), [0.0; 3]);
+    let (mut first, mut second) = (program(1.0, &["count", "other"]), program(2.0, &["count"]));
+    let mut snapshot = Snapshot::new(&first, &["count", "other"]).unwrap();
+    assert_eq!(snapshot.read("count"), Ok(vec![0.0; 3]));
     first.write("count", &[1.0, 2.0, 3.0]);
     first.run();
-    kept.take(&first);
+    snapshot.capture(&first).unwrap();
     first.run();
-    assert_eq!((kept.read(), first.read("count")), (vec![2.0, 3.0, 4.0], &[3.0, 4.0, 5.0][..]));
+    assert_eq!(snapshot.read("count"), Ok(vec![2.0, 3.0, 4.0]));
+    assert_eq!(snapshot.read("other"), Ok(vec![1.0; 3]));
+    assert_eq!((first.read("count"), first.read("other")), (&[3.0, 4.0, 5.0][..], &[2.0; 3][..]));
     assert_eq!(second.read("count"), [0.0; 3]);
-    kept.give(&mut second);
+    snapshot.restore(&mut second).unwrap();
     assert_eq!(second.read("count"), [2.0, 3.0, 4.0]);
     second.run();
     assert_eq!(second.read("count"), [5.0, 7.0, 9.0]);
-    kept.give(&mut first);
-    assert_eq!(first.read("count"), [2.0, 3.0, 4.0]);
+    snapshot.restore(&mut first).unwrap();
+    assert_eq!((first.read("count"), first.read("other")), (&[2.0, 3.0, 4.0][..], &[1.0; 3][..]));
+}
+
+#[test]
+fn a_snapshot_of_something_that_is_no_state_is_refused() {
+    panics_with("the program has no state \"x\"; it has [\"count\"]", || {
+        let graph = Graph::new();
+        let count = graph.state("count", [3]);
+        graph.assign(count, count + graph.input("x", [3]));
+        let _ = Snapshot::new(&Program::compile(&graph), &["x"]);
+    });
+}
+
+#[test]
+fn the_states_of_a_program_are_listed_by_name_and_the_parameters_are_among_them() {
+    let graph = Graph::new();
+    let (weight, x) = (graph.parameter("weight", [2]), graph.input("x", [2]));
+    for name in ["second", "average"] {
+        let state = graph.state(name, [2]);
+        graph.assign(state, state + weight * x);
+    }
+    graph.output("y", weight * 2.0);
+    assert_eq!(Program::compile(&graph).states(), ["average", PARAMETERS, "second"]);
+}
+
+#[test]
+fn the_methods_that_return_errors_do_the_same_as_those_that_panic() {
+    let graph = Graph::new();
+    graph.output("y", graph.input("x", [4, 2]).gather(0, graph.index_input("rows", 1)));
+    let mut program = Program::compile_on(&graph, test_device(), Precision::F32).unwrap();
+    program.try_write("x", &[0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]).unwrap();
+    program.try_write_index("rows", &[2]).unwrap();
+    program.try_run().unwrap();
+    program.try_synchronise().unwrap();
+    assert_eq!(program.try_read("y"), Ok(&[4.0, 5.0][..]));
+    assert_eq!(program.try_read("y").unwrap(), program.read("y"));
+}
+
+#[test]
+fn a_program_that_is_larger_than_memory_is_out_of_memory() {
+    let graph = Graph::new();
+    graph.output("y", graph.input("x", [1 << 30, 1 << 20]) * 2.0);
+    let error = Program::compile_on(&graph, Device::Cpu, Precision::F32).err().unwrap();
+    assert_eq!(error.kind(), DeviceErrorKind::OutOfMemory);
+    assert!(error.to_string().ends_with("use a smaller batch or model"), "{error}");
+}
+
+#[test]
+fn a_gpu_that_does_not_exist_is_unavailable() {
+    let graph = Graph::new();
+    graph.output("y", graph.input("x", [2]) * 2.0);
+    let error = Program::compile_on(&graph, Device::Cuda(99), Precision::F32).err().unwrap();
+    assert_eq!(error.kind(), DeviceErrorKind::Unavailable, "{error}");
+    assert_eq!(Device::Cuda(99).gpu_name(), None);
 }

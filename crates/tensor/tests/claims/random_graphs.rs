@@ -1,4 +1,4 @@
-//! Graphs nobody wrote: random operators on random operands, compared fused, unfused and in f64.
+//! Random graphs: random operators on random operands, compared fused, unfused and in f64.
 
 use crate::support::{Random, compare, random, values};
 use lamo_tensor::reference::Bindings;
@@ -9,7 +9,7 @@ fn pick<T: Copy>(random: &mut Random, from: &[T]) -> T {
     from[random.random_range(0..from.len())]
 }
 
-/// One more tensor from those there are; all functions are tame, so that rounding stays rounding.
+/// A new tensor from the existing ones; the functions do not amplify rounding errors.
 fn grow<'g>(pool: &[Tensor<'g>], random: &mut Random) -> Tensor<'g> {
     let x = pick(random, pool);
     let shape = x.shape();
@@ -69,7 +69,7 @@ fn grow<'g>(pool: &[Tensor<'g>], random: &mut Random) -> Tensor<'g> {
     }
 }
 
-/// The tensor as an image under a kernel made from itself: depthwise, or dense to two channels.
+/// The tensor as an image, convolved with a kernel made from itself: depthwise, or dense to two channels.
 fn convolved(x: Tensor<'_>, depthwise: bool) -> Tensor<'_> {
     let shape = x.shape();
     let channels = shape.dims()[shape.rank() - 1].min(5);
@@ -85,7 +85,7 @@ fn convolved(x: Tensor<'_>, depthwise: bool) -> Tensor<'_> {
     image.convolve(kernel.permute(&[0, 3, 1, 2]), options) * 0.3
 }
 
-/// The tensor as a signal that chooses its own steps, along one direction or both.
+/// The tensor as the signal and the steps of a scan, along one direction or both.
 fn scanned(x: Tensor<'_>, both: bool) -> Tensor<'_> {
     let shape = x.shape();
     let channels = shape.dims()[shape.rank() - 1].min(6);
@@ -106,7 +106,7 @@ fn scanned(x: Tensor<'_>, both: bool) -> Tensor<'_> {
     input.scan(&[forwards, backwards][..directions]).0
 }
 
-/// A graph with its outputs, all gradients among them, and values for its inputs.
+/// A graph with outputs, including all gradients, and values for its inputs.
 fn random_graph(graph: &Graph, seed: u64) -> Bindings<'static> {
     let mut random = random(seed);
     let dims = [random.random_range(1..5), random.random_range(1..6), pick(&mut random, &[1, 3, 8, 33, 70])];
@@ -134,9 +134,9 @@ fn random_graph(graph: &Graph, seed: u64) -> Bindings<'static> {
     Bindings::from([("x", values(count, -1.0, 1.0, &mut random)), ("y", values(count, -1.0, 1.0, &mut random))])
 }
 
-/// `LAMO_RANDOM_GRAPHS=20000` looks longer than the gate does.
+/// `LAMO_RANDOM_GRAPHS=20000` tests more graphs than the default.
 fn how_many() -> u64 {
-    // On a card every graph is compiled first.
+    // On a GPU every graph must be compiled first.
     let usual = if std::env::var_os("LAMO_TEST_DEVICE").is_some() { 60 } else { 600 };
     std::env::var("LAMO_RANDOM_GRAPHS").ok().and_then(|count| count.parse().ok()).unwrap_or(usual)
 }

@@ -11,15 +11,15 @@ pub(crate) fn random(seed: u64) -> Random {
     Random::seed_from_u64(seed)
 }
 
-/// Odd multiples of 1/1024: numbers that f32 holds exactly, so that both evaluators start from the same ones, and that
-/// stay clear of the kinks of clamp, maximum and select by more than a finite difference reaches.
+/// Odd multiples of 1/1024. f32 holds them exactly, so that both evaluators start from the same numbers, and they are farther
+/// from the kinks of clamp, maximum and select than a finite difference reaches.
 pub(crate) fn values(count: usize, low: f64, high: f64, random: &mut Random) -> Vec<f64> {
     (0..count).map(|_| ((random.random_range(low..high) * 512.0).floor() * 2.0 + 1.0) / 1024.0).collect()
 }
 
 type Build = dyn for<'g> Fn(&[Tensor<'g>]) -> Tensor<'g>;
 
-/// An operator under test: how it is built, from which operands, and how many roundings lie on the way to an element.
+/// An operator to test: how it is built, from which operands, and how many roundings an element of the result has.
 pub(crate) struct Case {
     pub(crate) name: String,
     pub(crate) operands: Vec<(Shape, f64, f64)>,
@@ -52,14 +52,14 @@ impl Case {
             .collect()
     }
 
-    /// A scalar that weighs every element differently.
+    /// A scalar that gives every element a different weight.
     fn loss<'g>(&self, graph: &'g Graph, result: Tensor<'g>) -> Tensor<'g> {
         let shape = result.shape();
         let weights: Vec<f32> = (0..shape.count()).map(|i| (0.7 * i as f32 + 0.3).sin()).collect();
         (result * graph.constant(&weights, shape)).sum_all()
     }
 
-    /// Delivers the value, and the gradients of all operands.
+    /// Adds outputs for the value and the gradients of all operands.
     fn deliver(&self, graph: &Graph) {
         let inputs = self.inputs(graph);
         let result = (self.build)(&inputs);
@@ -80,7 +80,7 @@ impl Case {
         compare(&self.name, &graph, &bindings, self.roundings);
     }
 
-    /// Bytes of code for a card that need not be here.
+    /// Compiles the kernels, without a GPU; returns the bytes of code.
     #[cfg(feature = "cuda")]
     pub(crate) fn compile_kernels(&self, precision: Precision) -> usize {
         let graph = Graph::new();
@@ -88,8 +88,8 @@ impl Case {
         Program::compile_kernels(&graph, precision, 90).unwrap_or_else(|error| panic!("{}: {error}", self.name))
     }
 
-    /// Value and gradients on `device`, with operands rounded to each precision, lie within its share of the norm of the
-    /// reference, and two runs have the same bits.
+    /// Value and gradients on `device` in each precision differ from the reference by at most its share of the norm, and two runs
+    /// have the same bits.
     pub(crate) fn is_near_reference(&self, seed: u64, device: Device, shares: &[(Precision, f64)]) {
         let graph = Graph::new();
         self.deliver(&graph);
@@ -159,13 +159,13 @@ impl Case {
     }
 }
 
-/// Runs a graph fused and unfused and compares every output and state with the reference. Each of `roundings`
-/// roundings on the way to an element may contribute one unit in the last place of the largest magnitude.
+/// Runs a graph fused and unfused and compares every output with the reference. Each of the `roundings` of an element may
+/// contribute one unit in the last place of the largest magnitude.
 pub(crate) fn compare(name: &str, graph: &Graph, bindings: &Bindings<'_>, roundings: usize) {
     let (outputs, _) = reference::run(graph, bindings);
     let mut programs: Vec<(String, Program)> =
         [true, false].map(|fuse| (format!("fuse {fuse}"), Program::compile_with(graph, Options { fuse }))).into();
-    // `LAMO_TEST_DEVICE=cuda` adds a card to what is compared.
+    // `LAMO_TEST_DEVICE=cuda` compares a GPU too.
     if let Ok(device) = std::env::var("LAMO_TEST_DEVICE") {
         let device: Device = device.parse().unwrap();
         let program =

@@ -1,8 +1,8 @@
 //! Dense convolution as matrix products over panels of pixels: Y = Col(x) · W and dW = Col(x)ᵀ · dY, where row p of
-//! Col(x) `[pixels, kernel_rows · kernel_columns · channels]` lists what the taps of pixel p meet.
+//! Col(x) `[pixels, kernel_rows · kernel_columns · channels]` lists the source values under the taps of pixel p.
 //!
-//! A panel of Col(x) is gathered into the thread's workspace, sized to stay in the second-level cache, and multiplied
-//! there; groups are products of their own. Input gradients are the same with [`Geometry::backward`].
+//! A panel of Col(x) is gathered into the thread's workspace, small enough for the second-level cache, and multiplied there.
+//! Each group is a product of its own. Input gradients are computed in the same way with [`Geometry::backward`].
 
 use super::{ConvolutionShape, Geometry, Shared, with_workspace};
 use crate::cpu::memory::{Source, Target};
@@ -12,12 +12,12 @@ use std::ops::Range;
 
 /// Floats of a panel of Col: 512 KiB, half a second-level cache.
 const PANEL: usize = 128 * 1024;
-/// Channels of y per task of the weight gradient: enough columns to repay the gathering.
+/// Channels of y per task of the weight gradient: enough columns to make the cost of gathering small.
 const BLOCK: usize = 128;
-/// Floats of partial sums a weight gradient may ask for.
+/// Most floats of partial sums of a weight gradient.
 const PARTIALS: usize = 4 * 1024 * 1024;
 
-/// The weight of one group as the product reads it.
+/// The weight, as the product of each group reads it.
 #[derive(Clone, Copy)]
 pub(super) struct Kernel {
     /// `[groups, k, n, kernel_rows, kernel_columns]`
@@ -61,7 +61,7 @@ struct Matrix<P> {
     column_stride: isize,
 }
 
-/// C = A·B, or C += A·B where `accumulate`; `[m, n] = [m, k] · [k, n]`, on this thread alone.
+/// C = A·B, or C += A·B if `accumulate`; `[m, n] = [m, k] · [k, n]`, on this thread alone.
 ///
 /// # Safety
 /// The matrices have these sizes, and C overlaps neither A nor B.
@@ -73,7 +73,7 @@ unsafe fn multiply(
     b: Matrix<*const f32>,
 ) {
     let product = gemm_f32::gemm::f32::get_gemm_fn();
-    let kept = if accumulate { 1.0 } else { 0.0 };
+    let previous = if accumulate { 1.0 } else { 0.0 };
     // SAFETY: the caller's promise; the function was chosen for this machine.
     unsafe {
         product(
@@ -90,7 +90,7 @@ unsafe fn multiply(
             b.pointer,
             b.column_stride,
             b.row_stride,
-            kept,
+            previous,
             1.0,
             false,
             false,
@@ -100,7 +100,7 @@ unsafe fn multiply(
     }
 }
 
-/// Where the columns of Col come from.
+/// The source of the columns of Col.
 struct Columns<'a> {
     geometry: &'a Geometry,
     source: Source<4>,
@@ -178,13 +178,13 @@ unsafe fn copy_strided(source: *const f32, stride: isize, values: &mut [f32]) {
     }
 }
 
-/// Floats between pixels of a panel: whole cache lines, and an odd number of them, lest pixels share cache sets.
+/// Floats between pixels of a panel: an odd number of whole cache lines, so that pixels do not share cache sets.
 fn padded(width: usize) -> usize {
     (width.div_ceil(16) | 1) * 16
 }
 
-/// Pixels per panel: eight tiles of six, beyond which the product would copy the weight before every panel; fewer
-/// where there would be too few panels to share out.
+/// Pixels per panel: at most eight tiles of six, because the product would copy the weight for each larger panel; fewer if
+/// there would be too few panels for all threads.
 fn panel_pixels(width: usize, pixels: usize) -> usize {
     let cached = (PANEL / padded(width)).clamp(24, 48);
     pixels.div_ceil(32).clamp(12, cached).next_multiple_of(6)
@@ -302,7 +302,7 @@ unsafe fn copy_pixels(
     }
 }
 
-/// How many partial sums a weight gradient is made of.
+/// How many partial sums a weight gradient has.
 fn parts(shape: &ConvolutionShape) -> usize {
     let pixels = shape.batch * shape.out_rows() * shape.out_columns();
     let weights = (shape.out_channels * shape.in_width() * shape.taps()).max(1);
@@ -396,7 +396,7 @@ unsafe fn weight_part(
     });
 }
 
-/// Adds the parts in their order and writes them where the weight gradient wants them.
+/// Adds the parts in order and writes the weight gradient.
 unsafe fn sum_parts(shape: &ConvolutionShape, parts: usize, scratch: &mut [f32], weight_gradient: Target<4>) {
     let line = shape.kernel[1] * shape.in_width();
     let length = shape.kernel[0] * shape.out_channels * line;

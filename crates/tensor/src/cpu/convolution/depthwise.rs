@@ -2,9 +2,9 @@
 //!
 //! `y[b,i,j,c] = Σ_{u,v} w[u,v,c] · x[b, i·s+u−p, j·s+v−p, c]`
 //!
-//! A unit of work is a run of neighbouring pixels of one row. Within it a block of channels keeps the sums of a few
-//! neighbouring pixels in registers while the taps pass; pixels whose taps all lie inside need no bounds. Units follow
-//! each other down the rows, so the rows that the next unit shares are still in the cache.
+//! A unit of work is a run of neighbouring pixels of one row. Within it, the sums of a few neighbouring pixels and a block of
+//! channels stay in registers during the loop over taps; pixels with all taps inside need no checks of bounds. Units follow
+//! each other down the rows, so that the rows that two units share are still in the cache.
 
 use super::dense::Kernel;
 use super::{Axis, ConvolutionShape, Geometry, Shared};
@@ -13,9 +13,9 @@ use crate::cpu::simd::{Unit, vectorised};
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// Floats of target per unit: long enough to repay a task.
+/// Floats of target per unit: enough to make the cost of a task small.
 const RUN: usize = 16 * 1024;
-/// Most partial sums a weight gradient is made of.
+/// Most partial sums of a weight gradient.
 const PARTS: usize = 32;
 /// Pixels whose sums are in registers together.
 const PIXELS: usize = 4;
@@ -30,7 +30,7 @@ struct Plan {
     target: Target<4>,
     channels: usize,
 }
-// SAFETY: the weight is read alone; the views promise the rest.
+// SAFETY: the weight is only read; the views promise the rest.
 unsafe impl Sync for Plan {}
 
 /// Pixels per unit.
@@ -113,14 +113,14 @@ fn correlate_unit_body<U: Unit>(plan: &Plan, unit: usize) {
     }
 }
 
-/// Taps of one row of the kernel, and how far neighbouring pixels are apart in steps of taps. `TAPS` of 0 reads both
-/// from the axis; otherwise the step is 1, and the compiler, knowing which taps meet, loads each pixel once.
+/// Taps of one row of the kernel, and the distance of neighbouring pixels in taps. With `TAPS` of 0 both are read from the
+/// axis; otherwise the step is 1, and the compiler knows which taps read the same pixel and loads it once.
 #[inline(always)]
 fn row_taps<const TAPS: usize>(axis: &Axis) -> (usize, isize) {
     if TAPS == 0 { (axis.taps, axis.step) } else { (TAPS, 1) }
 }
 
-/// Columns of the target all of whose taps lie inside, within `run`.
+/// Columns of the target within `run` that have all taps inside.
 #[inline(always)]
 fn interior(axis: &Axis, run: &Range<usize>) -> Range<usize> {
     let start = axis.inside_targets(0).start.clamp(run.start, run.end);
@@ -135,7 +135,7 @@ fn correlate_run<U: Unit, const TAPS: usize>(plan: &Plan, unit: usize) {
     let inner = interior(axis, &run);
     let together = if inner.len() < PIXELS { 0 } else { inner.len().div_ceil(PIXELS) };
     for block in 0..together {
-        // The last block begins early rather than ending short: it writes the same sums again.
+        // The last block has full length and overlaps the one before: it writes the same sums again.
         let column = (inner.start + block * PIXELS).min(inner.end - PIXELS);
         correlate_pixels::<U, TAPS, PIXELS>(plan, [batch, row, column], &tap_rows, 0..row_taps::<TAPS>(axis).0);
     }
@@ -187,7 +187,7 @@ fn correlate_block<U: Unit, const TAPS: usize, const COUNT: usize, const LANES: 
     for tap_row in tap_rows.clone() {
         let source_row = rows.step * row as isize + rows.offset + tap_row as isize;
         let first = columns.step * column as isize + columns.offset;
-        // The first pixel may lie outside where tap 0 is skipped, hence `wrapping`.
+        // `wrapping`: the first pixel may lie outside if tap 0 is skipped.
         let line = plan.source.pointer.wrapping_offset(
             batch as isize * batch_stride + source_row * row_stride + first * column_stride + channel as isize,
         );
@@ -211,7 +211,7 @@ fn correlate_block<U: Unit, const TAPS: usize, const COUNT: usize, const LANES: 
     }
 }
 
-/// How many partial sums a weight gradient is made of: each the work of a unit at least.
+/// How many partial sums a weight gradient has; each has at least one unit.
 fn parts(shape: &ConvolutionShape) -> usize {
     let floats = shape.batch * shape.out_rows() * shape.out_columns() * shape.in_channels;
     (floats / RUN).clamp(1, PARTS)
@@ -329,7 +329,7 @@ fn gradient_row<U: Unit, const TAPS: usize>(
     }
 }
 
-/// With `TAPS` known, the interior of the run keeps all sums of the row in registers; the rest goes tap by tap.
+/// If `TAPS` is known, all sums of the row stay in registers for the interior of the run; the rest is done tap by tap.
 #[inline(always)]
 fn gradient_block<U: Unit, const TAPS: usize, const LANES: usize>(
     plan: &GradientPlan,

@@ -1,8 +1,8 @@
-//! Convolution over rows and columns, channels last (the cross-correlation that networks call so):
+//! Convolution over rows and columns, channels last (a cross-correlation, as usual in networks):
 //!
 //! ```text
 //! y[b,i,j,o] = Σ_{c,u,v} w[o,c,u,v] · x[b, i·s+u−p, j·s+v−p, c]          x = 0 outside, c in the group of o
-//! dx[b,k,l,c] = Σ_{o,u,v} w[o,c,u,v] · dy[b, (k+p−u)/s, (l+p−v)/s, o]    whole quotients alone
+//! dx[b,k,l,c] = Σ_{o,u,v} w[o,c,u,v] · dy[b, (k+p−u)/s, (l+p−v)/s, o]    whole quotients only
 //! dw[o,c,u,v] = Σ_{b,i,j} dy[b,i,j,o] · x[b, i·s+u−p, j·s+v−p, c]
 //! ```
 //!
@@ -122,7 +122,7 @@ impl Geometry {
         Self { batch: shape.batch, axes: [axis(0), axis(1)] }
     }
 
-    /// The same with the kernel turned by half a turn: tap u becomes tap taps−1−u.
+    /// The same with the kernel rotated by 180 degrees: tap u becomes tap taps−1−u.
     fn flipped(mut self) -> Self {
         for axis in &mut self.axes {
             axis.offset += axis.direction * (axis.taps as isize - 1);
@@ -156,7 +156,7 @@ impl Geometry {
     }
 }
 
-/// A kernel turned by half a turn, so that input gradients read forwards as outputs do.
+/// A kernel rotated by 180 degrees, so that input gradients read forwards like outputs.
 fn flip_weight(weight: Source<4>, kernel: [usize; 2]) -> Source<4> {
     let [out_stride, in_stride, row, column] = weight.strides;
     let last = row * (kernel[0] as isize - 1) + column * (kernel[1] as isize - 1);
@@ -164,7 +164,7 @@ fn flip_weight(weight: Source<4>, kernel: [usize; 2]) -> Source<4> {
     Source { pointer: weight.pointer.wrapping_offset(last), strides: [out_stride, in_stride, -row, -column] }
 }
 
-/// Lends this thread's workspace of at least `floats` floats, aligned to a cache line, with whatever was left there.
+/// Calls a function with this thread's workspace of at least `floats` floats, aligned to a cache line and not cleared.
 fn with_workspace<R>(floats: usize, task: impl FnOnce(&mut [f32]) -> R) -> R {
     const LINE: usize = 16;
     thread_local! { static WORKSPACE: RefCell<Vec<f32>> = const { RefCell::new(Vec::new()) } }

@@ -94,7 +94,7 @@ impl Array {
     }
 }
 
-/// Calls `term` with the indices of y, w and x of every product the convolution is made of.
+/// Calls `term` with the indices of y, w and x of every product of the convolution.
 fn every_product(shape: &ConvolutionShape, mut term: impl FnMut([usize; 4], [usize; 4], [usize; 4])) {
     let [before_row, before_column] = [shape.padding[0][0], shape.padding[1][0]];
     let outputs = Array::new(output_sizes(shape), Layout::Plain, || 0.0);
@@ -170,7 +170,7 @@ fn check(name: &str, shape: &ConvolutionShape, result: &Array, expected: &Array,
     let tolerance = |place: usize| (terms[place] + 2) as f64 * f64::from(f32::EPSILON) * magnitude[place];
     for (place, index) in result.indices().enumerate() {
         let (found, wanted) = (result.at(index), f64::from(expected.memory[place]));
-        let rounding = wanted.abs() * f64::from(f32::EPSILON); // `expected` is kept in f32
+        let rounding = wanted.abs() * f64::from(f32::EPSILON); // `expected` is an f32
         assert!(
             (found - wanted).abs() <= tolerance(place) + rounding,
             "{name}{index:?} is {found}, not {wanted}: {shape:?}"
@@ -291,7 +291,7 @@ fn both_gradients_are_adjoint_to_the_convolution() {
         every_product(&shape, |y, w, x| {
             magnitude += (case.output_gradient.at(y) * case.weight.at(w) * case.input.at(x)).abs();
         });
-        // Rounding errors of single sums are independent: far below their common bound.
+        // The rounding errors of different sums are independent, so that their sum is far below the bound.
         let tolerance = 4.0 * f64::from(f32::EPSILON) * magnitude;
         assert!(
             (through_output - through_input).abs() <= tolerance,

@@ -1,5 +1,5 @@
-//! Lowering: from the instructions of a loop to code over strips. Registers get strips, or stay where they lie in memory;
-//! products go into the additions and sums that read them.
+//! Lowering: from the instructions of a loop to code over strips. A register gets a strip, or is read from memory where it
+//! is; a product is computed by the addition or sum that reads it.
 
 use super::{Access, Code, Location, LoopKernel};
 use crate::compile::fuse::LONGEST_ROW;
@@ -15,14 +15,14 @@ pub(super) struct Lowering<'a, F> {
     last_use: Vec<usize>,
     free: Vec<usize>,
     free_rows: Vec<usize>,
-    /// Buffers that the loop reads: a store into one of them must wait until the strip is done.
+    /// Buffers that the loop reads: a store into one of them runs after all other code of the strip.
     read: Vec<usize>,
     products: Products,
 }
 
-/// Products that their only reader computes itself, so that they never pass through a strip.
+/// Products that their only reader computes itself, so that they need no strip.
 struct Products {
-    /// Factors of the product that an instruction reads, with the operand's position.
+    /// Factors of the product that an instruction reads, and the position of that operand.
     factors: Vec<Option<(usize, [Operand; 2])>>,
     /// Products that need no code of their own.
     absorbed: Vec<bool>,
@@ -101,7 +101,7 @@ impl<'a, F: Fn(&Place) -> *mut f32> Lowering<'a, F> {
         let outer = place.layout.strides[..last].to_vec();
         let axes = &self.kernel.row_axes;
         let mut uniform = Some(0);
-        // Rows follow each other evenly when each axis continues where the one inside it ends.
+        // Rows have one stride if each axis continues where the next inner axis ends.
         let moving: Vec<(usize, isize)> =
             axes.iter().copied().zip(outer.iter().copied()).filter(|&(extent, _)| extent != 1).collect();
         if let Some(&(_, innermost)) = moving.last() {
@@ -151,7 +151,7 @@ impl<'a, F: Fn(&Place) -> *mut f32> Lowering<'a, F> {
         let absorbed = self.products.absorbed.clone();
         let mut stored_directly = vec![false; body.instructions.len()];
         let mut permanent = vec![false; body.levels.len()];
-        // A store into memory that the loop also reads runs last, when the strip has been read.
+        // A store into memory that the loop also reads runs last, after the strip was read.
         let mut late = Vec::new();
         for (time, instruction) in body.instructions.iter().enumerate().filter(|(time, _)| !absorbed[*time]) {
             let factors = self.products.factors[time].map(|(position, factors)| (position, self.locate(factors)));
@@ -216,7 +216,7 @@ impl<'a, F: Fn(&Place) -> *mut f32> Lowering<'a, F> {
         self.kernel.code.append(&mut late);
     }
 
-    /// Loads a register; whether its strip serves the whole task.
+    /// Loads a register; returns whether its strip is the same for the whole task.
     fn load(&mut self, from: &Place, to: usize) -> bool {
         let access = self.access(from);
         if self.levels[to] == Level::Row {
@@ -231,7 +231,7 @@ impl<'a, F: Fn(&Place) -> *mut f32> Lowering<'a, F> {
         }
         let same_for_all_rows = self.kernel.accesses[access].uniform == Some(0);
         let strip = if same_for_all_rows {
-            self.kernel.strips += 1; // never shared: it outlives the strip under way
+            self.kernel.strips += 1; // not shared: it must last for the whole task
             self.kernel.strips - 1
         } else {
             self.take_strip()
@@ -246,7 +246,7 @@ impl<'a, F: Fn(&Place) -> *mut f32> Lowering<'a, F> {
         same_for_all_rows
     }
 
-    /// The store of a register that the map can write itself: contiguous, into memory the loop does not read.
+    /// The store of a register that a map can write directly: contiguous, into memory that the loop does not read.
     fn direct_store(&mut self, body: &Loop, register: usize) -> Option<(usize, usize)> {
         for (time, instruction) in body.instructions.iter().enumerate() {
             if let Instruction::Store { operand: Operand::Register(from), to } = instruction

@@ -6,7 +6,7 @@
 //! dh₀ = d(T, start) dh_T + Σ_t d(t, start) dy_t ⊗ C_t,
 //! dℓ_τ = Σ over every path that crosses step τ: h₀ → h_T, h₀ → y_t (t ≥ τ), x_s → h_T (s < τ), x_s → y_t (s < τ ≤ t).
 //!
-//! Nothing is subtracted, so nothing cancels. The states at chunk starts are recomputed first and kept in the
+//! No terms are subtracted, so no digits cancel. The states at the starts of chunks are recomputed first and stored in the
 //! workspace. State and adjoint are `[channels, states]`, lanes along the states.
 
 use super::block::{CHUNK, Lanes, Left, ROWS, Right, Square, ZERO};
@@ -17,8 +17,8 @@ use super::{Run, ScanGradients, ScanInputs, ScanShape, take};
 use crate::cpu::memory::{Source, Target};
 use crate::cpu::simd::{Unit, vectorised};
 
-/// Lanes of states kept at once, 8 MiB: longer sequences are cut into segments and pay a second recomputation. (Segments
-/// that fit the second level cache save less than that costs; tests cut early.)
+/// Most lanes of stored states, 8 MiB: longer sequences are divided into segments, which costs a second recomputation.
+/// (Segments that fit the second-level cache gain less than that costs. Tests use short segments.)
 const SEGMENT: usize = if cfg!(test) { 1 << 8 } else { 1 << 17 };
 
 /// One direction of some heads of one batch entry that share a group.
@@ -40,7 +40,7 @@ vectorised! {
     pub(super) fn scan_adjoint(task: &BackwardTask<'_>, workspace: &mut [Lanes]) = scan_adjoint_body;
 }
 
-/// What a chunk of a head reads and writes outside the workspace.
+/// Memory outside the workspace that a chunk of a head reads or writes.
 #[derive(Clone, Copy)]
 enum Part {
     Signal,
@@ -78,13 +78,13 @@ struct Head<'a> {
     gradient_transposed: &'a mut [Lanes],
 }
 
-/// What one head's chunk sends to dg and dℓ, lanes or rows along the steps.
+/// Contributions of one chunk of one head to dg and dℓ, lanes or rows along the steps.
 struct Paths {
     /// Σ of lanes: <h₀, dh_T> d(T, start)
     through: Lanes,
-    /// Σ of row t: dy_t · y_t as far as it comes from h₀
+    /// Σ of row t: the part of dy_t · y_t that comes from h₀
     from_start: Square,
-    /// Lane s: u_s · du_s as far as it goes to h_T
+    /// Lane s: the part of u_s · du_s that goes to h_T
     to_end: Lanes,
     /// M_ts (C_t · B_s)
     within: Square,
@@ -112,8 +112,8 @@ impl BackwardTask<'_> {
             + 6 * CHUNK * lanes(self.shape.channels)
     }
 
-    /// Asks for one part of what head `index` needs in its next chunk. A part per product: requested all at once they
-    /// would wait for each other, spread out they arrive during the arithmetic.
+    /// Prefetches one part of the memory that head `index` needs in its next chunk. Each product prefetches one part: the
+    /// requests then overlap with arithmetic instead of waiting for each other.
     #[inline(always)]
     fn prefetch(&self, part: Part, tokens: &[u32], index: usize) {
         let (shape, head, group) = (&self.shape, self.run.head + index, self.run.group);
@@ -140,7 +140,7 @@ impl BackwardTask<'_> {
         }
     }
 
-    /// The tokens of a chunk, none beyond either end.
+    /// The tokens of a chunk; empty for a chunk beyond either end.
     fn tokens_of(&self, chunk: usize) -> &[u32] {
         let start = chunk.saturating_mul(CHUNK).min(self.order.len());
         &self.order[start..self.order.len().min(start + CHUNK)]
@@ -344,7 +344,7 @@ impl Group<'_> {
 
 impl Head<'_> {
     #[inline(always)]
-    #[allow(clippy::too_many_arguments)] // one kernel's operands
+    #[allow(clippy::too_many_arguments)] // the operands of one kernel
     fn adjoint<U: Unit>(
         &mut self,
         task: &BackwardTask<'_>,
@@ -397,7 +397,7 @@ impl Head<'_> {
         transpose_wide(self.signal, self.signal_transposed);
     }
 
-    /// M_ts = d(t, s) g_s (dy_t · x_s), added to the group's, and M_ts (C_t · B_s).
+    /// M_ts = d(t, s) g_s (dy_t · x_s), added to the sum of the group, and M_ts (C_t · B_s).
     #[inline(always)]
     fn pairs(&self, group: &mut Group<'_>, within: &mut Square, channels: usize, decay: &Decay, gain: Lanes) {
         let left = Left { floats: floats(self.output_gradient), row: lanes(channels) * CHUNK, depth: 1 };
@@ -457,7 +457,7 @@ impl Head<'_> {
 }
 
 impl Paths {
-    /// dℓ_τ, the sums over rows left to the end: row τ collects every path across step τ.
+    /// dℓ_τ: row τ collects every path across step τ; the rows are summed at the end.
     #[inline(always)]
     fn log_decay_gradient(&self) -> Lanes {
         let mut crossing = [ZERO; CHUNK];
@@ -474,7 +474,7 @@ impl Paths {
 }
 
 vectorised! {
-    /// dC_t = d(t, start) h₀ᵀ dy_t, or += where `add`; its product with C_t, summed over lanes by the caller, is dy_t · y_t for dℓ.
+    /// dC_t = d(t, start) h₀ᵀ dy_t, or += if `add`. `overlap` gets its products with C_t; their sum over lanes is dy_t · y_t.
     #[inline(never)]
     fn project_back(
         target: &mut [Lanes],
@@ -501,7 +501,7 @@ fn project_back_body<U: Unit>(
 }
 
 #[inline(always)]
-#[allow(clippy::too_many_arguments)] // one kernel's operands
+#[allow(clippy::too_many_arguments)] // the operands of one kernel
 fn project_columns<U: Unit, const WIDTH: usize>(
     target: &mut [Lanes],
     add: bool,
@@ -527,7 +527,7 @@ fn project_columns<U: Unit, const WIDTH: usize>(
     }
 }
 
-/// <a, b>, the sum over lanes left to the caller.
+/// <a, b> without the sum over lanes, which the caller does.
 #[inline(always)]
 fn inner<U: Unit>(a: &[Lanes], b: &[Lanes]) -> Lanes {
     let mut sums = [ZERO; 4];
@@ -537,7 +537,7 @@ fn inner<U: Unit>(a: &[Lanes], b: &[Lanes]) -> Lanes {
     sums[0].plus(sums[1]).plus(sums[2].plus(sums[3]))
 }
 
-/// h₀ or dh_T of every head of the run, `[channels, states]`; zero where there is none.
+/// h₀ or dh_T of every head of the run, `[channels, states]`; zero if absent.
 #[inline(always)]
 fn load_states(task: &BackwardTask<'_>, source: Option<Source<4>>, states: &mut [Lanes]) {
     let shape = &task.shape;

@@ -1,4 +1,4 @@
-//! Sixteen-lane blocks: the one small matrix product every term of the scan is made of, and the moves around it.
+//! Sixteen-lane blocks: the small matrix product that every term of the scan consists of, and the transposes around it.
 //!
 //! sum[r, c] += Σ_d left[r, d] right[d, c]: `left` is broadcast element by element, `right` is read in whole lanes,
 //! `sum` stays in registers. Sixteen is the length of a chunk and also the lanes of the widest unit, so a 16 × 16
@@ -11,7 +11,7 @@ use crate::cpu::simd::{Unit, vectorised};
 /// Steps in a chunk, floats in a [`Lanes`].
 pub(super) const CHUNK: usize = 16;
 
-/// Rows of a product held in registers at once; 8 rows of 2 lanes leave room for operands and hide the latency.
+/// Rows of a product that are in registers at once: 8 rows of 2 lanes leave registers for operands and hide the latency.
 pub(super) const ROWS: usize = 8;
 
 /// One register of the widest unit.
@@ -61,11 +61,11 @@ impl Lanes {
     /// The first `count` lanes, zero after them.
     #[inline(always)]
     pub(super) fn before(self, count: usize) -> Self {
-        let mut kept = self;
+        let mut masked = self;
         for lane in 0..CHUNK {
-            kept.0[lane] = if lane < count { kept.0[lane] } else { 0.0 };
+            masked.0[lane] = if lane < count { masked.0[lane] } else { 0.0 };
         }
-        kept
+        masked
     }
 }
 
@@ -81,8 +81,8 @@ pub(super) fn floats(lanes: &[Lanes]) -> &[f32] {
     unsafe { std::slice::from_raw_parts(lanes.as_ptr().cast(), lanes.len() * CHUNK) }
 }
 
-/// Repeats a body with a constant index. A plain `for` over rows would be turned into gathers across the rows
-/// instead of one register per row: forty times slower.
+/// Repeats a body with a constant index. The compiler would turn a plain `for` over rows into gathers across the rows
+/// instead of one register per row, forty times slower.
 macro_rules! unrolled {
     ($count:expr, $index:ident => $body:expr) => {
         unrolled!(@ $count, $index, $body, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15)
@@ -181,7 +181,7 @@ pub(super) use by_columns;
 
 vectorised! {
     /// target[r, c] = Σ_{d < depth} left[r, d] right[d, c] for `rows` rows (a multiple of eight), or += where `add`.
-    #[inline(never)] // merged with its neighbours, a kernel loses its registers to their shuffles
+    #[inline(never)] // inlined, a kernel would share its registers with the shuffles of its neighbours
     pub(super) fn product(target: &mut [Lanes], add: bool, rows: usize, depth: usize, left: Left<'_>, right: Right<'_>)
         = product_body;
 }
@@ -275,8 +275,8 @@ fn transpose(from: &[Lanes], stride: usize, to: &mut [Lanes], to_stride: usize) 
     }
 }
 
-/// Four rounds of pairwise exchange, at distances 1, 2, 4 and 8. Written out because the compiler sees through a
-/// portable butterfly and moves the 256 floats one by one.
+/// Four rounds of pairwise exchange, at distances 1, 2, 4 and 8. Written with intrinsics, because the compiler turns a portable
+/// version into moves of the 256 single floats.
 ///
 /// # Safety
 /// Sixteen lanes lie `stride` apart at `from`, and sixteen `to_stride` apart at `to`.

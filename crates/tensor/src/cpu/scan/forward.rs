@@ -1,5 +1,5 @@
 //! y_t = d(t, start) C_t · h₀ + Σ_{s ≤ t} d(t, s) (C_t · B_s) g_s x_s and h_T = d(T, start) h₀ + Σ_s d(T, s) g_s x_s ⊗ B_s,
-//! chunk by chunk; the state of a head is kept as `[states, channels]`, lanes along the channels.
+//! chunk by chunk. The state of a head is `[states, channels]`, lanes along the channels.
 
 use super::block::{CHUNK, Lanes, Left, ROWS, Right, Square, ZERO};
 use super::block::{
@@ -185,7 +185,7 @@ fn read_state_body<U: Unit>(
 }
 
 #[inline(always)]
-#[allow(clippy::too_many_arguments)] // one kernel's operands
+#[allow(clippy::too_many_arguments)] // the operands of one kernel
 fn read_columns<U: Unit, const WIDTH: usize>(
     output: &mut [Lanes],
     factor: Lanes,

@@ -32,7 +32,7 @@ impl Rows<*const f32> {
     /// Every index is a row of this view.
     #[inline(always)]
     pub(super) unsafe fn gather(&self, indices: impl Iterator<Item = usize>, packed: &mut [Lanes]) {
-        // The common widths are worth their own loops.
+        // The common widths have loops of their own.
         match (self.inner, self.width) {
             // SAFETY: the caller's promise.
             (1, 32) => return unsafe { self.gather_whole::<2>(indices, packed) },
@@ -76,7 +76,7 @@ impl Rows<*const f32> {
     }
 }
 
-/// Asks for rows that will be needed a chunk later: along columns or backwards the machine does not foresee them.
+/// Prefetches rows that are needed one chunk later: the processor does not predict accesses along columns or backwards.
 ///
 /// # Safety
 /// The view holds the tokens.
@@ -96,7 +96,7 @@ pub(super) unsafe fn prefetch_rows(source: &Source<4>, batch: usize, middle: usi
     let _ = (source, batch, middle, width, tokens);
 }
 
-/// Where a target lies, for [`prefetch_rows`].
+/// A target as a source, for [`prefetch_rows`].
 #[inline(always)]
 pub(super) fn as_source(target: Target<4>) -> Source<4> {
     Source { pointer: target.pointer, strides: target.strides }
@@ -222,8 +222,8 @@ pub(super) unsafe fn scatter_steps(target: &Target<3>, batch: usize, tokens: &[u
     }
 }
 
-/// How one head forgets within a chunk. Every entry is a product of at most sixteen exp(ℓ), never a quotient of long
-/// products, so ℓ = −10⁴ is as exact as ℓ = −10⁻⁶. Steps past the end keep everything (decay 1) and add nothing.
+/// The decays of one head within a chunk. Every entry is a product of at most sixteen exp(ℓ), never a quotient of long
+/// products, so ℓ = −10⁴ is as exact as ℓ = −10⁻⁶. Steps past the end have decay 1 and add nothing.
 pub(super) struct Decay {
     /// d(t, s) = Π_{s < τ ≤ t} exp(ℓ_τ) in row t, lane s; zero where s > t.
     pub(super) between: Square,

@@ -130,7 +130,7 @@ fn slow_backward(shape: &ScanShape, order: &[u32], inputs: &Arrays, output: &[f6
     gradients
 }
 
-/// Memory with room between the elements: contiguous, or every axis spread and the first reversed.
+/// Memory with gaps between the elements: contiguous, or every axis spread and the first reversed.
 struct Memory {
     floats: Vec<f32>,
     origin: usize,
@@ -195,7 +195,7 @@ fn steps_to(target: Target<4>) -> Target<3> {
     Target { pointer: target.pointer, strides: [batch, token, head] }
 }
 
-/// What surrounds a comparison: strides, and whether there is an initial and a final state.
+/// Settings of a comparison: strides, and whether there is an initial and a final state.
 #[derive(Clone, Copy, Debug)]
 struct Setting {
     spread: bool,
@@ -250,7 +250,7 @@ fn deviation(found: &[f64], wanted: &[f64]) -> f64 {
     let mut worst = 0.0;
     for (found, wanted) in found.iter().zip(wanted) {
         let difference = (found - wanted).abs();
-        worst = if difference <= worst { worst } else { difference }; // a NaN wins
+        worst = if difference <= worst { worst } else { difference }; // NaN if any difference is NaN
     }
     worst / largest
 }

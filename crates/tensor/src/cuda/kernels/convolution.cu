@@ -1,7 +1,7 @@
 // Convolution over the plane, channels last: out[b,i,j,o] = Σ w[o,c,u,v] in[b, i·s+u−p, j·s+v−p, c].
 //
-// S has the extents (B, H, W, I, OH, OW, O, G groups, KH, KW, SH, SW, PH, PW) and the strides of the places:
-// in(b,i,j,c), out(b,i,j,o), weight(o,c,u,v) as functions to offsets.
+// S has the extents (B, H, W, I, OH, OW, O, G groups, KH, KW, SH, SW, PH, PW), and functions that return offsets:
+// in(b,i,j,c), out(b,i,j,o), weight(o,c,u,v).
 
 // ---- any shape: one thread per result ----
 
@@ -95,7 +95,7 @@ __device__ void input_gradient_depthwise(const float* out, const float* weight, 
   in[S::in(b, y, x, c)] = sum;
 }
 
-// Four channels of four neighbouring columns per thread, which share what they read; TURNED is the input gradient.
+// A thread computes four channels of four neighbouring columns, which share their loads; TURNED is the input gradient.
 template <class S, bool TURNED>
 __device__ void depthwise_4(const float* from, const float* weight, float* to) {
   constexpr int TH = TURNED ? S::H : S::OH, TW = TURNED ? S::W : S::OW, FH = TURNED ? S::OH : S::H, FW = TURNED ? S::OW : S::W;
@@ -135,7 +135,7 @@ __device__ void depthwise_4(const float* from, const float* weight, float* to) {
     if (j0 + k < TW) *(float4*)(to + (TURNED ? S::in(b, i, j0 + k, c) : S::out(b, i, j0 + k, c))) = sum[k];
 }
 
-// Blocks of 32 channels × 8 slots; a block adds a chunk of the outputs, the last one adds the chunks in order.
+// Blocks of 32 channels × 8 slots; each block sums a chunk of the outputs, and the last block adds the chunks in order.
 template <class S>
 __device__ void weight_gradient_depthwise(const float* in, const float* out, float* weight,
                                           float* scratch, uint32* counters) {
@@ -176,7 +176,7 @@ __device__ void weight_gradient_depthwise(const float* in, const float* out, flo
 
 // ---- all channels to all channels: products of shifted images on tensor cores ----
 
-// weight[o,c,u,v] → packed[tap][k][n]; forwards k = c, n = o; for the input gradient k = o, n = c, taps turned round.
+// weight[o,c,u,v] → packed[tap][k][n]; forwards k = c, n = o; for the input gradient k = o, n = c, taps reversed.
 template <class S, bool TURNED>
 __device__ void pack_weight(const float* weight, float* packed) {
   const int t = blockIdx.x * 256 + threadIdx.x;
@@ -187,7 +187,7 @@ __device__ void pack_weight(const float* weight, float* packed) {
   packed[t] = rounded<S::PRECISION>(TURNED ? weight[S::weight(k, n, S::KH - 1 - u, S::KW - 1 - v)] : weight[S::weight(n, k, u, v)]);
 }
 
-// to[b,i,j,n] = Σ_{u,v,k} from[b, i+u−p, j+v−q, k] packed[u,v][k][n], stride 1. D names the direction's extents:
+// to[b,i,j,n] = Σ_{u,v,k} from[b, i+u−p, j+v−q, k] packed[u,v][k][n], stride 1. D has the extents of the direction:
 // FH, FW, K of `from`; TH, TW, N of `to`; P, Q padding; from(b,y,x), to(b,i,j) offsets of contiguous channels.
 template <class D>
 __device__ void convolve_dense(const float* from, const float* packed, float* to) {
@@ -257,7 +257,7 @@ __device__ void convolve_dense(const float* from, const float* packed, float* to
     }
 }
 
-// weight[o,c,u,v] = Σ over outputs of out[o] · in[shifted, c]; a block takes a tap, a tile of [o, c] and a chunk.
+// weight[o,c,u,v] = Σ over outputs of out[o] · in[shifted, c]; a block has a tap, a tile of [o, c] and a chunk.
 template <class S>
 __device__ void weight_gradient_dense(const float* in, const float* out, float* scratch) {
   constexpr int TM = 128, TN = 128, TK = 32, STAGES = S::STAGES;

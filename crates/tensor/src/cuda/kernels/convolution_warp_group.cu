@@ -1,9 +1,9 @@
 // Dense convolutions of stride 1 in tf32 as products of warp groups.
 
-constexpr int BEYOND = -(1 << 30);  // an offset that stays negative whatever channel is added
+constexpr int BEYOND = -(1 << 30);  // an offset that stays negative after any channel is added
 
-// weight[o,c,u,v] → packed[tile of TN n][part of 32 k][tap][n][k], rows exchanged as warp groups read them; forwards
-// k = c, n = o; for the input gradient k = o, n = c, taps turned round. What is beyond K and N is zero.
+// weight[o,c,u,v] → packed[tile of TN n][part of 32 k][tap][n][k], rows swizzled as warp groups read them; forwards
+// k = c, n = o; for the input gradient k = o, n = c, taps reversed. Elements beyond K and N are zero.
 template <class S, bool TURNED, int TN>
 __device__ void pack_weight_rows(const float* weight, float* packed) {
   constexpr int K = TURNED ? S::O : S::I, N = TURNED ? S::I : S::O, TAPS = S::KH * S::KW, PARTS = (K + 31) / 32;
@@ -21,13 +21,15 @@ __device__ void pack_weight_rows(const float* weight, float* packed) {
     }
 }
 
-// to[b,i,j,n] = Σ_{u,v,k} from[b, i+u−p, j+v−q, k] packed[u,v][n][k]: a warp group has 64 pixels and TN channels n of a
-// tile; one more warp group brings what the others multiply. A block goes through its tiles.
+// to[b,i,j,n] = Σ_{u,v,k} from[b, i+u−p, j+v−q, k] packed[u,v][n][k]: each of GROUPS warp groups multiplies 64 pixels and TN
+// channels n of a tile; one more warp group copies their operands to shared memory. A block computes several tiles.
 //
-// Images lie one after the other as rows of VH·VW pixels with zeros between neighbours, so that a tap is a fixed distance:
-// the pixels of a tile, and those around them, come once for all taps, 32 channels at a time, to one of two slabs.
+// The kernel treats the images as one sequence of VH·VW pixels each, with zeros between rows and images. Then a tap is a fixed
+// distance in the sequence. The pixels of a tile, and those around it, are copied once for all taps, 32 channels at a time, to
+// one of two slabs.
 //
-// D has what `convolve_dense` has, and GROUPS that multiply, STAGES of weights, SLAB rows of pixels, registers TAKEN, GIVEN.
+// D has the members of `convolve_dense`, the number of GROUPS that multiply, of STAGES of weights, of SLAB rows of pixels, and
+// the registers TAKEN and GIVEN.
 template <class D>
 __device__ void convolve_warp_group(const float* from, const float* packed, float* to) {
   constexpr int TM = 64 * D::GROUPS, TN = D::TN, STAGES = D::STAGES, PIXELS = D::B * D::TH * D::TW;
@@ -60,7 +62,7 @@ __device__ void convolve_warp_group(const float* from, const float* packed, floa
           if (++stage == STAGES) stage = 0, parity ^= 1;
         }
       }
-    } else {  // pixels: a lane finds one row for its warp, eight lanes copy it
+    } else {  // pixels: each lane finds the offset of one row, eight lanes copy a row
       int slab = 0, parity = 1;
       for (int tile = blockIdx.x; tile < TILES; tile += gridDim.x) {
         const int m0 = tile / D::TILES_N * TM, first = place(m0);
@@ -93,7 +95,7 @@ __device__ void convolve_warp_group(const float* from, const float* packed, floa
     int stage = 0, parity = 0, slab = 0, slab_parity = 0;
     for (int tile = blockIdx.x; tile < TILES; tile += gridDim.x) {
       const int n0 = tile % D::TILES_N * TN, m0 = tile / D::TILES_N * TM;
-      // The row of the slab that this lane names for its warp: the pixel of row lane % 16, channels from 4·(lane / 16).
+      // The row of the slab whose address this lane gives: the pixel of row lane % 16, channels from 4·(lane / 16).
       const int pixel = m0 + thread / 32 * 16 + lane % 16;
       const int own = pixel < PIXELS ? place(pixel) - place(m0) : 0;
       float c[TN / 2];
@@ -113,7 +115,7 @@ __device__ void convolve_warp_group(const float* from, const float* packed, floa
             const uint32 at = pixels + row * 128 + ((lane / 16) ^ (row % 8)) * 16;
             const uint64 right = columns(shared_address(stages) + stage * (TN * 128));
 #pragma unroll
-            for (int half = 0; half < 2; half++) {  // while one half is multiplied, the pixels of the other come
+            for (int half = 0; half < 2; half++) {  // while one half is multiplied, the pixels of the other are loaded
 #pragma unroll
               for (int k = 0; k < 2; k++) {
                 load_pieces(a[half][k], at ^ ((half * 2 + k) * 32));
@@ -145,9 +147,9 @@ __device__ void convolve_warp_group(const float* from, const float* packed, floa
   }
 }
 
-// weight[o,c,u,v] = Σ_t out[t + (p−u)·VW + q−v, o] · in[t, c] over all pixels t and the zeros between them: a block has a
-// kernel row u of three taps, 128 × 128 of [o, c], half for each of two warp groups, and a chunk of pixels. A third warp
-// group brings 32 pixels at a time: two of its warps copy, two turn the input to [c][t].
+// weight[o,c,u,v] = Σ_t out[t + (p−u)·VW + q−v, o] · in[t, c] over all pixels t and the zeros between them. A block has a
+// kernel row u of three taps, a tile of 128 × 128 of [o, c], half for each of two warp groups, and a chunk of pixels. A third
+// warp group loads 32 pixels at a time: two of its warps copy, two transpose the input to [c][t].
 template <class S>
 __device__ void weight_gradient_warp_group(const float* in, const float* out, float* scratch) {
   constexpr int TM = 128, TN = 128, TK = 32, STAGES = 4, PITCH = TM + 8, ROWS = TK + 2;
@@ -172,7 +174,7 @@ __device__ void weight_gradient_warp_group(const float* in, const float* out, fl
   if (thread >= 256) {
     give_registers<40>();
     const auto locate = [&](int at, int& b, int& i, int& j) { j = at % S::VW, i = at / S::VW % S::VH, b = at / (S::VW * S::VH); };
-    if (warp == 8) {  // the input: a lane finds one row, all lanes copy it, pieces of 16 bytes exchanged for those who turn them
+    if (warp == 8) {  // the input: each lane finds one row, all lanes copy it, 16-byte pieces swizzled for the transposing warps
       for (int step = 0; step < steps; step++, next()) {
         const int at = start + step * TK + lane;
         int b, i, j;
@@ -188,7 +190,7 @@ __device__ void weight_gradient_warp_group(const float* in, const float* out, fl
         }
         barrier_arrive_copied(copied + stage);
       }
-    } else if (warp == 9) {  // the cotangent likewise
+    } else if (warp == 9) {  // the cotangent in the same way
       const auto find = [&](int at) {
         int b, i, j;
         locate(at, b, i, j);
@@ -211,7 +213,7 @@ __device__ void weight_gradient_warp_group(const float* in, const float* out, fl
       for (int step = 0; step < steps; step++, next()) {
         barrier_wait(copied + stage, parity);
 #pragma unroll
-        for (int half = 0; half < 2; half++) {  // four pixels from t and four channels, then the pixels 16 further
+        for (int half = 0; half < 2; half++) {  // four pixels from t and four channels, then the pixels 16 later
           const int channel = warp % 2 * 64 + half * 32 + lane / 4 * 4, t = lane % 4 * 4;
           const float* from = stages + stage * STAGE + TN * TK + t * TN + (channel ^ t * 2);
           const int to = stage * STAGE + exchanged(channel, t);
@@ -251,7 +253,7 @@ __device__ void weight_gradient_warp_group(const float* in, const float* out, fl
       bring(0);
       bring(1);
 #pragma unroll
-      for (int number = 0; number < 12; number++) {  // while one product runs, the operands of two more come
+      for (int number = 0; number < 12; number++) {  // while one product runs, the operands of the next two are loaded
         uint32 operand[4];
 #pragma unroll
         for (int i = 0; i < 4; i++) operand[i] = as_tf32(a[number % 3][i]);

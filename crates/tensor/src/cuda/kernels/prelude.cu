@@ -1,9 +1,9 @@
-// What every kernel uses: its turn, and the maps by the names of `ops::Map`.
+// Functions that every kernel uses: `await_turn`, and the maps under the names of `ops::Map`.
 
 typedef unsigned int uint32;
 
-// The first thing a kernel does: the next one may come on the card, and nothing is read or written before all earlier ones
-// are done. No input may be `const __restrict__`: that promises it never changes, and its loads would be moved up here.
+// Every kernel calls this first: it lets the GPU load the next kernel, and waits until all earlier kernels are done. No input
+// may be `const __restrict__`: the compiler could then move its loads before the wait.
 __device__ __forceinline__ void await_turn() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;");
@@ -26,7 +26,7 @@ __device__ __forceinline__ float map_Cos(float a) { return cosf(a); }
 __device__ __forceinline__ float map_Sigmoid(float a) { return 1.0f / (1.0f + expf(-a)); }
 __device__ __forceinline__ float map_Softplus(float a) { return a > 20.0f ? a : log1pf(expf(a)); }
 __device__ __forceinline__ float map_SoftplusDerivative(float a) { return a > 20.0f ? 1.0f : map_Sigmoid(a); }
-// Below -4 the sum 1 + erf has lost its digits; erfc has not.
+// Below -4 the sum 1 + erf cancels, while erfc keeps its digits.
 __device__ __forceinline__ float normal_distribution(float a) {
   return a > -4.0f ? 0.5f + 0.5f * erff(a * 0.70710678f) : 0.5f * erfcf(-a * 0.70710678f);
 }

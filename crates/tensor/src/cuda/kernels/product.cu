@@ -1,5 +1,5 @@
 // C = A·B for any strides: `[batch…, m, k] × [batch…, k, n]`. Operands are staged through shared memory in tiles of
-// TM × TK and TK × TN; where few tiles make C, the inner axis is cut into SPLIT pieces whose sums are added in order.
+// TM × TK and TK × TN. If C has few tiles, the inner axis is divided into SPLIT pieces, and their sums are added in order.
 
 template <class S>  // the shape: extents, strides and tile sizes as constants
 __device__ void product(const float* left, const float* right, float* to, float* scratch,
@@ -90,8 +90,8 @@ __device__ void product(const float* left, const float* right, float* to, float*
   }
 }
 
-// The same where all rows are aligned to 16 bytes: operands come by asynchronous copies, three stages deep. A lies in
-// shared memory as [m, k] or [k, m], B as [k, n] or [n, k], whichever axis is contiguous.
+// The same if all rows are aligned to 16 bytes: operands are copied asynchronously, up to three stages ahead. In shared
+// memory A is [m, k] or [k, m] and B is [k, n] or [n, k], with the axis last that is contiguous in memory.
 template <class S>
 __device__ void product_aligned(const float* left, const float* right, float* to, float* scratch) {
   constexpr int TM = 128, TN = S::TN, TK = 32, STAGES = S::STAGES, WM = 4, WN = 2, MT = 2, NT = TN / WN / 8;

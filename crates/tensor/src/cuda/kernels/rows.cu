@@ -1,4 +1,4 @@
-// Rows by number: gather, and its transpose that adds in the order of the index.
+// Gather, and its transpose scatter-add, which adds rows in the order of the index.
 
 // to[o, i, n] = from[o, index[i], n]
 template <class S>

@@ -3,11 +3,11 @@
 //
 // With s the running sum of ℓ inside a chunk and h its first state,
 //   y_l = Σ_{j≤l} e^{s_l−s_j} g_j (C_l·B_j) x_j + e^{s_l} h C_l,     h' = e^{s_T} h + Σ_j e^{s_T−s_j} g_j x_j ⊗ B_j.
-// A sequence of one chunk (SINGLE) needs `output` or `gradients` alone. Otherwise `states` makes the sum of h' for every
-// chunk at once, `pass` runs through the chunks, `output` makes y. Backwards `states` also makes Σ_l e^{s_l} ∂y_l ⊗ C_l, `pass`
-// runs the adjoint λ of h' from the end, `gradients` does the rest.
+// A sequence of one chunk (SINGLE) needs only `output` or `gradients`. Otherwise `states` computes the sum of h' for all chunks
+// in parallel, `pass` runs through the chunks in order, and `output` computes y. Backwards, `states` also computes
+// Σ_l e^{s_l} ∂y_l ⊗ C_l, `pass` runs the adjoint λ of h' from the end, and `gradients` does the rest.
 //
-// A block takes a chunk of one unit: heads that share direction and group, hence B, C and C·Bᵀ.
+// A block has a chunk of one unit: heads with the same direction and group, and therefore the same B, C and C·Bᵀ.
 // S: T, BATCH, L tokens, HEADS, P channels, GROUPS, N states, DIRS; UNIT heads per unit, UNITS; and the offsets
 // signal(b,t,h,p), decay(b,t,q), gain(b,t,q), write(b,t,g,n), read(b,t,g,n), initial(b,q,p,n) and those of the results.
 
@@ -16,7 +16,8 @@ __device__ __forceinline__ float decay_of(float s) {
   return S::PRECISION == 0 ? expf(s) : __expf(s);
 }
 
-// Running sums of ℓ reach far below −1 where only their differences count: f32 keeps its digits there by summing in f64.
+// Running sums of ℓ may be large negative numbers of which only differences matter. In f32 they are summed in f64 to keep the
+// digits of the differences.
 template <bool EXACT> struct Summing { typedef float type; };
 template <> struct Summing<true> { typedef double type; };
 template <class S> using Sum = typename Summing<S::PRECISION == 0>::type;
@@ -37,7 +38,7 @@ template <int ROWS, int COLUMNS> struct Pieces {
   __device__ static bool idle() { return SPARE && column() >= COLUMNS; }
 };
 
-// Where a block works.
+// The chunk and the unit of a block.
 template <class S> struct Site {
   int chunk, unit, batch, direction, group, head0;
   __device__ Site() {
@@ -61,7 +62,7 @@ __device__ void load_tokens(int* tokens, const uint32* order, const Site<S>& sit
   }
 }
 
-// to[row·PITCH + i] for i < WIDTH (zero beyond COUNT), a row per token; four at a time where VECTOR says that is aligned.
+// to[row·PITCH + i] for i < WIDTH (zero beyond COUNT), a row per token; four at a time if VECTOR says that rows are aligned.
 template <class S, int WIDTH, int COUNT, int PITCH, bool VECTOR, class At>
 __device__ __forceinline__ void load_rows(float* to, const float* from, const int* tokens, At at, const float* scale = nullptr) {
   constexpr int T = S::T;
@@ -208,7 +209,7 @@ __device__ void scan_pass(const float* initial, const float* final_cotangent,
                           const float* decays, float* states, float* adjoints, float* final_state,
                           float* initial_gradient) {
   using Z = Sizes<S>;
-  constexpr int ELEMENTS = S::BATCH * Z::HEADS * Z::STATE, KEPT = S::FINAL && !S::GRADIENT;
+  constexpr int ELEMENTS = S::BATCH * Z::HEADS * Z::STATE, STORED = S::FINAL && !S::GRADIENT;
   constexpr bool backwards = ADJOINT;
   const int t = blockIdx.x * 256 + threadIdx.x;
   if (t >= ELEMENTS) return;
@@ -220,7 +221,7 @@ __device__ void scan_pass(const float* initial, const float* final_cotangent,
   const float* decay = decays + bq * Z::CHUNKS;
   float* mine = (backwards ? adjoints : states) + (size_t)bq * (Z::CHUNKS + 1) * Z::STATE + at;
   const auto chunk = [&](int i) { return backwards ? Z::CHUNKS - 1 - i : i; };
-  // Loads of several chunks are under way before the first is needed.
+  // Several chunks are loaded before the first is used.
   constexpr int AHEAD = 8;
   for (int i0 = 0; i0 < Z::CHUNKS; i0 += AHEAD) {
     float sums[AHEAD], factors[AHEAD];
@@ -241,7 +242,7 @@ __device__ void scan_pass(const float* initial, const float* final_cotangent,
     if (S::INITIAL) initial_gradient[S::initial_gradient(batch, q, p, n)] = h;
   } else {
     mine[(size_t)Z::CHUNKS * Z::STATE] = h;
-    if (KEPT) final_state[S::final_state(batch, q, p, n)] = h;
+    if (STORED) final_state[S::final_state(batch, q, p, n)] = h;
   }
 }
 
@@ -406,8 +407,8 @@ __device__ void scan_gradients(const uint32* __restrict__ order, const float* si
       growth[threadIdx.x] = decay_of<S>(sums[threadIdx.x]);
       rest[threadIdx.x] = decay_of<S>(sums[T - 1] - sums[threadIdx.x]);
     }
-    // mix = e^{s_l−s_j} (C_l·B_j), and beside it e^{s_l−s_j} (∂y_l·x_j). The terms j = l do not depend on the decay: they are
-    // kept apart, so that the two large sums whose difference is ∂ℓ do not both carry them.
+    // mix = e^{s_l−s_j} (C_l·B_j), and e^{s_l−s_j} (∂y_l·x_j). The terms j = l do not depend on the decay: they are summed
+    // separately, so that they do not enter the two large sums whose difference is ∂ℓ.
     float near[W::MT][W::NT][4] = {};
     multiply<S::PRECISION, W::MT, W::NT, Z::PP>(
         near, [&](int l, int p) { return dy[(r + l) * Z::BP + p]; }, [&](int p, int j) { return x[(k0 + j) * Z::BP + p]; });
@@ -534,7 +535,7 @@ __device__ void scan_gradients(const uint32* __restrict__ order, const float* si
   });
 }
 
-// Groups that span several units: the sum of the units' pieces, [unit, batch, token, state].
+// A group with several units: the sum of the pieces of its units, [unit, batch, token, state].
 template <class S, bool READ>
 __device__ void sum_units(const float* pieces, float* to) {
   const long long t = (long long)blockIdx.x * 256 + threadIdx.x;

@@ -1,19 +1,19 @@
 // Products of small matrices by the warps of a block, operands in shared memory, sums in registers.
 //
-// PRECISION 0 multiplies in f32; 1 takes operands as tf32 and 2 rounds them to bf16, both on tensor cores; sums are f32
-// always. Tensor cores drop the bits of an f32 that tf32 lacks: who stores an operand rounds it first where that is cheap.
+// PRECISION 0 multiplies in f32; 1 uses operands as tf32, and 2 rounds them to bf16, both on tensor cores. Sums are always
+// f32. Tensor cores truncate an f32 to tf32, so code that stores an operand rounds it first where that is cheap.
 
 __device__ __forceinline__ uint32 as_tf32(float a) {
   uint32 bits;
 #if __CUDA_ARCH__ >= 900
-  asm("cvt.rn.tf32.f32 %0, %1;" : "=r"(bits) : "f"(a));  // one instruction; the other is three
+  asm("cvt.rn.tf32.f32 %0, %1;" : "=r"(bits) : "f"(a));  // one instruction instead of three
 #else
   asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(a));
 #endif
   return bits;
 }
 
-// What to store in shared memory so that a later product sees it rounded.
+// The value to store in shared memory, so that a later product reads it rounded.
 template <int PRECISION>
 __device__ __forceinline__ float rounded(float a) {
   return PRECISION == 1 ? __uint_as_float(as_tf32(a)) : a;
@@ -38,7 +38,7 @@ __device__ __forceinline__ void mma_bf16(float (&c)[4], const uint32 (&a)[4], co
 }
 
 // One warp's piece of C += A·B: MT×16 rows, NT×8 columns. `a(i, k)` and `b(k, j)` read shared memory; rows and columns
-// count from the piece's corner. Element (i, j) of tile (m, n) lies in c[m][n] as the tensor cores have it:
+// count from the corner of the piece. The elements of tile (m, n) are in c[m][n] as the tensor cores leave them:
 // row = lane/4 + 8·(part/2), column = 2·(lane%4) + part%2.
 template <int PRECISION, int MT, int NT, int K, class A, class B>
 __device__ __forceinline__ void multiply(float (&c)[MT][NT][4], A a, B b) {
@@ -133,7 +133,7 @@ __device__ __forceinline__ void for_each(float (&c)[MT][NT][4], F f) {
         f(m * 16 + lane / 4 + part / 2 * 8, n * 8 + lane % 4 * 2 + part % 2, c[m][n][part]);
 }
 
-// Whether this block is the last of `blocks` to come here; earlier blocks' writes are then visible to it.
+// Whether this block is the last of `blocks` to call this; the writes of the other blocks are then visible to it.
 __device__ __forceinline__ bool is_last(uint32* counter, uint32 blocks) {
   __shared__ bool last;
   __threadfence();
@@ -147,11 +147,11 @@ __device__ __forceinline__ bool is_last(uint32* counter, uint32 blocks) {
   return last;
 }
 
-// Sixteen bytes to shared memory while the threads go on.
+// Copies sixteen bytes to shared memory asynchronously.
 __device__ __forceinline__ void copy_async(float* to, const float* from, bool in) {
   const uint32 address = (uint32)__cvta_generic_to_shared(to);
   asm volatile("{.reg .pred outside; setp.eq.u32 outside, %2, 0; cp.async.cg.shared.global [%0], [%1], 16, outside;}" ::"r"(address),
-               "l"(from), "r"((uint32)in));  // what is outside is not read, and zero
+               "l"(from), "r"((uint32)in));  // outside, zeros are written and nothing is read
 }
 __device__ __forceinline__ void commit() { asm volatile("cp.async.commit_group;"); }
 template <int N> __device__ __forceinline__ void wait() { asm volatile("cp.async.wait_group %0;" ::"n"(N)); }

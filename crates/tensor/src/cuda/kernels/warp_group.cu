@@ -1,17 +1,17 @@
 // Products of warp groups: four warps, one 64-row product, sums in registers (compute capability 9.0a).
 //
-// The right operand lies in shared memory as rows [n][32 k] of 128 bytes, 1024-byte aligned, whose eight 16-byte pieces
-// are exchanged: piece q of row n stands at place q ^ (n % 8). Tensor cores read it while the threads go on.
+// The right operand is in shared memory as rows [n][32 k] of 128 bytes, aligned to 1024 bytes. The eight 16-byte pieces of a
+// row are swizzled: piece q of row n is at position q ^ (n % 8). Tensor cores read it asynchronously.
 
 typedef unsigned long long uint64;
 
 __device__ __forceinline__ uint32 shared_address(const void* at) { return (uint32)__cvta_generic_to_shared(at); }
 
-// Where element (row, k) of such a matrix stands, in floats.
+// The offset in floats of element (row, k) of such a matrix.
 __device__ __forceinline__ int exchanged(int row, int k) { return row * 32 + (k ^ row % 8 * 4); }
 
-// A right operand as the tensor cores are told of it: its start, 1024 bytes from 8 rows to the next 8, the exchange of 128
-// bytes. Columns k … k + 7 are `columns(address) + k / 4`.
+// The descriptor of a right operand: its start, 1024 bytes from 8 rows to the next 8, the swizzle of 128 bytes. Columns
+// k … k + 7 are `columns(address) + k / 4`.
 __device__ __forceinline__ uint64 columns(uint32 address) {
   return (uint64)(address >> 4 & 0x3fff) | (uint64)1 << 16 | (uint64)(1024 >> 4) << 32 | (uint64)1 << 62;
 }
@@ -22,8 +22,8 @@ template <int PENDING> __device__ __forceinline__ void group_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(PENDING) : "memory");
 }
 
-// C += A·B in tf32 for 64 rows and 8 columns k; the size of c says how many columns of C: 2 per register.
-// A is in registers as `ldmatrix` leaves it; C lies as the n-tiles of `multiply`.
+// C += A·B in tf32 for 64 rows and 8 columns k. The size of c gives the number of columns of C, 2 per register.
+// A is in registers as `ldmatrix` leaves it; C has the order of the n-tiles of `multiply`.
 __device__ __forceinline__ void group_multiply(float (&c)[32], const uint32 (&a)[4], uint64 b) {
   asm volatile(
       "{.reg .pred accumulate; setp.ne.b32 accumulate, 1, 0;"
@@ -90,18 +90,18 @@ __device__ __forceinline__ void group_multiply(float (&c)[128], const uint32 (&a
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
 }
 
-// Registers of this warp group from here on; what others give up.
+// Changes the number of registers of this warp group: one group takes those that another gives up.
 template <int COUNT> __device__ __forceinline__ void take_registers() { asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(COUNT)); }
 template <int COUNT> __device__ __forceinline__ void give_registers() { asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(COUNT)); }
 
-// Nothing that reads or writes these sums may be moved across.
+// The compiler may not move reads or writes of these sums across this call.
 template <int COUNT> __device__ __forceinline__ void settle(float (&c)[COUNT]) {
 #pragma unroll
   for (int i = 0; i < COUNT; i++) asm volatile("" : "+f"(c[i])::"memory");
 }
 
-// Calls `f(row, column, values)` with four columns in a row of the group's 64 rows: lanes in pairs exchange what they have of
-// two n-tiles, so that each has half a row of one.
+// Calls `f(row, column, values)` with four neighbouring columns of each of the group's 64 rows: two lanes exchange their parts
+// of two n-tiles, so that each has half a row of one tile.
 template <int COUNT, class F> __device__ __forceinline__ void for_each(const float (&c)[COUNT], F f) {
   const int lane = threadIdx.x % 32, row = threadIdx.x / 32 % 4 * 16 + lane / 4;
   const bool odd = lane % 2;
@@ -115,13 +115,13 @@ template <int COUNT, class F> __device__ __forceinline__ void for_each(const flo
   }
 }
 
-// Four 8 × 4 pieces, one row per lane: rows lane % 8, columns as the left operand has them.
+// Four 8 × 4 pieces; each lane gives the address of one row, lane % 8 of piece lane / 8.
 __device__ __forceinline__ void load_pieces(uint32 (&a)[4], uint32 address) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
                : "=r"(a[0]), "=r"(a[1]), "=r"(a[2]), "=r"(a[3]) : "r"(address) : "memory");
 }
 
-// Sixteen bytes from an offset in floats to shared memory while the threads go on; zero where the offset is negative.
+// Copies sixteen bytes from an offset in floats to shared memory asynchronously; zeros if the offset is negative.
 __device__ __forceinline__ void copy_async(uint32 to, const float* from, int offset) {
   asm volatile("{.reg .pred outside; setp.lt.s32 outside, %2, 0; cp.async.cg.shared.global [%0], [%1], 16, outside;}" ::"r"(to),
                "l"(from + offset), "r"(offset));
@@ -131,7 +131,7 @@ __device__ __forceinline__ void copy_async(uint32 to, const float* from, long lo
                "l"(from + offset), "l"(offset));
 }
 
-// What was written to shared memory by threads may now be read by the tensor cores.
+// Makes writes of threads to shared memory visible to the tensor cores.
 __device__ __forceinline__ void publish() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
 // ---- barriers that count arrivals and bytes ----
@@ -149,12 +149,12 @@ __device__ __forceinline__ void barrier_wait(uint64* barrier, uint32 parity) {
 __device__ __forceinline__ void barrier_arrive(uint64* barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier)) : "memory");
 }
-// Arrives when everything this thread copies by `copy_async` is there.
+// Arrives when all copies of this thread by `copy_async` are done.
 __device__ __forceinline__ void barrier_arrive_copied(uint64* barrier) {
   asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(shared_address(barrier)) : "memory");
 }
 
-// Contiguous bytes to shared memory; the barrier waits for them.
+// Copies contiguous bytes to shared memory asynchronously; the barrier waits for them.
 __device__ __forceinline__ void copy_bulk(void* to, const void* from, uint32 bytes, uint64* barrier) {
   asm volatile(
       "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%3], %2;"

@@ -1,15 +1,15 @@
-//! Convolutions: depthwise, dense on tensor cores, and any other shape plainly; see `convolution.cu`.
+//! Convolutions: depthwise, dense on tensor cores, and simple kernels for all other shapes; see `convolution.cu`.
 
 use super::{Argument, Family, Lowering, constants, is_vector, offset, signed};
 use crate::compile::plan::Place;
 use crate::ops::convolution::ConvolutionShape;
 
-/// A dense convolution forwards, or turned round to its input gradient.
+/// A dense convolution, or its input gradient, which is a convolution with reversed taps (`turned`).
 pub(super) struct Direction {
     pub(super) batch: usize,
     /// Rows, columns and channels of the image that is read.
     pub(super) from: [usize; 3],
-    /// And of the one that is written.
+    /// Rows, columns and channels of the image that is written.
     pub(super) to: [usize; 3],
     pub(super) kernel: [usize; 2],
     /// Zeros before the first row and column.
@@ -64,7 +64,7 @@ impl Lowering<'_> {
         shape.groups == shape.in_channels && shape.groups == shape.out_channels && shape.stride == [1, 1]
     }
 
-    /// Whether four channels lie side by side in both images, and a thread can hold the taps.
+    /// Whether four channels are contiguous and aligned in both images, and the taps fit the registers of a thread.
     fn in_fours(shape: &ConvolutionShape, from: &Place, to: &Place) -> bool {
         shape.out_channels.is_multiple_of(4)
             && shape.kernel[0] * shape.kernel[1] <= 9
@@ -126,7 +126,7 @@ impl Lowering<'_> {
         self.launch(Family::Convolution, function, &text, threads.div_ceil(256), 0, arguments, 0);
     }
 
-    /// Both directions of a dense convolution are one product of shifted images.
+    /// A dense convolution or its input gradient, as a product of shifted images.
     fn dense(&mut self, shape: &ConvolutionShape, from: &Place, weight: &Place, to: &Place, turned: bool) {
         let direction = Direction::of(shape, turned);
         if let Some(division) = self.division(&direction) {
@@ -147,7 +147,7 @@ impl Lowering<'_> {
         self.launch(Family::Convolution, "convolve_dense", &text, blocks, shared, arguments, length);
     }
 
-    /// The weight as `function` lays it out by so many threads, `length` floats at the start of scratch memory.
+    /// Launches `function` on `threads` threads, which packs the weight into `length` floats at the start of scratch memory.
     pub(super) fn pack(
         &mut self,
         shape: &ConvolutionShape,
@@ -162,7 +162,7 @@ impl Lowering<'_> {
         self.launch(Family::Convolution, function, &text, threads.div_ceil(256), 0, arguments, length);
     }
 
-    /// What a product of shifted images reads and writes, the packed weight between.
+    /// Arguments of a product of shifted images: image, packed weight, result.
     pub(super) fn product_arguments(from: &Place, to: &Place) -> Vec<(&'static str, Argument)> {
         vec![("const float*", Argument::of(from)), ("const float*", Argument::Scratch(0)), ("float*", Argument::of(to))]
     }

@@ -1,4 +1,4 @@
-//! Dense convolutions of stride 1 in tf32 on warp groups; see `convolution_warp_group.cu`.
+//! Dense convolutions of stride 1 in tf32 on warp groups (Hopper); see `convolution_warp_group.cu`.
 
 use super::convolution::Direction;
 use super::{Action, Argument, Family, Lowering, constants};
@@ -7,23 +7,23 @@ use crate::ops::convolution::ConvolutionShape;
 
 /// Blocks that run at a time, one on each multiprocessor.
 const BLOCKS: usize = 132;
-/// Bytes of shared memory that a block may have on the cards that have warp groups.
+/// Bytes of shared memory that a block may have on GPUs with warp groups.
 const SHARED: usize = 232_448;
 
-/// How a convolution is divided: tiles of 64 `groups` pixels and `channels` results.
+/// How a convolution is divided: tiles of 64 · `groups` pixels and `channels` results.
 pub(super) struct Division {
     groups: usize,
     channels: usize,
-    /// Images lie as rows of this many pixels by columns of this many, zeros between neighbours included.
+    /// Rows and columns of an image with the zeros between neighbours.
     extents: [usize; 2],
-    /// Rows of shared memory for the pixels of a tile and those around them, 32 channels each.
+    /// Rows of shared memory for the pixels of a tile and those around it, 32 channels each.
     slab: usize,
     /// Pieces of the weight that are in shared memory at a time.
     stages: usize,
 }
 
 impl Division {
-    /// Registers of a thread that multiplies and of one that copies: 65536 for all, in eights.
+    /// Registers of a thread that multiplies and of one that copies: multiples of eight, 65536 for all threads.
     fn registers(&self) -> [usize; 2] {
         match self.groups {
             2 => [216, 72],
@@ -36,7 +36,7 @@ impl Division {
         2 * self.slab * 128 + self.stages * (self.channels * 128 + 16) + 32
     }
 
-    /// None where the pixels of a tile have no room.
+    /// `None` if the pixels of a tile do not fit shared memory.
     fn new(direction: &Direction, groups: usize, channels: usize) -> Option<Division> {
         let extents = [0, 1].map(|axis| {
             let before = direction.pad[axis];
@@ -60,7 +60,7 @@ impl Division {
         direction.pixels().div_ceil(64 * self.groups) * direction.to[2].div_ceil(self.channels)
     }
 
-    /// Time in units of 64 pixels and one channel: what the busiest multiprocessor does.
+    /// Work of the busiest multiprocessor, in units of 64 pixels and one channel.
     fn cost(&self, direction: &Direction) -> usize {
         self.tiles(direction).div_ceil(BLOCKS) * self.groups * self.channels
     }
@@ -71,7 +71,7 @@ impl Lowering<'_> {
         self.architecture == 90 && self.number() == 1
     }
 
-    /// The division that ends first; of two alike the one with larger tiles, which read less.
+    /// The fastest division; of two equal ones that with larger tiles, which reads less.
     pub(super) fn division(&self, direction: &Direction) -> Option<Division> {
         if !self.has_warp_groups() || direction.pad.iter().any(|&pad| pad < 0) {
             return None;
@@ -117,7 +117,7 @@ impl Lowering<'_> {
         self.widen(128 * (division.groups + 1));
     }
 
-    /// `text` has the constants of the shape.
+    /// The weight gradient; `text` has the constants of the shape.
     pub(super) fn weight_gradient_warp_group(
         &mut self,
         shape: &ConvolutionShape,
@@ -144,7 +144,7 @@ impl Lowering<'_> {
         self.launch(Family::Convolution, "sum_weight_chunks", &text, groups * 3 * 64, 0, arguments, scratch);
     }
 
-    /// The kernel launched last has this many threads, and a multiprocessor holds one block of it.
+    /// Sets the threads of the last launch; a multiprocessor holds one block of it.
     fn widen(&mut self, threads: usize) {
         if let Some(Action::Launch(kernel)) = self.actions.last_mut() {
             kernel.block = threads as u32;
@@ -157,7 +157,7 @@ impl Lowering<'_> {
 mod tests {
     use super::*;
 
-    /// Forwards and turned, images as they come in training and some that are hard to divide.
+    /// Convolutions of the sizes of the benchmarks, and some that are hard to divide.
     fn directions() -> Vec<Direction> {
         let mut found = Vec::new();
         for [batch, rows, columns, from, to] in [

@@ -1,4 +1,5 @@
-//! Memberships: how points are cut into chunks, and which kernels fit the card's memory; see `membership.cu`.
+//! Memberships: how points are divided into chunks, and which kernels fit the shared memory; see `membership.cu` and the files
+//! `membership_*.cu`.
 
 use super::{Action, Argument, Family, Lowering, constants, is_vector};
 use crate::compile::plan::Place;
@@ -7,7 +8,7 @@ use crate::ops::membership::MembershipShape;
 /// Threads of the kernels on tensor cores.
 const THREADS: usize = 128;
 
-/// Extents as the kernels round them up.
+/// Extents, rounded up as the kernels do.
 struct Sizes {
     slices: usize,
     channels: usize,
@@ -20,8 +21,8 @@ impl Sizes {
         Sizes { slices, channels, width }
     }
 
-    /// Blocks that a multiprocessor's registers hold: sums of more slices or channels take them all.
-    fn three_if_light(&self) -> usize {
+    /// Blocks per multiprocessor that the registers allow: the sums of many slices or channels take all registers.
+    fn blocks_by_registers(&self) -> usize {
         if self.slices <= 64 && self.channels.max(self.width) <= 16 { 3 } else { 1 }
     }
 
@@ -30,12 +31,12 @@ impl Sizes {
         self.slices * (self.channels + 1)
     }
 
-    /// A block's sums of `columns` and a last one per slice.
+    /// Floats of the sums of a block: `columns` and one more per slice.
     fn sums(&self, columns: usize) -> usize {
         self.slices * (columns + 1)
     }
 
-    /// Bytes of shared memory of the kernels in `membership.cu`.
+    /// Bytes of shared memory of `membership_spread`.
     fn spread_shared(&self) -> usize {
         4 * (self.keys() + self.width * (self.slices + 8))
     }
@@ -52,12 +53,12 @@ impl Sizes {
 }
 
 impl Lowering<'_> {
-    /// Blocks that a multiprocessor holds at once, by what their registers and their shared memory allow.
+    /// Blocks per multiprocessor that registers and shared memory allow.
     fn resident(&self, by_registers: usize, shared: usize) -> usize {
         by_registers.min(self.shared / (shared + 1024)).max(1)
     }
 
-    /// Constants and offsets of everything that decides weights, and of `places` by name.
+    /// Constants, and offsets of queries, keys, offsets and of `places` by name.
     fn membership_text(
         &self,
         shape: &MembershipShape,
@@ -93,7 +94,7 @@ impl Lowering<'_> {
         text
     }
 
-    /// The launch just added has blocks of [`THREADS`] threads, `resident` of them on a multiprocessor.
+    /// Sets the last launch to blocks of [`THREADS`] threads, `resident` of them per multiprocessor.
     fn with_few_threads(&mut self, resident: usize) {
         if let Some(Action::Launch(kernel)) = self.actions.last_mut() {
             kernel.block = THREADS as u32;
@@ -103,7 +104,7 @@ impl Lowering<'_> {
 
     pub(super) fn collect(&mut self, shape: &MembershipShape, membership: &[Place; 3], values: &Place, to: &Place) {
         let sizes = Sizes::new(shape);
-        let resident = self.resident(sizes.three_if_light(), sizes.collect_shared());
+        let resident = self.resident(sizes.blocks_by_registers(), sizes.collect_shared());
         let chunks = chunks(shape, resident);
         let text = self.membership_text(shape, [0, chunks], membership, &[("values", values), ("result", to)]);
         if sizes.collect_shared() > self.shared {
@@ -164,7 +165,7 @@ impl Lowering<'_> {
             ("offset_gradient", offsets),
         ];
         let sizes = Sizes::new(shape);
-        let resident = self.resident(sizes.three_if_light(), sizes.gradient_shared());
+        let resident = self.resident(sizes.blocks_by_registers(), sizes.gradient_shared());
         let chunks = chunks(shape, resident);
         let text = self.membership_text(shape, [usize::from(mass), chunks], membership, &places);
         if sizes.gradient_shared() > self.shared {
@@ -193,7 +194,7 @@ impl Lowering<'_> {
         self.launch(Family::Membership, "sum_membership_gradient", &text, blocks, 0, arguments, scratch);
     }
 
-    /// Kernels without tensor cores for extents that do not fit a block: results on points, on slices, or both.
+    /// Kernels without tensor cores for extents that do not fit the shared memory: results on points, on slices, or both.
     fn plain_membership(
         &mut self,
         shape: &MembershipShape,
@@ -205,7 +206,7 @@ impl Lowering<'_> {
     ) {
         let rows = shape.batch * shape.points * shape.heads;
         let (scratch, stats) = (3 * rows, Argument::Scratch(0));
-        // Names that the other results' kernels use.
+        // The source refers to the offsets of all results, also of those that this launch does not have.
         let mut text = text.to_owned();
         for (name, rank) in [("result", 4), ("query_gradient", 4), ("key_gradient", 3), ("offset_gradient", 2)] {
             if !text.contains(&format!(" {name}(")) {
@@ -233,7 +234,8 @@ impl Lowering<'_> {
     }
 }
 
-/// Chunks of points per batch entry and head: as many blocks as a large card holds at once, each with work for its warps.
+/// Chunks of points per batch entry and head: about as many blocks as a large GPU runs at once (132 multiprocessors), and enough
+/// points for the warps of each block.
 fn chunks(shape: &MembershipShape, resident: usize) -> usize {
     (132 * resident / (shape.batch * shape.heads)).clamp(1, shape.points.div_ceil(THREADS / 2))
 }

@@ -1,4 +1,4 @@
-//! Matrix products: by cuBLASLt where it has one batch axis to walk, else by `product.cu`.
+//! Matrix products: by cuBLASLt if there is at most one batch axis, otherwise by `product.cu`.
 
 use super::{Action, Argument, Family, Lowering, constants, signed};
 use crate::compile::plan::Place;
@@ -13,7 +13,7 @@ pub(crate) struct Product {
     /// m, n, k
     pub(crate) extents: [usize; 3],
     pub(crate) batch: usize,
-    /// Left and right have changed places.
+    /// Whether left and right were exchanged.
     to_is_transposed: bool,
 }
 
@@ -64,12 +64,12 @@ impl Lowering<'_> {
             batch,
             to_is_transposed: false,
         };
-        // The contiguous axis of the result is its columns: Cᵀ = Bᵀ·Aᵀ.
+        // The columns of the result should be contiguous: Cᵀ = Bᵀ·Aᵀ.
         if product.to.strides[1] != 1 && product.to.strides[0] == 1 {
             product.transpose();
         }
         let long = product.extents[0] * product.extents[1] <= 64 * 64 && k >= 2048;
-        // cuBLASLt takes one batch axis; two, and long sums into small matrices, are faster by our own.
+        // cuBLASLt supports one batch axis. Two axes, and long sums into small matrices, are faster by our own kernels.
         let rows = product.left.strides[1] == 1 || product.extents[1] > 32;
         if product.is_aligned(&axes) && rows && (axes.len() > 1 || (long && batch > 1)) {
             self.aligned_product(&product, &axes);
@@ -80,7 +80,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// Extents, strides and the walk over batches, as constants.
+    /// Extents and strides as constants, and a function that returns the offsets of a batch.
     fn product_shape(&self, product: &Product, axes: &[[isize; 4]], tiles: &[(&str, usize)]) -> String {
         let [m, n, k] = product.extents;
         let mut shape = constants(&[("M", m), ("N", n), ("K", k), ("PRECISION", usize::from(self.number()))]);
@@ -165,18 +165,19 @@ impl Lowering<'_> {
 
 impl Product {
     fn transpose(&mut self) {
-        let turned = |matrix: &Matrix| Matrix {
+        let transposed = |matrix: &Matrix| Matrix {
             strides: [matrix.strides[1], matrix.strides[0], matrix.strides[2]],
             ..matrix.clone()
         };
-        let (left, right) = (turned(&self.right), turned(&self.left));
-        self.to = turned(&self.to);
+        let (left, right) = (transposed(&self.right), transposed(&self.left));
+        self.to = transposed(&self.to);
         (self.left, self.right) = (left, right);
         self.extents.swap(0, 1);
         self.to_is_transposed = !self.to_is_transposed;
     }
 
-    /// Each matrix has a contiguous axis whose rows start at multiples of four elements, and the result its columns.
+    /// Whether both operands have a contiguous axis with rows that start at multiples of four elements, and the result has
+    /// contiguous columns.
     fn is_aligned(&self, axes: &[[isize; 4]]) -> bool {
         let [m, n, k] = self.extents;
         let four = |number: isize| number % 4 == 0;
@@ -195,7 +196,7 @@ impl Product {
             && axes.iter().all(|axis| four(axis[1]) && four(axis[2]) && axis[3] % 2 == 0)
     }
 
-    /// Each matrix has a contiguous axis, and the other steps over it.
+    /// Whether each matrix has a contiguous axis and a larger stride along the other, as cuBLASLt needs.
     fn suits_the_library(&self) -> bool {
         let [m, n, k] = self.extents;
         let suits = |matrix: &Matrix, rows: usize, columns: usize| {

@@ -1,5 +1,5 @@
-//! Scans and their gradients: how they are cut into chunks and units, and where the pieces lie; see `scan.cu`, and
-//! `scan_tf32.cu` for the sizes it takes.
+//! Scans and their gradients: how they are divided into chunks and units, and where their results are; see `scan.cu`, and
+//! `scan_tf32.cu` for the sizes that have faster kernels.
 
 use super::{Argument, Family, Lowering, constants, is_vector, offset};
 use crate::compile::plan::Place;
@@ -15,7 +15,7 @@ impl Lowering<'_> {
         }))
     }
 
-    /// Scans stay in tf32 under bf16: where steps are long, the gradient of a decay is a small difference of large sums.
+    /// Scans use tf32 under bf16: for long steps, the gradient of a decay is a small difference of large sums.
     fn scan_precision(&self) -> usize {
         usize::from(self.number().min(1))
     }
@@ -130,7 +130,7 @@ impl Lowering<'_> {
         }
     }
 
-    #[allow(clippy::too_many_arguments)] // the kernel's own
+    #[allow(clippy::too_many_arguments)] // those of the kernel
     fn pass(
         &mut self,
         z: &ScanSizes,
@@ -165,8 +165,8 @@ impl Lowering<'_> {
         );
     }
 
-    /// The states before all chunks and, where `adjoints` says where, the adjoints after all.
-    #[allow(clippy::too_many_arguments)] // the kernel's own
+    /// The states before all chunks or, if `adjoints` is not 0, the adjoints after all chunks.
+    #[allow(clippy::too_many_arguments)] // those of the kernel
     fn chain(
         &mut self,
         z: &ScanSizes,
@@ -200,7 +200,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// Offsets of a result that every direction writes apart when there are several.
+    /// Offsets of a result. If there are several directions (`apart`), each writes its own copy.
     fn piece(&self, name: &str, apart: bool, shape: &ScanShape, place: &Place) -> String {
         let signal = shape.signal();
         let [_, tokens, heads, channels] =
@@ -271,7 +271,7 @@ impl Lowering<'_> {
         let tf32 = !single && self.scan_precision() == 1 && z.suits_tf32(&rows, self.shared);
         text.push_str(&constants(&[("SINGLE", usize::from(single)), ("TURNED", usize::from(tf32))]));
         if tf32 {
-            // The states h need no cotangent: they can be made while others still work towards it.
+            // The states h do not need the cotangent: their kernels can run while the cotangent is still computed.
             self.chain(&z, &mut text, inputs.clone(), operands, [None; 3], [states, 0, decays], scratch);
             self.head = self.actions.len();
             let ends = [final_cotangent, to.get(5), None];
@@ -338,10 +338,10 @@ impl Lowering<'_> {
     }
 }
 
-/// Bytes of shared memory that a kernel of a scan has beside those it is launched with, at most.
+/// Most bytes of static shared memory of a kernel of a scan, in addition to the dynamic ones.
 pub(crate) const SCAN_DECLARES: usize = 6 * 1024;
 
-/// How a scan is cut.
+/// How a scan is divided.
 struct ScanSizes {
     shape: ScanShape,
     /// Tokens of a chunk.
@@ -359,12 +359,12 @@ struct ScanSizes {
 }
 
 impl ScanSizes {
-    /// Tokens of a chunk, and where shared memory is small.
+    /// Tokens of a chunk: usually, and if shared memory is small.
     const CHUNKS: [usize; 2] = [64, 32];
-    /// Blocks that leave half of a large card idle.
+    /// With fewer blocks, half of a large GPU would be idle.
     const FEW: usize = 64;
 
-    /// For so many bytes of shared memory.
+    /// The sizes for this many bytes of shared memory.
     fn new(shape: &ScanShape, shared: usize) -> ScanSizes {
         let [long, short] = Self::CHUNKS.map(|chunk| ScanSizes::of(shape, chunk));
         if long.gradient_shared() + SCAN_DECLARES <= shared { long } else { short }
@@ -374,7 +374,7 @@ impl ScanSizes {
         let heads = shape.scan_heads();
         let chunks = shape.tokens.div_ceil(chunk);
         let mut unit = greatest_common_divisor(heads / shape.groups, shape.heads);
-        // A short sequence has few blocks: its heads go side by side rather than one after the other.
+        // A short sequence has few blocks, so that its heads are divided among more blocks.
         while chunks == 1 && unit > 1 && shape.batch * heads / unit < Self::FEW {
             unit = (1..unit).rev().find(|&part| unit.is_multiple_of(part)).unwrap_or(1);
         }
@@ -396,7 +396,7 @@ impl ScanSizes {
         [self.shape.states.next_multiple_of(16), self.shape.channels.next_multiple_of(16)]
     }
 
-    /// Bytes of shared memory of the kernels in `scan.cu`.
+    /// Bytes of shared memory of `scan_states`.
     fn state_shared(&self, adjoint: bool) -> usize {
         let [n, p] = self.padded();
         self.chunk * (n + 8 + p + 8) * (1 + usize::from(adjoint)) * 4
@@ -407,7 +407,7 @@ impl ScanSizes {
         (2 * self.chunk * (n + 4) + self.chunk * (self.chunk + 4) + self.chunk * (p + 8) + p * (n + 4)) * 4
     }
 
-    /// Whether `scan_tf32.cu` takes these sizes, and rows of these places, in so many bytes of shared memory.
+    /// Whether `scan_tf32.cu` supports these sizes and the rows of these places with this many bytes of shared memory.
     fn suits_tf32(&self, rows: &[&Place], shared: usize) -> bool {
         self.chunk == 64
             && self.shape.channels == 32
@@ -421,7 +421,7 @@ impl ScanSizes {
         (2 * self.chunk * (n + 4) + 4 * (self.chunk + n) * (p + 4)) * 4
     }
 
-    /// Blocks that go through all chunks save a pass over the states, if they are enough for a card.
+    /// How to launch `scan_chain`: blocks that run through all chunks avoid a pass over the states, if they are enough for a GPU.
     fn chain(&self, shared: usize) -> Chain {
         let ScanShape { states: n, channels: p, batch, .. } = self.shape;
         let all = batch * self.shape.scan_heads();
@@ -453,7 +453,7 @@ impl ScanSizes {
 struct Chain {
     /// Heads of a block.
     heads: usize,
-    /// Chunks that it goes through.
+    /// Chunks of a block.
     span: usize,
     /// Chunks in shared memory at a time.
     stages: usize,
@@ -475,7 +475,7 @@ mod tests {
     use super::{SCAN_DECLARES, ScanShape, ScanSizes};
 
     #[test]
-    fn a_scan_takes_shorter_chunks_on_a_card_with_little_shared_memory() {
+    fn a_scan_uses_shorter_chunks_on_a_gpu_with_little_shared_memory() {
         let shape = |channels: usize, states: usize| ScanShape {
             batch: 1,
             tokens: 64,
