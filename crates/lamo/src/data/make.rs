@@ -1,7 +1,7 @@
-//! What a data set is made of, and its making on several threads.
+//! Data sets from solvers: what determines a data set, and how several threads make it.
 
 use super::dataset::partial::{self, Partial};
-use super::dataset::{Error, FieldEntry, Manifest, Outcome, Progress, Role, Rule, Watch};
+use super::dataset::{Error, FieldEntry, Manifest, Outcome, Progress, Role, Rule, Watch, position};
 use super::import::catalogue;
 use lamo_physics::parameters::Value;
 use lamo_physics::problems::{self, Field, FieldKind, Problem};
@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// A problem with all its parameters, a seed and a number of samples: all that determines the numbers of a data set.
+/// A problem with all its parameters, a seed and a number of samples. These determine every number of the data set.
 #[derive(Debug)]
 pub struct Recipe {
     problem: Box<dyn Problem>,
@@ -18,25 +18,29 @@ pub struct Recipe {
 
 /// What the threads of one attempt share.
 #[derive(Default)]
-struct Shift {
+struct Shared {
+    /// Samples to make.
     missing: Vec<usize>,
+    /// Index in `missing` of the next sample.
     next: AtomicUsize,
+    /// How many of them are made.
     made: AtomicUsize,
     stop: AtomicBool,
+    /// The first error.
     failure: Mutex<Option<Error>>,
 }
 
-/// Samples of a data set at most.
+/// The largest number of samples of a data set.
 const MOST: usize = 1_000_000_000;
 
 impl Recipe {
-    /// Of the problem called `name`, its defaults changed by `key=value` texts.
+    /// The recipe of the problem called `name`, its defaults changed by `key=value` texts.
     pub fn named<Text: AsRef<str>>(name: &str, changes: &[Text], seed: u64, samples: usize) -> Result<Recipe, Error> {
         let row = problems::find(name)?;
         Recipe::new(row.problem(changes)?, row.version, seed, samples)
     }
 
-    /// Of any problem; `generator` is the version of its numbers.
+    /// The recipe of any problem; `generator` is the version of its solver.
     pub fn new(problem: Box<dyn Problem>, generator: u32, seed: u64, samples: usize) -> Result<Recipe, Error> {
         let refuse = |what, expected: String, found: String| Err(Error::Number { what, expected, found });
         if !(1..=MOST).contains(&samples) {
@@ -45,7 +49,7 @@ impl Recipe {
         if seed > i64::MAX as u64 {
             return refuse(
                 "seed",
-                format!("at most {}, the largest number of a toml file", i64::MAX),
+                format!("at most {}, the largest number of a TOML file", i64::MAX),
                 seed.to_string(),
             );
         }
@@ -53,57 +57,67 @@ impl Recipe {
         Ok(Recipe { problem, manifest })
     }
 
-    /// The manifest of the set to come, without hashes.
+    /// The manifest of the data set to be made, without hashes.
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
     }
 
-    /// Makes the data set in `target`, or what an earlier attempt left missing of it.
+    /// Makes the data set in `target`, or the samples that an interrupted attempt did not make.
     ///
-    /// `watch` is called after every sample; its `Break` lets the samples under way finish and saves them.
+    /// `watch` is called after every sample. When it returns `Break`, the threads finish and save the samples they are
+    /// making.
     pub fn make(&self, target: &Path, threads: usize, watch: Watch) -> Result<Outcome, Error> {
         partial::make(target, &self.manifest, |partial| self.fill(partial, threads, watch))
     }
 
-    /// Makes what is missing; stops early when a sample fails or `watch` says so.
+    /// Makes the missing samples; stops early when a sample fails or `watch` returns `Break`.
     fn fill(&self, partial: &Partial, threads: usize, watch: Watch) -> Result<Progress, Error> {
-        let shift = Shift { missing: partial.missing(), ..Shift::default() };
+        let shared = Shared { missing: partial.missing(), ..Shared::default() };
         std::thread::scope(|scope| {
-            for _ in 0..threads.clamp(1, shift.missing.len().max(1)) {
-                scope.spawn(|| self.work(&shift, partial, watch));
+            for _ in 0..threads.clamp(1, shared.missing.len().max(1)) {
+                scope.spawn(|| self.work(&shared, partial, watch));
             }
         });
         let saved = partial.save();
-        match shift.failure.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        match shared.failure.lock().unwrap_or_else(PoisonError::into_inner).take() {
             Some(error) => Err(error),
-            None => saved.map(|()| self.progress(&shift, shift.made.load(Ordering::Relaxed))),
+            None => saved.map(|()| self.progress(&shared, shared.made.load(Ordering::Relaxed))),
         }
     }
 
-    /// One thread: takes the next missing sample until there is none or someone stops the shift.
-    fn work(&self, shift: &Shift, partial: &Partial, watch: Watch) {
-        while !shift.stop.load(Ordering::Relaxed)
-            && let Some(&sample) = shift.missing.get(shift.next.fetch_add(1, Ordering::Relaxed))
+    /// The work of one thread: makes the next missing sample until all are made or the attempt stops.
+    fn work(&self, shared: &Shared, partial: &Partial, watch: Watch) {
+        while !shared.stop.load(Ordering::Relaxed)
+            && let Some(&sample) = shared.missing.get(shared.next.fetch_add(1, Ordering::Relaxed))
         {
-            match self.values(sample).and_then(|(fields, draws)| partial.write(sample, &fields, draws)) {
+            match self.make_sample(sample, partial) {
                 Ok(()) => {
-                    let made = shift.made.fetch_add(1, Ordering::Relaxed) + 1;
-                    shift.stop.fetch_or(watch(self.progress(shift, made)).is_break(), Ordering::Relaxed);
+                    let made = shared.made.fetch_add(1, Ordering::Relaxed) + 1;
+                    shared.stop.fetch_or(watch(self.progress(shared, made)).is_break(), Ordering::Relaxed);
                 }
                 Err(error) => {
-                    shift.stop.store(true, Ordering::Relaxed);
-                    shift.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+                    shared.stop.store(true, Ordering::Relaxed);
+                    shared.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
                 }
             }
         }
     }
 
-    fn progress(&self, shift: &Shift, made: usize) -> Progress {
-        let samples = self.manifest.samples;
-        Progress { complete: samples - shift.missing.len() + made, made, samples }
+    /// Solves sample `sample`, stores all its fields and then marks it.
+    fn make_sample(&self, sample: usize, partial: &Partial) -> Result<(), Error> {
+        let (fields, draws) = self.values(sample)?;
+        for (field, values) in fields.iter().enumerate() {
+            partial.store(field, sample, values)?;
+        }
+        partial.mark(sample..sample + 1, draws)
     }
 
-    /// Sample `sample`, its fields rounded to float32, and how often it was drawn.
+    fn progress(&self, shared: &Shared, made: usize) -> Progress {
+        let samples = self.manifest.samples;
+        Progress { complete: samples - shared.missing.len() + made, made, samples }
+    }
+
+    /// The fields of sample `sample` rounded to float32, and how often the sample was drawn.
     fn values(&self, sample: usize) -> Result<(Vec<Vec<f32>>, usize), Error> {
         let Manifest { problem, seed, .. } = &self.manifest;
         let solved = self.problem.sample(*seed, sample as u64);
@@ -115,19 +129,16 @@ impl Recipe {
 
     fn rounded(&self, sample: usize, field: &Field) -> Result<Vec<f32>, Error> {
         let values: Vec<f32> = field.values.iter().map(|&value| value as f32).collect();
-        let Some(place) = values.iter().position(|value| !value.is_finite()) else {
+        let Some(index) = values.iter().position(|value| !value.is_finite()) else {
             return Ok(values);
         };
         let Manifest { problem, seed, .. } = self.manifest.clone();
-        let (mut rest, mut position) = (place, vec![0; field.shape.len()]);
-        for (index, length) in position.iter_mut().zip(&field.shape).rev() {
-            (*index, rest) = (rest % length, rest / length);
-        }
-        Err(Error::NotFinite { problem, seed, sample, field: field.name.into(), position, found: field.values[place] })
+        let position = position(index, &field.shape);
+        Err(Error::NotFinite { problem, seed, sample, field: field.name.into(), position, found: field.values[index] })
     }
 }
 
-/// The manifest of a set that is still to be made: no hashes yet.
+/// The manifest of a data set that has not been made yet, without hashes.
 fn manifest(problem: &dyn Problem, generator: u32, seed: u64, samples: usize) -> Manifest {
     let value = |value| match value {
         Value::Whole(value) => toml::Value::Integer(value as i64),

@@ -1,5 +1,6 @@
-//! Data: arrays in files (`formats`), data sets in folders (`dataset`), data sets from files (`import`) and from solvers
-//! (`make`), samples in memory (`samples`).
+//! Data, in this order; no module uses a later one: arrays in files (`formats`), parameters of a model in files
+//! (`state_dict`) and samples in memory (`samples`), data sets in folders (`dataset`), data sets from files (`import`),
+//! data sets from solvers (`make`).
 
 pub mod dataset;
 pub mod formats;

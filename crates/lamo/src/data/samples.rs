@@ -1,11 +1,11 @@
-//! Samples in memory, in physical units: where the points lie, what is given there, what is asked for.
+//! Samples in memory, in physical units: positions of the points, input functions, output functions.
 
 use crate::error::{Refusal, counted, require};
 use crate::task::{Task, task};
 use lamo_geometry::Grid;
 use std::ops::RangeInclusive;
 
-/// Norms whose squares fit into an f32, with room for errors far below and above them.
+/// Norms whose squares fit into an f32, also when the error is far smaller or larger than the target.
 const NORMS: RangeInclusive<f64> = 1e-15..=1e17;
 
 /// Arrays of `count` samples on one grid.
@@ -13,26 +13,26 @@ const NORMS: RangeInclusive<f64> = 1e-15..=1e17;
 pub struct Samples {
     /// Number of samples.
     pub count: usize,
-    /// Where the points are.
+    /// The grid of every sample.
     pub grid: Grid,
-    /// Coordinates of a point.
+    /// Coordinates per point.
     pub space: usize,
-    /// `[count, points, space]`, or `[points, space]` where all samples share them
+    /// `[count, points, space]`, or `[points, space]` where all samples have the same points
     pub positions: Vec<f32>,
-    /// Functions given at each point.
+    /// Input functions per point.
     pub functions: usize,
     /// `[count, points, functions]`
     pub inputs: Vec<f32>,
-    /// Times at which the outputs are asked for, one where time plays no part.
+    /// Times of the outputs; 1 where the task has no time.
     pub times: usize,
-    /// Functions asked for at each point and time.
+    /// Output functions per point and time.
     pub outputs: usize,
-    /// `[count, times, points, outputs]`, empty where the truth is not known
+    /// `[count, times, points, outputs]`, empty where the targets are unknown
     pub targets: Vec<f32>,
 }
 
 impl Samples {
-    /// Arrays on a grid: `inputs` `[count, points, functions]`, `targets` `[count, points, outputs]`. The points lie on a
+    /// Arrays on a grid: `inputs` `[count, points, functions]`, `targets` `[count, points, outputs]`. The points form a
     /// lattice of the unit square (or interval).
     pub fn new(
         grid: Grid,
@@ -61,7 +61,7 @@ impl Samples {
         self.positions.len() == self.grid.points() * self.space
     }
 
-    /// `[points, space]` where the points of one sample lie.
+    /// `[points, space]` positions of the points of one sample.
     pub fn positions_of(&self, sample: usize) -> &[f32] {
         let length = self.grid.points() * self.space;
         let start = if self.share_positions() { 0 } else { sample * length };
@@ -80,8 +80,8 @@ impl Samples {
         &self.inputs[sample * length..(sample + 1) * length]
     }
 
-    /// Relative L2 of each sample, ‖prediction − target‖₂ / ‖target‖₂ over all its times, points and functions. Panics where
-    /// predictions are not as many as targets.
+    /// Relative L2 of each sample, ‖prediction − target‖₂ / ‖target‖₂ over all its times, points and functions. Panics
+    /// unless there are as many predictions as targets.
     pub fn errors(&self, prediction: &[f32]) -> Vec<f64> {
         assert_eq!(prediction.len(), self.targets.len(), "a prediction for each target");
         let length = self.times * self.grid.points() * self.outputs;
@@ -105,7 +105,7 @@ impl Samples {
         Samples { count: count.min(self.count), ..self }
     }
 
-    /// Refuses samples that a task cannot take; their grid may be another one.
+    /// Refuses samples that do not fit a task; their grid may differ from that of the task.
     pub fn check_for(&self, task: &Task) -> Result<(), Refusal> {
         self.check()?;
         let expected = [task.space, task.input_channels(), task.output_channels()];
@@ -126,8 +126,10 @@ impl Samples {
             Refusal::new("samples", "points, outputs and times", format!("{points}, {outputs} and {times}"))
         })?;
         let finite = |name: &str, values: &[f32]| {
-            require(values.iter().all(|value| value.is_finite()), || {
-                Refusal::new(name, "finite numbers", "NaN or infinity").advise("clean the data")
+            let odd = values.iter().enumerate().find(|(_, value)| !value.is_finite());
+            odd.map_or(Ok(()), |(index, value)| {
+                let found = format!("{value} at index {index}");
+                Err(Refusal::new(name, "finite numbers", found).advise("correct the values or leave the sample out"))
             })
         };
         finite("positions", &self.positions)?;
@@ -150,26 +152,27 @@ impl Samples {
         self.check_norms_of_samples(|sample| sample)
     }
 
-    /// Refuses targets without a relative error; `number` gives the name of a sample.
+    /// Refuses targets whose relative error is not defined; `number` maps the index of a sample to its number in the
+    /// data set.
     pub(crate) fn check_norms_of_samples(&self, number: impl Fn(usize) -> usize) -> Result<(), Refusal> {
         let length = self.times * self.grid.points() * self.outputs;
-        check_norms("fields", &self.targets, length, |place| format!("sample {}", number(place)))
+        check_norms("fields", &self.targets, length, |index| format!("sample {}", number(index)))
     }
 
     /// The same for each snapshot of a time series.
     pub(crate) fn check_norms_of_snapshots(&self, number: impl Fn(usize) -> usize) -> Result<(), Refusal> {
-        check_norms("snapshots", &self.targets, self.grid.points() * self.outputs, |place| {
-            format!("snapshot {} of sample {}", place % self.times, number(place / self.times))
+        check_norms("snapshots", &self.targets, self.grid.points() * self.outputs, |index| {
+            format!("snapshot {} of sample {}", index % self.times, number(index / self.times))
         })
     }
 }
 
-/// Refuses a part of the targets, `length` values each, that no error can be relative to.
+/// Refuses parts of the targets, `length` values each, whose norm is 0 or does not fit single precision.
 fn check_norms(parts: &str, targets: &[f32], length: usize, name: impl Fn(usize) -> String) -> Result<(), Refusal> {
     let norm = |part: &[f32]| part.iter().map(|&value| f64::from(value).powi(2)).sum::<f64>().sqrt();
     let unfit = targets.chunks(length.max(1)).map(norm).enumerate().find(|(_, norm)| !NORMS.contains(norm));
-    let Some((place, norm)) = unfit else { return Ok(()) };
-    let name = name(place);
+    let Some((index, norm)) = unfit else { return Ok(()) };
+    let name = name(index);
     Err(if norm == 0.0 {
         let expected = format!("{parts} that are not zero everywhere, which have no relative error");
         Refusal::new("targets", expected, name).advise("leave it out")

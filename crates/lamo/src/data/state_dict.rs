@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// Why weights cannot be read or written: one sentence.
+/// Why a state dict cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The file cannot be opened, read or written.
@@ -22,7 +22,7 @@ pub enum Error {
         /// What the system says.
         reason: std::io::Error,
     },
-    /// Not what its name promises.
+    /// The file does not hold a state dict.
     #[error("{} {reason}", path.display())]
     Malformed {
         /// Which file.
@@ -30,12 +30,12 @@ pub enum Error {
         /// The rest of the sentence.
         reason: String,
     },
-    /// The tensors are not those of the model.
+    /// The tensors do not fit the parameters of the model.
     #[error("{} does not fit the model: {}", path.display(), difference.sentence())]
     Mismatch {
         /// Which file.
         path: PathBuf,
-        /// What differs.
+        /// How they differ.
         difference: Difference,
     },
 }
@@ -79,7 +79,7 @@ impl Difference {
         let shapes = |(name, found, expected): &(String, Vec<usize>, Vec<usize>)| {
             format!("{name} has shape {found:?} instead of {expected:?}")
         };
-        let parts = [("it lacks ", self.missing.clone()), ("it has in excess ", self.extra.clone())]
+        let parts = [("it lacks ", self.missing.clone()), ("it has unexpected tensors ", self.extra.clone())]
             .into_iter()
             .chain([("", self.misshapen.iter().map(shapes).collect())]);
         let parts: Vec<_> =
@@ -95,16 +95,16 @@ fn few(names: &[String]) -> String {
     if names.len() > SHOWN { format!("{shown} and {} more", names.len() - SHOWN) } else { shown }
 }
 
-/// Reads θ, the parameters end to end: exactly the tensors `sections` names, in their shapes. Float32 comes in bit for
-/// bit; other floating-point types are converted.
+/// Reads θ, the parameters one after another. The file must have exactly the tensors of `sections`, in their shapes.
+/// Float32 is read bit for bit; other floating-point types are converted.
 pub fn read(path: &Path, sections: &[Section]) -> Result<Vec<f32>, Error> {
     Contents::read(path)?.values(sections)
 }
 
-/// Metadata: SHA-256 of all values, in the files written here.
+/// Key of the metadata under which [`write`] stores the SHA-256 of all values.
 const CHECKSUM: &str = "sha256";
 
-/// A weights file in memory, its metadata understood.
+/// A safetensors file in memory, with its metadata.
 pub(crate) struct Contents {
     path: PathBuf,
     bytes: Vec<u8>,
@@ -112,12 +112,12 @@ pub(crate) struct Contents {
 }
 
 impl Contents {
-    /// Reads a file and compares its values with its checksum, where it has one.
+    /// Reads a file; compares its values with its checksum, where it has one.
     pub(crate) fn read(path: &Path) -> Result<Contents, Error> {
         let bytes = std::fs::read(path).map_err(|reason| Error::file(path, reason))?;
         parse(path, &bytes)?;
         let (length, header) = SafeTensors::read_metadata(&bytes)
-            .map_err(|error| Error::malformed(path, format!("is no safetensors file: {error}")))?;
+            .map_err(|error| Error::malformed(path, format!("is not a safetensors file: {error}")))?;
         let metadata = header.metadata().clone().unwrap_or_default();
         if let Some(expected) = metadata.get(CHECKSUM) {
             let found = checksum(&bytes[8 + length..]);
@@ -133,7 +133,7 @@ impl Contents {
         &self.metadata
     }
 
-    /// Exactly the tensors `sections` names, end to end.
+    /// The values of `sections`, one after another; the file must have exactly their tensors.
     pub(crate) fn values(&self, sections: &[Section]) -> Result<Vec<f32>, Error> {
         let path = self.path.as_path();
         let file = parse(path, &self.bytes)?;
@@ -160,12 +160,12 @@ fn parse<'a>(path: &Path, bytes: &'a [u8]) -> Result<SafeTensors<'a>, Error> {
         let length = bytes.len();
         let reason = match error {
             SafeTensorError::HeaderTooSmall | SafeTensorError::InvalidHeaderLength => {
-                format!("is no safetensors file or was cut short: {length} bytes end inside the header")
+                format!("is not a safetensors file or was cut short: {length} bytes end inside the header")
             }
             SafeTensorError::MetadataIncompleteBuffer => {
-                format!("was cut short or damaged: its header promises another length than its {length} bytes")
+                format!("was cut short or damaged: its {length} bytes are not the length that its header promises")
             }
-            other => format!("is no safetensors file: {other}"),
+            other => format!("is not a safetensors file: {other}"),
         };
         Error::malformed(path, reason)
     })
@@ -196,7 +196,7 @@ fn floats(path: &Path, name: &str, tensor: &TensorView<'_>) -> Result<Vec<f32>, 
     }
     let values = if tensor.dtype() == Dtype::I64 { None } else { doubles(tensor) };
     let values = values.ok_or_else(|| {
-        Error::malformed(path, format!("holds {name} as {:?}; parameters are floating-point numbers", tensor.dtype()))
+        Error::malformed(path, format!("holds {name} as {:?}, expected F64, F32, F16 or BF16", tensor.dtype()))
     })?;
     if let Some(value) = values.iter().find(|value| value.is_finite() && !(**value as f32).is_finite()) {
         return Err(Error::malformed(path, format!("holds {value:e} in {name}, too large for float32")));
@@ -207,13 +207,13 @@ fn floats(path: &Path, name: &str, tensor: &TensorView<'_>) -> Result<Vec<f32>, 
 /// Shape and values of a tensor in double precision.
 pub(crate) type Doubles = (Vec<usize>, Vec<f64>);
 
-/// Every tensor of a file by name.
+/// Every tensor of a file, by name.
 pub(crate) fn read_doubles(path: &Path) -> Result<BTreeMap<String, Doubles>, Error> {
     let bytes = std::fs::read(path).map_err(|reason| Error::file(path, reason))?;
     let file = parse(path, &bytes)?;
     let array = |(name, tensor): (&str, TensorView<'_>)| {
-        let values = doubles(&tensor)
-            .ok_or_else(|| Error::malformed(path, format!("holds {name} as {:?}, unknown here", tensor.dtype())))?;
+        let unknown = || format!("holds {name} as {:?}, expected F64, F32, F16, BF16 or I64", tensor.dtype());
+        let values = doubles(&tensor).ok_or_else(|| Error::malformed(path, unknown()))?;
         Ok((name.to_owned(), (tensor.shape().to_vec(), values)))
     };
     file.iter().map(array).collect()
@@ -233,8 +233,8 @@ fn doubles(tensor: &TensorView<'_>) -> Option<Vec<f64>> {
     Some(values)
 }
 
-/// Writes θ as float32 tensors in the order of `sections`, which must fill it without gaps; what stood at `path` before
-/// is replaced at once.
+/// Writes θ as float32 tensors in the order of `sections`, which must cover it without gaps. A file at `path` is
+/// replaced atomically.
 pub fn write(
     path: &Path,
     sections: &[Section],
@@ -263,10 +263,12 @@ pub fn write(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::files::scratch::Folder;
 
     #[test]
     fn values_that_do_not_fill_their_tensors_are_refused() {
-        let path = std::env::temp_dir().join(format!("lamo-weights-{}.safetensors", std::process::id()));
+        let folder = Folder::new("weights");
+        let path = folder.at("weights.safetensors");
         let written = |places: [usize; 2], values: usize| {
             let section = |name: &str, start| Section { name: name.into(), shape: [2].into(), start };
             let sections = [section("a", places[0]), section("b", places[1])];
@@ -278,6 +280,5 @@ mod tests {
             assert!(told.contains(&expected) && !path.exists(), "{told}");
         }
         written([2, 0], 4).unwrap(); // in any order
-        std::fs::remove_file(&path).unwrap();
     }
 }

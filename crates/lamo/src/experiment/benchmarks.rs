@@ -16,10 +16,8 @@ pub struct Benchmark {
     time: Time,
     /// Samples to train on, and to test on.
     pub samples: [usize; 2],
-    /// Its `[data]` table: problem, settings, fields, normalisers of the official recipe.
-    pub(crate) data: &'static str,
-    /// What the preset `quick` changes, with the settings of each model under `models.NAME`.
-    pub(crate) quick: &'static str,
+    /// Keys that all its experiments share: `[data]`, `[train]`, and under `[quick]` what the preset quick changes.
+    pub(crate) keys: &'static str,
 }
 
 const fn plane(rows: usize, columns: usize) -> Grid {
@@ -36,8 +34,7 @@ pub const BENCHMARKS: &[Benchmark] = &[
         outputs: 1,
         time: Time::Steady,
         samples: [1000, 200],
-        data: include_str!("../../../../experiments/data/darcy.toml"),
-        quick: include_str!("../../../../experiments/quick/darcy.toml"),
+        keys: include_str!("../../../../experiments/darcy.toml"),
     },
     Benchmark {
         name: "navier-stokes",
@@ -47,8 +44,7 @@ pub const BENCHMARKS: &[Benchmark] = &[
         outputs: 1,
         time: Time::RollOut { past: 10, snapshots: 10, clock: Vec::new() },
         samples: [1000, 200],
-        data: include_str!("../../../../experiments/data/navier-stokes.toml"),
-        quick: include_str!("../../../../experiments/quick/navier-stokes.toml"),
+        keys: include_str!("../../../../experiments/navier-stokes.toml"),
     },
     Benchmark {
         name: "elasticity",
@@ -58,8 +54,7 @@ pub const BENCHMARKS: &[Benchmark] = &[
         outputs: 1,
         time: Time::Steady,
         samples: [1000, 200],
-        data: include_str!("../../../../experiments/data/elasticity.toml"),
-        quick: include_str!("../../../../experiments/quick/elasticity.toml"),
+        keys: include_str!("../../../../experiments/elasticity.toml"),
     },
     Benchmark {
         name: "plasticity",
@@ -69,8 +64,7 @@ pub const BENCHMARKS: &[Benchmark] = &[
         outputs: 4,
         time: Time::ByTime { count: 20, clock: Vec::new() },
         samples: [900, 80],
-        data: include_str!("../../../../experiments/data/plasticity.toml"),
-        quick: include_str!("../../../../experiments/quick/plasticity.toml"),
+        keys: include_str!("../../../../experiments/plasticity.toml"),
     },
     Benchmark {
         name: "airfoil",
@@ -80,8 +74,7 @@ pub const BENCHMARKS: &[Benchmark] = &[
         outputs: 1,
         time: Time::Steady,
         samples: [1000, 200],
-        data: include_str!("../../../../experiments/data/airfoil.toml"),
-        quick: include_str!("../../../../experiments/quick/airfoil.toml"),
+        keys: include_str!("../../../../experiments/airfoil.toml"),
     },
     Benchmark {
         name: "pipe",
@@ -91,8 +84,7 @@ pub const BENCHMARKS: &[Benchmark] = &[
         outputs: 1,
         time: Time::Steady,
         samples: [1000, 200],
-        data: include_str!("../../../../experiments/data/pipe.toml"),
-        quick: include_str!("../../../../experiments/quick/pipe.toml"),
+        keys: include_str!("../../../../experiments/pipe.toml"),
     },
 ];
 

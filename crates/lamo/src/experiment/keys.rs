@@ -73,6 +73,13 @@ pub(super) fn text<'a>(table: &'a Table, path: &[&str]) -> Option<&'a str> {
     inner.get(*last)?.as_str()
 }
 
+/// The whole number at a path of keys.
+pub(super) fn whole(table: &Table, path: &[&str]) -> Option<i64> {
+    let (last, tables) = path.split_last()?;
+    let inner = tables.iter().try_fold(table, |table, key| table.get(*key)?.as_table())?;
+    inner.get(*last)?.as_integer()
+}
+
 /// Every dotted key that has a value other than a table; empty tables count as values.
 pub(super) fn flatten(table: &Table) -> Vec<String> {
     let mut keys = Vec::new();

@@ -125,6 +125,10 @@ pub fn split(experiment: &Experiment, dataset: &Dataset) -> Result<Split, Error>
     let stated = dataset.split()?;
     let split = if data.train == 0 || [stated.train.len(), stated.test.len()] == [data.train, data.test] {
         stated
+    } else if data.first_test > 0 {
+        let test = data.first_test..data.first_test.saturating_add(data.test);
+        let train = (0..data.samples()).filter(|sample| !test.contains(sample)).take(data.train).collect();
+        Rule::Indices { train, test: test.collect() }.split(dataset.samples())?
     } else {
         Rule::Ends { train: data.train, test: data.test }.split(dataset.samples())?
     };

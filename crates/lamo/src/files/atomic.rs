@@ -69,6 +69,7 @@ pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::files::scratch::Folder;
 
     #[test]
     #[cfg(unix)]
@@ -81,9 +82,8 @@ mod tests {
 
     #[test]
     fn threads_that_replace_one_file_at_once_all_succeed_and_leave_one_of_theirs() {
-        let folder = std::env::temp_dir().join(format!("lamo-atomic-threads-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
-        let path = folder.join("file");
+        let folder = Folder::new("atomic");
+        let path = folder.at("file");
         std::thread::scope(|scope| {
             for letter in b'a'..=b'h' {
                 let path = &path;
@@ -92,27 +92,26 @@ mod tests {
         });
         let found = std::fs::read(&path).unwrap();
         assert!(found.len() == 10_000 && found.iter().all(|letter| *letter == found[0]));
-        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1);
-        std::fs::remove_dir_all(&folder).unwrap();
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 
     #[test]
     fn a_sweep_takes_what_killed_processes_left_and_nothing_else() {
-        let folder = std::env::temp_dir().join(format!("lamo-atomic-sweep-{}", std::process::id()));
-        std::fs::create_dir_all(folder.join(".model.12.partial")).unwrap();
-        let left = partial(&folder.join("last.safetensors")).unwrap();
+        let folder = Folder::new("sweep");
+        std::fs::create_dir_all(folder.at(".model.12.partial")).unwrap();
+        let left = partial(&folder.at("last.safetensors")).unwrap();
         let kept = ["last.safetensors", "notes.partial", ".notes.partial", ".my.notes.partial", ".model.12.partial"];
         std::fs::write(&left, "half").unwrap();
-        std::fs::write(folder.join(".history.jsonl.4711.partial"), "half").unwrap(); // as earlier versions named them
-        kept[..4].iter().for_each(|name| std::fs::write(folder.join(name), "whole").unwrap());
-        sweep(&folder, Duration::from_secs(3600));
+        std::fs::write(folder.at(".history.jsonl.4711.partial"), "half").unwrap(); // as earlier versions named them
+        kept[..4].iter().for_each(|name| std::fs::write(folder.at(name), "whole").unwrap());
+        sweep(folder.path(), Duration::from_secs(3600));
         assert!(left.exists(), "it may still be written");
-        sweep(&folder, Duration::ZERO);
-        let mut found: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        sweep(folder.path(), Duration::ZERO);
+        let mut found: Vec<_> =
+            std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         found.sort();
         let mut kept = kept.to_vec();
         kept.sort_unstable();
         assert_eq!(found, kept);
-        std::fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -5,11 +5,11 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// A process that was killed while it used a card holds its locks until the driver has tidied up after it.
+/// A process that was killed while it used a GPU holds its locks until the driver has cleaned up.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// The lock that `path` stands for, as long as the file lives; nothing if another process holds it. Where the file system
-/// knows no locks there is none to wait for.
+/// Locks `path` as long as the returned file lives; `None` if another process holds the lock. On a file system without locks
+/// every process gets it.
 pub(crate) fn lock(path: &Path) -> io::Result<Option<File>> {
     let file = File::create(path)?;
     let start = Instant::now();

@@ -2,3 +2,5 @@
 
 pub mod atomic;
 pub(crate) mod lock;
+#[cfg(test)]
+pub(crate) mod scratch;

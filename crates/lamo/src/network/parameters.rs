@@ -1,6 +1,6 @@
 //! Parameters: names as in a weights file, and how each is drawn before training.
 
-use lamo_tensor::{Graph, Program, Shape, Tensor};
+use lamo_tensor::{DeviceError, Graph, Program, Shape, Tensor};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha12Rng;
 use std::cell::RefCell;
@@ -140,9 +140,14 @@ impl<'g> Parameters<'g> {
         theta
     }
 
-    /// Draws all parameters of a compiled program anew.
+    /// Draws all parameters of a compiled program.
+    pub fn try_initialise(&self, program: &mut Program, seed: u64) -> Result<(), DeviceError> {
+        program.try_write(lamo_tensor::PARAMETERS, &self.draw(seed))
+    }
+
+    /// [`Parameters::try_initialise`] for tests and CPU programs; panics where the device fails.
     pub fn initialise(&self, program: &mut Program, seed: u64) {
-        program.write(lamo_tensor::PARAMETERS, &self.draw(seed));
+        self.try_initialise(program, seed).unwrap_or_else(|error| panic!("{error}"));
     }
 }
 

@@ -111,7 +111,7 @@ impl Checkpoint {
             }
         };
         task.check().map_err(|refusal| refusal.within(path.display()))?;
-        let experiment = Experiment::parse(&path.display().to_string(), text("experiment")?)?;
+        let experiment = Experiment::recorded(&path.display().to_string(), text("experiment")?)?;
         let Counters { epoch, step, seconds, paused, step_bytes, best, changed } =
             serde_json::from_str(text("counters")?).map_err(damaged)?;
         let sections = operator::sections(&experiment.model, &task)?;

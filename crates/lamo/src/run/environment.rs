@@ -28,9 +28,9 @@ pub struct Environment {
     pub lamo: String,
     /// The device.
     pub device: String,
-    /// The name of the card, where it is one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub card: Option<String>,
+    /// Name of the GPU, if it is one.
+    #[serde(rename = "card", default, skip_serializing_if = "Option::is_none")]
+    pub gpu: Option<String>,
     /// Threads on the CPU.
     pub threads: usize,
     /// Vector instructions of the CPU.
@@ -62,7 +62,7 @@ impl Environment {
         Environment {
             lamo: env!("CARGO_PKG_VERSION").to_owned(),
             device: device.to_string(),
-            card: device.gpu_name(),
+            gpu: device.gpu_name(),
             threads,
             vectors: format!("{:?}", lamo_tensor::level()).to_lowercase(),
             system: format!("{}-{}", std::env::consts::OS, std::env::consts::ARCH),

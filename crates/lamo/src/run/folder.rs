@@ -1,4 +1,4 @@
-//! A run folder: what was asked, where it ran, how it went, and the checkpoints.
+//! A run folder: the experiment, where it ran, its epochs and its checkpoints.
 //!
 //! ```text
 //! experiment.toml   every key with its value
@@ -18,20 +18,20 @@ use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// What was asked.
+/// The experiment, every key with its value.
 pub const EXPERIMENT: &str = "experiment.toml";
-/// Where it ran.
+/// Versions, device and data.
 pub const ENVIRONMENT: &str = "environment.json";
-/// How it went.
+/// One line per epoch.
 pub const HISTORY: &str = "history.jsonl";
 /// The folder of checkpoints.
 pub const CHECKPOINTS: &str = "checkpoints";
-/// The checkpoint to go on from.
+/// The checkpoint to resume from.
 pub const LAST: &str = "last.safetensors";
 /// The checkpoint with the least test error.
 pub const BEST: &str = "best.safetensors";
 const LOCK: &str = "lock";
-/// Nobody writes one file for so long.
+/// A partial file that was not touched for so long belongs to a process that is gone.
 const STALE: Duration = Duration::from_secs(3600);
 
 /// The path of a checkpoint of a run.
@@ -39,7 +39,7 @@ pub fn checkpoint_path(folder: &Path, name: &str) -> PathBuf {
     folder.join(CHECKPOINTS).join(name)
 }
 
-/// The checkpoint that stands for a run: the last one, or the best where a full disk kept that from being written.
+/// The checkpoint that stands for a run: the last one, or the best one where a full disk prevented the last.
 pub fn latest(folder: &Path) -> Option<PathBuf> {
     [LAST, BEST].map(|name| checkpoint_path(folder, name)).into_iter().find(|file| file.is_file())
 }
@@ -70,20 +70,20 @@ pub struct Run {
 }
 
 impl Run {
-    /// Begins a run in a folder that does not exist or is empty.
+    /// Starts a run in a folder that does not exist or is empty.
     pub fn create(folder: &Path, experiment: &Experiment, environment: &Environment) -> Result<Run, Error> {
         let checkpoints = folder.join(CHECKPOINTS);
         free(folder)?;
         std::fs::create_dir_all(&checkpoints).map_err(|reason| Error::writing(&checkpoints, reason))?;
         let run = Run { folder: folder.to_owned(), _lock: take(folder)? };
-        free(folder)?; // a run may have ended here in the meantime
+        free(folder)?; // another process may have run here before this one got the lock
         run.record(environment)?;
         run.replace(HISTORY, b"")?;
         run.replace(EXPERIMENT, experiment.text().as_bytes())?;
         Ok(run)
     }
 
-    /// Opens a run to go on with it; where it ended, if it came so far.
+    /// Opens a run to resume it: its experiment and its latest checkpoint, if there is one.
     pub fn open(folder: &Path) -> Result<(Run, Experiment, Option<Checkpoint>), Error> {
         let path = folder.join(EXPERIMENT);
         if !path.is_file() {
@@ -102,8 +102,7 @@ impl Run {
             && let Some(key) = differs(&begun.trained.experiment, &experiment)
         {
             let file = begun.trained.path.display();
-            let reason =
-                format!("{key}: expected that of {file}, found another; put the right file back, or begin a new run");
+            let reason = format!("{key} differs from {file}; restore the file, or start a new run");
             return Err(refuse(&path, reason));
         }
         let (done, asked) = (begun.as_ref().map_or(0, |begun| begun.trained.epoch), experiment.train.epochs);
@@ -119,12 +118,12 @@ impl Run {
         &self.folder
     }
 
-    /// Notes where the data are from now on.
+    /// Records where the data are from now on.
     pub fn move_data(&self, experiment: &Experiment) -> Result<(), Error> {
         self.replace(EXPERIMENT, experiment.text().as_bytes())
     }
 
-    /// Notes where the run takes place from now on.
+    /// Records where the run takes place from now on.
     pub fn record(&self, environment: &Environment) -> Result<(), Error> {
         let path = self.folder.join(ENVIRONMENT);
         let text = serde_json::to_string_pretty(environment).map_err(|error| refuse(&path, error.to_string()))?;
@@ -140,7 +139,7 @@ impl Run {
         written.map_err(|reason| Error::writing(&path, reason))
     }
 
-    /// Forgets epochs after `epoch`, which will be trained again.
+    /// Removes the epochs after `epoch`, which will be trained again.
     pub(crate) fn rewind(&self, epoch: usize) -> Result<Vec<Line>, Error> {
         let mut lines = history(&self.folder)?;
         lines.retain(|line| line.epoch <= epoch);
@@ -154,7 +153,7 @@ impl Run {
     pub(crate) fn save(&self, name: &str, state: &Checkpoint) -> Result<(), Error> {
         let history = self.folder.join(HISTORY);
         let synced = File::options().append(true).create(true).open(&history).and_then(|file| file.sync_data());
-        synced.map_err(|reason| Error::writing(&history, reason))?; // no checkpoint outlives its epochs' lines
+        synced.map_err(|reason| Error::writing(&history, reason))?; // a checkpoint must not reach the disk before the lines of its epochs
         state.write(&checkpoint_path(&self.folder, name)).map_err(|error| match error.kind() {
             Kind::OutOfSpace => {
                 let from =
@@ -176,11 +175,11 @@ impl Run {
     }
 }
 
-/// The epochs of a run; a last line that was cut short by a power failure is left out.
+/// The epochs of a run, without a last line that a power failure cut short.
 pub fn history(folder: &Path) -> Result<Vec<Line>, Error> {
     let path = folder.join(HISTORY);
     let text = match std::fs::read_to_string(&path) {
-        Err(reason) if reason.kind() == ErrorKind::NotFound => String::new(), // taken away: the checkpoints are enough
+        Err(reason) if reason.kind() == ErrorKind::NotFound => String::new(), // the checkpoints are enough
         text => text.map_err(|reason| Error::reading(&path, reason))?,
     };
     let lines: Vec<&str> = text.lines().collect();
@@ -195,20 +194,20 @@ pub fn history(folder: &Path) -> Result<Vec<Line>, Error> {
     Ok(history)
 }
 
-/// Refuses a folder for a new run that is in use.
+/// Refuses a folder that already holds something else than the traces of a killed start.
 pub fn free(folder: &Path) -> Result<(), Error> {
-    // What a process leaves that is killed before the experiment, the last file, is written.
+    // What a process leaves behind that is killed before it writes the experiment, its last file.
     let ours = |name: &str| [LOCK, ENVIRONMENT, HISTORY, CHECKPOINTS].contains(&name) || name.ends_with(".partial");
     let foreign = |entry: std::fs::DirEntry| entry.file_name().to_str().is_none_or(|name| !ours(name));
     let begun = latest(folder).is_some();
     if begun || folder.is_file() || std::fs::read_dir(folder).is_ok_and(|entries| entries.flatten().any(foreign)) {
-        let reason = "expected a free name for the run, found other files; choose another, or go on with --resume";
+        let reason = "expected a new or empty folder for the run, found files in it; choose another name, or resume the run with --resume";
         return Err(refuse(folder, reason));
     }
     Ok(())
 }
 
-/// Refuses a folder for a new run that cannot be made or written to; nothing is left there.
+/// Refuses a folder for a new run that cannot be made or written to; leaves nothing behind.
 pub fn writable(folder: &Path) -> Result<(), Error> {
     let there = folder.ancestors().find(|folder| folder.exists()).unwrap_or(Path::new(""));
     let there = if there.as_os_str().is_empty() { Path::new(".") } else { there };
@@ -217,11 +216,11 @@ pub fn writable(folder: &Path) -> Result<(), Error> {
     tried.map_err(|reason| Error::writing(folder, reason))
 }
 
-/// What was asked for, with the place where the data are now.
+/// The experiment of a run, with the place where its data are now.
 pub fn experiment(folder: &Path) -> Result<Experiment, Error> {
     let path = folder.join(EXPERIMENT);
     let text = std::fs::read_to_string(&path).map_err(|reason| Error::reading(&path, reason))?;
-    Ok(Experiment::parse(&path.display().to_string(), &text)?)
+    Ok(Experiment::recorded(&path.display().to_string(), &text)?)
 }
 
 /// Where a run took place.
@@ -231,7 +230,7 @@ pub fn environment(folder: &Path) -> Result<Environment, Error> {
     serde_json::from_str(&text).map_err(|error| refuse(&path, format!("is damaged: {error}")))
 }
 
-/// A key that must stay what it was, or the steps taken so far mean something else.
+/// The first key that differs and must not, because the steps taken so far depend on it.
 fn differs(then: &Experiment, now: &Experiment) -> Option<&'static str> {
     let data = Data { folder: now.data.folder.clone(), ..then.data.clone() };
     let same = [
@@ -261,10 +260,10 @@ pub(super) fn read_checkpoint(folder: &Path, file: &Path) -> Result<Checkpoint, 
     Checkpoint::read(file).map_err(|error| {
         let best = checkpoint_path(folder, BEST);
         let advice = match Checkpoint::read(&best) {
-            Ok(sound) if best != file => format!(
+            Ok(whole) if best != file => format!(
                 "{} of epoch {} is whole: use it in its place, or remove the damaged file to resume from it",
                 best.display(),
-                sound.trained.epoch
+                whole.trained.epoch
             ),
             _ => return error,
         };

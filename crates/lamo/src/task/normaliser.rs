@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 
 /// Keeps constant channels from dividing by zero.
 const EPSILON: f64 = 1e-8;
-/// Below this a deviation is taken as it is: ε would drown what is small by its unit, a permeability in m² say.
+/// A deviation below this gets no ε, which would swamp fields with a small unit, such as a permeability in m².
 const SMALL: f64 = 100.0 * EPSILON;
-/// A deviation of less than this share of the mean is that of a constant, rounded.
+/// A deviation below this share of the mean is rounding: the channel is constant.
 const ROUNDING: f64 = 1e-6;
 
 /// Count, mean and sum of squared deviations of one channel, gathered block by block (Chan, Golub and LeVeque 1979).
@@ -22,7 +22,7 @@ pub struct Moments {
 }
 
 impl Moments {
-    /// Of a few values.
+    /// Moments of a few values.
     pub fn of(values: impl Iterator<Item = f64> + Clone) -> Moments {
         let (count, sum) = values.clone().fold((0.0, 0.0), |(count, sum), value| (count + 1.0, sum + value));
         if count == 0.0 {
@@ -32,7 +32,7 @@ impl Moments {
         Moments { count, mean, squares: values.map(|value| (value - mean).powi(2)).sum() }
     }
 
-    /// Of both together.
+    /// Moments of both sets together.
     pub fn and(self, other: Moments) -> Moments {
         let count = self.count + other.count;
         if count == 0.0 {
@@ -53,12 +53,12 @@ impl Moments {
         if self.count < 2.0 { 0.0 } else { (self.squares / (self.count - 1.0)).sqrt() }
     }
 
-    /// Whether all values are the same but for rounding.
+    /// Whether all values are equal up to rounding.
     fn is_constant(&self) -> bool {
         self.deviation() <= ROUNDING * self.mean.abs()
     }
 
-    /// How large differences are: σ, of a constant its own size, of zero 1.
+    /// Size of differences: σ; the value itself for a constant; 1 for zero.
     pub(crate) fn unit(&self) -> f64 {
         match (self.is_constant(), self.mean.abs()) {
             (false, _) => self.deviation(),
@@ -67,13 +67,13 @@ impl Moments {
         }
     }
 
-    /// What outputs are divided by: σ + ε as the authors do, or σ where it is small.
+    /// Divisor of outputs: σ + ε as in the authors' code, or σ where it is small.
     fn scale(&self) -> f64 {
         let deviation = self.deviation();
         if deviation < SMALL && !self.is_constant() { deviation } else { deviation + EPSILON }
     }
 
-    /// What is given is divided by: the same, but for constants, of which another value later would be magnified by 1/ε.
+    /// Divisor of inputs: the same, except for constants, whose later changes would be magnified by 1/ε.
     fn scale_of_given(&self) -> f64 {
         if self.is_constant() { self.unit() } else { self.scale() }
     }
@@ -117,7 +117,7 @@ impl Normaliser {
         self
     }
 
-    /// All channels so many times over.
+    /// The channels repeated `times` times.
     pub(crate) fn repeat(&self, times: usize) -> Normaliser {
         Normaliser { mean: self.mean.repeat(times), deviation: self.deviation.repeat(times) }
     }

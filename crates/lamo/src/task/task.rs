@@ -57,7 +57,7 @@ pub struct Task {
 }
 
 impl Task {
-    /// A steady task of so many functions without names or normalisers.
+    /// A steady task from `functions` to `outputs` functions, without names or normalisers.
     pub fn plain(grid: Grid, space: usize, functions: usize, outputs: usize) -> Task {
         Task {
             grid,

@@ -282,7 +282,7 @@ impl Time {
     }
 
     /// The normaliser of `[..., functions]` inputs. The snapshots of a roll-out are outputs and inputs in turn, so both take
-    /// the normaliser of the outputs; the others are fitted where `fitted` says so.
+    /// the normaliser of the outputs; the fields beside them are fitted if `fitted`.
     pub(crate) fn fit_inputs(
         &self,
         inputs: &[f32],

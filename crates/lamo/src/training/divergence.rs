@@ -52,7 +52,7 @@ impl std::fmt::Display for Divergence {
         }
         write!(
             out,
-            "; the checkpoint of step {good} is kept, try a smaller train.rate than {rate:.2e} or a smaller train.clip"
+            "; the checkpoint of step {good} is saved; try a smaller train.rate than {rate:.2e} or a smaller train.clip"
         )
     }
 }

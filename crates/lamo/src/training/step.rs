@@ -185,7 +185,7 @@ fn compile(
     graph.assign(total, total + loss);
     adamw.minimise(&graph, loss);
     let mut program = Program::compile_on(&graph, device, experiment.precision)?;
-    parameters.initialise(&mut program, experiment.seed);
+    parameters.try_initialise(&mut program, experiment.seed)?;
     resident::fill(&mut program, task, train, train.functions > 0)?;
     Ok(program)
 }

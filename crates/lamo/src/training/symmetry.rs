@@ -1,8 +1,8 @@
-//! The sides from which a plane can be seen: mirrored, and turned where it is a square.
+//! Symmetries of a plane: mirrored, and turned where it is a square.
 
 use lamo_geometry::Grid;
 
-/// For each side, the point of the plane that is seen at each place; none but the first where there is no plane.
+/// For each symmetry, the point that stands at each place; the identity alone where there is no plane.
 pub(crate) fn sides(grid: Grid) -> Vec<Vec<u32>> {
     let Grid::Plane { rows, columns } = grid else { return vec![(0..grid.points() as u32).collect()] };
     let swaps: &[bool] = if rows == columns { &[false, true] } else { &[false] };

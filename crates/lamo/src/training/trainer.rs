@@ -68,7 +68,7 @@ pub struct Trainer {
     changed: Vec<usize>,
     /// The last checkpoint whose loss and parameters were finite.
     pub(super) good: Option<Checkpoint>,
-    /// Snapshot of the best epoch, kept on the device until it is written; while a divergence is traced, the state before
+    /// Snapshot of the best epoch, on the device until it is written; while a divergence is traced, the state before
     /// the step that broke.
     pub(super) aside: Snapshot,
     /// Where the training stood at the best epoch, while its snapshot is not written.

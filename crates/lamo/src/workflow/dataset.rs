@@ -1,5 +1,5 @@
 //! `data make`, `data import`, `data check`, and the data set of an experiment: the folder it names, or one that its problem
-//! makes once and the cache keeps.
+//! makes once in the cache.
 
 use super::Event;
 use super::Session;
@@ -108,7 +108,7 @@ pub fn import(import: &Import, out: &Path, session: &Session<'_>) -> Result<Outc
     })?)
 }
 
-/// The data set of an experiment, verified: the folder it names, or one that is made and kept in the cache.
+/// The data set of an experiment, verified: the folder it names, or one that is made in the cache.
 pub(super) fn of_experiment(experiment: &Experiment, session: &Session<'_>) -> Result<Dataset, Error> {
     let started = Instant::now();
     let (dataset, made_in) = match open_or_make(&experiment.data, session)? {

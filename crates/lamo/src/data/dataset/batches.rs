@@ -1,8 +1,8 @@
-//! The order in which an epoch visits its samples: a function of (seed, epoch) alone.
+//! The order in which an epoch visits its samples. It depends on seed and epoch alone.
 
 use crate::random::shuffle;
 
-/// One epoch's samples in groups; the last group may be smaller, none is dropped.
+/// The samples of one epoch in batches. The last batch may be smaller; no sample is dropped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Batches {
     order: Vec<usize>,
@@ -10,14 +10,14 @@ pub struct Batches {
 }
 
 impl Batches {
-    /// The samples in a new order each epoch; panics when a batch is to hold nothing.
+    /// The samples in a new order each epoch; panics when `size` is 0.
     pub fn shuffled(samples: &[usize], size: usize, seed: u64, epoch: u64) -> Batches {
         let mut batches = Batches::in_order(samples, size);
         shuffle(&mut batches.order, seed, epoch);
         batches
     }
 
-    /// The samples as they come, for evaluation; panics when a batch is to hold nothing.
+    /// The samples in the order given, for evaluation; panics when `size` is 0.
     pub fn in_order(samples: &[usize], size: usize) -> Batches {
         assert!(size > 0, "a batch holds at least one sample");
         Batches { order: samples.to_vec(), size }
@@ -28,12 +28,12 @@ impl Batches {
         self.order.len().div_ceil(self.size)
     }
 
-    /// All samples, batch after batch.
+    /// All samples, one batch after another.
     pub fn order(&self) -> &[usize] {
         &self.order
     }
 
-    /// The batches in turn.
+    /// The batches, one after another.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &[usize]> {
         self.order.chunks(self.size)
     }

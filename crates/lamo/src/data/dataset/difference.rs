@@ -1,22 +1,24 @@
-//! Whether two manifests describe the same samples with the same meaning, and if not, what differs first.
+//! Compares two manifests: whether they describe the same samples with the same meaning, and the first difference if
+//! not.
 
 use super::{FieldEntry, Manifest, OriginEntry};
 use lamo_geometry::Grid;
 
 impl Manifest {
-    /// The first thing in which two sets differ: its name, ours and theirs. Who made them does not matter, nor when.
+    /// The first property in which two data sets differ: its name, the value here and the value in `other`. The version
+    /// of lamo does not count.
     pub(super) fn difference(&self, other: &Manifest) -> Option<(String, String, String)> {
-        let (ours, theirs) = (self.summary(), other.summary());
+        let (here, there) = (self.summary(), other.summary());
         let value = |summary: &[(String, String)], name: &String| {
             let found = summary.iter().find(|(known, _)| known == name);
             found.map_or_else(|| "nothing".to_owned(), |(_, value)| value.clone())
         };
-        let names = ours.iter().chain(&theirs).map(|(name, _)| name);
-        let mut pairs = names.map(|name| (name.clone(), value(&ours, name), value(&theirs, name)));
-        pairs.find(|(_, ours, theirs)| ours != theirs)
+        let names = here.iter().chain(&there).map(|(name, _)| name);
+        let mut pairs = names.map(|name| (name.clone(), value(&here, name), value(&there, name)));
+        pairs.find(|(_, here, there)| here != there)
     }
 
-    /// Everything that makes it this set and no other, by name, the most telling first.
+    /// Every property that two equal data sets share, by name, the most important first.
     fn summary(&self) -> Vec<(String, String)> {
         let split = self.split.split(self.samples).map(|split| split.hash()).unwrap_or_default();
         let names: Vec<_> = self.fields.iter().map(|field| field.name.as_str()).collect();
@@ -26,7 +28,7 @@ impl Manifest {
             ("seed".into(), self.seed.to_string()),
             ("samples".into(), self.samples.to_string()),
             ("split".into(), self.split.to_string()),
-            ("split with hash".into(), split), // lists of the same lengths read the same
+            ("split with hash".into(), split), // lists of the same lengths have the same text
             ("source files".into(), super::fields::listed(&self.sources)),
         ];
         summary.extend(self.parameters.iter().map(|(key, value)| (format!("parameter {key}"), value.to_string())));
@@ -57,7 +59,7 @@ impl Manifest {
             ("role", format!("{role:?}").to_lowercase()),
             ("normalisation", format!("{normalise:?}").to_lowercase()),
             ("origin", if unknown { "nothing on record".into() } else { arrays }),
-            ("source files", format!("{sources:?}")), // two of them may have the same name
+            ("source files", format!("{sources:?}")), // two source files may have the same name
         ]
     }
 }

@@ -1,5 +1,5 @@
-//! What can go wrong with a data set: each failure is one sentence with the thing, what was expected, what was found
-//! and what to do.
+//! What can be wrong with a data set. Each error is one sentence: the thing, what was expected, what was found, what to
+//! do.
 
 use crate::error::{Failure, Kind};
 use std::io;
@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The problem or its parameters are not what the solvers know, or a sample cannot be solved.
+    /// The solvers do not know the problem or its parameters.
     #[cfg(feature = "solvers")]
     #[error(transparent)]
     Physics(#[from] lamo_physics::Error),
-    /// The solver gave up on one sample.
+    /// The solver cannot compute one sample.
     #[cfg(feature = "solvers")]
     #[error(
         "{problem}: sample {sample} of seed {seed} cannot be computed, {reason}; change the parameters or the seed"
@@ -25,10 +25,10 @@ pub enum Error {
         seed: u64,
         /// Index of the sample.
         sample: usize,
-        /// What the solver says.
+        /// The error of the solver.
         reason: lamo_physics::Error,
     },
-    /// The solver's numbers are no numbers, or do not fit float32.
+    /// A value that the solver computed is NaN or too large for float32.
     #[error(
         "{problem}: sample {sample} of seed {seed} has {found} at {position:?} of `{field}`, expected finite float32 \
          values; change the parameters or the seed"
@@ -50,10 +50,10 @@ pub enum Error {
     /// An array file cannot be read.
     #[error(transparent)]
     File(#[from] crate::data::formats::Error),
-    /// An array, a file or a choice that does not fit the others.
+    /// An array, a file or a setting does not fit the rest of the data set.
     #[error("{what}: expected {expected}, found {found}; {advice}")]
     Unfit {
-        /// The thing.
+        /// The array, file or setting.
         what: String,
         /// What it should be.
         expected: String,
@@ -62,10 +62,10 @@ pub enum Error {
         /// What to do.
         advice: String,
     },
-    /// Values in a file that are no numbers, or do not fit float32.
+    /// A value in a file is NaN or too large for float32.
     #[error(
         "{origin}: sample {sample} has {found:e} at {position:?} of `{field}`, expected finite float32 values, up to \
-         3.4e38; mend the file or leave the sample out"
+         3.4e38; correct the file or leave the sample out"
     )]
     NoNumber {
         /// The file and its array.
@@ -74,12 +74,12 @@ pub enum Error {
         field: String,
         /// Index of the sample in the file.
         sample: usize,
-        /// Where in the sample, in the order of the data set.
+        /// Where in the sample, along the axes of the data set.
         position: Vec<usize>,
         /// The value.
         found: f64,
     },
-    /// A number that no data set can have.
+    /// A number outside its range.
     #[error("{what}: expected {expected}, found {found}")]
     Number {
         /// Which number.
@@ -89,72 +89,72 @@ pub enum Error {
         /// What it is.
         found: String,
     },
-    /// The file or folder cannot be read.
+    /// A file or folder cannot be read.
     #[error("{}: cannot be read: {reason}; check the path and its permissions", path.display())]
     Reading {
-        /// Which one.
+        /// The file or folder.
         path: PathBuf,
         /// What the system says.
         reason: io::Error,
     },
-    /// The file or folder cannot be written.
+    /// A file or folder cannot be written.
     #[error("{}: cannot be written: {reason}; choose a folder you may write to", path.display())]
     Writing {
-        /// Which one.
+        /// The file or folder.
         path: PathBuf,
         /// What the system says.
         reason: io::Error,
     },
     /// The disk is full.
     #[error(
-        "{}: the disk is full; free some space and run the same command again, finished samples are kept",
+        "{}: the disk is full; free some space and run the same command again, it continues with the next sample",
         path.display()
     )]
     Full {
         /// What was being written.
         path: PathBuf,
     },
-    /// A folder without a manifest.
+    /// There is no data set at the path.
     #[error("{}: not a data set, expected a folder with dataset.toml, found {found}", path.display())]
     NotADataset {
         /// The path given.
         path: PathBuf,
-        /// What is there.
+        /// What is at the path.
         found: String,
     },
-    /// A manifest or a header that cannot be understood.
+    /// A manifest or a header cannot be read, or contradicts itself.
     #[error("{}: {reason}; restore the file or make the data set again", path.display())]
     Malformed {
-        /// Which file.
+        /// The file.
         path: PathBuf,
         /// Expected and found.
         reason: String,
     },
-    /// A file of the wrong length.
+    /// A file has the wrong length.
     #[error(
         "{}: expected {expected} bytes, found {found}; restore the file or make the data set again", path.display()
     )]
     Length {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Bytes the manifest promises.
+        /// Bytes according to the manifest.
         expected: u64,
-        /// Bytes there are.
+        /// Bytes of the file.
         found: u64,
     },
-    /// A file whose bytes have changed.
+    /// The bytes of a file have changed.
     #[error(
         "{}: expected SHA-256 {expected}, found {found}; restore the file or make the data set again", path.display()
     )]
     Hash {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// According to the manifest.
+        /// SHA-256 in the manifest.
         expected: String,
-        /// According to the file.
+        /// SHA-256 of the file.
         found: String,
     },
-    /// The folder belongs to another recipe.
+    /// The folder holds the data set of another recipe.
     #[error(
         "{} {state}: expected {what} {expected}, found {found}; repeat the earlier command, or choose another folder, \
          or remove this one", path.display()
@@ -164,55 +164,55 @@ pub enum Error {
         path: PathBuf,
         /// What it holds.
         state: &'static str,
-        /// The first difference.
+        /// The first property that differs.
         what: String,
-        /// What this recipe says.
+        /// Its value in this recipe.
         expected: String,
-        /// What the folder says.
+        /// Its value in the folder.
         found: String,
     },
-    /// The target holds something else.
+    /// The path is taken by a file, or by a folder that is not a data set.
     #[error("{}: expected a free name for the data set, found {found}; choose another folder", path.display())]
     Occupied {
         /// The target.
         path: PathBuf,
-        /// What is there.
-        found: &'static str,
+        /// What is at the path.
+        found: String,
     },
-    /// Two processes on one folder.
+    /// Another process holds the lock of the folder.
     #[error("{}: another process is making this data set; wait for it or stop it", path.display())]
     InUse {
         /// The partial folder.
         path: PathBuf,
     },
-    /// A benchmark whose files are not known.
+    /// The catalogue has no benchmark of this name.
     #[error(
         "benchmark: expected one of {expected}, found `{found}`; choose one of these, or import arrays of your own"
     )]
     UnknownBenchmark {
-        /// The benchmarks there are.
+        /// The names in the catalogue.
         expected: String,
-        /// The one asked for.
+        /// The requested name.
         found: String,
     },
-    /// A field that is not there.
+    /// The data set has no field of this name.
     #[error("{}: no field `{found}`, expected one of {expected}", path.display())]
     UnknownField {
         /// The data set.
         path: PathBuf,
-        /// The fields there are.
+        /// The names of its fields.
         expected: String,
-        /// The field asked for.
+        /// The requested name.
         found: String,
     },
-    /// A sample that is not there.
+    /// The data set has no sample of this index.
     #[error("{}: expected samples below {expected}, found {found}", path.display())]
     UnknownSample {
         /// The data set.
         path: PathBuf,
-        /// How many there are.
+        /// How many samples it has.
         expected: usize,
-        /// The sample asked for, or the last of the range.
+        /// The requested sample, or the last of the requested range.
         found: usize,
     },
 }
@@ -242,6 +242,8 @@ impl Error {
 impl Failure for Error {
     fn kind(&self) -> Kind {
         match self {
+            #[cfg(feature = "solvers")]
+            Error::Physics(lamo_physics::Error::UnknownProblem { .. }) => Kind::Missing,
             #[cfg(feature = "solvers")]
             Error::Physics(_) | Error::Sample { .. } => Kind::BadInput,
             Error::File(error) => error.kind(),
@@ -273,8 +275,8 @@ mod tests {
         let message = |kind: io::ErrorKind| Error::writing(path, kind.into()).to_string();
         assert_eq!(
             message(io::ErrorKind::StorageFull),
-            "set.partial/pressure.npy: the disk is full; free some space and run the same command again, finished \
-             samples are kept"
+            "set.partial/pressure.npy: the disk is full; free some space and run the same command again, it continues \
+             with the next sample"
         );
         assert_eq!(
             message(io::ErrorKind::PermissionDenied),

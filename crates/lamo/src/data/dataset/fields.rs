@@ -1,4 +1,4 @@
-//! What a field means to a training run: where its values lie, whether they are normalised, where they came from.
+//! A field of a data set: to which points its values belong, whether they are normalised, which files they come from.
 
 use super::{BLOCK, Dataset, Error, FieldEntry, Role};
 use crate::task::{Field, Moments, Normaliser, normaliser_moments};
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Normalise {
-    /// Nothing.
+    /// The values stay as they are.
     #[default]
     None,
     /// (v − μ) / σ per channel, fitted on the training split: see [`Normaliser`].
@@ -21,42 +21,42 @@ impl Normalise {
     }
 }
 
-/// A file the values of a set come from.
+/// A file from which an import read values.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SourceEntry {
-    /// Its name, without the folders it was in.
+    /// Its name, without the folder.
     pub file: String,
     /// Its size.
     pub bytes: u64,
-    /// Of its contents, in hexadecimal.
+    /// SHA-256 of its contents, in hexadecimal.
     pub sha256: String,
 }
 
-/// An array that a field was taken from.
+/// An array from which an import read a field.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OriginEntry {
-    /// Which of the sources, counted from 0.
+    /// Index of its file among the sources.
     pub source: usize,
-    /// Its name in the file; empty where the file has no names.
+    /// Its name in the file; empty where the array has no name.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub array: String,
-    /// A letter for each of its axes: n samples, t frames, x rows, y columns, p points, c channels.
+    /// A letter for each of its axes: n samples, t snapshots, x rows, y columns, p points, c channels.
     pub axes: String,
-    /// The only channel taken.
+    /// The channel that was read, where it is only one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub channel: Option<usize>,
 }
 
-/// Names and hashes in a sentence.
+/// Names and hashes for a sentence.
 pub(super) fn listed(sources: &[SourceEntry]) -> String {
     let named = |source: &SourceEntry| format!("{} (SHA-256 {})", source.file, source.sha256);
     if sources.is_empty() { "none".into() } else { sources.iter().map(named).collect::<Vec<_>>().join(", ") }
 }
 
 impl FieldEntry {
-    /// Rows of the array: one per sample, or one for all.
+    /// Rows of the array: one per sample, or one for all samples.
     pub(super) fn rows(&self, samples: usize) -> usize {
         if self.common { 1 } else { samples }
     }
@@ -68,15 +68,15 @@ impl Dataset {
         self.manifest().fields.iter().filter(move |field| field.role == role)
     }
 
-    /// How the values of `field` lie over the grid.
+    /// The axes of `field` on the grid.
     pub fn on_grid(&self, field: &str) -> Result<Field, Error> {
         let FieldEntry { name, unit, shape, .. } = self.field(field)?;
         let found = Field::on(self.manifest().grid, name, unit, shape);
         found.map_err(|refusal| Error::malformed(&self.folder().join(super::MANIFEST), refusal.to_string()))
     }
 
-    /// The normaliser that the manifest asks for, fitted on the samples listed without loading them all; `None` where it
-    /// asks for none. A field that does not lie over the grid is one channel.
+    /// The normaliser that the manifest asks for, fitted on the samples `train`, a few of which are in memory at a
+    /// time; `None` where the values stay as they are. A field that is not on the grid counts as one channel.
     pub fn normaliser(&self, field: &str, train: &[usize]) -> Result<Option<Normaliser>, crate::Error> {
         let entry = self.field(field)?;
         if entry.normalise == Normalise::None {

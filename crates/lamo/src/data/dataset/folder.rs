@@ -1,11 +1,11 @@
-//! An opened data set: sizes checked at once, values read as they are asked for, hashes on demand.
+//! An open data set. Opening checks the sizes; values are read when they are needed; `verify` compares the hashes.
 
 use super::npy::Array;
 use super::{Error, FieldEntry, MANIFEST, Manifest, Split, file_hash};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// A data set on disk, complete and of the promised sizes.
+/// A data set on disk. It is complete, and its arrays have the sizes of the manifest.
 #[derive(Debug)]
 pub struct Dataset {
     folder: PathBuf,
@@ -14,7 +14,7 @@ pub struct Dataset {
 }
 
 impl Dataset {
-    /// Reads the manifest and the headers, and compares the sizes of all arrays with it.
+    /// Reads the manifest and the headers of all arrays, and compares their sizes.
     pub fn open(folder: &Path) -> Result<Dataset, Error> {
         let path = folder.join(MANIFEST);
         if !path.is_file() {
@@ -28,18 +28,18 @@ impl Dataset {
         let split = manifest.split.split(manifest.samples);
         let hash = split.map_err(|error| Error::malformed(&path, error.to_string()))?.hash();
         if !manifest.split_sha256.is_empty() && !manifest.split_sha256.eq_ignore_ascii_case(&hash) {
-            let reason = format!("expected a split of hash {}, found {hash}", manifest.split_sha256);
+            let reason = format!("expected a split with SHA-256 {}, found {hash}", manifest.split_sha256);
             return Err(Error::malformed(&path, reason));
         }
         Ok(Dataset { folder: folder.to_owned(), manifest, arrays })
     }
 
-    /// The folder it was opened from.
+    /// Its folder.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// What `dataset.toml` says.
+    /// The contents of `dataset.toml`.
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
     }
@@ -49,17 +49,22 @@ impl Dataset {
         self.manifest.samples
     }
 
-    /// The split the manifest proposes.
+    /// The split of the manifest.
     pub fn split(&self) -> Result<Split, Error> {
         self.manifest.split.split(self.samples())
     }
 
     /// The field called `name`.
     pub fn field(&self, name: &str) -> Result<&FieldEntry, Error> {
-        Ok(&self.manifest.fields[self.place(name)?])
+        Ok(&self.manifest.fields[self.index(name)?])
     }
 
-    fn place(&self, name: &str) -> Result<usize, Error> {
+    /// Whether the values come from files and not from a solver.
+    pub fn is_imported(&self) -> bool {
+        !self.manifest.sources.is_empty()
+    }
+
+    fn index(&self, name: &str) -> Result<usize, Error> {
         self.manifest.fields.iter().position(|field| field.name == name).ok_or_else(|| {
             let names: Vec<_> = self.manifest.fields.iter().map(|field| field.name.as_str()).collect();
             Error::UnknownField { path: self.folder.clone(), expected: names.join(", "), found: name.into() }
@@ -74,17 +79,17 @@ impl Dataset {
         Err(Error::UnknownSample { path: self.folder.clone(), expected, found: sample })
     }
 
-    /// `[samples, ...shape]` the values of `field` of consecutive samples; those of a common field are repeated.
+    /// `[samples, ...shape]` the values of `field` of consecutive samples; the values of a common field are repeated.
     pub fn read(&self, field: &str, samples: Range<usize>) -> Result<Vec<f32>, Error> {
-        let place = self.place(field)?;
+        let index = self.index(field)?;
         if samples.is_empty() {
             return Ok(Vec::new());
         }
         self.within(samples.end - 1)?;
-        if self.manifest.fields[place].common {
+        if self.manifest.fields[index].common {
             return self.gather(field, &samples.collect::<Vec<_>>());
         }
-        let array = &self.arrays[place];
+        let array = &self.arrays[index];
         let mut values = Vec::with_capacity(samples.len() * array.count());
         array.read(samples.start, samples.len(), &mut values)?;
         Ok(values)
@@ -92,9 +97,9 @@ impl Dataset {
 
     /// `[samples, ...shape]` the values of `field` of the samples listed, in the order of the list.
     pub fn gather(&self, field: &str, samples: &[usize]) -> Result<Vec<f32>, Error> {
-        let place = self.place(field)?;
+        let index = self.index(field)?;
         samples.iter().try_for_each(|&sample| self.within(sample))?;
-        let (array, common) = (&self.arrays[place], self.manifest.fields[place].common);
+        let (array, common) = (&self.arrays[index], self.manifest.fields[index].common);
         let mut values = Vec::with_capacity(samples.len() * array.count());
         for &sample in samples {
             array.read(if common { 0 } else { sample }, 1, &mut values)?;
@@ -102,7 +107,7 @@ impl Dataset {
         Ok(values)
     }
 
-    /// Reads every byte of every array and compares hashes with the manifest.
+    /// Reads every byte of every array and compares its hash with the manifest.
     pub fn verify(&self) -> Result<(), Error> {
         for (field, array) in self.manifest.fields.iter().zip(&self.arrays) {
             let found = file_hash(&array.path, &mut |_| {})?;
@@ -114,11 +119,12 @@ impl Dataset {
     }
 }
 
+/// What is at a path instead of a data set.
 fn what_is_at(path: &Path) -> String {
     let partial = super::partial::beside(path).filter(|partial| partial.is_dir());
     match (std::fs::metadata(path), partial) {
         (Err(_), Some(partial)) => {
-            format!("a set still being made in {}, repeat the command that made it", partial.display())
+            format!("an unfinished data set in {}, repeat the command that began it", partial.display())
         }
         (Err(reason), None) if reason.kind() != std::io::ErrorKind::NotFound => reason.to_string(),
         (Err(_), None) => "nothing".into(),

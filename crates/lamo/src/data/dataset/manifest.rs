@@ -1,17 +1,17 @@
-//! `dataset.toml`: everything needed to read the arrays, to trust them and to make them again.
+//! `dataset.toml`: everything that is needed to read the arrays, to verify them and to make them again.
 //!
 //! ```toml
 //! format = 1
 //! lamo = "0.1.0"
-//! problem = "plasticity"        # a problem of the registry, a public benchmark, or a name of one's own
+//! problem = "plasticity"        # a problem of the registry, a public benchmark, or the name given to an import
 //! generator = 0                 # version of the solver; 0 where the values come from files
 //! seed = 0
 //! samples = 980
-//! times = [0.0, 0.5, 1.0]       # of the frames of films; where they are known
-//! redrawn = 2                   # draws the solver found no solution for; none unless said
-//! split_sha256 = "5c01…"        # of the split, so that two runs know they saw the same samples
+//! times = [0.0, 0.5, 1.0]       # times of the snapshots of time series; or absent: unknown
+//! redrawn = 2                   # draws without a solution; or absent: 0
+//! split_sha256 = "5c01…"        # of the split: two runs with the same hash used the same samples
 //!
-//! [parameters]                  # of the solver or the import
+//! [parameters]                  # settings of the solver or the import
 //!
 //! [grid]                        # line (points), plane (rows, columns) or cloud (points)
 //! kind = "plane"
@@ -27,20 +27,20 @@
 //! name = "deformation"
 //! role = "output"               # position, input or output
 //! unit = "mm"
-//! shape = [3, 101, 31, 4]       # of one sample: frames, points, channels, as far as it has them; see `Field`
+//! shape = [3, 101, 31, 4]       # of one sample: snapshots, points, channels, where it has such axes; see `Field`
 //! dtype = "<f4"
 //! file = "deformation.npy"      # [samples, ...shape], C order
 //! sha256 = "9f86…"
-//! normalise = "channels"        # or absent: left as it is
-//! common = true                 # or absent: the array is [1, ...shape] and serves every sample
+//! normalise = "channels"        # or absent: the values stay as they are
+//! common = true                 # the array is [1, ...shape], the same for all samples; or absent: one row per sample
 //!
-//! [[fields.origin]]             # the arrays an import took the field from, joined along channels, then samples
-//! source = 0                    # which of the sources
-//! array = "output"              # or absent: the file has no names
-//! axes = "nxytc"                # a letter each: n samples, t frames, x rows, y columns, p points, c channels
-//! channel = 2                   # or absent: all of them
+//! [[fields.origin]]             # the arrays that an import read, joined along channels, then along samples
+//! source = 0                    # index of its file in [[sources]]
+//! array = "output"              # or absent: the array has no name
+//! axes = "nxytc"                # a letter each: n samples, t snapshots, x rows, y columns, p points, c channels
+//! channel = 2                   # the only channel read; or absent: all channels
 //!
-//! [[sources]]                   # the files an import took the values from
+//! [[sources]]                   # the files that an import read
 //! file = "plas_N987_T20.mat"
 //! bytes = 1980000000
 //! sha256 = "03ac…"
@@ -48,6 +48,7 @@
 
 use super::fields::{Normalise, OriginEntry, SourceEntry};
 use super::{Error, Rule, npy};
+use crate::error::counted;
 use crate::files::atomic;
 use lamo_geometry::Grid;
 use serde::{Deserialize, Serialize};
@@ -55,56 +56,56 @@ use std::path::Path;
 
 /// The manifest's file name.
 pub const MANIFEST: &str = "dataset.toml";
-/// Raised whenever older versions of lamo could not read the folder.
+/// Increased whenever older versions of lamo cannot read the folder.
 const FORMAT: u32 = 1;
 
-/// What `dataset.toml` says.
+/// The contents of `dataset.toml`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
     /// Version of this format.
     pub format: u32,
-    /// Version of lamo that made the set.
+    /// Version of lamo that made the data set.
     pub lamo: String,
-    /// Name of the problem in the registry.
+    /// Name of the problem, of the public benchmark or of the import.
     pub problem: String,
-    /// Version of the problem's solver.
+    /// Version of the solver; 0 where the values come from files.
     pub generator: u32,
     /// Seed of the sequence of samples.
     pub seed: u64,
     /// How many samples there are.
     pub samples: usize,
-    /// Of the frames of films; empty where nobody said.
+    /// Times of the snapshots of time series; empty where they are unknown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub times: Vec<f64>,
-    /// Draws that the solver found no solution for; the next draw of the same random stream took their place.
+    /// Draws for which the solver found no solution; the next draw of the same random stream replaced each of them.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub redrawn: usize,
-    /// Of the split, in hexadecimal; empty in sets of earlier versions.
+    /// SHA-256 of the split, in hexadecimal; empty in data sets of earlier versions.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub split_sha256: String,
     /// Every parameter of the problem.
     pub parameters: toml::Table,
-    /// Where the values sit.
+    /// The grid of every sample.
     pub grid: Grid,
-    /// Which samples to train and to test on unless someone says otherwise.
+    /// Which samples to train and to test on, unless an experiment chooses another split.
     pub split: Rule,
-    /// The arrays.
+    /// The fields, one array each.
     pub fields: Vec<FieldEntry>,
-    /// The files the values come from; none where a solver made them.
+    /// The files from which an import read the values; empty where a solver computed them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<SourceEntry>,
 }
 
-/// What a field is to an operator.
+/// What a neural operator uses a field for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// Where the points lie.
+    /// The positions of the points.
     Position,
-    /// Given.
+    /// A function that is given.
     Input,
-    /// Asked for.
+    /// A function to predict.
     Output,
 }
 
@@ -112,34 +113,34 @@ pub enum Role {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FieldEntry {
-    /// Name in whole words.
+    /// Its name.
     pub name: String,
-    /// Given or computed.
+    /// What it is used for.
     pub role: Role,
     /// Unit; `1` for dimensionless equations.
     pub unit: String,
-    /// Of one sample.
+    /// Shape of one sample.
     pub shape: Vec<usize>,
     /// NumPy's name of the element type.
     pub dtype: String,
-    /// File in the folder.
+    /// Name of its file in the folder.
     pub file: String,
-    /// Of the file, in hexadecimal; empty while the set is being made.
+    /// SHA-256 of the file, in hexadecimal; empty while the data set is being made.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub sha256: String,
     /// What a training run does to the values before a model sees them.
     #[serde(default, skip_serializing_if = "Normalise::is_none")]
     pub normalise: Normalise,
-    /// One array for all samples.
+    /// Whether all samples share one row of values.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub common: bool,
-    /// The arrays it was taken from; none where a solver made it, or an earlier version of lamo did not say.
+    /// The arrays from which an import read it; empty where a solver computed it, and in data sets of earlier versions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub origin: Vec<OriginEntry>,
 }
 
 impl FieldEntry {
-    /// A field still to be written.
+    /// A field whose array has not been written yet.
     pub(in crate::data) fn new(name: &str, role: Role, unit: &str, shape: Vec<usize>) -> FieldEntry {
         FieldEntry {
             name: name.into(),
@@ -156,13 +157,13 @@ impl FieldEntry {
     }
 }
 
-#[allow(clippy::trivially_copy_pass_by_ref)] // what serde asks for
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde passes a reference
 fn is_zero(number: &usize) -> bool {
     *number == 0
 }
 
 impl Manifest {
-    /// The manifest of a set whose values come from files: neither hashes nor sources yet.
+    /// The manifest of a data set whose values come from files, before hashes and sources are known.
     pub(in crate::data) fn imported(
         name: &str,
         parameters: toml::Table,
@@ -189,7 +190,7 @@ impl Manifest {
         }
     }
 
-    /// Reads and checks a manifest; hashes may be missing only in a `recipe`.
+    /// Reads and checks a manifest; the hashes may be absent only in a `recipe`.
     pub(super) fn read(path: &Path, recipe: bool) -> Result<Manifest, Error> {
         let text = std::fs::read_to_string(path).map_err(|reason| Error::reading(path, reason))?;
         let format = text.parse::<toml::Table>().ok().and_then(|table| table.get("format")?.as_integer());
@@ -207,10 +208,15 @@ impl Manifest {
 
     fn check(&self, path: &Path, recipe: bool) -> Result<(), Error> {
         if self.fields.is_empty() || self.samples == 0 {
-            return Err(Error::malformed(path, "expected at least one field and one sample, found none"));
+            let (fields, samples) = (counted(self.fields.len(), "field"), counted(self.samples, "sample"));
+            let reason = format!("expected at least one field and one sample, found {fields} and {samples}");
+            return Err(Error::malformed(path, reason));
         }
         if self.fields.iter().all(|field| field.common) {
-            return Err(Error::malformed(path, "expected a field with values for each sample, found common ones only"));
+            return Err(Error::malformed(
+                path,
+                "expected a field with values for each sample, found only common fields",
+            ));
         }
         for field in &self.fields {
             let refuse = |expected: &str, found: &str| {

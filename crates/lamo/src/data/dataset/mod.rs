@@ -1,13 +1,13 @@
-//! Data sets on disk: a folder with `dataset.toml` and one plain `.npy` array per field, the sample axis first.
+//! Data sets on disk: a folder with `dataset.toml` and one plain `.npy` array per field, samples along the first axis.
 //!
 //! ```text
 //! Recipe (problem, parameters, seed, samples) -- make ---> folder -- Dataset::open --> Split -> Normaliser -> Batches
 //! Import (public files, or your own arrays) ----- write -->
 //! ```
-//! `dataset.toml` is shown whole at the top of `manifest`; what its fields mean to a training run is in
-//! [`crate::task::field`] (where the values lie), [`Role`] (position, input, output) and [`Normalise`].
+//! The head of `manifest` shows a whole `dataset.toml`. What a training run reads in a field is in
+//! [`crate::task::field`] (to which points the values belong), [`Role`] (position, input, output) and [`Normalise`].
 //!
-//! Sample k is a function of the recipe and k alone, so a set is the same bytes on any number of threads and after any
+//! Sample k depends on the recipe and k alone, so a data set has the same bytes on any number of threads and after any
 //! number of interruptions. The folder appears under its name complete or not at all.
 
 mod batches;
@@ -36,10 +36,10 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// Bytes read at a time where a whole file passes through.
+/// Bytes or values in memory at a time where a whole file is read.
 pub(super) const BLOCK: usize = 1 << 20;
 
-/// SHA-256 of a file, in hexadecimal; `tick` hears how many bytes have gone by.
+/// SHA-256 of a file, in hexadecimal; `tick` is called with the number of bytes read since its last call.
 pub(super) fn file_hash(path: &Path, tick: &mut dyn FnMut(usize)) -> Result<String, Error> {
     let failed = |reason| Error::reading(path, reason);
     let mut file = File::open(path).map_err(failed)?;
@@ -53,6 +53,15 @@ pub(super) fn file_hash(path: &Path, tick: &mut dyn FnMut(usize)) -> Result<Stri
             }
         }
     }
+}
+
+/// The index along each axis of value `index` of an array in C order.
+pub(super) fn position(index: usize, shape: &[usize]) -> Vec<usize> {
+    let (mut rest, mut position) = (index, vec![0; shape.len()]);
+    for (along, length) in position.iter_mut().zip(shape).rev() {
+        (*along, rest) = (rest % length, rest / length);
+    }
+    position
 }
 
 fn hexadecimal(hash: Sha256) -> String {

@@ -1,26 +1,29 @@
-//! The NumPy format, version 1.0, for our own arrays only: little-endian float32 in C order.
+//! The arrays of a data set: npy files of version 1.0 with little-endian float32 in C order.
 //!
 //! Magic, header length, then a Python dictionary padded with spaces so that the values start at a multiple of 64.
 
 use super::Error;
+use crate::data::formats::npy::FLOAT_MAGIC;
 pub(super) use crate::data::formats::npy::{FLOAT, float_header as header};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// One field of every sample: `[samples, ...]`, read and written a few samples at a time.
+/// One field of all samples, `[samples, ...]`, read and written a few samples at a time.
 #[derive(Debug)]
 pub(super) struct Array {
     pub(super) path: PathBuf,
     header: Vec<u8>,
+    /// Values per sample.
     count: usize,
+    /// Bytes of the file.
     length: u64,
     file: Mutex<File>,
 }
 
 impl Array {
-    /// The file must have the header and the length of `samples` values of this shape.
+    /// Opens a file, which must have the header and the length of `samples` samples of this shape.
     pub(super) fn open(path: PathBuf, samples: usize, shape: &[usize], write: bool) -> Result<Array, Error> {
         let failed = |reason| Error::reading(&path, reason);
         let mut file = File::options().read(true).write(write).open(&path).map_err(failed)?;
@@ -31,7 +34,7 @@ impl Array {
         let complete = file.read_exact(&mut start).is_ok();
         if complete && start != header {
             let reason = format!("expected a NumPy array {FLOAT} in C order of {samples} samples of {shape:?}");
-            return Err(Error::malformed(&path, reason + ", found another header"));
+            return Err(Error::malformed(&path, format!("{reason}, found {}", described(&start))));
         }
         if found != length {
             return Err(Error::Length { path, expected: length, found });
@@ -39,7 +42,7 @@ impl Array {
         Ok(Array { path, header, count, length, file: Mutex::new(file) })
     }
 
-    /// A new file of full length; what has not been written reads as zero.
+    /// Creates a file of full length; all values are 0 at first.
     pub(super) fn create(path: PathBuf, samples: usize, shape: &[usize]) -> Result<Array, Error> {
         let header = header(&[&[samples], shape].concat());
         let (count, length) = sizes(&path, &header, samples, shape)?;
@@ -60,7 +63,7 @@ impl Array {
         SeekFrom::Start(self.header.len() as u64 + 4 * sample as u64 * self.count as u64)
     }
 
-    /// Puts the values of consecutive samples in their place.
+    /// Writes the values of consecutive samples from `first` on.
     pub(super) fn write(&self, first: usize, values: &[f32]) -> Result<(), Error> {
         let failed = |reason| Error::writing(&self.path, reason);
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
@@ -82,6 +85,7 @@ impl Array {
         Ok(())
     }
 
+    /// The error of a failed read: a file that was cut since it was opened has the wrong length.
     fn short(&self, file: &File, reason: std::io::Error) -> Error {
         match file.metadata().map(|data| data.len()) {
             Ok(found) if found < self.length => Error::Length { path: self.path.clone(), expected: self.length, found },
@@ -89,10 +93,21 @@ impl Array {
         }
     }
 
-    /// Waits until everything written is on the disk.
+    /// Waits until all values written are on the disk.
     pub(super) fn sync(&self) -> Result<(), Error> {
         let file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         file.sync_data().map_err(|reason| Error::writing(&self.path, reason))
+    }
+}
+
+/// What a file begins with, for a sentence.
+fn described(start: &[u8]) -> String {
+    match start.strip_prefix(FLOAT_MAGIC).and_then(|rest| rest.get(2..)) {
+        Some(dictionary) => {
+            let text = String::from_utf8_lossy(dictionary);
+            format!("the header {}", text.trim_end().replace(char::is_control, " "))
+        }
+        None => format!("the bytes {:02x?}", &start[..start.len().min(8)]),
     }
 }
 
@@ -114,7 +129,7 @@ mod tests {
     fn headers_are_those_of_numpy() {
         let numpy = b"{'descr': '<f4', 'fortran_order': False, 'shape': (3, 2), }";
         let found = header(&[3, 2]);
-        assert_eq!((&found[..8], found.len()), (MAGIC, 128));
+        assert_eq!((&found[..8], found.len()), (&b"\x93NUMPY\x01\x00"[..], 128));
         assert_eq!((&found[8..10], found[127]), (&[118, 0][..], b'\n'));
         assert!(found[10..].starts_with(numpy) && found[10 + numpy.len()..127].iter().all(|&byte| byte == b' '));
         let line = String::from_utf8_lossy(&header(&[7])).into_owned();

@@ -1,27 +1,27 @@
-//! How far the making or import of a data set has come, and how it ended.
+//! Progress and outcome of making or importing a data set.
 
 use super::Dataset;
 use std::ops::ControlFlow;
 
-/// How far the making has come.
+/// Progress of one attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// Samples on disk, those of interrupted attempts included.
+    /// Samples on disk, including those of earlier attempts.
     pub complete: usize,
     /// Samples made by this attempt.
     pub made: usize,
-    /// Samples wanted.
+    /// Samples of the whole data set.
     pub samples: usize,
 }
 
 /// How an attempt to make a data set ended.
 #[derive(Debug)]
 pub enum Outcome {
-    /// Made, and opened.
+    /// The data set is complete; here it is, open.
     Made(Dataset),
-    /// The same set was there before; nothing was done.
+    /// The same data set existed before; the attempt wrote nothing.
     AlreadyThere(Dataset),
-    /// Asked to stop; the same recipe goes on from here.
+    /// The caller asked to stop; the next attempt resumes here.
     Stopped(Progress),
 }
 

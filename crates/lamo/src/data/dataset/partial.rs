@@ -1,20 +1,23 @@
-//! A data set while it is being made: `NAME.partial` beside its future place.
+//! A data set while it is being made: the folder `NAME.partial` beside the future folder `NAME`.
 //!
 //! ```text
 //! recipe.toml   the manifest without hashes: what is being made
-//! progress      one character per sample: how often it was drawn, once its values are on the disk (9 stands for more), `0`
-//!               before
-//! lock          held by the process at work
+//! progress      one character per sample: `0` until its values are on the disk, then how often it was drawn, 9 at most
+//! lock          held by the process that makes the data set
 //! *.npy         arrays of full length
-//! dataset.toml  the manifest, once all arrays are as they will stay
+//! dataset.toml  the manifest, once all arrays are final
 //! ```
-//! A sample is marked only after its values have been synced, so a mark can be believed after a power failure too.
+//! A sample is marked only after its values have been synced to the disk, so a mark is true even after a power failure.
 //!
-//! A set goes one way: begun, finished (the folder has `dataset.toml`), named (the folder has been renamed). Whoever
-//! works on one that is only begun holds the lock, and has looked how far the set is since it was given the lock: another
-//! process may have come to the end meanwhile. The lock goes away with a finished set, or with one that its maker takes
-//! away because a source was refused; who waited for the lock then begins anew. To name a set no lock is needed, as nothing
-//! is written any more: whoever comes first does it, and the others, who fail to, look and find it named.
+//! A data set has three states, in this order: begun, finished (`NAME.partial` has `dataset.toml`), named
+//! (`NAME.partial` is renamed to `NAME`). Several processes may make the same data set:
+//!
+//! - A process writes into a begun folder only while it holds the lock. Once it has the lock it checks the state again,
+//!   because another process may have finished the data set in the meantime.
+//! - The lock file is removed when the data set is named, and when an import deletes the folder because a source file
+//!   was refused. A process that waited for the lock then finds no lock file and starts over.
+//! - Naming needs no lock, because nothing is written any more. One process renames the folder. For all other processes
+//!   the renaming fails, and they find the data set under its name.
 
 use super::npy::Array;
 use super::{Dataset, Error, FieldEntry, MANIFEST, Manifest, Outcome, Progress, file_hash};
@@ -29,18 +32,19 @@ use std::time::{Duration, Instant};
 const RECIPE: &str = "recipe.toml";
 const PROGRESS: &str = "progress";
 const LOCK: &str = "lock";
-/// Finished samples wait for their marks at most so long, and so many at a time: syncing is slow.
-const PATIENCE: Duration = Duration::from_secs(1);
-const PENDING: usize = 256;
+/// Syncing is slow, so finished samples are marked together: when this time has passed since the last sync,
+const SYNC_INTERVAL: Duration = Duration::from_secs(1);
+/// or when this many samples are finished and not marked.
+const MOST_PENDING: usize = 256;
 
-/// The partial folder of a data set, if the target has a name.
+/// The partial folder of a data set; `None` where the path of the target ends without a name.
 pub(in crate::data) fn beside(target: &Path) -> Option<PathBuf> {
     let mut name = target.file_name()?.to_owned();
     name.push(".partial");
     Some(target.with_file_name(name))
 }
 
-/// Makes the set that `manifest` describes in `target`, or what an earlier attempt left missing of it: `fill` does.
+/// Makes the data set that `manifest` describes in `target`; `fill` makes the samples that are still missing.
 pub(in crate::data) fn make(
     target: &Path,
     manifest: &Manifest,
@@ -50,22 +54,22 @@ pub(in crate::data) fn make(
         return Ok(Outcome::AlreadyThere(dataset));
     }
     let Some(folder) = beside(target) else {
-        return Err(Error::Occupied { path: target.to_owned(), found: "a path without a last name" });
+        return Err(Error::Occupied { path: target.to_owned(), found: "a path that ends without a name".into() });
     };
     match attempt(&folder, target, manifest, fill) {
         Ok(Some(outcome)) => Ok(outcome),
-        // Another process may have finished the set meanwhile, and have renamed the folder while this one looked at it.
+        // Another process may have finished the data set and renamed the folder during the attempt.
         other => match already_there(target, manifest) {
             Ok(Some(dataset)) => {
-                leave(&folder, target);
+                clean_up(&folder, target);
                 Ok(Outcome::AlreadyThere(dataset))
             }
-            looked => Err(other.err().or(looked.err()).unwrap_or(Error::InUse { path: folder })),
+            found => Err(other.err().or(found.err()).unwrap_or(Error::InUse { path: folder })),
         },
     }
 }
 
-/// Nothing if the set has got its name from another process.
+/// One attempt; `None` if another process has named the data set.
 fn attempt(
     folder: &Path,
     target: &Path,
@@ -73,8 +77,8 @@ fn attempt(
     fill: impl FnOnce(&Partial) -> Result<Progress, Error>,
 ) -> Result<Option<Outcome>, Error> {
     if !is_finished(folder) {
-        let lock = enter(folder)?;
-        // Here first, then there: in this direction a set moves.
+        let lock = acquire_lock(folder)?;
+        // The partial folder first, then the target: a data set moves in this direction.
         if !is_finished(folder) {
             if already_there(target, manifest)?.is_some() {
                 return Ok(None);
@@ -95,44 +99,50 @@ fn is_finished(folder: &Path) -> bool {
     folder.join(MANIFEST).exists()
 }
 
-/// The lock of the partial folder, which is created unless it is there.
-fn enter(folder: &Path) -> Result<File, Error> {
+/// Creates the partial folder unless it exists, and acquires its lock.
+fn acquire_lock(folder: &Path) -> Result<File, Error> {
     let path = folder.join(LOCK);
     loop {
         std::fs::create_dir_all(folder).map_err(|reason| Error::writing(folder, reason))?;
-        if !is_ours(folder)? {
-            return Err(Error::Occupied { path: folder.to_owned(), found: "other files" });
+        if let Some(name) = foreign_file(folder)? {
+            return Err(Error::Occupied { path: folder.to_owned(), found: format!("a folder that holds `{name}`") });
         }
         let lock = lock::lock(&path).map_err(|reason| Error::writing(&path, reason))?;
         let lock = lock.ok_or_else(|| Error::InUse { path: folder.to_owned() })?;
-        // Whoever held it may have named the folder or taken it away, and then this is the lock of nothing.
+        // The process that held the lock may have named or deleted the folder; then the lock belongs to no folder.
         if path.exists() {
             return Ok(lock);
         }
     }
 }
 
-/// Takes away what [`enter`] made, wherever it is now that the set is in `target`.
-fn leave(folder: &Path, target: &Path) {
+/// Removes what [`acquire_lock`] created; another process may have renamed the folder to `target` since.
+fn clean_up(folder: &Path, target: &Path) {
     for path in [folder.join(LOCK), target.join(LOCK)] {
-        let _ = std::fs::remove_file(path); // if it is there
+        let _ = std::fs::remove_file(path); // one of the two may not exist
     }
     let _ = std::fs::remove_dir(folder); // succeeds for an empty folder only
 }
 
-/// Whether the folder holds a set, or at most what a process killed at its very start leaves.
-fn is_ours(folder: &Path) -> Result<bool, Error> {
+/// The name of a file that does not belong to a data set; `None` where the folder holds a data set, or only files that
+/// a process leaves when it is killed at its start.
+fn foreign_file(folder: &Path) -> Result<Option<String>, Error> {
     let entries = std::fs::read_dir(folder).map_err(|reason| Error::reading(folder, reason))?;
-    let fresh = entries.flatten().map(|entry| entry.file_name()).all(|name| name == LOCK || atomic::is_partial(&name));
-    // Looked for in the order in which a set that others work on comes to have them.
-    Ok(fresh || folder.join(RECIPE).exists() || is_finished(folder))
+    let names = entries.flatten().map(|entry| entry.file_name());
+    let foreign = names.filter(|name| name != LOCK && !atomic::is_partial(name)).min();
+    // In this order: another process may create them at the same time, the recipe first.
+    if folder.join(RECIPE).exists() || is_finished(folder) {
+        return Ok(None);
+    }
+    Ok(foreign.map(|name| name.to_string_lossy().into_owned()))
 }
 
+/// The same data set under its name, if it exists; refuses anything else there but an empty folder.
 fn already_there(target: &Path, manifest: &Manifest) -> Result<Option<Dataset>, Error> {
-    let occupied = |found| Err(Error::Occupied { path: target.to_owned(), found });
+    let occupied = |found: String| Err(Error::Occupied { path: target.to_owned(), found });
     match std::fs::symlink_metadata(target) {
-        Err(_) => return Ok(None), // whoever creates the folder learns why it cannot
-        Ok(data) if !data.is_dir() => return occupied("a file"),
+        Err(_) => return Ok(None), // if the path cannot be used, creating the folder reports the reason
+        Ok(data) if !data.is_dir() => return occupied("a file".into()),
         Ok(_) => {}
     }
     if target.join(MANIFEST).exists() {
@@ -140,11 +150,14 @@ fn already_there(target: &Path, manifest: &Manifest) -> Result<Option<Dataset>, 
         same(target, "holds another data set", manifest, dataset.manifest())?;
         return Ok(Some(dataset));
     }
-    let mut entries = std::fs::read_dir(target).map_err(|reason| Error::reading(target, reason))?;
-    if entries.next().is_some() { occupied("a folder with other files") } else { Ok(None) }
+    let entries = std::fs::read_dir(target).map_err(|reason| Error::reading(target, reason))?;
+    match entries.map(|entry| entry.map(|entry| entry.file_name()).unwrap_or_default()).min() {
+        Some(name) => occupied(format!("a folder that holds `{}`", name.to_string_lossy())),
+        None => Ok(None),
+    }
 }
 
-/// The folder, open for writing by this process alone.
+/// A begun data set whose lock this process holds.
 #[derive(Debug)]
 pub(in crate::data) struct Partial {
     folder: PathBuf,
@@ -154,17 +167,20 @@ pub(in crate::data) struct Partial {
     _lock: File,
 }
 
+/// Which samples are complete.
 #[derive(Debug)]
 struct Journal {
     file: File,
-    /// Draws of each sample that is complete, else 0.
+    /// How often each sample was drawn; 0 while it is not complete.
     draws: Vec<u8>,
+    /// Stored samples without a mark, and how often each was drawn.
     pending: Vec<(usize, u8)>,
-    last: Instant,
+    /// Time of the last sync.
+    synced: Instant,
 }
 
 impl Partial {
-    /// Begins, or goes on where the same recipe was interrupted; the lock is that of the folder.
+    /// Begins a data set, or resumes one of the same recipe; `lock` is the lock of the folder.
     fn open(folder: PathBuf, manifest: Manifest, lock: File) -> Result<Partial, Error> {
         atomic::sweep(&folder, Duration::ZERO);
         let recipe = folder.join(RECIPE);
@@ -180,40 +196,29 @@ impl Partial {
         Ok(Partial { folder, manifest, arrays, journal: Mutex::new(journal), _lock: lock })
     }
 
-    /// Samples still to be made.
+    /// Samples that are not complete.
     pub(in crate::data) fn missing(&self) -> Vec<usize> {
         let journal = self.journal.lock().unwrap_or_else(PoisonError::into_inner);
         (0..journal.draws.len()).filter(|&sample| journal.draws[sample] == 0).collect()
     }
 
-    /// Stores one sample that was drawn so often: its fields in the manifest's order.
-    pub(in crate::data) fn write(&self, sample: usize, fields: &[Vec<f32>], draws: usize) -> Result<(), Error> {
-        for (field, values) in fields.iter().enumerate() {
-            self.store(field, sample, values)?;
-        }
-        self.mark_drawn(sample..sample + 1, draws.clamp(1, 9) as u8)
-    }
-
-    /// Stores consecutive samples of one field; they count once they are marked.
+    /// Stores consecutive samples of one field, numbered as in the manifest; they count once they are marked.
     pub(in crate::data) fn store(&self, field: usize, first: usize, values: &[f32]) -> Result<(), Error> {
         self.arrays[field].write(first, values)
     }
 
-    /// All fields of these samples have been stored.
-    pub(in crate::data) fn mark(&self, samples: Range<usize>) -> Result<(), Error> {
-        self.mark_drawn(samples, 1)
-    }
-
-    fn mark_drawn(&self, samples: Range<usize>, draws: u8) -> Result<(), Error> {
+    /// Marks samples as complete: all their fields have been stored. `draws` is how often each was drawn.
+    pub(in crate::data) fn mark(&self, samples: Range<usize>, draws: usize) -> Result<(), Error> {
+        let draws = draws.clamp(1, 9) as u8;
         let mut journal = self.journal.lock().unwrap_or_else(PoisonError::into_inner);
         journal.pending.extend(samples.map(|sample| (sample, draws)));
-        if journal.pending.len() >= PENDING || journal.last.elapsed() >= PATIENCE {
+        if journal.pending.len() >= MOST_PENDING || journal.synced.elapsed() >= SYNC_INTERVAL {
             self.commit(&mut journal)?;
         }
         Ok(())
     }
 
-    /// Marks everything written so far.
+    /// Writes all marks to the disk.
     pub(in crate::data) fn save(&self) -> Result<(), Error> {
         self.commit(&mut self.journal.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -227,22 +232,22 @@ impl Partial {
             journal.draws[sample] = draws;
         }
         journal.file.sync_data().map_err(failed)?;
-        journal.last = Instant::now();
+        journal.synced = Instant::now();
         Ok(())
     }
 
-    /// Takes away what no later attempt can complete. The recipe goes after all that it describes.
+    /// Deletes a data set that cannot be completed later, the recipe after all that it describes.
     pub(in crate::data) fn discard(&self) {
         let at = |name: &str| self.folder.join(name);
         let arrays = self.arrays.iter().map(|array| array.path.clone());
         for path in [at(PROGRESS)].into_iter().chain(arrays).chain([at(RECIPE), at(LOCK)]) {
-            let _ = std::fs::remove_file(path); // best effort: what made it necessary is the error to tell
+            let _ = std::fs::remove_file(path); // the caller reports why the data set is deleted
         }
         let _ = std::fs::remove_dir(&self.folder);
     }
 
-    /// Hashes the arrays and writes the manifest last of all. Closes all files: some systems rename no folder with open
-    /// ones.
+    /// Hashes the arrays, writes the manifest and closes all files: some systems do not rename a folder with open
+    /// files.
     fn finish(mut self) -> Result<(), Error> {
         for (field, array) in self.manifest.fields.iter_mut().zip(&self.arrays) {
             field.sha256 = file_hash(&array.path, &mut |_| {})?;
@@ -253,9 +258,9 @@ impl Partial {
     }
 }
 
-/// Refuses unless both manifests describe the same samples.
-fn same(folder: &Path, state: &'static str, ours: &Manifest, theirs: &Manifest) -> Result<(), Error> {
-    match ours.difference(theirs) {
+/// Refuses unless `found`, the manifest in `folder`, describes the same samples as `expected`.
+fn same(folder: &Path, state: &'static str, expected: &Manifest, found: &Manifest) -> Result<(), Error> {
+    match expected.difference(found) {
         None => Ok(()),
         Some((what, expected, found)) => {
             Err(Error::Different { path: folder.to_owned(), state, what, expected, found })
@@ -263,11 +268,11 @@ fn same(folder: &Path, state: &'static str, ours: &Manifest, theirs: &Manifest) 
     }
 }
 
-/// Gives a finished folder the name of the set.
+/// Renames a finished folder to the name of the data set.
 fn give_name(folder: &Path, manifest: &Manifest, target: &Path) -> Result<(), Error> {
     same(folder, "holds a finished data set", manifest, &Manifest::read(&folder.join(MANIFEST), false)?)?;
     for name in [RECIPE, PROGRESS, LOCK] {
-        let _ = std::fs::remove_file(folder.join(name)); // may be gone from an earlier attempt
+        let _ = std::fs::remove_file(folder.join(name)); // an earlier attempt may have removed it
     }
     let _ = std::fs::remove_dir(target); // succeeds for an empty folder only
     std::fs::rename(folder, target).map_err(|reason| Error::writing(target, reason))?;
@@ -276,6 +281,7 @@ fn give_name(folder: &Path, manifest: &Manifest, target: &Path) -> Result<(), Er
     Ok(())
 }
 
+/// Creates the arrays and the file of marks.
 fn begin(folder: &Path, manifest: &Manifest) -> Result<(Vec<Array>, Journal), Error> {
     let create =
         |field: &FieldEntry| Array::create(folder.join(&field.file), field.rows(manifest.samples), &field.shape);
@@ -285,9 +291,10 @@ fn begin(folder: &Path, manifest: &Manifest) -> Result<(Vec<Array>, Journal), Er
     let file = written.and_then(|()| File::options().write(true).open(&path));
     let file = file.map_err(|reason| Error::writing(&path, reason))?;
     let draws = vec![0; manifest.samples];
-    Ok((arrays, Journal { file, draws, pending: Vec::new(), last: Instant::now() }))
+    Ok((arrays, Journal { file, draws, pending: Vec::new(), synced: Instant::now() }))
 }
 
+/// Opens the arrays and reads the marks of an interrupted attempt.
 fn resume(folder: &Path, manifest: &Manifest) -> Result<(Vec<Array>, Journal), Error> {
     let open =
         |field: &FieldEntry| Array::open(folder.join(&field.file), field.rows(manifest.samples), &field.shape, true);
@@ -301,7 +308,7 @@ fn resume(folder: &Path, manifest: &Manifest) -> Result<(Vec<Array>, Journal), E
     let file = File::options().write(true).open(&path).map_err(|reason| Error::writing(&path, reason))?;
     let digit = |mark: &u8| if mark.is_ascii_digit() { mark - b'0' } else { 0 };
     let draws = marks.iter().map(digit).collect();
-    Ok((arrays, Journal { file, draws, pending: Vec::new(), last: Instant::now() }))
+    Ok((arrays, Journal { file, draws, pending: Vec::new(), synced: Instant::now() }))
 }
 
 #[cfg(test)]

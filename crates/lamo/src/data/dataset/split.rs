@@ -1,4 +1,4 @@
-//! Which samples to learn from and which to be judged by.
+//! Splits: which samples to train on and which to test on.
 
 use super::{Error, hexadecimal};
 use crate::error::counted;
@@ -7,22 +7,22 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::fmt;
 
-/// How a split is chosen; a manifest or an experiment says it in this form.
+/// The rule that chooses a split, as manifests and experiments write it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
 pub enum Rule {
-    /// The first samples and the last ones, as the benchmarks do.
+    /// Trains on the first samples and tests on the last samples, as the benchmarks do.
     Ends {
-        /// How many of the first.
+        /// Samples to train on, from the start.
         train: usize,
-        /// How many of the last.
+        /// Samples to test on, from the end.
         test: usize,
     },
-    /// Two runs of consecutive samples: from, and up to but without.
+    /// Two ranges of samples, each as its start and its end; the end is excluded.
     Ranges {
-        /// Of samples to train on.
+        /// Samples to train on.
         train: [usize; 2],
-        /// Of samples to test on.
+        /// Samples to test on.
         test: [usize; 2],
     },
     /// Drawn without replacement.
@@ -31,7 +31,7 @@ pub enum Rule {
         train: usize,
         /// How many to test on.
         test: usize,
-        /// Of the draw.
+        /// Seed of the draw.
         seed: u64,
     },
     /// Listed one by one.
@@ -43,23 +43,23 @@ pub enum Rule {
     },
 }
 
-/// Indices of samples, in the order in which they are to be used.
+/// Indices of samples, in the order of use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Split {
-    /// To learn from.
+    /// Samples to train on.
     pub train: Vec<usize>,
-    /// To be judged by.
+    /// Samples to test on.
     pub test: Vec<usize>,
 }
 
 impl Rule {
-    /// The last sixth to test on: 1000 and 200 of 1200, as in the benchmarks.
+    /// Tests on the last sixth: 1000 and 200 of 1200, as in the benchmarks.
     pub fn default_for(samples: usize) -> Rule {
         let test = if samples > 1 { (samples / 6).max(1) } else { 0 };
         Rule::Ends { train: samples - test, test }
     }
 
-    /// The split of a set of so many samples; no sample may be missing or be used twice.
+    /// The split of a data set with this many samples. It refuses samples that do not exist or are used twice.
     pub fn split(&self, samples: usize) -> Result<Split, Error> {
         let split = match self {
             Rule::Ends { train, test } | Rule::Random { train, test, .. } => {
@@ -110,13 +110,13 @@ fn enough(train: usize, test: usize, samples: usize) -> Result<(), Error> {
 
 impl Split {
     fn check(&self, samples: usize) -> Result<(), Error> {
-        let mut seen = vec![false; samples];
+        let mut used = vec![false; samples];
         for &sample in self.train.iter().chain(&self.test) {
-            let (expected, found) = match seen.get_mut(sample) {
+            let (expected, found) = match used.get_mut(sample) {
                 None => (format!("samples below {samples}"), format!("sample {sample}")),
                 Some(true) => ("each sample at most once".into(), format!("sample {sample} twice")),
-                Some(fresh) => {
-                    *fresh = true;
+                Some(used) => {
+                    *used = true;
                     continue;
                 }
             };
@@ -125,7 +125,7 @@ impl Split {
         Ok(())
     }
 
-    /// SHA-256 of both lists, in hexadecimal: two runs with the same hash saw the same samples in the same roles.
+    /// SHA-256 of both lists, in hexadecimal. Two runs with the same hash used the same samples to train and to test.
     pub fn hash(&self) -> String {
         let mut hash = Sha256::new();
         for list in [&self.train, &self.test] {

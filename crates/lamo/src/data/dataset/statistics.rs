@@ -1,9 +1,9 @@
-//! A field at a glance: range, mean, deviation, and how many of its values are no numbers.
+//! Statistics of a field: range, mean, deviation, and how many values are NaN or infinite.
 
 use super::{BLOCK, Dataset, Error};
 use crate::task::Moments;
 
-/// Of all values of one field.
+/// Statistics of all values of one field.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Statistics {
     /// Smallest finite value.
@@ -12,16 +12,16 @@ pub struct Statistics {
     pub most: f32,
     /// Mean of the finite values.
     pub mean: f64,
-    /// Unbiased deviation of the finite values.
+    /// Unbiased standard deviation of the finite values.
     pub deviation: f64,
-    /// NaN.
+    /// How many values are NaN.
     pub missing: usize,
-    /// Plus or minus infinity.
+    /// How many values are infinite.
     pub infinite: usize,
 }
 
 impl Dataset {
-    /// Reads all samples of `field`, a few at a time.
+    /// Statistics of `field`; a few samples are in memory at a time.
     pub fn statistics(&self, field: &str) -> Result<Statistics, Error> {
         let entry = self.field(field)?;
         let (count, rows) = (entry.shape.iter().product::<usize>(), entry.rows(self.samples()));

@@ -1,4 +1,4 @@
-//! Arrays in memory, and how they lie in a stream of bytes: element type, byte order, row- or column-major.
+//! Arrays in memory, and their layout in a stream of bytes: element type, byte order, row- or column-major.
 
 use super::source::Source;
 use std::fmt;
@@ -25,7 +25,7 @@ pub enum ElementKind {
 }
 
 impl ElementKind {
-    /// Bytes of one number.
+    /// Bytes of one number in a file.
     pub fn bytes(self) -> usize {
         match self {
             Self::I8 | Self::U8 | Self::Bool => 1,
@@ -35,14 +35,14 @@ impl ElementKind {
         }
     }
 
-    /// Whether it is read as [`Values::F32`].
+    /// Whether it is read as [`Values::F32`], else as [`Values::F64`].
     pub fn is_single(self) -> bool {
         matches!(self, Self::F16 | Self::Bf16 | Self::F32)
     }
 }
 
 impl fmt::Display for ElementKind {
-    /// As NumPy calls it.
+    /// NumPy's name.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
             Self::F16 => "float16",
@@ -62,14 +62,14 @@ impl fmt::Display for ElementKind {
     }
 }
 
-/// What a file says about one of its arrays.
+/// The header of one array of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArrayInfo {
     /// Its name; empty in an npy file.
     pub name: String,
     /// Points along each axis, the slowest first.
     pub shape: Vec<usize>,
-    /// How its numbers are stored.
+    /// Type of its numbers.
     pub kind: ElementKind,
 }
 
@@ -78,7 +78,7 @@ pub struct ArrayInfo {
 pub enum Values {
     /// From float32, float16 and bfloat16.
     F32(Vec<f32>),
-    /// From float64, integers (rounded above 2⁵³) and truth values (0 and 1).
+    /// From float64, integers (rounded above 2⁵³) and Booleans (0 and 1).
     F64(Vec<f64>),
 }
 
@@ -91,12 +91,12 @@ impl Values {
         }
     }
 
-    /// Whether there are none.
+    /// Whether the array is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// In single precision, rounded to nearest.
+    /// The numbers in single precision, rounded to nearest.
     pub fn into_f32(self) -> Vec<f32> {
         match self {
             Values::F32(values) => values,
@@ -104,13 +104,13 @@ impl Values {
         }
     }
 
-    /// The first number that is infinite in single precision alone.
+    /// The first number that is finite here and infinite in single precision.
     pub fn beyond_f32(&self) -> Option<f64> {
         let beyond = |value: &&f64| value.is_finite() && !(**value as f32).is_finite();
         if let Values::F64(values) = self { values.iter().find(beyond).copied() } else { None }
     }
 
-    /// In double precision.
+    /// The numbers in double precision.
     pub fn into_f64(self) -> Vec<f64> {
         match self {
             Values::F32(values) => values.into_iter().map(f64::from).collect(),
@@ -152,7 +152,7 @@ impl Real for f64 {
     }
 }
 
-/// Appends the numbers in `bytes`, which holds whole ones.
+/// Appends the numbers in `bytes`, whose length is a multiple of the size of a number.
 pub(crate) fn decode<T: Real>(stored: ElementKind, big_endian: bool, bytes: &[u8], numbers: &mut Vec<T>) {
     macro_rules! each {
         ($number:ty, $widen:expr) => {{
@@ -193,29 +193,29 @@ fn half(bits: u16) -> f64 {
     if bits >> 15 == 1 { -magnitude } else { magnitude }
 }
 
-/// Some points of one axis, which comes first, and all points of the others, in the order listed.
+/// The part of an array to read: some rows of one axis, and all points of the other axes.
 #[derive(Clone, Debug)]
 pub(super) struct Wanted<'a> {
-    /// Every axis of the array once; the first one listed is the axis of the rows.
+    /// Every axis of the array once, in the order of the result; the first is the axis of the rows.
     pub(super) order: &'a [usize],
     pub(super) rows: Range<usize>,
 }
 
-/// How an array lies in a stream of bytes.
+/// How the numbers of an array are stored in a stream of bytes.
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
     pub(super) shape: Vec<usize>,
-    /// The type the array has.
+    /// The type of the array.
     pub(super) kind: ElementKind,
-    /// The type its numbers are written in; MATLAB writes a double that holds small integers in fewer bytes.
+    /// The type in which its numbers are written; MATLAB writes doubles that are small integers in fewer bytes.
     pub(super) stored: ElementKind,
     pub(super) big_endian: bool,
-    /// First axis fastest, as in MATLAB and Fortran.
+    /// The first axis is the fastest, as in MATLAB and Fortran.
     pub(super) column_major: bool,
 }
 
 impl Layout {
-    /// How many numbers; none if that is beyond counting.
+    /// How many numbers it has; `None` if a `usize` cannot count them.
     pub(super) fn count(&self) -> Option<usize> {
         if self.shape.contains(&0) {
             return Some(0);
@@ -223,32 +223,31 @@ impl Layout {
         self.shape.iter().try_fold(1usize, |count, &axis| count.checked_mul(axis))
     }
 
-    /// How many bytes they take.
+    /// How many bytes they have in the stream.
     pub(super) fn bytes(&self) -> Option<u64> {
         u64::try_from(self.count()?.checked_mul(self.stored.bytes())?).ok()
     }
 
-    /// Points along an axis; a lone number is one row.
+    /// Points along an axis; a number without axes has one row.
     pub(super) fn extent(&self, axis: Option<&usize>) -> usize {
         axis.map_or(1, |&axis| self.shape[axis])
     }
 
-    /// The axes as they follow each other in the file, the fastest first.
+    /// The axes in the order of the file, the fastest first.
     pub(super) fn fastest_first(&self) -> Vec<usize> {
         let axes = 0..self.shape.len();
         if self.column_major { axes.collect() } else { axes.rev().collect() }
     }
 
-    /// The shape of what is wanted.
+    /// The shape of the wanted part.
     pub(super) fn shape_of(&self, wanted: &Wanted) -> Vec<usize> {
         let mut shape: Vec<_> = wanted.order.iter().map(|&axis| self.shape[axis]).collect();
         shape.iter_mut().take(1).for_each(|rows| *rows = wanted.rows.len());
         shape
     }
 
-    /// Reads from a source that stands at the first number; `tick` hears how many numbers have come.
-    ///
-    /// The shape has been held against the bytes there are.
+    /// Reads the wanted part from a source that stands at the first number. The caller has checked the shape against
+    /// the size of the file.
     pub(super) fn read(&self, source: &mut dyn Source, wanted: &Wanted, tick: Tick) -> io::Result<Array> {
         let single = self.kind.is_single();
         let values =
@@ -281,7 +280,7 @@ impl Layout {
         Ok(T::values(gathered.numbers))
     }
 
-    /// Hands on all numbers in the order of the file.
+    /// Calls `take` with all numbers in the order of the file.
     pub(super) fn visit(&self, source: &mut dyn Source, take: impl FnMut(&[f64])) -> io::Result<()> {
         self.stream(source, self.count().unwrap_or(0), take)
     }
@@ -290,7 +289,7 @@ impl Layout {
         source.skip((count * self.stored.bytes()) as u64)
     }
 
-    /// Hands on the next `count` numbers in blocks of bounded size.
+    /// Calls `take` with the next `count` numbers in blocks of bounded size.
     fn stream<T: Real>(&self, source: &mut dyn Source, count: usize, mut take: impl FnMut(&[T])) -> io::Result<()> {
         const BLOCK: usize = 8192;
         let mut bytes = vec![0; BLOCK.min(count) * self.stored.bytes()];
@@ -308,33 +307,33 @@ impl Layout {
     }
 }
 
-/// Hears how many more numbers have been read.
+/// Called with how many numbers have been read since the last call.
 pub type Tick<'a> = &'a mut dyn FnMut(usize);
 
-/// One axis of what is gathered.
+/// One axis of a [`Gathered`] array.
 struct Axis {
     extent: usize,
-    /// Between neighbours in the result.
+    /// Distance of neighbours in the result.
     stride: usize,
     index: usize,
 }
 
-/// Takes numbers in the order of their file and puts them in C order of the axes wanted.
+/// Takes numbers in the order of their file and stores them in C order of the wanted axes.
 pub(super) struct Gathered<T> {
     pub(super) numbers: Vec<T>,
-    /// The file has them in the order wanted.
+    /// The order of the file is the wanted order.
     in_order: bool,
-    /// The fastest of the file first.
+    /// In the order of the file, the fastest first.
     axes: Vec<Axis>,
-    /// Where the next number goes.
-    place: usize,
+    /// Index of the next number in the result.
+    next: usize,
 }
 
 impl<T: Real> Gathered<T> {
-    /// The number of what is wanted has been held against the bytes there are.
+    /// Reserves memory for the result. The caller has checked the shape against the size of the file.
     pub(super) fn new(layout: &Layout, wanted: &Wanted) -> io::Result<Self> {
         let shape = layout.shape_of(wanted);
-        let mut strides = vec![0; shape.len()]; // of the array's axes in the result
+        let mut strides = vec![0; shape.len()]; // in the result, by axis of the array
         let mut count = 1;
         for (&axis, extent) in wanted.order.iter().zip(&shape).rev() {
             strides[axis] = count;
@@ -355,7 +354,7 @@ impl<T: Real> Gathered<T> {
         if !in_order {
             numbers.resize(count, T::default());
         }
-        Ok(Gathered { numbers, in_order, axes, place: 0 })
+        Ok(Gathered { numbers, in_order, axes, next: 0 })
     }
 
     pub(super) fn push(&mut self, mut block: &[T]) {
@@ -366,24 +365,24 @@ impl<T: Real> Gathered<T> {
         while !block.is_empty() {
             let run = &mut self.axes[0];
             let (now, later) = block.split_at(block.len().min(run.extent - run.index));
-            let places = self.numbers[self.place..].iter_mut().step_by(run.stride);
-            places.zip(now).for_each(|(place, &number)| *place = number);
+            let targets = self.numbers[self.next..].iter_mut().step_by(run.stride);
+            targets.zip(now).for_each(|(target, &number)| *target = number);
             run.index += now.len();
-            self.place += now.len() * run.stride;
+            self.next += now.len() * run.stride;
             self.carry();
             block = later;
         }
     }
 
-    /// Where an axis has reached its end, the next slower one takes a step.
+    /// Where an axis has reached its end, the next slower axis advances by one.
     fn carry(&mut self) {
         let mut axes = self.axes.iter_mut().peekable();
         while let Some(axis) = axes.next().filter(|axis| axis.index == axis.extent) {
-            self.place -= axis.extent * axis.stride;
+            self.next -= axis.extent * axis.stride;
             axis.index = 0;
             if let Some(slower) = axes.peek_mut() {
                 slower.index += 1;
-                self.place += slower.stride;
+                self.next += slower.stride;
             }
         }
     }

@@ -1,21 +1,21 @@
-//! What can be wrong with an array file: each failure names the file, what was expected, what was found, what to do.
+//! What can be wrong with an array file. Each error names the file, what was expected, what was found, and what to do.
 
 use crate::error::{Failure, Kind};
 use std::fmt;
 use std::ops::Range;
 use std::path::PathBuf;
 
-/// A failure of the world outside: a path, a file, or a question the file cannot answer.
+/// Why an array file cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Nothing is there.
+    /// The path does not exist.
     #[error("{}: expected a file, found nothing; check the path", .path.display())]
     NoSuchFile {
         /// The path asked for.
         path: PathBuf,
     },
-    /// A folder, a device or a pipe is there.
+    /// The path is a folder, a device or a pipe.
     #[error("{}: expected a file, found {found}; name a file instead", .path.display())]
     NotAFile {
         /// The path asked for.
@@ -23,7 +23,7 @@ pub enum Error {
         /// What it is.
         found: &'static str,
     },
-    /// The operating system refuses.
+    /// The operating system does not let the file be read.
     #[error("{}: expected a readable file, found \"{source}\"; check its permissions and its disk", .path.display())]
     Unreadable {
         /// The file.
@@ -31,36 +31,38 @@ pub enum Error {
         /// What the system says.
         source: std::io::Error,
     },
-    /// The first bytes are those of no known format.
-    #[error("{}: expected an npy, npz, MAT v5 or v7.3, HDF5 or safetensors file, found {found}; save it anew in one of these formats", .path.display())]
+    /// The first bytes do not belong to a known format.
+    #[error("{}: expected a file of format {expected}, found {found}; save it in one of these formats", .path.display())]
     UnknownFormat {
         /// The file.
         path: PathBuf,
-        /// What its beginning looks like.
+        /// The names of the formats.
+        expected: String,
+        /// What its first bytes look like.
         found: String,
     },
-    /// The file ends too early, or goes on too long.
+    /// The file is too short or too long.
     #[error("{}: {part} promises {expected} bytes, found {found}; the file is cut short or damaged, copy or download it again", .path.display())]
     WrongLength {
         /// The file.
         path: PathBuf,
         /// Which part of it.
         part: String,
-        /// Bytes by its header.
+        /// Bytes according to the header.
         expected: u64,
-        /// Bytes there.
+        /// Bytes in the file.
         found: u64,
     },
-    /// A shape that no file of this size can fill.
+    /// A shape with more values than the file can hold.
     #[error("{}: {} promises shape {shape:?}, more than its {found} bytes can hold; the file is damaged, copy or download it again", .path.display(), Titled(name))]
     AbsurdShape {
         /// The file.
         path: PathBuf,
         /// The array.
         name: String,
-        /// Its shape by its header.
+        /// Its shape according to the header.
         shape: Vec<usize>,
-        /// Bytes there, still packed where they are packed.
+        /// Bytes in the file, packed or not.
         found: u64,
     },
     /// Bytes that contradict the format.
@@ -68,13 +70,13 @@ pub enum Error {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What the format asks for.
+        /// What the format requires.
         expected: String,
         /// What is there.
         found: String,
     },
-    /// Something other than real numbers: text, complex numbers, structures.
-    #[error("{}: expected {} to hold real numbers, found {found}; save it anew as plain float32 or float64", .path.display(), Titled(name))]
+    /// An array of text, complex numbers or structures instead of real numbers.
+    #[error("{}: expected {} to hold real numbers, found {found}; save it as plain float32 or float64", .path.display(), Titled(name))]
     WrongType {
         /// The file.
         path: PathBuf,
@@ -83,8 +85,8 @@ pub enum Error {
         /// What it holds.
         found: String,
     },
-    /// A way of packing or writing that is not read here.
-    #[error("{}: expected {part} packed by gzip, with or without shuffle, or not at all, found \"{found}\"; save it anew so", .path.display())]
+    /// A compression that is not supported.
+    #[error("{}: expected {part} packed by gzip, with or without shuffle, or not packed, found \"{found}\"; save it in one of these ways", .path.display())]
     Unsupported {
         /// The file.
         path: PathBuf,
@@ -93,45 +95,45 @@ pub enum Error {
         /// What is there.
         found: String,
     },
-    /// No array of that name.
+    /// The file has no array of that name.
     #[error("{}: expected an array named `{name}`, found {}; name one of these", .path.display(), Listed(known))]
     Missing {
         /// The file.
         path: PathBuf,
-        /// The name asked for.
+        /// The requested name.
         name: String,
-        /// The names there are.
+        /// The names of its arrays.
         known: Vec<String>,
     },
-    /// No name, and not exactly one array.
-    #[error("{}: expected the name of one array, found none where there are {}; name one of them", .path.display(), Listed(known))]
+    /// No name was given, and the file does not hold exactly one array.
+    #[error("{}: expected the name of one array, found no name, and the file holds {}; name one of them", .path.display(), Listed(known))]
     Unnamed {
         /// The file.
         path: PathBuf,
-        /// The names there are.
+        /// The names of its arrays.
         known: Vec<String>,
     },
-    /// Rows that the array does not have.
+    /// The array does not have these rows.
     #[error("{}: expected {} to have rows {}..{}, found {found} rows; ask for rows within them", .path.display(), Titled(name), rows.start, rows.end)]
     RowsOutside {
         /// The file.
         path: PathBuf,
         /// The array.
         name: String,
-        /// The rows asked for.
+        /// The requested rows.
         rows: Range<usize>,
-        /// The rows there are.
+        /// How many rows it has.
         found: usize,
     },
-    /// An array file that cannot be written.
+    /// The arrays or the name do not fit the format.
     #[error("{}: cannot be written: {reason}", .path.display())]
     Unwritable {
         /// The file.
         path: PathBuf,
-        /// What the format says.
+        /// What does not fit.
         reason: String,
     },
-    /// The system does not let the file be written.
+    /// The operating system does not let the file be written.
     #[error("{}: cannot be written: {reason}", .path.display())]
     Writing {
         /// The file.
@@ -139,31 +141,31 @@ pub enum Error {
         /// What the system says.
         reason: std::io::Error,
     },
-    /// Axes that the array does not have.
+    /// The array does not have these axes.
     #[error("{}: expected {} to have the axes {order:?}, found {found} axes; list each of them once", .path.display(), Titled(name))]
     AxesOutside {
         /// The file.
         path: PathBuf,
         /// The array.
         name: String,
-        /// The axes asked for.
+        /// The requested axes.
         order: Vec<usize>,
-        /// The number there is.
+        /// How many axes it has.
         found: usize,
     },
-    /// The machine has not so much memory.
+    /// The machine does not have enough memory.
     #[error("{}: expected memory for {expected} values of {}, found too little; read fewer rows at a time", .path.display(), Titled(name))]
     Memory {
         /// The file.
         path: PathBuf,
         /// The array.
         name: String,
-        /// Values asked for.
+        /// The requested number of values.
         expected: usize,
     },
 }
 
-/// An array in a sentence; the one in an npy file has no name.
+/// The title of an array in a sentence; the array of an npy file has no name.
 struct Titled<'a>(&'a str);
 
 impl fmt::Display for Titled<'_> {
@@ -172,12 +174,21 @@ impl fmt::Display for Titled<'_> {
     }
 }
 
-/// [`Listed`] as text.
+/// The names in a file as text, the first few of them if they are many.
 pub(crate) fn listed(names: &[String]) -> String {
     Listed(names).to_string()
 }
 
-/// The names in a file, the first few of them if they are many.
+/// `a, b or c`
+pub(super) fn alternatives(words: impl IntoIterator<Item = impl Into<String>>) -> String {
+    let mut words: Vec<String> = words.into_iter().map(Into::into).collect();
+    match words.pop() {
+        Some(last) if !words.is_empty() => format!("{} or {last}", words.join(", ")),
+        only => only.unwrap_or_default(),
+    }
+}
+
+/// [`listed`] in a format string.
 struct Listed<'a>(&'a [String]);
 
 impl fmt::Display for Listed<'_> {
@@ -201,7 +212,18 @@ impl Failure for Error {
             Error::NoSuchFile { .. } | Error::Missing { .. } => Kind::Missing,
             Error::Unreadable { source, .. } => Kind::of_io(source),
             Error::Writing { reason, .. } => Kind::of_io(reason),
-            _ => Kind::BadInput,
+            Error::Memory { .. } => Kind::Internal,
+            Error::NotAFile { .. }
+            | Error::UnknownFormat { .. }
+            | Error::WrongLength { .. }
+            | Error::AbsurdShape { .. }
+            | Error::Damaged { .. }
+            | Error::WrongType { .. }
+            | Error::Unsupported { .. }
+            | Error::Unnamed { .. }
+            | Error::RowsOutside { .. }
+            | Error::AxesOutside { .. }
+            | Error::Unwritable { .. } => Kind::BadInput,
         }
     }
 }

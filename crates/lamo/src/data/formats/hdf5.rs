@@ -1,10 +1,12 @@
-//! HDF5 and MATLAB's MAT-file version 7.3, which is HDF5 behind a block of 512 bytes with its axes reversed.
+//! HDF5: a tree of groups whose leaves are arrays, called datasets. MAT v7.3 is HDF5 with reversed axes.
 //!
-//! The format is read by `hdf5-reader`; here are its limits, the types that matter and the order of the axes.
+//! The crate `hdf5-reader` reads the format. This file sets its limits, chooses the element types and orders the axes.
 
 use super::array::{Array, ElementKind, Gathered, Layout, Real, Tick, Values, Wanted, decode};
+use super::entry::{Entry, Numbers, OpenArray};
 use super::error::Error;
-use super::source::{Entry, LARGEST_RATIO, Opened, Packing};
+use super::section::LARGEST_RATIO;
+use super::source::Opened;
 use hdf5_reader::error::{Error as Failure, Result as Outcome};
 use hdf5_reader::group::Group;
 use hdf5_reader::{
@@ -13,27 +15,43 @@ use hdf5_reader::{
 };
 use std::collections::HashSet;
 use std::ops::Range;
+use std::rc::Rc;
 use std::sync::Arc;
 
 const SIGNATURE: &[u8] = b"\x89HDF\r\n\x1a\n";
-/// Values of one slab while axes are being reversed: 16 MiB of doubles.
+/// Values of one slab, which is read and put in order at once: 16 MiB of doubles.
 const SLAB: usize = 1 << 21;
+/// Groups inside groups that are searched.
 const DEEPEST: usize = 32;
 
-/// Whether a file begins so: with the signature, or with a block of 512, 1024 or 2048 bytes and then the signature.
-pub(super) fn begins(start: &[u8]) -> bool {
+/// Whether the signature stands at the start of the file, or after a user block of 512, 1024 or 2048 bytes.
+pub(super) fn sniff(start: &[u8], _size: u64) -> bool {
     [0, 512, 1024, 2048].iter().any(|&at| start.get(at..).is_some_and(|rest| rest.starts_with(SIGNATURE)))
 }
 
+/// All datasets under their paths.
+pub(super) fn open(opened: &Opened) -> Result<Vec<Entry>, Error> {
+    entries(opened, false)
+}
+
+/// All datasets under their paths; `matlab` where MATLAB wrote the file.
+pub(super) fn entries(opened: &Opened, matlab: bool) -> Result<Vec<Entry>, Error> {
+    let tree = Rc::new(Tree::open(opened, matlab)?);
+    let mut found = Vec::new();
+    let walk = tree.file.root_group().and_then(|root| tree.walk(&root, "", &mut HashSet::new(), &mut found));
+    walk.map_err(|failure| failed(opened, "the tree of datasets", failure))?;
+    Ok(found.into_iter().map(|(name, holds)| Entry::new(name, holds, Rc::clone(&tree))).collect())
+}
+
 /// An HDF5 file.
-pub(super) struct Tree {
+struct Tree {
     file: Hdf5File,
-    /// Written by MATLAB: axes are reversed, and a class is noted with each variable.
+    /// Written by MATLAB: axes are reversed, and each variable has its class as an attribute.
     matlab: bool,
 }
 
 impl Tree {
-    pub(super) fn open(opened: &Opened, matlab: bool) -> Result<Tree, Error> {
+    fn open(opened: &Opened, matlab: bool) -> Result<Tree, Error> {
         let file = opened.file.try_clone().map_err(|source| opened.unreadable(source))?;
         let possible = usize::try_from(opened.size.saturating_mul(LARGEST_RATIO)).unwrap_or(usize::MAX);
         let options = OpenOptions::default()
@@ -45,18 +63,7 @@ impl Tree {
         Ok(Tree { file: open.map_err(|failure| failed(opened, "the file", failure))?, matlab })
     }
 
-    /// All datasets under their paths.
-    pub(super) fn entries(&self, opened: &Opened) -> Result<Vec<Entry>, Error> {
-        let mut found = Vec::new();
-        let walk = self.file.root_group().and_then(|root| self.walk(&root, "", &mut HashSet::new(), &mut found));
-        walk.map_err(|failure| failed(opened, "the tree of datasets", failure))?;
-        let entry = |(name, holds)| {
-            let (start, bytes, packing) = (0, opened.size, Packing::Deflate);
-            Entry { name, holds, start, bytes, packing, before: 0, sum: None }
-        };
-        Ok(found.into_iter().map(entry).collect())
-    }
-
+    /// Adds the datasets of a group, and of the groups in it, to `found`.
     fn walk(
         &self,
         group: &Group,
@@ -65,20 +72,20 @@ impl Tree {
         found: &mut Vec<(String, Result<Layout, String>)>,
     ) -> Outcome<()> {
         if !seen.insert(group.address()) || path.matches('/').count() > DEEPEST {
-            return Ok(()); // links may form rings
+            return Ok(()); // links may form cycles
         }
         let (groups, datasets) = group.members()?;
         for dataset in datasets {
             found.push((format!("{path}{}", dataset.name()), self.layout(&dataset)?));
         }
         for group in groups.iter().filter(|group| !group.name().starts_with('#')) {
-            self.walk(group, &format!("{path}{}/", group.name()), seen, found)?; // #refs# are MATLAB's cells
+            self.walk(group, &format!("{path}{}/", group.name()), seen, found)?; // #refs# holds MATLAB's cells
         }
         Ok(())
     }
 
     fn layout(&self, dataset: &Dataset) -> Outcome<Result<Layout, String>> {
-        let class = if self.matlab { note(dataset, "MATLAB_class") } else { None };
+        let class = if self.matlab { text_attribute(dataset, "MATLAB_class") } else { None };
         let mut shape = Vec::new();
         for &extent in dataset.shape() {
             shape.push(usize::try_from(extent).map_err(|_| Failure::InvalidData(format!("extent {extent}")))?);
@@ -101,39 +108,34 @@ impl Tree {
         }
         Ok(Ok(Layout { shape, kind, stored, big_endian, column_major: self.matlab }))
     }
+}
 
-    /// Reads a part; the caller has checked it.
-    pub(super) fn read(
-        &self,
-        opened: &Opened,
-        entry: &Entry,
-        layout: &Layout,
-        wanted: &Wanted,
-        tick: Tick,
-    ) -> Result<Array, Error> {
-        let dataset = self.file.dataset(&entry.name);
+impl Numbers for Rc<Tree> {
+    /// The chunks of a dataset lie anywhere in the file, packed or not.
+    fn check(&self, array: &OpenArray) -> Result<(), Error> {
+        let size = array.opened.size;
+        array.check_size(0, size, size.saturating_mul(LARGEST_RATIO))
+    }
+
+    fn read(&self, array: &OpenArray, wanted: &Wanted, tick: Tick) -> Result<Array, Error> {
+        let OpenArray { opened, name, layout, .. } = *array;
+        let dataset = self.file.dataset(name);
         let single = layout.kind.is_single();
         let values = dataset.and_then(|dataset| match single {
             true => gather::<f32>(&dataset, layout, wanted, tick),
             false => gather::<f64>(&dataset, layout, wanted, tick),
         });
-        let values = values.map_err(|failure| failed(opened, &format!("dataset `{}`", entry.name), failure))?;
+        let values = values.map_err(|failure| failed(opened, &format!("dataset `{name}`"), failure))?;
         Ok(Array { shape: layout.shape_of(wanted), values })
     }
 
-    /// Hands on all numbers in the order of the file; the caller has checked them.
-    pub(super) fn visit(
-        &self,
-        opened: &Opened,
-        entry: &Entry,
-        layout: &Layout,
-        mut take: impl FnMut(&[f64]),
-    ) -> Result<(), Error> {
+    fn visit(&self, array: &OpenArray, take: &mut dyn FnMut(&[f64])) -> Result<(), Error> {
+        let OpenArray { opened, name, layout, .. } = *array;
         let order: Vec<_> = (0..layout.shape.len()).collect();
         let wanted = Wanted { rows: 0..layout.extent(order.first()), order: &order };
-        let dataset = self.file.dataset(&entry.name);
-        let seen = dataset.and_then(|dataset| slabs(&dataset, layout, &wanted, |slab| take(&slab)));
-        seen.map_err(|failure| failed(opened, &format!("dataset `{}`", entry.name), failure))
+        let dataset = self.file.dataset(name);
+        let visited = dataset.and_then(|dataset| slabs(&dataset, layout, &wanted, |slab| take(&slab)));
+        visited.map_err(|failure| failed(opened, &format!("dataset `{name}`"), failure))
     }
 }
 
@@ -148,16 +150,16 @@ fn failed(opened: &Opened, part: &str, failure: Failure) -> Error {
         Failure::UnsupportedFilter(_) | Failure::UnsupportedEncoding(_) => {
             Error::Unsupported { path: opened.path.clone(), part: part.to_owned(), found }
         }
-        _ => opened.damaged(format!("{part} as HDF5 has it"), format!("\"{found}\"")),
+        _ => opened.damaged(format!("{part} in valid HDF5"), format!("\"{found}\"")),
     }
 }
 
-/// A text attribute.
-fn note(dataset: &Dataset, name: &str) -> Option<String> {
+/// The text of an attribute.
+fn text_attribute(dataset: &Dataset, name: &str) -> Option<String> {
     dataset.attributes().iter().find(|attribute| attribute.name == name)?.read_string().ok()
 }
 
-/// Type and byte order.
+/// Type and byte order (big-endian or not), or what an element is instead of a real number.
 fn element(datatype: &Datatype) -> Result<(ElementKind, bool), &'static str> {
     let (kind, order) = match datatype {
         Datatype::FloatingPoint { size: 2, byte_order } => (ElementKind::F16, byte_order),
@@ -184,7 +186,7 @@ fn element(datatype: &Datatype) -> Result<(ElementKind, bool), &'static str> {
     Ok((kind, *order == ByteOrder::BigEndian))
 }
 
-/// What is wanted, slab by slab, put in order.
+/// Reads the wanted part slab by slab and puts it in order.
 fn gather<T: Real + Send>(dataset: &Dataset, layout: &Layout, wanted: &Wanted, tick: Tick) -> Outcome<Values> {
     if wanted.rows.is_empty() || layout.count() == Some(0) {
         return Ok(T::values(Vec::new()));
@@ -206,7 +208,7 @@ fn slabs<T: Real + Send>(
 ) -> Outcome<()> {
     let mut selection = SliceInfo::all(dataset.ndim());
     let (Some(&rows_axis), Some(&slowest_axis)) = (wanted.order.first(), layout.fastest_first().last()) else {
-        take(numbers(dataset, &selection)?); // a lone number
+        take(numbers(dataset, &selection)?); // a single number without axes
         return Ok(());
     };
     if layout.count() == Some(0) {
@@ -238,7 +240,7 @@ fn numbers<T: Real + Send>(dataset: &Dataset, selection: &SliceInfo) -> Outcome<
     Ok(numbers.into_iter().map(|number| number.0).collect())
 }
 
-/// A number of any stored type, read in the precision that is wanted.
+/// A number of any stored type, read in precision `T`.
 #[derive(Clone)]
 struct Number<T>(T);
 
@@ -249,7 +251,7 @@ impl<T: Real + Send> H5Type for Number<T> {
 
     fn from_bytes(bytes: &[u8], datatype: &Datatype) -> Outcome<Self> {
         let one = Self::decode_vec(bytes, datatype, 1).and_then(|decoded| decoded.ok()?.into_iter().next());
-        one.ok_or_else(|| Failure::InvalidData("a number cut short".to_owned()))
+        one.ok_or_else(|| Failure::InvalidData("a number that is cut short".to_owned()))
     }
 
     fn element_size(datatype: &Datatype) -> usize {

@@ -1,12 +1,15 @@
 //! MATLAB's MAT-file version 5 (also written by `save -v7`): a header of 128 bytes, then one element per variable.
 //!
 //! An element is a tag (type, bytes) and its contents. A variable is an element of type 14 whose parts are flags,
-//! dimensions, name and numbers, first axis fastest; an element of type 15 is a zlib stream that holds one of type 14.
-//! Numbers may be written in a smaller type than the variable has. ("MAT-File Format", The MathWorks, chapter 1.)
+//! dimensions, name and numbers, first axis fastest; an element of type 15 is a zlib stream that holds an element of
+//! type 14. Numbers may be written in a smaller type than the variable has. ("MAT-File Format", The MathWorks, chapter
+//! 1.)
 
 use super::array::{ElementKind, Layout};
+use super::entry::Entry;
 use super::error::Error;
-use super::source::{Entry, Opened, Packing};
+use super::section::{Packing, Section};
+use super::source::{Opened, Source};
 use std::io::{self, ErrorKind, Read};
 
 const HEADER: u64 = 128;
@@ -14,17 +17,18 @@ const INT32: u32 = 5;
 const UINT32: u32 = 6;
 const MATRIX: u32 = 14;
 const COMPRESSED: u32 = 15;
-/// MATLAB allows 63 letters; a longer name than this is damage.
+/// Letters of a name at most; MATLAB allows 63.
 const LONGEST_NAME: u32 = 1024;
+/// Axes of an array at most.
 const MOST_AXES: u32 = 64;
 
-/// Whether a file begins so: version 1 at byte 124, then `MI` as the writer's machine reads it.
-pub(super) fn begins(start: &[u8]) -> bool {
+/// Whether version 1 stands at byte 124, and then `MI`, both in the byte order of the machine that wrote the file.
+pub(super) fn sniff(start: &[u8], _size: u64) -> bool {
     matches!(start.get(124..128), Some([0, 1, b'I', b'M'] | [1, 0, b'M', b'I']))
 }
 
-/// All variables; those without real numbers as what they are.
-pub(super) fn entries(opened: &Opened) -> Result<Vec<Entry>, Error> {
+/// All variables, with or without real numbers.
+pub(super) fn open(opened: &Opened) -> Result<Vec<Entry>, Error> {
     let start = opened.bytes(0, HEADER, "the MAT v5 header")?;
     let big_endian = start[126] == b'M';
     let mut entries = Vec::new();
@@ -37,25 +41,27 @@ pub(super) fn entries(opened: &Opened) -> Result<Vec<Entry>, Error> {
             COMPRESSED => Packing::Zlib,
             other => return Err(opened.damaged(format!("a variable at byte {at}"), format!("element type {other}"))),
         };
-        let (name, holds) = (String::new(), Err("nothing".to_owned()));
-        let mut entry = Entry { name, holds, start: at + 8, bytes, packing, before: 0, sum: None };
-        entry.check(opened)?;
+        let mut section = Section { start: at + 8, bytes, packing, before: 0, sum: None };
+        section.check_end(opened)?;
         let part = format!("the variable at byte {at}");
-        describe(opened, &mut entry, big_endian).map_err(|error| opened.broken(&part, error))?;
+        let described = describe(section.source(opened)?, &mut section, big_endian);
+        let (name, holds) = described.map_err(|error| opened.broken(&part, error))?;
         at += 8 + bytes;
-        if !entry.name.is_empty() {
-            entries.push(entry); // without a name: MATLAB's own notes on classes
+        if !name.is_empty() {
+            entries.push(Entry::new(name, holds, section)); // MATLAB's own variable about classes has no name
         }
     }
     Ok(entries)
 }
 
-/// Fills in what the variable's own parts say.
-fn describe(opened: &Opened, entry: &mut Entry, big_endian: bool) -> io::Result<()> {
-    let unpacked = entry.source(opened).map_err(io::Error::other)?;
-    let mut parts = Parts { source: unpacked, at: 0, big_endian };
-    let mut whole = entry.bytes;
-    if entry.packing == Packing::Zlib {
+/// Name of a variable, and its layout or what it holds instead of real numbers.
+type Description = (String, Result<Layout, String>);
+
+/// Reads the parts of a variable up to its numbers, and sets where these begin.
+fn describe(source: Box<dyn Source + '_>, section: &mut Section, big_endian: bool) -> io::Result<Description> {
+    let mut parts = Parts { source, at: 0, big_endian };
+    let mut whole = section.bytes;
+    if section.packing == Packing::Zlib {
         let (kind, bytes) = parts.tag()?;
         if kind != MATRIX {
             return Err(damage(format!("element type {kind} where a variable should be")));
@@ -63,31 +69,29 @@ fn describe(opened: &Opened, entry: &mut Entry, big_endian: bool) -> io::Result<
         whole = 8 + u64::from(bytes);
     }
     if whole == parts.at {
-        return Ok(()); // an empty element
+        return Ok((String::new(), Err("nothing".to_owned()))); // an empty element
     }
     let (class, flags) = parts.flags()?;
     let (kind, bytes) = parts.tag()?;
     if class == 17 {
-        entry.name = parts.text(bytes)?; // an object has no dimensions
-        entry.holds = Err("an object".to_owned());
-        return Ok(());
+        return Ok((parts.text(bytes)?, Err("an object".to_owned()))); // an object has no dimensions
     }
     let shape = parts.dimensions(kind, bytes)?;
     let (_, bytes) = parts.tag()?;
-    entry.name = parts.text(bytes)?;
-    entry.holds = match element(class, flags) {
+    let name = parts.text(bytes)?;
+    let holds = match element(class, flags) {
         Ok(kind) => Ok(parts.numbers(shape, kind, whole)?),
         Err(found) => Err(found.to_owned()),
     };
-    entry.before = parts.at;
-    Ok(())
+    section.before = parts.at;
+    Ok((name, holds))
 }
 
 fn damage(found: String) -> io::Error {
     io::Error::new(ErrorKind::InvalidData, found)
 }
 
-/// The type of a variable by its class and flags.
+/// The type of a variable with this class and these flags, or what it is instead of real numbers.
 fn element(class: u8, flags: u8) -> Result<ElementKind, &'static str> {
     const COMPLEX: u8 = 8;
     const LOGICAL: u8 = 2;
@@ -108,12 +112,12 @@ fn element(class: u8, flags: u8) -> Result<ElementKind, &'static str> {
         13 => ElementKind::U32,
         14 => ElementKind::I64,
         15 => ElementKind::U64,
-        _ => return Err("a class of its own"),
+        _ => return Err("a class that MATLAB added later"),
     };
     Ok(if flags & LOGICAL != 0 { ElementKind::Bool } else { kind })
 }
 
-/// The type that the numbers of an element are written in.
+/// The type in which the numbers of an element are written.
 fn stored_as(kind: u32) -> Option<ElementKind> {
     Some(match kind {
         1 => ElementKind::I8,
@@ -135,7 +139,7 @@ fn word(bytes: &[u8], big_endian: bool) -> u32 {
     if big_endian { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) }
 }
 
-/// The parts of one variable, read in turn.
+/// The parts of one variable, read one after another.
 struct Parts<R> {
     source: R,
     at: u64,
@@ -154,7 +158,7 @@ impl<R: Read> Parts<R> {
         Ok(word(&self.bytes::<4>()?, self.big_endian))
     }
 
-    /// Type and bytes of the next part. Of one with at most four bytes, both stand in one word, and then they follow.
+    /// Type and bytes of the next part. A part of at most four bytes has both in one word, followed by its contents.
     fn tag(&mut self) -> io::Result<(u32, u32)> {
         let kind = self.word()?;
         match kind >> 16 {
@@ -164,7 +168,7 @@ impl<R: Read> Parts<R> {
         }
     }
 
-    /// Parts are padded to eight bytes.
+    /// Skips the padding: each part begins at a multiple of eight bytes.
     fn pad(&mut self) -> io::Result<()> {
         while !self.at.is_multiple_of(8) {
             self.bytes::<1>()?;
@@ -172,7 +176,7 @@ impl<R: Read> Parts<R> {
         Ok(())
     }
 
-    /// Class and flags.
+    /// Class and flags of the variable.
     fn flags(&mut self) -> io::Result<(u8, u8)> {
         match self.tag()? {
             (UINT32, 8) => {
@@ -211,7 +215,7 @@ impl<R: Read> Parts<R> {
         Ok(String::from_utf8_lossy(&text).into_owned())
     }
 
-    /// How the numbers lie, which the source then stands at; the parts have `whole` bytes together.
+    /// Layout of the numbers; the source then stands at the first of them. All parts together have `whole` bytes.
     fn numbers(&mut self, shape: Vec<usize>, kind: ElementKind, whole: u64) -> io::Result<Layout> {
         let (stored, bytes) = self.tag()?;
         let stored = stored_as(stored).ok_or_else(|| damage(format!("numbers of type {stored}")))?;

@@ -1,30 +1,38 @@
 //! NumPy's npy format, versions 1 to 3 (NEP 1): magic, version, length of the header, a Python dictionary, the numbers.
 
+use super::Named;
 use super::array::{ElementKind, Layout};
+use super::entry::Entry;
 use super::error::Error;
-use super::source::{Entry, Opened, Packing};
+use super::section::{Packing, Section};
+use super::source::Opened;
 use std::io::{self, ErrorKind, Read};
 
-pub(super) const MAGIC: &[u8] = b"\x93NUMPY";
+const MAGIC: &[u8] = b"\x93NUMPY";
 
-/// NumPy itself writes a few hundred bytes at most, and reads no more than 10 000.
+/// Bytes of the dictionary at most; NumPy writes a few hundred and reads at most 10 000.
 const LONGEST_HEADER: usize = 1 << 16;
 
+/// Whether the file begins with the magic bytes.
+pub(super) fn sniff(start: &[u8], _size: u64) -> bool {
+    start.starts_with(MAGIC)
+}
+
 /// The one array of an npy file.
-pub(super) fn entries(opened: &Opened) -> Result<Vec<Entry>, Error> {
-    let mut section = opened.section(0, opened.size)?;
-    let (before, holds) = header(&mut section).map_err(|problem| problem.in_file(opened, "the npy header"))?;
+pub(super) fn open(opened: &Opened) -> Result<Vec<Entry>, Error> {
+    let mut file = opened.slice(0, opened.size)?;
+    let (before, holds) = header(&mut file).map_err(|problem| problem.in_file(opened, "the npy header"))?;
     if let Ok(layout) = &holds {
         let found = opened.size - before;
         if let Some(expected) = layout.bytes().filter(|&expected| expected != found) {
             return Err(opened.wrong_length("the npy header", expected, found));
         }
     }
-    let (name, bytes) = (String::new(), opened.size);
-    Ok(vec![Entry { name, holds, start: 0, bytes, packing: Packing::Plain, before, sum: None }])
+    let section = Section { start: 0, bytes: opened.size, packing: Packing::Plain, before, sum: None };
+    Ok(vec![Entry::new(String::new(), holds, section)])
 }
 
-/// Why a header is none.
+/// Why a header cannot be read.
 pub(super) enum Problem {
     Stream(io::Error),
     Contents { expected: String, found: String },
@@ -52,7 +60,7 @@ impl Problem {
     }
 }
 
-/// Length of the header, and the layout it tells, or what the array holds instead of real numbers.
+/// Length of the header, and the layout of the array or what it holds instead of real numbers.
 pub(super) fn header(source: &mut dyn Read) -> Result<(u64, Result<Layout, String>), Problem> {
     let mut start = [0; 8];
     source.read_exact(&mut start)?;
@@ -72,14 +80,14 @@ pub(super) fn header(source: &mut dyn Read) -> Result<(u64, Result<Layout, Strin
     }
     let mut text = vec![0; length];
     source.read_exact(&mut text)?;
-    let text = String::from_utf8(text).map_err(|_| Problem::new("text", "other bytes"))?;
+    let text = String::from_utf8(text).map_err(|_| Problem::new("UTF-8 text", "bytes that are not UTF-8"))?;
     Ok(((8 + width + length) as u64, dictionary(&text)?))
 }
 
 /// `{'descr': '<f8', 'fortran_order': False, 'shape': (3, 4), }`, each key once, in any order.
 fn dictionary(text: &str) -> Result<Result<Layout, String>, Problem> {
     const KEYS: &str = "the keys descr, fortran_order and shape, once each";
-    let (mut descr, mut fortran_order, mut shape) = (None, None, None);
+    let (mut descr, mut fortran_order, mut shape, mut keys) = (None, None, None, Vec::new());
     let mut rest = Rest(text);
     rest.expect("{")?;
     while !rest.take("}") {
@@ -95,6 +103,7 @@ fn dictionary(text: &str) -> Result<Result<Layout, String>, Problem> {
         if again {
             return Err(Problem::new(KEYS, format!("{key:?}")));
         }
+        keys.push(key);
         if !rest.take(",") && !rest.0.trim_start().starts_with('}') {
             return Err(rest.problem("a comma"));
         }
@@ -103,7 +112,7 @@ fn dictionary(text: &str) -> Result<Result<Layout, String>, Problem> {
         return Err(rest.problem("nothing after the dictionary"));
     }
     let (Some(descr), Some(column_major), Some(shape)) = (descr, fortran_order, shape) else {
-        return Err(Problem::new(KEYS, "fewer"));
+        return Err(Problem::new(KEYS, format!("{keys:?}")));
     };
     Ok(match element(&descr) {
         Some((kind, big_endian)) => Ok(Layout { shape, kind, stored: kind, big_endian, column_major }),
@@ -137,7 +146,7 @@ fn element(descr: &str) -> Option<(ElementKind, bool)> {
     }
 }
 
-/// The text not yet read.
+/// The text that has not been read yet.
 struct Rest<'a>(&'a str);
 
 impl Rest<'_> {
@@ -191,9 +200,11 @@ impl Rest<'_> {
     }
 }
 
-/// What NumPy calls little-endian float32.
+/// NumPy's name of little-endian float32.
 pub(crate) const FLOAT: &str = "<f4";
-const FLOAT_MAGIC: &[u8] = b"\x93NUMPY\x01\x00";
+/// The magic bytes and version 1.0.
+pub(crate) const FLOAT_MAGIC: &[u8] = b"\x93NUMPY\x01\x00";
+/// The values begin at a multiple of this.
 const ALIGNMENT: usize = 64;
 
 /// The bytes before the values of a float32 array in C order, version 1.0.
@@ -204,4 +215,23 @@ pub(crate) fn float_header(shape: &[usize]) -> Vec<u8> {
     let text = (FLOAT_MAGIC.len() + 2 + dictionary.len() + 1).next_multiple_of(ALIGNMENT) - FLOAT_MAGIC.len() - 2;
     let length = (text as u16).to_le_bytes(); // a few axes: far below 65536
     [FLOAT_MAGIC, &length, format!("{dictionary:width$}\n", width = text - 1).as_bytes()].concat()
+}
+
+/// A file with the only array.
+pub(super) fn write(arrays: &[Named]) -> Result<Vec<u8>, String> {
+    match arrays {
+        [only] => Ok(float_file(only)),
+        _ => {
+            let names: Vec<_> = arrays.iter().map(|array| array.name.as_str()).collect();
+            let found = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+            Err(format!("an npy file holds one array, found {found}; use .npz or .safetensors"))
+        }
+    }
+}
+
+/// The bytes of an npy file.
+pub(super) fn float_file(array: &Named) -> Vec<u8> {
+    let mut bytes = float_header(&array.shape);
+    bytes.extend(array.values.iter().flat_map(|value| value.to_le_bytes()));
+    bytes
 }

@@ -1,13 +1,16 @@
-//! The safetensors format: length of the header, a JSON object that tells type, shape and place of each array, numbers.
+//! The safetensors format: length of the header, a JSON object with type, shape and offsets of each array, numbers.
 
+use super::Named;
 use super::array::{ElementKind, Layout};
+use super::entry::Entry;
 use super::error::Error;
-use super::source::{Entry, Opened, Packing};
+use super::section::{Packing, Section};
+use super::source::Opened;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// As in the format's own reader.
+/// Bytes of the header at most, as in the reference implementation.
 const LONGEST_HEADER: u64 = 100_000_000;
 
 #[derive(Deserialize)]
@@ -17,14 +20,14 @@ struct Description {
     data_offsets: [u64; 2],
 }
 
-/// Whether a file begins so: a length that fits, then the JSON object.
-pub(super) fn begins(start: &[u8], size: u64) -> bool {
+/// Whether the file begins with the length of a header that fits into it, and then a JSON object.
+pub(super) fn sniff(start: &[u8], size: u64) -> bool {
     let (Some(length), Some(b'{')) = (start.first_chunk(), start.get(8)) else { return false };
     u64::from_le_bytes(*length) <= size.saturating_sub(8)
 }
 
-/// All arrays in the order they are stored.
-pub(super) fn entries(opened: &Opened) -> Result<Vec<Entry>, Error> {
+/// All arrays in the order of the file.
+pub(super) fn open(opened: &Opened) -> Result<Vec<Entry>, Error> {
     let length = opened.bytes(0, 8, "the safetensors header")?;
     let length = u64::from_le_bytes(*length.first_chunk().unwrap_or(&[0; 8]));
     if length > LONGEST_HEADER {
@@ -36,18 +39,18 @@ pub(super) fn entries(opened: &Opened) -> Result<Vec<Entry>, Error> {
     found.remove("__metadata__");
     let mut entries = Vec::new();
     for (name, description) in found {
-        let description = serde_json::from_value(description).map_err(not_json)?;
-        entries.push(entry(opened, name, 8 + length, description)?);
+        let description: Description = serde_json::from_value(description).map_err(not_json)?;
+        entries.push((description.data_offsets[0], entry(opened, name, 8 + length, description)?));
     }
-    entries.sort_by_key(|entry| entry.start);
-    Ok(entries)
+    entries.sort_by_key(|(start, _)| *start);
+    Ok(entries.into_iter().map(|(_, entry)| entry).collect())
 }
 
 fn entry(opened: &Opened, name: String, numbers: u64, description: Description) -> Result<Entry, Error> {
     let [from, to] = description.data_offsets;
-    let there = opened.size - numbers;
-    if from > to || to > there {
-        return Err(opened.wrong_length(&format!("array `{name}`"), to, there));
+    let available = opened.size - numbers;
+    if from > to || to > available {
+        return Err(opened.wrong_length(&format!("array `{name}`"), to, available));
     }
     let holds = match element(&description.dtype) {
         Some(kind) => {
@@ -58,8 +61,8 @@ fn entry(opened: &Opened, name: String, numbers: u64, description: Description) 
     if let Some(expected) = holds.as_ref().ok().and_then(Layout::bytes).filter(|&bytes| bytes != to - from) {
         return Err(opened.wrong_length(&format!("the shape of `{name}`"), expected, to - from));
     }
-    let (start, bytes, packing) = (numbers + from, to - from, Packing::Plain);
-    Ok(Entry { name, holds, start, bytes, packing, before: 0, sum: None })
+    let section = Section { start: numbers + from, bytes: to - from, packing: Packing::Plain, before: 0, sum: None };
+    Ok(Entry::new(name, holds, section))
 }
 
 fn element(dtype: &str) -> Option<ElementKind> {
@@ -81,8 +84,21 @@ fn element(dtype: &str) -> Option<ElementKind> {
     })
 }
 
-/// A file of float32 tensors: name, shape and place among the values of each. The `safetensors` crate sorts tensors by
-/// name; a state dict keeps the order in which a model declares them.
+/// A file of float32 arrays.
+pub(super) fn write(arrays: &[Named]) -> Result<Vec<u8>, String> {
+    let mut end = 0;
+    let tensors = arrays.iter().map(|array| {
+        let start = end;
+        end += array.values.len();
+        (array.name.as_str(), array.shape.as_slice(), start..end)
+    });
+    let values = arrays.iter().flat_map(|array| &array.values);
+    let values: Vec<u8> = values.flat_map(|value| value.to_le_bytes()).collect();
+    Ok(serialise(tensors, &values, &BTreeMap::new()))
+}
+
+/// A file of float32 tensors: the name, the shape and the range of values of each. The `safetensors` crate sorts
+/// tensors by name; a state dict has them in the order in which the model declares them.
 pub(crate) fn serialise<'a>(
     tensors: impl Iterator<Item = (&'a str, &'a [usize], Range<usize>)>,
     values: &[u8],
@@ -98,7 +114,7 @@ pub(crate) fn serialise<'a>(
         entries.push(format!("{name}:{{\"dtype\":\"F32\",\"shape\":{shape},\"data_offsets\":[{start},{end}]}}"));
     }
     let mut header = format!("{{{}}}", entries.join(","));
-    header.push_str(&" ".repeat(header.len().next_multiple_of(8) - header.len())); // the data begin aligned
+    header.push_str(&" ".repeat(header.len().next_multiple_of(8) - header.len())); // the data begin at a multiple of 8 bytes
     let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
     bytes.extend(header.into_bytes());
     bytes.extend(values);

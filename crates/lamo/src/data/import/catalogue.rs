@@ -1,8 +1,7 @@
-//! The public benchmark files: one row each, so that they become data sets like those the solvers make.
+//! The public files of the benchmarks: one row per benchmark. They become data sets like those of the solvers.
 //!
-//! A file is known by its name without the ending, wherever it lies: the papers' archives, the authors' scripts and the
-//! libraries that followed keep the same files under different folders and in different formats. How the files are
-//! found and read is in `public`.
+//! A file is recognised by its name without the ending, in any folder: the papers' archives, the authors' scripts and
+//! later libraries have the same files in different folders and formats. `public` finds and reads the files.
 
 use crate::data::dataset::{Error, Normalise, Role};
 use lamo_geometry::Grid;
@@ -11,73 +10,80 @@ use lamo_geometry::Grid;
 pub struct Row {
     /// Name on the command line.
     pub name: &'static str,
-    /// The field that the benchmark asks for.
+    /// The field to predict.
     pub target: &'static str,
+    /// The grid of the files.
     pub(super) grid: Grid,
-    /// Every so many-th row and column is kept.
+    /// Distance of the rows and columns that are read: 1 reads all, 5 every fifth.
     pub(super) stride: usize,
     pub(super) times: Times,
-    /// Joined along the samples.
+    /// Parts joined along the samples.
     pub(super) parts: &'static [PartRow],
     pub(super) fields: &'static [FieldRow],
 }
 
-/// When the frames of a film were taken.
+/// Times of the snapshots of a time series.
 pub(super) enum Times {
+    /// The fields are no time series.
     None,
-    /// So many, evenly from 0 to 1.
+    /// This many times, evenly from 0 to 1.
     Even(usize),
-    /// In the first file, under this name; 1, 2, 3, … if it is not there.
+    /// This many times in the variable of this name in the first file; 1, 2, 3, … if the file does not have it.
     Variable(&'static str, usize),
 }
 
 /// Files that hold the same samples.
 pub(super) struct PartRow {
-    /// Each under all its names.
+    /// The files, each with all its names.
     pub(super) files: &'static [&'static [&'static str]],
     pub(super) samples: Samples,
-    pub(super) train: Option<Kept>,
-    pub(super) test: Option<Kept>,
+    pub(super) train: Option<Selection>,
+    pub(super) test: Option<Selection>,
 }
 
+/// How many samples the files must hold.
 #[derive(Clone, Copy)]
 pub(super) enum Samples {
-    /// The split counts from the end, so that the number matters.
+    /// The split counts from the end, so the number must be right.
     Exactly(usize),
     AtLeast(usize),
 }
 
+/// Samples of a part.
 #[derive(Clone, Copy)]
-pub(super) enum Kept {
-    /// So many from here on.
+pub(super) enum Selection {
+    /// From the first number on, as many as the second says.
     From(usize, usize),
+    /// This many, from the end.
     Last(usize),
 }
 
+/// A field of the data set.
 pub(super) struct FieldRow {
     pub(super) name: &'static str,
     pub(super) role: Role,
     pub(super) unit: &'static str,
     pub(super) normalise: Normalise,
-    /// Side by side: the channels of one follow those of the other.
+    /// Arrays side by side, joined along the channels.
     pub(super) pieces: &'static [PieceRow],
 }
 
 /// An array of a public file.
 pub(super) struct PieceRow {
-    /// Which file of the part.
+    /// Index of its file in the part.
     pub(super) file: usize,
+    /// Its name in the file.
     pub(super) variable: Option<&'static str>,
-    /// A letter per axis: n samples, t frames, x rows, y columns, p points, c channels.
+    /// A letter per axis: n samples, t snapshots, x rows, y columns, p points, c channels.
     pub(super) axes: &'static str,
-    /// Points of each axis; 0 for the samples.
+    /// Extent of each axis; 0 for the samples.
     pub(super) shape: &'static [usize],
-    /// The only channel wanted.
+    /// The only channel to read.
     pub(super) channel: Option<usize>,
 }
 
 const RAW: Normalise = Normalise::None;
-const EVEN: Normalise = Normalise::Channels;
+const CHANNELS: Normalise = Normalise::Channels;
 
 const fn field(
     name: &'static str,
@@ -104,7 +110,7 @@ const fn channel(file: usize, axes: &'static str, shape: &'static [usize], chann
 const AIRFOIL: &[usize] = &[0, 5, 221, 51];
 const PIPE: &[usize] = &[0, 3, 129, 129];
 
-/// Every benchmark whose files are known.
+/// Every benchmark with public files.
 pub const CATALOGUE: &[Row] = &[
     Row {
         name: "darcy",
@@ -116,19 +122,19 @@ pub const CATALOGUE: &[Row] = &[
             PartRow {
                 files: &[&["piececonst_r421_N1024_smooth1"]],
                 samples: Samples::AtLeast(1000),
-                train: Some(Kept::From(0, 1000)),
+                train: Some(Selection::From(0, 1000)),
                 test: None,
             },
             PartRow {
                 files: &[&["piececonst_r421_N1024_smooth2"]],
                 samples: Samples::AtLeast(200),
                 train: None,
-                test: Some(Kept::From(0, 200)),
+                test: Some(Selection::From(0, 200)),
             },
         ],
         fields: &[
-            field("permeability", Role::Input, "1", EVEN, &[variable("coeff", "nxy", &[0, 421, 421])]),
-            field("pressure", Role::Output, "1", EVEN, &[variable("sol", "nxy", &[0, 421, 421])]),
+            field("permeability", Role::Input, "1", CHANNELS, &[variable("coeff", "nxy", &[0, 421, 421])]),
+            field("pressure", Role::Output, "1", CHANNELS, &[variable("sol", "nxy", &[0, 421, 421])]),
         ],
     },
     Row {
@@ -140,8 +146,8 @@ pub const CATALOGUE: &[Row] = &[
         parts: &[PartRow {
             files: &[&["NavierStokes_V1e-5_N1200_T20", "ns_V1e-5_N1200_T20"]],
             samples: Samples::Exactly(1200),
-            train: Some(Kept::From(0, 1000)),
-            test: Some(Kept::Last(200)),
+            train: Some(Selection::From(0, 1000)),
+            test: Some(Selection::Last(200)),
         }],
         fields: &[
             field("initial_vorticity", Role::Input, "1", RAW, &[variable("a", "nxy", &[0, 64, 64])]),
@@ -157,12 +163,12 @@ pub const CATALOGUE: &[Row] = &[
         parts: &[PartRow {
             files: &[&["Random_UnitCell_XY_10"], &["Random_UnitCell_sigma_10"]],
             samples: Samples::Exactly(2000),
-            train: Some(Kept::From(0, 1000)),
-            test: Some(Kept::Last(200)),
+            train: Some(Selection::From(0, 1000)),
+            test: Some(Selection::Last(200)),
         }],
         fields: &[
             field("positions", Role::Position, "1", RAW, &[array(0, "pcn", &[972, 2, 0])]),
-            field("stress", Role::Output, "1", EVEN, &[array(1, "pn", &[972, 0])]),
+            field("stress", Role::Output, "1", CHANNELS, &[array(1, "pn", &[972, 0])]),
         ],
     },
     Row {
@@ -174,11 +180,11 @@ pub const CATALOGUE: &[Row] = &[
         parts: &[PartRow {
             files: &[&["plas_N987_T20", "buri_plas_N987_time"]],
             samples: Samples::Exactly(987),
-            train: Some(Kept::From(0, 900)),
-            test: Some(Kept::Last(80)),
+            train: Some(Selection::From(0, 900)),
+            test: Some(Selection::Last(80)),
         }],
         fields: &[
-            field("die", Role::Input, "mm", EVEN, &[variable("input", "nx", &[0, 101])]),
+            field("die", Role::Input, "mm", CHANNELS, &[variable("input", "nx", &[0, 101])]),
             field("deformation", Role::Output, "mm", RAW, &[variable("output", "nxytc", &[0, 101, 31, 20, 4])]),
         ],
     },
@@ -191,8 +197,8 @@ pub const CATALOGUE: &[Row] = &[
         parts: &[PartRow {
             files: &[&["NACA_Cylinder_X"], &["NACA_Cylinder_Y"], &["NACA_Cylinder_Q"]],
             samples: Samples::AtLeast(1200),
-            train: Some(Kept::From(0, 1000)),
-            test: Some(Kept::From(1000, 200)),
+            train: Some(Selection::From(0, 1000)),
+            test: Some(Selection::From(1000, 200)),
         }],
         fields: &[
             field(
@@ -218,20 +224,20 @@ pub const CATALOGUE: &[Row] = &[
         parts: &[PartRow {
             files: &[&["Pipe_X"], &["Pipe_Y"], &["Pipe_Q"]],
             samples: Samples::AtLeast(1200),
-            train: Some(Kept::From(0, 1000)),
-            test: Some(Kept::From(1000, 200)),
+            train: Some(Selection::From(0, 1000)),
+            test: Some(Selection::From(1000, 200)),
         }],
         fields: &[
             field(
                 "positions",
                 Role::Position,
                 "1",
-                EVEN,
+                CHANNELS,
                 &[array(0, "nxy", &[0, 129, 129]), array(1, "nxy", &[0, 129, 129])],
             ),
-            field("velocity_x", Role::Output, "1", EVEN, &[channel(2, "ncxy", PIPE, 0)]),
-            field("velocity_y", Role::Output, "1", EVEN, &[channel(2, "ncxy", PIPE, 1)]),
-            field("pressure", Role::Output, "1", EVEN, &[channel(2, "ncxy", PIPE, 2)]),
+            field("velocity_x", Role::Output, "1", CHANNELS, &[channel(2, "ncxy", PIPE, 0)]),
+            field("velocity_y", Role::Output, "1", CHANNELS, &[channel(2, "ncxy", PIPE, 1)]),
+            field("pressure", Role::Output, "1", CHANNELS, &[channel(2, "ncxy", PIPE, 2)]),
         ],
     },
 ];
@@ -244,14 +250,15 @@ pub fn find(name: &str) -> Result<&'static Row, Error> {
     })
 }
 
-/// What the benchmark does to a field before a model sees it; nothing where neither is known.
+/// How a benchmark normalises a field; [`Normalise::None`] where the catalogue has no such benchmark or field.
+#[cfg(feature = "solvers")]
 pub(in crate::data) fn normalise(benchmark: &str, field: &str) -> Normalise {
     let row = CATALOGUE.iter().find(|row| row.name == benchmark);
     row.and_then(|row| row.fields.iter().find(|known| known.name == field)).map_or(RAW, |known| known.normalise)
 }
 
 impl Row {
-    /// The public files by name, for help and refusals.
+    /// The names of the public files, for help and error sentences.
     pub fn files(&self) -> Vec<&'static str> {
         self.parts.iter().flat_map(|part| part.files).filter_map(|names| names.first().copied()).collect()
     }

@@ -1,9 +1,15 @@
-//! Data sets from files: the public files of the benchmarks (`catalogue`) and arrays of your own (`own`).
+//! Data sets from files: the public files of the benchmarks (`catalogue`, `public`) and arrays of your own (`own`).
+//!
+//! Both say which arrays become which field (`column`, `axes`); `write` then reads the arrays and writes the data set.
 
+mod axes;
 pub mod catalogue;
-mod import;
+mod column;
 mod own;
 mod public;
+mod transfer;
+mod write;
 
-pub use import::{Import, Listen, Transfer};
 pub use own::{ArrayName, Own, OwnField};
+pub use transfer::{Listen, Transfer};
+pub use write::Import;

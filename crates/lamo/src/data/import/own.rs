@@ -1,49 +1,50 @@
-//! Arrays of one's own: which file is which field, and which axis is what.
+//! Arrays of your own: which arrays are which field, and what their axes are.
 
-use super::import::{Column, Import, ORDER, Part, Piece, title};
-use super::public::thinned;
+use super::axes::{self, ORDER};
+use super::column::{Column, Part, Piece, thinned, title};
+use super::write::Import;
 use crate::data::dataset::{Error, FieldEntry, Manifest, Normalise, Role, Rule};
 use crate::data::formats;
 use crate::error::counted;
 use lamo_geometry::Grid;
 use std::path::{Path, PathBuf};
 
-/// Arrays, and what they mean.
+/// The description of an import: arrays, and what they are.
 #[derive(Clone, Debug)]
 pub struct Own {
-    /// Of the data set.
+    /// Name of the data set.
     pub name: String,
-    /// As the files have it.
+    /// The grid of the arrays.
     pub grid: Grid,
-    /// Every so many-th row and column is kept.
+    /// Distance of the rows and columns that are read: 1 reads all, 2 every second.
     pub stride: usize,
     /// Positions, inputs and outputs.
     pub fields: Vec<OwnField>,
-    /// When the frames of the films were taken.
+    /// Times of the snapshots.
     pub times: Option<ArrayName>,
-    /// Samples to train and to test on; the last sixth to test on unless given.
+    /// Samples to train and to test on; without it, the last sixth is the test set.
     pub split: Option<Rule>,
 }
 
-/// One field.
+/// One field of the data set.
 #[derive(Clone, Debug)]
 pub struct OwnField {
-    /// Small letters, digits, `_` and `-`.
+    /// Name of small letters, digits, `_` and `-`.
     pub name: String,
-    /// What it is to an operator.
+    /// What a neural operator uses it for.
     pub role: Role,
-    /// Of its values.
+    /// Unit of its values.
     pub unit: String,
-    /// What is done to it before a model sees it.
+    /// What a training run does to its values before a model sees them.
     pub normalise: Normalise,
-    /// A letter for each axis of its arrays: n samples, t frames, x rows, y columns, p points, c channels; found by
-    /// the shape unless given.
+    /// A letter for each axis of its arrays: n samples, t snapshots, x rows, y columns, p points, c channels; without
+    /// it, they are found by the shape.
     pub axes: Option<String>,
-    /// Arrays joined along the samples, each of arrays joined along the channels.
+    /// Its arrays: the outer list is joined along the samples, the inner lists along the channels.
     pub arrays: Vec<Vec<ArrayName>>,
 }
 
-/// A file, and which of its arrays if it has several.
+/// A file, and the name of the array if the file holds several.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArrayName {
     /// The file.
@@ -53,7 +54,7 @@ pub struct ArrayName {
 }
 
 impl ArrayName {
-    /// `FILE` or `FILE:VARIABLE`; what is the name of a file is a file.
+    /// `FILE` or `FILE:VARIABLE`; a text that is the name of an existing file is the file.
     pub fn parse(text: &str) -> ArrayName {
         match text.rsplit_once(':') {
             Some((path, variable)) if !path.is_empty() && !variable.is_empty() && !Path::new(text).exists() => {
@@ -69,7 +70,7 @@ impl ArrayName {
 }
 
 impl Own {
-    /// Opens every array, finds its axes and compares the sizes.
+    /// Reads the header of every array, finds its axes and compares the sizes.
     pub fn import(&self) -> Result<Import, Error> {
         if !self.fields.iter().any(|field| field.role == Role::Output) {
             return Err(Error::unfit("the import".into(), "at least one output".into(), "none".into(), "add --output"));
@@ -78,7 +79,7 @@ impl Own {
             return Err(Error::Number { what: "stride", expected: "1 or more".into(), found: "0".into() });
         }
         if self.stride > 1 && !matches!(self.grid, Grid::Plane { .. }) {
-            let (expected, found) = ("1 where the grid is no plane".into(), self.stride.to_string());
+            let (expected, found) = ("1 where the grid is not a plane".into(), self.stride.to_string());
             return Err(Error::Number { what: "stride", expected, found });
         }
         let mut columns = Vec::new();
@@ -103,17 +104,17 @@ impl Own {
         let split = self.split.clone().unwrap_or_else(|| Rule::default_for(samples));
         if split.split(samples)?.test.is_empty() {
             let (what, expected) = ("the import".into(), "at least 1 sample to test on".into());
-            let advice = "name a number with --test; --train 0 keeps a set to be judged by alone";
+            let advice = "give a number with --test; --train 0 makes a data set that is only a test set";
             return Err(Error::unfit(what, expected, format!("none of {}", counted(samples, "sample")), advice));
         }
         let stride = Some(("stride".to_owned(), toml::Value::from(self.stride as i64))).filter(|_| self.stride > 1);
-        let (grid, parameters) = (thinned(self.grid, self.stride).into(), stride.into_iter().collect());
+        let (grid, parameters) = (thinned(self.grid, self.stride), stride.into_iter().collect());
         let manifest = Manifest::imported(&self.name, parameters, grid, split, samples, entries);
-        let every = 0..samples;
-        Ok(Import { manifest: Manifest { times, ..manifest }, columns, kept: vec![every] })
+        let all = 0..samples;
+        Ok(Import { manifest: Manifest { times, ..manifest }, columns, selected: vec![all] })
     }
 
-    /// The number that all fields agree on.
+    /// The number of samples, which all fields must have.
     fn samples(&self, entries: &[FieldEntry], columns: &[Column]) -> Result<usize, Error> {
         let mut first: Option<(String, usize)> = None;
         let fields = self.fields.iter().zip(entries).zip(columns);
@@ -132,12 +133,12 @@ impl Own {
         }
     }
 
-    /// Something must be learned at every point.
+    /// Refuses an import without an output at every point of the grid.
     fn check_outputs(&self, columns: &[Column]) -> Result<(), Error> {
         let outputs = self.fields.iter().zip(columns).filter(|(field, _)| field.role == Role::Output);
-        let mut alone = outputs.clone().filter(|(_, column)| !column.parts[0].pieces()[0].is_over_points());
-        match alone.next() {
-            Some((field, column)) if alone.count() + 1 == outputs.count() => {
+        let mut elsewhere = outputs.clone().filter(|(_, column)| !column.parts[0].pieces()[0].is_over_points());
+        match elsewhere.next() {
+            Some((field, column)) if elsewhere.count() + 1 == outputs.count() => {
                 let expected = format!("an output with a value at every point of the grid {:?}", self.grid.shape());
                 let found = format!("{:?} for each sample", column.shape());
                 Err(Error::unfit(field.title(), expected, found, "check --grid and --axes"))
@@ -146,7 +147,7 @@ impl Own {
         }
     }
 
-    /// Of the frames; films must have as many.
+    /// Times of the snapshots; refuses another number of times than of snapshots.
     fn times(&self, columns: &[Column]) -> Result<Vec<f64>, Error> {
         let Some(name) = &self.times else { return Ok(Vec::new()) };
         let array = formats::read(&name.path, name.variable.as_deref())?;
@@ -155,18 +156,19 @@ impl Own {
             return Err(Error::unfit(name.title(), "one row of times".into(), found, "name another array"));
         }
         let times = array.values.into_f64();
-        if let Some(place) = times.iter().position(|time| !time.is_finite()) {
-            let found = format!("{} at place {place}", times[place]);
-            return Err(Error::unfit(name.title(), "finite times".into(), found, "mend the file"));
+        if let Some(index) = times.iter().position(|time| !time.is_finite()) {
+            let found = format!("{} at index {index}", times[index]);
+            return Err(Error::unfit(name.title(), "finite times".into(), found, "correct the file"));
         }
-        if columns.iter().all(|column| column.parts[0].pieces()[0].frames().is_none()) {
-            let advice = "say with --axes which axis the frames lie along (t), or leave --time out";
-            return Err(Error::unfit(name.title(), "a field with frames".into(), "none".into(), advice));
+        if columns.iter().all(|column| column.parts[0].pieces()[0].snapshots().is_none()) {
+            let advice = "name the axis of the snapshots (t) with --axes, or leave --time out";
+            return Err(Error::unfit(name.title(), "a field with snapshots".into(), "none".into(), advice));
         }
         for (field, column) in self.fields.iter().zip(columns) {
-            if let Some(frames) = column.parts[0].pieces()[0].frames().filter(|&frames| frames != times.len()) {
-                let expected = format!("{frames} times, one for each frame of {}", field.title());
-                let advice = "give the times of those frames, or say with --axes which axis they lie along";
+            let snapshots = column.parts[0].pieces()[0].snapshots();
+            if let Some(snapshots) = snapshots.filter(|&snapshots| snapshots != times.len()) {
+                let expected = format!("{snapshots} times, one for each snapshot of {}", field.title());
+                let advice = "give the times of these snapshots, or name their axis (t) with --axes";
                 return Err(Error::unfit(name.title(), expected, times.len().to_string(), advice));
             }
         }
@@ -175,7 +177,7 @@ impl Own {
 }
 
 impl OwnField {
-    /// The first of its arrays, for a sentence.
+    /// The title of its first array in a sentence.
     fn title(&self) -> String {
         self.arrays.iter().flatten().next().map_or_else(|| self.name.clone(), ArrayName::title)
     }
@@ -194,7 +196,7 @@ impl OwnField {
         Ok(())
     }
 
-    /// Positions lie on a line, in a plane or in space.
+    /// Refuses positions that have not 1 to 3 coordinates.
     fn check_coordinates(&self, column: &Column) -> Result<(), Error> {
         let found = column.channels();
         if self.role == Role::Position && !(1..=3).contains(&found) {
@@ -205,18 +207,19 @@ impl OwnField {
         Ok(())
     }
 
-    /// Letters that mean something, each once.
+    /// Refuses letters that are not axes, or occur twice.
     fn check_axes(&self) -> Result<(), Error> {
         let axes = self.axes.as_deref().unwrap_or_default();
         let letters = || axes.char_indices();
         let unknown = letters().find(|(_, letter)| !ORDER.contains(*letter)).map(|(_, letter)| format!("`{letter}`"));
-        let twice = letters().find(|(place, letter)| axes[..*place].contains(*letter));
+        let twice = letters().find(|(index, letter)| axes[..*index].contains(*letter));
         let Some(found) = unknown.or(twice.map(|(_, letter)| format!("`{letter}` twice"))) else { return Ok(()) };
-        let expected = "n samples, t frames, x rows, y columns, p points and c channels, each once at most";
+        let expected = "n samples, t snapshots, x rows, y columns, p points and c channels, each once at most";
         let advice = format!("give {} a letter for each axis", self.name);
         Err(Error::unfit(format!("--axes {}={axes}", self.name), expected.into(), found, advice))
     }
 
+    /// Its arrays, checked against the grid and each other.
     fn column(&self, grid: &Grid, stride: usize) -> Result<Column, Error> {
         self.check_axes()?;
         if self.arrays.is_empty() || self.arrays.iter().any(Vec::is_empty) {
@@ -231,12 +234,8 @@ impl OwnField {
                 if let Some(first) = pieces.first().filter(|first| first.samples() != piece.samples()) {
                     let expected = format!("{}, as {} holds", counted(first.samples(), "sample"), first.title());
                     let found = piece.samples().to_string();
-                    return Err(Error::unfit(
-                        piece.title(),
-                        expected,
-                        found,
-                        "channels of a field need the same samples",
-                    ));
+                    let advice = "give arrays of the same samples";
+                    return Err(Error::unfit(piece.title(), expected, found, advice));
                 }
                 if let Some(first) = pieces.first().filter(|first| !first.alike(&piece)) {
                     return Err(unlike(&piece, first));
@@ -245,22 +244,20 @@ impl OwnField {
             }
             let part = Part::new(pieces);
             if let Some(before) = column.parts.first() {
-                let (first, piece) = (&before.pieces()[0], &part.pieces()[0]);
-                if !first.alike(piece) || before.pieces().len() != part.pieces().len() || !piece.has_samples() {
-                    return Err(unlike(piece, first));
-                }
+                check_join(before, &part)?;
             }
             column.parts.push(part);
         }
         Ok(column)
     }
 
+    /// One array with its axes; arrays side by side have no axis of channels.
     fn piece(&self, name: &ArrayName, side_by_side: bool, grid: &Grid) -> Result<Piece, Error> {
         let info = formats::describe(&name.path, name.variable.as_deref())?;
-        let fits = |axes: &str| axes.chars().count() == info.shape.len() && fits(axes, &info.shape, grid);
+        let fits = |axes: &str| axes.chars().count() == info.shape.len() && axes::fits(axes, &info.shape, grid);
         let axes = match &self.axes {
-            Some(axes) => Some(axes.clone()).filter(|axes| allowed(axes, self.role, grid) && fits(axes)),
-            None => candidates(self.role, side_by_side, grid).into_iter().find(|axes| fits(axes)),
+            Some(axes) => Some(axes.clone()).filter(|axes| axes::allowed(axes, self.role, grid) && fits(axes)),
+            None => axes::candidates(self.role, side_by_side, grid).into_iter().find(|axes| fits(axes)),
         };
         let (path, variable) = (&name.path, name.variable.as_deref());
         axes.map(|axes| Piece::new(path, variable, &axes, &info, None)).ok_or_else(|| {
@@ -273,116 +270,46 @@ impl OwnField {
         })
     }
 
+    /// The axes that its arrays may have, in words.
     fn wanted(&self) -> &'static str {
         match self.role {
             Role::Position => "x and y for each point, for each sample or for all",
-            Role::Input | Role::Output => "samples, then frames if any, points, channels if any",
+            Role::Input | Role::Output => "samples, then snapshots if any, points, channels if any",
         }
     }
+}
+
+/// Refuses a part that cannot be joined to the first part of its column.
+fn check_join(first: &Part, part: &Part) -> Result<(), Error> {
+    let ([before, ..], [piece, ..]) = (first.pieces(), part.pieces()) else { return Ok(()) };
+    if !before.alike(piece) {
+        return Err(unlike(piece, before));
+    }
+    let [expected, found] = [first, part].map(|part| counted(part.pieces().len(), "array"));
+    if expected != found {
+        let expected = format!("{expected} side by side, as {} begins", before.title());
+        return Err(Error::unfit(piece.title(), expected, found, "give the same number of arrays each time"));
+    }
+    if !piece.has_samples() {
+        let expected = "an axis of samples, along which arrays are joined".into();
+        return Err(Error::unfit(
+            piece.title(),
+            expected,
+            piece.words(),
+            "name the axis (n) with --axes, or give one array",
+        ));
+    }
+    Ok(())
 }
 
 fn unlike(piece: &Piece, first: &Piece) -> Error {
-    let expected = format!("the shape of {} but for the samples", first.title());
-    Error::unfit(piece.title(), expected, "another".into(), "arrays of one field must have the same axes")
-}
-
-/// Whether letters name the axes a field of this role may have: each once, and all of the grid's axes, or the rows of a
-/// plane alone, or none; positions lie on the whole grid and are no films, other fields have samples.
-fn allowed(axes: &str, role: Role, grid: &Grid) -> bool {
-    let once = |(place, letter): (usize, char)| ORDER.contains(letter) && !axes[..place].contains(letter);
-    let has = |letter| axes.contains(letter);
-    let (all, rows_alone) = match grid {
-        Grid::Plane { .. } => (has('x') && has('y') && !has('p'), has('x') && !has('y') && !has('p')),
-        Grid::Line { .. } | Grid::Cloud { .. } => (has('p') && !has('x') && !has('y'), false),
-    };
-    let none = !has('x') && !has('y') && !has('p');
-    axes.char_indices().all(once)
-        && match role {
-            Role::Position => all && !has('t'),
-            Role::Input | Role::Output => has('n') && (all || !has('t') && (rows_alone || none)),
-        }
-}
-
-/// Whether rows, columns and points are as many as the grid has, and nothing is empty.
-fn fits(axes: &str, shape: &[usize], grid: &Grid) -> bool {
-    axes.chars().zip(shape).all(|(letter, &extent)| match (letter, grid) {
-        ('x', Grid::Plane { rows, .. }) => extent == *rows,
-        ('y', Grid::Plane { columns, .. }) => extent == *columns,
-        ('p', Grid::Line { points } | Grid::Cloud { points }) => extent == *points,
-        ('x' | 'y' | 'p', _) => false,
-        _ => extent > 0,
-    })
-}
-
-/// The axes an array may have, the likeliest first.
-fn candidates(role: Role, side_by_side: bool, grid: &Grid) -> Vec<String> {
-    let (points, line, plane) = match grid {
-        Grid::Plane { .. } => ("xy", false, true),
-        Grid::Line { .. } => ("p", true, false),
-        Grid::Cloud { .. } => ("p", false, false),
-    };
-    let over_points = |patterns: &[&str]| patterns.iter().map(|pattern| pattern.replace('*', points)).collect();
-    let mut found: Vec<String> = match (role, side_by_side) {
-        (Role::Position, true) => return over_points(&["n*", "*"]),
-        (Role::Position, false) if line => return over_points(&["n*c", "*c", "n*", "*"]),
-        (Role::Position, false) => return over_points(&["n*c", "*c"]),
-        (_, true) => over_points(&["n*", "nt*"]),
-        (_, false) => over_points(&["n*", "n*c", "nt*", "nt*c"]),
-    };
-    if plane {
-        found.push("nx".into());
-    }
-    found.extend(["n".into(), "nc".into()]);
-    found
+    let expected = format!("the shape of {} but for the samples, {}", first.title(), first.words());
+    Error::unfit(piece.title(), expected, piece.words(), "give arrays with the same axes for one field")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn axes_are_found_by_the_shape() {
-        let plane = Grid::Plane { rows: 5, columns: 3 };
-        let cloud = Grid::Cloud { points: 7 };
-        let found = |role, side, grid, shape: &[usize]| {
-            let fit = |axes: &String| axes.len() == shape.len() && fits(axes, shape, grid);
-            candidates(role, side, grid).into_iter().find(fit)
-        };
-        use Role::{Input, Output, Position};
-        for (role, side, grid, shape, axes) in [
-            (Output, false, &plane, &[9, 5, 3][..], "nxy"),
-            (Output, false, &plane, &[9, 20, 5, 3], "ntxy"),
-            (Output, false, &plane, &[9, 5, 3, 4], "nxyc"),
-            (Output, false, &plane, &[9, 20, 5, 3, 4], "ntxyc"),
-            (Input, false, &plane, &[9, 5], "nx"),
-            (Input, false, &plane, &[9], "n"),
-            (Input, false, &plane, &[9, 2], "nc"),
-            (Position, false, &plane, &[5, 3, 2], "xyc"),
-            (Position, true, &plane, &[9, 5, 3], "nxy"),
-            (Position, false, &cloud, &[9, 7, 2], "npc"),
-            (Position, false, &cloud, &[7, 2], "pc"),
-            (Output, true, &cloud, &[9, 7], "np"),
-        ] {
-            assert_eq!(found(role, side, grid, shape).as_deref(), Some(axes), "{shape:?}");
-        }
-        assert_eq!(found(Output, false, &plane, &[9, 3, 5]), None);
-        for (axes, role, grid, expected) in [
-            ("xytn", Output, &plane, true),
-            ("xn", Input, &plane, true),
-            ("n", Input, &plane, true),
-            ("xyt", Output, &plane, false),
-            ("yn", Input, &plane, false),
-            ("nxyz", Output, &plane, false),
-            ("nxx", Output, &plane, false),
-            ("np", Output, &plane, false),
-            ("pcn", Position, &cloud, true),
-            ("pc", Position, &cloud, true),
-            ("cn", Position, &cloud, false),
-            ("tpc", Position, &cloud, false),
-        ] {
-            assert_eq!(allowed(axes, role, grid), expected, "{axes}");
-        }
-    }
 
     #[test]
     fn a_variable_follows_the_last_colon_unless_the_whole_is_a_file() {

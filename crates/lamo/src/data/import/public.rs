@@ -1,22 +1,23 @@
-//! From the public files of a benchmark to an import: find them, hold them against the catalogue, take the split.
+//! From the public files of a benchmark to an import: finds the files, compares them with the catalogue, chooses the
+//! samples.
 
-use super::catalogue::{FieldRow, Kept, PartRow, PieceRow, Row, Samples, Times};
-use super::import::{Column, Import, Part, Piece, title};
+use super::catalogue::{FieldRow, PartRow, PieceRow, Row, Samples, Selection, Times};
+use super::column::{Column, Part, Piece, thinned, title};
+use super::write::Import;
 use crate::data::dataset::{Error, FieldEntry, Manifest, Rule};
-use crate::data::formats;
+use crate::data::formats::{self, FORMATS};
 use crate::error::counted;
-use lamo_geometry::Grid;
 use std::ffi::OsStr;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// Folders below the one given that are looked into.
+/// Depth of the folders that are searched below a given folder.
 const DEPTH: usize = 6;
 const OWN: &str = "import arrays of your own with --input and --output instead of --as";
 
 impl Row {
-    /// An import of the public files, given one by one or as folders that hold them somewhere: the samples of the
-    /// official split, or `all`.
+    /// An import of the public files. `given` are files, or folders that hold them at any depth. The import has the
+    /// samples of the official split, or `all` samples.
     pub fn import(&self, given: &[PathBuf], all: bool) -> Result<Import, Error> {
         let files = self.find_files(given)?;
         let mut columns: Vec<_> = self.fields.iter().map(|_| Column::new(self.stride)).collect();
@@ -24,13 +25,13 @@ impl Row {
         let mut samples = 0;
         for (part, paths) in self.parts.iter().zip(&files) {
             let found = self.take(part, paths, &mut columns)?;
-            let placed = |kept: Kept| kept.range(samples, found);
-            train.extend(part.train.map(placed));
-            test.extend(part.test.map(placed));
+            let range = |selection: Selection| selection.range(samples, found);
+            train.extend(part.train.map(range));
+            test.extend(part.test.map(range));
             everything.push(samples..samples + found);
             samples += found;
         }
-        let (kept, rule) = match (all, &train[..], &test[..]) {
+        let (selected, rule) = match (all, &train[..], &test[..]) {
             (true, [train], [test]) => {
                 (everything, Rule::Ranges { train: [train.start, train.end], test: [test.start, test.end] })
             }
@@ -42,14 +43,14 @@ impl Row {
         };
         let stride = Some(("stride".to_owned(), toml::Value::from(self.stride as i64))).filter(|_| self.stride > 1);
         let fields = self.fields.iter().zip(&columns).map(|(field, column)| field.entry(column.shape())).collect();
-        let samples = kept.iter().map(Range::len).sum();
-        let grid = thinned(self.grid, self.stride).into();
+        let samples = selected.iter().map(Range::len).sum();
+        let grid = thinned(self.grid, self.stride);
         let mut manifest = Manifest::imported(self.name, stride.into_iter().collect(), grid, rule, samples, fields);
         manifest.times = self.times(&files[0][0])?;
-        Ok(Import { manifest, columns, kept })
+        Ok(Import { manifest, columns, selected })
     }
 
-    /// Adds the arrays of one part to their columns; how many samples they hold.
+    /// Adds the arrays of one part to their columns, and returns how many samples they hold.
     fn take(&self, part: &PartRow, paths: &[PathBuf], columns: &mut [Column]) -> Result<usize, Error> {
         let mut first: Option<(String, usize)> = None;
         for (column, field) in columns.iter_mut().zip(self.fields) {
@@ -59,7 +60,7 @@ impl Row {
                 let (other, expected) = first.get_or_insert_with(|| (piece.title(), piece.samples()));
                 if piece.samples() != *expected {
                     let expected = format!("{}, as {other} holds", counted(*expected, "sample"));
-                    let advice = "take both from the same archive";
+                    let advice = "give both files from the same archive";
                     return Err(Error::unfit(piece.title(), expected, piece.samples().to_string(), advice));
                 }
                 pieces.push(piece);
@@ -74,17 +75,18 @@ impl Row {
         if enough { Ok(found) } else { Err(Error::unfit(name, expected, found.to_string(), OWN)) }
     }
 
+    /// Times of the snapshots; `path` is the first file.
     fn times(&self, path: &Path) -> Result<Vec<f64>, Error> {
         match self.times {
             Times::None => Ok(Vec::new()),
-            Times::Even(count) => Ok((0..count).map(|frame| frame as f64 / (count - 1) as f64).collect()),
+            Times::Even(count) => Ok((0..count).map(|snapshot| snapshot as f64 / (count - 1) as f64).collect()),
             Times::Variable(name, count) => match formats::read(path, Some(name)) {
                 Ok(times) if times.values.len() == count => Ok(times.values.into_f64()),
                 Ok(times) => {
                     let (expected, found) = (format!("{count} times"), format!("shape {:?}", times.shape));
                     Err(Error::unfit(title(path, Some(name)), expected, found, "download the file again"))
                 }
-                Err(formats::Error::Missing { .. }) => Ok((1..=count).map(|frame| frame as f64).collect()),
+                Err(formats::Error::Missing { .. }) => Ok((1..=count).map(|time| time as f64).collect()),
                 Err(error) => Err(error.into()),
             },
         }
@@ -100,23 +102,24 @@ impl Row {
             }
             if !path.exists() {
                 let expected = format!("a file of {} or a folder with its files", self.name);
-                let found = "nothing of that name".into();
+                let found = "nothing".into();
                 return Err(Error::unfit(path.display().to_string(), expected, found, "check the path"));
             }
-            if !self.parts.iter().flat_map(|part| part.files).any(|names| bears(path, names)) {
+            if !self.parts.iter().flat_map(|part| part.files).any(|names| has_name(path, names)) {
                 let expected = format!("a file of {}: {}", self.name, self.files().join(", "));
                 let advice = format!("give it its public name, or {OWN}");
-                return Err(Error::unfit(path.display().to_string(), expected, "another name".into(), advice));
+                let found = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+                return Err(Error::unfit(path.display().to_string(), expected, found, advice));
             }
             candidates.push(path.clone());
         }
         let locate = |names: &&[&str]| {
-            let mut found = candidates.iter().filter(|path| bears(path, names));
+            let mut found = candidates.iter().filter(|path| has_name(path, names));
             match (found.next(), found.next()) {
                 (Some(only), None) => Ok(only.clone()),
                 (Some(one), Some(other)) => {
                     let (expected, found) = ("it once".into(), format!("{} and {}", one.display(), other.display()));
-                    Err(Error::unfit(names[0].into(), expected, found, "name the one to take"))
+                    Err(Error::unfit(names[0].into(), expected, found, "name the file to import"))
                 }
                 (None, _) => {
                     let expected = format!("the file {} too", names.join(" or "));
@@ -129,22 +132,24 @@ impl Row {
     }
 }
 
+/// The given paths in a sentence.
 fn shown(given: &[PathBuf]) -> String {
     let names: Vec<_> = given.iter().map(|path| path.display().to_string()).collect();
     if names.is_empty() { "the command".into() } else { names.join(", ") }
 }
 
-/// Whether a file has one of these names, whatever its ending, capital or small.
-fn bears(path: &Path, names: &[&str]) -> bool {
-    const ENDINGS: [&str; 7] = ["", "mat", "npy", "npz", "h5", "hdf5", "safetensors"];
+/// Whether a file has one of these names, in capital or small letters, with the ending of a known format or without
+/// ending.
+fn has_name(path: &Path, names: &[&str]) -> bool {
     let ending = path.extension().and_then(OsStr::to_str).unwrap_or_default();
-    let known = ENDINGS.iter().any(|known| known.eq_ignore_ascii_case(ending));
-    // `NavierStokes_V1e-5_N1200_T20` has no point in it, so that the stem of a name without ending is the name
+    let mut endings = FORMATS.iter().flat_map(|format| format.endings);
+    let known = ending.is_empty() || endings.any(|known| known.eq_ignore_ascii_case(ending));
+    // no public name has a dot in it, so the stem of a name without ending is the whole name
     let stem = path.file_stem().and_then(OsStr::to_str).unwrap_or_default();
     known && names.iter().any(|name| name.eq_ignore_ascii_case(stem))
 }
 
-/// All files in a folder and the folders in it.
+/// Adds all files of a folder, and of the folders in it, to `found`.
 fn collect(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) -> Result<(), Error> {
     let failed = |reason| Error::reading(folder, reason);
     let mut entries = std::fs::read_dir(folder).map_err(failed)?.collect::<Result<Vec<_>, _>>().map_err(failed)?;
@@ -159,19 +164,12 @@ fn collect(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) -> Result<(), 
     Ok(())
 }
 
-pub(super) fn thinned(grid: Grid, stride: usize) -> Grid {
-    match grid {
-        Grid::Plane { rows, columns } => Grid::Plane { rows: rows.div_ceil(stride), columns: columns.div_ceil(stride) },
-        other => other,
-    }
-}
-
-impl Kept {
-    /// Of the `samples` that follow the first `before`.
+impl Selection {
+    /// The samples selected from a part of `samples` samples that follows `before` samples of earlier parts.
     fn range(self, before: usize, samples: usize) -> Range<usize> {
         match self {
-            Kept::From(first, count) => before + first..before + first + count,
-            Kept::Last(count) => before + samples - count..before + samples,
+            Selection::From(first, count) => before + first..before + first + count,
+            Selection::Last(count) => before + samples - count..before + samples,
         }
     }
 }
@@ -184,7 +182,7 @@ impl FieldRow {
 }
 
 impl PieceRow {
-    /// The array in a file, which must have the shape of the public one; some writers reverse all axes.
+    /// The array in a file. It must have the shape of the public array; some writers reverse all axes.
     fn piece(&self, path: &Path) -> Result<Piece, Error> {
         let info = formats::describe(path, self.variable)?;
         let fits = |shape: &mut dyn Iterator<Item = &usize>| {

@@ -1,4 +1,4 @@
-//! The outermost points of a line or plane against all others: boundary conditions are where operators slip first.
+//! The outermost points of a line or plane against the inner ones: operators fail first at boundary conditions.
 
 use lamo_geometry::Grid;
 use serde::{Deserialize, Serialize};

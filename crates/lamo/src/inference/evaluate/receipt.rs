@@ -18,7 +18,7 @@ const FORMAT: u32 = 1;
 /// Largest relative difference of the error on another kind of device, vector unit or system, where all compute in f32
 /// and add in another order.
 const TOLERANCE: f64 = 1e-3;
-/// The same where a card computes in tf32 or bf16: 11 and 8 bits of every factor.
+/// The same where a GPU computes in tf32 or bf16: 11 and 8 bits of every factor.
 const REDUCED: f64 = 2e-2;
 
 /// SHA-256 of what went in, in hexadecimal.
@@ -44,10 +44,10 @@ pub struct Hashes {
 pub struct Machine {
     /// `cpu`, `cuda`, `cuda:1`.
     pub device: String,
-    /// The name of the card, where it is one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub card: Option<String>,
-    /// Of products, convolutions and scans on a card.
+    /// Name of the GPU, if it is one.
+    #[serde(rename = "card", default, skip_serializing_if = "Option::is_none")]
+    pub gpu: Option<String>,
+    /// Precision of products, convolutions and scans on a GPU.
     pub precision: String,
     /// Threads on the CPU; the numbers do not depend on them.
     pub threads: usize,
@@ -130,7 +130,7 @@ impl Receipt {
         evaluation: Evaluation,
         seconds: f64,
     ) -> Result<Receipt, Error> {
-        let Environment { device, card, threads, vectors, system, .. } = environment.clone();
+        let Environment { device, gpu, threads, vectors, system, .. } = environment.clone();
         let experiment = &trained.experiment;
         let manifest = dataset.manifest();
         let precision = if device == Device::Cpu.to_string() { Precision::F32 } else { experiment.precision };
@@ -153,7 +153,7 @@ impl Receipt {
                 prediction_seconds: seconds,
                 step_bytes: trained.step_bytes,
             },
-            machine: Machine { precision: precision.to_string(), device, card, threads, vectors, system },
+            machine: Machine { precision: precision.to_string(), device, gpu, threads, vectors, system },
             hashes: Hashes {
                 weights: hash(trained.operator.parameters.iter().flat_map(|value| value.to_le_bytes())),
                 experiment: hash(experiment.essence().bytes()),
@@ -201,14 +201,14 @@ impl Receipt {
         let same_version = self.lamo == again.lamo;
         let other = &again.machine;
         let kind = |machine: &Machine| machine.device.split(':').next().unwrap_or_default().to_owned();
-        let card = |machine: &Machine| kind(machine) != "cpu" && machine.precision != Precision::F32.to_string();
+        let reduced = |machine: &Machine| kind(machine) != "cpu" && machine.precision != Precision::F32.to_string();
         let alike =
-            |machine: &Machine| (kind(machine), machine.card.clone(), machine.vectors.clone(), machine.system.clone());
+            |machine: &Machine| (kind(machine), machine.gpu.clone(), machine.vectors.clone(), machine.system.clone());
         match () {
             () if same_version && alike(&self.machine) == alike(other) && self.machine.precision == other.precision => {
                 0.0
             }
-            () if card(&self.machine) || card(other) => REDUCED,
+            () if reduced(&self.machine) || reduced(other) => REDUCED,
             () => TOLERANCE,
         }
     }
@@ -244,7 +244,7 @@ impl Receipt {
         let near = (found - expected).abs() <= tolerance * expected.abs();
         match () {
             () if tolerance == 0.0 && self.evaluation != again.evaluation => Some(format!(
-                "expected every number of the receipt bit for bit, mean relative L2 {expected:e}, found others, with mean \
+                "expected every number of the receipt bit for bit, mean relative L2 {expected:e}, found different ones, with mean \
                  relative L2 {found:e}"
             )),
             () if !near => {
@@ -278,12 +278,11 @@ mod tests {
 
     fn machine(device: &str, precision: &str, vectors: &str) -> Machine {
         let [device, precision, vectors] = [device, precision, vectors].map(str::to_owned);
-        Machine { device, card: None, precision, threads: 2, vectors, system: "linux-x86_64".into() }
+        Machine { device, gpu: None, precision, threads: 2, vectors, system: "linux-x86_64".into() }
     }
 
     fn receipt() -> Receipt {
-        let layout = super::super::Layout { grid: lamo_geometry::Grid::Cloud { points: 1 }, frames: 1, channels: 1 };
-        let mut tally = super::super::Tally::new(layout);
+        let mut tally = super::super::Tally::new(lamo_geometry::Grid::Cloud { points: 1 }, 1, 1);
         tally.add(7, &[1.5], &[1.0]);
         let costs = Costs {
             parameters: 1,
@@ -325,7 +324,7 @@ mod tests {
         assert_eq!(
             differs(first.machine.clone(), close).unwrap(),
             format!(
-                "expected every number of the receipt bit for bit, mean relative L2 5e-1, found others, with mean relative L2 {close:e}"
+                "expected every number of the receipt bit for bit, mean relative L2 5e-1, found different ones, with mean relative L2 {close:e}"
             )
         );
         assert_eq!(differs(machine("cpu", "f32", "avx2"), 0.5004), None);
@@ -335,7 +334,7 @@ mod tests {
         );
         assert_eq!(differs(machine("cuda:1", "tf32", "avx512"), 0.509), None);
         let [one, other] =
-            ["one", "other"].map(|card| Machine { card: Some(card.into()), ..machine("cuda", "tf32", "avx512") });
+            ["one", "other"].map(|gpu| Machine { gpu: Some(gpu.into()), ..machine("cuda", "tf32", "avx512") });
         assert_eq!(
             Receipt { machine: one.clone(), ..receipt() }.tolerance(&Receipt { machine: one.clone(), ..receipt() }),
             0.0
@@ -355,7 +354,7 @@ mod tests {
     #[test]
     fn a_receipt_is_read_as_it_was_written() {
         let mut receipt = receipt();
-        receipt.evaluation.frames = vec![0.25, f64::INFINITY]; // a frame at rest has no relative error
+        receipt.evaluation.snapshots = vec![0.25, f64::INFINITY]; // a snapshot at rest has no relative error
         assert_eq!(serde_json::from_str::<Receipt>(&receipt.text()).unwrap(), receipt);
         assert_eq!(receipt.costs.step_seconds(), 0.5);
     }

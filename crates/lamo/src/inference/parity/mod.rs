@@ -2,17 +2,20 @@
 //!
 //! A model fixture is a folder of `config.json`, `params.safetensors` and `io.safetensors`: output, loss and all
 //! gradients are compared in float32, and the output once more in float64 by the reference evaluator. An operator
-//! fixture is a `.json` beside a `.safetensors`.
+//! fixture is a `.json` beside a `.safetensors`: a layer, a part of the recipe, or a few steps of training.
+//! `fixtures/README.md` lists them and says how to add one.
+#![allow(clippy::result_large_err)] // an error ends the check of its fixture, so its size costs nothing
 
 mod model;
 mod operators;
 
 use crate::data::state_dict::{self, Doubles};
-use crate::error::Refusal;
+use crate::error::{self, Refusal};
+use crate::network::models;
 use lamo_tensor::reference::Bindings;
-use lamo_tensor::{Device, DeviceError, Graph, Precision, Program, Tensor};
+use lamo_tensor::{Device, DeviceError, Graph, Precision, Program, Section, Tensor};
 use model::check_model;
-use operators::{check_loss, check_mixer, check_optimiser, check_scan, check_schedule};
+use operators::check_operator;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -48,6 +51,8 @@ const GRADIENT: Tolerance = Tolerance { relative: 3e-4, noise: 1e-7 / 3e-4 };
 /// Five optimiser steps move parameters by a few roundings.
 const STEP: Tolerance = Tolerance { relative: 2e-7, noise: 0.0 };
 const DOUBLE: Tolerance = Tolerance { relative: 1e-12, noise: 0.0 };
+/// A handful of roundings in float32, for numbers of about 1.
+const ROUNDING: f64 = 4.0 * f32::EPSILON as f64;
 /// Where the authors' code keeps a float32 stage even in double precision.
 const DOUBLE_WITH_SINGLE_STAGE: Tolerance = Tolerance { relative: 1e-7, noise: 0.0 };
 
@@ -65,6 +70,14 @@ pub enum Error {
         /// What the model says.
         refusal: Refusal,
     },
+    /// The training steps of the fixture cannot be taken.
+    #[error("{}: {error}", path.display())]
+    Training {
+        /// Which fixture.
+        path: PathBuf,
+        /// What the training says.
+        error: error::Error,
+    },
     /// The device cannot run it.
     #[error(transparent)]
     Device(#[from] DeviceError),
@@ -77,10 +90,18 @@ pub struct Measure {
     pub subject: &'static str,
     /// The tensor that is furthest off.
     pub tensor: String,
-    /// max|found − expected| / max|expected|, infinite where something is not finite.
+    /// max|found − expected| / max|expected|, or without the divisor where the tolerance is absolute; infinite where
+    /// something is not finite.
     pub error: f64,
     /// What the error may be.
     pub allowed: f64,
+}
+
+impl Measure {
+    /// The error in units of what is allowed.
+    fn share(&self) -> f64 {
+        if self.error == 0.0 { 0.0 } else { self.error / self.allowed }
+    }
 }
 
 /// What a fixture showed.
@@ -150,14 +171,7 @@ pub fn check_on(path: &Path, device: Device, precision: Precision) -> Result<Out
     }
     let settings: Value = read_json(path)?;
     let mut comparison = Comparison::read(&tensors_beside(path), target)?;
-    let known = match settings["op"].as_str() {
-        Some("mixer") => check_mixer(path, &settings, &mut comparison)?,
-        Some("ssd_scan") => check_scan(&settings, &mut comparison)?,
-        Some("rel_l2") => check_loss(&mut comparison)?,
-        Some("adamw") => check_optimiser(path, &settings, &mut comparison)?,
-        Some("schedule") => check_schedule(path, &settings, &mut comparison)?,
-        _ => false,
-    };
+    let known = check_operator(&Arguments { path, table: &settings }, &mut comparison)?;
     let skipped = (!known).then(|| "not a fixture parity knows".to_owned());
     Ok(Outcome { fixture, measures: comparison.measures, skipped })
 }
@@ -213,6 +227,16 @@ impl Comparison {
         keys.into_iter().map(|key| Ok((key, self.tensor(key)?.1.clone()))).collect()
     }
 
+    /// θ from the tensors `PREFIX.NAME`.
+    fn parameters(&self, prefix: &str, sections: &[Section]) -> Result<Vec<f64>, state_dict::Error> {
+        let mut theta = vec![0.0; sections.iter().map(|section| section.shape.count()).sum()];
+        for section in sections {
+            let values = self.doubles(&format!("{prefix}.{}", section.name), section.shape.count())?;
+            theta[section.range()].copy_from_slice(values);
+        }
+        Ok(theta)
+    }
+
     fn compare(
         &mut self,
         subject: &'static str,
@@ -226,11 +250,25 @@ impl Comparison {
         Ok(())
     }
 
+    /// [`Comparison::compare`] where max|found − expected| itself is bounded.
+    fn compare_absolute(
+        &mut self,
+        subject: &'static str,
+        key: &str,
+        found: &[f64],
+        allowed: f64,
+    ) -> Result<(), state_dict::Error> {
+        let error = furthest(found, self.doubles(key, found.len())?);
+        self.record(subject, key, error, Tolerance { relative: allowed, noise: 0.0 });
+        Ok(())
+    }
+
+    /// Keeps the measure of a subject that comes closest to what is allowed, or goes furthest beyond it.
     fn record(&mut self, subject: &'static str, tensor: &str, error: f64, tolerance: Tolerance) {
         let allowed = lower_precision(subject, self.target.1).unwrap_or(tolerance.relative);
         let measure = Measure { subject, tensor: tensor.to_owned(), error, allowed };
         match self.measures.iter_mut().find(|known| known.subject == subject) {
-            Some(worst) if worst.error >= error => {}
+            Some(worst) if worst.share() >= measure.share() => {}
             Some(worst) => *worst = measure,
             None => self.measures.push(measure),
         }
@@ -240,10 +278,15 @@ impl Comparison {
 /// max|found − expected| / (max|expected| + noise)
 fn distance(found: &[f64], expected: &[f64], noise: f64) -> f64 {
     let largest = expected.iter().fold(0.0, |largest: f64, value| largest.max(value.abs()));
-    let errors = found.iter().zip(expected).map(|(found, expected)| (found - expected).abs());
-    let worst = errors.fold(0.0, |worst: f64, error| if error.is_nan() { f64::INFINITY } else { worst.max(error) });
+    let worst = furthest(found, expected);
     let relative = if worst == 0.0 { 0.0 } else { worst / (largest + noise) };
     if relative.is_nan() { f64::INFINITY } else { relative }
+}
+
+/// max|found − expected|, infinite where something is not a number
+fn furthest(found: &[f64], expected: &[f64]) -> f64 {
+    let errors = found.iter().zip(expected).map(|(found, expected)| (found - expected).abs());
+    errors.fold(0.0, |worst: f64, error| if error.is_nan() { f64::INFINITY } else { worst.max(error) })
 }
 
 fn single(values: &[f64]) -> Vec<f32> {
@@ -254,7 +297,7 @@ fn double(values: &[f32]) -> Vec<f64> {
     values.iter().map(|&value| f64::from(value)).collect()
 }
 
-/// The arguments of one of the authors' classes.
+/// The arguments of one of the authors' classes, or all that the `.json` of an operator fixture says.
 struct Arguments<'a> {
     path: &'a Path,
     table: &'a Value,
@@ -263,15 +306,32 @@ struct Arguments<'a> {
 impl Arguments<'_> {
     /// A whole number, also when it is written as `2.0` or as a list of one.
     fn number(&self, key: &str) -> Result<usize, state_dict::Error> {
-        let value = &self.table[key];
-        let value = value.as_array().filter(|list| list.len() == 1).map_or(value, |list| &list[0]);
-        let whole = value.as_f64().filter(|number| *number >= 0.0 && number.fract() == 0.0 && *number < 1e9);
-        let reason = || format!("gives {key} as {value}, which is no whole number");
-        whole.map(|number| number as usize).ok_or_else(|| state_dict::Error::malformed(self.path, reason()))
+        let number = models::Arguments(self.table).number(key);
+        number.map_err(|refusal| state_dict::Error::malformed(self.path, refusal.to_string()))
     }
 
     fn number_or(&self, key: &str, default: usize) -> Result<usize, state_dict::Error> {
         if self.table[key].is_null() { Ok(default) } else { self.number(key) }
+    }
+
+    fn numbers<const COUNT: usize>(&self, keys: [&str; COUNT]) -> Result<[usize; COUNT], state_dict::Error> {
+        let mut numbers = [0; COUNT];
+        for (number, key) in numbers.iter_mut().zip(keys) {
+            *number = self.number(key)?;
+        }
+        Ok(numbers)
+    }
+
+    fn reals<const COUNT: usize>(&self, keys: [&str; COUNT]) -> Result<[f64; COUNT], state_dict::Error> {
+        let mut reals = [0.0; COUNT];
+        for (real, key) in reals.iter_mut().zip(keys) {
+            *real = self.table[key].as_f64().ok_or_else(|| self.malformed(format!("gives no number {key}")))?;
+        }
+        Ok(reals)
+    }
+
+    fn malformed(&self, reason: String) -> state_dict::Error {
+        state_dict::Error::malformed(self.path, reason)
     }
 }
 

@@ -1,121 +1,52 @@
 //! Model fixtures: the authors' class in our words, then output, loss and gradients.
 
 use super::{
-    Arguments, Comparison, DOUBLE, DOUBLE_WITH_SINGLE_STAGE, Error, GRADIENT_OF_PARAMETERS, LOSS, OUTPUT,
-    compare_gradients, double, output_pullback, read_json,
+    Comparison, DOUBLE, DOUBLE_WITH_SINGLE_STAGE, Error, GRADIENT_OF_PARAMETERS, LOSS, OUTPUT, compare_gradients,
+    double, output_pullback, read_json,
 };
 use crate::data::state_dict;
-use crate::network::models::{self, Choice};
+use crate::network::models::{Authored, MODELS, Row, Translated};
 use crate::network::{Input, Mode, Parameters};
 use crate::task::Task;
 use crate::training::loss::relative_l2_sum;
-use lamo_geometry::Grid;
 use lamo_tensor::reference::{self, Bindings};
 use lamo_tensor::{Graph, PARAMETERS};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::path::Path;
-
-impl Arguments<'_> {
-    fn unified_positions(&self) -> Result<usize, state_dict::Error> {
-        if self.number("unified_pos")? == 1 { self.number("ref") } else { Ok(0) }
-    }
-
-    fn plane(&self, rows: &str, columns: &str) -> Result<Grid, state_dict::Error> {
-        Ok(Grid::Plane { rows: self.number(rows)?, columns: self.number(columns)? })
-    }
-}
 
 /// `config.json`: the authors' class and its arguments.
 #[derive(Deserialize)]
 struct Config {
     variant: String,
-    model: Value,
-    #[serde(default)]
-    mixer: Value,
     #[serde(default)]
     no_grad_params: Vec<String>,
+    #[serde(flatten)]
+    tables: Value,
 }
 
-const VARIANTS: &str = "regular_grid, structured_shared, structured_unshared, irregular_shared, irregular_unshared, \
-                        transolver_structured, transolver_irregular and fno2d";
-
-/// The authors' class and arguments in our words.
-fn translate(path: &Path, config: &Config, io: &Comparison) -> Result<(Choice, Task, usize), state_dict::Error> {
-    let model = Arguments { path, table: &config.model };
-    let mixer = Arguments { path, table: &config.mixer };
-    let (name, settings) = match config.variant.as_str() {
-        "regular_grid" => ("lamo", patches(&model, &mixer)?),
-        "structured_shared" | "irregular_shared" => ("lamo", slices(&model, &mixer, "shared")?),
-        "structured_unshared" | "irregular_unshared" => ("lamo", slices(&model, &mixer, "own")?),
-        "transolver_structured" | "transolver_irregular" => ("transolver", slice_maps(&model)?),
-        "fno2d" => ("fno", json!({"width": model.number("n_hidden")?, "modes": model.number("modes")?, "depth": 4})),
-        other => {
-            let reason = format!("names the variant {other:?}; parity knows {VARIANTS}");
-            return Err(state_dict::Error::malformed(path, reason));
-        }
-    };
-    let settings = toml::Table::try_from(settings);
-    let settings = settings.map_err(|error| state_dict::Error::malformed(path, format!("cannot be read: {error}")))?;
+/// The row of the authors' class, the class in our words, and the number of samples.
+fn translate(
+    path: &Path,
+    config: &Config,
+    io: &Comparison,
+) -> Result<(&'static Row, Translated, usize), state_dict::Error> {
+    let malformed = |reason: String| state_dict::Error::malformed(path, reason);
+    let classes = || MODELS.iter().flat_map(|row| row.translate.iter().map(move |translation| (row, translation)));
+    let (row, (_, translate)) = classes().find(|(_, (class, _))| *class == config.variant).ok_or_else(|| {
+        let known: Vec<_> = classes().map(|(_, (class, _))| *class).collect();
+        malformed(format!("names the variant {:?}; parity knows {}", config.variant, known.join(", ")))
+    })?;
     let [batch, points, _] = io.tensor("in.x")?.0[..] else {
         return Err(state_dict::Error::malformed(&io.path, "holds in.x without the axes batch, points and space"));
     };
-    let (grid, outputs) = match config.variant.as_str() {
-        "regular_grid" => (model.plane("H_img", "W_img")?, "out_chans"),
-        "fno2d" => {
-            let shape = &config.model["shapelist"];
-            let table = &json!({"rows": shape[0], "columns": shape[1]});
-            (Arguments { path, table }.plane("rows", "columns")?, "out_dim")
-        }
-        irregular if irregular.contains("irregular") => (Grid::Cloud { points }, "out_dim"),
-        _ => (model.plane("H", "W")?, "out_dim"),
-    };
-    let task = Task::plain(grid, model.number("space_dim")?, model.number("fun_dim")?, model.number(outputs)?);
-    let timed = config.model["Time_Input"].as_bool().unwrap_or(false);
-    let task = if timed { task.by_time(1) } else { task };
-    if [batch, grid.points(), task.space, task.output_channels()].contains(&0) {
-        return Err(state_dict::Error::malformed(path, "describes a task without samples, points, space or outputs"));
+    let translated =
+        translate(&Authored { tables: &config.tables, points }).map_err(|refusal| malformed(refusal.to_string()))?;
+    let Task { grid, space, .. } = translated.task;
+    if [batch, grid.points(), space, translated.task.output_channels()].contains(&0) {
+        return Err(malformed("describes a task without samples, points, space or outputs".to_owned()));
     }
-    Ok((Choice { name: name.to_owned(), settings }, task, batch))
-}
-
-fn patches(model: &Arguments<'_>, mixer: &Arguments<'_>) -> Result<Value, state_dict::Error> {
-    Ok(json!({
-        "latent": "patches", "mixer": "cross", "directions": 4,
-        "patch": model.number("patch_sizes")?, "padded": [model.number("H")?, model.number("W")?],
-        "width": model.number("embed_dims")?, "depth": model.number("depths")?,
-        "mlp_ratio": model.number("mlp_ratios")?,
-        "states": mixer.number("d_state")?, "expand": mixer.number("ssm_ratio")?,
-    }))
-}
-
-/// What slices of LaMO and of Transolver have in common.
-fn slice_maps(model: &Arguments<'_>) -> Result<Value, state_dict::Error> {
-    Ok(json!({
-        "width": model.number("n_hidden")?, "depth": model.number("n_layers")?,
-        "mlp_ratio": model.number("mlp_ratio")?, "tokens": model.number("slice_num")?,
-        "slice_heads": model.number("n_head")?, "unified_positions": model.unified_positions()?,
-    }))
-}
-
-fn slices(model: &Arguments<'_>, mixer: &Arguments<'_>, encoder: &str) -> Result<Value, state_dict::Error> {
-    let mut settings = slice_maps(model)?;
-    let kind = if mixer.table["kind"] == "bimamba2" { json!("mamba2") } else { mixer.table["kind"].clone() };
-    let own = [
-        ("latent", json!("slices")),
-        ("encoder", json!(encoder)),
-        ("mixer", kind),
-        ("directions", json!(2)),
-        ("states", json!(mixer.number("d_state")?)),
-        ("expand", json!(mixer.number("expand")?)),
-        ("head_width", json!(mixer.number("headdim")?)),
-        ("groups", json!(mixer.number("ngroups")?)),
-        ("convolution", json!(mixer.number("d_conv")?)),
-    ];
-    for (key, value) in own {
-        settings[key] = value;
-    }
-    Ok(settings)
+    Ok((row, translated, batch))
 }
 
 /// Inputs of a model's program and their tensors in the fixture.
@@ -125,11 +56,11 @@ const LEAVES: [(&str, &str); 4] =
 pub(super) fn check_model(folder: &Path, io: &mut Comparison) -> Result<(), Error> {
     let path = folder.join("config.json");
     let config: Config = read_json(&path)?;
-    let (choice, task, batch) = translate(&path, &config, io)?;
+    let (row, Translated { settings, task, single_stage }, batch) = translate(&path, &config, io)?;
     let graph = Graph::new();
     let input = Input::declare(&graph, &task, batch);
     let parameters = Parameters::new(&graph);
-    let built = models::find(&choice.name).and_then(|row| row.build(&parameters, &task, &choice.settings));
+    let built = row.build(&parameters, &task, &settings);
     let model = built.map_err(|refusal| Error::Model { path: path.clone(), refusal })?;
     let weights = state_dict::read(&folder.join("params.safetensors"), &graph.sections())?;
 
@@ -154,7 +85,6 @@ pub(super) fn check_model(folder: &Path, io: &mut Comparison) -> Result<(), Erro
     io.compare("output", "out_f64", &double(program.read("out")), OUTPUT)?;
     io.compare("loss", "loss", &double(program.read("loss")), LOSS)?;
     compare_gradients(&program, &wanted, &config.no_grad_params, io)?;
-    let single_stage = config.variant == "fno2d" || config.model["unified_pos"] == 1;
     let tolerance = if single_stage { DOUBLE_WITH_SINGLE_STAGE } else { DOUBLE };
     let exact = &reference::evaluate(&graph, &bindings, &[out])[0];
     Ok(io.compare("double", "out_f64", &exact.values, tolerance)?)

@@ -1,16 +1,44 @@
 //! Embeddings: times as sines, positions as distances to a lattice.
 
+use super::Linear;
+use crate::network::Scope;
 use lamo_geometry::Grid;
 use lamo_tensor::{Graph, Tensor};
 
-/// [cos(T ω₀) … | sin(T ω₀) …] with ω_k = 10000^{−k/half}: `[batch, 1]` → `[batch, width]`, width even.
+/// second(SiLU(first(e(T)))) with e of [`time_embedding`]: what the features of all points have in common at the time T.
+pub struct TimeEmbedding<'g> {
+    width: usize,
+    first: Linear<'g>,
+    second: Linear<'g>,
+}
+
+impl<'g> TimeEmbedding<'g> {
+    /// `time_fc` inside `scope`: `width` → `hidden` → `width`.
+    pub fn new(scope: &Scope<'_, 'g>, width: usize, hidden: usize) -> Self {
+        let scope = scope.enter("time_fc");
+        TimeEmbedding {
+            width,
+            first: Linear::new(&scope.enter("0"), width, hidden),
+            second: Linear::new(&scope.enter("2"), hidden, width),
+        }
+    }
+
+    /// `[batch, 1]` → `[batch, width]`
+    pub fn forward(&self, time: Tensor<'g>) -> Tensor<'g> {
+        self.second.forward(self.first.forward(time_embedding(time, self.width)).silu())
+    }
+}
+
+/// [cos(T ω₀) … | sin(T ω₀) …] with ω_k = 10000^{−k/half}, half = ⌊width/2⌋ ≥ 1: `[batch, 1]` → `[batch, width]`; an odd
+/// width ends in a zero.
 pub fn time_embedding<'g>(time: Tensor<'g>, width: usize) -> Tensor<'g> {
     let half = width / 2;
     // In f32, as the authors do: rounded once from f64 they would lie a unit away.
     let slope = -(10000.0_f64.ln()) as f32;
     let frequencies: Vec<f32> = (0..half).map(|k| (slope * k as f32 / half as f32).exp()).collect();
     let phase = time * time.graph().constant(&frequencies, [half]);
-    Tensor::concatenate(&[phase.cos(), phase.sin()], 1)
+    let pairs = Tensor::concatenate(&[phase.cos(), phase.sin()], 1);
+    if width.is_multiple_of(2) { pairs } else { pairs.pad(1, 0, 1) }
 }
 
 /// Points of a side × side lattice on the unit square, row by row.

@@ -1,6 +1,7 @@
 //! Parts that models are made of. A layer declares its parameters under the authors' names, with their first values
 //! beside them, and is a function of tensors after that.
 
+mod attention;
 pub mod embedding;
 mod hydra;
 mod linear;
@@ -12,8 +13,11 @@ mod patches;
 mod selective;
 mod slice_stack;
 mod slices;
+mod spectral;
 mod ss2d;
 
+pub use attention::{Attention, attention_scores, join_heads, split_heads};
+pub use embedding::TimeEmbedding;
 pub use hydra::Hydra;
 pub use linear::Linear;
 pub use mamba2::Mamba2;
@@ -24,4 +28,5 @@ pub use patches::{Depatchify, Patchify};
 pub use selective::{Discretisation, Selection, discretise};
 pub use slice_stack::{SliceStack, StackShape, TokenMixer};
 pub use slices::{SliceShape, Sliced, Slices};
+pub use spectral::{LineConvolution, Pointwise, SpectralConvolution, analyse, synthesise};
 pub use ss2d::{Ss2d, cross_heads, cross_orders};

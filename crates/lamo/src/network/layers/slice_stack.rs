@@ -3,8 +3,8 @@
 //!
 //! f = preprocess([x | fx]);  f ← f + to_out(decode(mix(encode(LN₁ f))));  f ← f + mlp(LN₂ f);  y = mlp2(LN₃ f).
 
-use super::embedding::{time_embedding, unified_positions};
-use super::{LayerNorm, Linear, Mlp, SliceShape, Slices};
+use super::embedding::unified_positions;
+use super::{LayerNorm, Linear, Mlp, SliceShape, Slices, TimeEmbedding};
 use crate::network::Input;
 use crate::network::{Initial, Scope};
 use crate::task::Task;
@@ -49,7 +49,7 @@ pub struct SliceStack<'g> {
     preprocess: Mlp<'g>,
     /// `[width]`
     placeholder: Tensor<'g>,
-    time: Option<[Linear<'g>; 2]>,
+    time: Option<TimeEmbedding<'g>>,
     blocks: Vec<Block<'g>>,
     shared: Option<Slices<'g>>,
     norm: LayerNorm<'g>,
@@ -74,14 +74,13 @@ impl<'g> SliceStack<'g> {
         let uniform = Initial::Uniform { low: 0.0, high: 1.0 / width as f64 };
         let preprocess =
             Mlp::named(&scope.enter("preprocess"), MLP, [position + task.input_channels(), 2 * width, width]);
-        let time = scope.enter("time_fc");
         let blocks: Vec<_> =
             (0..shape.depth).map(|i| Block::new(&scope.enter("blocks").enter(&i.to_string()), shape, &mixer)).collect();
         let last = scope.enter("blocks").enter(&(shape.depth - 1).to_string());
         SliceStack {
             preprocess,
             placeholder: scope.parameter("placeholder", [width], uniform),
-            time: task.time.is_input().then(|| ["0", "2"].map(|name| Linear::new(&time.enter(name), width, width))),
+            time: task.time.is_input().then(|| TimeEmbedding::new(scope, width, width)),
             blocks,
             norm: LayerNorm::new(&last.enter("ln_3"), width),
             project: Linear::new(&last.enter("mlp2"), width, task.output_channels()),
@@ -102,10 +101,9 @@ impl<'g> SliceStack<'g> {
         if !is_plane || input.functions.is_none() {
             features = features + self.placeholder; // on planes only where no function is given
         }
-        if let (Some([first, second]), Some(time)) = (&self.time, input.time) {
+        if let (Some(embedding), Some(time)) = (&self.time, input.time) {
             let [batch, _, width] = features.dims();
-            let embedded = second.forward(first.forward(time_embedding(time, width)).silu());
-            features = features + embedded.reshape([batch, 1, width]);
+            features = features + embedding.forward(time).reshape([batch, 1, width]);
         }
         for block in &self.blocks {
             features = block.forward(features, block.slices.as_ref().or(self.shared.as_ref()));

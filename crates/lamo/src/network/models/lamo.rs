@@ -11,10 +11,11 @@
 //! the token. Everything is linear in the number of points.
 
 mod config;
+mod recipes;
 
 pub use config::{Config, Decoder, Encoder, Latent, Mixer};
 
-use super::{Settings, read};
+use super::{Authored, OwnData, Row, Settings, Support, Translated, read};
 use crate::error::Refusal;
 use crate::network::layers::{
     Depatchify, Hydra, LayerNorm, Mamba2, Mlp, Patchify, SliceShape, SliceStack, Ss2d, StackShape, TokenMixer,
@@ -25,15 +26,11 @@ use lamo_geometry::Grid;
 use lamo_tensor::Tensor;
 
 /// Each patch has an embedding of its own.
-pub(super) fn is_local(settings: &Settings) -> bool {
+fn is_local(settings: &Settings) -> bool {
     read("lamo", settings).is_ok_and(|config: Config| config.latent == Latent::Patches)
 }
 
-pub(super) fn build<'g>(
-    scope: &Scope<'_, 'g>,
-    task: &Task,
-    settings: &Settings,
-) -> Result<Box<dyn Model<'g> + 'g>, Refusal> {
+fn build<'g>(scope: &Scope<'_, 'g>, task: &Task, settings: &Settings) -> Result<Box<dyn Model<'g> + 'g>, Refusal> {
     let config: Config = read("lamo", settings)?;
     config.check(task)?;
     Ok(match (config.latent, task.grid) {
@@ -176,3 +173,117 @@ impl<'g> Model<'g> for PatchModel<'g> {
         image.slice(1, 0, rows).slice(2, 0, columns).reshape([batch, points, outputs])
     }
 }
+
+/// Soft slices in place of patches.
+fn slices() -> Settings {
+    toml::toml! {
+        latent = "slices"
+        mixer = "hydra"
+        directions = 2
+    }
+}
+
+/// Slices where there are no rows and columns, or a time is asked for; their widths are those of the official code.
+fn own(data: &OwnData) -> Settings {
+    let patches = data.grid.is_none_or(|grid| grid.plane().is_some()) && !data.timed;
+    if patches {
+        return Settings::new();
+    }
+    let mut settings = slices();
+    settings.extend(toml::toml! {
+        encoder = "shared"
+        mlp_ratio = 1
+        head_width = 64
+        groups = 2
+        width = 128
+    });
+    settings
+}
+
+fn tiny(task: &Task) -> Settings {
+    let mut settings = toml::toml! {
+        width = 16
+        depth = 1
+        mlp_ratio = 1
+        tokens = 4
+        slice_heads = 2
+        states = 4
+        head_width = 8
+        padded = [0, 0]
+    };
+    if task.grid.plane().is_none() || task.time.is_input() {
+        settings.extend(slices());
+    }
+    settings
+}
+
+fn translate_patches(authored: &Authored<'_>) -> Result<Translated, Refusal> {
+    let [model, mixer] = ["model", "mixer"].map(|table| authored.table(table));
+    let config = Config {
+        latent: Latent::Patches,
+        mixer: Mixer::Cross,
+        directions: 4,
+        patch: model.number("patch_sizes")?,
+        padded: [model.number("H")?, model.number("W")?],
+        width: model.number("embed_dims")?,
+        depth: model.number("depths")?,
+        mlp_ratio: model.number("mlp_ratios")?,
+        states: mixer.number("d_state")?,
+        expand: mixer.number("ssm_ratio")?,
+        ..Config::default()
+    };
+    let task = model.task(model.plane("H_img", "W_img")?, "out_chans")?;
+    Ok(Translated { settings: super::settings(&config), task, single_stage: false })
+}
+
+fn translate_slices(authored: &Authored<'_>, grid: Grid, encoder: Encoder) -> Result<Translated, Refusal> {
+    let [model, mixer] = ["model", "mixer"].map(|table| authored.table(table));
+    let unified_positions = model.unified_positions()?;
+    let config = Config {
+        latent: Latent::Slices,
+        encoder,
+        mixer: match mixer.0["kind"].as_str() {
+            Some("hydra") => Mixer::Hydra,
+            Some("bimamba2") => Mixer::Mamba2,
+            _ => return Err(Refusal::said(format!("names the mixer {}, not hydra or bimamba2", mixer.0["kind"]))),
+        },
+        directions: 2,
+        width: model.number("n_hidden")?,
+        depth: model.number("n_layers")?,
+        mlp_ratio: model.number("mlp_ratio")?,
+        tokens: model.number("slice_num")?,
+        slice_heads: model.number("n_head")?,
+        states: mixer.number("d_state")?,
+        expand: mixer.number("expand")?,
+        head_width: mixer.number("headdim")?,
+        groups: mixer.number("ngroups")?,
+        convolution: mixer.number("d_conv")?,
+        unified_positions,
+        ..Config::default()
+    };
+    let (settings, single_stage) = (super::settings(&config), unified_positions > 0);
+    Ok(Translated { settings, task: model.task(grid, "out_dim")?, single_stage })
+}
+
+pub(super) const ROW: Row = Row {
+    name: "lamo",
+    summary: "Latent Mamba Operator (ICML 2025): state-space scans over latent tokens",
+    paper: "Tiwari, Dutta, Krishnan, Prathosh: Latent Mamba Operator for Partial Differential Equations, ICML 2025, \
+            arXiv:2505.19105",
+    supports: Support::EVERYTHING,
+    build,
+    defaults: super::defaults::<Config>,
+    is_local,
+    recipe: recipes::recipe,
+    variants: recipes::VARIANTS,
+    quick: recipes::quick,
+    own,
+    tiny,
+    translate: &[
+        ("regular_grid", translate_patches),
+        ("structured_shared", |authored| translate_slices(authored, authored.plane()?, Encoder::Shared)),
+        ("structured_unshared", |authored| translate_slices(authored, authored.plane()?, Encoder::Own)),
+        ("irregular_shared", |authored| translate_slices(authored, authored.cloud(), Encoder::Shared)),
+        ("irregular_unshared", |authored| translate_slices(authored, authored.cloud(), Encoder::Own)),
+    ],
+};

@@ -1,62 +1,46 @@
 //! Models: maps from functions on a grid to functions on the same grid. The registry has one row per model; a row
-//! enrols a model in every claim, command and benchmark.
+//! enrols a model in `lamo list`, `lamo train`, `lamo bench`, parity, and every claim that loops over the registry.
+//!
+//! To add a model:
+//!
+//! 1. Write `network/models/NAME.rs` with a `Config` (its settings, with defaults; unknown keys refused), a function that
+//!    builds the model from a task and the settings, and at its end `pub(super) const ROW: Row`. The fields of [`Row`] say
+//!    what else belongs there: the paper, the supported tasks, recipes for benchmarks, sizes for the preset `quick` and for
+//!    tests, and the translation of the authors' classes if there are fixtures. A model without recipes has `|_| None`.
+//! 2. Add `pub mod NAME;` below.
+//! 3. Add `NAME::ROW` to [`MODELS`].
+//!
+//! No other file changes. `network/models/transolver.rs` is a short example.
 
+mod authors;
 pub mod fno;
 pub mod lamo;
+mod row;
 pub mod transolver;
 
-use super::{Model, Parameters, Scope};
+pub use authors::{Arguments, Authored, Translated, Translation};
+pub use row::{GridKind, OwnData, Row, Support, Variant};
+
 use crate::error::{Refusal, require};
 use crate::task::Task;
 use lamo_geometry::Grid;
-use lamo_tensor::Graph;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 /// A model's configuration as data: the keys of its `Config`, others refused.
 pub type Settings = toml::Table;
 
-type Build = for<'a, 'g> fn(&Scope<'a, 'g>, &Task, &Settings) -> Result<Box<dyn Model<'g> + 'g>, Refusal>;
+/// Every model.
+pub const MODELS: &[Row] = &[lamo::ROW, transolver::ROW, fno::ROW];
 
-/// One row of the registry.
-pub struct Row {
-    /// Name on the command line.
-    pub name: &'static str,
-    /// What it is, in a line.
-    pub summary: &'static str,
-    build: Build,
-    defaults: fn() -> Settings,
-    local: fn(&Settings) -> bool,
+/// A configuration as data.
+fn settings<C: Serialize>(config: &C) -> Settings {
+    Settings::try_from(config).expect("a configuration is a table of plain values")
 }
 
-/// Every model.
-pub const MODELS: &[Row] = &[
-    Row {
-        name: "lamo",
-        summary: "Latent Mamba Operator (ICML 2025): state-space scans over latent tokens",
-        build: lamo::build,
-        defaults: settings::<lamo::Config>,
-        local: lamo::is_local,
-    },
-    Row {
-        name: "transolver",
-        summary: "Transolver (ICML 2024): attention over softmax slices",
-        build: transolver::build,
-        defaults: settings::<transolver::Config>,
-        local: |_| false,
-    },
-    Row {
-        name: "fno",
-        summary: "Fourier Neural Operator (ICLR 2021): products in truncated Fourier space, on planes",
-        build: fno::build,
-        defaults: settings::<fno::Config>,
-        local: |_| false,
-    },
-];
-
 /// The default settings of a configuration type, as data.
-fn settings<C: Default + Serialize>() -> Settings {
-    toml::Table::try_from(C::default()).expect("a configuration is a table of plain values")
+fn defaults<C: Default + Serialize>() -> Settings {
+    settings(&C::default())
 }
 
 /// Reads a model's own configuration; unknown keys and wrong types are refused.
@@ -96,35 +80,6 @@ pub fn find(name: &str) -> Result<&'static Row, Refusal> {
         let known: Vec<_> = MODELS.iter().map(|row| row.name).collect();
         Refusal::said(format!("model {name:?} does not exist; there are {}", known.join(", ")))
     })
-}
-
-impl Row {
-    /// All settings with their default values.
-    pub fn defaults(&self) -> Settings {
-        (self.defaults)()
-    }
-
-    /// Whether parameters belong to places of the grid, which then is no other.
-    pub fn is_local(&self, settings: &Settings) -> bool {
-        (self.local)(settings)
-    }
-
-    /// Declares the model's parameters and returns it.
-    pub fn build<'g>(
-        &self,
-        parameters: &Parameters<'g>,
-        task: &Task,
-        settings: &Settings,
-    ) -> Result<Box<dyn Model<'g> + 'g>, Refusal> {
-        (self.build)(&parameters.root(), task, settings)
-    }
-
-    /// Number of parameters for a task.
-    pub fn parameter_count(&self, task: &Task, settings: &Settings) -> Result<usize, Refusal> {
-        let graph = Graph::new();
-        self.build(&Parameters::new(&graph), task, settings)?;
-        Ok(graph.sections().iter().map(|section| section.shape.count()).sum())
-    }
 }
 
 /// Which model, with its settings: the `[model]` table of an experiment and the `model.toml` of a model folder.

@@ -2,12 +2,12 @@
 //!
 //! softmax(q kᵀ/√c) v,  q, k, v linear maps that all heads share.
 
-use super::{Settings, check_unified, read};
+use super::{Authored, Row, Settings, Support, Translated, check_unified, read};
 use crate::error::{Refusal, require};
-use crate::network::layers::{Linear, SliceShape, SliceStack, StackShape, TokenMixer};
+use crate::network::layers::{Attention, SliceShape, SliceStack, StackShape, TokenMixer};
 use crate::network::{Model, Scope, Style};
 use crate::task::Task;
-use lamo_tensor::Tensor;
+use lamo_geometry::Grid;
 use serde::{Deserialize, Serialize};
 
 /// All settings; the defaults are the official mesh models.
@@ -34,11 +34,7 @@ impl Default for Config {
     }
 }
 
-pub(super) fn build<'g>(
-    scope: &Scope<'_, 'g>,
-    task: &Task,
-    settings: &Settings,
-) -> Result<Box<dyn Model<'g> + 'g>, Refusal> {
+fn build<'g>(scope: &Scope<'_, 'g>, task: &Task, settings: &Settings) -> Result<Box<dyn Model<'g> + 'g>, Refusal> {
     let Config { width, depth, slice_heads, tokens, mlp_ratio, unified_positions } = read("transolver", settings)?;
     for (name, value) in
         [("width", width), ("depth", depth), ("slice_heads", slice_heads), ("tokens", tokens), ("mlp_ratio", mlp_ratio)]
@@ -66,28 +62,92 @@ pub(super) fn build<'g>(
     Ok(Box::new(SliceStack::new(&scope.with_style(Style::Small), task, shape, attention)))
 }
 
-/// Attention among the tokens of each head.
-struct Attention<'g> {
-    heads: usize,
-    query: Linear<'g>,
-    key: Linear<'g>,
-    value: Linear<'g>,
+/// Sizes of the official scripts.
+fn recipe(benchmark: &str) -> Option<&'static str> {
+    Some(match benchmark {
+        "darcy" => {
+            "# Transolver on darcy: sizes of its official scripts, recipe as for LaMO.
+             model.settings = { width = 128, depth = 8, slice_heads = 8, tokens = 64, mlp_ratio = 1, unified_positions = 8 }"
+        }
+        "navier-stokes" => {
+            "# Transolver on navier-stokes: sizes of its official scripts, recipe as for LaMO.
+             model.settings = { width = 256, depth = 8, slice_heads = 8, tokens = 32, mlp_ratio = 1, unified_positions = 8 }"
+        }
+        "elasticity" => {
+            "# Transolver on elasticity: sizes of its official scripts, recipe as for LaMO.
+             model.settings = { width = 128, depth = 8, slice_heads = 8, tokens = 64, mlp_ratio = 1, unified_positions = 0 }"
+        }
+        "plasticity" => {
+            "# Transolver on plasticity: sizes of its official scripts, recipe as for LaMO.
+             model.settings = { width = 128, depth = 8, slice_heads = 8, tokens = 64, mlp_ratio = 1, unified_positions = 0 }"
+        }
+        "airfoil" => {
+            "# Transolver on airfoil: sizes of its official scripts, recipe as for LaMO.
+             model.settings = { width = 128, depth = 8, slice_heads = 8, tokens = 64, mlp_ratio = 1, unified_positions = 0 }"
+        }
+        "pipe" => {
+            "# Transolver on pipe: sizes of its official scripts, recipe as for LaMO.
+             model.settings = { width = 128, depth = 8, slice_heads = 8, tokens = 64, mlp_ratio = 2, unified_positions = 0 }"
+        }
+        _ => return None,
+    })
 }
 
-impl<'g> Attention<'g> {
-    fn new(scope: &Scope<'_, 'g>, heads: usize, channels: usize) -> Self {
-        let linear = |name: &str| Linear::without_bias(&scope.enter(name), channels, channels);
-        Attention { heads, query: linear("to_q"), key: linear("to_k"), value: linear("to_v") }
+/// Sizes for minutes on two cores.
+fn quick(benchmark: &str) -> Option<&'static str> {
+    Some(match benchmark {
+        "darcy" => "model.settings = { width = 32, depth = 4, slice_heads = 4, tokens = 32, unified_positions = 0 }",
+        "navier-stokes" => {
+            "model.settings = { width = 32, depth = 2, slice_heads = 4, tokens = 32, unified_positions = 0 }"
+        }
+        "elasticity" => "model.settings = { width = 64, depth = 3, slice_heads = 4, tokens = 32 }",
+        "plasticity" | "airfoil" => "model.settings = { width = 32, depth = 2, slice_heads = 4, tokens = 16 }",
+        "pipe" => "model.settings = { width = 32, depth = 2, slice_heads = 4, tokens = 16, mlp_ratio = 1 }",
+        "own" => "model.settings = { width = 32, depth = 4, slice_heads = 4, tokens = 32 }",
+        _ => return None,
+    })
+}
+
+fn tiny(_task: &Task) -> Settings {
+    toml::toml! {
+        width = 16
+        depth = 1
+        mlp_ratio = 1
+        tokens = 4
+        slice_heads = 2
     }
 }
 
-impl<'g> TokenMixer<'g> for Attention<'g> {
-    fn mix(&self, tokens: Tensor<'g>) -> Tensor<'g> {
-        let [batch, count, width] = tokens.dims();
-        let channels = width / self.heads;
-        let by_head = tokens.reshape([batch, count, self.heads, channels]).permute(&[0, 2, 1, 3]);
-        let [query, key, value] = [&self.query, &self.key, &self.value].map(|linear| linear.forward(by_head));
-        let weights = (query.matmul(key.transpose()) * (1.0 / (channels as f64).sqrt())).softmax();
-        weights.matmul(value).permute(&[0, 2, 1, 3]).reshape([batch, count, width])
-    }
+fn translate(authored: &Authored<'_>, grid: Grid) -> Result<Translated, Refusal> {
+    let model = authored.table("model");
+    let config = Config {
+        width: model.number("n_hidden")?,
+        depth: model.number("n_layers")?,
+        slice_heads: model.number("n_head")?,
+        tokens: model.number("slice_num")?,
+        mlp_ratio: model.number("mlp_ratio")?,
+        unified_positions: model.unified_positions()?,
+    };
+    let (settings, single_stage) = (super::settings(&config), config.unified_positions > 0);
+    Ok(Translated { settings, task: model.task(grid, "out_dim")?, single_stage })
 }
+
+pub(super) const ROW: Row = Row {
+    name: "transolver",
+    summary: "Transolver (ICML 2024): attention over softmax slices",
+    paper: "Wu, Luo, Wang, Wang, Long: Transolver: A Fast Transformer Solver for PDEs on General Geometries, ICML 2024, \
+            arXiv:2402.02366",
+    supports: Support::EVERYTHING,
+    build,
+    defaults: super::defaults::<Config>,
+    is_local: |_| false,
+    recipe,
+    variants: &[],
+    quick,
+    own: |_| Settings::new(),
+    tiny,
+    translate: &[
+        ("transolver_structured", |authored| translate(authored, authored.plane()?)),
+        ("transolver_irregular", |authored| translate(authored, authored.cloud())),
+    ],
+};

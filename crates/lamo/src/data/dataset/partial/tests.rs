@@ -1,36 +1,16 @@
 //! Several processes at one set, at every moment: it is made once, all have it, nothing is left. Threads stand in for
 //! processes; each opens the lock for itself.
 
-use super::super::Recipe;
 use super::*;
+use crate::data::Recipe;
+use crate::files::scratch::Folder;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Barrier;
 
-/// An empty folder of this test alone, gone when dropped.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(test: &str) -> Folder {
-        let path = std::env::temp_dir().join(format!("lamo-partial-{test}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&path);
-        std::fs::create_dir_all(&path).unwrap();
-        Folder(path)
-    }
-
-    fn at(&self, name: &str) -> PathBuf {
-        self.0.join(name)
-    }
-
-    fn names(&self) -> Vec<String> {
-        bytes(&self.0).into_keys().collect()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
+/// What is in a folder, in order.
+fn names(folder: &Folder) -> Vec<String> {
+    bytes(folder.path()).into_keys().collect()
 }
 
 /// Every entry of a folder with its bytes, where it has any.
@@ -80,7 +60,7 @@ fn a_set_that_is_finished_while_its_lock_is_waited_for_is_not_begun_again() {
     });
     assert!(matches!(outcome, Ok(Outcome::Made(_))), "{outcome:?}"); // it gives the name
     assert_eq!(bytes(&target), bytes(&whole));
-    assert_eq!(folder.names(), ["set", "whole"]);
+    assert_eq!(names(&folder), ["set", "whole"]);
 }
 
 #[test]
@@ -103,7 +83,7 @@ fn a_set_that_is_named_while_its_lock_is_waited_for_is_there() {
         });
         assert!(matches!(outcome, Ok(Outcome::AlreadyThere(_))), "{outcome:?}");
         assert_eq!(bytes(&target), bytes(&whole));
-        assert_eq!(folder.names(), ["set", "whole"]);
+        assert_eq!(names(&folder), ["set", "whole"]);
     }
 }
 
@@ -122,7 +102,7 @@ fn a_set_that_is_taken_away_while_its_lock_is_waited_for_is_begun_anew() {
     });
     assert!(matches!(outcome, Ok(Outcome::Made(_))), "{outcome:?}");
     assert_eq!(bytes(&target), bytes(&whole));
-    assert_eq!(folder.names(), ["set", "whole"]);
+    assert_eq!(names(&folder), ["set", "whole"]);
 }
 
 /// Runs as many at once, and expects that all have the set and one of them made it.
@@ -150,7 +130,7 @@ fn many_at_once_make_a_set_once_and_all_have_it() {
     for round in 0..8 {
         all_at_once(4, &folder.at(&format!("set-{round}")), &expected);
     }
-    assert_eq!(folder.names().len(), 9, "nothing is left beside the sets: {:?}", folder.names());
+    assert_eq!(names(&folder).len(), 9, "nothing is left beside the sets: {:?}", names(&folder));
 }
 
 #[test]
@@ -162,7 +142,7 @@ fn many_at_once_give_a_finished_set_its_name_once_and_all_have_it() {
         std::fs::rename(folder.at("set"), folder.at("set.partial")).unwrap();
         all_at_once(4, &folder.at("set"), &expected);
     }
-    assert_eq!(folder.names(), ["set"]);
+    assert_eq!(names(&folder), ["set"]);
 }
 
 #[test]

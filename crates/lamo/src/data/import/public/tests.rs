@@ -1,36 +1,17 @@
 //! Every row of the catalogue, with fewer points: files as the public ones are laid out become the data set they should.
 
 use super::super::catalogue::{self, CATALOGUE};
-use super::super::import::Transfer;
-use super::super::{Dataset, Normalise, Outcome, Role};
 use super::*;
+use crate::data::Recipe;
+use crate::data::dataset::{Dataset, Normalise, Outcome, Role};
+use crate::data::import::Transfer;
+use crate::files::scratch::Folder;
 use flate2::{Compression, write::ZlibEncoder};
+use lamo_geometry::Grid;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
 use std::ops::ControlFlow;
-
-/// An empty folder of this test alone, gone when dropped.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(test: &str) -> Folder {
-        let path = std::env::temp_dir().join(format!("lamo-public-{test}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir_all(&path).unwrap();
-        Folder(path)
-    }
-
-    fn at(&self, name: &str) -> PathBuf {
-        self.0.join(name)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
 
 fn leak<T>(items: impl IntoIterator<Item = T>) -> &'static [T] {
     Box::leak(items.into_iter().collect::<Box<[T]>>())
@@ -53,10 +34,10 @@ const SAMPLES: usize = 12;
 /// The row with 12 samples: 6 to train on, 3 to test on.
 fn tiny(row: &'static Row) -> Row {
     let kept = |kept| match kept {
-        Kept::From(0, 200) => Kept::From(0, 3),
-        Kept::From(0, _) => Kept::From(0, 6),
-        Kept::From(..) => Kept::From(6, 3),
-        Kept::Last(_) => Kept::Last(3),
+        Selection::From(0, 200) => Selection::From(0, 3),
+        Selection::From(0, _) => Selection::From(0, 6),
+        Selection::From(..) => Selection::From(6, 3),
+        Selection::Last(_) => Selection::Last(3),
     };
     let samples = |samples| match samples {
         Samples::Exactly(_) => Samples::Exactly(SAMPLES),
@@ -216,12 +197,12 @@ fn write(row: &Row, folder: &Path, style: Style) -> Vec<PathBuf> {
     written
 }
 
-fn go_on(_: Transfer) -> ControlFlow<()> {
+fn proceed(_: Transfer) -> ControlFlow<()> {
     ControlFlow::Continue(())
 }
 
 fn imported(row: &Row, given: &[PathBuf], all: bool, target: &Path) -> Dataset {
-    match row.import(given, all).unwrap().write(target, &go_on).unwrap() {
+    match row.import(given, all).unwrap().write(target, &proceed).unwrap() {
         Outcome::Made(dataset) => dataset,
         other => panic!("expected a new data set, found {other:?}"),
     }
@@ -360,7 +341,7 @@ fn wrong_counts_shapes_variables_and_numbers_are_refused_in_a_sentence_and_leave
     let folder = Folder::new("wrong");
     let advice = "import arrays of your own with --input and --output instead of --as";
     let try_import = |row: &Row, files: &[PathBuf]| {
-        let outcome = row.import(files, false).and_then(|import| import.write(&folder.at("set"), &go_on));
+        let outcome = row.import(files, false).and_then(|import| import.write(&folder.at("set"), &proceed));
         let sentence = outcome.unwrap_err().to_string();
         assert_eq!(sentence.lines().count(), 1, "{sentence}");
         sentence
@@ -388,7 +369,7 @@ fn wrong_counts_shapes_variables_and_numbers_are_refused_in_a_sentence_and_leave
         "{sentence}"
     );
     fs::write(&files[1], "nothing like an array").unwrap();
-    assert!(try_import(&pipe, &files).contains("Pipe_Y.npy: expected an npy, npz, MAT v5 or v7.3"));
+    assert!(try_import(&pipe, &files).contains("Pipe_Y.npy: expected a file of format "));
 
     let block = tiny(catalogue::find("plasticity").unwrap());
     let files = write(&block, &folder.at("block"), PLAIN);
@@ -409,7 +390,7 @@ fn wrong_counts_shapes_variables_and_numbers_are_refused_in_a_sentence_and_leave
     fs::write(folder.at("file"), "text").unwrap();
     let good = write(&darcy, &folder.at("good"), PLAIN);
     let import = darcy.import(&good, false).unwrap();
-    let sentence = import.write(&folder.at("file/set"), &go_on).unwrap_err().to_string();
+    let sentence = import.write(&folder.at("file/set"), &proceed).unwrap_err().to_string();
     assert!(sentence.contains("cannot be written: ") && sentence.ends_with("may write to"), "{sentence}");
 }
 
@@ -430,7 +411,7 @@ fn an_import_stopped_in_the_middle_resumes_to_the_same_bytes_and_refuses_other_f
     let mut changed = original.clone();
     *changed.last_mut().unwrap() ^= 1;
     fs::write(&files[1], changed).unwrap();
-    let sentence = import.write(&target, &go_on).unwrap_err().to_string();
+    let sentence = import.write(&target, &proceed).unwrap_err().to_string();
     assert!(sentence.contains("pieces.partial holds an unfinished data set: expected source files "), "{sentence}");
     fs::write(&files[1], original).unwrap();
     let heard = std::cell::Cell::new(Transfer { done: 0, total: 1 });
@@ -441,7 +422,7 @@ fn an_import_stopped_in_the_middle_resumes_to_the_same_bytes_and_refuses_other_f
     };
     assert!(matches!(import.write(&target, &listen).unwrap(), Outcome::Made(_)));
     assert_eq!(heard.get().done, heard.get().total, "progress ends at its end");
-    assert!(matches!(import.write(&target, &go_on).unwrap(), Outcome::AlreadyThere(_)));
+    assert!(matches!(import.write(&target, &proceed).unwrap(), Outcome::AlreadyThere(_)));
     for name in ["dataset.toml", "permeability.npy", "pressure.npy"] {
         assert_eq!(fs::read(target.join(name)).unwrap(), fs::read(folder.at("whole").join(name)).unwrap(), "{name}");
     }
@@ -451,19 +432,20 @@ fn an_import_stopped_in_the_middle_resumes_to_the_same_bytes_and_refuses_other_f
 fn the_catalogue_agrees_with_the_benchmarks_and_with_the_solvers() {
     for row in CATALOGUE {
         let benchmark = crate::experiment::benchmarks::find(row.name).unwrap_or_else(|error| panic!("{error:?}"));
-        let task = benchmark.task(1);
+        let task = benchmark.task();
         assert_eq!(thinned(row.grid, row.stride), task.grid, "{}", row.name);
-        let count = |kept: Option<Kept>| kept.map_or(0, |kept| kept.range(0, 5000).len());
+        let count = |kept: Option<Selection>| kept.map_or(0, |kept| kept.range(0, 5000).len());
         let train: usize = row.parts.iter().map(|part| count(part.train)).sum();
         let test: usize = row.parts.iter().map(|part| count(part.test)).sum();
         assert_eq!([train, test], benchmark.samples, "{}", row.name);
         let target = row.fields.iter().find(|field| field.name == row.target).unwrap();
         let channels = target.pieces[0].axes.find('c').filter(|_| target.pieces[0].channel.is_none());
-        assert_eq!(channels.map_or(1, |axis| target.pieces[0].shape[axis]), task.outputs, "{}", row.name);
+        assert_eq!(channels.map_or(1, |axis| target.pieces[0].shape[axis]), task.output_channels(), "{}", row.name);
         let Ok(solver) = lamo_physics::problems::find(row.name) else { continue };
-        let made = solver.problem(solver.small).unwrap().fields();
+        let recipe = Recipe::named(row.name, solver.small, 0, 1).unwrap();
+        let made = &recipe.manifest().fields;
         for field in row.fields {
-            let twin = made.iter().find(|made| made.name == field.name).map(|made| FieldEntry::from(made.clone()).role);
+            let twin = made.iter().find(|made| made.name == field.name).map(|made| made.role);
             assert!(twin.is_none_or(|role| role == field.role), "{} {}", row.name, field.name);
         }
         assert!(made.iter().any(|made| made.name == row.target), "the solver of {} makes no {}", row.name, row.target);
@@ -477,10 +459,10 @@ fn the_catalogue_agrees_with_the_benchmarks_and_with_the_solvers() {
 fn files_are_known_by_their_names_whatever_folder_and_ending() {
     let names = ["plas_N987_T20", "buri_plas_N987_time"];
     for path in ["plas_N987_T20.mat", "a/b/buri_plas_N987_time.mat", "PLAS_N987_T20.h5", "plas_N987_T20"] {
-        assert!(bears(Path::new(path), &names), "{path}");
+        assert!(has_name(Path::new(path), &names), "{path}");
     }
     for path in ["plas_N987_T20.mat.part", "plas_N987_T20.zip", "xplas_N987_T20.mat", "plas_N987.mat"] {
-        assert!(!bears(Path::new(path), &names), "{path}");
+        assert!(!has_name(Path::new(path), &names), "{path}");
     }
-    assert!(bears(Path::new("NavierStokes_V1e-5_N1200_T20"), &["NavierStokes_V1e-5_N1200_T20"]));
+    assert!(has_name(Path::new("NavierStokes_V1e-5_N1200_T20"), &["NavierStokes_V1e-5_N1200_T20"]));
 }

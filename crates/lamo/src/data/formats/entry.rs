@@ -1,0 +1,63 @@
+//! One array of a file: what the header says about it, and how its numbers are read.
+
+use super::array::{Array, ArrayInfo, Layout, Tick, Wanted};
+use super::error::Error;
+use super::source::Opened;
+
+/// One array of a file.
+pub(super) struct Entry {
+    pub(super) name: String,
+    /// How its numbers are laid out, or what it holds instead of real numbers.
+    pub(super) holds: Result<Layout, String>,
+    numbers: Box<dyn Numbers>,
+}
+
+impl Entry {
+    pub(super) fn new(name: String, holds: Result<Layout, String>, numbers: impl Numbers + 'static) -> Entry {
+        Entry { name, holds, numbers: Box::new(numbers) }
+    }
+
+    /// The array in its open file; `None` where it holds no real numbers.
+    pub(super) fn array<'a>(&'a self, opened: &'a Opened) -> Option<OpenArray<'a>> {
+        let layout = self.holds.as_ref().ok()?;
+        Some(OpenArray { opened, name: &self.name, layout, numbers: self.numbers.as_ref() })
+    }
+}
+
+/// An array of real numbers in an open file.
+#[derive(Clone, Copy)]
+pub(super) struct OpenArray<'a> {
+    pub(super) opened: &'a Opened,
+    pub(super) name: &'a str,
+    pub(super) layout: &'a Layout,
+    pub(super) numbers: &'a dyn Numbers,
+}
+
+impl OpenArray<'_> {
+    pub(super) fn info(&self) -> ArrayInfo {
+        ArrayInfo { name: self.name.to_owned(), shape: self.layout.shape.clone(), kind: self.layout.kind }
+    }
+
+    /// Refuses a shape that is too large for its bytes: `before` bytes and then the numbers are stored in `stored`
+    /// bytes of the file, which unpack to `unpacked` bytes at most.
+    pub(super) fn check_size(&self, before: u64, stored: u64, unpacked: u64) -> Result<(), Error> {
+        let promised = self.layout.bytes().and_then(|bytes| bytes.checked_add(before));
+        if promised.is_some_and(|promised| promised <= unpacked) {
+            return Ok(());
+        }
+        let (path, name, shape) = (self.opened.path.clone(), self.name.to_owned(), self.layout.shape.clone());
+        Err(Error::AbsurdShape { path, name, shape, found: stored })
+    }
+}
+
+/// How the numbers of an array are read from its file.
+pub(super) trait Numbers {
+    /// Refuses a shape that the file is too short for. It is called once, before anything is read.
+    fn check(&self, array: &OpenArray) -> Result<(), Error>;
+
+    /// Reads a part of the array.
+    fn read(&self, array: &OpenArray, wanted: &Wanted, tick: Tick) -> Result<Array, Error>;
+
+    /// Calls `take` with all numbers in the order of the file, a bounded number at a time.
+    fn visit(&self, array: &OpenArray, take: &mut dyn FnMut(&[f64])) -> Result<(), Error>;
+}

@@ -1,0 +1,131 @@
+//! An import: arrays are read a few samples at a time, their axes put in the order of the data set, rounded to single
+//! precision and written.
+//!
+//! MATLAB and Fortran files interleave their samples, so reading some samples means passing over the whole file. A file
+//! is passed over once per [`BUDGET`] of bytes and is never in memory as a whole.
+
+use super::column::{Column, LastRead, Part, Piece};
+use super::transfer::{Listen, Meter};
+use crate::data::dataset::partial::{self, Partial};
+use crate::data::dataset::{Error, FieldEntry, Manifest, Outcome, Progress, SourceEntry, file_hash, position};
+use std::ops::Range;
+use std::path::Path;
+
+/// Bytes of one array in memory at a time; about as many again hold the values in order.
+const BUDGET: usize = 256 << 20;
+
+/// What to import.
+#[derive(Debug)]
+pub struct Import {
+    pub(super) manifest: Manifest,
+    /// One per field of the manifest.
+    pub(super) columns: Vec<Column>,
+    /// The samples of the columns to import, in the order of the data set.
+    pub(super) selected: Vec<Range<usize>>,
+}
+
+impl Import {
+    /// The manifest of the data set to be written, without hashes.
+    pub fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    /// Every file to read, once.
+    fn paths(&self) -> Vec<&Path> {
+        let mut paths = Vec::new();
+        for path in self.columns.iter().flat_map(Column::pieces).map(|piece| piece.path.as_path()) {
+            if !paths.contains(&path) {
+                paths.push(path);
+            }
+        }
+        paths
+    }
+
+    /// Writes the data set into `target`, or the samples that an interrupted attempt did not write.
+    pub fn write(&self, target: &Path, listen: Listen) -> Result<Outcome, Error> {
+        let size = |path: &&Path| std::fs::metadata(path).map_or(0, |data| data.len());
+        let paths = self.paths();
+        let hashed: u64 = paths.iter().map(size).sum();
+        let meter = Meter::new(hashed + self.bytes(self.manifest.samples), listen);
+        let mut manifest = self.manifest.clone();
+        for (field, column) in manifest.fields.iter_mut().zip(&self.columns) {
+            field.origin = column.pieces().map(|piece| piece.origin(&paths)).collect();
+        }
+        for path in paths {
+            let sha256 = file_hash(path, &mut |bytes| meter.tick(bytes))?;
+            let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            manifest.sources.push(SourceEntry { file, bytes: size(&path), sha256 });
+        }
+        partial::make(target, &manifest, |partial| self.fill(partial, &meter, hashed))
+    }
+
+    /// Bytes to read for `samples` samples.
+    fn bytes(&self, samples: usize) -> u64 {
+        let first = self.columns.iter().filter_map(|column| column.parts.first());
+        let pieces = first.flat_map(Part::pieces);
+        let mut arrays: Vec<_> = pieces.map(|piece| (piece.title(), piece.bytes())).collect();
+        arrays.sort();
+        arrays.dedup();
+        arrays.iter().map(|(_, bytes)| *bytes as u64).sum::<u64>() * samples as u64
+    }
+
+    /// Reads and stores the missing samples; `hashed` bytes have been counted before.
+    fn fill(&self, partial: &Partial, meter: &Meter, hashed: u64) -> Result<Progress, Error> {
+        let (missing, samples) = (partial.missing(), self.manifest.samples);
+        meter.expect(hashed + self.bytes(missing.len()));
+        let largest = self.columns.iter().flat_map(Column::pieces).map(Piece::bytes).max().unwrap_or(1);
+        let mut made = 0;
+        for (first, origin) in self.blocks(&missing, (BUDGET / largest.max(1)).max(1)) {
+            self.transfer(partial, meter, first, &origin)?;
+            partial.mark(first..first + origin.len(), 1)?;
+            made += origin.len();
+            if meter.stop() {
+                break;
+            }
+        }
+        partial.save()?;
+        Ok(Progress { complete: samples - missing.len() + made, made, samples })
+    }
+
+    /// Reads the samples `origin` of every column and stores them as the samples from `first` on. If a source file
+    /// cannot be read or has a value that is not finite, the partial data set is deleted: the corrected file will have
+    /// another hash.
+    fn transfer(&self, partial: &Partial, meter: &Meter, first: usize, origin: &Range<usize>) -> Result<(), Error> {
+        let mut last = LastRead::default();
+        for (number, (field, column)) in self.manifest.fields.iter().zip(&self.columns).enumerate() {
+            let (first, origin) = if field.common { (0, 0..1) } else { (first, origin.clone()) };
+            let read = column.read(origin.clone(), &mut last, meter);
+            let checked = |values: Vec<f32>| check(field, column, origin.start, &values, last.beyond).map(|()| values);
+            let values = read.and_then(checked).inspect_err(|_| partial.discard())?;
+            partial.store(number, first, &values)?;
+        }
+        Ok(())
+    }
+
+    /// Ranges of at most `most` missing samples: the first sample in the data set, and the samples in the columns.
+    fn blocks(&self, missing: &[usize], most: usize) -> Vec<(usize, Range<usize>)> {
+        let origins: Vec<usize> = self.selected.iter().cloned().flatten().collect();
+        let mut blocks: Vec<(usize, Range<usize>)> = Vec::new();
+        for &sample in missing {
+            let origin = origins[sample];
+            match blocks.last_mut() {
+                Some((first, run)) if *first + run.len() == sample && run.end == origin && run.len() < most => {
+                    run.end += 1;
+                }
+                _ => blocks.push((sample, origin..origin + 1)),
+            }
+        }
+        blocks
+    }
+}
+
+/// Refuses values that are not finite. The values begin with sample `first` of the column; `beyond` is a value of the
+/// source that single precision cannot hold.
+fn check(field: &FieldEntry, column: &Column, first: usize, values: &[f32], beyond: Option<f64>) -> Result<(), Error> {
+    let Some(index) = values.iter().position(|value| !value.is_finite()) else { return Ok(()) };
+    let count: usize = field.shape.iter().product();
+    let (origin, sample) = column.origin(first + index / count);
+    let found = beyond.filter(|&value| value as f32 == values[index]).unwrap_or(values[index].into());
+    let position = position(index % count, &field.shape);
+    Err(Error::NoNumber { origin, field: field.name.clone(), sample, position, found })
+}

@@ -1,0 +1,184 @@
+//! From a request to an experiment: layers of the same keys, one on top of the other.
+
+use super::{Experiment, OWN, Preset, benchmarks, keys};
+use crate::error::Refusal;
+use crate::network::models::{self, MODELS, OwnData, Row};
+use lamo_geometry::Grid;
+use toml::{Table, Value};
+
+const DEFAULTS: &str = include_str!("defaults.toml");
+/// Keys that all experiments on a user's data share.
+const OWN_KEYS: &str = include_str!("../../../../experiments/own.toml");
+
+/// An experiment before it is resolved.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Request<'a> {
+    /// A benchmark, which may be left to the file.
+    pub benchmark: Option<&'a str>,
+    /// A model; LaMO unless the file says otherwise.
+    pub model: Option<&'a str>,
+    /// How large; the published recipe unless the file says otherwise.
+    pub preset: Option<Preset>,
+    /// `(name for complaints, text)` of an experiment file.
+    pub file: Option<(&'a str, &'a str)>,
+    /// The grid of a user's data, from which some settings of a model follow.
+    pub grid: Option<Grid>,
+    /// `key=value` texts for any key; the last one wins.
+    pub changes: &'a [String],
+    /// Whether the file is the record of a run, which says every key as it was.
+    pub recorded: bool,
+}
+
+impl Request<'_> {
+    /// All layers, one on top of the other.
+    pub fn resolve(&self) -> Result<Experiment, Refusal> {
+        let said = Said::by(self)?;
+        let text = |given: Option<&str>, path: &[&str]| given.or_else(|| said.text(path)).map(str::to_owned);
+        let benchmark = text(self.benchmark, &["benchmark"]).unwrap_or(OWN.into());
+        let model = models::find(&text(self.model, &["model", "name"]).unwrap_or("lamo".into()))?;
+        let preset = text(self.preset.map(Preset::name), &["preset"]).unwrap_or("paper".into());
+        let timed = said.text(&["train", "loss"]) == Some("relative-l2-of-times");
+        let mut table = base(&benchmark, model, &OwnData { grid: self.grid, timed }, preset == "quick")?;
+        let problem = said.text(&["data", "problem"]).or_else(|| keys::text(&table, &["data", "problem"]));
+        let problem_settings = problem_settings(problem.unwrap_or_default())?;
+        keys::merge(&mut table, problem_settings, true);
+        let published = keys::whole(&table, &["data", "train"]);
+        said.lay_on(&mut table)?;
+        if !self.recorded && benchmark != OWN {
+            keep_test_samples(&mut table, published)?;
+        }
+        for (key, value) in [("benchmark", benchmark), ("preset", preset)] {
+            table.insert(key.into(), Value::String(value));
+        }
+        keys::merge(&mut table, keys::change(&format!("model.name={}", model.name))?, false);
+        let parsed = table.try_into::<Experiment>();
+        let name = self.file.map_or_else(String::new, |(name, _)| format!(" {name}"));
+        let experiment =
+            parsed.map_err(|error| Refusal::said(format!("experiment{name}: {}", keys::plain(&error.to_string()))))?;
+        experiment.check()?;
+        Ok(experiment)
+    }
+}
+
+/// The user's layers, the file first, each with its name for complaints.
+struct Said(Vec<(String, Table)>);
+
+impl Said {
+    /// Refuses a key that a layer and the request itself give different values.
+    fn by(request: &Request<'_>) -> Result<Said, Refusal> {
+        let mut layers = Vec::new();
+        if let Some((name, text)) = request.file {
+            layers.push((format!("experiment {name}"), keys::parse(name, text)?));
+        }
+        for change in request.changes {
+            layers.push((format!("--set {change}"), keys::change(change)?));
+        }
+        let given = [
+            ("benchmark", &["benchmark"][..], request.benchmark),
+            ("model.name", &["model", "name"], request.model),
+            ("preset", &["preset"], request.preset.map(Preset::name)),
+        ];
+        for ((source, layer), (key, path, value)) in layers.iter().flat_map(|layer| given.map(|given| (layer, given))) {
+            if let (Some(other), Some(value)) = (keys::text(layer, path), value)
+                && other != value
+            {
+                return Err(Refusal::said(format!(
+                    "{source}: expected one {key}, found {other} here and {value} beside it; leave one out"
+                )));
+            }
+        }
+        Ok(Said(layers))
+    }
+
+    /// The last value of a key.
+    fn text(&self, path: &[&str]) -> Option<&str> {
+        self.0.iter().rev().find_map(|(_, layer)| keys::text(layer, path))
+    }
+
+    /// Refuses keys that `table` does not have.
+    fn lay_on(self, table: &mut Table) -> Result<(), Refusal> {
+        let known = keys::flatten(table);
+        for (source, layer) in self.0 {
+            keys::check(&source, &layer, &known)?;
+            keys::merge(table, layer, false);
+        }
+        Ok(())
+    }
+}
+
+/// Sets `data.first_test` where the number of training samples is not the published one, so that runs with fewer or more of
+/// them are tested on the same samples.
+fn keep_test_samples(table: &mut Table, published: Option<i64>) -> Result<(), Refusal> {
+    let chosen = keys::whole(table, &["data", "train"]);
+    if keys::text(table, &["data", "folder"]).is_none()
+        && let (Some(published), Some(chosen), Some(0)) =
+            (published, chosen, keys::whole(table, &["data", "first_test"]))
+        && ![0, published].contains(&chosen)
+    {
+        keys::merge(table, keys::change(&format!("data.first_test={published}"))?, false);
+    }
+    Ok(())
+}
+
+/// The library's defaults, with those of a model.
+pub(super) fn defaults(model: &Row) -> Result<Table, Refusal> {
+    let mut table = keys::parse("defaults", DEFAULTS)?;
+    keys::merge(&mut table, model_settings(model.defaults()), false);
+    Ok(table)
+}
+
+fn model_settings(settings: Table) -> Table {
+    let model = Table::from_iter([("settings".to_owned(), Value::Table(settings))]);
+    Table::from_iter([("model".to_owned(), Value::Table(model))])
+}
+
+/// What holds before the user says anything: defaults, the benchmark's keys, the model's recipe, the preset.
+fn base(benchmark: &str, model: &Row, own: &OwnData, quick: bool) -> Result<Table, Refusal> {
+    let mut table = defaults(model)?;
+    let text = if benchmark == OWN { OWN_KEYS } else { benchmarks::find(benchmark)?.keys };
+    let mut shared = keys::parse(benchmark, text)?;
+    let smaller = shared.remove("quick");
+    keys::merge(&mut table, shared, false);
+    let recipe = if benchmark == OWN {
+        model_settings((model.own)(own))
+    } else {
+        let recipe = (model.recipe)(benchmark).ok_or_else(|| no_recipe(benchmark, model.name))?;
+        keys::parse(&format!("{benchmark}-{}", model.name), recipe)?
+    };
+    keys::merge(&mut table, recipe, false);
+    if quick {
+        if let Some(Value::Table(smaller)) = smaller {
+            keys::merge(&mut table, smaller, false);
+        }
+        let sizes = (model.quick)(benchmark).unwrap_or_default();
+        keys::merge(&mut table, keys::parse(benchmark, sizes)?, false);
+    }
+    Ok(table)
+}
+
+fn no_recipe(benchmark: &str, model: &str) -> Refusal {
+    let able: Vec<_> = MODELS.iter().filter(|row| (row.recipe)(benchmark).is_some()).map(|row| row.name).collect();
+    Refusal::said(format!("{benchmark}: there is no recipe for model {model}; there are {}", able.join(", ")))
+}
+
+/// `data.settings` with the problem's defaults; empty where no problem is named.
+#[cfg(feature = "solvers")]
+pub(super) fn problem_settings(problem: &str) -> Result<Table, Refusal> {
+    let mut table = Table::new();
+    if problem.is_empty() {
+        return Ok(table);
+    }
+    let row = lamo_physics::problems::find(problem);
+    let row = row.map_err(|error| Refusal::about("data.problem", error.to_string()))?;
+    for parameter in row.parameters {
+        let (name, value) = (parameter.name, parameter.kind.default_value());
+        keys::merge(&mut table, keys::change(&format!("data.settings.{name}={value}"))?, false);
+    }
+    Ok(table)
+}
+
+/// Without solvers, the parameters of problems are not known: any setting is taken as it is.
+#[cfg(not(feature = "solvers"))]
+pub(super) fn problem_settings(_problem: &str) -> Result<Table, Refusal> {
+    Ok(Table::new())
+}

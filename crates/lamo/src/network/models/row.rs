@@ -1,0 +1,178 @@
+//! One row of the registry: all that the library knows about a model.
+
+use super::authors::Translation;
+use super::{MODELS, Settings};
+use crate::error::{Refusal, require};
+use crate::network::{Model, Parameters, Scope};
+use crate::task::Task;
+use lamo_geometry::Grid;
+use lamo_tensor::Graph;
+use serde::Serialize;
+use std::fmt;
+
+type Build = for<'a, 'g> fn(&Scope<'a, 'g>, &Task, &Settings) -> Result<Box<dyn Model<'g> + 'g>, Refusal>;
+
+/// One row of the registry. The texts of recipes, variants and presets are parts of an experiment file: they set
+/// `model.settings`, and keys of `[train]` where they differ from the file of the benchmark.
+pub struct Row {
+    /// Name on the command line.
+    pub name: &'static str,
+    /// What it is, in a line.
+    pub summary: &'static str,
+    /// Where it was published.
+    pub paper: &'static str,
+    /// The tasks that it can be built for.
+    pub supports: Support,
+    /// Declares the parameters, on a task that `supports` allows.
+    pub(super) build: Build,
+    /// All settings with their default values.
+    pub(super) defaults: fn() -> Settings,
+    /// Whether parameters belong to points of the grid.
+    pub(super) is_local: fn(&Settings) -> bool,
+    /// The published recipe for a benchmark, if there is one. Its first line is a comment that says what it is.
+    pub recipe: fn(&str) -> Option<&'static str>,
+    /// Other published recipes.
+    pub variants: &'static [Variant],
+    /// Sizes of the preset `quick` for a benchmark, or for `own`: a user's data.
+    pub quick: fn(&str) -> Option<&'static str>,
+    /// Settings that follow from a user's data.
+    pub own: fn(&OwnData) -> Settings,
+    /// Sizes for tests. With them, the model builds on every task that it supports.
+    pub tiny: fn(&Task) -> Settings,
+    /// The authors' classes that fixtures name, each with its translation.
+    pub translate: &'static [Translation],
+}
+
+/// Another recipe for a benchmark: the experiment `BENCHMARK-MODEL-NAME`.
+pub struct Variant {
+    /// The benchmark.
+    pub benchmark: &'static str,
+    /// Last part of the experiment's name.
+    pub name: &'static str,
+    /// What differs from the recipe. The first line is a comment that says what it is.
+    pub text: &'static str,
+}
+
+/// What is known of a user's data when the experiment is resolved.
+#[derive(Clone, Copy, Debug)]
+pub struct OwnData {
+    /// The grid, where the data set was named.
+    pub grid: Option<Grid>,
+    /// Whether a time is an input.
+    pub timed: bool,
+}
+
+/// The kinds of [`Grid`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum GridKind {
+    /// Points in order along one axis.
+    Line,
+    /// Rows and columns.
+    Plane,
+    /// Points without order.
+    Cloud,
+}
+
+impl GridKind {
+    /// The kind of a grid.
+    pub fn of(grid: Grid) -> GridKind {
+        match grid {
+            Grid::Line { .. } => GridKind::Line,
+            Grid::Plane { .. } => GridKind::Plane,
+            Grid::Cloud { .. } => GridKind::Cloud,
+        }
+    }
+
+    /// As JSON writes it.
+    pub fn name(self) -> &'static str {
+        match self {
+            GridKind::Line => "line",
+            GridKind::Plane => "plane",
+            GridKind::Cloud => "cloud",
+        }
+    }
+}
+
+/// The tasks that a model can be built for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Support {
+    /// Kinds of grids.
+    pub grids: &'static [GridKind],
+    /// Whether a time can be an input.
+    pub time: bool,
+}
+
+impl Support {
+    /// Every grid, with or without a time.
+    pub const EVERYTHING: Support = Support { grids: &[GridKind::Line, GridKind::Plane, GridKind::Cloud], time: true };
+
+    /// Whether some settings of the model can be built for the task.
+    pub fn allows(self, task: &Task) -> bool {
+        self.grids.contains(&GridKind::of(task.grid)) && (self.time || !task.time.is_input())
+    }
+}
+
+impl fmt::Display for Support {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let grids: Vec<_> = self.grids.iter().map(|grid| format!("{}s", grid.name())).collect();
+        let time = if self.time { ", also with time as an input" } else { "" };
+        write!(out, "{}{time}", listed(&grids, "and"))
+    }
+}
+
+impl Row {
+    /// All settings with their default values.
+    pub fn defaults(&self) -> Settings {
+        (self.defaults)()
+    }
+
+    /// Whether parameters belong to points of the grid, so that the model works on this grid only.
+    pub fn is_local(&self, settings: &Settings) -> bool {
+        (self.is_local)(settings)
+    }
+
+    /// Refuses a task that the model does not support, and names the models that do.
+    pub fn check(&self, task: &Task) -> Result<(), Refusal> {
+        let able: Vec<_> = MODELS.iter().filter(|row| row.supports.allows(task)).map(|row| row.name).collect();
+        let advice = if able.is_empty() { String::new() } else { format!("use {}", listed(&able, "or")) };
+        let thing = || format!("model {}", self.name);
+        let Support { grids, time } = self.supports;
+        let found = GridKind::of(task.grid);
+        require(grids.contains(&found), || {
+            let grids: Vec<_> = grids.iter().map(|grid| format!("a {}", grid.name())).collect();
+            let found = format!("a {} of shape {:?}", found.name(), task.grid.shape());
+            Refusal::new(thing(), listed(&grids, "or"), found).advise(advice.as_str())
+        })?;
+        require(time || !task.time.is_input(), || {
+            Refusal::new(thing(), "a task without a time among the inputs", "a time").advise(advice)
+        })
+    }
+
+    /// Declares the model's parameters and returns it.
+    pub fn build<'g>(
+        &self,
+        parameters: &Parameters<'g>,
+        task: &Task,
+        settings: &Settings,
+    ) -> Result<Box<dyn Model<'g> + 'g>, Refusal> {
+        self.check(task)?;
+        (self.build)(&parameters.root(), task, settings)
+    }
+
+    /// Number of parameters for a task.
+    pub fn parameter_count(&self, task: &Task, settings: &Settings) -> Result<usize, Refusal> {
+        let graph = Graph::new();
+        self.build(&Parameters::new(&graph), task, settings)?;
+        Ok(graph.sections().iter().map(|section| section.shape.count()).sum())
+    }
+}
+
+/// `a`, `a and b`, `a, b and c`
+fn listed(words: &[impl AsRef<str>], last: &str) -> String {
+    let words: Vec<&str> = words.iter().map(AsRef::as_ref).collect();
+    match words.split_last() {
+        Some((word, rest)) if !rest.is_empty() => format!("{} {last} {word}", rest.join(", ")),
+        _ => words.concat(),
+    }
+}
