@@ -86,6 +86,17 @@ fn coordinate(index: usize, points: usize) -> f32 {
     if points > 1 { (index as f64 / (points - 1) as f64) as f32 } else { 0.0 }
 }
 
+/// `line of 16 points`, `plane of 85 x 85 points`, `cloud of 972 points`
+impl std::fmt::Display for Grid {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Line { points } => write!(out, "line of {points} points"),
+            Self::Plane { rows, columns } => write!(out, "plane of {rows} x {columns} points"),
+            Self::Cloud { points } => write!(out, "cloud of {points} points"),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,14 +1,10 @@
-//! Trains on one's own arrays: here a thousand waves, and how they have spread a moment later.
+//! Trains on arrays in memory: here 600 waves, and how they have spread a moment later.
 //!
 //! `cargo run --release -p lamo --example own_data`
 #![allow(clippy::print_stdout)]
 
-use lamo::data::samples::Samples;
-use lamo::experiment::{Preset, Request};
-use lamo::task::task::Case;
-use lamo::training::trainer::Trainer;
-use lamo_geometry::Grid;
-use lamo_tensor::Device;
+use lamo::experiment::Preset;
+use lamo::{Device, Grid, Request, Samples, Trainer};
 use std::f32::consts::TAU;
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -40,8 +36,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let changes = ["train.epochs=12".to_owned()]; // any key of an experiment file
     let experiment = Request { preset: Some(Preset::Quick), changes: &changes, ..Request::default() }.resolve()?;
-    let case = Case::of(&experiment, &train)?;
-    let mut trainer = Trainer::new(&experiment, &case, &train, &test, Device::Cpu)?;
+    let task = experiment.task(&train)?;
+    let mut trainer = Trainer::new(&experiment, &task, &train, &test, Device::Cpu)?;
     trainer.run(None, Duration::MAX, &mut |progress| {
         if let Some(line) = progress.finished {
             println!("epoch {:2}  train {:.4}  test {:.4}", line.epoch, line.train, line.test.unwrap_or(f64::NAN));
@@ -49,9 +45,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         ControlFlow::Continue(())
     })?;
 
-    let trained = trainer.trained();
-    trainer.checkpoint().write(&std::env::temp_dir().join("own.safetensors"))?; // all that inference needs
-    let prediction = trained.predict(&test, Device::Cpu)?; // [samples, times, points, outputs]
+    trainer.checkpoint()?.write(&std::env::temp_dir().join("own.safetensors"))?; // all that a prediction needs
+    let operator = trainer.trained()?.operator;
+    let prediction = operator.predict(&test, Device::Cpu)?; // [samples, times, points, outputs]
     let errors = test.errors(&prediction);
     println!("worst of {} test samples: {:.4}", errors.len(), errors.iter().copied().fold(0.0, f64::max));
     Ok(())

@@ -49,6 +49,20 @@ impl Samples {
         Ok(samples)
     }
 
+    /// Arrays on points that lie anywhere, such as a cloud: `positions` `[points, space]` for all samples or
+    /// `[count, points, space]`, inputs and targets as in [`Samples::new`].
+    pub fn on_points(
+        grid: Grid,
+        (space, positions): (usize, Vec<f32>),
+        (functions, inputs): (usize, Vec<f32>),
+        (outputs, targets): (usize, Vec<f32>),
+    ) -> Result<Samples, Refusal> {
+        let count = targets.len() / (grid.points() * outputs).max(1);
+        let samples = Samples { count, grid, space, positions, functions, inputs, times: 1, outputs, targets };
+        samples.check()?;
+        Ok(samples)
+    }
+
     /// The same with other points: `[points, space]` for all samples or `[count, points, space]`.
     pub fn at(self, space: usize, positions: Vec<f32>) -> Result<Samples, Refusal> {
         let samples = Samples { space, positions, ..self };

@@ -1,6 +1,6 @@
 //! The six benchmarks of the field: what is given, what is asked.
 
-use crate::error::Refusal;
+use crate::error::{Kind, Refusal};
 use crate::task::{Task, Time};
 use lamo_geometry::Grid;
 
@@ -92,7 +92,7 @@ pub const BENCHMARKS: &[Benchmark] = &[
 pub fn find(name: &str) -> Result<&'static Benchmark, Refusal> {
     BENCHMARKS.iter().find(|benchmark| benchmark.name == name).ok_or_else(|| {
         let known: Vec<_> = BENCHMARKS.iter().map(|benchmark| benchmark.name).collect();
-        Refusal::said(format!("benchmark {name:?} does not exist; there are {}", known.join(", ")))
+        Refusal::said(format!("benchmark {name:?} does not exist; there are {}", known.join(", "))).of(Kind::Missing)
     })
 }
 

@@ -6,12 +6,12 @@
 
 pub mod benchmarks;
 mod keys;
-mod material;
 mod request;
+mod selection;
 mod shipped;
 
-pub use material::{Material, split, test_samples};
 pub use request::Request;
+pub use selection::{ExperimentData, split, test_samples};
 pub use shipped::{EXPERIMENTS, Shipped, nearest, shipped_text};
 
 use crate::error::{Refusal, require};

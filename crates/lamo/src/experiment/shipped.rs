@@ -3,7 +3,7 @@
 
 use super::benchmarks::BENCHMARKS;
 use super::keys;
-use crate::error::Refusal;
+use crate::error::{Kind, Refusal};
 use crate::network::models::{MODELS, Row, Variant};
 use std::sync::LazyLock;
 
@@ -49,6 +49,6 @@ pub fn shipped_text(name: &str) -> Result<&'static str, Refusal> {
     let found = EXPERIMENTS.iter().find(|shipped| shipped.name == name);
     found.map(|shipped| shipped.text.as_str()).ok_or_else(|| {
         let known: Vec<_> = EXPERIMENTS.iter().map(|shipped| shipped.name.as_str()).collect();
-        Refusal::said(format!("experiment {name:?} does not exist; there are {}", known.join(", ")))
+        Refusal::said(format!("experiment {name:?} does not exist; there are {}", known.join(", "))).of(Kind::Missing)
     })
 }

@@ -34,7 +34,7 @@ impl Source {
 
 /// Samples read from files, without targets.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Question {
+pub struct PredictionInput {
     /// The samples; how many times are asked for is part of them.
     pub samples: Samples,
     /// Whether the files hold one sample without an axis for samples.
@@ -95,16 +95,16 @@ impl Given {
     }
 }
 
-impl Question {
+impl PredictionInput {
     /// Reads what a task asks for. A roll-out is continued by `snapshots`, by default as many as in training.
-    pub fn read(task: &Task, sources: &[Source], snapshots: Option<usize>) -> Result<Question, Error> {
+    pub fn read(task: &Task, sources: &[Source], snapshots: Option<usize>) -> Result<PredictionInput, Error> {
         let arrays = read_arrays(task, sources)?;
         let names: Vec<_> = sources.iter().map(|source| source.array.path.display().to_string()).collect();
         let files = names.join(", ");
-        Question::arrange(task, &arrays, snapshots).map_err(|refusal| refusal.within(files).into())
+        PredictionInput::arrange(task, &arrays, snapshots).map_err(|refusal| refusal.within(files).into())
     }
 
-    fn arrange(task: &Task, arrays: &[Given], snapshots: Option<usize>) -> Result<Question, Refusal> {
+    fn arrange(task: &Task, arrays: &[Given], snapshots: Option<usize>) -> Result<PredictionInput, Refusal> {
         let grid = find_grid(task, arrays)?;
         let is_position = |given: &&Given| task.needs_positions() && given.field.name == POSITIONS;
         let leading = arrays.iter().find(|given| !is_position(given)).or(arrays.first());
@@ -139,11 +139,11 @@ impl Question {
             targets: Vec::new(),
         };
         samples.check_for(task)?;
-        Ok(Question { samples, single })
+        Ok(PredictionInput { samples, single })
     }
 
     /// The predictions `[count, times, points, outputs]` as arrays of the output fields; refused where they are not finite.
-    pub fn answer(&self, task: &Task, prediction: &[f32]) -> Result<Vec<Named>, Refusal> {
+    pub fn output_fields(&self, task: &Task, prediction: &[f32]) -> Result<Vec<Named>, Refusal> {
         let Samples { count, grid, times, .. } = self.samples;
         let length = (times * grid.points() * task.output_channels()).max(1);
         let broken = prediction.chunks(length).position(|sample| sample.iter().any(|value| !value.is_finite()));

@@ -5,5 +5,5 @@ pub mod evaluate;
 pub mod parity;
 mod predictor;
 
-pub use arrays::{Question, Source};
+pub use arrays::{PredictionInput, Source};
 pub use predictor::Predictor;

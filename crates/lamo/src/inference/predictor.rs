@@ -17,10 +17,11 @@ impl Operator {
         let predictor = Predictor::new(self, device, grid, batch)?;
         let moved = grid != self.task.grid && models::find(&self.model.name)?.is_local(&self.model.settings);
         if moved || predictor.program.sections() != self.sections {
-            let expected = format!("the grid {:?} that it was trained on", self.task.grid.shape());
-            let advice = "predict on that grid, or train with --set 'model.settings={ latent = \"slices\", mixer = \
-                          \"hydra\", directions = 2 }'";
-            let refusal = Refusal::new(format!("model {}", self.model.name), expected, format!("{:?}", grid.shape()));
+            let expected = format!("the {} that its parameters belong to", self.task.grid);
+            let refusal = Refusal::new(format!("model {}", self.model.name), expected, format!("a {grid}"));
+            let advice = "predict on the grid it was trained on, or train a model whose parameters do not belong to points, \
+                          such as transolver, or lamo with --set 'model.settings={ latent = \"slices\", mixer = \"hydra\", \
+                          directions = 2 }'";
             return Err(refusal.advise(advice).into());
         }
         Ok(predictor)

@@ -88,7 +88,8 @@ impl Run {
         let path = folder.join(EXPERIMENT);
         if !path.is_file() {
             let found = if folder.is_dir() { "a folder without it" } else { "no folder" };
-            return Err(refuse(folder, format!("expected a run folder with {EXPERIMENT}, found {found}")));
+            let refusal = Refusal::new(folder.display().to_string(), format!("a run folder with {EXPERIMENT}"), found);
+            return Err(refusal.of(Kind::Missing).into());
         }
         let run = Run { folder: folder.to_owned(), _lock: take(folder)? };
         let checkpoints = folder.join(CHECKPOINTS);
@@ -188,7 +189,7 @@ pub fn history(folder: &Path) -> Result<Vec<Line>, Error> {
         match serde_json::from_str(line) {
             Ok(line) => history.push(line),
             Err(_) if number + 1 == lines.len() && !text.ends_with('\n') => {}
-            Err(error) => return Err(refuse(&path, format!("line {} is damaged: {error}", number + 1))),
+            Err(error) => return Err(damaged(&path, format!("line {} is damaged: {error}", number + 1))),
         }
     }
     Ok(history)
@@ -227,7 +228,7 @@ pub fn experiment(folder: &Path) -> Result<Experiment, Error> {
 pub fn environment(folder: &Path) -> Result<Environment, Error> {
     let path = folder.join(ENVIRONMENT);
     let text = std::fs::read_to_string(&path).map_err(|reason| Error::reading(&path, reason))?;
-    serde_json::from_str(&text).map_err(|error| refuse(&path, format!("is damaged: {error}")))
+    serde_json::from_str(&text).map_err(|error| damaged(&path, format!("is damaged: {error}")))
 }
 
 /// The first key that differs and must not, because the steps taken so far depend on it.
@@ -253,6 +254,11 @@ fn take(folder: &Path) -> Result<File, Error> {
 /// What is wrong with a file or folder of a run.
 pub(super) fn refuse(path: &Path, reason: impl Into<String>) -> Error {
     Refusal::about(path.display().to_string(), reason).of(Kind::Conflict).into()
+}
+
+/// A file of a run that cannot be understood.
+fn damaged(path: &Path, reason: String) -> Error {
+    Refusal::about(path.display().to_string(), reason).into()
 }
 
 /// Reads a checkpoint of a run; where the last one is damaged and the best one is not, the error says so.

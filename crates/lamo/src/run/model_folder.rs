@@ -117,6 +117,11 @@ impl Description {
             let message = error.message().trim().replace('\n', ", ");
             state_dict::Error::malformed(path, format!("is no description of a model{place}: {message}"))
         })?;
+        let TaskTable { functions, outputs, past, .. } = description.task;
+        require(past.is_none_or(|past| functions >= past.saturating_mul(outputs)), || {
+            let expected = format!("at least past x outputs = {}", past.unwrap_or_default().saturating_mul(outputs));
+            Refusal::new("task.functions", expected, functions.to_string()).within(path.display())
+        })?;
         description.task().check().map_err(|refusal| refusal.within(path.display()))?;
         Ok(description)
     }

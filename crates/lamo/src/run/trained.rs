@@ -1,6 +1,6 @@
 //! A trained model: its operator, the experiment that made it, and how far the training has come.
 
-use super::folder::{self, refuse};
+use super::folder;
 use super::{CHECKPOINTS, Checkpoint, Operator};
 use crate::error::{Error, Kind, Refusal, require};
 use crate::experiment::Experiment;
@@ -39,7 +39,8 @@ impl Trained {
         match folder::latest(path) {
             Some(file) => Ok(folder::read_checkpoint(path, &file)?.trained),
             None if path.is_dir() => {
-                Err(refuse(path, "expected a run folder with checkpoints/last.safetensors, found none"))
+                let expected = "a run folder with checkpoints/last.safetensors";
+                Err(Refusal::new(path.display().to_string(), expected, "none").of(Kind::Missing).into())
             }
             None => Ok(Checkpoint::read(path)?.trained),
         }

@@ -181,9 +181,8 @@ impl Task {
 
 /// Equally spaced points along each axis; a cloud has none.
 pub(crate) fn lattice(grid: Grid, scrambled: bool) -> Result<Vec<f32>, Refusal> {
-    grid.lattice(scrambled).ok_or_else(|| {
-        Refusal::new("positions", "a field with the role of positions, as every cloud needs", "no such field")
-    })
+    grid.lattice(scrambled)
+        .ok_or_else(|| Refusal::new("positions", "the coordinates of every point of a cloud", "none"))
 }
 
 fn encoded(normaliser: Option<&Normaliser>, values: &[f32]) -> Vec<f32> {

@@ -4,11 +4,12 @@ use super::divergence::Broken;
 use super::step::StepProgram;
 use super::test_program::TestProgram;
 use crate::data::Samples;
-use crate::error::{Error, Kind, Refusal, require};
+use crate::error::{Error, Kind, Refusal, counted, require};
 use crate::experiment::{Data, Experiment};
 use crate::run::{self, Best, Checkpoint, Line, Operator, Run, Trained};
 use crate::task::Task;
-use lamo_tensor::{Device, PARAMETERS, Program, Snapshot};
+use lamo_geometry::Grid;
+use lamo_tensor::{Device, PARAMETERS, Snapshot};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
@@ -103,7 +104,7 @@ impl Trainer {
     ) -> Result<Trainer, Error> {
         for (samples, which) in [(train, "training"), (test, "test")] {
             samples.check_for(task)?;
-            let words = |grid: lamo_geometry::Grid, times: usize| format!("grid {:?} and {times} times", grid.shape());
+            let words = |grid: Grid, times: usize| format!("a {grid} and {}", counted(times, "time"));
             let fits = samples.grid == task.grid && samples.times == task.time.count();
             require(fits, || {
                 let (expected, found) = (words(task.grid, task.time.count()), words(samples.grid, samples.times));
@@ -139,14 +140,17 @@ impl Trainer {
     /// Continues from a checkpoint of the same experiment.
     pub fn restore(&mut self, from: &Checkpoint) -> Result<(), Error> {
         let Trained { path, operator, experiment, .. } = &from.trained;
+        require(operator.sections == self.program.program.sections(), || {
+            Refusal::about(path.display().to_string(), "its parameters are not those of the experiment's model")
+                .of(Kind::Conflict)
+        })?;
         let states = self.program.program.states();
-        let sizes = |program: &Program, name: &str| program.try_read(name).map(<[f32]>::len);
         for name in &states {
-            let (expected, found) = (sizes(&self.program.program, name)?, from.state(name).map(<[f32]>::len));
-            require(found == Some(expected) && operator.sections == self.program.program.sections(), || {
+            let expected = self.program.program.try_read(name)?.len();
+            let found = from.state(name).map(<[f32]>::len);
+            require(found == Some(expected), || {
                 let found = found.map_or_else(|| "none".to_owned(), |found| format!("{found} values"));
-                let thing = format!("{}: state {name}", path.display());
-                Refusal::new(thing, format!("{expected} values, as the experiment's model has"), found)
+                Refusal::new(format!("{}: state {name}", path.display()), format!("{expected} values"), found)
                     .of(Kind::Conflict)
             })?;
         }

@@ -2,8 +2,8 @@
 
 use crate::data::formats::{self, Named};
 use crate::error::{Error, Kind, Refusal, require};
-use crate::inference::{Question, Source};
-use crate::run::model_folder::ModelFolder;
+use crate::inference::{PredictionInput, Source};
+use crate::run::model_folder::{DESCRIPTION, ModelFolder};
 use crate::run::{self, Operator, Trained};
 use lamo_tensor::Device;
 use std::path::{Path, PathBuf};
@@ -44,7 +44,16 @@ impl Model {
     pub fn protect(&self, output: &Path) -> Result<(), Error> {
         match self {
             Model::Trained(trained) => trained.protect(output),
-            Model::Imported(_) => Ok(()),
+            Model::Imported(_) => {
+                let place = |path: &Path| std::path::absolute(path).ok()?.parent()?.canonicalize().ok();
+                let inside = place(output).is_some_and(|folder| folder.join(DESCRIPTION).is_file());
+                require(!inside, || {
+                    Refusal::new(output.display().to_string(), "a file outside of model folders", "one inside")
+                        .advise("choose another name")
+                        .of(Kind::Conflict)
+                })?;
+                Ok(())
+            }
         }
     }
 }
@@ -88,13 +97,13 @@ pub fn predict(request: &PredictRequest) -> Result<Predicted, Error> {
     let model = Model::open(model)?;
     model.protect(output)?;
     let operator = model.operator();
-    let question = Question::read(&operator.task, inputs, *snapshots)?;
+    let given = PredictionInput::read(&operator.task, inputs, *snapshots)?;
     let started = Instant::now();
-    let prediction = operator.predict(&question.samples, *device)?;
+    let prediction = operator.predict(&given.samples, *device)?;
     let elapsed = started.elapsed();
     let names: Vec<_> = inputs.iter().map(|input| input.array.path.display().to_string()).collect();
-    let arrays = question.answer(&operator.task, &prediction);
+    let arrays = given.output_fields(&operator.task, &prediction);
     let arrays = arrays.map_err(|refusal| refusal.within(names.join(", ")))?;
     formats::write(output, &arrays)?;
-    Ok(Predicted { arrays, samples: question.samples.count, elapsed })
+    Ok(Predicted { arrays, samples: given.samples.count, elapsed })
 }

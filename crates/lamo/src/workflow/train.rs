@@ -3,7 +3,7 @@
 use super::{Event, Session, dataset};
 use crate::data::dataset::{Dataset, FieldEntry, MANIFEST, Manifest, Role};
 use crate::error::{Error, Kind, Refusal, require};
-use crate::experiment::{self, Experiment, Material, OWN, Preset, Request, benchmarks};
+use crate::experiment::{self, Experiment, ExperimentData, OWN, Preset, Request, benchmarks};
 use crate::run::{self, Best, Checkpoint, Environment, Line, Provenance, Run};
 use crate::task::Field;
 use crate::training::{Outcome, Trainer};
@@ -244,10 +244,10 @@ impl Job<'_> {
     }
 
     fn compile(&self, experiment: &Experiment, dataset: &Dataset) -> Result<Trainer, Error> {
-        let material = Material::read(experiment, dataset)?;
+        let selection = ExperimentData::read(experiment, dataset)?;
         let started = Instant::now();
-        let task = material.task(experiment)?;
-        let trainer = Trainer::new(experiment, &task, &material.train, &material.test, self.device)?;
+        let task = selection.task(experiment)?;
+        let trainer = Trainer::new(experiment, &task, &selection.train, &selection.test, self.device)?;
         (self.session.listener)(Event::Model {
             name: &experiment.model.name,
             parameters: trainer.parameters(),

@@ -1,38 +1,19 @@
 //! Data sets: the same bytes on any threads and after any interruption; damage is found; complaints are one sentence.
 
 use crate::fixture::open;
-use lamo::data::dataset::{Batches, Dataset, Error, Normaliser, Outcome, Progress, Recipe, Rule};
+use crate::support::Folder;
+use lamo::data::Recipe;
+use lamo::data::dataset::{Batches, Dataset, Outcome, Progress, Rule};
+use lamo::task::Normaliser;
 use lamo_geometry::Grid;
 use lamo_physics::parameters::Settings;
 use lamo_physics::problems::{self, Field, FieldKind, Problem, Role, Sample, SpatialOrder};
 use std::collections::BTreeMap;
 use std::fs;
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 const SAMPLES: usize = 9;
-
-/// An empty folder of this test alone, gone when dropped.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(test: &str) -> Folder {
-        let path = std::env::temp_dir().join(format!("lamo-dataset-{test}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir_all(&path).unwrap();
-        Folder(path)
-    }
-
-    fn at(&self, name: &str) -> PathBuf {
-        self.0.join(name)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
 
 fn recipe(problem: &str, seed: u64) -> Recipe {
     Recipe::named(problem, problems::find(problem).unwrap().small, seed, SAMPLES).unwrap()
@@ -42,19 +23,19 @@ fn darcy(changes: &[&str], seed: u64, samples: usize) -> Recipe {
     Recipe::named("darcy", &[&["resolution=12"], changes].concat(), seed, samples).unwrap()
 }
 
-fn go_on(_: Progress) -> ControlFlow<()> {
+fn proceed(_: Progress) -> ControlFlow<()> {
     ControlFlow::Continue(())
 }
 
 fn made(recipe: &Recipe, target: &Path, threads: usize) -> Dataset {
-    match recipe.make(target, threads, &go_on).unwrap() {
+    match recipe.make(target, threads, &proceed).unwrap() {
         Outcome::Made(dataset) => dataset,
         other => panic!("expected a new data set, found {other:?}"),
     }
 }
 
 fn stopped_after(recipe: &Recipe, target: &Path, count: usize) -> Progress {
-    let stop = |progress: Progress| if progress.made < count { go_on(progress) } else { ControlFlow::Break(()) };
+    let stop = |progress: Progress| if progress.made < count { proceed(progress) } else { ControlFlow::Break(()) };
     match recipe.make(target, 1, &stop).unwrap() {
         Outcome::Stopped(progress) => progress,
         other => panic!("expected a stop, found {other:?}"),
@@ -67,7 +48,7 @@ fn bytes(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     entries.map(|entry| (entry.file_name().into_string().unwrap(), fs::read(entry.path()).unwrap())).collect()
 }
 
-fn complaint<T: std::fmt::Debug>(result: Result<T, Error>) -> String {
+fn complaint<T: std::fmt::Debug>(result: Result<T, impl std::error::Error>) -> String {
     let sentence = result.unwrap_err().to_string();
     assert_eq!(sentence.lines().count(), 1, "one sentence: {sentence}");
     sentence
@@ -136,7 +117,7 @@ fn the_same_recipe_finds_its_set_there_and_another_one_is_refused() {
     let folder = Folder::new("again");
     let target = folder.at("set");
     stopped_after(&darcy(&[], 0, 5), &target, 2);
-    let refusal = |recipe: &Recipe| complaint(recipe.make(&target, 1, &go_on));
+    let refusal = |recipe: &Recipe| complaint(recipe.make(&target, 1, &proceed));
     let advice = "repeat the earlier command, or choose another folder, or remove this one";
     let partial = folder.at("set.partial").display().to_string();
     assert_eq!(
@@ -144,12 +125,12 @@ fn the_same_recipe_finds_its_set_there_and_another_one_is_refused() {
         format!("{partial} holds an unfinished data set: expected samples 6, found 5; {advice}")
     );
     let lamo = made(&darcy(&[], 0, 5), &target, 1).manifest().lamo.clone();
-    assert!(matches!(darcy(&[], 0, 5).make(&target, 1, &go_on), Ok(Outcome::AlreadyThere(_))));
+    assert!(matches!(darcy(&[], 0, 5).make(&target, 1, &proceed), Ok(Outcome::AlreadyThere(_))));
     let manifest = fs::read_to_string(target.join("dataset.toml")).unwrap();
     let other_version = manifest.replace(&format!("lamo = {lamo:?}"), "lamo = \"0.0.1\"");
     assert_ne!(manifest, other_version);
     fs::write(target.join("dataset.toml"), other_version).unwrap();
-    assert!(matches!(darcy(&[], 0, 5).make(&target, 1, &go_on), Ok(Outcome::AlreadyThere(_))));
+    assert!(matches!(darcy(&[], 0, 5).make(&target, 1, &proceed), Ok(Outcome::AlreadyThere(_))));
     let name = target.display();
     for (recipe, difference) in [
         (darcy(&[], 1, 5), "seed 1, found 0"),
@@ -167,7 +148,7 @@ fn two_processes_do_not_work_on_one_folder() {
     let target = folder.at("set");
     let sentence = std::sync::Mutex::new(String::new());
     let second = |_| {
-        *sentence.lock().unwrap() = complaint(darcy(&[], 0, 2).make(&target, 1, &go_on));
+        *sentence.lock().unwrap() = complaint(darcy(&[], 0, 2).make(&target, 1, &proceed));
         ControlFlow::Break(())
     };
     darcy(&[], 0, 2).make(&target, 1, &second).unwrap();
@@ -181,7 +162,7 @@ fn two_processes_do_not_work_on_one_folder() {
 #[test]
 fn occupied_and_unwritable_targets_are_refused() {
     let folder = Folder::new("targets");
-    let refusal = |target: &Path| complaint(darcy(&[], 0, 2).make(target, 1, &go_on));
+    let refusal = |target: &Path| complaint(darcy(&[], 0, 2).make(target, 1, &proceed));
     let (file, full) = (folder.at("file"), folder.at("full"));
     fs::write(&file, "text").unwrap();
     fs::create_dir_all(&full).unwrap();
@@ -190,9 +171,9 @@ fn occupied_and_unwritable_targets_are_refused() {
         format!("{}: expected a free name for the data set, found {found}; choose another folder", path.display())
     };
     assert_eq!(refusal(&file), expected(&file, "a file"));
-    assert_eq!(refusal(&full), expected(&full, "a folder with other files"));
+    assert_eq!(refusal(&full), expected(&full, "a folder that holds `notes`"));
     fs::rename(&full, folder.at("set.partial")).unwrap();
-    assert_eq!(refusal(&folder.at("set")), expected(&folder.at("set.partial"), "other files"));
+    assert_eq!(refusal(&folder.at("set")), expected(&folder.at("set.partial"), "a folder that holds `notes`"));
     let inside = refusal(&file.join("set"));
     assert!(inside.contains("file/set.partial: cannot be written: ") && inside.ends_with("may write to"), "{inside}");
 }
@@ -229,7 +210,7 @@ fn damage_is_found_and_named() {
         ("dtype = \"<f4\"", "dtype = \"<f8\"", "field `permeability`: expected dtype <f4, found `<f8`"),
         ("file = \"pressure.npy\"", "file = \"../pressure.npy\"", "expected the name of a file in the folder"),
         ("samples = 3", "samples = 4000000000000000000", "more than any file can hold"),
-        ("samples = 3", "samples = 4", "found another header"),
+        ("samples = 3", "samples = 4", "found the header {'descr': '<f4', 'fortran_order': False, 'shape': (3, "),
         ("test = 1", "test = 2", "split: expected at most 3 samples in all, found 2 to train and 2 to test on"),
     ] {
         assert!(manifest.contains(from), "{manifest}");
@@ -319,7 +300,7 @@ fn a_solver_without_an_answer_is_named_with_its_sample_and_the_others_are_kept()
         let settings = Settings::new::<&str>("broken", &[], &[]).unwrap();
         Recipe::new(Box::new(Broken(settings)), 1, seed, 6).unwrap()
     };
-    let refusal = |seed: u64| complaint(broken(seed).make(&folder.at(&seed.to_string()), 1, &go_on));
+    let refusal = |seed: u64| complaint(broken(seed).make(&folder.at(&seed.to_string()), 1, &proceed));
     let sentence = |seed: u64, found: &str| {
         format!(
             "broken: sample 2 of seed {seed} has {found} at [1, 1] of `heat`, expected finite float32 values; \
@@ -347,7 +328,7 @@ fn draws_without_a_solution_are_counted_also_when_the_making_was_interrupted() {
     let stop = |progress: Progress| if progress.made == 3 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
     assert!(matches!(broken().make(&target, 1, &stop), Ok(Outcome::Stopped(_))));
     assert_eq!(fs::read(folder.at("set.partial/progress")).unwrap(), b"1120");
-    let Ok(Outcome::Made(dataset)) = broken().make(&target, 1, &go_on) else { panic!("the rest can be made") };
+    let Ok(Outcome::Made(dataset)) = broken().make(&target, 1, &proceed) else { panic!("the rest can be made") };
     assert_eq!(dataset.manifest().redrawn, 1);
 }
 
@@ -381,7 +362,7 @@ fn a_field_is_normalised_by_its_training_split_alone() {
     let split = dataset.split().unwrap();
     assert_eq!((split.train.len(), &split.test[..]), (10, &[10, 11][..]));
     let train = dataset.gather("pressure", &split.train).unwrap();
-    let fitted = Normaliser::fit_field(&dataset, "pressure", &split.train).unwrap();
+    let fitted = dataset.normaliser("pressure", &split.train).unwrap().unwrap();
     assert_eq!(fitted, Normaliser::fit(&train, 1).unwrap());
     assert_ne!(fitted, Normaliser::fit(&dataset.read("pressure", 0..12).unwrap(), 1).unwrap());
     let statistics = dataset.statistics("permeability").unwrap();

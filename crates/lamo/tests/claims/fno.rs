@@ -1,7 +1,8 @@
 //! The Fourier Neural Operator against Neural-Solver-Library, and against its definition where the library fails.
 
-use lamo::network::layers::Parameters;
-use lamo::network::models::{Input, Settings, Task, find};
+use lamo::network::models::{Settings, find};
+use lamo::network::{Input, Mode, Parameters};
+use lamo::task::Task;
 use lamo::training::loss::relative_l2_sum;
 use lamo_geometry::Grid;
 use lamo_tensor::reference::{self, Bindings};
@@ -59,7 +60,7 @@ fn check(what: &str, found: &[f64], expected: &[f64], relative: f64, absolute: f
 }
 
 fn plane(rows: usize, columns: usize) -> Task {
-    Task { batch: 2, grid: Grid::Plane { rows, columns }, space: 2, functions: 1, outputs: 1, time: false }
+    Task::plain(Grid::Plane { rows, columns }, 2, 1, 1)
 }
 
 fn settings(text: &str) -> Settings {
@@ -73,8 +74,8 @@ fn the_fourier_operator_equals_the_library_with_all_gradients() {
     let graph = Graph::new();
     let parameters = Parameters::new(&graph);
     let model = find("fno").unwrap().build(&parameters, &task, &settings("width = 8\nmodes = 4")).unwrap();
-    let input = Input::declare(&graph, &task);
-    let output = model.forward(&input);
+    let input = Input::declare(&graph, &task, 2);
+    let output = model.forward(&input, Mode::Training);
     let loss = relative_l2_sum(output, graph.input("target", [2, 99, 1]));
     let leaves = [input.positions, input.functions.expect("the task has one"), graph.parameters()];
     let gradients = graph.gradient(loss, &leaves);
@@ -120,7 +121,7 @@ fn the_fourier_operator_equals_its_definition_also_where_one_axis_is_padded_and_
         let parameters = Parameters::new(&graph);
         let chosen = settings(&format!("width = 3\nmodes = {modes}\ndepth = 2"));
         let model = find("fno").unwrap().build(&parameters, &task, &chosen).unwrap();
-        graph.output("output", model.forward(&Input::declare(&graph, &task)));
+        graph.output("output", model.forward(&Input::declare(&graph, &task, 2), Mode::Inference));
         let mut program = Program::compile(&graph);
         parameters.initialise(&mut program, 1);
         // The first values of the weights, at most 1/9, would leave little of the convolution to be seen.
@@ -243,7 +244,7 @@ fn the_fourier_weights_start_between_zero_and_one_over_inputs_times_outputs() {
     let parameters = Parameters::new(&graph);
     let task = plane(16, 16);
     let model = find("fno").unwrap().build(&parameters, &task, &settings("width = 8\nmodes = 4")).unwrap();
-    graph.output("output", model.forward(&Input::declare(&graph, &task)));
+    graph.output("output", model.forward(&Input::declare(&graph, &task, 2), Mode::Inference));
     let mut program = Program::compile(&graph);
     parameters.initialise(&mut program, 7);
     for name in ["conv0.weights1", "conv3.weights2"] {
@@ -276,11 +277,14 @@ fn settings_that_make_no_fourier_operator_are_refused_with_a_sentence() {
         assert_eq!(refusal(&small, text), expected);
     }
     assert!(refusal(&small, "widht = 8").contains("widht"), "an unknown key is named");
-    for grid in [Grid::Line { points: 99 }, Grid::Cloud { points: 99 }] {
-        let sentence = refusal(&Task { grid, ..small }, "");
-        assert!(sentence.starts_with("model fno: the grid must be a plane, found"), "{sentence}");
+    for (grid, found) in [(Grid::Line { points: 99 }, "a line"), (Grid::Cloud { points: 99 }, "a cloud")] {
+        let sentence = refusal(&small.on(grid), "");
+        assert!(
+            sentence.starts_with(&format!("model fno: expected a plane, found {found} of shape [99]")),
+            "{sentence}"
+        );
     }
-    let sentence = refusal(&Task { time: true, ..small }, "modes = 4");
-    assert_eq!(sentence, "model fno: the model has no input for a time, but the task brings one");
+    let sentence = refusal(&small.by_time(1), "modes = 4\nwidth = 1");
+    assert_eq!(sentence, "model fno: a time needs a width of at least 2, found 1");
     assert!(refusal(&plane(64, 16), "modes = 10").contains("at most 9 modes"), "columns limit the modes too");
 }

@@ -1,37 +1,34 @@
 //! Fuzzing: whatever bytes a reader meets, it answers with arrays that are what they say or with one sentence.
 //!
-//! The seeds are in `tests/corpus`, a folder per reader; a run changes them, a little or a lot, and reads the result.
-//! `LAMO_FUZZ_SECONDS=600 cargo test -p lamo --test claims --release fuzz` goes on for ten minutes per reader, with
+//! The seeds are in `tests/arrays`, a folder per reader; a run changes them, a little or a lot, and reads the result.
+//! `LAMO_FUZZ_SECONDS=600 cargo test -p lamo --test claims --release fuzz` runs for ten minutes per reader, with
 //! changes that no earlier second has tried; without it the run is short and always the same.
 
 #![allow(clippy::print_stdout)] // a long run says how far it came
 
+use crate::support::Folder;
 use lamo::data::dataset::Dataset;
 use lamo::data::formats;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Changed files per reader in a short run.
 const ROUNDS: usize = 1500;
 
-fn corpus(folder: &str) -> Vec<Vec<u8>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus").join(folder);
+/// Files larger than this are no seeds: most changes would hit their numbers, which are all alike to a reader.
+const LARGEST: u64 = 8 << 10;
+
+/// The files of a folder whose names end so.
+fn corpus(folder: &str, ending: &str) -> Vec<Vec<u8>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/arrays").join(folder);
     let mut paths: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.retain(|path| path.metadata().unwrap().len() <= LARGEST && path.to_str().unwrap().ends_with(ending));
     paths.sort();
     paths.into_iter().map(|path| fs::read(path).unwrap()).collect()
-}
-
-/// A folder of this target alone, in memory where the system has such a place; it stays when the target fails.
-fn scratch(target: &str) -> PathBuf {
-    let memory = Path::new("/dev/shm");
-    let root = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
-    let path = root.join(format!("lamo-fuzz-{target}-{}", std::process::id()));
-    fs::create_dir_all(&path).unwrap();
-    path
 }
 
 /// Numbers that headers stumble over.
@@ -83,30 +80,29 @@ fn change(bytes: &mut Vec<u8>, seeds: &[Vec<u8>], random: &mut ChaCha8Rng) {
     }
 }
 
-/// Changes the seeds of a folder and lets `read` meet them: a few rounds, or as many seconds as the environment says.
-fn fuzz(target: &str, folder: &str, seeds: &[Vec<u8>], read: impl Fn(&Path, &[u8])) {
+/// Changes the seeds and lets `read` meet them: a few rounds, or as many seconds as the environment says.
+fn fuzz(target: &str, seeds: &[Vec<u8>], read: impl Fn(&Path, &[u8])) {
     let seconds = std::env::var("LAMO_FUZZ_SECONDS").ok().and_then(|seconds| seconds.parse().ok());
     let limit = seconds.map(Duration::from_secs);
     let mut random = ChaCha8Rng::seed_from_u64(seconds.unwrap_or(0));
-    let (scratch, start) = (scratch(target), Instant::now());
+    let (folder, start) = (Folder::in_memory("fuzz"), Instant::now());
     let mut rounds = 0;
     while limit.map_or(rounds < ROUNDS, |limit| start.elapsed() < limit) {
         let mut bytes = seeds[random.random_range(0..seeds.len())].clone();
         for _ in 0..random.random_range(1..5) {
             change(&mut bytes, seeds, &mut random);
         }
-        let survived = catch_unwind(AssertUnwindSafe(|| read(&scratch, &bytes)));
+        let survived = catch_unwind(AssertUnwindSafe(|| read(folder.path(), &bytes)));
         if survived.is_err() {
-            let kept = scratch.join("input");
+            let kept = std::env::temp_dir().join(format!("lamo-fuzz-{target}"));
             fs::write(&kept, &bytes).unwrap();
-            panic!("{target} fails in round {rounds} on {}; add the file to tests/corpus/{folder}", kept.display());
+            panic!("{target} fails in round {rounds} on {}; add the file to tests/arrays", kept.display());
         }
         rounds += 1;
     }
     if limit.is_some() {
         println!("{target}: {rounds} inputs");
     }
-    fs::remove_dir_all(&scratch).unwrap();
 }
 
 /// Whatever went wrong is said in one sentence.
@@ -117,7 +113,7 @@ fn sentence(error: &dyn std::fmt::Display) {
 
 /// Lists and reads everything in every way there is.
 fn read_everything(path: &Path) {
-    let listed = match data::list(path) {
+    let listed = match formats::list(path) {
         Ok(listed) => listed,
         Err(error) => return sentence(&error),
     };
@@ -127,19 +123,19 @@ fn read_everything(path: &Path) {
         let back: Vec<_> = (0..info.shape.len()).rev().collect();
         let last = back.first().map_or(1, |&axis| info.shape[axis]);
         let mut seen = 0;
-        match data::read(path, name) {
+        match formats::read(path, name) {
             Ok(array) => assert_eq!((array.shape, array.values.len()), (info.shape.clone(), count)),
             Err(error) => sentence(&error),
         }
-        match data::read_rows(path, name, rows / 2..rows) {
+        match formats::read_rows(path, name, rows / 2..rows) {
             Ok(array) => assert_eq!(array.values.len(), array.shape.iter().product::<usize>()),
             Err(error) => sentence(&error),
         }
-        match data::read_ordered(path, name, &back, 0..last.min(1), &mut |_| {}) {
+        match formats::read_ordered(path, name, &back, 0..last.min(1), &mut |_| {}) {
             Ok(array) => assert_eq!(array.values.len(), array.shape.iter().product::<usize>()),
             Err(error) => sentence(&error),
         }
-        match data::visit(path, name, |values| seen += values.len()) {
+        match formats::visit(path, name, |values| seen += values.len()) {
             Ok(()) => assert_eq!(seen, count),
             Err(error) => sentence(&error),
         }
@@ -147,8 +143,7 @@ fn read_everything(path: &Path) {
 }
 
 fn fuzz_reader(folder: &str) {
-    let seeds = corpus(folder);
-    fuzz(folder, folder, &seeds, |scratch, bytes| {
+    fuzz(folder, &corpus(folder, ""), |scratch, bytes| {
         let path = scratch.join("file");
         fs::write(&path, bytes).unwrap();
         read_everything(&path);
@@ -210,8 +205,8 @@ fn read_dataset(folder: &Path) {
 
 #[test]
 fn manifests_of_any_bytes_are_read_or_refused() {
-    let (manifests, array) = (corpus("manifest"), corpus("array").remove(0));
-    fuzz("manifest", "manifest", &manifests, |scratch, bytes| {
+    let (manifests, array) = (corpus("dataset", ".toml"), corpus("dataset", ".npy").remove(0));
+    fuzz("manifest", &manifests, |scratch, bytes| {
         fs::write(scratch.join("u.npy"), &array).unwrap();
         fs::write(scratch.join("dataset.toml"), bytes).unwrap();
         read_dataset(scratch);
@@ -220,8 +215,8 @@ fn manifests_of_any_bytes_are_read_or_refused() {
 
 #[test]
 fn arrays_of_a_data_set_of_any_bytes_are_read_or_refused() {
-    let (manifests, arrays) = (corpus("manifest"), corpus("array"));
-    fuzz("array", "array", &arrays, |scratch, bytes| {
+    let (manifests, arrays) = (corpus("dataset", ".toml"), corpus("dataset", ".npy"));
+    fuzz("array", &arrays, |scratch, bytes| {
         fs::write(scratch.join("u.npy"), bytes).unwrap();
         fs::write(scratch.join("dataset.toml"), &manifests[bytes.len() % manifests.len()]).unwrap();
         read_dataset(scratch);
@@ -230,22 +225,20 @@ fn arrays_of_a_data_set_of_any_bytes_are_read_or_refused() {
 
 #[test]
 fn the_seeds_themselves_are_read() {
-    for folder in ["npy", "npz", "mat5", "mat73", "hdf5", "safetensors"] {
-        let scratch = scratch(&format!("seeds-{folder}"));
-        let mut read = 0; // all but those that once found a fault
-        for bytes in corpus(folder) {
-            fs::write(scratch.join("file"), bytes).unwrap();
-            read += usize::from(data::list(scratch.join("file")).is_ok_and(|arrays| !arrays.is_empty()));
-            read_everything(&scratch.join("file"));
+    for reader in ["npy", "npz", "mat5", "mat73", "hdf5", "safetensors"] {
+        let folder = Folder::in_memory("seeds");
+        let mut read = 0; // all but those that hold no real numbers or once found a fault
+        for bytes in corpus(reader, "") {
+            fs::write(folder.at("file"), bytes).unwrap();
+            read += usize::from(formats::list(folder.at("file")).is_ok_and(|arrays| !arrays.is_empty()));
+            read_everything(&folder.at("file"));
         }
-        assert!(read > 0, "{folder}");
-        fs::remove_dir_all(&scratch).unwrap();
+        assert!(read > 0, "{reader}");
     }
-    let (scratch, array) = (scratch("seeds"), corpus("array").remove(0));
-    fs::write(scratch.join("u.npy"), array).unwrap();
-    for manifest in corpus("manifest") {
-        fs::write(scratch.join("dataset.toml"), manifest).unwrap();
-        Dataset::open(&scratch).unwrap_or_else(|error| panic!("{error}")).verify().unwrap();
+    let (folder, array) = (Folder::in_memory("seeds"), corpus("dataset", ".npy").remove(0));
+    fs::write(folder.at("u.npy"), array).unwrap();
+    for manifest in corpus("dataset", ".toml") {
+        fs::write(folder.at("dataset.toml"), manifest).unwrap();
+        Dataset::open(folder.path()).unwrap_or_else(|error| panic!("{error}")).verify().unwrap();
     }
-    fs::remove_dir_all(&scratch).unwrap();
 }

@@ -1,49 +1,19 @@
-//! Arrays of one's own become a data set: roles, axes, joined files; what does not fit is said with both files.
+//! Your own arrays become a data set: roles, axes, joined files; what does not fit is said with both files.
 
-use crate::support::experiment;
-use lamo::data::dataset::{ArrayName, Dataset, Error, Import, Normalise, Outcome, Own, OwnField, Role, Rule};
+use crate::support::{Folder, experiment, save};
+use lamo::data::dataset::{Dataset, Error, Normalise, Outcome, Role, Rule};
 use lamo::data::formats::{self, Named};
-use lamo::data::samples::Material;
+use lamo::data::import::{ArrayName, Import, Own, OwnField};
+use lamo::experiment::ExperimentData;
 use lamo_geometry::Grid;
 use std::fs;
 use std::ops::{ControlFlow, Range};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-/// An empty folder of this test alone, gone when dropped.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(test: &str) -> Folder {
-        let path = std::env::temp_dir().join(format!("lamo-import-{test}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir_all(&path).unwrap();
-        Folder(path)
-    }
-
-    fn at(&self, name: &str) -> PathBuf {
-        self.0.join(name)
-    }
-
-    /// An npy file whose n-th number is `first` + n.
-    fn array(&self, name: &str, shape: &[usize], first: f64) -> ArrayName {
-        let count: usize = shape.iter().product();
-        self.values(name, shape, (0..count).map(|place| first + place as f64))
-    }
-
-    fn values(&self, name: &str, shape: &[usize], values: impl Iterator<Item = f64>) -> ArrayName {
-        let axes: Vec<_> = shape.iter().map(ToString::to_string).collect();
-        let text = format!("{{'descr': '<f8', 'fortran_order': False, 'shape': ({},), }}\n", axes.join(", "));
-        let mut bytes = [b"\x93NUMPY\x01\x00", &(text.len() as u16).to_le_bytes()[..], text.as_bytes()].concat();
-        bytes.extend(values.flat_map(f64::to_le_bytes));
-        fs::write(self.at(name), bytes).unwrap();
-        ArrayName { path: self.at(name), variable: None }
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
+/// An npy file whose n-th number is `first` + n.
+fn counting(folder: &Folder, name: &str, shape: &[usize], first: f64) -> ArrayName {
+    let count: usize = shape.iter().product();
+    save(folder, name, shape, (0..count).map(|place| first + place as f64))
 }
 
 fn field(name: &str, role: Role, arrays: Vec<Vec<ArrayName>>) -> OwnField {
@@ -74,21 +44,21 @@ const PLANE: Grid = Grid::Plane { rows: 3, columns: 2 };
 fn samples_last_frames_channels_and_common_positions_find_their_places() {
     let folder = Folder::new("axes");
     let (input, output) = (Role::Input, Role::Output);
-    let mut film = field("film", output, vec![vec![folder.array("film.npy", &[3, 2, 4, 5], 0.0)]]); // x, y, t, n
-    film.axes = Some("xytn".into());
+    let mut series = field("series", output, vec![vec![counting(&folder, "series.npy", &[3, 2, 4, 5], 0.0)]]); // x, y, t, n
+    series.axes = Some("xytn".into());
     let fields = vec![
-        field("positions", Role::Position, vec![vec![folder.array("xy.npy", &[3, 2, 2], 100.0)]]),
-        field("a", input, vec![vec![folder.array("a.npy", &[5, 3, 2], 0.0)]]),
-        field("profile", input, vec![vec![folder.array("profile.npy", &[5, 3], 0.0)]]),
-        field("speed", input, vec![vec![folder.array("speed.npy", &[5], 0.0)]]),
-        film,
+        field("positions", Role::Position, vec![vec![counting(&folder, "xy.npy", &[3, 2, 2], 100.0)]]),
+        field("a", input, vec![vec![counting(&folder, "a.npy", &[5, 3, 2], 0.0)]]),
+        field("profile", input, vec![vec![counting(&folder, "profile.npy", &[5, 3], 0.0)]]),
+        field("speed", input, vec![vec![counting(&folder, "speed.npy", &[5], 0.0)]]),
+        series,
         field(
             "v",
             output,
-            vec![vec![folder.array("v.npy", &[5, 3, 2], 0.0), folder.array("w.npy", &[5, 3, 2], 500.0)]],
+            vec![vec![counting(&folder, "v.npy", &[5, 3, 2], 0.0), counting(&folder, "w.npy", &[5, 3, 2], 500.0)]],
         ),
     ];
-    let times = Some(folder.array("t.npy", &[1, 4], 2.0));
+    let times = Some(counting(&folder, "t.npy", &[1, 4], 2.0));
     let split = Some(Rule::Ends { train: 3, test: 1 });
     let dataset = written(&Own { times, split, ..own(PLANE, fields) }.import().unwrap(), &folder.at("set"));
     dataset.verify().unwrap();
@@ -96,7 +66,7 @@ fn samples_last_frames_channels_and_common_positions_find_their_places() {
     assert_eq!(shape("positions"), [3, 2, 2]);
     assert!(dataset.field("positions").unwrap().common && !dataset.field("a").unwrap().common);
     assert_eq!(
-        (shape("profile"), shape("speed"), shape("film"), shape("v")),
+        (shape("profile"), shape("speed"), shape("series"), shape("v")),
         (vec![3], vec![], vec![4, 3, 2], vec![3, 2, 2])
     );
     assert_eq!(dataset.manifest().times, [2.0, 3.0, 4.0, 5.0]);
@@ -106,8 +76,8 @@ fn samples_last_frames_channels_and_common_positions_find_their_places() {
     let positions: Vec<f32> = (100..112).map(|value| value as f32).collect();
     assert_eq!(dataset.read("positions", 3..5).unwrap(), [&positions[..], &positions[..]].concat());
     assert_eq!(dataset.gather("speed", &[4, 1]).unwrap(), [4.0, 1.0]);
-    let films = dataset.read("film", 0..5).unwrap();
-    for (place, &value) in films.iter().enumerate() {
+    let all = dataset.read("series", 0..5).unwrap();
+    for (place, &value) in all.iter().enumerate() {
         let (n, t, x, y) = (place / 24, place / 6 % 4, place / 2 % 3, place % 2);
         assert_eq!(value, (((x * 2 + y) * 4 + t) * 5 + n) as f32);
     }
@@ -127,11 +97,11 @@ fn files_of_a_field_join_along_the_samples_and_a_stride_thins_the_grid() {
             "a",
             Role::Input,
             vec![
-                vec![folder.array("train_a.npy", &[3, 5, 4], 0.0)],
-                vec![folder.array("test_a.npy", &[2, 5, 4], 1000.0)],
+                vec![counting(&folder, "train_a.npy", &[3, 5, 4], 0.0)],
+                vec![counting(&folder, "test_a.npy", &[2, 5, 4], 1000.0)],
             ],
         ),
-        field("u", Role::Output, vec![vec![folder.array("u.npy", &[5, 5, 4], 0.0)]]),
+        field("u", Role::Output, vec![vec![counting(&folder, "u.npy", &[5, 5, 4], 0.0)]]),
     ];
     let dataset = written(&Own { stride: 2, ..own(grid, fields) }.import().unwrap(), &folder.at("set"));
     assert_eq!(dataset.field("a").unwrap().shape, [3, 2]);
@@ -153,14 +123,14 @@ fn squares(folder: &Folder) -> Own {
         shape: vec![5, 3, 3],
         values: (first..first + 45).map(|value| value as f32).collect(),
     };
-    data::write(&folder.at("flow.npz"), &[array("coeff", 0), array("sol", 100)]).unwrap();
+    formats::write(&folder.at("flow.npz"), &[array("coeff", 0), array("sol", 100)]).unwrap();
     let coeff = ArrayName { path: folder.at("flow.npz"), variable: Some("coeff".into()) };
     let fields = vec![
-        field("b", Role::Input, vec![vec![folder.array("b.npy", &[5, 3, 3], 0.0)]]),
+        field("b", Role::Input, vec![vec![counting(folder, "b.npy", &[5, 3, 3], 0.0)]]),
         field("u", Role::Output, vec![vec![coeff]]),
-        field("film", Role::Output, vec![vec![folder.array("film.npy", &[5, 2, 3, 3], 0.0)]]),
+        field("series", Role::Output, vec![vec![counting(folder, "series.npy", &[5, 2, 3, 3], 0.0)]]),
     ];
-    let times = Some(folder.array("t.npy", &[2], 0.0));
+    let times = Some(counting(folder, "t.npy", &[2], 0.0));
     Own { times, ..own(Grid::Plane { rows: 3, columns: 3 }, fields) }
 }
 
@@ -228,7 +198,8 @@ fn files_of_the_same_name_are_told_apart() {
     for part in ["one", "two"] {
         fs::create_dir_all(folder.at(part)).unwrap();
     }
-    let (one, two) = (folder.array("one/u.npy", &[5, 3, 2], 0.0), folder.array("two/u.npy", &[5, 3, 2], 100.0));
+    let (one, two) =
+        (counting(&folder, "one/u.npy", &[5, 3, 2], 0.0), counting(&folder, "two/u.npy", &[5, 3, 2], 100.0));
     let output = |name: &str, array: &ArrayName| field(name, Role::Output, vec![vec![array.clone()]]);
     let fields = |last: &ArrayName| vec![output("a", &one), output("b", &two), output("c", last)];
     written(&own(PLANE, fields(&one)).import().unwrap(), &folder.at("set"));
@@ -240,9 +211,9 @@ fn files_of_the_same_name_are_told_apart() {
 #[test]
 fn clouds_bring_positions_for_each_sample() {
     let folder = Folder::new("cloud");
-    let mut positions = field("positions", Role::Position, vec![vec![folder.array("xy.npy", &[7, 2, 3], 0.0)]]);
+    let mut positions = field("positions", Role::Position, vec![vec![counting(&folder, "xy.npy", &[7, 2, 3], 0.0)]]);
     positions.axes = Some("pcn".into());
-    let mut stress = field("stress", Role::Output, vec![vec![folder.array("s.npy", &[7, 3], 0.0)]]);
+    let mut stress = field("stress", Role::Output, vec![vec![counting(&folder, "s.npy", &[7, 3], 0.0)]]);
     stress.axes = Some("pn".into());
     let dataset =
         written(&own(Grid::Cloud { points: 7 }, vec![positions, stress]).import().unwrap(), &folder.at("set"));
@@ -255,7 +226,7 @@ fn clouds_bring_positions_for_each_sample() {
 fn what_does_not_fit_is_said_with_both_files() {
     let folder = Folder::new("unfit");
     let (input, output) = (Role::Input, Role::Output);
-    let one = |name: &str, shape: &[usize]| vec![vec![folder.array(name, shape, 0.0)]];
+    let one = |name: &str, shape: &[usize]| vec![vec![counting(&folder, name, shape, 0.0)]];
     let file = |name: &str| folder.at(name).display().to_string();
     let a = || field("a", input, one("a.npy", &[5, 3, 2]));
     let u = || field("u", output, one("u.npy", &[5, 3, 2]));
@@ -268,7 +239,7 @@ fn what_does_not_fit_is_said_with_both_files() {
         )
     );
     let wide = refusal(&own(PLANE, vec![a(), field("u", output, one("wide.npy", &[5, 2, 3]))]));
-    assert!(wide.starts_with(&format!("{}: expected samples, then frames if any", file("wide.npy"))), "{wide}");
+    assert!(wide.starts_with(&format!("{}: expected samples, then snapshots if any", file("wide.npy"))), "{wide}");
     assert!(wide.contains("over a grid of [3, 2], found shape [5, 2, 3]; check --grid, or name the axes"), "{wide}");
     let mut turned = field("u", output, one("turned.npy", &[3, 2, 5]));
     turned.axes = Some("xyt".into());
@@ -277,14 +248,16 @@ fn what_does_not_fit_is_said_with_both_files() {
         sentence.contains("turned.npy: expected axes xyt over a grid of [3, 2], found shape [3, 2, 5]"),
         "{sentence}"
     );
-    let times = Some(folder.array("t.npy", &[3], 0.0));
-    let film = field("u", output, one("film.npy", &[5, 4, 3, 2]));
-    let sentence = refusal(&Own { times, ..own(PLANE, vec![film]) });
+    let times = Some(counting(&folder, "t.npy", &[3], 0.0));
+    let series = field("u", output, one("series.npy", &[5, 4, 3, 2]));
+    let sentence = refusal(&Own { times, ..own(PLANE, vec![series]) });
     assert!(
-        sentence.contains(&format!("t.npy: expected 4 times, one for each frame of {}, found 3", file("film.npy"))),
+        sentence
+            .contains(&format!("t.npy: expected 4 times, one for each snapshot of {}, found 3", file("series.npy"))),
         "{sentence}"
     );
-    let joined = vec![vec![folder.array("j1.npy", &[3, 3, 2], 0.0)], vec![folder.array("j2.npy", &[2, 3, 2, 4], 0.0)]];
+    let joined =
+        vec![vec![counting(&folder, "j1.npy", &[3, 3, 2], 0.0)], vec![counting(&folder, "j2.npy", &[2, 3, 2, 4], 0.0)]];
     let sentence = refusal(&own(PLANE, vec![field("u", output, joined)]));
     assert!(
         sentence.contains(&format!("j2.npy: expected the shape of {} but for the samples", file("j1.npy"))),
@@ -298,7 +271,7 @@ fn what_does_not_fit_is_said_with_both_files() {
     );
     assert_eq!(refusal(&Own { stride: 0, ..own(PLANE, vec![u()]) }), "stride: expected 1 or more, found 0");
     let line = Own { stride: 2, ..own(Grid::Line { points: 6 }, vec![u()]) };
-    assert_eq!(refusal(&line), "stride: expected 1 where the grid is no plane, found 2");
+    assert_eq!(refusal(&line), "stride: expected 1 where the grid is not a plane, found 2");
     assert!(refusal(&own(PLANE, vec![field("U x", output, one("u3.npy", &[5, 3, 2]))])).contains("small letters"));
     let sentence = refusal(&Own { split: Some(Rule::Ends { train: 5, test: 1 }), ..own(PLANE, vec![u()]) });
     assert_eq!(sentence, "split: expected at most 5 samples in all, found 5 to train and 1 to test on");
@@ -308,7 +281,7 @@ fn what_does_not_fit_is_said_with_both_files() {
     let absent = ArrayName { path: folder.at("none.npy"), variable: None };
     let sentence = refusal(&own(PLANE, vec![field("u", output, vec![vec![absent]])]));
     assert!(sentence.ends_with("none.npy: expected a file, found nothing; check the path"), "{sentence}");
-    let folder_given = ArrayName { path: folder.0.clone(), variable: None };
+    let folder_given = ArrayName { path: folder.path().to_owned(), variable: None };
     assert!(refusal(&own(PLANE, vec![field("u", output, vec![vec![folder_given]])])).contains("found a folder"));
     let named = ArrayName { path: folder.at("u.npy"), variable: Some("sol".into()) };
     let sentence = refusal(&own(PLANE, vec![u(), field("v", output, vec![vec![named]])]));
@@ -318,7 +291,7 @@ fn what_does_not_fit_is_said_with_both_files() {
 #[test]
 fn what_could_never_be_trained_is_not_imported() {
     let folder = Folder::new("untrainable");
-    let one = |name: &str, shape: &[usize]| vec![vec![folder.array(name, shape, 1.0)]];
+    let one = |name: &str, shape: &[usize]| vec![vec![counting(&folder, name, shape, 1.0)]];
     let u = || field("u", Role::Output, one("u.npy", &[5, 3, 2]));
     let number = || field("drag", Role::Output, one("drag.npy", &[5, 4]));
     let sentence = refusal(&own(PLANE, vec![number()]));
@@ -343,45 +316,44 @@ fn what_could_never_be_trained_is_not_imported() {
     }
 }
 
-/// Five samples of an input `a` and a film `v` of four frames, `zero` of its 120 values at rest.
-fn film(folder: &Folder, zero: Range<usize>, split: Rule) -> Dataset {
+/// Five samples of an input `a` and a time series `v` of four snapshots, `zero` of its 120 values at rest.
+fn series(folder: &Folder, zero: Range<usize>, split: Rule) -> Dataset {
     let value = move |place: usize| if zero.contains(&place) { 0.0 } else { 1.0 + place as f64 };
     let fields = vec![
-        field("a", Role::Input, vec![vec![folder.array("a.npy", &[5, 3, 2], 0.0)]]),
-        field("v", Role::Output, vec![vec![folder.values("v.npy", &[5, 4, 3, 2], (0..120).map(value))]]),
+        field("a", Role::Input, vec![vec![counting(folder, "a.npy", &[5, 3, 2], 0.0)]]),
+        field("v", Role::Output, vec![vec![save(folder, "v.npy", &[5, 4, 3, 2], (0..120).map(value))]]),
     ];
     written(&Own { split: Some(split), ..own(PLANE, fields) }.import().unwrap(), &folder.at("set"))
 }
 
 #[test]
-fn an_input_beside_a_film_that_is_continued_is_not_dropped_silently() {
+fn an_input_beside_a_time_series_is_given_beside_its_past_unless_the_experiment_leaves_it_out() {
     let folder = Folder::new("beside");
-    let dataset = film(&folder, 0..0, Rule::Ends { train: 3, test: 1 });
+    let dataset = series(&folder, 0..0, Rule::Ends { train: 3, test: 1 });
     let read = |changes: &[&str]| {
         let changes = [&["train.loss=relative-l2-of-frames", "data={ train = 0, test = 0 }"], changes].concat();
-        Material::read(&experiment(&changes), &dataset)
+        ExperimentData::read(&experiment(&changes), &dataset)
     };
     for changes in [&[][..], &["data.inputs=[\"a\"]"], &["data.inputs=[\"v\", \"a\"]"]] {
-        let told = read(changes).unwrap_err().to_string();
-        let expected = "expected nothing given but the first frames of the film, found input `a`; \
-                        leave it out with --set 'data.inputs=[\"v\"]'";
-        assert!(told.contains(expected), "{told}");
+        let both = read(changes).unwrap();
+        assert_eq!((both.inputs.len(), both.inputs[0].name.as_str()), (1, "a"), "{changes:?}");
+        assert_eq!((both.train.functions, both.train.inputs[..4].to_vec()), (2, vec![1.0, 0.0, 2.0, 1.0]));
     }
-    let film = read(&["data.inputs=[\"v\"]"]).unwrap();
-    assert_eq!((film.inputs.len(), film.train.functions), (0, 1));
+    let alone = read(&["data.inputs=[\"v\"]"]).unwrap();
+    assert_eq!((alone.inputs.len(), alone.train.functions), (0, 1));
 }
 
 #[test]
 fn a_sample_without_a_relative_error_is_named_by_its_number_in_the_data_set() {
     let folder = Folder::new("rest");
-    let dataset = film(&folder, 4 * 24..120, Rule::Ends { train: 3, test: 1 });
-    let told = Material::read(&experiment(&["data={ train = 0, test = 0 }"]), &dataset).unwrap_err().to_string();
+    let dataset = series(&folder, 4 * 24..120, Rule::Ends { train: 3, test: 1 });
+    let told = ExperimentData::read(&experiment(&["data={ train = 0, test = 0 }"]), &dataset).unwrap_err().to_string();
     assert!(told.contains("not zero everywhere") && told.contains("found sample 4; "), "{told}");
     let folder = Folder::new("rest-of-a-frame");
-    let dataset = film(&folder, 4 * 24 + 6..4 * 24 + 12, Rule::Indices { train: vec![2, 4], test: vec![0] });
+    let dataset = series(&folder, 4 * 24 + 6..4 * 24 + 12, Rule::Indices { train: vec![2, 4], test: vec![0] });
     let changes = ["train.loss=relative-l2-of-times", "data={ train = 0, test = 0 }"];
-    let told = Material::read(&experiment(&changes), &dataset).unwrap_err().to_string();
-    assert!(told.contains("found frame 1 of sample 4; "), "{told}");
+    let told = ExperimentData::read(&experiment(&changes), &dataset).unwrap_err().to_string();
+    assert!(told.contains("found snapshot 1 of sample 4; "), "{told}");
 }
 
 #[test]
@@ -389,11 +361,11 @@ fn numbers_that_are_none_are_named_with_file_sample_and_place_and_leave_nothing_
     let folder = Folder::new("nan");
     for (bad, found) in [(f64::NAN, "NaN"), (f64::NEG_INFINITY, "-inf"), (1e300, "1e300")] {
         let values = (0..30).map(|place| if place == 15 { bad } else { 1.0 });
-        let array = folder.values("u.npy", &[5, 3, 2], values);
+        let array = save(&folder, "u.npy", &[5, 3, 2], values);
         let import = own(PLANE, vec![field("u", Role::Output, vec![vec![array]])]).import().unwrap();
         let sentence = import.write(&folder.at("set"), &|_| ControlFlow::Continue(())).unwrap_err().to_string();
         let expected = format!(
-            "u.npy: sample 2 has {found} at [1, 1] of `u`, expected finite float32 values, up to 3.4e38; mend the file \
+            "u.npy: sample 2 has {found} at [1, 1] of `u`, expected finite float32 values, up to 3.4e38; correct the file \
              or leave the sample out"
         );
         assert!(sentence.ends_with(&expected), "{sentence}");
@@ -404,9 +376,9 @@ fn numbers_that_are_none_are_named_with_file_sample_and_place_and_leave_nothing_
 /// A device that is always full stands in for a disk that is.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_full_disk_is_said_and_the_same_command_goes_on_when_there_is_room() {
+fn a_full_disk_is_named_and_the_same_command_continues_when_there_is_space() {
     let folder = Folder::new("full");
-    let array = folder.array("u.npy", &[5, 3, 2], 0.0);
+    let array = counting(&folder, "u.npy", &[5, 3, 2], 0.0);
     let import = own(PLANE, vec![field("u", Role::Output, vec![vec![array]])]).import().unwrap();
     let target = folder.at("set");
     let stopped = import.write(&target, &|_| ControlFlow::Break(()));
@@ -421,7 +393,7 @@ fn a_full_disk_is_said_and_the_same_command_goes_on_when_there_is_room() {
     assert_eq!(
         sentence,
         format!(
-            "{}: the disk is full; free some space and run the same command again, finished samples are kept",
+            "{}: the disk is full; free some space and run the same command again, it continues with the next sample",
             partial.join("u.npy").display()
         )
     );

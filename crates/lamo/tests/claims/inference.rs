@@ -1,14 +1,13 @@
 //! One checkpoint file predicts, from and to files of arrays.
 
 use crate::support::{Folder, experiment, train_to};
+use lamo::data::Samples;
 use lamo::data::formats::{self, Named};
-use lamo::data::samples::Samples;
 use lamo::experiment::Experiment;
-use lamo::inference::arrays::Question;
-use lamo::inference::predictor::Trained;
-use lamo::task::field::Field;
-use lamo::task::task::Case;
-use lamo::training::trainer::Trainer;
+use lamo::inference::{PredictionInput, Source};
+use lamo::run::Trained;
+use lamo::task::{Field, Task};
+use lamo::training::Trainer;
 use lamo_geometry::Grid;
 use lamo_tensor::Device;
 use std::path::Path;
@@ -18,15 +17,20 @@ fn wave(count: usize, speed: f32) -> Vec<f32> {
 }
 
 /// Trains one step, writes the checkpoint, reads it back.
-fn trained(folder: &Folder, name: &str, experiment: &Experiment, case: &Case, train: &Samples) -> Trained {
-    let mut trainer = Trainer::new(experiment, case, train, train, Device::Cpu).unwrap();
+fn trained(folder: &Folder, name: &str, experiment: &Experiment, task: &Task, train: &Samples) -> Trained {
+    let mut trainer = Trainer::new(experiment, task, train, train, Device::Cpu).unwrap();
     train_to(&mut trainer, None, 1);
     let path = folder.at(name);
-    trainer.checkpoint().write(&path).unwrap();
+    trainer.checkpoint().unwrap().write(&path).unwrap();
     let read = Trained::open(&path).unwrap();
-    assert_eq!(read.parameters, trainer.trained().parameters);
-    assert_eq!((&read.case, &read.experiment, read.step), (case, experiment, 1));
+    assert_eq!(read.operator, trainer.trained().unwrap().operator);
+    assert_eq!((&read.operator.task, &read.experiment, read.step), (task, experiment, 1));
     read
+}
+
+/// The whole of a file.
+fn file(path: &Path) -> [Source; 1] {
+    [Source::parse(path.to_str().unwrap())]
 }
 
 fn array(name: &str, shape: &[usize], values: &[f32]) -> Named {
@@ -35,13 +39,13 @@ fn array(name: &str, shape: &[usize], values: &[f32]) -> Named {
 
 /// Predicts through files.
 fn ask(trained: &Trained, input: &Path, output: &Path) -> Result<Vec<Named>, String> {
-    let question = Question::read(&trained.case, input, None).map_err(|error| error.to_string())?;
-    let prediction = trained.predict(&question.samples, Device::Cpu).map_err(|error| error.to_string())?;
-    let answer = question.answer(&trained.case, &prediction).map_err(|error| error.to_string())?;
-    data::write(output, &answer).map_err(|error| error.to_string())?;
-    let arrays = data::list(output).unwrap();
-    let read = |info: &data::ArrayInfo| {
-        let array = data::read(output, Some(&info.name)).unwrap();
+    let given = PredictionInput::read(&trained.operator.task, &file(input), None).map_err(|error| error.to_string())?;
+    let prediction = trained.operator.predict(&given.samples, Device::Cpu).map_err(|error| error.to_string())?;
+    let answer = given.output_fields(&trained.operator.task, &prediction).map_err(|error| error.to_string())?;
+    formats::write(output, &answer).map_err(|error| error.to_string())?;
+    let arrays = formats::list(output).unwrap();
+    let read = |info: &formats::ArrayInfo| {
+        let array = formats::read(output, Some(&info.name)).unwrap();
         Named { name: info.name.clone(), shape: array.shape, values: array.values.into_f32() }
     };
     Ok(arrays.iter().map(read).collect())
@@ -56,37 +60,42 @@ fn a_patch_model_predicts_batches_and_single_samples_from_every_format() {
         "model.settings={ width = 16, depth = 1, mlp_ratio = 1, states = 4 }",
         "train={ epochs = 1, batch = 2 }",
     ]);
-    let mut case = Case::of(&experiment, &train).unwrap();
-    case.inputs = vec![Field::plain("permeability", 1)];
-    case.outputs = vec![Field::plain("pressure", 1)];
-    let trained = trained(&folder, "last.safetensors", &experiment, &case, &train);
-    let expected = trained.predict(&train, Device::Cpu).unwrap();
+    let mut task = experiment.task(&train).unwrap();
+    task.inputs = vec![Field::plain("permeability", 1)];
+    task.outputs = vec![Field::plain("pressure", 1)];
+    let trained = trained(&folder, "last.safetensors", &experiment, &task, &train);
+    let expected = trained.operator.predict(&train, Device::Cpu).unwrap();
     for format in ["npy", "npz", "safetensors"] {
         let (input, output) = (folder.at(&format!("in.{format}")), folder.at(&format!("out.{format}")));
-        data::write(&input, &[array("permeability", &[3, 6, 5], &train.inputs)]).unwrap();
+        formats::write(&input, &[array("permeability", &[3, 6, 5], &train.inputs)]).unwrap();
         let found = ask(&trained, &input, &output).unwrap();
         let name = if format == "npy" { "" } else { "pressure" };
         assert_eq!(found, [array(name, &[3, 6, 5], &expected)], "{format}");
-        data::write(&input, &[array("anything", &[6, 5], &train.inputs[30..60])]).unwrap();
+        formats::write(&input, &[array("anything", &[6, 5], &train.inputs[30..60])]).unwrap();
         let found = ask(&trained, &input, &output).unwrap();
         assert_eq!(found[0].shape, [6, 5]);
         let worst = found[0].values.iter().zip(&expected[30..60]).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
         assert!(worst < 1e-5, "{format}: alone and in a batch differ by {worst:.1e}");
     }
     let input = folder.at("in.npy");
-    data::write(&input, &[array("", &[8, 8], &wave(64, 0.1))]).unwrap();
+    formats::write(&input, &[array("", &[8, 8], &wave(64, 0.1))]).unwrap();
     let told = ask(&trained, &input, &folder.at("out.npy")).unwrap_err();
-    assert!(told.contains("its parameters belong to the grid [6, 5] and fit no grid [8, 8]"), "{told}");
-    data::write(&input, &[array("", &[5, 6], &wave(30, 0.1))]).unwrap();
+    assert!(
+        told.contains(
+            "expected the plane of 6 x 5 points that its parameters belong to, found a plane of 8 x 8 points"
+        ),
+        "{told}"
+    );
+    formats::write(&input, &[array("", &[5, 6], &wave(30, 0.1))]).unwrap();
     let told = ask(&trained, &input, &folder.at("out.npy")).unwrap_err();
-    assert!(told.contains("fit no grid [5, 6]"), "as many patches, elsewhere: {told}");
-    data::write(&input, &[array("", &[30], &wave(30, 0.1))]).unwrap();
+    assert!(told.contains("found a plane of 5 x 6 points"), "as many patches, elsewhere: {told}");
+    formats::write(&input, &[array("", &[30], &wave(30, 0.1))]).unwrap();
     let told = ask(&trained, &input, &folder.at("out.npy")).unwrap_err();
     assert!(
         told.contains("array `permeability`: expected samples of shape [6, 5], found shape [30]; reshape it"),
         "{told}"
     );
-    let told = data::write(&folder.at("out.txt"), &[]).unwrap_err().to_string();
+    let told = formats::write(&folder.at("out.txt"), &[]).unwrap_err().to_string();
     assert!(told.contains("expected a name that ends in .npy, .npz or .safetensors"), "{told}");
 }
 
@@ -98,8 +107,8 @@ fn flat_samples_and_empty_arrays_are_refused() {
         experiment(&["model.name=fno", "model.settings={ width = 4, depth = 1, modes = 2 }"]),
     );
     let train = Samples::new(grid, 1, wave(60, 0.3), 1, wave(60, 0.2)).unwrap();
-    let case = Case::of(&experiment, &train).unwrap();
-    let trained = trained(&folder, "flat", &experiment, &case, &train);
+    let task = experiment.task(&train).unwrap();
+    let trained = trained(&folder, "flat", &experiment, &task, &train);
     for (shape, expected) in [
         (&[3, 20][..], "samples of shape [4, 5], found shape [3, 20]; reshape it"),
         (&[20], "samples of shape [4, 5], found shape [20]; reshape it"),
@@ -115,14 +124,14 @@ fn flat_samples_and_empty_arrays_are_refused() {
         ),
         (&[0, 4, 5], "at least one sample, found shape [0, 4, 5]"),
     ] {
-        let path = folder.at("question.npz");
+        let path = folder.at("given.npz");
         let values = wave(shape.iter().product(), 0.1);
-        data::write(&path, &[array("inputs", shape, &values)]).unwrap();
+        formats::write(&path, &[array("inputs", shape, &values)]).unwrap();
         let told = ask(&trained, &path, &folder.at("answer.npz")).unwrap_err();
         assert!(told.ends_with(&format!("array `inputs`: expected {expected}")), "{told}");
     }
     // a finer grid may have axes as long as the small one has points
-    data::write(&folder.at("fine.npy"), &[array("", &[1, 20, 20], &wave(400, 0.1))]).unwrap();
+    formats::write(&folder.at("fine.npy"), &[array("", &[1, 20, 20], &wave(400, 0.1))]).unwrap();
     ask(&trained, &folder.at("fine.npy"), &folder.at("answer.npy")).unwrap();
 }
 
@@ -131,24 +140,24 @@ fn axes_in_another_order_are_told_by_the_shape_trained_on() {
     let folder = Folder::new("order");
     let experiment = experiment(&["model.name=fno", "model.settings={ width = 4, depth = 1, modes = 2 }"]);
     let train = Samples::new(Grid::Plane { rows: 6, columns: 5 }, 2, wave(180, 0.3), 1, wave(90, 0.2)).unwrap();
-    let case = Case::of(&experiment, &train).unwrap();
-    data::write(&folder.at("question.npy"), &[array("", &[3, 2, 6, 5], &wave(180, 0.1))]).unwrap();
-    let told = Question::read(&case, &folder.at("question.npy"), None).unwrap_err().to_string();
+    let task = experiment.task(&train).unwrap();
+    formats::write(&folder.at("given.npy"), &[array("", &[3, 2, 6, 5], &wave(180, 0.1))]).unwrap();
+    let told = PredictionInput::read(&task, &file(&folder.at("given.npy")), None).unwrap_err().to_string();
     let expected = "expected samples of shape [6, 5, 2], on this or another grid, found shape [3, 2, 6, 5]; bring it into that shape";
     assert!(told.ends_with(expected), "{told}");
 }
 
 #[test]
-fn predictions_that_are_no_numbers_are_refused_with_their_sample() {
+fn predictions_that_are_not_finite_are_refused_with_their_sample() {
     let folder = Folder::new("overflow");
     let experiment = experiment(&["model.name=fno", "model.settings={ width = 4, depth = 1, modes = 2 }"]);
     let train = Samples::new(Grid::Plane { rows: 4, columns: 5 }, 1, wave(60, 0.3), 1, wave(60, 0.2)).unwrap();
-    let case = Case::of(&experiment, &train).unwrap();
-    let trained = trained(&folder, "overflow", &experiment, &case, &train);
+    let task = experiment.task(&train).unwrap();
+    let trained = trained(&folder, "overflow", &experiment, &task, &train);
     let (mut values, output) = (wave(60, 0.3), folder.at("answer.npy"));
     values[25] = 3e38;
-    data::write(&folder.at("question.npy"), &[array("", &[3, 4, 5], &values)]).unwrap();
-    let told = ask(&trained, &folder.at("question.npy"), &output).unwrap_err();
+    formats::write(&folder.at("given.npy"), &[array("", &[3, 4, 5], &values)]).unwrap();
+    let told = ask(&trained, &folder.at("given.npy"), &output).unwrap_err();
     assert!(told.starts_with("sample 1: expected a prediction of finite numbers, found NaN or infinity; "), "{told}");
     assert!(!output.exists());
 }
@@ -159,13 +168,13 @@ fn names_counts_and_sizes_that_do_not_fit_are_said_with_what_to_do() {
     let points = 7;
     let line = Samples::new(Grid::Line { points }, 1, wave(2 * points, 0.3), 1, wave(2 * points, 0.2)).unwrap();
     let train = Samples { grid: Grid::Cloud { points }, ..line }.at(2, wave(2 * points * 2, 0.9)).unwrap();
-    let mut case = Case::of(&experiment(&[]), &train).unwrap();
-    case.inputs = vec![Field::plain("load", 1)];
+    let mut task = experiment(&[]).task(&train).unwrap();
+    task.inputs = vec![Field::plain("load", 1)];
     let read = |positions: (&str, &[usize]), load: (&str, &[usize])| {
         let values = |shape: &[usize]| wave(shape.iter().product(), 0.4);
         let arrays = [positions, load].map(|(name, shape)| array(name, shape, &values(shape)));
-        data::write(&folder.at("question.npz"), &arrays).unwrap();
-        Question::read(&case, &folder.at("question.npz"), None).map_err(|error| error.to_string())
+        formats::write(&folder.at("given.npz"), &arrays).unwrap();
+        PredictionInput::read(&task, &file(&folder.at("given.npz")), None).map_err(|error| error.to_string())
     };
     let once = read(("positions", &[9, 2]), ("load", &[4, 9])).unwrap();
     assert!(
@@ -180,14 +189,14 @@ fn names_counts_and_sizes_that_do_not_fit_are_said_with_what_to_do() {
     assert!(told.ends_with("array `load`: expected samples of shape [9], found shape [4, 7]"), "{told}");
     let told = read(("x", &[4, 9, 2]), ("load", &[4, 9])).unwrap_err();
     let sentence = "expected arrays named `positions`, `load`, found `x`, `load`; save the file with these names";
-    assert!(told.ends_with(sentence), "{told}");
+    assert!(told.contains(sentence) && told.ends_with("or say --input positions=FILE:VARIABLE"), "{told}");
     let header = "{'descr': '<f8', 'fortran_order': False, 'shape': (1, 7), }\n";
     let mut bytes = [b"\x93NUMPY\x01\x00", &(header.len() as u16).to_le_bytes()[..], header.as_bytes()].concat();
     bytes.extend([1e300; 7].iter().flat_map(|value: &f64| value.to_le_bytes()));
     std::fs::write(folder.at("large.npy"), bytes).unwrap();
     let line = Samples::new(Grid::Line { points }, 1, wave(2 * points, 0.3), 1, wave(2 * points, 0.2)).unwrap();
-    let case = Case::of(&experiment(&[]), &line).unwrap();
-    let told = Question::read(&case, &folder.at("large.npy"), None).unwrap_err().to_string();
+    let task = experiment(&[]).task(&line).unwrap();
+    let told = PredictionInput::read(&task, &file(&folder.at("large.npy")), None).unwrap_err().to_string();
     assert!(told.contains("array `inputs`: expected values up to 3.4e38, as float32 has, found 1e300; "), "{told}");
 }
 
@@ -204,12 +213,12 @@ fn a_slice_model_on_a_cloud_takes_any_number_of_points() {
         "model.settings={ tokens = 4, slice_heads = 2, head_width = 8, groups = 2, states = 4 }",
         "train={ epochs = 1, batch = 2 }",
     ]);
-    let mut case = Case::of(&experiment, &train).unwrap();
-    assert!(!case.lattice);
-    case.outputs = vec![Field::plain("stress", 1), Field::plain("strain", 1)];
-    let trained = trained(&folder, "last.safetensors", &experiment, &case, &train);
+    let mut task = experiment.task(&train).unwrap();
+    assert!(task.needs_positions());
+    task.outputs = vec![Field::plain("stress", 1), Field::plain("strain", 1)];
+    let trained = trained(&folder, "last.safetensors", &experiment, &task, &train);
     let (input, output) = (folder.at("in.npz"), folder.at("out.npz"));
-    data::write(&input, &[array("positions", &[1, 13, 2], &wave(26, 0.9))]).unwrap();
+    formats::write(&input, &[array("positions", &[1, 13, 2], &wave(26, 0.9))]).unwrap();
     let found = ask(&trained, &input, &output).unwrap();
     let shapes: Vec<_> = found.iter().map(|array| (array.name.as_str(), array.shape.clone())).collect();
     assert_eq!(shapes, [("stress", vec![1, 13]), ("strain", vec![1, 13])]);
@@ -219,8 +228,8 @@ fn a_slice_model_on_a_cloud_takes_any_number_of_points() {
 }
 
 #[test]
-fn a_film_is_continued_as_long_as_one_asks() {
-    let folder = Folder::new("film");
+fn a_time_series_is_continued_by_as_many_snapshots_as_are_asked_for() {
+    let folder = Folder::new("series");
     let (points, past, frames) = (16, 2, 3);
     let empty = Samples::new(Grid::Plane { rows: 4, columns: 4 }, 0, Vec::new(), 1, wave(2 * points, 0.1)).unwrap();
     let train = Samples {
@@ -234,15 +243,15 @@ fn a_film_is_continued_as_long_as_one_asks() {
         "model.settings={ width = 16, depth = 1, mlp_ratio = 1, states = 4 }",
         "train={ epochs = 1, batch = 2, loss = \"relative-l2-of-frames\" }",
     ]);
-    let mut case = Case::of(&experiment, &train).unwrap();
-    case.outputs[0].frames = Some(past + frames);
-    let trained = trained(&folder, "last.safetensors", &experiment, &case, &train);
+    let mut task = experiment.task(&train).unwrap();
+    task.outputs[0].snapshots = Some(past + frames);
+    let trained = trained(&folder, "last.safetensors", &experiment, &task, &train);
     let input = folder.at("in.npy");
-    data::write(&input, &[array("", &[past, 4, 4], &wave(past * points, 0.4))]).unwrap();
-    let predict = |frames: Option<usize>| {
-        let question = Question::read(&trained.case, &input, frames).unwrap();
-        let prediction = trained.predict(&question.samples, Device::Cpu).unwrap();
-        question.answer(&trained.case, &prediction).unwrap().remove(0)
+    formats::write(&input, &[array("", &[past, 4, 4], &wave(past * points, 0.4))]).unwrap();
+    let predict = |snapshots: Option<usize>| {
+        let given = PredictionInput::read(&trained.operator.task, &file(&input), snapshots).unwrap();
+        let prediction = trained.operator.predict(&given.samples, Device::Cpu).unwrap();
+        given.output_fields(&trained.operator.task, &prediction).unwrap().remove(0)
     };
     let (usual, long) = (predict(None), predict(Some(5)));
     assert_eq!((usual.shape, long.shape), (vec![3, 4, 4], vec![5, 4, 4]));

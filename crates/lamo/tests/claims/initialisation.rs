@@ -1,7 +1,7 @@
 //! First values are drawn as the official classes draw them: the same distributions, not the same numbers.
 
 use lamo::experiment::Experiment;
-use lamo::network::layers::Parameters;
+use lamo::network::Parameters;
 use lamo::network::models::{self, Settings};
 use lamo_tensor::Graph;
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ fn pooled(name: &str) -> String {
 fn draws(experiment: &Experiment) -> BTreeMap<String, Vec<f64>> {
     let graph = Graph::new();
     let parameters = Parameters::new(&graph);
-    let task = experiment.benchmark().unwrap().task(1);
+    let task = experiment.benchmark().unwrap().task();
     models::find("lamo").unwrap().build(&parameters, &task, &experiment.model.settings).unwrap();
     let mut values: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     for seed in 0..3 {

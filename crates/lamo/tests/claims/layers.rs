@@ -2,10 +2,10 @@
 
 use crate::fixture::{Fixture, open};
 use crate::support::experiment;
-use lamo::data::samples::Samples;
+use lamo::data::Samples;
+use lamo::network::Parameters;
 use lamo::network::layers::embedding::{time_embedding, unified_positions};
-use lamo::network::layers::{Depatchify, Linear, Parameters, Patchify, SliceShape, Slices};
-use lamo::task::task::Case;
+use lamo::network::layers::{Depatchify, Linear, Patchify, SliceShape, Slices};
 use lamo_geometry::Grid;
 use lamo_tensor::{Graph, Program, Tensor};
 
@@ -64,7 +64,7 @@ fn the_lattice_is_that_of_the_authors_scripts_scrambled_or_not() {
         assert_eq!(own.positions == theirs.positions, scrambled.contains(&false), "{key} on {rows} × {columns}");
         for setting in [false, true] {
             let experiment = experiment(&[&format!("data.scrambled={setting}")]);
-            let found = Case::of(&experiment, &theirs).unwrap().lattice;
+            let found = !experiment.task(&theirs).unwrap().needs_positions();
             assert_eq!(found, scrambled.contains(&setting), "{key} on {rows} × {columns}, scrambled = {setting}");
         }
     }

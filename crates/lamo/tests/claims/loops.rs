@@ -2,17 +2,20 @@
 
 use crate::fixture::{Fixture, open};
 use crate::support::{Folder, experiment, train_to};
-use lamo::data::dataset::{Batches, Normaliser, Outcome, Recipe};
-use lamo::data::samples::{Material, Samples};
-use lamo::experiment::{EXPERIMENTS, Experiment, Preset, Request};
-use lamo::run::checkpoint::Checkpoint;
-use lamo::task::task::{Case, Course};
-use lamo::training::trainer::{Trainer, order_of_times};
+use lamo::data::dataset::{Batches, Outcome};
+use lamo::data::{Recipe, Samples};
+use lamo::experiment::{EXPERIMENTS, Experiment, ExperimentData, Preset, Request, Shipped};
+use lamo::network::models;
+use lamo::run::Checkpoint;
+use lamo::task::time::order_of_times;
+use lamo::task::{Normaliser, Positions, Task, Time};
+use lamo::training::Trainer;
 use lamo_geometry::Grid;
 use lamo_physics::problems;
 use lamo_tensor::Device;
 use std::ops::ControlFlow;
 use std::time::Duration;
+use toml::Value;
 
 /// Allowed absolute error of a trained parameter.
 const PARAMETER: f64 = 2e-6;
@@ -22,21 +25,22 @@ fn square(side: usize) -> Grid {
 }
 
 /// A trainer with the authors' first parameters.
-fn trainer(experiment: &Experiment, case: &Case, train: &Samples, fixture: &Fixture) -> Trainer {
-    let mut trainer = Trainer::new(experiment, case, train, train, Device::Cpu).unwrap();
-    let mut start: Checkpoint = trainer.checkpoint();
-    for section in start.trained.sections.clone() {
-        start.trained.parameters[section.range()].copy_from_slice(&fixture.floats(&format!("p0.{}", section.name)));
+fn trainer(experiment: &Experiment, task: &Task, train: &Samples, fixture: &Fixture) -> Trainer {
+    let mut trainer = Trainer::new(experiment, task, train, train, Device::Cpu).unwrap();
+    let mut start: Checkpoint = trainer.checkpoint().unwrap();
+    let operator = &mut start.trained.operator;
+    for section in operator.sections.clone() {
+        operator.parameters[section.range()].copy_from_slice(&fixture.floats(&format!("p0.{}", section.name)));
     }
     trainer.restore(&start).unwrap();
     trainer
 }
 
 fn check_parameters(trainer: &Trainer, fixture: &Fixture, prefix: &str) {
-    let trained = trainer.trained();
-    for section in &trained.sections {
+    let operator = trainer.trained().unwrap().operator;
+    for section in &operator.sections {
         let key = format!("{prefix}.{}", section.name);
-        fixture.check(&key, &trained.parameters[section.range()], 0.0, PARAMETER);
+        fixture.check(&key, &operator.parameters[section.range()], 0.0, PARAMETER);
     }
 }
 
@@ -63,13 +67,13 @@ fn an_epoch_on_darcy_gives_the_authors_parameters() {
         "data.normalise=[\"inputs\", \"outputs\"]",
         &format!("seed={seed}"),
     ]);
-    let case = Case::of(&experiment, &train).unwrap();
-    for (normaliser, letter) in [(&case.normalisers.inputs, 'x'), (&case.normalisers.outputs, 'y')] {
+    let task = experiment.task(&train).unwrap();
+    for (normaliser, letter) in [(&task.normalisers.inputs, 'x'), (&task.normalisers.outputs, 'y')] {
         let Normaliser { mean, deviation } = normaliser.as_ref().unwrap();
         fixture.check(&format!("{letter}_mean"), mean, 1e-6, 0.0);
         fixture.check(&format!("{letter}_std"), deviation, 1e-6, 0.0);
     }
-    let mut trainer = trainer(&experiment, &case, &train, &fixture);
+    let mut trainer = trainer(&experiment, &task, &train, &fixture);
     let mut mean = 0.0;
     trainer
         .run(None, Duration::MAX, &mut |progress| {
@@ -88,8 +92,8 @@ fn a_teacher_forced_step_and_a_rollout_give_the_authors_numbers() {
     let (side, past, frames, points) = (6, 4, 3, 36);
     // The authors keep the frames of a point together; a sample here is frame by frame.
     let samples = |key: &str| {
-        let film = fixture.values(key);
-        let at = |sample: usize, point: usize, frame: usize| film[(sample * points + point) * 7 + frame] as f32;
+        let series = fixture.values(key);
+        let at = |sample: usize, point: usize, frame: usize| series[(sample * points + point) * 7 + frame] as f32;
         let inputs = (0..2 * points).flat_map(|i| (0..past).map(move |f| at(i / points, i % points, f))).collect();
         let later = |i: usize| at(i / (frames * points), i % points, past + i / points % frames);
         let targets = (0..2 * frames * points).map(later).collect();
@@ -102,9 +106,9 @@ fn a_teacher_forced_step_and_a_rollout_give_the_authors_numbers() {
         "train={ epochs = 30, batch = 2, rate = 5e-4, weight_decay = 0.05, clip = 0, loss = \"relative-l2-of-frames\" }",
         "data.normalise=[]",
     ]);
-    let case = Case::of(&experiment, &train).unwrap();
-    assert_eq!(case.course, Course::Frames { past, frames });
-    let mut trainer = trainer(&experiment, &case, &train, &fixture);
+    let task = experiment.task(&train).unwrap();
+    assert_eq!(task.time, Time::RollOut { past, snapshots: frames, clock: Vec::new() });
+    let mut trainer = trainer(&experiment, &task, &train, &fixture);
     let mut loss = 0.0;
     trainer
         .run(None, Duration::MAX, &mut |progress| {
@@ -114,7 +118,7 @@ fn a_teacher_forced_step_and_a_rollout_give_the_authors_numbers() {
         .unwrap();
     assert!(close(loss, fixture.values("train_loss")[0]), "loss {loss}");
     check_parameters(&trainer, &fixture, "p1");
-    let rollout = trainer.trained().predict(&test, Device::Cpu).unwrap(); // [sample, frame, point]
+    let rollout = trainer.trained().unwrap().operator.predict(&test, Device::Cpu).unwrap(); // [sample, frame, point]
     let by_point: Vec<f32> = (0..2 * points * frames)
         .map(|i| rollout[(i / (points * frames) * frames + i % frames) * points + i / frames % points])
         .collect();
@@ -151,9 +155,9 @@ fn a_batch_of_times_gives_the_authors_parameters() {
     let plane = Samples::new(grid, 1, inputs, 1, vec![1.0; 2 * points]).unwrap();
     let positions = fixture.floats("pos");
     let train = Samples { times: count, outputs, targets, ..plane }.at(2, positions).unwrap();
-    let case = Case::of(&experiment, &train).unwrap();
-    assert!(case.lattice, "the authors' scrambled positions are the scrambled lattice");
-    let mut trainer = trainer(&experiment, &case, &train, &fixture);
+    let task = experiment.task(&train).unwrap();
+    assert_eq!(task.positions, Positions::Scrambled, "the authors' positions are the scrambled lattice");
+    let mut trainer = trainer(&experiment, &task, &train, &fixture);
     trainer.run(None, Duration::MAX, &mut |_| ControlFlow::Break(())).unwrap();
     assert_eq!(trainer.step(), count);
     check_parameters(&trainer, &fixture, "pN");
@@ -168,10 +172,10 @@ fn a_free_place_in_the_last_batch_changes_nothing() {
             "model.settings={ width = 16, depth = 1, mlp_ratio = 1, states = 4 }",
             &format!("train={{ epochs = 3, batch = {batch} }}"),
         ]);
-        let case = Case::of(&experiment, &train).unwrap();
-        let mut trainer = Trainer::new(&experiment, &case, &train, &train, Device::Cpu).unwrap();
+        let task = experiment.task(&train).unwrap();
+        let mut trainer = Trainer::new(&experiment, &task, &train, &train, Device::Cpu).unwrap();
         let losses = train_to(&mut trainer, None, usize::MAX);
-        (losses, trainer.trained().parameters)
+        (losses, trainer.trained().unwrap().operator.parameters)
     };
     let ((alone, parameters), (padded, same)) = (trained(1), trained(3));
     assert!(alone.iter().zip(&padded).all(|(a, b)| (a / b - 1.0).abs() < 1e-5), "{alone:?} and {padded:?}");
@@ -186,7 +190,7 @@ fn a_small_darcy_is_learned_by_lamo_and_by_fno() {
     for (model, setting, enough) in [("lamo", "depth=3", 0.12), ("fno", "modes=6", 0.08)] {
         let changes = [
             "data.settings.resolution=16".to_owned(),
-            "data={ train = 256, test = 64 }".to_owned(),
+            "data={ train = 256, test = 64, first_test = 256 }".to_owned(),
             "train.epochs=10".to_owned(),
             format!("model.settings.{setting}"),
         ];
@@ -197,15 +201,30 @@ fn a_small_darcy_is_learned_by_lamo_and_by_fno() {
         let (Outcome::Made(dataset) | Outcome::AlreadyThere(dataset)) =
             recipe.make(&folder.at("darcy"), 2, &|_| ControlFlow::Continue(())).unwrap()
         else {
-            unreachable!("nobody stops")
+            unreachable!("the making is never stopped")
         };
-        let material = Material::read(&experiment, &dataset).unwrap();
-        let case = Case::new(&experiment, &material).unwrap();
-        let mut trainer = Trainer::new(&experiment, &case, &material.train, &material.test, Device::Cpu).unwrap();
+        let selection = ExperimentData::read(&experiment, &dataset).unwrap();
+        let task = selection.task(&experiment).unwrap();
+        let mut trainer = Trainer::new(&experiment, &task, &selection.train, &selection.test, Device::Cpu).unwrap();
         trainer.run(None, Duration::MAX, &mut |_| ControlFlow::Continue(())).unwrap();
-        let error = trainer.test_error();
+        let error = trainer.test_error().unwrap();
         assert!(error < enough, "{model} stops at {error}");
     }
+}
+
+/// The sizes of the model's row for tests, where they are smaller; switches stay as the recipe has them.
+fn shrunk(experiment: &Experiment) -> Vec<String> {
+    let row = models::find(&experiment.model.name).unwrap();
+    let tiny = (row.tiny)(&experiment.benchmark().unwrap().task());
+    let sizes = tiny.into_iter().filter_map(|(key, tiny)| {
+        let size = match (&experiment.model.settings[&key], tiny) {
+            (Value::Integer(published), Value::Integer(tiny)) => Value::Integer(tiny.min(*published)),
+            (Value::Array(_), tiny) => tiny,
+            _ => return None,
+        };
+        Some(format!("model.settings.{key}={size}"))
+    });
+    sizes.collect()
 }
 
 #[test]
@@ -213,43 +232,37 @@ fn every_shipped_experiment_runs_when_shrunk_and_its_test_error_is_that_of_its_p
     let device = std::env::var("LAMO_TEST_DEVICE").map_or(Device::Cpu, |device| device.parse().unwrap());
     let folder = Folder::new("shrunk");
     let mut ran = 0;
-    for (name, text) in EXPERIMENTS {
+    for Shipped { name, text, .. } in EXPERIMENTS.iter() {
         let full = Experiment::parse(name, text).unwrap();
         let Ok(row) = problems::find(&full.data.problem) else { continue };
         let mut small: Vec<String> = row.small.iter().map(ToString::to_string).collect();
-        let film = row.parameters.iter().any(|parameter| parameter.name == "frames") && full.data.past > 1;
-        if film {
+        let series = row.parameters.iter().any(|parameter| parameter.name == "frames") && full.data.past > 1;
+        if series {
             small.push("frames=4".into());
         }
         let data = folder.at(row.name);
         let recipe = Recipe::named(row.name, &small, 1, 6).unwrap();
         let dataset = match recipe.make(&data, 2, &|_| ControlFlow::Continue(())).unwrap() {
             Outcome::Made(dataset) | Outcome::AlreadyThere(dataset) => dataset,
-            Outcome::Stopped(_) => unreachable!("nobody stops"),
+            Outcome::Stopped(_) => unreachable!("the making is never stopped"),
         };
-        let model = match full.model.name.as_str() {
-            "lamo" => {
-                "width = 16, depth = 1, mlp_ratio = 1, tokens = 4, slice_heads = 2, states = 4, head_width = 8, padded = [0, 0]"
-            }
-            "transolver" => "width = 16, depth = 1, mlp_ratio = 1, tokens = 4, slice_heads = 2",
-            _ => "width = 8, depth = 2, modes = 3",
-        };
-        let changes = [
-            format!("model.settings={{ {model} }}"),
+        let mut changes = shrunk(&full);
+        changes.extend([
             "train={ epochs = 1, batch = 2 }".to_owned(),
-            "data={ train = 3, test = 3 }".to_owned(), // a batch and a half each
-            format!("data.past={}", if film && full.model.name != "fno" { 2 } else { 1 }),
-        ];
+            "data={ train = 3, test = 3, first_test = 3 }".to_owned(), // a batch and a half each
+            format!("data.past={}", if series { 1 + ran % 2 } else { 1 }),
+        ]);
         let request = Request { file: Some((name, text)), changes: &changes, ..Request::default() };
         let experiment = request.resolve().unwrap_or_else(|refusal| panic!("{name}: {refusal}"));
-        let material = Material::read(&experiment, &dataset).unwrap_or_else(|error| panic!("{name}: {error}"));
-        let case = Case::new(&experiment, &material).unwrap_or_else(|error| panic!("{name}: {error}"));
-        let mut trainer = Trainer::new(&experiment, &case, &material.train, &material.test, device)
+        let selection = ExperimentData::read(&experiment, &dataset).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let task = selection.task(&experiment).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let mut trainer = Trainer::new(&experiment, &task, &selection.train, &selection.test, device)
             .unwrap_or_else(|error| panic!("{name}: {error}"));
         let losses = train_to(&mut trainer, None, usize::MAX);
         assert!(losses.len() == 1 && losses[0].is_finite(), "{name}: {losses:?}");
-        let error = trainer.test_error();
-        let predicted = material.test.errors(&trainer.trained().predict(&material.test, device).unwrap());
+        let error = trainer.test_error().unwrap();
+        let predicted =
+            selection.test.errors(&trainer.trained().unwrap().operator.predict(&selection.test, device).unwrap());
         let expected = predicted.iter().sum::<f64>() / predicted.len() as f64;
         assert!((error / expected - 1.0).abs() < 1e-5, "{name}: {error} inside the program, {expected} outside");
         ran += 1;

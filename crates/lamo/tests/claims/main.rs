@@ -7,9 +7,10 @@ mod experiments; // shipped experiments are what they say
 mod fixture; // reading fixtures, comparing with them
 mod fno; // the Fourier operator equals its library and its own definition
 mod fuzz; // readers answer whatever bytes they meet
-mod import; // arrays of one's own become data sets
+mod import; // your own arrays become data sets
 mod inference; // one checkpoint file predicts, from and to files of arrays
 mod initialisation; // first values are drawn as the official classes draw them
+mod jobs; // what a listener hears, how a cancelled job is resumed, and the kind of each failure
 mod layers; // embeddings, patches and slices equal the authors', each alone
 mod loops; // the training loop takes the authors' steps, and every shipped experiment runs
 mod operators; // norms, maps and scan orders equal PyTorch's and the authors'
@@ -18,7 +19,11 @@ mod parity; // models and operators equal the authors' code, number for number
 mod published; // shipped experiments are the published ones, value by value
 mod readers; // array files are read as their writers show them; damage ends in a sentence
 mod recipes; // the authors' training recipes, step by step
-mod runs; // a run goes on from any checkpoint as if nothing had happened; what breaks is told
+mod registry; // every row of the registry of models keeps what it promises
+mod rollout; // windows on the host, one forward pass at a time, are the roll-out on the device
+mod rooms; // rooms use only rooms below them, and other rules of the code about itself
+mod runs; // a run resumed from any checkpoint ends with the same bits; failures are one sentence
 mod support; // what the claims about training share
 mod theory; // the paper's theory
 mod training; // a whole step as one program learns
+mod versions; // what lamo 0.1 wrote still opens

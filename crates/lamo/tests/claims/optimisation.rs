@@ -37,7 +37,7 @@ fn adamw_equals_pytorch_with_and_without_clip_and_cycle_and_spares_unused_parame
         }
         for step in 0..5 {
             let pace = Pace { rate: fixture.values("lr")[step], beta1: fixture.values("beta1")[step] };
-            adamw.pace(&mut program, step, pace);
+            adamw.pace(&mut program, step, pace).unwrap();
             program.write("ga", &fixture.floats(&format!("g{}.a", step + 1)));
             program.write("gb", &fixture.floats(&format!("g{}.b", step + 1)));
             program.run();

@@ -3,10 +3,11 @@
 //! Read from the scripts of M3RG-IITD/LaMO at c434a63 and the classes they build, not from our files. The parameter
 //! counts of [`crate::experiments`] hold the sizes a second time.
 
-use lamo::experiment::{EXPERIMENTS, Experiment, Loss, Normalised, Pacing, Request};
+use lamo::experiment::benchmarks::BENCHMARKS;
+use lamo::experiment::{Experiment, Loss, Normalised, Pacing, Request};
 use lamo::network::layers::Discretisation;
-use lamo::network::models::Task;
 use lamo::network::models::lamo::{Config, Decoder, Encoder, Latent, Mixer};
+use lamo::network::models::{self, MODELS};
 use lamo::training::optimiser::AdamW;
 use lamo::training::schedule::Pace;
 use lamo_geometry::Grid;
@@ -164,9 +165,9 @@ fn lamo_sees_the_data_of_the_authors_scripts_on_every_benchmark() {
         assert_eq!(data.inputs, recipe.given, "{name}: what is given");
         assert_eq!(data.outputs, [recipe.asked], "{name}: what is asked for");
         assert_eq!(data.scrambled, name == "plasticity-lamo", "{name}: positions that belong to other points");
-        let (functions, outputs, time) = recipe.maps;
-        let expected = Task { batch: recipe.batch, grid: recipe.grid, space: 2, functions, outputs, time };
-        assert_eq!(experiment.benchmark().unwrap().task(recipe.batch), expected, "{name}: what is mapped");
+        let task = experiment.benchmark().unwrap().task();
+        let maps = (task.input_channels(), task.output_channels(), task.time.is_input());
+        assert_eq!((task.grid, task.space, maps), (recipe.grid, 2, recipe.maps), "{name}: what is mapped");
     }
     for (name, key, expected) in [
         ("darcy-lamo", "resolution", 421.0),
@@ -235,7 +236,7 @@ fn lamo_has_the_sizes_of_the_class_that_the_script_builds() {
         let experiment = Experiment::shipped(name).unwrap();
         let config: Config = experiment.model.settings.clone().try_into().unwrap();
         assert_eq!(config, expected, "{name}");
-        let count = match (config.latent, experiment.benchmark().unwrap().task(1).grid) {
+        let count = match (config.latent, experiment.benchmark().unwrap().task().grid) {
             (Latent::Patches, Grid::Plane { rows, columns }) => {
                 let side = |extent: usize, padded: usize| extent.max(padded).div_ceil(config.patch);
                 side(rows, config.padded[0]) * side(columns, config.padded[1])
@@ -249,12 +250,14 @@ fn lamo_has_the_sizes_of_the_class_that_the_script_builds() {
 /// Where the paper's text and the authors' code disagree, both ship; these are the paper's words.
 #[test]
 fn a_paper_variant_differs_from_the_code_by_what_the_paper_says_and_nothing_else() {
-    for (name, base, changes) in [
+    let variants = [
         ("navier-stokes-lamo-paper", "navier-stokes-lamo", &["model.settings.width=128"][..]),
         ("elasticity-lamo-paper", "elasticity-lamo", &["train.schedule=onecycle", "model.settings.slice_heads=4"]),
         ("airfoil-lamo-paper", "airfoil-lamo", &["model.settings.states=64", "model.settings.expand=2"]),
         ("pipe-lamo-paper", "pipe-lamo", &["train.batch=4", "model.settings.slice_heads=4"]),
-    ] {
+    ];
+    assert_eq!(variants.len(), models::find("lamo").unwrap().variants.len(), "a variant is missing above");
+    for (name, base, changes) in variants {
         let changes: Vec<String> = changes.iter().map(ToString::to_string).collect();
         let file = Some((base, lamo::experiment::shipped_text(base).unwrap()));
         let expected = Request { file, changes: &changes, ..Request::default() }.resolve().unwrap();
@@ -264,17 +267,19 @@ fn a_paper_variant_differs_from_the_code_by_what_the_paper_says_and_nothing_else
 
 /// A comparison of models, not of recipes. The sizes of the others are held by their parameter counts.
 #[test]
-fn other_models_are_trained_on_the_same_data_by_the_same_recipe() {
-    let others = EXPERIMENTS.iter().filter(|(name, _)| !name.contains("-lamo"));
-    let mut seen = 0;
-    for (name, _) in others {
-        let other = Experiment::shipped(name).unwrap();
-        let lamo = Experiment::shipped(&format!("{}-lamo", other.benchmark)).unwrap();
-        assert_eq!((&other.data, &other.train), (&lamo.data, &lamo.train), "{name}");
-        assert_eq!((other.seed, other.precision), (lamo.seed, lamo.precision), "{name}");
-        seen += 1;
+fn every_model_is_trained_on_the_same_data_by_the_same_recipe_but_for_what_its_row_says() {
+    for (row, benchmark) in MODELS.iter().flat_map(|row| BENCHMARKS.iter().map(move |benchmark| (row, benchmark.name)))
+    {
+        let Some(text) = (row.recipe)(benchmark) else { continue };
+        let recipe: toml::Table = text.parse().unwrap();
+        let own = recipe.get("train").and_then(|train| train.as_table()).cloned().unwrap_or_default();
+        let changes: Vec<String> = own.iter().map(|(key, value)| format!("train.{key}={value}")).collect();
+        let plain = Request { benchmark: Some(benchmark), ..Request::default() };
+        let lamo = Request { model: Some("lamo"), changes: &changes, ..plain }.resolve().unwrap();
+        let other = Request { model: Some(row.name), ..plain }.resolve().unwrap();
+        assert_eq!((&other.data, &other.train), (&lamo.data, &lamo.train), "{} on {benchmark}", row.name);
+        assert_eq!((other.seed, other.precision), (lamo.seed, lamo.precision), "{} on {benchmark}", row.name);
     }
-    assert_eq!(seen, 10, "six of Transolver, four of FNO");
 }
 
 /// θ (1 − ηλ) with ηλ ≤ 2⁻²⁵ is θ in float32, here as in PyTorch: of the six recipes, only that of Navier–Stokes decays.
@@ -289,7 +294,7 @@ fn a_weight_decay_of_a_hundred_thousandth_rounds_away_at_the_published_rates() {
         let before: Vec<f32> = (1..=1000).map(|i| (0.37 * i as f32).sin()).collect();
         program.write_parameter("weights", &before);
         program.write("gradient", &[0.0; 1000]);
-        adamw.pace(&mut program, 0, Pace { rate, beta1: 0.9 });
+        adamw.pace(&mut program, 0, Pace { rate, beta1: 0.9 }).unwrap();
         program.run();
         let kept = program.read_parameter("weights") == before;
         assert_eq!(kept, name != "navier-stokes-lamo", "{name}: η = {rate}, λ = {weight_decay}");

@@ -1,9 +1,10 @@
 //! Array files: what NumPy, SciPy, h5py and MATLAB write is read as they show it; damage ends in a sentence.
 //!
-//! The files in `tests/data` are written by `tests/data/make.py` from made-up numbers.
+//! The files are in `tests/arrays`, a folder per format.
 
 #![allow(clippy::print_stdout)] // a test that finds no data says so
 
+use crate::support::{Folder, alone};
 use lamo::data::formats::{self, Array, ElementKind, Error, Values};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -27,8 +28,9 @@ const KINDS: [(&str, ElementKind); 12] = [
     ("b1", ElementKind::Bool),
 ];
 
+/// A file of `tests/arrays`.
 fn file(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/arrays").join(name)
 }
 
 /// As in `make.py`.
@@ -48,7 +50,7 @@ fn check_orders(path: &Path, name: Option<&str>, shape: &[usize], expected: &[f6
     let [first, second, third] = [shape[0], shape[1], shape[2]];
     for order in [[2, 0, 1], [1, 2, 0], [2, 1, 0], [0, 2, 1]] {
         let rows = shape[order[0]] / 2..shape[order[0]];
-        let array = data::read_ordered(path, name, &order, rows.clone(), &mut |_| {}).unwrap();
+        let array = formats::read_ordered(path, name, &order, rows.clone(), &mut |_| {}).unwrap();
         assert_eq!(array.shape, [rows.len(), shape[order[1]], shape[order[2]]]);
         let mut index = [0; 3];
         for (place, value) in array.values.into_f64().into_iter().enumerate() {
@@ -61,12 +63,12 @@ fn check_orders(path: &Path, name: Option<&str>, shape: &[usize], expected: &[f6
         }
     }
     let mut seen = 0;
-    data::visit(path, name, |values| seen += values.len()).unwrap();
+    formats::visit(path, name, |values| seen += values.len()).unwrap();
     assert_eq!(seen, expected.len());
 }
 
 fn check(path: &Path, name: Option<&str>, kind: &str, shape: &[usize]) {
-    let array = data::read(path, name).unwrap_or_else(|error| panic!("{error}"));
+    let array = formats::read(path, name).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(array.shape, shape, "{} {name:?}", path.display());
     assert_eq!(matches!(array.values, Values::F32(_)), matches!(kind, "f2" | "f4"), "{} {name:?}", path.display());
     let expected = made_up(kind, shape.iter().product());
@@ -77,7 +79,7 @@ fn check(path: &Path, name: Option<&str>, kind: &str, shape: &[usize]) {
     let height = shape.first().copied().unwrap_or(1);
     let width = expected.len() / height.max(1);
     for rows in [0..height, 0..1.min(height), height / 2..height, height..height] {
-        let some = data::read_rows(path, name, rows.clone()).unwrap_or_else(|error| panic!("{error}"));
+        let some = formats::read_rows(path, name, rows.clone()).unwrap_or_else(|error| panic!("{error}"));
         let values = some.values.into_f64();
         assert_eq!(values, expected[rows.start * width..rows.end * width], "{} {name:?} {rows:?}", path.display());
         assert!(shape.is_empty() || some.shape[0] == rows.len() && some.shape[1..] == shape[1..]);
@@ -87,26 +89,26 @@ fn check(path: &Path, name: Option<&str>, kind: &str, shape: &[usize]) {
 #[test]
 fn every_type_byte_order_axis_order_and_packing_reads_as_its_writer_shows_it() {
     for (name, arrays) in [
-        ("stored.npz", 48),
-        ("deflated.npz", 48),
-        ("plain5.mat", 11),
-        ("packed5.mat", 11),
-        ("small_types5.mat", 15),
-        ("big_endian5.mat", 15),
-        ("plain.h5", 12),
-        ("mat73.mat", 11),
-        ("many.safetensors", 12),
+        ("npz/stored.npz", 48),
+        ("npz/deflated.npz", 48),
+        ("mat5/plain.mat", 11),
+        ("mat5/packed.mat", 11),
+        ("mat5/small_types.mat", 15),
+        ("mat5/big_endian.mat", 15),
+        ("hdf5/plain.h5", 12),
+        ("mat73/all.mat", 11),
+        ("safetensors/many.safetensors", 12),
     ] {
         let path = file(name);
         let mut seen = 0;
-        for info in data::list(&path).unwrap() {
+        for info in formats::list(&path).unwrap() {
             let Some((kind, element)) = KINDS.iter().find(|(kind, _)| info.name.starts_with(kind)) else { continue };
             let in_integers = info.name.contains("_in_"); // doubles that MATLAB writes as integers
             assert_eq!((info.kind, info.shape.as_slice()), (*element, &SHAPE[..]), "{name} {}", info.name);
             if !in_integers {
                 check(&path, Some(&info.name), kind, &SHAPE);
             } else {
-                let array = data::read(&path, Some(&info.name)).unwrap();
+                let array = formats::read(&path, Some(&info.name)).unwrap();
                 assert_eq!(matches!(array.values, Values::F32(_)), *kind == "f4", "{}", info.name);
                 assert_eq!(array.values.into_f64(), made_up("i1", 60), "{name} {}", info.name);
             }
@@ -119,79 +121,64 @@ fn every_type_byte_order_axis_order_and_packing_reads_as_its_writer_shows_it() {
 #[test]
 fn lone_lines_versions_chunks_and_filters_read_as_their_writer_shows_them() {
     for (name, array, kind, shape) in [
-        ("c.npy", None, "f8", &SHAPE[..]),
-        ("version2.npy", None, "f8", &SHAPE),
-        ("version3.npy", None, "f8", &SHAPE),
-        ("fortran.npy", None, "f4", &SHAPE),
-        ("big_endian_fortran.npy", None, "i2", &SHAPE),
-        ("line.npy", None, "f4", &[7]),
-        ("empty.npy", None, "f8", &[0, 3]),
-        ("odd.npz", None, "f8", &SHAPE),
-        ("one.npz", Some("field"), "f4", &SHAPE),
-        ("zip64.npz", Some("field"), "f4", &SHAPE),
-        ("one5.mat", Some("field"), "f4", &SHAPE),
-        ("packed5.mat", Some("line"), "f8", &[1, 7]),
-        ("packed5.mat", Some("tiny"), "u1", &[1, 3]),
-        ("plain5.mat", Some("tiny"), "u1", &[1, 3]),
-        ("plain5.mat", Some("empty"), "f8", &[0, 3]),
-        ("plain.h5", Some("big_endian"), "f8", &SHAPE),
-        ("plain.h5", Some("line"), "f4", &[7]),
-        ("plain.h5", Some("group/inner/field"), "f4", &SHAPE),
-        ("chunked.h5", Some("chunked"), "f4", &SHAPE),
-        ("chunked.h5", Some("gzip"), "f4", &SHAPE),
-        ("chunked.h5", Some("shuffle"), "f8", &SHAPE),
-        ("chunked.h5", Some("fletcher"), "i4", &SHAPE),
-        ("latest.h5", None, "f4", &SHAPE),
-        ("mat73.mat", Some("empty"), "f8", &[0, 3]),
-        ("half.safetensors", Some("bf16"), "f4", &SHAPE),
+        ("npy/c.npy", None, "f8", &SHAPE[..]),
+        ("npy/version2.npy", None, "f8", &SHAPE),
+        ("npy/version3.npy", None, "f8", &SHAPE),
+        ("npy/fortran.npy", None, "f4", &SHAPE),
+        ("npy/big_endian_fortran.npy", None, "i2", &SHAPE),
+        ("npy/line.npy", None, "f4", &[7]),
+        ("npy/empty.npy", None, "f8", &[0, 3]),
+        ("npz/odd.npz", None, "f8", &SHAPE),
+        ("npz/one.npz", Some("field"), "f4", &SHAPE),
+        ("npz/zip64.npz", Some("field"), "f4", &SHAPE),
+        ("mat5/one.mat", Some("field"), "f4", &SHAPE),
+        ("mat5/packed.mat", Some("line"), "f8", &[1, 7]),
+        ("mat5/packed.mat", Some("tiny"), "u1", &[1, 3]),
+        ("mat5/plain.mat", Some("tiny"), "u1", &[1, 3]),
+        ("mat5/plain.mat", Some("empty"), "f8", &[0, 3]),
+        ("hdf5/plain.h5", Some("big_endian"), "f8", &SHAPE),
+        ("hdf5/plain.h5", Some("line"), "f4", &[7]),
+        ("hdf5/plain.h5", Some("group/inner/field"), "f4", &SHAPE),
+        ("hdf5/chunked.h5", Some("chunked"), "f4", &SHAPE),
+        ("hdf5/chunked.h5", Some("gzip"), "f4", &SHAPE),
+        ("hdf5/chunked.h5", Some("shuffle"), "f8", &SHAPE),
+        ("hdf5/chunked.h5", Some("fletcher"), "i4", &SHAPE),
+        ("hdf5/latest.h5", None, "f4", &SHAPE),
+        ("mat73/all.mat", Some("empty"), "f8", &[0, 3]),
+        ("safetensors/half.safetensors", Some("bf16"), "f4", &SHAPE),
     ] {
         check(&file(name), array, kind, shape);
     }
     for (name, array, shape, value) in [
-        ("scalar.npy", None, &[][..], 2.5),
-        ("plain.h5", Some("scalar"), &[], 2.5),
-        ("small_types5.mat", Some("a"), &[1, 1], 10.0),
-        ("big_endian5.mat", Some("a"), &[1, 1], 10.0),
+        ("npy/scalar.npy", None, &[][..], 2.5),
+        ("hdf5/plain.h5", Some("scalar"), &[], 2.5),
+        ("mat5/small_types.mat", Some("a"), &[1, 1], 10.0),
+        ("mat5/big_endian.mat", Some("a"), &[1, 1], 10.0),
     ] {
         let expected = Array { shape: shape.to_vec(), values: Values::F64(vec![value]) };
-        assert_eq!(data::read(file(name), array).unwrap(), expected, "{name}");
+        assert_eq!(formats::read(file(name), array).unwrap(), expected, "{name}");
     }
 }
 
 #[test]
 fn only_arrays_of_real_numbers_are_listed_and_the_others_are_refused_when_asked_for() {
     for (name, others) in [
-        ("plain5.mat", &[("text", "text"), ("cell", "a cell"), ("structure", "a structure")][..]),
-        ("packed5.mat", &[("sparse", "a sparse matrix"), ("complex", "complex numbers")]),
-        ("odd.npz", &[("text", "<U1"), ("complex", "<c16"), ("readme.txt", "not npy")]),
-        ("plain.h5", &[("text", "text"), ("complex", "complex")]),
-        ("mat73.mat", &[("text", "text"), ("cell", "a cell")]),
-        ("half.safetensors", &[("f8_e4m3", "F8_E4M3")]),
-        ("complex.npy", &[("", "<c16")]),
-        ("records.npy", &[("", "records")]),
+        ("mat5/plain.mat", &[("text", "text"), ("cell", "a cell"), ("structure", "a structure")][..]),
+        ("mat5/packed.mat", &[("sparse", "a sparse matrix"), ("complex", "complex numbers")]),
+        ("npz/odd.npz", &[("text", "<U1"), ("complex", "<c16"), ("readme.txt", "not npy")]),
+        ("hdf5/plain.h5", &[("text", "text"), ("complex", "complex")]),
+        ("mat73/all.mat", &[("text", "text"), ("cell", "a cell")]),
+        ("safetensors/half.safetensors", &[("f8_e4m3", "F8_E4M3")]),
+        ("npy/complex.npy", &[("", "<c16")]),
+        ("npy/records.npy", &[("", "records")]),
     ] {
-        let listed = data::list(file(name)).unwrap();
+        let listed = formats::list(file(name)).unwrap();
         for (other, found) in others {
             assert!(listed.iter().all(|info| info.name != *other), "{name} lists {other}");
-            let error = data::read(file(name), Some(other)).unwrap_err();
+            let error = formats::read(file(name), Some(other)).unwrap_err();
             assert!(matches!(error, Error::WrongType { .. }), "{name}: {error}");
             assert!(error.to_string().contains(found), "{name}: {error}");
         }
-    }
-}
-
-/// A file of its own for a test, removed at the end.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new(name: &str) -> Scratch {
-        Scratch(std::env::temp_dir().join(format!("lamo-readers-{}-{name}", std::process::id())))
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.0);
     }
 }
 
@@ -201,43 +188,45 @@ fn npy(header: &str) -> Vec<u8> {
 
 #[test]
 fn what_is_wrong_is_said_in_one_sentence_with_file_expected_found_and_remedy() {
-    let scratch = Scratch::new("wrong");
+    let folder = Folder::new("readers");
+    let scratch = folder.at("wrong");
     let wrong = |bytes: &[u8]| {
-        fs::write(&scratch.0, bytes).unwrap();
-        data::read(&scratch.0, None).unwrap_err()
+        fs::write(&scratch, bytes).unwrap();
+        formats::read(&scratch, None).unwrap_err()
     };
     let absurd = "{'descr': '<f8', 'fortran_order': False, 'shape': (1152921504606846976, 1152921504606846976), }";
     let promised = "{'descr': '<f8', 'fortran_order': False, 'shape': (1152921504606846976,), }";
-    let packed = fs::read(file("one5.mat")).unwrap();
-    let twice = fs::read(file("one5.mat")).map(|bytes| [&bytes[..], &bytes[128..]].concat()).unwrap();
+    let packed = fs::read(file("mat5/one.mat")).unwrap();
+    let twice = fs::read(file("mat5/one.mat")).map(|bytes| [&bytes[..], &bytes[128..]].concat()).unwrap();
     for (error, sentence) in [
-        (data::list(file("none.npy")).unwrap_err(), "expected a file, found nothing; check the path"),
-        (data::list(file("")).unwrap_err(), "expected a file, found a folder; name a file instead"),
-        (wrong(b""), "found an empty file; save it anew"),
+        (formats::list(file("npy/none.npy")).unwrap_err(), "expected a file, found nothing; check the path"),
+        (formats::list(file("")).unwrap_err(), "expected a file, found a folder; name a file instead"),
+        (wrong(b""), "found an empty file; save it in one of these formats"),
         (wrong(b"version https://git-lfs.github.com/spec/v1"), "found a Git LFS pointer without its file"),
-        (wrong(b"\x80\x04stuff"), "found the bytes [80, 04, 73, 74, 75, 66, 66]; save it anew"),
+        (wrong(b"\x80\x04stuff"), "found the bytes [80, 04, 73, 74, 75, 66, 66]; save it in one of these formats"),
         (wrong(&npy(absurd)), "promises shape [1152921504606846976, 1152921504606846976], more than its"),
         (wrong(&npy(promised)), "promises 9223372036854775808 bytes, found 0; the file is cut short"),
         (wrong(&npy("{'descr': '<f8', 'shape': (1,), }")), "expected the keys descr, fortran_order and shape"),
         (wrong(&npy("{'descr': '<f8', 'fortran_order': 0, 'shape': (1,)}")), "expected `False` in the npy header"),
         (wrong(&packed[..packed.len() - 9]), "bytes, found"),
-        (data::read(file("plain5.mat"), Some("coeff")).unwrap_err(), "array named `coeff`, found `f4`, `f8`, `i1`"),
-        (data::read(file("plain5.mat"), None).unwrap_err(), "expected the name of one array"),
-        (data::read(file("c.npy"), Some("x")).unwrap_err(), "found one array without a name"),
-        (data::read(file("chunked.h5"), Some("lzf")).unwrap_err(), "expected dataset `lzf` packed by gzip"),
-        (data::read_rows(file("c.npy"), None, 2..4).unwrap_err(), "to have rows 2..4, found 3 rows"),
         (
-            data::read_ordered(file("c.npy"), None, &[0, 0, 1], 0..1, &mut |_| {}).unwrap_err(),
+            formats::read(file("mat5/plain.mat"), Some("coeff")).unwrap_err(),
+            "array named `coeff`, found `f4`, `f8`, `i1`",
+        ),
+        (formats::read(file("mat5/plain.mat"), None).unwrap_err(), "expected the name of one array"),
+        (formats::read(file("npy/c.npy"), Some("x")).unwrap_err(), "found one array without a name"),
+        (formats::read(file("hdf5/chunked.h5"), Some("lzf")).unwrap_err(), "expected dataset `lzf` packed by gzip"),
+        (formats::read_rows(file("npy/c.npy"), None, 2..4).unwrap_err(), "to have rows 2..4, found 3 rows"),
+        (
+            formats::read_ordered(file("npy/c.npy"), None, &[0, 0, 1], 0..1, &mut |_| {}).unwrap_err(),
             "to have the axes [0, 0, 1], found 3 axes; list each of them once",
         ),
         (wrong(&twice), "expected each array once, found \"field\" twice"),
     ] {
         let text = error.to_string();
         assert!(text.contains(sentence) && text.contains("; ") && !text.contains('\n'), "{text}");
-        assert!(
-            text.starts_with(file("").parent().unwrap().to_str().unwrap()) || text.contains("lamo-readers"),
-            "{text}"
-        );
+        let files = [file(""), folder.path().to_owned()];
+        assert!(files.iter().any(|place| text.starts_with(place.to_str().unwrap())), "{text}");
     }
 }
 
@@ -263,10 +252,10 @@ fn files_that_matlab_wrote_read_as_scipy_reads_them() {
     ] {
         let path = folder.join(name);
         assert!(
-            data::list(&path).unwrap().iter().any(|info| info.name == array && info.shape == shape),
+            formats::list(&path).unwrap().iter().any(|info| info.name == array && info.shape == shape),
             "{name} {array}"
         );
-        let read = data::read(&path, Some(array)).unwrap();
+        let read = formats::read(&path, Some(array)).unwrap();
         assert_eq!(read.shape, shape, "{name} {array}");
         let values = read.values.into_f64();
         assert_eq!(values[row * shape[1] + column], value, "{name} {array}");
@@ -274,51 +263,52 @@ fn files_that_matlab_wrote_read_as_scipy_reads_them() {
         let size: f64 = values.iter().map(|value| value.abs()).sum();
         // both sums round: at most one unit in the last place of the largest partial sum per term
         assert!((found - sum).abs() <= 2e-16 * size * values.len() as f64, "{name} {array}: {found} is not {sum}");
-        let rows = data::read_rows(&path, Some(array), row..row + 1).unwrap();
+        let rows = formats::read_rows(&path, Some(array), row..row + 1).unwrap();
         assert_eq!(rows.values.into_f64(), values[row * shape[1]..][..shape[1]], "{name} {array}");
     }
-    let complex = data::read(folder.join("real_NLS.mat"), Some("uu")).unwrap_err();
+    let complex = formats::read(folder.join("real_NLS.mat"), Some("uu")).unwrap_err();
     assert!(complex.to_string().contains("found complex numbers"), "{complex}");
 }
 
 /// Lists a file and reads everything in it.
 fn read_all(path: &Path) -> Vec<Array> {
     let mut arrays = Vec::new();
-    for info in data::list(path).unwrap_or_default() {
-        arrays.extend(data::read(path, Some(&info.name)));
-        let _ = data::read_rows(path, Some(&info.name), 1..2);
+    for info in formats::list(path).unwrap_or_default() {
+        arrays.extend(formats::read(path, Some(&info.name)));
+        let _ = formats::read_rows(path, Some(&info.name), 1..2);
     }
     arrays
 }
 
 /// Lists a file and reads one of its arrays.
 fn read_one(path: &Path, which: usize) -> Option<Array> {
-    let listed = data::list(path).ok()?;
+    let listed = formats::list(path).ok()?;
     let info = listed.get(which % listed.len().max(1))?;
-    let _ = data::read_rows(path, Some(&info.name), 1..2);
-    data::read(path, Some(&info.name)).ok()
+    let _ = formats::read_rows(path, Some(&info.name), 1..2);
+    formats::read(path, Some(&info.name)).ok()
 }
 
 #[test]
 fn a_file_cut_short_at_any_byte_is_refused_or_reads_as_the_whole_one() {
-    let scratch = Scratch::new("short");
+    let folder = Folder::new("readers");
+    let scratch = folder.at("short");
     for name in [
-        "fortran.npy",
-        "version3.npy",
-        "one.npz",
-        "zip64.npz",
-        "one5.mat",
-        "small_types5.mat",
-        "latest.h5",
-        "half.safetensors",
+        "npy/fortran.npy",
+        "npy/version3.npy",
+        "npz/one.npz",
+        "npz/zip64.npz",
+        "mat5/one.mat",
+        "mat5/small_types.mat",
+        "hdf5/latest.h5",
+        "safetensors/half.safetensors",
     ] {
         let whole = read_all(&file(name));
         assert!(!whole.is_empty(), "{name}");
-        fs::copy(file(name), &scratch.0).unwrap();
-        let writer = fs::OpenOptions::new().write(true).open(&scratch.0).unwrap();
+        fs::copy(file(name), &scratch).unwrap();
+        let writer = fs::OpenOptions::new().write(true).open(&scratch).unwrap();
         for length in (0..fs::metadata(file(name)).unwrap().len()).rev() {
             writer.set_len(length).unwrap();
-            let found = read_all(&scratch.0);
+            let found = read_all(&scratch);
             assert!(found.iter().all(|array| whole.contains(array)), "{name} cut to {length} bytes");
         }
     }
@@ -344,39 +334,26 @@ fn peak() -> Option<usize> {
     Some(line.split_whitespace().nth(1)?.parse::<usize>().ok()? * 1024)
 }
 
-/// Whether this process runs the one test; if not, it is run in a process of its own, whose peak of memory is its own.
-fn alone(test: &str) -> bool {
-    const ALONE: &str = "LAMO_READERS_ALONE";
-    if std::env::var_os(ALONE).is_some() {
-        return true;
-    }
-    let mut process = std::process::Command::new(std::env::current_exe().unwrap());
-    let name = format!("readers::{test}");
-    let done = process.args([&name, "--exact", "--test-threads=1"]).env(ALONE, "1").output().unwrap();
-    let said = String::from_utf8_lossy(&done.stdout);
-    assert!(done.status.success() && said.contains("1 passed"), "{said}");
-    false
-}
-
 #[test]
 fn some_rows_of_a_file_larger_than_memory_take_memory_for_those_rows() {
-    if !alone("some_rows_of_a_file_larger_than_memory_take_memory_for_those_rows") {
+    if !alone("readers::some_rows_of_a_file_larger_than_memory_take_memory_for_those_rows", &[]) {
         return;
     }
     let rows = |order: &str| npy(&format!("{{'descr': '<f8', 'fortran_order': {order}, 'shape': (1048576, 1024), }}"));
     let part = |kind: u32, bytes: u32| [kind.to_le_bytes(), bytes.to_le_bytes()].concat();
     let shape = [1 << 20, 500u32].map(u32::to_le_bytes).concat();
-    let mut matlab = fs::read(file("one5.mat")).unwrap()[..128].to_vec(); // 1048576 x 500 doubles, not packed
+    let mut matlab = fs::read(file("mat5/one.mat")).unwrap()[..128].to_vec(); // 1048576 x 500 doubles, not packed
     matlab.extend([part(14, 56 + 500 * (8 << 20)), part(6, 8), part(6, 0), part(5, 8), shape].concat());
     matlab.extend([part(1, 5), b"field\0\0\0".to_vec(), part(9, 500 * (8 << 20))].concat());
     for (name, start, columns) in [("c", rows("False"), 1024), ("fortran", rows("True"), 1024), ("matlab", matlab, 500)]
     {
-        let scratch = Scratch::new(name);
-        fs::write(&scratch.0, &start).unwrap();
-        let whole = fs::OpenOptions::new().write(true).open(&scratch.0).unwrap();
+        let folder = Folder::new("readers");
+        let scratch = folder.at(name);
+        fs::write(&scratch, &start).unwrap();
+        let whole = fs::OpenOptions::new().write(true).open(&scratch).unwrap();
         whole.set_len(start.len() as u64 + columns * (8 << 20)).unwrap(); // a hole: no disk is used
         let before = peak();
-        let array = data::read_rows(&scratch.0, None, 700_000..700_003).unwrap_or_else(|error| panic!("{error}"));
+        let array = formats::read_rows(&scratch, None, 700_000..700_003).unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(
             (array.shape, array.values.into_f64()),
             (vec![3, columns as usize], vec![0.0; 3 * columns as usize])
@@ -388,29 +365,30 @@ fn some_rows_of_a_file_larger_than_memory_take_memory_for_those_rows() {
 
 #[test]
 fn damage_never_panics_and_never_takes_more_memory_than_the_size_of_the_file_allows() {
-    if !alone("damage_never_panics_and_never_takes_more_memory_than_the_size_of_the_file_allows") {
+    if !alone("readers::damage_never_panics_and_never_takes_more_memory_than_the_size_of_the_file_allows", &[]) {
         return;
     }
-    let scratch = Scratch::new("damaged");
+    let folder = Folder::new("readers");
+    let scratch = folder.at("damaged");
     let mut random = ChaCha8Rng::seed_from_u64(5);
     for (name, checked) in [
-        ("fortran.npy", false),
-        ("one.npz", true),
-        ("zip64.npz", true),
-        ("odd.npz", true),
-        ("one5.mat", true),
-        ("packed5.mat", false),
-        ("big_endian5.mat", false),
-        ("half.safetensors", false),
-        ("many.safetensors", false),
-        ("latest.h5", false),
-        ("chunked.h5", false),
-        ("mat73.mat", false),
+        ("npy/fortran.npy", false),
+        ("npz/one.npz", true),
+        ("npz/zip64.npz", true),
+        ("npz/odd.npz", true),
+        ("mat5/one.mat", true),
+        ("mat5/packed.mat", false),
+        ("mat5/big_endian.mat", false),
+        ("safetensors/half.safetensors", false),
+        ("safetensors/many.safetensors", false),
+        ("hdf5/latest.h5", false),
+        ("hdf5/chunked.h5", false),
+        ("mat73/all.mat", false),
     ] {
         let whole = read_all(&file(name));
         let bytes = fs::read(file(name)).unwrap();
-        fs::write(&scratch.0, &bytes).unwrap();
-        let mut writer = fs::OpenOptions::new().write(true).open(&scratch.0).unwrap();
+        fs::write(&scratch, &bytes).unwrap();
+        let mut writer = fs::OpenOptions::new().write(true).open(&scratch).unwrap();
         let before = peak();
         let rounds = if bytes.len() > 1000 { 500 } else { 2000 };
         for round in 0..rounds {
@@ -418,7 +396,7 @@ fn damage_never_panics_and_never_takes_more_memory_than_the_size_of_the_file_all
             damage(&mut damaged, &mut random);
             writer.rewind().unwrap(); // in place: to truncate first would wait for the disk
             writer.write_all(&damaged).unwrap();
-            let found = read_one(&scratch.0, round);
+            let found = read_one(&scratch, round);
             // a checksum covers these, so that wrong numbers cannot pass
             assert!(!checked || found.iter().all(|array| whole.contains(array)), "{name}, damage {round}");
         }

@@ -1,8 +1,9 @@
 //! The authors' training recipes, step by step: parameters after the steps equal theirs.
 
 use crate::fixture::{Fixture, open};
-use lamo::network::layers::Parameters;
-use lamo::network::models::{self, Input, Model, Settings, Task};
+use lamo::network::models::{self, Settings};
+use lamo::network::{Input, Mode, Model, Parameters};
+use lamo::task::Task;
 use lamo::training::loss::{relative_l2, relative_l2_sum, relative_l2_with_gradient};
 use lamo::training::optimiser::{AdamW, GRADIENT_NORM};
 use lamo::training::schedule::Schedule;
@@ -57,13 +58,14 @@ fn three_darcy_steps_give_the_authors_parameters() {
     let fixture = open("train_darcy");
     let (batch, side) = (2, 9);
     let grid = Grid::Plane { rows: side, columns: side };
-    let task = Task { batch, grid, space: 2, functions: 1, outputs: 1, time: false };
+    let task = Task::plain(grid, 2, 1, 1);
     let graph = Graph::new();
     let model = model(&graph, &task, "width = 16\ndepth = 1\nmlp_ratio = 2\npadded = [10, 10]");
-    let input = Input::declare(&graph, &task);
+    let input = Input::declare(&graph, &task, batch);
     let target = graph.input("target", [batch, side, side]);
     let statistic = |key: &str| fixture.values(key)[0];
-    let prediction = model.forward(&input).reshape([batch, side, side]) * statistic("y_std") + statistic("y_mean");
+    let prediction =
+        model.forward(&input, Mode::Training).reshape([batch, side, side]) * statistic("y_std") + statistic("y_mean");
     let loss = relative_l2_with_gradient(prediction, target);
     graph.output("loss", loss);
     let adamw = AdamW::default();
@@ -79,7 +81,7 @@ fn three_darcy_steps_give_the_authors_parameters() {
         let encoded: Vec<f32> = coefficients[samples.clone()].iter().map(|a| (a - mean) / deviation).collect();
         program.write("functions", &encoded);
         program.write("target", &solutions[samples]);
-        adamw.pace(&mut program, step, schedule.at(step));
+        adamw.pace(&mut program, step, schedule.at(step)).unwrap();
         program.run();
         let log = &fixture.values("log_f64")[4 * step..];
         let close = |found: f32, expected: f64| (f64::from(found) / expected - 1.0).abs() < 1e-4;
@@ -101,9 +103,10 @@ fn a_navier_stokes_step_and_rollout_give_the_authors_numbers() {
         fixture.values(key)[(sample * points + point) * (window + frames) + frame] as f32
     };
 
-    let task = Task { batch: batch * frames, grid, space: 2, functions: window, outputs: 1, time: false };
+    let task = Task::plain(grid, 2, window, 1);
     let graph = Graph::new();
-    let prediction = model(&graph, &task, settings).forward(&Input::declare(&graph, &task));
+    let input = Input::declare(&graph, &task, batch * frames);
+    let prediction = model(&graph, &task, settings).forward(&input, Mode::Training);
     let loss = relative_l2_sum(prediction, graph.input("target", [batch * frames, points, 1]));
     graph.output("loss", loss);
     let adamw = AdamW { weight_decay: 0.05, clip: None, ..AdamW::default() };
@@ -122,15 +125,15 @@ fn a_navier_stokes_step_and_rollout_give_the_authors_numbers() {
     }
     program.write("functions", &windows);
     program.write("target", &targets);
-    adamw.pace(&mut program, 0, Schedule::OneCycle { peak: 5e-4, steps: 30 }.at(0));
+    adamw.pace(&mut program, 0, Schedule::OneCycle { peak: 5e-4, steps: 30 }.at(0)).unwrap();
     program.run();
     fixture.check("train_loss", program.read("loss"), 1e-5, 0.0);
     check_parameters(&program, &fixture, "p1");
 
     // The rollout feeds predictions back into the window.
-    let task = Task { batch, ..task };
     let graph = Graph::new();
-    graph.output("out", model(&graph, &task, settings).forward(&Input::declare(&graph, &task)));
+    let input = Input::declare(&graph, &task, batch);
+    graph.output("out", model(&graph, &task, settings).forward(&input, Mode::Inference));
     let mut rollout = Program::compile(&graph);
     rollout.write(lamo_tensor::PARAMETERS, program.read(lamo_tensor::PARAMETERS));
     rollout.write("positions", &repeated(&fixture.floats("pos"), batch));
@@ -151,12 +154,12 @@ fn a_navier_stokes_step_and_rollout_give_the_authors_numbers() {
 fn a_plasticity_batch_of_steps_gives_the_authors_parameters() {
     let fixture = open("train_plasticity");
     let (batch, times, points) = (2, 3, 35);
-    let task =
-        Task { batch, grid: Grid::Plane { rows: 7, columns: 5 }, space: 2, functions: 1, outputs: 4, time: true };
+    let task = Task::plain(Grid::Plane { rows: 7, columns: 5 }, 2, 1, 4).by_time(times);
     let settings = "latent = \"slices\"\nmixer = \"mamba2\"\ndirections = 2\nwidth = 16\ndepth = 1\nmlp_ratio = 1\n\
                     slice_heads = 2\ntokens = 5\nstates = 5\nhead_width = 8";
     let graph = Graph::new();
-    let prediction = model(&graph, &task, settings).forward(&Input::declare(&graph, &task));
+    let input = Input::declare(&graph, &task, batch);
+    let prediction = model(&graph, &task, settings).forward(&input, Mode::Training);
     let loss = relative_l2(prediction, graph.input("target", [batch, points, 4])).sum_all();
     graph.output("loss", loss);
     let adamw = AdamW::default();
@@ -174,7 +177,7 @@ fn a_plasticity_batch_of_steps_gives_the_authors_parameters() {
             (0..batch * points * 4).map(|i| fixture.values("y")[i * times + chosen(i / (points * 4))] as f32).collect();
         program.write("time", &time);
         program.write("target", &target);
-        adamw.pace(&mut program, step, pace);
+        adamw.pace(&mut program, step, pace).unwrap();
         program.run();
         let expected = fixture.values("log")[2 * step];
         assert!((f64::from(program.read("loss")[0]) / expected - 1.0).abs() < 1e-4, "loss of step {step}");

@@ -1,14 +1,11 @@
-//! A run goes on from any checkpoint as if nothing had happened; what breaks is told in a sentence.
+//! A run resumed from any checkpoint ends with the same bits; failures are one sentence.
 
-use crate::support::{Folder, experiment, train_to};
-use lamo::data::samples::Samples;
-use lamo::error::{Broken, Divergence, Error};
+use crate::support::{Folder, essence, experiment, train_to};
+use lamo::Kind;
+use lamo::data::Samples;
 use lamo::experiment::Experiment;
-use lamo::inference::predictor::Trained;
-use lamo::run::checkpoint::Checkpoint;
-use lamo::run::{self, Environment, Run};
-use lamo::task::task::Case;
-use lamo::training::trainer::Trainer;
+use lamo::run::{self, Checkpoint, Environment, Run, Trained};
+use lamo::training::{Broken, Divergence, Outcome, Trainer};
 use lamo_geometry::Grid;
 use lamo_tensor::Device;
 use std::ops::ControlFlow;
@@ -32,25 +29,19 @@ fn small(changes: &[&str]) -> Experiment {
 
 fn trainer(experiment: &Experiment) -> Trainer {
     let samples = samples();
-    let case = Case::of(experiment, &samples).unwrap();
-    Trainer::new(experiment, &case, &samples, &samples.clone().first(3), Device::Cpu).unwrap()
+    let task = experiment.task(&samples).unwrap();
+    Trainer::new(experiment, &task, &samples, &samples.clone().first(3), Device::Cpu).unwrap()
 }
 
 fn create(folder: &Path, experiment: &Experiment) -> Run {
     Run::create(folder, experiment, &Environment::here(Device::Cpu, 1, None)).unwrap()
 }
 
-/// Epoch, step and the bits of both errors.
-type Bits = (usize, usize, u64, Option<u64>);
-
-/// What must not depend on interruptions: everything but seconds.
-fn essence(folder: &Path) -> (Checkpoint, Vec<Bits>) {
-    let mut last = Checkpoint::read(&run::checkpoint(folder, run::LAST)).unwrap();
-    (last.trained.seconds, last.trained.paused) = (0.0, 0.0);
-    last.trained.path.clear();
-    let lines = run::history(folder).unwrap();
-    let bits = lines.iter().map(|line| (line.epoch, line.step, line.train.to_bits(), line.test.map(f64::to_bits)));
-    (last, bits.collect())
+/// Where and how a training broke.
+fn diverged(result: Result<Outcome, lamo::Error>) -> Divergence {
+    let error = result.expect_err("the training breaks");
+    assert_eq!(error.kind(), Kind::Diverged);
+    error.downcast_ref::<Divergence>().unwrap_or_else(|| panic!("{error}")).clone()
 }
 
 #[test]
@@ -71,19 +62,19 @@ fn a_run_interrupted_after_any_step_ends_with_the_same_bits() {
         resumed.restore(&begun).unwrap();
         train_to(&mut resumed, Some(&run), usize::MAX);
         assert!(essence(&path) == expected, "stopped after step {stop}");
-        let best = |folder: &Path| Trained::open(&run::checkpoint(folder, run::BEST)).unwrap();
-        assert_eq!(best(&path).parameters, best(&whole).parameters);
+        let best = |folder: &Path| Trained::open(&run::checkpoint_path(folder, run::BEST)).unwrap();
+        assert_eq!(best(&path).operator, best(&whole).operator);
     }
 }
 
 #[test]
-fn a_run_without_its_last_checkpoint_goes_on_from_the_best_and_without_any_from_the_start() {
+fn a_run_without_its_last_checkpoint_is_resumed_from_the_best_and_without_any_from_the_start() {
     let (folder, experiment) = (Folder::new("without"), small(&[]));
     let path = folder.at("run");
     train_to(&mut trainer(&experiment), Some(&create(&path, &experiment)), usize::MAX);
     let expected = essence(&path);
-    let best = Checkpoint::read(&run::checkpoint(&path, run::BEST)).unwrap().trained.step;
-    std::fs::remove_file(run::checkpoint(&path, run::LAST)).unwrap();
+    let best = Checkpoint::read(&run::checkpoint_path(&path, run::BEST)).unwrap().trained.step;
+    std::fs::remove_file(run::checkpoint_path(&path, run::LAST)).unwrap();
     std::fs::remove_file(path.join(run::HISTORY)).unwrap();
     for (first, lose) in [(best, true), (0, false)] {
         let (run, again, begun) = Run::open(&path).unwrap();
@@ -107,8 +98,8 @@ fn an_output_is_learned_in_whatever_unit_it_comes() {
         let outputs = samples().targets.iter().flat_map(|&value| [unit * value, (3.0 * value).cos()]).collect();
         let samples = Samples::new(samples().grid, 1, samples().inputs, 2, outputs).unwrap();
         let experiment = small(&[balanced]);
-        let case = Case::of(&experiment, &samples).unwrap();
-        train_to(&mut Trainer::new(&experiment, &case, &samples, &samples, Device::Cpu).unwrap(), None, usize::MAX)
+        let task = experiment.task(&samples).unwrap();
+        train_to(&mut Trainer::new(&experiment, &task, &samples, &samples, Device::Cpu).unwrap(), None, usize::MAX)
     };
     let apart = |balanced: &str| {
         let pairs = losses(1.0, balanced).into_iter().zip(losses(1e5, balanced));
@@ -122,9 +113,9 @@ fn an_output_is_learned_in_whatever_unit_it_comes() {
 fn a_run_notes_what_a_step_holds_beside_the_samples() {
     let (experiment, all) = (small(&[]), samples());
     let held = |samples: &Samples| {
-        let case = Case::of(&experiment, samples).unwrap();
-        let trained = Trainer::new(&experiment, &case, samples, samples, Device::Cpu).unwrap().trained();
-        (trained.step_bytes.unwrap(), trained.parameters.len())
+        let task = experiment.task(samples).unwrap();
+        let trained = Trainer::new(&experiment, &task, samples, samples, Device::Cpu).unwrap().trained().unwrap();
+        (trained.step_bytes.unwrap(), trained.operator.parameters.len())
     };
     let (bytes, parameters) = held(&all);
     assert!(bytes > 4 * 4 * parameters, "parameters, gradient and two moments of {parameters} take more than {bytes}");
@@ -138,7 +129,7 @@ fn the_best_state_has_the_seconds_of_its_own_tests_and_not_of_later_ones() {
     let path = folder.at("run");
     let run = create(&path, &experiment);
     trainer(&experiment).run(Some(&run), Duration::MAX, &mut |_| ControlFlow::Continue(())).unwrap();
-    let best = Checkpoint::read(&run::checkpoint(&path, run::BEST)).unwrap().trained;
+    let best = Checkpoint::read(&run::checkpoint_path(&path, run::BEST)).unwrap().trained;
     assert_eq!(best.epoch, 1, "nothing is learned, so no later error is less");
     assert!(best.paused > 0.0 && best.paused < best.seconds, "{} of {} seconds", best.paused, best.seconds);
 }
@@ -163,7 +154,7 @@ fn epochs_after_the_last_checkpoint_are_forgotten_before_they_are_trained_again(
 }
 
 #[test]
-fn a_loss_that_is_no_number_names_step_and_kernel_and_keeps_the_last_good_checkpoint() {
+fn a_loss_that_is_not_finite_names_step_and_kernel_and_keeps_the_last_good_checkpoint() {
     let (folder, experiment) = (Folder::new("broken"), small(&["train.rate=1e30", "train.schedule=constant"]));
     let path = folder.at("run");
     let run = create(&path, &experiment);
@@ -173,32 +164,31 @@ fn a_loss_that_is_no_number_names_step_and_kernel_and_keeps_the_last_good_checkp
         steps = progress.step;
         ControlFlow::Continue(())
     });
-    let Err(Error::Diverged(divergence)) = result else { panic!("expected a divergence, found {result:?}") };
+    let divergence = diverged(result);
     assert_eq!((divergence.step, divergence.good), (steps + 1, steps));
     let sentence = divergence.to_string();
     assert!(sentence.contains(&format!("at step {}", divergence.step)), "{sentence}");
     assert!(sentence.contains("first in ") && sentence.contains("smaller train.rate"), "{sentence}");
-    let last = Checkpoint::read(&run::checkpoint(&path, run::LAST)).unwrap();
+    let last = Checkpoint::read(&run::checkpoint_path(&path, run::LAST)).unwrap();
     assert_eq!(last.trained.step, steps);
-    assert!(last.trained.parameters.iter().all(|value| value.is_finite()));
-    assert_eq!(broken.trained().parameters, last.trained.parameters, "the trainer is back at its last good state");
+    assert!(last.trained.operator.parameters.iter().all(|value| value.is_finite()));
+    assert_eq!(broken.trained().unwrap().operator, last.trained.operator, "the trainer is back at its last good state");
 }
 
 #[test]
 fn a_late_look_at_the_loss_still_finds_the_step_that_broke() {
     let experiment = small(&["train.rate=1e30", "train.schedule=constant"]);
-    let often = trainer(&experiment).run(None, Duration::ZERO, &mut |_| ControlFlow::Continue(())).unwrap_err();
-    let seldom = trainer(&experiment).run(None, Duration::MAX, &mut |_| ControlFlow::Continue(())).unwrap_err();
-    let (Error::Diverged(often), Error::Diverged(seldom)) = (often, seldom) else { panic!("both diverge") };
+    let often = diverged(trainer(&experiment).run(None, Duration::ZERO, &mut |_| ControlFlow::Continue(())));
+    let seldom = diverged(trainer(&experiment).run(None, Duration::MAX, &mut |_| ControlFlow::Continue(())));
     assert_eq!((often.step, often.culprit), (seldom.step, seldom.culprit));
 }
 
 #[test]
-fn a_damaged_or_missing_file_is_told_in_one_sentence() {
+fn a_damaged_or_missing_file_is_one_sentence() {
     let (folder, experiment) = (Folder::new("damaged"), small(&["train.epochs=1"]));
     let path = folder.at("run");
     train_to(&mut trainer(&experiment), Some(&create(&path, &experiment)), usize::MAX);
-    let last = run::checkpoint(&path, run::LAST);
+    let last = run::checkpoint_path(&path, run::LAST);
     let sound = std::fs::read(&last).unwrap();
     let complaint = |bytes: &[u8]| {
         std::fs::write(&last, bytes).unwrap();
@@ -210,10 +200,11 @@ fn a_damaged_or_missing_file_is_told_in_one_sentence() {
     *flipped.last_mut().unwrap() ^= 1;
     assert!(complaint(&flipped).contains("is damaged: expected values with SHA-256"));
     assert!(complaint(&sound[..sound.len() - 7]).contains("cut short"));
-    assert!(complaint(b"").contains("no safetensors file"));
+    let told = complaint(b"");
+    assert!(told.contains("not a safetensors file"), "{told}");
     std::fs::remove_file(&last).unwrap();
     assert!(Trained::open(&path).unwrap().path.ends_with(run::BEST));
-    std::fs::remove_file(run::checkpoint(&path, run::BEST)).unwrap();
+    std::fs::remove_file(run::checkpoint_path(&path, run::BEST)).unwrap();
     let told = Trained::open(&path).map(|_| ()).unwrap_err().to_string();
     assert!(told.contains("found none"), "{told}");
     assert!(Trained::open(&folder.at("nowhere")).unwrap_err().to_string().contains("nowhere"));
@@ -222,6 +213,26 @@ fn a_damaged_or_missing_file_is_told_in_one_sentence() {
     std::fs::write(path.join(run::EXPERIMENT), "benchmark = \"own\"\n[train]\nepoch = 3\n").unwrap();
     let told = Run::open(&path).unwrap_err().to_string();
     assert!(told.contains("unknown key train.epoch; did you mean train.epochs?"), "{told}");
+}
+
+#[test]
+fn a_damaged_last_checkpoint_beside_a_sound_best_one_names_it_and_its_epoch() {
+    let (folder, experiment) = (Folder::new("beside"), small(&[]));
+    let path = folder.at("run");
+    train_to(&mut trainer(&experiment), Some(&create(&path, &experiment)), usize::MAX);
+    let (last, best) = (run::checkpoint_path(&path, run::LAST), run::checkpoint_path(&path, run::BEST));
+    let epoch = Checkpoint::read(&best).unwrap().trained.epoch;
+    let sound = std::fs::read(&last).unwrap();
+    std::fs::write(&last, &sound[..sound.len() - 7]).unwrap();
+    for error in [Trained::open(&path).unwrap_err(), Run::open(&path).unwrap_err()] {
+        assert_eq!(error.kind(), Checkpoint::read(&last).unwrap_err().kind());
+        let told = error.to_string();
+        assert!(told.contains("last.safetensors") && told.contains("cut short"), "{told}");
+        assert!(told.contains(&format!("{} of epoch {epoch}", best.display())) && !told.contains('\n'), "{told}");
+    }
+    assert_eq!(Trained::open(&best).unwrap().epoch, epoch, "it can be used as the error says");
+    std::fs::remove_file(&last).unwrap();
+    assert_eq!(Run::open(&path).unwrap().2.unwrap().trained.epoch, epoch, "or resumed from");
 }
 
 #[test]
@@ -234,7 +245,7 @@ fn two_processes_do_not_share_a_run_and_a_full_folder_is_not_overwritten() {
     drop(run);
     assert!(Run::open(&path).is_ok());
     let again = Run::create(&path, &experiment, &Environment::here(Device::Cpu, 1, None)).unwrap_err().to_string();
-    assert!(again.contains("found other files") && again.contains("--resume"), "{again}");
+    assert!(again.contains("expected a new or empty folder for the run") && again.contains("--resume"), "{again}");
     let path = folder.at("named");
     train_to(&mut trainer(&experiment), Some(&create(&path, &experiment)), 1);
     std::fs::remove_file(path.join(run::EXPERIMENT)).unwrap();
@@ -249,7 +260,7 @@ fn data_that_do_not_fit_are_refused() {
     let told = Samples::new(grid, 1, vec![0.0; 30], 1, vec![f32::NAN; 30]).unwrap_err().to_string();
     assert!(told.contains("targets: expected finite numbers"), "{told}");
     let told = Samples::new(Grid::Cloud { points: 3 }, 0, vec![], 1, vec![1.0; 3]).unwrap_err().to_string();
-    assert!(told.contains("a cloud of points needs their positions"), "{told}");
+    assert!(told.contains("positions: ") && told.contains("cloud"), "{told}");
     let told = Samples::new(grid, 1, vec![0.0; 60], 1, [[1.0; 30], [0.0; 30]].concat()).unwrap_err().to_string();
     assert!(told.contains("not zero everywhere") && told.contains("found sample 1"), "{told}");
     for (size, found) in [(1e-20, "5.5e-20"), (1e25, "5.5e25")] {
@@ -257,15 +268,15 @@ fn data_that_do_not_fit_are_refused() {
         assert!(told.contains(&format!("found {found} in sample 0; give them in another unit")), "{told}");
     }
     let same = Samples::new(grid, 1, vec![0.0; 60], 1, vec![3.0; 60]).unwrap();
-    let told = Case::of(&experiment(&[]), &same).unwrap_err().to_string();
+    let told = experiment(&[]).task(&same).unwrap_err().to_string();
     assert!(told.contains("found the same at all points; there is nothing to learn"), "{told}");
-    let film = experiment(&["train.loss=relative-l2-of-frames"]);
+    let series = experiment(&["train.loss=relative-l2-of-frames"]);
     let samples = Samples::new(grid, 1, vec![0.0; 30], 2, vec![1.0; 60]).unwrap();
-    let told = Case::of(&film, &samples).unwrap_err().to_string();
-    assert!(told.contains("expected inputs of whole frames of 2 functions, found 1"), "{told}");
+    let told = series.task(&samples).unwrap_err().to_string();
+    assert!(told.contains("expected inputs of at least one snapshot of 2 functions, found 1"), "{told}");
     let cloud = experiment(&["train.loss=relative-l2-with-gradient"]);
     let line = Samples::new(Grid::Line { points: 30 }, 1, vec![0.0; 60], 1, vec![1.0; 60]).unwrap();
-    let told = Case::of(&cloud, &line).unwrap_err().to_string();
+    let told = cloud.task(&line).unwrap_err().to_string();
     assert!(told.contains("expected one output on a plane"), "{told}");
 }
 
@@ -275,7 +286,7 @@ fn a_training_that_breaks_in_its_first_step_leaves_a_checkpoint_and_a_readable_h
     let path = folder.at("run");
     let result =
         trainer(&experiment).run(Some(&create(&path, &experiment)), Duration::MAX, &mut |_| ControlFlow::Continue(()));
-    let Err(Error::Diverged(divergence)) = result else { panic!("expected a divergence, found {result:?}") };
+    let divergence = diverged(result);
     assert_eq!((divergence.epoch, divergence.good), (1, 0));
     assert_eq!(Trained::open(&path).unwrap().step, 0);
     assert_eq!(run::history(&path).unwrap(), []);
@@ -288,14 +299,14 @@ fn a_best_state_that_a_divergence_undoes_is_not_kept() {
     let path = folder.at("run");
     let result =
         trainer(&experiment).run(Some(&create(&path, &experiment)), Duration::MAX, &mut |_| ControlFlow::Continue(()));
-    assert!(matches!(result, Err(Error::Diverged(_))), "{result:?}");
-    let last = Checkpoint::read(&run::checkpoint(&path, run::LAST)).unwrap();
+    diverged(result);
+    let last = Checkpoint::read(&run::checkpoint_path(&path, run::LAST)).unwrap();
     assert_eq!((last.trained.step, last.best), (0, None));
-    assert!(!run::checkpoint(&path, run::BEST).exists());
+    assert!(!run::checkpoint_path(&path, run::BEST).exists());
 }
 
 #[test]
-fn a_run_whose_experiment_was_changed_is_not_gone_on_with_unless_its_steps_mean_the_same() {
+fn a_run_whose_experiment_was_changed_is_not_resumed_unless_its_steps_mean_the_same() {
     let (folder, experiment) = (Folder::new("changed"), small(&[]));
     let path = folder.at("run");
     train_to(&mut trainer(&experiment), Some(&create(&path, &experiment)), 5);
@@ -309,7 +320,7 @@ fn a_run_whose_experiment_was_changed_is_not_gone_on_with_unless_its_steps_mean_
         assert!(text.contains(from), "{from} is not in {text}");
         std::fs::write(path.join(run::EXPERIMENT), text.replacen(from, to, 1)).unwrap();
         let told = Run::open(&path).unwrap_err().to_string();
-        assert!(told.contains(&format!("{key}: expected that of ")) && told.contains(run::LAST), "{told}");
+        assert!(told.contains(&format!("{key} differs from ")) && told.contains(run::LAST), "{told}");
     }
     std::fs::write(path.join(run::EXPERIMENT), text.replacen("rate = 0.003", "rate = 0.001", 1)).unwrap();
     let (run, again, begun) = Run::open(&path).unwrap();
@@ -329,36 +340,39 @@ fn a_run_whose_experiment_was_changed_is_not_gone_on_with_unless_its_steps_mean_
 }
 
 #[test]
-fn a_checkpoint_of_other_data_is_not_gone_on_with() {
+fn a_checkpoint_of_other_data_is_not_resumed() {
     let experiment = small(&[]);
-    let begun = trainer(&experiment).checkpoint();
+    let begun = trainer(&experiment).checkpoint().unwrap();
     let mut other = samples();
     other.targets.iter_mut().for_each(|value| *value *= 2.0);
-    let case = Case::of(&experiment, &other).unwrap();
-    let mut trainer = Trainer::new(&experiment, &case, &other, &other, Device::Cpu).unwrap();
+    let task = experiment.task(&other).unwrap();
+    let mut trainer = Trainer::new(&experiment, &task, &other, &other, Device::Cpu).unwrap();
     let told = trainer.restore(&begun).unwrap_err().to_string();
-    assert!(told.contains("expected a checkpoint of these data, found one of others"), "{told}");
+    assert!(told.contains("the checkpoint belongs to other data than these; start a new run"), "{told}");
     let cloud = Samples { grid: Grid::Cloud { points: 30 }, ..other };
-    let told = Trainer::new(&experiment, &case, &cloud, &samples(), Device::Cpu).err().unwrap().to_string();
-    assert!(told.contains("the training samples: expected the grid and the times of the case"), "{told}");
+    let told = Trainer::new(&experiment, &task, &cloud, &samples(), Device::Cpu).err().unwrap().to_string();
+    assert_eq!(
+        told,
+        "training samples: expected a plane of 6 x 5 points and 1 time, found a cloud of 30 points and 1 time"
+    );
 }
 
 #[test]
-fn a_test_error_that_is_no_number_ends_the_run() {
+fn a_test_error_that_is_not_finite_ends_the_run() {
     let (folder, experiment) = (Folder::new("test-error"), small(&["train={ epochs = 1, batch = 7, rate = 1e30 }"]));
     let path = folder.at("run");
     let result =
         trainer(&experiment).run(Some(&create(&path, &experiment)), Duration::MAX, &mut |_| ControlFlow::Continue(()));
-    let Err(Error::Diverged(divergence)) = result else { panic!("expected a divergence, found {result:?}") };
+    let divergence = diverged(result);
     assert_eq!((divergence.broken, divergence.step, divergence.good), (Broken::Test, 1, 0));
     assert!(run::history(&path).unwrap().is_empty() && Trained::open(&path).unwrap().step == 0);
 }
 
 #[test]
-fn a_parameter_that_is_no_number_is_not_called_a_loss() {
+fn a_parameter_that_is_not_finite_is_not_called_a_loss() {
     let divergence =
         Divergence { broken: Broken::Parameter, step: 7, epoch: 2, loss: 0.5, culprit: None, good: 4, rate: 1e-3 };
-    assert!(divergence.to_string().starts_with("a parameter is no finite number at step 7 in epoch 2"));
+    assert!(divergence.to_string().starts_with("a parameter is not finite at step 7 in epoch 2"));
     assert!(
         Divergence { broken: Broken::Loss, loss: 1e9, ..divergence }
             .to_string()
@@ -380,8 +394,8 @@ fn batches_seen_from_all_sides_change_nothing_where_every_side_looks_the_same() 
     let losses = |round: bool, symmetries: &str| {
         let samples = Samples::new(plane, 1, field(round, 0.1), 1, field(round, 0.07)).unwrap();
         let experiment = small(&[symmetries]);
-        let case = Case::of(&experiment, &samples).unwrap();
-        let mut trainer = Trainer::new(&experiment, &case, &samples, &samples, Device::Cpu).unwrap();
+        let task = experiment.task(&samples).unwrap();
+        let mut trainer = Trainer::new(&experiment, &task, &samples, &samples, Device::Cpu).unwrap();
         train_to(&mut trainer, None, usize::MAX)
     };
     let (none, all) = ("train.symmetries=false", "train.symmetries=true");
@@ -390,7 +404,7 @@ fn batches_seen_from_all_sides_change_nothing_where_every_side_looks_the_same() 
     assert_eq!(losses(false, all), losses(false, all), "the side is a function of seed and step");
     let (cloud, experiment) = (Grid::Cloud { points: 30 }, experiment(&[all]));
     let samples = Samples { grid: cloud, ..samples() };
-    let case = Case::of(&experiment, &samples).unwrap();
-    let told = Trainer::new(&experiment, &case, &samples, &samples, Device::Cpu).err().unwrap().to_string();
+    let task = experiment.task(&samples).unwrap();
+    let told = Trainer::new(&experiment, &task, &samples, &samples, Device::Cpu).err().unwrap().to_string();
     assert!(told.contains("train.symmetries: expected fields of one value at every point of a lattice"), "{told}");
 }

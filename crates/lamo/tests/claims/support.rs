@@ -1,32 +1,25 @@
 //! What the claims about training share.
 
+use lamo::data::import::ArrayName;
 use lamo::experiment::{Experiment, Request};
-use lamo::run::Run;
-use lamo::training::trainer::Trainer;
+use lamo::run::{self, Checkpoint, Run};
+use lamo::training::{Progress, Trainer};
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::Path;
 use std::time::Duration;
 
-/// An empty folder of one test alone, gone when dropped.
-pub(crate) struct Folder(PathBuf);
+#[path = "../../src/files/scratch.rs"]
+mod scratch;
+pub(crate) use scratch::Folder;
 
-impl Folder {
-    pub(crate) fn new(test: &str) -> Folder {
-        let path = std::env::temp_dir().join(format!("lamo-claims-{test}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&path);
-        std::fs::create_dir_all(&path).unwrap();
-        Folder(path)
-    }
-
-    pub(crate) fn at(&self, name: &str) -> PathBuf {
-        self.0.join(name)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
+/// An npy file of doubles in a folder.
+pub(crate) fn save(folder: &Folder, name: &str, shape: &[usize], values: impl Iterator<Item = f64>) -> ArrayName {
+    let axes: Vec<_> = shape.iter().map(ToString::to_string).collect();
+    let text = format!("{{'descr': '<f8', 'fortran_order': False, 'shape': ({},), }}\n", axes.join(", "));
+    let mut bytes = [b"\x93NUMPY\x01\x00", &(text.len() as u16).to_le_bytes()[..], text.as_bytes()].concat();
+    bytes.extend(values.flat_map(f64::to_le_bytes));
+    std::fs::write(folder.at(name), bytes).unwrap();
+    ArrayName { path: folder.at(name), variable: None }
 }
 
 /// One's own experiment with some keys changed.
@@ -38,10 +31,51 @@ pub(crate) fn experiment(changes: &[&str]) -> Experiment {
 /// Trains with a checkpoint after every step until `stop` steps are done; the mean losses of the epochs that ended.
 pub(crate) fn train_to(trainer: &mut Trainer, run: Option<&Run>, stop: usize) -> Vec<f64> {
     let mut losses = Vec::new();
-    let watch = &mut |progress: lamo::training::trainer::Progress<'_>| {
+    let watch = &mut |progress: Progress<'_>| {
         losses.extend(progress.finished.map(|line| line.train));
         if progress.step >= stop { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
     trainer.run(run, Duration::ZERO, watch).unwrap();
     losses
+}
+
+/// Epoch, step and the bits of both errors.
+pub(crate) type Bits = (usize, usize, u64, Option<u64>);
+
+/// What must not depend on interruptions: everything but seconds.
+pub(crate) fn essence(folder: &Path) -> (Checkpoint, Vec<Bits>) {
+    let mut last = Checkpoint::read(&run::checkpoint_path(folder, run::LAST)).unwrap();
+    (last.trained.seconds, last.trained.paused) = (0.0, 0.0);
+    last.trained.path.clear();
+    let lines = run::history(folder).unwrap();
+    let bits = lines.iter().map(|line| (line.epoch, line.step, line.train.to_bits(), line.test.map(f64::to_bits)));
+    (last, bits.collect())
+}
+
+/// Copies a folder with all that is in it.
+pub(crate) fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap().map(|entry| entry.unwrap()) {
+        let target = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            copy(&entry.path(), &target);
+        } else {
+            std::fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}
+
+/// Whether this process runs the one test; if not, the test runs in a process of its own, with its own memory and with these
+/// variables of the environment.
+pub(crate) fn alone(test: &str, variables: &[(&str, &Path)]) -> bool {
+    const ALONE: &str = "LAMO_TEST_ALONE";
+    if std::env::var_os(ALONE).is_some() {
+        return true;
+    }
+    let mut process = std::process::Command::new(std::env::current_exe().unwrap());
+    process.args([test, "--exact", "--test-threads=1"]).env(ALONE, "1").envs(variables.iter().copied());
+    let done = process.output().unwrap();
+    let said = String::from_utf8_lossy(&done.stdout);
+    assert!(done.status.success() && said.contains("1 passed"), "{said}");
+    false
 }

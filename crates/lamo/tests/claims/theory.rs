@@ -1,9 +1,9 @@
 //! The paper's theory as claims about the code.
 
-use lamo::network::layers::{
-    Discretisation, Hydra, Mamba2, Parameters, Selection, SliceShape, Slices, Ss2d, discretise,
-};
-use lamo::network::models::{self, Input, Task};
+use lamo::network::layers::{Discretisation, Hydra, Mamba2, Selection, SliceShape, Slices, Ss2d, discretise};
+use lamo::network::models;
+use lamo::network::{Input, Mode, Parameters};
+use lamo::task::Task;
 use lamo_geometry::Grid;
 use lamo_tensor::reference::{self, Bindings};
 use lamo_tensor::{Graph, PARAMETERS, Program, ScanInput, Tensor};
@@ -253,13 +253,13 @@ fn slices_with_one_hot_weights_are_patches() {
 #[test]
 fn permuting_the_points_of_a_cloud_permutes_the_output() {
     let points = 40;
-    let task = Task { batch: 1, grid: Grid::Cloud { points }, space: 2, functions: 1, outputs: 2, time: false };
+    let task = Task::plain(Grid::Cloud { points }, 2, 1, 2);
     let settings = "latent = \"slices\"\nencoder = \"shared\"\nmixer = \"hydra\"\ndirections = 2\nwidth = 32\ndepth = 2\n\
                     mlp_ratio = 1\nslice_heads = 4\ntokens = 6\nhead_width = 16\ngroups = 2\nstates = 8";
     let graph = Graph::new();
     let parameters = Parameters::new(&graph);
     let model = models::find("lamo").unwrap().build(&parameters, &task, &settings.parse().unwrap()).unwrap();
-    graph.output("out", model.forward(&Input::declare(&graph, &task)));
+    graph.output("out", model.forward(&Input::declare(&graph, &task, 1), Mode::Inference));
     let mut program = Program::compile(&graph);
     let larger: Vec<f32> = parameters.draw(4).iter().map(|value| value * 5.0).collect(); // far from a constant output
     program.write(PARAMETERS, &larger);

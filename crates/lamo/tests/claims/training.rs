@@ -1,6 +1,7 @@
 //! A whole training step is one program, and it learns.
 
-use lamo::network::layers::{Discretisation, LayerNorm, Linear, Mlp, Parameters, Selection, Ss2d};
+use lamo::network::Parameters;
+use lamo::network::layers::{Discretisation, LayerNorm, Linear, Mlp, Selection, Ss2d};
 use lamo::training::loss::relative_l2_sum;
 use lamo::training::optimiser::AdamW;
 use lamo::training::schedule::Schedule;
@@ -48,7 +49,7 @@ fn a_grid_block_overfits_one_batch_in_one_program_per_step() {
     let schedule = Schedule::OneCycle { peak: 3e-3, steps: 200 };
     let mut losses = Vec::new();
     for step in 0..200 {
-        adamw.pace(&mut program, step, schedule.at(step));
+        adamw.pace(&mut program, step, schedule.at(step)).unwrap();
         program.run();
         losses.push(program.read("loss")[0]);
     }
@@ -62,7 +63,7 @@ fn the_same_seed_gives_the_same_bits_and_another_seed_others() {
         let graph = Graph::new();
         let (mut program, adamw) = training_program(&graph, seed);
         for step in 0..3 {
-            adamw.pace(&mut program, step, Schedule::Constant { rate: 1e-3 }.at(step));
+            adamw.pace(&mut program, step, Schedule::Constant { rate: 1e-3 }.at(step)).unwrap();
             program.run();
         }
         program.read("loss")[0].to_bits()

@@ -21,7 +21,7 @@ pub mod transolver;
 pub use authors::{Arguments, Authored, Translated, Translation};
 pub use row::{GridKind, OwnData, Row, Support, Variant};
 
-use crate::error::{Refusal, require};
+use crate::error::{Kind, Refusal, require};
 use crate::task::Task;
 use lamo_geometry::Grid;
 use serde::de::DeserializeOwned;
@@ -78,7 +78,7 @@ pub(crate) fn check_unified(model: &str, side: usize, task: &Task) -> Result<(),
 pub fn find(name: &str) -> Result<&'static Row, Refusal> {
     MODELS.iter().find(|row| row.name == name).ok_or_else(|| {
         let known: Vec<_> = MODELS.iter().map(|row| row.name).collect();
-        Refusal::said(format!("model {name:?} does not exist; there are {}", known.join(", ")))
+        Refusal::said(format!("model {name:?} does not exist; there are {}", known.join(", "))).of(Kind::Missing)
     })
 }
 

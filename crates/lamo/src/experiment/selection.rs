@@ -1,0 +1,238 @@
+//! From a data set to what a training needs: which samples, which fields, arranged in time, and the task they make.
+
+use super::{Experiment, Normalised, OWN};
+use crate::data::Dataset;
+use crate::data::dataset::{FieldEntry, Normalise, Role, Rule, Split};
+use crate::data::samples::Samples;
+use crate::error::{Error, Kind, Refusal, require};
+use crate::task::task::lattice;
+use crate::task::{Field, Normaliser, Normalisers, Positions, Spread, Task, Time, TimeMode};
+use lamo_geometry::Grid;
+
+/// The fields that an experiment uses, and the samples of both splits.
+#[derive(Debug)]
+pub struct ExperimentData {
+    /// Fields given.
+    pub inputs: Vec<Field>,
+    /// Fields asked for.
+    pub outputs: Vec<Field>,
+    /// Samples to train on.
+    pub train: Samples,
+    /// Samples to test on.
+    pub test: Samples,
+    /// When the snapshots of time series are, where it is known.
+    pub clock: Vec<f64>,
+}
+
+impl ExperimentData {
+    /// Reads what the experiment needs of a data set.
+    pub fn read(experiment: &Experiment, dataset: &Dataset) -> Result<ExperimentData, Error> {
+        let split = split(experiment, dataset)?;
+        require(!split.train.is_empty(), || {
+            Refusal::new(dataset.folder().display().to_string(), "samples to train on", "none")
+        })?;
+        let (inputs, outputs) = fields(experiment, dataset)?;
+        let read = |samples: &[usize]| read(experiment, dataset, &inputs, &outputs, samples);
+        let (train, test) = (read(&split.train)?, read(&split.test)?);
+        if experiment.time_mode().is_series() {
+            train.check_norms_of_snapshots(|sample| split.train[sample])?;
+        }
+        Ok(ExperimentData { train, test, inputs, outputs, clock: dataset.manifest().times.clone() })
+    }
+
+    /// The task that the experiment learns from these samples.
+    pub fn task(&self, experiment: &Experiment) -> Result<Task, Error> {
+        let mut task = fitted(experiment, experiment.time_mode(), &self.train, &self.clock)?;
+        task.inputs = self.inputs.clone();
+        task.outputs = self.outputs.clone();
+        task.leave_raw();
+        Ok(task)
+    }
+}
+
+impl Experiment {
+    /// The task that it learns from samples whose fields have no names; the past snapshots of a roll-out stand
+    /// before the functions that stay.
+    pub fn task(&self, train: &Samples) -> Result<Task, Error> {
+        let Samples { functions, outputs, .. } = *train;
+        let mode = self.time_mode();
+        if !mode.is_roll_out() {
+            return fitted(self, mode, train, &[]);
+        }
+        // Whole snapshots are all past, unless data.past says that fewer of them are.
+        let past = match self.data.past {
+            1 if functions.is_multiple_of(outputs) => functions / outputs,
+            past => past,
+        };
+        require(past > 0 && functions >= past * outputs, || {
+            let expected = format!("inputs of at least one snapshot of {outputs} functions");
+            Refusal::new("train.loss = relative-l2-of-frames", expected, functions.to_string())
+        })?;
+        fitted(self, TimeMode::RollOut { past }, train, &[])
+    }
+}
+
+fn fitted(experiment: &Experiment, mode: TimeMode, train: &Samples, clock: &[f64]) -> Result<Task, Error> {
+    train.check()?;
+    let Samples { grid, space, functions, outputs, times, .. } = *train;
+    if mode.is_series() {
+        train.check_norms_of_snapshots(|sample| sample)?;
+    }
+    require(functions > 0 || !train.share_positions(), || {
+        Refusal::new("samples", "inputs, or points that differ between samples", "neither")
+            .advise("name an input, or continue a time series with train.loss = relative-l2-of-frames")
+    })?;
+    let time = mode.of(times, clock)?;
+    experiment.train.loss.check(grid, outputs)?;
+    let scrambled = experiment.data.scrambled;
+    let on_lattice = lattice(grid, scrambled).is_ok_and(|lattice| lattice == train.positions);
+    let positions = match (on_lattice, scrambled) {
+        (false, _) => Positions::Given,
+        (true, false) => Positions::Lattice,
+        (true, true) => Positions::Scrambled,
+    };
+    let beside = functions - time.input_channels(&[], &[Field::plain("outputs", outputs)]);
+    Ok(Task {
+        inputs: if beside > 0 { vec![Field::plain("inputs", beside)] } else { Vec::new() },
+        positions,
+        normalisers: fit(experiment, train, &time)?,
+        time,
+        ..Task::plain(grid, space, 0, outputs)
+    })
+}
+
+/// Mean and deviation of each channel of the training samples.
+fn fit(experiment: &Experiment, train: &Samples, time: &Time) -> Result<Normalisers, Error> {
+    let wanted = |what: Normalised| experiment.data.normalise.contains(&what);
+    let mut points = train.targets.chunks(train.outputs.max(1));
+    let first = points.next();
+    require(train.targets.is_empty() || points.any(|point| Some(point) != first), || {
+        Refusal::new("targets", "values that differ", "the same at all points").advise("there is nothing to learn")
+    })?;
+    let normalised = wanted(Normalised::Outputs) && train.outputs > 0;
+    let outputs = normalised.then(|| Normaliser::fit(&train.targets, train.outputs)).transpose()?;
+    let inputs =
+        time.fit_inputs(&train.inputs, train.functions, (train.outputs, outputs.as_ref()), wanted(Normalised::Inputs))?;
+    let positions = wanted(Normalised::Positions) && train.space > 0;
+    let positions = positions.then(|| Normaliser::fit_given(&train.positions, train.space)).transpose()?;
+    Ok(Normalisers { positions, inputs, outputs })
+}
+
+/// The samples an experiment is tested on.
+pub fn test_samples(experiment: &Experiment, dataset: &Dataset) -> Result<Samples, Error> {
+    let (inputs, outputs) = fields(experiment, dataset)?;
+    read(experiment, dataset, &inputs, &outputs, &split(experiment, dataset)?.test)
+}
+
+/// Which samples an experiment trains and tests on: the split that the data set states where it has the size asked for (an
+/// official one need not be the two ends), else the first and the last.
+pub fn split(experiment: &Experiment, dataset: &Dataset) -> Result<Split, Error> {
+    let data = &experiment.data;
+    let stated = dataset.split()?;
+    let split = if data.train == 0 || [stated.train.len(), stated.test.len()] == [data.train, data.test] {
+        stated
+    } else if data.first_test > 0 {
+        let test = data.first_test..data.first_test.saturating_add(data.test);
+        let train = (0..data.samples()).filter(|sample| !test.contains(sample)).take(data.train).collect();
+        Rule::Indices { train, test: test.collect() }.split(dataset.samples())?
+    } else {
+        Rule::Ends { train: data.train, test: data.test }.split(dataset.samples())?
+    };
+    require(!split.test.is_empty(), || {
+        Refusal::new(dataset.folder().display().to_string(), "samples to test on", "none")
+    })?;
+    Ok(split)
+}
+
+/// The fields given and asked for.
+fn fields(experiment: &Experiment, dataset: &Dataset) -> Result<(Vec<Field>, Vec<Field>), Error> {
+    let own = experiment.benchmark == OWN;
+    let entries = |names: &[String], role: Role, by_role: bool| -> Result<Vec<&FieldEntry>, Error> {
+        let all = dataset.manifest().fields.iter();
+        match names {
+            [] => Ok(all.filter(|field| by_role && field.role == role).collect()),
+            names => Ok(names.iter().map(|name| dataset.field(name)).collect::<Result<_, _>>()?),
+        }
+    };
+    let on_grid = |entry: &&FieldEntry| -> Result<Field, Error> {
+        // A benchmark's recipe says itself what is normalised.
+        let raw = own && entry.normalise == Normalise::None;
+        let field = Field::on(dataset.manifest().grid, &entry.name, &entry.unit, &entry.shape)?;
+        Ok(Field { raw, ..field })
+    };
+    let outputs = entries(&experiment.data.outputs, Role::Output, true)?;
+    let outputs = outputs.iter().map(on_grid).collect::<Result<Vec<_>, _>>()?;
+    let is_output = |name: &str| outputs.iter().any(|output| output.name == name);
+    // A roll-out is given its own past. The recipe of a benchmark does not use what its data set has beside that.
+    let roll_out = experiment.time_mode().is_roll_out();
+    let mut inputs = entries(&experiment.data.inputs, Role::Input, own || !roll_out)?;
+    if roll_out {
+        inputs.retain(|entry| !is_output(&entry.name));
+    }
+    let inputs = inputs.iter().map(on_grid).collect::<Result<Vec<_>, _>>()?;
+    let both = inputs.iter().find(|input| is_output(&input.name));
+    require(both.is_none(), || {
+        let name = both.map(|field| field.name.as_str()).unwrap_or_default();
+        Refusal::new("data.inputs", "fields that are not asked for", format!("`{name}`, which is an output too"))
+    })?;
+    require(!outputs.is_empty() && outputs.iter().all(|field| field.spread == Spread::Points), || {
+        let found: Vec<_> = outputs
+            .iter()
+            .map(|field| format!("`{}` {:?}", field.name, field.shape(dataset.manifest().grid)))
+            .collect();
+        let found = if found.is_empty() { "none".to_owned() } else { found.join(", ") };
+        Refusal::new(dataset.folder().display().to_string(), "at least one output, with a value at every point", found)
+    })?;
+    Ok((inputs, outputs))
+}
+
+/// The samples listed.
+fn read(
+    experiment: &Experiment,
+    dataset: &Dataset,
+    inputs: &[Field],
+    outputs: &[Field],
+    samples: &[usize],
+) -> Result<Samples, Error> {
+    let grid = dataset.manifest().grid;
+    let values = |fields: &[Field]| -> Result<Vec<Vec<f32>>, Error> {
+        Ok(fields.iter().map(|field| dataset.gather(&field.name, samples)).collect::<Result<_, _>>()?)
+    };
+    let (space, positions) = positions(experiment, dataset, grid, samples)?;
+    let (given, asked) = (values(inputs)?, values(outputs)?);
+    let arranged = experiment.time_mode().arrange((inputs, &given), (outputs, &asked), grid)?;
+    let read = Samples {
+        count: samples.len(),
+        grid,
+        space,
+        positions,
+        functions: arranged.functions,
+        inputs: arranged.inputs,
+        times: arranged.times,
+        outputs: arranged.outputs,
+        targets: arranged.targets,
+    };
+    let checked = read.check_norms_of_samples(|sample| samples[sample]).and_then(|()| read.check());
+    checked.map_err(|refusal| refusal.within(dataset.folder().display()))?;
+    Ok(read)
+}
+
+/// Coordinates of a point, and all of them: from the data set, or the lattice where it has no positions.
+fn positions(
+    experiment: &Experiment,
+    dataset: &Dataset,
+    grid: Grid,
+    samples: &[usize],
+) -> Result<(usize, Vec<f32>), Error> {
+    let Some(entry) = dataset.manifest().fields.iter().find(|field| field.role == Role::Position) else {
+        let positions = lattice(grid, experiment.data.scrambled).map_err(|refusal| refusal.of(Kind::Missing))?;
+        return Ok((positions.len() / grid.points(), positions));
+    };
+    let field = Field::on(grid, &entry.name, &entry.unit, &entry.shape)?;
+    require(field.spread == Spread::Points && field.snapshots.is_none(), || {
+        let thing = format!("field `{}`", entry.name);
+        Refusal::new(thing, "positions of shape [...grid, space]", format!("{:?}", entry.shape))
+    })?;
+    let owners = if entry.common { &samples[..1] } else { samples };
+    Ok((field.width(), dataset.gather(&entry.name, owners)?))
+}

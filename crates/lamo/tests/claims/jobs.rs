@@ -1,0 +1,237 @@
+//! Whole jobs: what a listener hears, how a cancelled job is resumed, and the kind of each failure.
+
+use crate::support::{Folder, alone, essence, save};
+use lamo::data::dataset::{Normalise, Outcome, Role};
+use lamo::data::import::{Own, OwnField};
+use lamo::error::FileError;
+use lamo::inference::Source;
+use lamo::inference::evaluate::RECEIPT;
+use lamo::run::{self, Trained};
+use lamo::workflow::{
+    self, Cancel, EvaluateRequest, Event, PredictRequest, ResumeRequest, Session, TrainRequest, evaluate, predict,
+    resume, train,
+};
+use lamo::{Error, Kind};
+use lamo_geometry::Grid;
+use lamo_tensor::Device;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::Duration;
+
+/// Seven samples of Darcy flow on 8 x 8 points.
+fn darcy(folder: &Folder, name: &str, seed: u64) -> PathBuf {
+    let out = folder.at(name);
+    let made = workflow::make("darcy", &["resolution=8".into()], seed, 7, &out, &Session::default()).unwrap();
+    assert!(matches!(made, Outcome::Made(_)));
+    out
+}
+
+/// Six steps an epoch, three epochs, a checkpoint after every step.
+fn request(data: &Path, out: PathBuf, changes: &[&str]) -> TrainRequest {
+    let base = [
+        "model.settings={ width = 16, depth = 1, mlp_ratio = 1, states = 4, padded = [0, 0] }",
+        "train={ epochs = 3, batch = 1, rate = 3e-3 }",
+    ];
+    TrainRequest {
+        changes: [&base, changes].concat().into_iter().map(str::to_owned).collect(),
+        out: Some(out),
+        saving: Duration::ZERO,
+        ..TrainRequest::new(data.to_str().unwrap())
+    }
+}
+
+#[test]
+fn a_training_reports_data_model_run_progress_and_checkpoints_in_order() {
+    let folder = Folder::new("events");
+    let data = darcy(&folder, "darcy", 0);
+    let heard = Mutex::new(Vec::new());
+    let listener = |event: Event<'_>| {
+        heard.lock().unwrap().push(match event {
+            Event::Data { dataset, made_in } => {
+                assert!(dataset.samples() == 7 && made_in.is_none());
+                "data".to_owned()
+            }
+            Event::Model { name, parameters, steps, .. } => {
+                assert!((name, steps) == ("lamo", 18) && parameters > 0);
+                "model".to_owned()
+            }
+            Event::Run { step, steps, history, .. } => {
+                assert_eq!((step, steps, history.len()), (0, 18, 0));
+                "run".to_owned()
+            }
+            Event::Progress(progress) => format!("step {}", progress.step),
+            Event::Checkpoint { step } => format!("saved {step}"),
+            other => panic!("{other:?} is not expected"),
+        });
+    };
+    let session = Session { listener: &listener, ..Session::default() };
+    let run = train(&request(&data, folder.at("run"), &[]), &session).unwrap();
+    assert!(run.finished && run.step == 18 && run.history.len() == 3 && run.best.is_some());
+    let steps = (1..=18).flat_map(|step| [format!("step {step}"), format!("saved {step}")]);
+    let expected: Vec<String> = ["data", "model", "run"].map(str::to_owned).into_iter().chain(steps).collect();
+    assert_eq!(*heard.lock().unwrap(), expected);
+}
+
+#[test]
+fn a_cancelled_training_is_saved_and_resumed_to_the_same_bits() {
+    let folder = Folder::new("cancelled");
+    let data = darcy(&folder, "darcy", 0);
+    let whole = folder.at("whole");
+    train(&request(&data, whole.clone(), &[]), &Session::default()).unwrap();
+    for stop in [1, 6, 11] {
+        let cancel = Cancel::new();
+        let listener = |event: Event<'_>| match event {
+            Event::Progress(progress) if progress.step == stop => cancel.cancel(),
+            _ => {}
+        };
+        let session = Session { listener: &listener, cancel: cancel.clone(), threads: 1 };
+        let run = train(&request(&data, folder.at(&format!("run-{stop}")), &[]), &session).unwrap();
+        assert!(!run.finished && run.step == stop, "stopped at step {} and not {stop}", run.step);
+        let again =
+            ResumeRequest { run: run.folder.clone(), data: None, device: None, saving: Duration::from_secs(60) };
+        let resumed = resume(&again, &Session::default()).unwrap();
+        assert!(resumed.finished && resumed.history.len() == 3);
+        assert!(essence(&run.folder) == essence(&whole), "stopped after step {stop}");
+    }
+}
+
+fn kind<T>(result: Result<T, impl Into<Error>>) -> Kind {
+    let error: Error = result.err().expect("it fails").into();
+    assert!(error.to_string().lines().count() == 1, "not one sentence: {error}");
+    error.kind()
+}
+
+#[test]
+fn what_is_not_there_is_missing() {
+    let folder = Folder::new("missing");
+    let nowhere = folder.at("nowhere");
+    assert_eq!(kind(workflow::check(&nowhere)), Kind::Missing);
+    assert_eq!(kind(Trained::open(&nowhere)), Kind::Missing);
+    assert_eq!(kind(workflow::Model::open(&nowhere)), Kind::Missing);
+    assert_eq!(kind(TrainRequest::new("darcyy").experiment()), Kind::Missing);
+    assert_eq!(kind(workflow::compare(std::slice::from_ref(&nowhere))), Kind::Missing);
+    let request = EvaluateRequest { run: nowhere.clone(), data: None, device: Device::Cpu };
+    assert_eq!(kind(evaluate(&request, &Session::default())), Kind::Missing);
+    let gone = ResumeRequest { run: nowhere, data: None, device: None, saving: Duration::MAX };
+    assert_eq!(kind(resume(&gone, &Session::default())), Kind::Missing);
+}
+
+#[test]
+fn a_finished_run_shows_a_conflict_bad_input_a_missing_file_and_a_receipt_that_fails() {
+    let folder = Folder::new("kinds");
+    let (data, path) = (darcy(&folder, "darcy", 0), folder.at("run"));
+    train(&request(&data, path.clone(), &["train.epochs=1"]), &Session::default()).unwrap();
+    // an occupied folder
+    assert_eq!(kind(train(&request(&data, path.clone(), &[]), &Session::default())), Kind::Conflict);
+    // a file to predict from that is not there, and an output that would overwrite a checkpoint
+    let ask = |input: &Path, output: PathBuf| {
+        let inputs = vec![Source::parse(input.to_str().unwrap())];
+        predict(&PredictRequest { model: path.clone(), inputs, output, snapshots: None, device: Device::Cpu })
+    };
+    assert_eq!(kind(ask(&folder.at("none.npy"), folder.at("out.npy"))), Kind::Missing);
+    let own = run::checkpoint_path(&path, run::BEST);
+    assert_eq!(kind(ask(&data.join("permeability.npy"), own)), Kind::Conflict);
+    // a receipt with another number
+    let request = EvaluateRequest { run: path.clone(), data: None, device: Device::Cpu };
+    let receipt = evaluate(&request, &Session::default()).unwrap().receipt;
+    let text = serde_json::to_string(&receipt).unwrap();
+    let verify = |text: &str| {
+        fs::write(path.join(RECEIPT), text).unwrap();
+        workflow::verify(&path.join(RECEIPT), None, None, Device::Cpu, &Session::default())
+    };
+    verify(&text).unwrap();
+    let stated = format!("{}", receipt.evaluation.relative_l2);
+    assert!(text.contains(&stated), "{text}");
+    assert_eq!(kind(verify(&text.replace(&stated, "0.001"))), Kind::Failed);
+    // other data than those of the run
+    let other = darcy(&folder, "other", 1);
+    let request = ResumeRequest { run: path.clone(), data: Some(other), device: None, saving: Duration::MAX };
+    assert_eq!(kind(resume(&request, &Session::default())), Kind::Conflict);
+    // a damaged checkpoint
+    for name in [run::LAST, run::BEST] {
+        fs::write(run::checkpoint_path(&path, name), b"no tensors").unwrap();
+    }
+    assert_eq!(kind(Trained::open(&path)), Kind::BadInput);
+}
+
+#[test]
+fn an_unknown_key_is_bad_input_a_rate_too_large_diverges_and_a_device_that_is_not_there_is_the_devices() {
+    let folder = Folder::new("other-kinds");
+    let data = darcy(&folder, "darcy", 0);
+    let attempt = |changes: &[&str], device: Device| {
+        let request = TrainRequest { device, ..request(&data, folder.at(&format!("run-{}", changes.len())), changes) };
+        train(&request, &Session::default())
+    };
+    assert_eq!(kind(attempt(&["train.epoch=3"], Device::Cpu)), Kind::BadInput);
+    assert_eq!(kind(attempt(&[], "cuda:99".parse().unwrap())), Kind::Device);
+    assert_eq!(kind(attempt(&["train.rate=1e30", "train.schedule=constant"], Device::Cpu)), Kind::Diverged);
+}
+
+#[test]
+fn a_cancelled_making_of_data_is_cancelled_and_the_same_command_continues() {
+    let folder = Folder::new("making");
+    if !alone(
+        "jobs::a_cancelled_making_of_data_is_cancelled_and_the_same_command_continues",
+        &[("LAMO_CACHE", folder.path())],
+    ) {
+        return;
+    }
+    let changes = ["data={ settings = { resolution = 8 }, train = 5, test = 2 }", "preset=quick"];
+    let request = TrainRequest { what: "darcy".into(), ..request(Path::new(""), folder.at("run"), &changes) };
+    let cancel = Cancel::new();
+    let made = Mutex::new(0);
+    let listener = |event: Event<'_>| match event {
+        Event::Making { problem, progress } => {
+            assert_eq!(problem, "darcy");
+            *made.lock().unwrap() = progress.complete;
+            if progress.complete == 3 {
+                cancel.cancel();
+            }
+        }
+        Event::Data { made_in, .. } => assert!(made_in.is_some(), "the data are made"),
+        _ => {}
+    };
+    let session = Session { listener: &listener, cancel: cancel.clone(), threads: 1 };
+    assert_eq!(kind(train(&request, &session)), Kind::Cancelled);
+    assert_eq!(*made.lock().unwrap(), 3);
+    let first = Mutex::new(None);
+    let listener = |event: Event<'_>| {
+        if let Event::Making { progress, .. } = event {
+            first.lock().unwrap().get_or_insert(progress.complete);
+        }
+    };
+    assert!(train(&request, &Session { listener: &listener, cancel: Cancel::new(), threads: 1 }).unwrap().finished);
+    assert_eq!(*first.lock().unwrap(), Some(4), "three samples were kept");
+}
+
+/// A device that is always full stands in for a disk that is.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_is_out_of_space() {
+    let folder = Folder::new("full");
+    let array = save(&folder, "u.npy", &[5, 3, 2], (0..30).map(f64::from));
+    let field = OwnField {
+        name: "u".into(),
+        role: Role::Output,
+        unit: "1".into(),
+        normalise: Normalise::Channels,
+        axes: None,
+        arrays: vec![vec![array]],
+    };
+    let grid = Grid::Plane { rows: 3, columns: 2 };
+    let own = Own { name: "flow".into(), grid, stride: 1, fields: vec![field], times: None, split: None };
+    let import = workflow::import_own(&own).unwrap();
+    workflow::import(&import, &folder.at("set"), &Session::default()).unwrap();
+    let partial = folder.at("again.partial");
+    fs::create_dir_all(&partial).unwrap();
+    fs::copy(folder.at("set").join("dataset.toml"), partial.join("recipe.toml")).unwrap();
+    std::os::unix::fs::symlink("/dev/full", partial.join("u.npy")).unwrap();
+    assert_eq!(kind(workflow::import(&import, &folder.at("again"), &Session::default())), Kind::OutOfSpace);
+}
+
+#[test]
+fn a_failure_of_the_system_without_a_kind_of_its_own_is_internal() {
+    let reason = std::io::Error::other("the cable is loose");
+    assert_eq!(Error::from(FileError { path: "a.npy".into(), action: "read", reason }).kind(), Kind::Internal);
+}

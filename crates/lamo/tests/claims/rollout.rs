@@ -1,0 +1,165 @@
+//! A roll-out in the open: window by window on the host, with one forward pass at a time, is what the library computes on
+//! the device.
+
+use crate::support::{Folder, experiment, save, train_to};
+use lamo::data::Samples;
+use lamo::data::dataset::{Normalise, Outcome, Role, Rule};
+use lamo::data::import::{ArrayName, Own, OwnField};
+use lamo::experiment::{Experiment, ExperimentData};
+use lamo::network::{Input, Mode, Parameters, models};
+use lamo::run::Operator;
+use lamo::task::Task;
+use lamo::training::Trainer;
+use lamo_geometry::Grid;
+use lamo_tensor::{Device, Graph, PARAMETERS, Program};
+use std::ops::ControlFlow;
+
+const GRID: Grid = Grid::Plane { rows: 6, columns: 5 };
+const SNAPSHOTS: usize = 5;
+const PAST: usize = 2;
+const WIDTH: usize = 2;
+
+/// Waves u and v of five snapshots, far from mean 0 and deviation 1, that run as fast as the field `speed` says. The first
+/// two snapshots are the same in all samples: only `speed` tells what comes.
+fn waves(folder: &Folder, samples: usize) -> ExperimentData {
+    let points = GRID.points();
+    let speed = |sample: usize, point: usize| 0.2 + 0.25 * sample as f64 + 0.02 * (point % 5) as f64;
+    let series = |phase: f64, scale: f64| {
+        let value = move |place: usize| {
+            let (sample, snapshot, point) = (place / points / SNAPSHOTS, place / points % SNAPSHOTS, place % points);
+            let steps = snapshot.saturating_sub(PAST - 1) as f64;
+            scale * (3.0 + (0.7 * point as f64 + phase + speed(sample, point) * steps).sin())
+        };
+        (0..samples * SNAPSHOTS * points).map(value)
+    };
+    let shape = [samples, SNAPSHOTS, 6, 5];
+    let fields = [
+        (
+            Role::Input,
+            save(folder, "speed.npy", &[samples, 6, 5], (0..samples * points).map(|i| speed(i / points, i % points))),
+        ),
+        (Role::Output, save(folder, "u.npy", &shape, series(0.0, 2.0))),
+        (Role::Output, save(folder, "v.npy", &shape, series(1.0, 0.1))),
+    ];
+    let field = |(role, array): (Role, ArrayName)| OwnField {
+        name: array.path.file_stem().unwrap().to_str().unwrap().into(),
+        role,
+        unit: "1".into(),
+        normalise: Normalise::Channels,
+        axes: None,
+        arrays: vec![vec![array]],
+    };
+    let split = Some(Rule::Ends { train: samples - 1, test: 1 });
+    let fields = fields.map(field).to_vec();
+    let own = Own { name: "waves".into(), grid: GRID, stride: 1, fields, times: None, split };
+    let Outcome::Made(dataset) =
+        own.import().unwrap().write(&folder.at("set"), &|_| ControlFlow::Continue(())).unwrap()
+    else {
+        panic!("the folder is new")
+    };
+    ExperimentData::read(&recipe(&[]), &dataset).unwrap()
+}
+
+fn recipe(changes: &[&str]) -> Experiment {
+    let past = format!("data={{ past = {PAST}, train = 0, test = 0, normalise = [\"inputs\", \"outputs\"] }}");
+    let base = [
+        "model.settings={ width = 16, depth = 1, mlp_ratio = 1, states = 4 }",
+        "train={ epochs = 3, batch = 2, rate = 3e-3, loss = \"relative-l2-of-frames\" }",
+        &past,
+    ];
+    experiment(&[&base, changes].concat())
+}
+
+/// One forward pass for one sample, as the model itself gives it.
+struct Pass<'a> {
+    program: Program,
+    task: &'a Task,
+}
+
+impl Pass<'_> {
+    fn new(operator: &Operator) -> Pass<'_> {
+        let task = &operator.task;
+        let graph = Graph::new();
+        let row = models::find(&operator.model.name).unwrap();
+        let model = row.build(&Parameters::new(&graph), task, &operator.model.settings).unwrap();
+        graph.output("out", model.forward(&Input::declare(&graph, task, 1), Mode::Inference));
+        let mut program = Program::compile(&graph);
+        program.write(PARAMETERS, &operator.parameters);
+        Pass { program, task }
+    }
+
+    /// `[points, width]` the snapshot after a window `[points, past · width + static]`, both in physical units.
+    fn next(&mut self, positions: &[f32], window: &[f32]) -> Vec<f32> {
+        self.program.write("positions", &self.task.encode_positions(positions));
+        self.program.write("functions", &self.task.encode_inputs(window));
+        self.program.run();
+        let mut snapshot = self.program.read("out").to_vec();
+        self.task.normalisers.outputs.as_ref().unwrap().decode(&mut snapshot);
+        snapshot
+    }
+}
+
+/// The window one snapshot later: the oldest goes, the new one comes behind the others, the static fields stay.
+fn moved(window: &[f32], functions: usize, snapshot: &[f32]) -> Vec<f32> {
+    let points = window.chunks_exact(functions).zip(snapshot.chunks_exact(WIDTH));
+    points.flat_map(|(old, new)| [&old[WIDTH..PAST * WIDTH], new, &old[PAST * WIDTH..]].concat()).collect()
+}
+
+/// `[count, times, points, width]`
+fn rolled_out(operator: &Operator, samples: &Samples) -> Vec<f32> {
+    let mut pass = Pass::new(operator);
+    let mut series = Vec::new();
+    for sample in 0..samples.count {
+        let mut window = samples.input_of(sample).to_vec();
+        for _ in 0..samples.times {
+            let snapshot = pass.next(samples.positions_of(sample), &window);
+            window = moved(&window, samples.functions, &snapshot);
+            series.extend(snapshot);
+        }
+    }
+    series
+}
+
+#[test]
+fn a_roll_out_in_the_open_is_the_prediction_and_the_test_error() {
+    let folder = Folder::new("rollout");
+    let selection = waves(&folder, 5);
+    let experiment = recipe(&[]);
+    let task = selection.task(&experiment).unwrap();
+    assert_eq!((task.input_channels(), task.output_channels(), task.time.count()), (PAST * WIDTH + 1, WIDTH, 3));
+    assert!(task.normalisers.inputs.is_some() && task.normalisers.outputs.is_some());
+    let all = &selection.train; // three samples and more are no whole number of batches
+    let mut trainer = Trainer::new(&experiment, &task, all, all, Device::Cpu).unwrap();
+    train_to(&mut trainer, None, usize::MAX);
+    let operator = trainer.trained().unwrap().operator;
+    let (open, predicted) = (rolled_out(&operator, all), operator.predict(all, Device::Cpu).unwrap());
+    // A sample alone and in a batch, encoded and decoded at each of three steps: a hundred roundings of values up to 8.
+    let worst = open.iter().zip(&predicted).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+    assert!(worst < 100.0 * 8.0 * f32::EPSILON / 2.0, "the roll-outs differ by {worst:.1e}");
+    assert!(predicted.iter().zip(&all.targets).any(|(a, b)| (a - b).abs() > 1e-2), "nothing is predicted exactly");
+    let errors = all.errors(&open);
+    let (expected, found) = (errors.iter().sum::<f64>() / errors.len() as f64, trainer.test_error().unwrap());
+    assert!((found / expected - 1.0).abs() < 1e-5, "{found} inside the trainer, {expected} in the open");
+}
+
+#[test]
+fn a_static_field_beside_the_past_is_learned_from() {
+    let folder = Folder::new("beside");
+    let selection = waves(&folder, 4);
+    let experiment = recipe(&["train={ epochs = 250, batch = 3, rate = 1e-2, evaluate = 250 }"]);
+    let task = selection.task(&experiment).unwrap();
+    let train = &selection.train;
+    let same = |sample: usize| train.input_of(sample).chunks_exact(5).flat_map(|point| point[..4].to_vec());
+    assert!(same(0).eq(same(1)) && train.input_of(0) != train.input_of(1), "only the static field tells them apart");
+    let mut trainer = Trainer::new(&experiment, &task, train, train, Device::Cpu).unwrap();
+    trainer.run(None, std::time::Duration::MAX, &mut |_| ControlFlow::Continue(())).unwrap();
+    let learned = trainer.test_error().unwrap();
+    // The best that can be said without the field: the mean of the samples.
+    let length = train.times * GRID.points() * WIDTH;
+    let mean = |place: usize| {
+        (0..train.count).map(|sample| train.targets[sample * length + place]).sum::<f32>() / train.count as f32
+    };
+    let blind: Vec<f32> = (0..train.count * length).map(|place| mean(place % length)).collect();
+    let blind = train.errors(&blind).iter().sum::<f64>() / train.count as f64;
+    assert!(learned < 0.02 && learned < 0.3 * blind, "the error is {learned}, without the field {blind}");
+}
