@@ -31,7 +31,11 @@ fn wave(count: usize, pace: f32) -> Vec<f32> {
 /// Writes some numbers to every input of a model's program.
 fn write(program: &mut Program, task: &Task, batch: usize) {
     let points = batch * task.grid.points();
-    program.write("positions", &wave(points * task.space, 0.9));
+    // Distinct points: a model that sees nothing else of a point must be able to tell them apart.
+    let count = task.grid.points();
+    let place =
+        |i: usize| ((i % (count * task.space)) / task.space * (1 + 4 * (i % task.space)) % count) as f32 / count as f32;
+    program.write("positions", &(0..points * task.space).map(place).collect::<Vec<f32>>());
     if task.input_channels() > 0 {
         program.write("functions", &wave(points * task.input_channels(), 1.3));
     }
