@@ -13,6 +13,7 @@
 //! No other file changes. `network/models/transolver.rs` is a short example.
 
 mod authors;
+pub mod deeponet;
 pub mod fno;
 pub mod lamo;
 mod row;
@@ -31,7 +32,7 @@ use serde::{Deserialize, Serialize};
 pub type Settings = toml::Table;
 
 /// Every model.
-pub const MODELS: &[Row] = &[lamo::ROW, transolver::ROW, fno::ROW];
+pub const MODELS: &[Row] = &[lamo::ROW, transolver::ROW, fno::ROW, deeponet::ROW];
 
 /// A configuration as data.
 fn settings<C: Serialize>(config: &C) -> Settings {
