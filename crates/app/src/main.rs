@@ -1,15 +1,23 @@
-//! The `lamo` command: what was typed, handed to the library.
+//! The `lamo` command: reads the arguments, calls the library, prints what it reports.
 
 mod commands;
+mod failure;
 mod plot;
 mod report;
+mod text;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
-/// Neural operators, which learn to solve partial differential equations from examples: make data, train, judge, predict.
+/// Neural operators learn to solve partial differential equations from examples. This command makes the data, trains
+/// models, evaluates them and predicts with them.
+///
+/// Examples:
+///   lamo train darcy
+///   lamo evaluate runs/darcy-lamo-1
+///   lamo predict runs/darcy-lamo-1 --input permeability.npy --output pressure.npy
 #[derive(Parser)]
-#[command(name = "lamo", version, arg_required_else_help = true)]
+#[command(name = "lamo", version, arg_required_else_help = true, verbatim_doc_comment)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -17,7 +25,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Train a model: make the data, learn, keep checkpoints.
+    /// Train a model: make the data, train, save checkpoints, evaluate.
     ///
     /// Examples:
     ///   lamo train darcy
@@ -27,24 +35,34 @@ enum Command {
     ///   lamo train --resume runs/darcy-lamo-1
     #[command(verbatim_doc_comment)]
     Train(commands::train::Train),
-    /// Predict fields with a trained model.
+    /// Predict fields with a trained or imported model.
     ///
     /// Examples:
     ///   lamo predict runs/darcy-lamo-1 --input permeability.npy --output pressure.npy
     ///   lamo predict runs/airfoil-lamo-1 --input meshes.npz --output mach.npz
+    ///   lamo predict runs/mine-lamo-1 --input a=flow.mat:perm --input b=load.npy --output u.npy
+    ///   lamo predict runs/navier-stokes-lamo-1 --input start.npy --frames 40 --output vorticity.npy
     #[command(verbatim_doc_comment)]
     Predict(commands::predict::Predict),
-    /// Make data sets, and look at them.
-    #[command(subcommand)]
+    /// Make, import and check data sets.
+    ///
+    /// Examples:
+    ///   lamo data make darcy --samples 1200 --out data/darcy
+    ///   lamo data check data/darcy
+    #[command(subcommand, verbatim_doc_comment)]
     Data(commands::data::Data),
     /// Measure speed and memory.
-    #[command(subcommand)]
-    Bench(commands::bench::Bench),
-    /// Judge a run on its test samples: errors, where they are, a report with pictures, a receipt.
     ///
-    /// The error is the mean relative L2 over the test samples, as papers report it. The numbers of a receipt come out
-    /// bit for bit on the same kind of device, card, vector unit and system; elsewhere within 0.1 %, within 2 % where a card
-    /// computes in tf32 or bf16.
+    /// Examples:
+    ///   lamo bench step --benchmark darcy
+    ///   lamo bench points --to 100000
+    #[command(subcommand, verbatim_doc_comment)]
+    Bench(commands::bench::Bench),
+    /// Evaluate a run on its test samples; write a report with pictures, and a receipt.
+    ///
+    /// The error is the mean relative L2 error over the test samples, as papers report it. The numbers of a receipt can
+    /// be computed again. They are the same bit for bit on the same kind of device, GPU, vector unit and system. On another
+    /// kind they agree within 0.1 %, or within 2 % if a GPU computes in tf32 or bf16.
     ///
     /// Examples:
     ///   lamo evaluate runs/darcy-lamo-1
@@ -52,16 +70,16 @@ enum Command {
     ///   lamo evaluate --verify runs/darcy-lamo-1/receipt.json
     #[command(verbatim_doc_comment)]
     Evaluate(commands::evaluate::Evaluate),
-    /// Runs side by side: accuracy, parameters, step time, memory; a table and a picture.
+    /// Compare runs: error, parameters, step time and memory, in a table and a picture.
     ///
     /// Examples:
     ///   lamo compare runs/darcy-lamo-1 runs/darcy-fno-1 --out compare.png
     #[command(verbatim_doc_comment)]
     Compare(commands::compare::Compare),
-    /// Compare models with what the authors' code computed; fails beyond the fixtures' tolerances.
+    /// Compare models with the authors' code; fail if a difference exceeds the tolerance of its fixture.
     ///
-    /// Each line names a fixture and its worst errors relative to the largest expected element: of the output, the loss
-    /// and the gradients in float32, and of the output in float64.
+    /// Each line names a fixture and its largest errors, relative to the largest expected element: the output, the loss and
+    /// the gradients in float32, and the output in float64.
     ///
     /// Examples:
     ///   lamo parity fixtures/regular_grid_b
@@ -69,7 +87,7 @@ enum Command {
     ///   lamo parity fixtures/ops/mixer_hydra_a.json --json
     #[command(verbatim_doc_comment)]
     Parity(commands::parity::Parity),
-    /// What this machine has for computing: processor, card, driver, libraries, and what is missing.
+    /// Show what this machine can compute with: processor, GPU, driver, libraries, and what is missing.
     ///
     /// Examples:
     ///   lamo doctor
@@ -85,14 +103,16 @@ enum Command {
     List(commands::list::List),
     /// Make a model folder from a state dict of the authors' code.
     ///
-    /// The file must hold exactly the model's parameters; nothing is written otherwise. The folder is for lamo
-    /// export-weights alone: a state dict has no normalisers, so lamo predict and lamo evaluate take trained runs only.
+    /// The file must hold exactly the model's parameters; otherwise nothing is written. The folder works with lamo predict
+    /// and lamo export-weights. A state dict has no normalisers: add them to model.toml if the model was trained with
+    /// some. lamo evaluate needs a trained run.
     ///
     /// Examples:
     ///   lamo import airfoil.safetensors --config airfoil.toml --out models/airfoil
+    ///   lamo predict models/airfoil --input meshes.npz --output mach.npz
     #[command(verbatim_doc_comment, after_long_help = commands::weights::CONFIGURATION)]
     Import(commands::weights::Import),
-    /// Write the state dict of a model folder or a run in float32: what was trained or imported in it, bit for bit.
+    /// Write the state dict of a model folder or a run in float32, bit for bit as it was trained or imported.
     ///
     /// Examples:
     ///   lamo export-weights models/airfoil --out airfoil.safetensors
@@ -101,25 +121,59 @@ enum Command {
     ExportWeights(commands::weights::Export),
 }
 
+impl Command {
+    /// Whether a script asked for JSON on standard output.
+    fn json(&self) -> bool {
+        match self {
+            Command::Train(train) => train.json,
+            Command::Data(data) => data.json(),
+            Command::Bench(bench) => bench.json(),
+            Command::Evaluate(evaluate) => evaluate.json,
+            Command::Compare(compare) => compare.json,
+            Command::Parity(parity) => parity.json,
+            Command::Doctor(doctor) => doctor.json,
+            Command::List(list) => list.json,
+            Command::Predict(_) | Command::Import(_) | Command::ExportWeights(_) => false,
+        }
+    }
+
+    fn run(&self) -> anyhow::Result<()> {
+        match self {
+            Command::Train(train) => commands::train::run(train),
+            Command::Predict(predict) => commands::predict::run(predict),
+            Command::Data(data) => commands::data::run(data),
+            Command::Bench(bench) => commands::bench::run(bench),
+            Command::Evaluate(evaluate) => commands::evaluate::run(evaluate),
+            Command::Compare(compare) => commands::compare::run(compare),
+            Command::Parity(parity) => commands::parity::run(parity),
+            Command::Doctor(doctor) => commands::doctor::run(doctor),
+            Command::List(list) => commands::list::run(list),
+            Command::Import(import) => commands::weights::import(import),
+            Command::ExportWeights(export) => commands::weights::export(export),
+        }
+    }
+}
+
 fn main() -> ExitCode {
-    let result = match Arguments::parse().command {
-        Command::Train(train) => commands::train::run(&train),
-        Command::Predict(predict) => commands::predict::run(&predict),
-        Command::Data(data) => commands::data::run(&data),
-        Command::Bench(bench) => commands::bench::run(bench),
-        Command::Evaluate(evaluate) => commands::evaluate::run(&evaluate),
-        Command::Compare(compare) => commands::compare::run(&compare),
-        Command::Parity(parity) => commands::parity::run(&parity),
-        Command::Doctor(doctor) => commands::doctor::run(&doctor),
-        Command::List(list) => commands::list::run(&list),
-        Command::Import(import) => commands::weights::import(&import),
-        Command::ExportWeights(export) => commands::weights::export(&export),
-    };
-    match result {
+    let command = Arguments::parse().command;
+    match command.run() {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            commands::say_error(&error);
-            ExitCode::FAILURE
+        Err(error) => failure::report(&error, command.json()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Arguments;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_help_of_every_command_has_examples() {
+        let mut commands = vec![Arguments::command()];
+        while let Some(mut command) = commands.pop() {
+            let help = command.render_long_help().to_string();
+            assert!(help.contains("Examples:\n  lamo "), "{help}");
+            commands.extend(command.get_subcommands().filter(|command| command.get_name() != "help").cloned());
         }
     }
 }

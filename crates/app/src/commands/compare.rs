@@ -1,56 +1,61 @@
-//! `lamo compare`: runs side by side, as a table and as a picture.
+//! `lamo compare`: several runs in a table and in a picture.
 
-use super::say;
-use crate::plot::{Canvas, FAINT, INK, PAPER, Rgb, require_png, text_width};
-use crate::report::{duration, held, percent, replace, whole};
+use super::{require_extension, say, write_file};
+use crate::plot::{Canvas, FAINT, INK, PAPER, Rgb, text_width};
+use crate::text::{duration, memory, percent, whole};
 use anyhow::Result;
 use clap::Args;
 use lamo::workflow::{self, Comparison, Entry};
 use std::path::PathBuf;
 
-/// What stands where the runs had different tasks.
-const APART: &str = "the runs were evaluated on different test samples: their errors do not compare";
+const DIFFERENT_TESTS: &str = "the runs were evaluated on different test samples; their errors cannot be compared";
 
 /// Colours of the bars.
 const BEST: Rgb = [0x25, 0x63, 0xa8];
 const OTHER: Rgb = [0xb4, 0xc4, 0xd8];
 
+/// Pixels of the picture.
+const MARGIN: usize = 24;
+const COLUMN: usize = 210;
+const ROW: usize = 34;
+const GAP: usize = 24;
+
 /// `lamo compare`
 #[derive(Args)]
 pub(crate) struct Compare {
-    /// Evaluated run folders, or receipts.
+    /// Run folders that were evaluated, or receipts.
     #[arg(required = true)]
     runs: Vec<PathBuf>,
     /// PNG file for the picture.
     #[arg(long, value_name = "PNG", default_value = "compare.png")]
     out: PathBuf,
-    /// One JSON object on standard output.
+    /// Print one JSON object on standard output.
     #[arg(long)]
-    json: bool,
+    pub(crate) json: bool,
 }
 
 pub(crate) fn run(options: &Compare) -> Result<()> {
-    require_png(&options.out)?;
+    require_extension(&options.out, "png")?;
     let comparison = workflow::compare(&options.runs)?;
-    replace(&options.out, &draw(&comparison).png(None)?)?;
+    write_file(&options.out, &draw(&comparison).png(None)?)?;
     if options.json {
         return say(&serde_json::to_string_pretty(&comparison)?);
     }
     say(&table(&comparison))?;
     if !comparison.same_test {
-        say(APART)?;
+        say(DIFFERENT_TESTS)?;
     }
     say(&format!("picture: {}", options.out.display()))
 }
 
-/// What a column shows of a run: a length and its words.
+/// What a column shows of a run: the length of its bar, and its text.
 type Show = fn(&Entry) -> (f64, String);
 
 const COLUMNS: [(&str, Show); 4] = [
     ("mean relative L2", |run| (run.relative_l2, percent(run.relative_l2))),
     ("parameters", |run| (run.parameters as f64, whole(run.parameters))),
     ("training step", |run| (run.step_seconds, duration(run.step_seconds))),
-    ("memory of a step", |run| (run.step_bytes.map_or(f64::NAN, |held| held as f64), held(run.step_bytes))),
+    ("memory per step", |run| (run.step_bytes.map_or(f64::NAN, |bytes| bytes as f64), memory(run.step_bytes))),
 ];
 
 fn table(comparison: &Comparison) -> String {
@@ -69,7 +74,7 @@ fn table(comparison: &Comparison) -> String {
             run.epochs.to_string(),
             duration(run.training_seconds),
             duration(run.step_seconds),
-            held(run.step_bytes),
+            memory(run.step_bytes),
         ]
     }));
     let widths: [usize; 10] =
@@ -84,13 +89,9 @@ fn table(comparison: &Comparison) -> String {
     rows.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// Shorter bars are better in every column; the shortest of each is full of colour. Errors that do not compare have no
-/// bars, and no run is the best.
+/// A row of bars per run. Shorter bars are better, and the shortest of each column is darker. If the runs have different
+/// test samples, errors have no bars and no bar is darker.
 fn draw(comparison: &Comparison) -> Canvas {
-    const MARGIN: usize = 24;
-    const COLUMN: usize = 210;
-    const ROW: usize = 34;
-    const GAP: usize = 24;
     let Comparison { same_test, runs } = comparison;
     let label = |run: &Entry| format!("{} ({})", run.run, comparison.label(run));
     let names = runs.iter().map(|run| text_width(&label(run))).max().unwrap_or(0);
@@ -99,7 +100,7 @@ fn draw(comparison: &Comparison) -> Canvas {
     let mut canvas =
         Canvas::new(left + COLUMNS.len() * (COLUMN + GAP) - GAP + MARGIN, top + runs.len() * ROW + MARGIN, PAPER);
     if !same_test {
-        canvas.text([MARGIN, MARGIN], APART, INK);
+        canvas.text([MARGIN, MARGIN], DIFFERENT_TESTS, INK);
     }
     for (row, run) in runs.iter().enumerate() {
         canvas.text([MARGIN, top + row * ROW], &label(run), INK);
@@ -110,10 +111,10 @@ fn draw(comparison: &Comparison) -> Canvas {
         let most = runs.iter().map(|run| show(run).0).filter(|value| value.is_finite()).fold(0.0, f64::max);
         let least = runs.iter().map(|run| show(run).0).fold(f64::INFINITY, f64::min);
         for (row, run) in runs.iter().enumerate() {
-            let (value, words) = show(run);
+            let (value, text) = show(run);
             let share = if most > 0.0 { (value / most).clamp(0.0, 1.0) } else { 0.0 };
             let y = top + row * ROW;
-            canvas.text([x, y], &words, INK);
+            canvas.text([x, y], &text, INK);
             if *same_test || column > 0 {
                 let colour = if value == least && *same_test { BEST } else { OTHER };
                 canvas.fill([x, y + 20], [((COLUMN as f64 * share) as usize).max(2), 6], colour);
@@ -147,31 +148,31 @@ mod tests {
     }
 
     #[test]
-    fn errors_of_different_tasks_have_no_best_and_name_their_data() {
+    fn runs_with_different_test_samples_have_no_best_run_and_name_their_data() {
         let best = |comparison: &Comparison| {
             let canvas = draw(comparison);
             (0..1000).flat_map(|x| (0..100).map(move |y| (x, y))).filter(|&(x, y)| canvas.at(x, y) == BEST).count()
         };
-        let (alike, apart) = (comparison(true, ["darcy", "darcy"]), comparison(false, ["darcy", "pipe"]));
-        assert!(best(&alike) > 0 && best(&apart) == 0);
-        assert!(table(&apart).contains("fno on pipe") && !table(&alike).contains("fno on"), "{}", table(&apart));
-        assert!(!table(&comparison(true, ["mine", "moved"])).contains("fno on"), "data that moved are the same");
+        let (same, different) = (comparison(true, ["darcy", "darcy"]), comparison(false, ["darcy", "pipe"]));
+        assert!(best(&same) > 0 && best(&different) == 0);
+        assert!(table(&different).contains("fno on pipe") && !table(&same).contains("fno on"), "{}", table(&different));
+        assert!(!table(&comparison(true, ["mine", "moved"])).contains("fno on"), "a moved data set has two names");
     }
 
     #[test]
-    fn memory_that_was_not_noted_is_unknown_and_never_the_least() {
+    fn memory_that_was_not_recorded_is_unknown_and_never_the_best() {
         let mut comparison = comparison(true, ["darcy", "darcy"]);
         comparison.runs[0].step_bytes = None;
         let table = table(&comparison);
         assert!(table.lines().nth(1).is_some_and(|line| line.ends_with("unknown")), "{table}");
         let canvas = draw(&comparison);
-        let left = 24 + text_width("darcy (fno)") + 24 + 3 * (210 + 24);
-        let best_in = |row: usize| canvas.at(left, 24 + 34 * (row + 1) + 22) == BEST;
+        let left = MARGIN + text_width("darcy (fno)") + GAP + 3 * (COLUMN + GAP);
+        let best_in = |row: usize| canvas.at(left, MARGIN + ROW * (row + 1) + 22) == BEST;
         assert_eq!([best_in(0), best_in(1)], [false, true]);
     }
 
     #[test]
-    fn near_errors_stay_apart_in_the_table() {
+    fn close_errors_differ_in_the_table() {
         let table = table(&comparison(true, ["darcy", "darcy"]));
         assert!(table.contains("0.3680 %") && table.contains("0.3750 %"), "{table}");
     }

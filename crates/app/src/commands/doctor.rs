@@ -1,29 +1,30 @@
-//! `lamo doctor`: what this machine has, and what to install for more.
+//! `lamo doctor`: what this machine can compute with, and what is missing for a GPU.
 
 use super::say;
 use anyhow::Result;
 use clap::Args;
+use lamo::error::counted;
 use serde::Serialize;
 
 /// `lamo doctor`
 #[derive(Args)]
 pub(crate) struct Doctor {
-    /// One JSON object on standard output.
+    /// Print one JSON object on standard output.
     #[arg(long)]
-    json: bool,
+    pub(crate) json: bool,
 }
 
 #[derive(Serialize)]
 struct Library {
     name: &'static str,
-    /// The file it was opened as.
+    /// The file that was opened.
     file: Option<String>,
-    /// What to do where it is missing.
+    /// Why it was not opened, and what to do.
     missing: Option<String>,
 }
 
 #[derive(Serialize)]
-struct Card {
+struct Gpu {
     device: String,
     name: String,
     compute_capability: String,
@@ -35,13 +36,14 @@ struct Report {
     version: &'static str,
     threads: usize,
     vector_unit: String,
-    /// Whether this binary knows cards at all.
+    /// Whether this binary was built with the feature `cuda`.
     cuda_built_in: bool,
-    /// CUDA version the driver serves.
+    /// The CUDA version of the driver.
     cuda_driver: Option<String>,
     libraries: Vec<Library>,
-    cards: Vec<Card>,
-    /// What keeps `--device cuda` from working; nothing where it works.
+    #[serde(rename = "cards")]
+    gpus: Vec<Gpu>,
+    /// Why `--device cuda` does not work; empty if it works.
     obstacles: Vec<String>,
 }
 
@@ -53,27 +55,27 @@ pub(crate) fn run(options: &Doctor) -> Result<()> {
         cuda_built_in: cfg!(feature = "cuda"),
         cuda_driver: None,
         libraries: Vec::new(),
-        cards: Vec::new(),
+        gpus: Vec::new(),
         obstacles: Vec::new(),
     };
-    look_for_cards(&mut report);
+    look_for_gpus(&mut report);
     if options.json {
         return say(&serde_json::to_string_pretty(&report)?);
     }
     say(&format!("lamo {}", report.version))?;
-    say(&format!("  cpu      {} threads, {} vectors", report.threads, report.vector_unit))?;
+    say(&format!("  cpu      {}, {} vectors", counted(report.threads, "thread"), report.vector_unit))?;
     for library in &report.libraries {
         let state = library.file.as_deref().or(library.missing.as_deref()).unwrap_or_default();
         say(&format!("  library  {:20} {state}", library.name))?;
     }
     if let Some(version) = &report.cuda_driver {
-        say(&format!("  driver   serves CUDA {version}"))?;
+        say(&format!("  driver   CUDA {version}"))?;
     }
-    for card in &report.cards {
-        let gigabytes = card.memory_bytes as f64 / f64::from(1 << 30);
+    for gpu in &report.gpus {
+        let gibibytes = gpu.memory_bytes as f64 / f64::from(1 << 30);
         say(&format!(
-            "  {:8} {}, {gigabytes:.0} GiB, compute capability {}",
-            card.device, card.name, card.compute_capability
+            "  {:8} {}, {gibibytes:.0} GiB, compute capability {}",
+            gpu.device, gpu.name, gpu.compute_capability
         ))?;
     }
     match report.obstacles.as_slice() {
@@ -83,7 +85,7 @@ pub(crate) fn run(options: &Doctor) -> Result<()> {
 }
 
 #[cfg(feature = "cuda")]
-fn look_for_cards(report: &mut Report) {
+fn look_for_gpus(report: &mut Report) {
     let found = lamo_tensor::cuda_report();
     for (name, library) in found.libraries {
         let (file, missing) = match library {
@@ -98,21 +100,21 @@ fn look_for_cards(report: &mut Report) {
         Err(sentence) if report.obstacles.is_empty() => report.obstacles.push(sentence.to_string()),
         Err(_) => {}
     }
-    for (number, card) in found.devices.into_iter().enumerate() {
-        let [major, minor] = card.capability;
-        report.cards.push(Card {
+    for (number, gpu) in found.devices.into_iter().enumerate() {
+        let [major, minor] = gpu.capability;
+        report.gpus.push(Gpu {
             device: lamo_tensor::Device::Cuda(number).to_string(),
-            name: card.name,
+            name: gpu.name,
             compute_capability: format!("{major}.{minor}"),
-            memory_bytes: card.memory,
+            memory_bytes: gpu.memory,
         });
     }
-    if report.cards.is_empty() && report.obstacles.is_empty() {
-        report.obstacles.push("the driver knows no card".to_owned());
+    if report.gpus.is_empty() && report.obstacles.is_empty() {
+        report.obstacles.push("the driver found no GPU".to_owned());
     }
 }
 
 #[cfg(not(feature = "cuda"))]
-fn look_for_cards(report: &mut Report) {
+fn look_for_gpus(report: &mut Report) {
     report.obstacles.push("this lamo was built without CUDA; build it with --features cuda".to_owned());
 }

@@ -1,15 +1,19 @@
-//! `lamo evaluate`: how good is a run, where is it wrong, and is its receipt true?
+//! `lamo evaluate`: the error of a run on its test samples, with a report and a receipt; and the check of a receipt.
 
 use super::progress::Meter;
-use super::{quoted, say, start_threads};
-use crate::report::{PAGE, Report, costs, count, data_name, error, outputs, percent, replace, short};
-use anyhow::{Context, Result, bail};
+use super::{make_folder, quoted, say, start_threads, write_file};
+use crate::report::{PAGE, Report, costs, data_name, outputs};
+use crate::text::{error, percent, short};
+use anyhow::Result;
 use clap::Args;
+use lamo::Kind;
 use lamo::data::dataset::MANIFEST;
-use lamo::inference::evaluate::{RECEIPT, Receipt};
+use lamo::error::{Refusal, counted};
+use lamo::inference::evaluate::{Evaluation, RECEIPT};
 use lamo::run;
 use lamo::workflow::{self, Cancel, EvaluateRequest, Evaluated, Event, Session};
 use lamo_tensor::Device;
+use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -19,24 +23,25 @@ pub(crate) struct Evaluate {
     /// Run folder, or a checkpoint file.
     #[arg(required_unless_present = "verify")]
     run: Option<PathBuf>,
-    /// Another data set than the run's own, evaluated on its own test samples.
+    /// Evaluate on the test samples of this data set instead of the run's own.
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
     /// Where to compute: cpu, cuda, cuda:1.
     #[arg(long, value_name = "D", default_value = "cpu")]
     device: Device,
-    /// Threads; all cores unless given.
+    /// Number of threads; one per core unless given.
     #[arg(long, value_name = "T", value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
-    /// Folder for receipt, report and pictures; the run folder unless --data or a checkpoint file is given.
+    /// Folder for the receipt, the report and the pictures. The default is the run folder; with --data or a checkpoint
+    /// file nothing is written unless --out is given.
     #[arg(long, value_name = "DIR", conflicts_with = "verify")]
     out: Option<PathBuf>,
-    /// Compute the numbers of a receipt again and compare; fails with a sentence where they differ.
+    /// Compute the numbers of a receipt again and compare; fail if they differ.
     #[arg(long, value_name = "RECEIPT")]
     verify: Option<PathBuf>,
-    /// The receipt as JSON on standard output.
+    /// Print the receipt as JSON on standard output.
     #[arg(long)]
-    json: bool,
+    pub(crate) json: bool,
 }
 
 pub(crate) fn run(options: &Evaluate) -> Result<()> {
@@ -44,18 +49,15 @@ pub(crate) fn run(options: &Evaluate) -> Result<()> {
     if let Some(path) = &options.verify {
         return verify(options, path, threads);
     }
-    let Some(path) = &options.run else { bail!("a run folder is needed") };
+    let path = options.run.clone().unwrap_or_default(); // clap requires it without --verify
     let own = path.is_dir() && options.data.is_none();
     let folder = options.out.clone().or_else(|| own.then(|| path.clone()));
-    if let Some(out) = options.out.as_ref().filter(|out| !(own && out.canonicalize().ok() == path.canonicalize().ok()))
-        && [run::EXPERIMENT, run::LAST, MANIFEST].iter().any(|name| out.join(name).is_file())
+    if let Some(out) = &options.out
+        && !(own && out.canonicalize().ok() == path.canonicalize().ok())
     {
-        bail!(
-            "--out {}: expected a folder of its own, found a run, its checkpoints or data; choose another",
-            out.display()
-        );
+        refuse_occupied(out)?;
     }
-    let request = EvaluateRequest { run: path.clone(), data: options.data.clone(), device: options.device };
+    let request = EvaluateRequest { run: path, data: options.data.clone(), device: options.device };
     let evaluated = with_meter(options.json, threads, |session| Ok(workflow::evaluate(&request, session)?))?;
     if let Some(folder) = &folder {
         write(&evaluated, &request, folder)?;
@@ -66,17 +68,29 @@ pub(crate) fn run(options: &Evaluate) -> Result<()> {
     say(&table(&evaluated))?;
     match folder {
         Some(folder) => say(&format!("report: {}", folder.join(PAGE).display())),
-        None => say("report: none, nothing was written; --out DIR keeps receipt, report and pictures"),
+        None => say("no report was written; --out DIR writes the receipt, the report and the pictures"),
     }
 }
 
-/// Runs a job with a progress line for data that are made again, which scripts do not get.
+/// Refuses to write a report into another run, into a folder of checkpoints or into a data set.
+fn refuse_occupied(out: &Path) -> Result<(), Refusal> {
+    match [run::EXPERIMENT, run::LAST, MANIFEST].into_iter().find(|name| out.join(name).is_file()) {
+        Some(found) => {
+            Err(Refusal::new(format!("--out {}", out.display()), "a folder of its own", format!("{found} in it"))
+                .advise("choose another folder")
+                .of(Kind::Conflict))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Runs a job with a progress line for data that are made again; a script gets no such line.
 fn with_meter<T>(script: bool, threads: usize, job: impl FnOnce(&Session<'_>) -> Result<T>) -> Result<T> {
     let meter: Mutex<Option<Meter>> = Mutex::new(None);
     let meter = || meter.lock().unwrap_or_else(PoisonError::into_inner);
     let listener = |event: Event<'_>| {
         if let (Event::Making { problem, progress }, false) = (event, script) {
-            meter().get_or_insert_with(|| Meter::new(&format!("making {problem}"))).show(progress);
+            meter().get_or_insert_with(|| Meter::of_samples(&format!("making {problem}"))).show(progress);
         }
     };
     let done = job(&Session { listener: &listener, cancel: Cancel::new(), threads });
@@ -86,8 +100,8 @@ fn with_meter<T>(script: bool, threads: usize, job: impl FnOnce(&Session<'_>) ->
     done
 }
 
-/// Evaluates a run that has just ended, on its own data, and writes receipt, report and pictures into its folder: the mean
-/// relative L2.
+/// Evaluates a run that has just ended, on its own data, and writes the receipt, the report and the pictures into its
+/// folder; the mean relative L2 error.
 pub(crate) fn after_training(folder: &Path, device: Device, threads: usize) -> Result<f64> {
     let request = EvaluateRequest { run: folder.to_owned(), data: None, device };
     let evaluated = workflow::evaluate(&request, &Session { threads, ..Session::default() })?;
@@ -102,12 +116,12 @@ fn verify(options: &Evaluate, path: &Path, threads: usize) -> Result<()> {
     let error = verified.relative_l2;
     let how = match verified.tolerance {
         0.0 => "bit for bit".to_owned(),
-        tolerance => format!("within {}, as it was made by another version or kind of machine", short(tolerance)),
+        tolerance => format!("within {}, as another version or kind of machine made it", short(tolerance)),
     };
     if options.json {
-        return say(&serde_json::json!({ "verified": true, "relative_l2": error, "how": how }).to_string());
+        return say(&json!({ "verified": true, "relative_l2": error, "how": how }).to_string());
     }
-    say(&format!("{}: verified {how}: data, split, experiment, weights and mean relative L2 {error}", path.display()))
+    say(&format!("{}: verified {how}: data, split, experiment, weights, mean relative L2 {error}", path.display()))
 }
 
 /// The command that computes the numbers of the receipt in `folder` again.
@@ -117,46 +131,56 @@ fn repeat(request: &EvaluateRequest, folder: &Path) -> String {
     format!("lamo evaluate{run}{data} --verify {}", quoted(&folder.join(RECEIPT)))
 }
 
-/// Writes receipt, report and pictures.
+/// Writes the receipt, the report and the pictures.
 fn write(evaluated: &Evaluated, request: &EvaluateRequest, folder: &Path) -> Result<()> {
-    std::fs::create_dir_all(folder).with_context(|| format!("{}: cannot be made", folder.display()))?;
+    make_folder(folder)?;
     let report = Report {
         trained: &evaluated.trained,
         samples: &evaluated.test,
         prediction: &evaluated.prediction,
         manifest: evaluated.dataset.manifest(),
-        learned: evaluated.train_samples,
+        train_samples: evaluated.train_samples,
         history: &evaluated.history,
         receipt: &evaluated.receipt,
         repeat: &repeat(request, folder),
     };
     report.write(folder)?;
-    replace(&folder.join(RECEIPT), evaluated.receipt.text().as_bytes())
+    Ok(write_file(&folder.join(RECEIPT), evaluated.receipt.text().as_bytes())?)
 }
 
-/// What people read on a terminal.
+/// The result as a person reads it on a terminal.
 fn table(evaluated: &Evaluated) -> String {
     let Evaluated { trained, dataset, receipt, .. } = evaluated;
-    let Receipt { evaluation, .. } = receipt;
-    let spread = &evaluation.distribution;
-    let mut lines = vec![format!(
+    let evaluation = &receipt.evaluation;
+    let title = format!(
         "{}, {}: mean relative L2 error {} ({}) on {}",
         data_name(&trained.experiment, dataset.manifest()),
         receipt.model,
         error(evaluation.relative_l2),
         percent(evaluation.relative_l2),
-        count(spread.count, "test sample")
-    )];
-    let [least, fifth, first, median, third, most_but_few, most] = spread.quantiles.map(percent);
-    lines.push(format!("  samples  best {least}, 5 % {fifth}, 25 % {first}, median {median}, 75 % {third}, 95 % {most_but_few}, worst {most}"));
+        counted(evaluation.distribution.count, "test sample")
+    );
+    let mut lines = vec![title];
+    let rows = rows(evaluation, &outputs(&trained.operator.task));
+    lines.extend(rows.into_iter().map(|(name, values)| format!("  {name:10} {values}")));
+    lines.push(format!("  {:10} {}", "costs", costs(receipt)));
+    lines.join("\n")
+}
+
+/// What was measured, a name and its values per row.
+fn rows(evaluation: &Evaluation, outputs: &[String]) -> Vec<(&'static str, String)> {
+    let [best, p5, p25, median, p75, p95, worst] = evaluation.distribution.quantiles.map(percent);
+    let samples =
+        format!("best {best}, 5th percentile {p5}, 25th {p25}, median {median}, 75th {p75}, 95th {p95}, worst {worst}");
+    let mut rows = vec![("samples", samples)];
     let list = |values: &[f64]| values.iter().map(|value| percent(*value)).collect::<Vec<_>>().join(", ");
-    if !evaluation.frames.is_empty() {
-        lines.push(format!("  frames   {}; their mean {}", list(&evaluation.frames), percent(evaluation.mean_frame())));
+    if !evaluation.snapshots.is_empty() {
+        let values = format!("{}; their mean {}", list(&evaluation.snapshots), percent(evaluation.mean_snapshot()));
+        rows.push(("snapshots", values));
     }
     if !evaluation.channels.is_empty() {
-        let names = outputs(&trained.operator.task);
-        let each = names.iter().zip(&evaluation.channels).map(|(name, error)| format!("{name} {}", percent(*error)));
-        lines.push(format!("  outputs  {}", each.collect::<Vec<_>>().join(", ")));
+        let each = outputs.iter().zip(&evaluation.channels).map(|(name, error)| format!("{name} {}", percent(*error)));
+        rows.push(("outputs", each.collect::<Vec<_>>().join(", ")));
     }
     if let Some(spectrum) = &evaluation.spectrum {
         let bands = spectrum.bands();
@@ -164,14 +188,13 @@ fn table(evaluated: &Evaluated) -> String {
             let last = band.waves.end - 1;
             format!("{} ({} to {last} waves) {}", band.name, band.waves.start, percent(band.error))
         });
-        lines.push(format!("  waves    {}", band.collect::<Vec<_>>().join(", ")));
+        rows.push(("waves", band.collect::<Vec<_>>().join(", ")));
     }
     if let Some(border) = &evaluation.border {
-        lines.push(format!("  border   {}, inside {}", percent(border.border), percent(border.inside)));
+        rows.push(("border", format!("{}, inside {}", percent(border.border), percent(border.inside))));
     }
     let worst = evaluation.worst(5);
-    let worst: Vec<_> = worst.iter().map(|case| format!("sample {} {}", case.sample, percent(case.error))).collect();
-    lines.push(format!("  worst    {}", worst.join(", ")));
-    lines.push(format!("  costs    {}", costs(receipt)));
-    lines.join("\n")
+    let worst = worst.iter().map(|sample| format!("sample {} {}", sample.sample, percent(sample.error)));
+    rows.push(("worst", worst.collect::<Vec<_>>().join(", ")));
+    rows
 }

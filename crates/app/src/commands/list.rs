@@ -1,19 +1,19 @@
-//! `lamo list`: what there is to choose from.
+//! `lamo list`: the models, benchmarks and experiments.
 
 use super::say;
 use anyhow::Result;
 use clap::Args;
 use lamo::experiment::benchmarks::BENCHMARKS;
-use lamo::experiment::{EXPERIMENTS, Experiment};
-use lamo::network::models::{MODELS, Settings};
+use lamo::experiment::{EXPERIMENTS, Experiment, Shipped};
+use lamo::network::models::{MODELS, Settings, Support};
 use serde::Serialize;
 
 /// `lamo list`
 #[derive(Args)]
 pub(crate) struct List {
-    /// One JSON object on standard output, with every setting and its default.
+    /// Print one JSON object on standard output, with every setting and its default.
     #[arg(long)]
-    json: bool,
+    pub(crate) json: bool,
 }
 
 #[derive(Serialize)]
@@ -27,6 +27,8 @@ struct Report {
 struct ModelEntry {
     name: &'static str,
     summary: &'static str,
+    paper: &'static str,
+    supports: Support,
     settings: Settings,
 }
 
@@ -43,7 +45,6 @@ struct ExperimentEntry {
     benchmark: String,
     model: String,
     parameters: usize,
-    /// The first line of its file.
     summary: &'static str,
 }
 
@@ -52,6 +53,8 @@ impl Report {
         let model = |row: &lamo::network::models::Row| ModelEntry {
             name: row.name,
             summary: row.summary,
+            paper: row.paper,
+            supports: row.supports,
             settings: row.defaults(),
         };
         let benchmark = |row: &lamo::experiment::benchmarks::Benchmark| BenchmarkEntry {
@@ -59,10 +62,9 @@ impl Report {
             summary: row.summary,
             points: row.task().grid.points(),
         };
-        let experiment = |(name, text): &(&'static str, &'static str)| -> Result<ExperimentEntry> {
+        let experiment = |Shipped { name, summary, text }: &'static Shipped| -> Result<ExperimentEntry> {
             let parsed = Experiment::parse(name, text)?;
             let parameters = parsed.parameter_count()?;
-            let summary = text.lines().next().unwrap_or_default().trim_start_matches("# ");
             Ok(ExperimentEntry { name, benchmark: parsed.benchmark, model: parsed.model.name, parameters, summary })
         };
         Ok(Report {
@@ -81,6 +83,8 @@ pub(crate) fn run(options: &List) -> Result<()> {
     say("models")?;
     for model in &report.models {
         say(&format!("  {:14} {}", model.name, model.summary))?;
+        say(&format!("  {:14} for {}", "", model.supports))?;
+        say(&format!("  {:14} {}", "", model.paper))?;
     }
     say("\nbenchmarks")?;
     for benchmark in &report.benchmarks {

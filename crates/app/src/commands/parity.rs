@@ -1,8 +1,11 @@
-//! `lamo parity`: fixtures of the authors' code against ours, one line each.
+//! `lamo parity`: compares our models with fixtures of the authors' code, one line each.
 
 use super::say;
-use anyhow::{Result, bail};
+use crate::failure::InReport;
+use anyhow::Result;
 use clap::Args;
+use lamo::Kind;
+use lamo::error::Refusal;
 use lamo::inference::parity::{self, Measure, Outcome};
 use lamo_tensor::{Device, Precision};
 use serde::Serialize;
@@ -11,18 +14,18 @@ use std::path::{Path, PathBuf};
 /// `lamo parity`
 #[derive(Args)]
 pub(crate) struct Parity {
-    /// Model fixture folders, operator fixtures (.json), or folders that hold any of them.
+    /// Folders of model fixtures, operator fixtures (.json), or folders that hold such fixtures.
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
-    /// Where to compute.
-    #[arg(long, default_value = "cpu")]
+    /// Where to compute: cpu, cuda, cuda:1.
+    #[arg(long, value_name = "D", default_value = "cpu")]
     device: Device,
-    /// What products, convolutions and scans round to on a card: f32, tf32 or bf16, which leaves scans in tf32.
-    #[arg(long, default_value = "f32")]
+    /// Precision of products, convolutions and scans on a GPU: f32, tf32 or bf16. With bf16, scans compute in tf32.
+    #[arg(long, value_name = "P", default_value = "f32")]
     precision: Precision,
-    /// One JSON object on standard output.
+    /// Print one JSON object on standard output.
     #[arg(long)]
-    json: bool,
+    pub(crate) json: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Serialize)]
@@ -70,15 +73,12 @@ pub(crate) fn run(options: &Parity) -> Result<()> {
             rows.push(row);
         }
     }
-    let complaint = complaint(&rows);
+    let failure = failure(&rows);
     if options.json {
-        say(&serde_json::to_string_pretty(&Report {
-            device: options.device.to_string(),
-            passed: complaint.is_none(),
-            fixtures: rows,
-        })?)?;
+        let (device, passed) = (options.device.to_string(), failure.is_none());
+        say(&serde_json::to_string_pretty(&Report { device, passed, fixtures: rows })?)?;
     }
-    complaint.map_or(Ok(()), |sentence| bail!(sentence))
+    failure.map_or(Ok(()), |failure| Err(InReport(failure.into()).into()))
 }
 
 fn row(outcome: Outcome) -> Row {
@@ -100,35 +100,36 @@ fn broken(fixture: &Path, error: &parity::Error) -> Row {
 }
 
 fn line(row: &Row) -> String {
-    let mut words = vec![format!("{:28}", row.fixture)];
-    words.extend(row.measures.iter().map(describe));
-    words.push(match (row.verdict, row.reason.as_deref().unwrap_or_default()) {
+    let mut parts = vec![format!("{:28}", row.fixture)];
+    parts.extend(row.measures.iter().map(describe));
+    parts.push(match (row.verdict, row.reason.as_deref().unwrap_or_default()) {
         (Verdict::Pass, _) => "pass".to_owned(),
         (Verdict::Fail, _) => "FAIL".to_owned(),
         (Verdict::Skip, reason) => format!("skip: {reason}"),
         (Verdict::Broken, reason) => format!("FAIL: {reason}"),
     });
-    words.join("  ")
+    parts.join("  ")
 }
 
 /// `gradient 2.0e-6 (in_project_x.bias)`
 fn describe(measure: &Measure) -> String {
     let Measure { subject, tensor, error, allowed } = measure;
-    let beyond = if error <= allowed { String::new() } else { format!(" > {allowed:.0e}") };
+    let excess = if error <= allowed { String::new() } else { format!(" > {allowed:.0e}") };
     let name = tensor.trim_start_matches("grad.").trim_start_matches("param.");
-    let place = if *subject == "gradient" { format!(" ({name})") } else { String::new() };
-    format!("{subject} {error:.1e}{beyond}{place}")
+    let name = if *subject == "gradient" { format!(" ({name})") } else { String::new() };
+    format!("{subject} {error:.1e}{excess}{name}")
 }
 
-/// One sentence about what did not pass, if anything.
-fn complaint(rows: &[Row]) -> Option<String> {
+/// The error for fixtures that did not pass, if there are any.
+fn failure(rows: &[Row]) -> Option<Refusal> {
     let failed: Vec<_> = rows.iter().filter(|row| matches!(row.verdict, Verdict::Fail | Verdict::Broken)).collect();
-    match failed.as_slice() {
-        [] => None,
-        [Row { reason: Some(reason), .. }] => Some(reason.clone()),
+    let sentence = match failed.as_slice() {
+        [] => return None,
+        [Row { reason: Some(reason), .. }] => reason.clone(),
         _ => {
             let names: Vec<_> = failed.iter().map(|row| row.fixture.as_str()).collect();
-            Some(format!("{} of {} fixtures fail: {}", failed.len(), rows.len(), names.join(", ")))
+            format!("{} of {} fixtures fail: {}", failed.len(), rows.len(), names.join(", "))
         }
-    }
+    };
+    Some(Refusal::said(sentence).of(Kind::Failed))
 }

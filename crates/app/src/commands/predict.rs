@@ -1,9 +1,10 @@
-//! `lamo predict`: arrays in, the model's fields out.
+//! `lamo predict`: input arrays in, predicted fields out.
 
 use crate::commands::say;
-use crate::report::count;
+use crate::text::duration;
 use anyhow::Result;
 use clap::Args;
+use lamo::error::counted;
 use lamo::inference::Source;
 use lamo::workflow::{self, PredictRequest};
 use lamo_tensor::Device;
@@ -12,16 +13,16 @@ use std::path::PathBuf;
 /// `lamo predict`
 #[derive(Args)]
 pub(crate) struct Predict {
-    /// A run folder (its last checkpoint), a checkpoint file, or a model folder of imported weights.
+    /// A run folder (its last checkpoint), a checkpoint file, or a model folder made by lamo import.
     run: PathBuf,
-    /// Arrays of the input fields, one sample or several: FILE, FILE:VARIABLE, or FIELD=FILE:VARIABLE; npy, npz,
-    /// safetensors, MAT or HDF5. May be repeated.
+    /// The arrays of the input fields, for one sample or several: FILE, FILE:VARIABLE or FIELD=FILE:VARIABLE. Files are npy,
+    /// npz, safetensors, MAT or HDF5. May be repeated.
     #[arg(long, value_name = "ARRAY", required = true)]
     input: Vec<String>,
     /// File to write: .npy, .npz or .safetensors.
     #[arg(long, value_name = "FILE")]
     output: PathBuf,
-    /// Snapshots to continue a time series by; as many as in training unless given.
+    /// Number of snapshots to predict of a time series; as many as in training unless given.
     #[arg(long, value_name = "N")]
     frames: Option<usize>,
     /// Where to compute: cpu, cuda, cuda:1.
@@ -39,6 +40,6 @@ pub(crate) fn run(options: &Predict) -> Result<()> {
     };
     let predicted = workflow::predict(&request)?;
     let arrays: Vec<_> = predicted.arrays.iter().map(|array| format!("{} {:?}", array.name, array.shape)).collect();
-    let (samples, seconds) = (count(predicted.samples, "sample"), predicted.elapsed.as_secs_f64());
-    say(&format!("{}: {} of {samples} in {seconds:.2} s", options.output.display(), arrays.join(", ")))
+    let (samples, time) = (counted(predicted.samples, "sample"), duration(predicted.elapsed.as_secs_f64()));
+    say(&format!("{}: {} of {samples} in {time}", options.output.display(), arrays.join(", ")))
 }

@@ -1,13 +1,16 @@
 //! The progress line of a long job.
 
+use crate::text::duration;
 use lamo::data::dataset::Progress;
 use lamo::data::import::Transfer;
 use std::io::{IsTerminal, Write};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Between two lines of a log.
-const RARELY: Duration = Duration::from_secs(10);
+/// Time between two lines of a log.
+const LOG_INTERVAL: Duration = Duration::from_secs(10);
+/// Time between two updates of the line on a terminal.
+const REDRAW_INTERVAL: Duration = Duration::from_millis(100);
 
 /// What is counted.
 #[derive(Clone, Copy)]
@@ -16,11 +19,11 @@ enum Unit {
     Megabytes,
 }
 
-/// How far a job has come, in samples or in bytes.
+/// How far a job is, in samples or in bytes.
 #[derive(Clone, Copy)]
 pub(crate) struct State {
     complete: u64,
-    /// By this attempt.
+    /// Made by this process; the rest was there when it started.
     made: u64,
     total: u64,
 }
@@ -38,7 +41,7 @@ impl From<Transfer> for State {
     }
 }
 
-/// The progress line: redrawn in place on a terminal, a line now and then elsewhere.
+/// The progress line: redrawn in place on a terminal, a new line every ten seconds in a log.
 pub(crate) struct Meter {
     title: String,
     unit: Unit,
@@ -48,47 +51,47 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    /// Of samples made.
-    pub(crate) fn new(title: &str) -> Meter {
-        Meter::counting(title, Unit::Samples)
+    /// Counts samples that are made.
+    pub(crate) fn of_samples(title: &str) -> Meter {
+        Meter::new(title, Unit::Samples)
     }
 
-    /// Of bytes read.
+    /// Counts bytes that are read.
     pub(crate) fn of_bytes(title: &str) -> Meter {
-        Meter::counting(title, Unit::Megabytes)
+        Meter::new(title, Unit::Megabytes)
     }
 
-    fn counting(title: &str, unit: Unit) -> Meter {
+    fn new(title: &str, unit: Unit) -> Meter {
         let terminal = std::io::stderr().is_terminal();
-        let last = if terminal { None } else { Some(Instant::now()) }; // short jobs leave no lines in a log
+        let last = if terminal { None } else { Some(Instant::now()) }; // a short job leaves no line in a log
         Meter { title: title.into(), unit, terminal, start: Instant::now(), last: Mutex::new(last) }
     }
 
-    /// Whether it is time to say something.
-    fn due(&self, pause: Duration) -> bool {
+    /// Whether `interval` has passed since the last line.
+    fn is_due(&self, interval: Duration) -> bool {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        let due = last.is_none_or(|last| last.elapsed() >= pause);
+        let due = last.is_none_or(|last| last.elapsed() >= interval);
         if due {
             *last = Some(Instant::now());
         }
         due
     }
 
-    /// A line of JSON now and then.
+    /// Prints the state as a line of JSON, every ten seconds. The job continues if the line cannot be written.
     pub(crate) fn report(&self, state: impl Into<State>) {
-        if self.due(RARELY) {
+        if self.is_due(LOG_INTERVAL) {
             let State { complete, total, .. } = state.into();
             let line = serde_json::json!({ "event": "making", "complete": complete, "samples": total });
-            let _ = writeln!(std::io::stdout(), "{line}"); // nobody reading is no reason to stop
+            let _ = writeln!(std::io::stdout(), "{line}");
         }
     }
 
+    /// Prints the state as text. The job continues if the line cannot be written.
     pub(crate) fn show(&self, state: impl Into<State>) {
-        if !self.due(if self.terminal { Duration::from_millis(100) } else { RARELY }) {
+        if !self.is_due(if self.terminal { REDRAW_INTERVAL } else { LOG_INTERVAL }) {
             return;
         }
         let line = format!("{} {}", self.title, status(state.into(), self.unit, self.start.elapsed()));
-        // a progress line nobody reads is no reason to stop
         let _ = if self.terminal {
             write!(std::io::stderr(), "\r\x1b[K{line}")
         } else {
@@ -96,19 +99,19 @@ impl Meter {
         };
     }
 
-    /// Removes the line; how long the job took.
+    /// Removes the line from a terminal; how long the job took.
     pub(crate) fn clear(&self) -> String {
         if self.terminal {
             let _ = write!(std::io::stderr(), "\r\x1b[K");
         }
-        duration(self.start.elapsed())
+        duration(self.start.elapsed().as_secs_f64())
     }
 }
 
 fn status(state: State, unit: Unit, elapsed: Duration) -> String {
     let State { complete, made, total } = state;
     let rate = made as f64 / elapsed.as_secs_f64().max(1e-9);
-    let left = Duration::try_from_secs_f64((total - complete) as f64 / rate).unwrap_or(Duration::MAX);
+    let left = if made > 0 { format!(", {} left", duration((total - complete) as f64 / rate)) } else { String::new() };
     let (name, size) = match unit {
         Unit::Samples => ("samples", 1),
         Unit::Megabytes => ("MB", 1_000_000),
@@ -117,15 +120,7 @@ fn status(state: State, unit: Unit, elapsed: Duration) -> String {
     let rate = if rate < 9.95 { format!("{rate:.2}") } else { format!("{rate:.0}") };
     let percent = 100 * complete / total.max(1);
     let (complete, total) = (complete / size, total / size);
-    format!("{complete}/{total} {name} ({percent} %), {rate} {name}/s, {} left", duration(left))
-}
-
-pub(crate) fn duration(time: Duration) -> String {
-    match time.as_secs() {
-        0..60 => format!("{:.1} s", time.as_secs_f64()),
-        seconds @ 60..3600 => format!("{} min {} s", seconds / 60, seconds % 60),
-        seconds => format!("{} h {} min", seconds / 3600, seconds / 60 % 60),
-    }
+    format!("{complete}/{total} {name} ({percent} %), {rate} {name}/s{left}")
 }
 
 #[cfg(test)]
@@ -133,12 +128,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_progress_line_counts_only_what_this_attempt_made() {
+    fn the_rate_counts_only_what_this_process_made() {
         let state = State { complete: 150, made: 50, total: 1200 };
         let line = status(state, Unit::Samples, Duration::from_secs(25));
         assert_eq!(line, "150/1200 samples (12 %), 2.00 samples/s, 8 min 45 s left");
         let state = State { complete: 500_000_000, made: 500_000_000, total: 2_000_000_000 };
         let line = status(state, Unit::Megabytes, Duration::from_secs(5));
-        assert_eq!(line, "500/2000 MB (25 %), 100 MB/s, 15.0 s left");
+        assert_eq!(line, "500/2000 MB (25 %), 100 MB/s, 15 s left");
+        let state = State { complete: 150, made: 0, total: 1200 };
+        let line = status(state, Unit::Samples, Duration::from_secs(1));
+        assert_eq!(line, "150/1200 samples (12 %), 0.00 samples/s");
     }
 }

@@ -1,19 +1,19 @@
-//! A Ctrl-C that loses nothing.
+//! Ctrl-C and SIGTERM: the job saves its work and stops.
 
 use anyhow::{Context, Result};
 use lamo::workflow::Cancel;
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-/// A second signal so soon after the first is the same request: `timeout` sends one to the process and one to its group.
-const SAME: Duration = Duration::from_secs(1);
+/// A second signal this soon after the first is the same request: `timeout` signals the process and then its group.
+const SAME_REQUEST: Duration = Duration::from_secs(1);
 
-/// Cancelled by the first Ctrl-C or polite kill, on which the job finishes `what`; the second one ends the process.
-pub(crate) fn stop_on_request(what: &'static str) -> Result<Cancel> {
+/// The first signal cancels the job, which then finishes `what`; a second one ends the process at once.
+pub(crate) fn stop_on_signal(what: &'static str) -> Result<Cancel> {
     let cancel = Cancel::new();
     let (handle, mut first) = (cancel.clone(), None::<Instant>);
     ctrlc::set_handler(move || match first {
-        Some(first) if first.elapsed() < SAME => {}
+        Some(first) if first.elapsed() < SAME_REQUEST => {}
         Some(_) => std::process::exit(1),
         None => {
             first = Some(Instant::now());
@@ -23,6 +23,6 @@ pub(crate) fn stop_on_request(what: &'static str) -> Result<Cancel> {
             }
         }
     })
-    .context("listening for Ctrl-C")?;
+    .context("the handler of Ctrl-C cannot be set")?;
     Ok(cancel)
 }

@@ -1,20 +1,23 @@
-//! `lamo train`: the arguments in, events out as text or lines of JSON.
+//! `lamo train`: arguments in, events out as text or as lines of JSON.
 
 mod view;
 
-use crate::commands::progress::{Meter, duration};
-use crate::commands::stop::stop_on_request;
+use crate::commands::progress::Meter;
+use crate::commands::stop::stop_on_signal;
 use crate::commands::{evaluate, quoted, say, start_threads};
-use crate::report::{PAGE, count, error, percent};
-use anyhow::{Context, Result, bail};
+use crate::report::PAGE;
+use crate::text::{duration, error, percent};
+use anyhow::Result;
 use clap::Args;
+use lamo::Kind;
+use lamo::error::{Refusal, counted};
 use lamo::experiment::Preset;
 use lamo::inference::evaluate::RECEIPT;
 use lamo::workflow::{self, Event, ResumeRequest, Session, TrainRequest, TrainedRun};
 use lamo_tensor::Device;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use view::View;
 
@@ -24,26 +27,27 @@ pub(crate) struct Train {
     /// A benchmark, a shipped experiment, an experiment file, or the folder of your own data set.
     #[arg(required_unless_present = "resume", conflicts_with = "resume")]
     what: Option<String>,
-    /// Which model.
+    /// The model; lamo list names them all.
     #[arg(long, value_name = "M", conflicts_with = "resume")]
     model: Option<String>,
-    /// How large: quick takes minutes on two cores, paper is the recipe of the authors' code (what the paper tabulates
-    /// otherwise is an experiment NAME-paper, see lamo list). A benchmark on a CPU is quick unless this says otherwise.
+    /// The size of the experiment. quick takes minutes on two cores; paper is the recipe of the authors' code. The default
+    /// is quick on a CPU and paper on a GPU; an experiment has its own size. Where the paper states other values than the
+    /// code, these are an experiment NAME-paper (see lamo list).
     #[arg(long, value_parser = ["quick", "paper"], conflicts_with = "resume")]
     preset: Option<String>,
-    /// A data set to train on instead of making one; with --resume, where the run's data are now.
+    /// A data set to train on instead of making one; with --resume, the new path of the run's data.
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// Where to compute: cpu, cuda, cuda:1. The default is cpu, or where a resumed run began.
+    /// Where to compute: cpu, cuda, cuda:1. The default is cpu; a resumed run continues on the device it started on.
     #[arg(long, value_name = "D")]
     device: Option<Device>,
     /// Precision of products on a GPU: f32, tf32 or bf16.
     #[arg(long, value_name = "P", conflicts_with = "resume")]
     precision: Option<String>,
-    /// Seed of the first parameters and of the order of samples.
+    /// Seed of the initial parameters and of the order of the samples.
     #[arg(long, value_name = "S", conflicts_with = "resume")]
     seed: Option<u64>,
-    /// Any key of the experiment; may be repeated, the last one wins.
+    /// Set any key of the experiment; may be repeated, the last one wins.
     #[arg(long, value_name = "KEY=VALUE", conflicts_with = "resume")]
     set: Vec<String>,
     /// Run folder to make; runs/BENCHMARK-MODEL-N unless given.
@@ -55,27 +59,28 @@ pub(crate) struct Train {
     /// Seconds between checkpoints.
     #[arg(long, value_name = "SECONDS", default_value_t = 60.0)]
     save_every: f64,
-    /// Threads; all cores unless given.
+    /// Number of threads; one per core unless given.
     #[arg(long, value_name = "T", value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
-    /// Lines of JSON on standard output.
+    /// Print one JSON object per line on standard output.
     #[arg(long)]
-    json: bool,
-    /// Print the experiment with every key and stop.
+    pub(crate) json: bool,
+    /// Print the experiment with every key, and stop.
     #[arg(long, conflicts_with = "resume")]
     print_config: bool,
 }
 
 pub(crate) fn run(options: &Train) -> Result<()> {
     let threads = start_threads(options.threads)?;
-    let saving = Duration::try_from_secs_f64(options.save_every).context("--save-every")?;
+    let saving = Duration::try_from_secs_f64(options.save_every)
+        .map_err(|_| Refusal::new("--save-every", "seconds from 0 on", options.save_every.to_string()))?;
     let console = Console::new(options.json, options.resume.is_some());
     let request = options.request(saving);
     if options.print_config {
         return say(request.experiment()?.text().trim_end());
     }
     let listener = |event: Event<'_>| console.show(event);
-    let session = Session { listener: &listener, cancel: stop_on_request("the step and saving")?, threads };
+    let session = Session { listener: &listener, cancel: stop_on_signal("the step and the checkpoint")?, threads };
     let trained = match &options.resume {
         Some(run) => {
             let (run, data, device) = (run.clone(), options.data.clone(), options.device);
@@ -123,48 +128,64 @@ impl Console {
         Console { json, resumed, meter: Mutex::new(None), view: Mutex::new(View::new(json, Vec::new())) }
     }
 
-    /// A reader that has gone away is no reason to stop a training: failures to print are ignored.
+    fn meter(&self) -> MutexGuard<'_, Option<Meter>> {
+        self.meter.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn view(&self) -> MutexGuard<'_, View> {
+        self.view.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Prints an event. The training continues if the line cannot be written.
     fn show(&self, event: Event<'_>) {
-        let view = || self.view.lock().unwrap_or_else(PoisonError::into_inner);
-        match event {
+        let _ = match event {
             Event::Making { problem, progress } => {
-                let mut meter = self.meter.lock().unwrap_or_else(PoisonError::into_inner);
-                let meter = meter.get_or_insert_with(|| Meter::new(&format!("making {problem}")));
-                if self.json { meter.report(progress) } else { meter.show(progress) }
+                let mut meter = self.meter();
+                let meter = meter.get_or_insert_with(|| Meter::of_samples(&format!("making {problem}")));
+                if self.json {
+                    meter.report(progress);
+                } else {
+                    meter.show(progress);
+                }
+                Ok(())
             }
             Event::Data { dataset, made_in } => {
                 self.clear_meter();
                 let (folder, samples) = (dataset.folder().display().to_string(), dataset.samples());
-                let how = made_in.map_or("already there".to_owned(), |time| format!("made in {}", duration(time)));
-                self.line(
-                    &format!("data: {folder}, {}, {how}", count(samples, "sample")),
+                let how = made_in
+                    .map_or("already there".to_owned(), |time| format!("made in {}", duration(time.as_secs_f64())));
+                self.say(
+                    &format!("data: {folder}, {}, {how}", counted(samples, "sample")),
                     &json!({ "event": "data", "folder": folder, "samples": samples }),
-                );
+                )
             }
-            Event::Model { name, parameters, steps, batch, compiled_in } => self.line(
+            Event::Model { name, parameters, steps, batch, compiled_in } => self.say(
                 &format!(
                     "model: {name}, {parameters} parameters, {} of batch {batch}, compiled in {}",
-                    count(steps, "step"),
-                    duration(compiled_in)
+                    counted(steps, "step"),
+                    duration(compiled_in.as_secs_f64())
                 ),
                 &json!({ "event": "model", "model": name, "parameters": parameters, "steps": steps }),
             ),
             Event::Run { folder, step, steps, history } => {
+                *self.view() = View::new(self.json, history.to_vec());
                 let from = if self.resumed { format!(", from step {step} of {steps}") } else { String::new() };
                 let folder = folder.display().to_string();
-                self.line(&format!("run: {folder}{from}"), &json!({ "event": "run", "folder": folder, "step": step }));
-                *view() = View::new(self.json, history.to_vec());
+                self.say(&format!("run: {folder}{from}"), &json!({ "event": "run", "folder": folder, "step": step }))
             }
-            Event::Progress(progress) => view().show(&progress),
+            Event::Progress(progress) => {
+                self.view().show(&progress);
+                Ok(())
+            }
             Event::Warning(warning) => {
-                self.line(&format!("warning: {warning}"), &json!({ "event": "warning", "message": warning }));
+                self.say(&format!("warning: {warning}"), &json!({ "event": "warning", "message": warning }))
             }
-            _ => {}
-        }
+            _ => Ok(()),
+        };
     }
 
     fn clear_meter(&self) {
-        if let Some(meter) = self.meter.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        if let Some(meter) = self.meter().take() {
             meter.clear();
         }
     }
@@ -172,42 +193,42 @@ impl Console {
     /// Ends the lines that are redrawn in place.
     fn clear(&self) {
         self.clear_meter();
-        self.view.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.view().clear();
     }
 
-    fn line(&self, line: &str, json: &Value) {
-        let _ = self.tell(line, json);
+    /// Prints text for a person, or an object for a script.
+    fn say(&self, text: &str, object: &Value) -> Result<()> {
+        say(&if self.json { object.to_string() } else { text.to_owned() })
     }
 
-    fn tell(&self, line: &str, json: &Value) -> Result<()> {
-        say(&if self.json { json.to_string() } else { line.to_owned() })
-    }
-
-    /// Evaluates a run that has ended; says how a stopped one is resumed.
+    /// Evaluates a finished run. A stopped run is an error that says how to resume it.
     fn finish(&self, run: &TrainedRun, threads: usize) -> Result<()> {
         let TrainedRun { folder, data, device, finished, step, steps, epoch, seconds, history, .. } = run;
-        let place = folder.display().to_string();
+        let text = |path: &Path| path.display().to_string();
         if !finished {
             if self.json {
-                say(&json!({ "event": "stopped", "folder": place, "step": step, "steps": steps }).to_string())?;
+                say(&json!({ "event": "stopped", "folder": text(folder), "step": step, "steps": steps }).to_string())?;
             }
-            bail!("stopped and saved at step {step} of {steps}; resume with: lamo train --resume {}", quoted(folder));
+            let advice = format!("resume with: lamo train --resume {}", quoted(folder));
+            let refusal = Refusal::said(format!("stopped and saved at step {step} of {steps}")).advise(advice);
+            return Err(refusal.of(Kind::Cancelled).into());
         }
         let evaluated = evaluate::after_training(folder, *device, threads)?;
-        // An epoch that was made the last one afterwards had no test.
+        // The history lacks a test error if the number of epochs was lowered after the run was stopped.
         let test = history.last().and_then(|line| line.test).unwrap_or(evaluated);
-        let time = duration(Duration::from_secs_f64(*seconds));
-        self.tell(
+        self.say(
             &format!(
-                "{data}: mean relative L2 error on the test samples {} ({}) after {}, {time}; saved in {place}",
+                "{data}: mean relative L2 error on the test samples {} ({}) after {}, {}; saved in {}",
                 error(test),
                 percent(test),
-                count(*epoch, "epoch")
+                counted(*epoch, "epoch"),
+                duration(*seconds),
+                folder.display()
             ),
-            &json!({ "event": "end", "folder": place, "epoch": epoch, "test": test, "seconds": seconds }),
+            &json!({ "event": "end", "folder": text(folder), "epoch": epoch, "test": test, "seconds": seconds }),
         )?;
-        let (page, text) = (folder.join(PAGE), |path: &Path| path.display().to_string());
-        self.tell(
+        let page = folder.join(PAGE);
+        self.say(
             &format!("report: {}", page.display()),
             &json!({ "event": "report", "page": text(&page), "receipt": text(&folder.join(RECEIPT)) }),
         )

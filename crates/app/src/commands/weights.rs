@@ -1,7 +1,7 @@
 //! `lamo import` and `lamo export-weights`: state dicts in and out of model folders, float32 bit for bit.
 
-use super::say;
-use anyhow::{Context, Result, bail};
+use super::{make_folder, require_extension, say};
+use anyhow::Result;
 use clap::Args;
 use lamo::data::state_dict;
 use lamo::run::Operator;
@@ -10,8 +10,8 @@ use lamo::workflow::Model;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// What a configuration looks like.
-pub(crate) const CONFIGURATION: &str = r#"The configuration reads, for example,
+/// An example of a configuration, for the long help.
+pub(crate) const CONFIGURATION: &str = r#"An example of a configuration:
   [model]
   name = "lamo"
   settings = { latent = "slices", mixer = "hydra", directions = 2, width = 128 }
@@ -20,18 +20,18 @@ pub(crate) const CONFIGURATION: &str = r#"The configuration reads, for example,
   functions = 1
   outputs = 1
   grid = { kind = "plane", rows = 221, columns = 51 }
-Settings that are not given take their defaults (lamo list --json); points without rows are
+A setting that is not given has its default (lamo list --json). The grid of a point cloud is
   grid = { kind = "cloud", points = 972 }"#;
 
 /// `lamo import`
 #[derive(Args)]
 pub(crate) struct Import {
-    /// State dict, a safetensors file with the authors' parameter names.
+    /// State dict: a safetensors file with the authors' parameter names.
     weights: PathBuf,
-    /// Which model it belongs to: a toml file with the tables `model` and `task`.
+    /// The model that the state dict belongs to: a toml file with the tables `model` and `task`.
     #[arg(long, value_name = "FILE")]
     config: PathBuf,
-    /// Model folder to write; must not exist or be empty.
+    /// Model folder to write; it must be empty or not exist.
     #[arg(long, value_name = "MODEL")]
     out: PathBuf,
 }
@@ -39,7 +39,7 @@ pub(crate) struct Import {
 /// `lamo export-weights`
 #[derive(Args)]
 pub(crate) struct Export {
-    /// Model folder, run folder or checkpoint.
+    /// Model folder, run folder or checkpoint file.
     model: PathBuf,
     /// Safetensors file to write.
     #[arg(long, value_name = "FILE")]
@@ -49,24 +49,23 @@ pub(crate) struct Export {
 pub(crate) fn import(options: &Import) -> Result<()> {
     let imported = ModelFolder::import(Description::read(&options.config)?, &options.weights)?;
     if let Some(parent) = options.out.parent() {
-        std::fs::create_dir_all(parent).with_context(|| format!("{}: cannot be made", parent.display()))?;
+        make_folder(parent)?;
     }
     imported.write(&options.out)?;
-    say(&summary(&options.out, &imported.operator))
+    say_summary(&options.out, &imported.operator)
 }
 
 pub(crate) fn export(options: &Export) -> Result<()> {
-    if options.out.extension().is_none_or(|ending| ending != "safetensors") {
-        bail!("--out {}: expected a name that ends in .safetensors, found another", options.out.display());
-    }
+    require_extension(&options.out, "safetensors").map_err(|refusal| refusal.within("--out"))?;
     let model = Model::open(&options.model)?;
     model.protect(&options.out)?;
     let operator = model.operator();
     state_dict::write(&options.out, &operator.sections, &operator.parameters, &BTreeMap::new())?;
-    say(&summary(&options.out, operator))
+    say_summary(&options.out, operator)
 }
 
-fn summary(path: &Path, operator: &Operator) -> String {
+fn say_summary(path: &Path, operator: &Operator) -> Result<()> {
     let Operator { model, sections, parameters, .. } = operator;
-    format!("{}: {}, {} tensors, {} parameters", path.display(), model.name, sections.len(), parameters.len())
+    let (tensors, parameters) = (sections.len(), parameters.len());
+    say(&format!("{}: {}, {tensors} tensors, {parameters} parameters", path.display(), model.name))
 }

@@ -1,21 +1,10 @@
-//! Pixels, rectangles, text and the PNG file.
+//! An image: pixels, rectangles, text, and the bytes of a PNG file.
 
 use super::colour::Rgb;
 use super::font;
-use anyhow::{Result, bail};
-use std::path::Path;
+use anyhow::Result;
 
-/// Refuses a name that says the picture is anything but a PNG file.
-pub(crate) fn require_png(path: &Path) -> Result<()> {
-    let ending = path.extension().unwrap_or_default().to_string_lossy();
-    if !ending.eq_ignore_ascii_case("png") {
-        let found = if ending.is_empty() { "no ending".to_owned() } else { format!(".{ending}") };
-        bail!("{}: expected a name that ends in .png, found {found}; pictures are PNG files", path.display());
-    }
-    Ok(())
-}
-
-/// An image; x runs to the right, y downwards.
+/// An image. x runs to the right, y downwards.
 pub(crate) struct Canvas {
     width: usize,
     height: usize,
@@ -27,14 +16,14 @@ impl Canvas {
         Canvas { width, height, pixels: vec![paper; width * height] }
     }
 
-    /// Colours one pixel; outside the image there is none to colour.
+    /// Colours one pixel, if it lies inside the image.
     pub(crate) fn dot(&mut self, x: usize, y: usize, colour: Rgb) {
         if x < self.width && y < self.height {
             self.pixels[y * self.width + x] = colour;
         }
     }
 
-    /// The colour of one pixel of the image.
+    /// The colour of one pixel.
     #[cfg(test)]
     pub(crate) fn at(&self, x: usize, y: usize) -> Rgb {
         self.pixels[y * self.width + x]
@@ -49,14 +38,14 @@ impl Canvas {
 
     /// Writes `text` with its upper left corner at `[x, y]`.
     pub(crate) fn text(&mut self, [x, y]: [usize; 2], text: &str, colour: Rgb) {
-        for (place, letter) in text.chars().enumerate() {
+        for (index, letter) in text.chars().enumerate() {
             for ([column, row], ink) in font::dots(letter) {
-                self.tint(x + place * font::ADVANCE + column, y + row, colour, ink);
+                self.tint(x + index * font::ADVANCE + column, y + row, colour, ink);
             }
         }
     }
 
-    /// Mixes a colour into a pixel: nothing of it for no ink, all of it for 255.
+    /// Blends a colour into a pixel: not at all for ink 0, fully for 255.
     fn tint(&mut self, x: usize, y: usize, colour: Rgb, ink: u8) {
         if x < self.width && y < self.height {
             let pixel = &mut self.pixels[y * self.width + x];
@@ -83,11 +72,6 @@ impl Canvas {
         writer.finish()?;
         Ok(bytes)
     }
-
-    /// Saves the image as PNG.
-    pub(crate) fn write(&self, path: &Path) -> Result<()> {
-        Ok(lamo::files::atomic::replace(path, &self.png(None)?)?)
-    }
 }
 
 #[cfg(test)]
@@ -96,21 +80,11 @@ mod tests {
     use crate::plot::{INK, PAPER};
 
     #[test]
-    fn words_stay_inside_the_image_and_leave_ink() {
+    fn text_is_clipped_at_the_border_of_the_image() {
         let mut canvas = Canvas::new(20, 10, PAPER);
         canvas.text([15, 2], "MMM", INK);
         let dark = (0..20).flat_map(|x| (0..10).map(move |y| (x, y))).filter(|&(x, y)| canvas.at(x, y) != PAPER);
         assert!(dark.clone().count() > 3 && dark.into_iter().all(|(x, _)| x >= 15));
-    }
-
-    #[test]
-    fn a_picture_is_called_what_it_is() {
-        assert!(require_png(Path::new("a.png")).is_ok() && require_png(Path::new("a.b.PNG")).is_ok());
-        let refused = ["a.jpg", "png"].map(|name| require_png(Path::new(name)).unwrap_err().to_string());
-        assert!(
-            refused[0].contains("ends in .png, found .jpg") && refused[1].contains("found no ending"),
-            "{refused:?}"
-        );
     }
 
     #[test]
@@ -120,9 +94,9 @@ mod tests {
         let bytes = canvas.png(Some(PAPER)).unwrap();
         let mut reader = png::Decoder::new(std::io::Cursor::new(bytes)).read_info().unwrap();
         let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
-        let frame = reader.next_frame(&mut pixels).unwrap();
-        assert_eq!([frame.width, frame.height], [7, 5]);
-        assert_eq!(reader.info().trns.as_deref(), Some(&PAPER[..]), "the reader keeps the low bytes");
+        let decoded = reader.next_frame(&mut pixels).unwrap();
+        assert_eq!([decoded.width, decoded.height], [7, 5]);
+        assert_eq!(reader.info().trns.as_deref(), Some(&PAPER[..]), "the reader returns the low bytes");
         assert_eq!(&pixels[3 * (4 * 7 + 3)..][..3], [1, 2, 3]);
     }
 }

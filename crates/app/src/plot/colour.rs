@@ -1,4 +1,4 @@
-//! From numbers to colours, evenly to the eye: a sequential map (viridis) and a diverging one for signed fields.
+//! Perceptually uniform colour maps: a sequential one (viridis), and a diverging one for signed fields.
 
 /// Red, green, blue.
 pub(crate) type Rgb = [u8; 3];
@@ -6,21 +6,21 @@ pub(crate) type Rgb = [u8; 3];
 pub(crate) const PAPER: Rgb = [255, 255, 255];
 pub(crate) const INK: Rgb = [40, 44, 52];
 pub(crate) const FAINT: Rgb = [120, 124, 132];
-/// Values that are no numbers; far from every colour of the maps.
+/// The colour of values that are not finite; it differs from all colours of the maps.
 const MISSING: Rgb = [255, 0, 255];
 
-/// Viridis (Smith and van der Walt 2015, public domain) at ten even places; straight lines between them in sRGB stay
-/// within what the eye tells apart.
+/// Viridis (Smith and van der Walt 2015, public domain) at ten evenly spaced values. The error of linear interpolation in
+/// sRGB between them is not visible.
 const VIRIDIS: &[u32] =
     &[0x440154, 0x482878, 0x3e4a89, 0x31688e, 0x26828e, 0x1f9e89, 0x35b779, 0x6dcd59, 0xb4de2c, 0xfde725];
-/// Cool to warm through grey (after Moreland 2009): lightness falls evenly from the middle, where zero is.
+/// Cool to warm through grey (after Moreland 2009). Zero is in the middle, and lightness falls evenly from there.
 const COOL_WARM: &[u32] = &[0x3b4cc0, 0x5d7ce6, 0x82a6fb, 0xaac7fd, 0xdddddd, 0xf5c1a9, 0xf4987a, 0xdd5f4b, 0xb40426];
-/// Grey on grey.
+/// A single grey.
 const PLAIN: &[u32] = &[0x787c84, 0x787c84];
-/// Both signs must reach this share of the larger one for zero to deserve the middle.
+/// A field is signed if the smaller of its two extremes reaches this fraction of the larger one.
 const SIGNED: f32 = 0.2;
 
-/// Which colour each value of a field has.
+/// The colours of the values of a field.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Scale {
     pub(crate) least: f32,
@@ -29,7 +29,7 @@ pub(crate) struct Scale {
 }
 
 impl Scale {
-    /// From the smallest finite value to the largest, or evenly around zero where both signs matter.
+    /// From the smallest finite value to the largest; symmetric around zero for a signed field.
     pub(crate) fn of(values: impl Iterator<Item = f32>) -> Scale {
         let range = |(least, most): (f32, f32), value: f32| (least.min(value), most.max(value));
         let (least, most) = values.filter(|value| value.is_finite()).fold((f32::INFINITY, f32::NEG_INFINITY), range);
@@ -41,38 +41,38 @@ impl Scale {
         }
     }
 
-    /// Evenly around zero whatever the signs are, for errors.
+    /// Symmetric around zero, for errors.
     pub(crate) fn signed(values: impl Iterator<Item = f32>) -> Scale {
         let larger = values.filter(|value| value.is_finite()).fold(0.0, |larger: f32, value| larger.max(value.abs()));
         Scale { least: -larger, most: larger, table: COOL_WARM }
     }
 
-    /// One colour for places without values.
+    /// One colour, for a mesh without values.
     pub(crate) fn plain() -> Scale {
         Scale { least: 0.0, most: 0.0, table: PLAIN }
     }
 
-    /// Whether the colours say nothing.
+    /// Whether there is only one colour.
     pub(crate) fn is_plain(&self) -> bool {
         std::ptr::eq(self.table, PLAIN)
     }
 
-    /// The colour at each even place of the map, least first.
+    /// Evenly spaced colours of the map, the smallest value first.
     pub(crate) fn stops(&self) -> impl Iterator<Item = Rgb> {
         self.table.iter().map(|&colour| parts(colour))
     }
 
-    /// Words for both ends. Values that lie beyond the colours by more than the eye could tell, a hundredth of their range, are
-    /// named too: `0.28 < 0.32` at the left, `1.27 < 1.34` at the right.
+    /// The numbers at both ends. If values lie outside the range by more than a hundredth of it, their extreme is there too:
+    /// `0.28 < 0.32` at the lower end, `1.27 < 1.34` at the upper end.
     pub(crate) fn ends(&self, values: impl Iterator<Item = f32>, number: impl Fn(f32) -> String) -> [String; 2] {
         let range = |(least, most): (f32, f32), value: f32| (least.min(value), most.max(value));
         let (lowest, highest) = values.filter(|value| value.is_finite()).fold((self.least, self.most), range);
-        let unseen = 0.01 * (self.most - self.least);
-        let beyond = [self.least - lowest > unseen, highest - self.most > unseen];
+        let margin = 0.01 * (self.most - self.least);
+        let outside = [self.least - lowest > margin, highest - self.most > margin];
         let [lowest, least, most, highest] = [lowest, self.least, self.most, highest].map(number);
         [
-            if beyond[0] { format!("{lowest} < {least}") } else { least },
-            if beyond[1] { format!("{most} < {highest}") } else { most },
+            if outside[0] { format!("{lowest} < {least}") } else { least },
+            if outside[1] { format!("{most} < {highest}") } else { most },
         ]
     }
 
@@ -82,12 +82,12 @@ impl Scale {
         }
         let width = self.most - self.least;
         let share = if width > 0.0 { ((value - self.least) / width).clamp(0.0, 1.0) } else { 0.5 };
-        let place = share * (self.table.len() - 1) as f32;
-        let first = (place as usize).min(self.table.len() - 2);
+        let position = share * (self.table.len() - 1) as f32;
+        let first = (position as usize).min(self.table.len() - 2);
         let (from, to) = (parts(self.table[first]), parts(self.table[first + 1]));
         std::array::from_fn(|channel| {
             let (from, to) = (f32::from(from[channel]), f32::from(to[channel]));
-            (from + (place - first as f32) * (to - from)).round() as u8
+            (from + (position - first as f32) * (to - from)).round() as u8
         })
     }
 }
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ends_and_zero_have_their_colours_and_missing_values_stand_out() {
+    fn the_ends_zero_and_missing_values_have_their_colours() {
         let positive = Scale::of([0.0, 2.0, f32::NAN].into_iter());
         assert_eq!([positive.colour(0.0), positive.colour(2.0)], [[0x44, 0x01, 0x54], [0xfd, 0xe7, 0x25]]);
         let signed = Scale::of([-1.0, 2.0].into_iter());
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn values_beyond_the_colours_are_named_at_their_ends() {
+    fn values_outside_the_range_are_noted_at_the_ends() {
         let (scale, word) = (Scale::of([1.0, 3.0].into_iter()), |value: f32| value.to_string());
         assert_eq!(scale.ends([1.0, 2.0, f32::NAN].into_iter(), word), ["1", "3"]);
         assert_eq!(scale.ends([0.99, 3.01].into_iter(), word), ["1", "3"]);

@@ -1,16 +1,16 @@
-//! Letters as small grey pictures: Noto Sans Mono, rasterised once and for all.
+//! The font of the pictures: Noto Sans Mono as bitmaps.
 
 use noto_sans_mono_bitmap::{FontWeight, RasterHeight, get_raster, get_raster_width};
 
-/// Columns from one letter to the next.
+/// Pixels from one letter to the next.
 pub(crate) const ADVANCE: usize = get_raster_width(FontWeight::Regular, SIZE);
-/// Rows of a line of letters, with what hangs below it.
+/// Pixels of the height of a letter, descenders included.
 pub(crate) const HEIGHT: usize = SIZE.val();
 const SIZE: RasterHeight = RasterHeight::Size16;
-/// Stands for letters the face lacks.
+/// Drawn instead of a letter that the font lacks.
 const UNKNOWN: char = '?';
 
-/// `([column, row], ink)` of the dots of a letter; ink runs from 1 to 255.
+/// `([column, row], ink)` of the pixels of a letter; ink runs from 1 to 255.
 pub(crate) fn dots(letter: char) -> impl Iterator<Item = ([usize; 2], u8)> {
     let picture = |letter| get_raster(letter, FontWeight::Regular, SIZE);
     let rows = picture(letter).or_else(|| picture(UNKNOWN)).into_iter().flat_map(|picture| picture.rows().enumerate());
@@ -18,7 +18,7 @@ pub(crate) fn dots(letter: char) -> impl Iterator<Item = ([usize; 2], u8)> {
         .filter(|(_, ink)| *ink > 0)
 }
 
-/// Pixels a text takes.
+/// Width of a text in pixels.
 pub(crate) fn width(text: &str) -> usize {
     text.chars().count() * ADVANCE
 }
@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_printable_letter_is_its_own_and_fits() {
+    fn printable_letters_differ_from_each_other_and_fit() {
         let letters: Vec<Vec<_>> = (' '..='~').chain("·×é°".chars()).map(|letter| dots(letter).collect()).collect();
         for (index, letter) in letters.iter().enumerate() {
             assert!(letter.iter().all(|([column, row], _)| *column < ADVANCE && *row < HEIGHT), "{index}");

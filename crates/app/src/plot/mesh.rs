@@ -1,6 +1,6 @@
-//! Fields where they live: points of a cloud as discs, a structured mesh as its deformed cells.
+//! Fields on positions: the points of a cloud as discs, the cells of a structured mesh as triangles.
 //!
-//! Both keep the aspect of the domain; x runs to the right and y upwards.
+//! Both preserve the aspect ratio of the domain. x runs to the right and y upwards.
 
 use super::Canvas;
 use super::colour::Scale;
@@ -16,89 +16,86 @@ pub(crate) struct Area {
 }
 
 impl Area {
-    /// Whether a place in pixels lies inside.
-    pub(super) fn contains(&self, place: [f32; 2]) -> bool {
+    /// Whether a pixel position lies inside.
+    pub(super) fn contains(&self, pixel: [f32; 2]) -> bool {
         (0..2).all(|axis| {
             let first = self.corner[axis] as f32;
-            (first..first + self.size[axis] as f32).contains(&place[axis])
+            (first..first + self.size[axis] as f32).contains(&pixel[axis])
         })
     }
 }
 
-/// The part of the domain that is drawn, from its least to its greatest coordinates.
+/// The part of the domain that is drawn.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Window {
     least: [f32; 2],
     most: [f32; 2],
-    /// From where to where the points reach along each axis, drawn or not.
-    reach: [[f32; 2]; 2],
+    /// The extent of all points along each axis, drawn or not.
+    extremes: [[f32; 2]; 2],
 }
 
 impl Window {
-    /// All positions of the maps that share it; a far field many times wider than where half of the points lie is left out.
+    /// The window around all positions of some maps. If the domain is much wider than the middle half of the points, only the
+    /// surroundings of these are drawn.
     pub(crate) fn around(maps: &[Vec<[f32; 2]>]) -> Window {
         const FAR: f32 = 8.0;
         const AROUND: f32 = 0.75;
         let axes = [0, 1].map(|axis| {
-            let mut places: Vec<f32> =
-                maps.iter().flatten().map(|place| place[axis]).filter(|x| x.is_finite()).collect();
-            places.sort_by(f32::total_cmp);
-            let at = |share: usize| places.get((places.len().saturating_sub(1)) * share / 4).copied().unwrap_or(0.0);
-            [at(0), at(1), at(3), at(4)]
+            let mut sorted: Vec<f32> =
+                maps.iter().flatten().map(|position| position[axis]).filter(|x| x.is_finite()).collect();
+            sorted.sort_by(f32::total_cmp);
+            let quartile = |k: usize| sorted.get((sorted.len().saturating_sub(1)) * k / 4).copied().unwrap_or(0.0);
+            [quartile(0), quartile(1), quartile(3), quartile(4)]
         });
-        let crowd = axes.map(|[_, first, third, _]| third - first).into_iter().fold(0.0, f32::max);
+        let middle = axes.map(|[_, first, third, _]| third - first).into_iter().fold(0.0, f32::max);
         let whole = axes.map(|[least, .., most]| most - least).into_iter().fold(0.0, f32::max);
         let ends = axes.map(|[least, first, third, most]| {
-            if whole > FAR * crowd && crowd > 0.0 {
-                [least.max(first - AROUND * crowd), most.min(third + AROUND * crowd)]
+            if whole > FAR * middle && middle > 0.0 {
+                [least.max(first - AROUND * middle), most.min(third + AROUND * middle)]
             } else {
                 [least, most]
             }
         });
-        let reach = axes.map(|[least, .., most]| [least, most]);
-        Window { least: ends.map(|[least, _]| least), most: ends.map(|[_, most]| most), reach }
+        let extremes = axes.map(|[least, .., most]| [least, most]);
+        Window { least: ends.map(|[least, _]| least), most: ends.map(|[_, most]| most), extremes }
     }
 
-    /// A little larger, so that discs at the edge are drawn whole.
+    /// A slightly larger window, in which discs at the edge fit.
     pub(super) fn wider(self) -> Window {
-        const BEYOND: f32 = 0.03;
-        let by = self.extent().map(|side| BEYOND * side);
+        const MARGIN: f32 = 0.03;
+        let by = self.extent().map(|side| MARGIN * side);
         let [least, most] = [(self.least, -1.0), (self.most, 1.0)]
             .map(|(corner, sign)| [corner[0] + sign * by[0], corner[1] + sign * by[1]]);
         Window { least, most, ..self }
     }
 
-    /// Where it lies, and what it is a part of; the unit as in ` (mm)`.
-    pub(super) fn words(&self, unit: &str) -> String {
+    /// Its range, and that of the whole domain if it is a part of it; the unit as in ` (mm)`.
+    pub(super) fn range(&self, unit: &str) -> String {
         let within = [0, 1].map(|axis| {
-            let [least, most] = self.reach[axis];
+            let [least, most] = self.extremes[axis];
             [self.least[axis].max(least), self.most[axis].min(most)]
         });
-        let words = |ends: [[f32; 2]; 2]| {
+        let text = |ends: [[f32; 2]; 2]| {
             let [[left, right], [low, high]] = ends.map(|ends| ends.map(number));
             format!("x {left} to {right}, y {low} to {high}")
         };
-        let part = if within == self.reach {
-            String::new()
-        } else {
-            format!(", a window of the whole: {}", words(self.reach))
-        };
-        format!("{}{unit}{part}", words(within))
+        let part = if within == self.extremes { String::new() } else { format!(", part of {}", text(self.extremes)) };
+        format!("{}{unit}{part}", text(within))
     }
 
-    /// Width and height, none of them zero.
+    /// Width and height; neither is zero.
     fn extent(&self) -> [f32; 2] {
         [0, 1].map(|axis| (self.most[axis] - self.least[axis]).max(f32::MIN_POSITIVE))
     }
 
-    /// `[width, height]` of about `side`² pixels with the aspect of the window; a flat one keeps an eighth of `side`.
+    /// `[width, height]` of about `side`² pixels with the aspect ratio of the window, which is limited to 8.
     pub(crate) fn size(&self, side: usize) -> [usize; 2] {
         let [width, height] = self.extent();
         let stretch = (width / height).clamp(1.0 / 8.0, 8.0).sqrt();
         [stretch, stretch.recip()].map(|factor| (side as f32 * factor).round() as usize)
     }
 
-    /// Pixel coordinates of a position: the same scale on both axes, the window in the middle of the area.
+    /// Pixel coordinates of a position. Both axes have the same scale, and the window is centred in the area.
     pub(super) fn pixel(&self, area: Area, position: [f32; 2]) -> [f32; 2] {
         let (extent, size) = (self.extent(), area.size.map(|side| side as f32));
         let scale = (size[0] / extent[0]).min(size[1] / extent[1]);
@@ -108,7 +105,7 @@ impl Window {
     }
 }
 
-/// Points as discs of such a size that an even cloud nearly covers the area; where there are depths, the greatest in front.
+/// Draws points as discs; the discs of an evenly spaced cloud nearly cover the area. Points of greater depth are in front.
 pub(crate) fn draw_cloud(
     canvas: &mut Canvas,
     area: Area,
@@ -128,15 +125,15 @@ pub(crate) fn draw_cloud(
         let [x, y] = window.pixel(area, positions[point]);
         let colour = scale.colour(values[point]);
         for [column, row] in pixels_between(area, [x - radius, y - radius], [x + radius, y + radius]) {
-            let away = (column as f32 + 0.5 - x).hypot(row as f32 + 0.5 - y);
-            if away <= radius {
+            let distance = (column as f32 + 0.5 - x).hypot(row as f32 + 0.5 - y);
+            if distance <= radius {
                 canvas.dot(column, row, colour);
             }
         }
     }
 }
 
-/// The cells between `rows` × `columns` nodes, each as two triangles with linear values.
+/// Draws the cells between `rows` × `columns` nodes, each as two triangles with linear interpolation.
 pub(crate) fn draw_mesh(
     canvas: &mut Canvas,
     area: Area,
@@ -147,7 +144,7 @@ pub(crate) fn draw_mesh(
     scale: &Scale,
 ) {
     assert_eq!([positions.len(), values.len()], [rows * columns; 2], "a position and a value per node");
-    let node = |place: usize| (window.pixel(area, positions[place]), values[place]);
+    let node = |index: usize| (window.pixel(area, positions[index]), values[index]);
     for row in 1..rows {
         for column in 1..columns {
             let last = row * columns + column;
@@ -159,7 +156,7 @@ pub(crate) fn draw_mesh(
     }
 }
 
-/// Colours the pixels whose centres lie in the triangle or on its edge.
+/// Colours the pixels whose centres lie inside the triangle or on its edge.
 fn triangle(canvas: &mut Canvas, area: Area, corners: [([f32; 2], f32); 3], scale: &Scale) {
     let [(a, _), (b, _), (c, _)] = corners;
     let twice = |p: [f32; 2], q: [f32; 2], r: [f32; 2]| (q[0] - p[0]) * (r[1] - p[1]) - (q[1] - p[1]) * (r[0] - p[0]);
@@ -167,7 +164,7 @@ fn triangle(canvas: &mut Canvas, area: Area, corners: [([f32; 2], f32); 3], scal
     if whole == 0.0 || !whole.is_finite() {
         return;
     }
-    const EDGE: f32 = -1e-3; // neighbours overlap by less than the eye sees, so that rounding leaves no gap
+    const EDGE: f32 = -1e-3; // neighbours overlap slightly, so that rounding leaves no gap
     let ends = |axis: usize, pick: fn(f32, f32) -> f32| pick(pick(a[axis], b[axis]), c[axis]);
     let (least, most) = ([ends(0, f32::min), ends(1, f32::min)], [ends(0, f32::max), ends(1, f32::max)]);
     for [x, y] in pixels_between(area, least, most) {
@@ -180,11 +177,11 @@ fn triangle(canvas: &mut Canvas, area: Area, corners: [([f32; 2], f32); 3], scal
     }
 }
 
-/// The pixels of `area` that touch the box from `least` to `most`.
+/// The pixels of `area` inside the box from `least` to `most`.
 fn pixels_between(area: Area, least: [f32; 2], most: [f32; 2]) -> impl Iterator<Item = [usize; 2]> {
     let side = |axis: usize| {
         let (first, end) = (area.corner[axis], area.corner[axis] + area.size[axis]);
-        let inside = |place: f32| (place.max(0.0) as usize).clamp(first, end);
+        let inside = |pixel: f32| (pixel.max(0.0) as usize).clamp(first, end);
         inside(least[axis].floor())..inside(most[axis].ceil())
     };
     let columns = side(0);
@@ -198,7 +195,7 @@ mod tests {
 
     const AREA: Area = Area { corner: [5, 7], size: [60, 30] };
 
-    /// A canvas with ten pixels of paper around the area, and what lies there.
+    /// Draws on a canvas that is larger than the area; the colour of each pixel.
     fn drawn(draw: impl FnOnce(&mut Canvas, &Scale)) -> impl Fn(usize, usize) -> [u8; 3] {
         let mut canvas = Canvas::new(80, 50, PAPER);
         draw(&mut canvas, &Scale::of([0.0, 1.0].into_iter()));
@@ -206,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sheared_mesh_fills_its_cells_without_gaps_and_nothing_else() {
+    fn a_sheared_mesh_fills_exactly_its_cells() {
         let positions = [[0.0, 0.0], [0.0, 1.0], [0.7, 0.0], [1.3, 1.0], [2.0, 0.0], [2.0, 1.0]];
         let window = Window::around(&[positions.to_vec()]);
         assert_eq!(window.size(30), [42, 21]);
@@ -219,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn values_vary_along_x_and_the_first_row_is_at_the_left() {
+    fn the_first_row_of_a_mesh_is_at_the_left() {
         let positions = [[0.0, 0.0], [0.0, 1.0], [2.0, 0.0], [2.0, 1.0]];
         let window = Window::around(&[positions.to_vec()]);
         let values = [0.0, 0.0, 1.0, 1.0];
@@ -232,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn points_keep_their_place_and_aspect() {
+    fn a_cloud_preserves_positions_and_aspect_ratio() {
         let positions = [[0.0, 0.0], [4.0, 0.0], [4.0, 1.0]];
         let window = Window::around(&[positions.to_vec()]);
         let at = drawn(|canvas, scale| draw_cloud(canvas, AREA, &window, (&positions, &[]), &[0.0, 0.5, 1.0], scale));
@@ -243,27 +240,23 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_of_two_points_is_seen_and_the_words_are_of_the_points() {
+    fn the_nearest_of_two_points_is_in_front() {
         let positions = [[0.0, 0.0], [2.0, 1.0], [2.0, 1.0]];
         let window = Window::around(&[positions.to_vec()]).wider();
         let (depths, values) = ([0.0, 5.0, -5.0], [0.0, 0.5, 1.0]);
         let at = drawn(|canvas, scale| draw_cloud(canvas, AREA, &window, (&positions, &depths), &values, scale));
-        let [x, y] = window.pixel(AREA, [2.0, 1.0]).map(|place| place as usize);
+        let [x, y] = window.pixel(AREA, [2.0, 1.0]).map(|pixel| pixel as usize);
         assert_eq!(at(x, y), Scale::of([0.0, 1.0].into_iter()).colour(0.5));
-        assert_eq!(window.words(""), "x 0 to 2, y 0 to 1");
+        assert_eq!(window.range(""), "x 0 to 2, y 0 to 1");
     }
 
     #[test]
-    fn a_distant_border_is_left_out_and_strange_positions_do_no_harm() {
+    fn a_distant_border_is_not_drawn_and_positions_may_be_nan() {
         let near = (0..100).map(|k| [0.01 * k as f32, 0.001 * k as f32]);
         let positions: Vec<[f32; 2]> = near.chain([[-40.0, 0.0], [40.0, 40.0], [f32::NAN, 0.0]]).collect();
         let window = Window::around(&[positions.to_vec()]);
         assert!(window.most[0] < 2.0 && window.least[0] > -1.0, "{window:?}");
-        assert!(
-            window.words(" (m)").ends_with(" (m), a window of the whole: x -40 to 40, y 0 to 40"),
-            "{}",
-            window.words(" (m)")
-        );
+        assert!(window.range(" (m)").ends_with(" (m), part of x -40 to 40, y 0 to 40"), "{}", window.range(" (m)"));
         let values = vec![0.5; positions.len()];
         let at = drawn(|canvas, scale| {
             draw_cloud(canvas, AREA, &window, (&positions, &[]), &values, scale);

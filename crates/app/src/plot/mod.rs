@@ -1,4 +1,4 @@
-//! Pictures: fields as heat maps or on their meshes, on sheets and in figures, written as PNG.
+//! Pictures: fields as heat maps or on their meshes, in sheets and figures, written as PNG.
 
 mod canvas;
 mod colour;
@@ -9,10 +9,10 @@ mod mesh;
 mod number;
 mod sheet;
 
-pub(crate) use canvas::{Canvas, require_png};
+pub(crate) use canvas::Canvas;
 pub(crate) use colour::{FAINT, INK, PAPER, Rgb, Scale};
 pub(crate) use figure::{Figure, share_colours};
 pub(crate) use font::width as text_width;
-pub(crate) use map::{Map, Place, ends, strides, window};
+pub(crate) use map::{Layout, Map, ends, strides, window};
 pub(crate) use number::number;
-pub(crate) use sheet::{Column, Positions, Sheet};
+pub(crate) use sheet::{Column, Layouts, Sheet};

@@ -1,6 +1,6 @@
-//! Numbers in pictures.
+//! Numbers in pictures, in the letters that the font has.
 
-/// Three digits that count, with an exponent where the point would be far from them.
+/// Three significant digits; very large and very small numbers get an exponent.
 pub(crate) fn number(value: f32) -> String {
     let size = value.abs();
     if value == 0.0 {
@@ -19,7 +19,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_short_and_true_to_three_digits() {
+    fn numbers_have_three_significant_digits() {
         let written: Vec<_> = [0.0, 12.0, -3.216, 0.012345, 1234.0, 1.5e-7, 9.999].map(number).into();
         assert_eq!(written, ["0", "12", "-3.22", "0.0123", "1234", "1.50e-7", "10"]);
     }

@@ -1,7 +1,7 @@
-//! A sheet of maps: a row per sample, a column per field or frame, one colour bar per field.
+//! A sheet of maps: a row per sample, a column per field or snapshot, a colour bar per field.
 
 use super::colour::{FAINT, INK, PAPER, Scale};
-use super::map::{Place, window};
+use super::map::{Layout, window};
 use super::mesh::{Area, Window};
 use super::number::number;
 use super::{Canvas, font};
@@ -9,12 +9,12 @@ use super::{Canvas, font};
 pub(super) const MARGIN: usize = 24;
 pub(super) const GAP: usize = 16;
 const BAR: usize = 12;
-/// From one line of words to the next.
+/// Pixels from one line of text to the next.
 pub(super) const LINE: usize = font::HEIGHT + 6;
-/// Rows of pixels of a colour bar with its numbers.
+/// Height in pixels of a colour bar with its numbers.
 pub(super) const BAR_AND_NUMBERS: usize = BAR + LINE;
 
-/// What is drawn.
+/// A sheet of maps.
 pub(crate) struct Sheet {
     pub(crate) title: String,
     /// Label of each row.
@@ -22,32 +22,32 @@ pub(crate) struct Sheet {
     pub(crate) columns: Vec<Column>,
 }
 
-/// One field, or one frame of it.
+/// A field, or one snapshot of it.
 pub(crate) struct Column {
     pub(crate) title: String,
-    /// Columns of the same field share their colours and their bar, and stand side by side.
+    /// Neighbouring columns of the same field share their colours and their colour bar.
     pub(crate) field: String,
     /// `[rows, columns]` of each map
     pub(crate) plane: [usize; 2],
     /// A map per row of the sheet.
     pub(crate) cells: Vec<Vec<f32>>,
-    /// Where the points of the maps lie, if not on a grid of squares.
-    pub(crate) positions: Option<Positions>,
+    /// The layouts of the maps, if not a grid of squares.
+    pub(crate) layouts: Option<Layouts>,
 }
 
-/// Where points lie.
+/// The layouts of the maps of a column.
 #[derive(Clone)]
-pub(crate) struct Positions {
-    /// A place per row of the sheet.
-    pub(crate) places: Vec<Place>,
-    /// The unit, as in ` (mm)`.
+pub(crate) struct Layouts {
+    /// A layout per row of the sheet.
+    pub(crate) rows: Vec<Layout>,
+    /// The unit of the positions, as in ` (mm)`.
     pub(crate) unit: String,
 }
 
 impl Column {
-    /// Where the map in this row of the sheet lies.
-    fn place(&self, row: usize) -> Place {
-        self.positions.as_ref().map_or(Place::Grid(self.plane), |positions| positions.places[row].clone())
+    /// The layout of the map in a row of the sheet.
+    fn layout(&self, row: usize) -> Layout {
+        self.layouts.as_ref().map_or(Layout::Grid(self.plane), |layouts| layouts.rows[row].clone())
     }
 }
 
@@ -61,18 +61,18 @@ struct Group<'a> {
 
 impl<'a> Group<'a> {
     fn of(columns: &'a [Column]) -> Group<'a> {
-        let places: Option<Vec<_>> = columns.iter().map(|column| Some(&column.positions.as_ref()?.places)).collect();
-        let window = places.and_then(|places| window(&places.into_iter().flatten().collect::<Vec<_>>()));
+        let layouts: Option<Vec<_>> = columns.iter().map(|column| Some(&column.layouts.as_ref()?.rows)).collect();
+        let window = layouts.and_then(|layouts| window(&layouts.into_iter().flatten().collect::<Vec<_>>()));
         let values = columns.iter().flat_map(|column| column.cells.iter().flatten().copied());
         Group { columns, window, scale: Scale::of(values) }
     }
 
     /// `[width, height]` in pixels of each map of a column.
     fn size(&self, column: &Column) -> [usize; 2] {
-        column.place(0).size(self.window.as_ref())
+        column.layout(0).size(self.window.as_ref())
     }
 
-    /// Pixels across of a column with its words.
+    /// Width in pixels of a column with its title.
     fn width(&self, column: &Column) -> usize {
         self.size(column)[0].max(font::width(&column.title))
     }
@@ -82,22 +82,22 @@ impl<'a> Group<'a> {
     }
 
     fn axes(&self) -> String {
-        let unit = self.columns[0].positions.as_ref().map_or("", |positions| &positions.unit);
-        self.columns[0].place(0).axes(self.window.as_ref(), unit)
+        let unit = self.columns[0].layouts.as_ref().map_or("", |layouts| &layouts.unit);
+        self.columns[0].layout(0).axes(self.window.as_ref(), unit)
     }
 
-    /// Draws the maps from `[x, top]` on and the colour bar below them; where the next group starts.
+    /// Draws the maps from `[x, top]` on and the colour bar below them; the x at which the next group starts.
     fn draw(&self, canvas: &mut Canvas, [left, top]: [usize; 2], row_height: usize, bottom: usize) -> usize {
         let mut x = left;
         for column in self.columns {
             canvas.text([x, top - LINE], &column.title, INK);
             for (row, values) in column.cells.iter().enumerate() {
                 let area = Area { corner: [x, top + row * row_height], size: self.size(column) };
-                column.place(row).draw(canvas, area, self.window.as_ref(), values, &self.scale);
+                column.layout(row).draw(canvas, area, self.window.as_ref(), values, &self.scale);
             }
             x += self.width(column) + GAP;
         }
-        if !self.columns[0].place(0).is_curve() {
+        if !self.columns[0].layout(0).is_curve() {
             let ends = self.scale.ends(std::iter::empty(), number);
             bar(canvas, [left, bottom], x - GAP - left, &self.scale, ends);
         }
@@ -115,8 +115,8 @@ impl Sheet {
         let (left, top) = (MARGIN + labels + GAP, MARGIN + (2 + notes.len()) * LINE + GAP);
         let bottom = top + self.rows.len() * row_height;
         let widths = groups.iter().flat_map(|group| group.columns.iter().map(|column| group.width(column) + GAP));
-        let words = notes.iter().chain([&self.title]).map(|words| font::width(words)).max().unwrap_or(0);
-        let full = (left + widths.sum::<usize>() - GAP).max(MARGIN + words) + MARGIN;
+        let lines = notes.iter().chain([&self.title]).map(|line| font::width(line)).max().unwrap_or(0);
+        let full = (left + widths.sum::<usize>() - GAP).max(MARGIN + lines) + MARGIN;
         let mut canvas = Canvas::new(full, bottom + BAR_AND_NUMBERS + MARGIN, PAPER);
         canvas.text([MARGIN, MARGIN], &self.title, INK);
         for (line, note) in notes.iter().enumerate() {
@@ -131,22 +131,22 @@ impl Sheet {
     }
 }
 
-/// Which way the axes run; where that differs between fields, with their names.
+/// What the axes of the maps are; with the names of the fields if these have different axes.
 fn notes(groups: &[Group<'_>]) -> Vec<String> {
-    let together: Vec<_> = groups.chunk_by(|one, other| one.axes() == other.axes()).collect();
-    let note = |alike: &&[Group<'_>]| {
-        let names: Vec<_> = alike.iter().map(|group| group.columns[0].field.as_str()).collect();
+    let alike: Vec<_> = groups.chunk_by(|one, other| one.axes() == other.axes()).collect();
+    let note = |groups: &&[Group<'_>]| {
+        let names: Vec<_> = groups.iter().map(|group| group.columns[0].field.as_str()).collect();
         let names = match names[..] {
             [first, _, _, .., last] => format!("{first} to {last}"),
             _ => names.join(", "),
         };
-        let axes = alike[0].axes();
-        if together.len() == 1 || names.is_empty() { axes } else { format!("{names}: {axes}") }
+        let axes = groups[0].axes();
+        if alike.len() == 1 || names.is_empty() { axes } else { format!("{names}: {axes}") }
     };
-    together.iter().map(note).collect()
+    alike.iter().map(note).collect()
 }
 
-/// The colours of a field with the numbers at their ends.
+/// A colour bar with the numbers at its ends.
 pub(super) fn bar(
     canvas: &mut Canvas,
     [left, top]: [usize; 2],
@@ -171,13 +171,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_are_named_where_their_axes_differ() {
+    fn notes_name_the_fields_if_their_axes_differ() {
         let column = |field: &str, plane| Column {
             title: field.into(),
             field: field.into(),
             plane,
             cells: vec![vec![0.0; 4]],
-            positions: None,
+            layouts: None,
         };
         let note = |columns: &[Column]| notes(&columns.chunks(1).map(Group::of).collect::<Vec<_>>());
         let [line, plane, other] =

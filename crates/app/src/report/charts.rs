@@ -1,7 +1,7 @@
-//! The charts of the page: how the training went, and where the error is.
+//! The charts of the page: the training, and where the error is.
 
 use super::svg::{Chart, Scaling, Series, Shape};
-use super::text::percent;
+use crate::text::percent;
 use lamo::inference::evaluate::Evaluation;
 use lamo::inference::evaluate::spectrum::Spectrum;
 use lamo::run::Line;
@@ -13,7 +13,7 @@ fn line(name: &'static str, points: Vec<(f64, f64)>) -> Series {
     Series { name, shape: Shape::Line, points }
 }
 
-/// Loss, error and rate over the epochs; nothing where no history is known.
+/// Loss, test error and learning rate over the epochs; nothing without a history.
 pub(super) fn training(history: &[Line]) -> String {
     if history.is_empty() {
         return String::new();
@@ -22,11 +22,11 @@ pub(super) fn training(history: &[Line]) -> String {
         history.iter().filter_map(|line| Some((line.epoch as f64, value(line)?))).collect()
     };
     let losses = Chart {
-        title: "Error",
-        across: "epoch",
+        title: "Loss and error",
+        horizontal: "epoch",
         scaling: Scaling::Logarithmic,
         percent: false,
-        counts: [true, false],
+        integers: [true, false],
         series: vec![
             line("training loss", points(&|line| Some(line.train))),
             line("test error", points(&|line| line.test)),
@@ -35,17 +35,17 @@ pub(super) fn training(history: &[Line]) -> String {
     };
     let rate = Chart {
         title: "Learning rate",
-        across: "epoch",
+        horizontal: "epoch",
         scaling: Scaling::Linear,
         percent: false,
-        counts: [true, false],
+        integers: [true, false],
         series: vec![line("rate", points(&|line| Some(line.rate)))],
         mark: None,
     };
     losses.draw() + &rate.draw()
 }
 
-/// How many samples are how wrong.
+/// The number of test samples over their errors.
 pub(super) fn histogram(evaluation: &Evaluation) -> String {
     let [least, most] = [evaluation.distribution.least(), evaluation.distribution.most()];
     let width = (most - least) / BARS as f64;
@@ -53,16 +53,16 @@ pub(super) fn histogram(evaluation: &Evaluation) -> String {
         return String::new();
     }
     let mut counts = [0.0; BARS];
-    for case in &evaluation.cases {
-        counts[(((case.error - least) / width) as usize).min(BARS - 1)] += 1.0;
+    for sample in &evaluation.samples {
+        counts[(((sample.error - least) / width) as usize).min(BARS - 1)] += 1.0;
     }
-    let bar = |(place, count): (usize, &f64)| (100.0 * (least + (place as f64 + 0.5) * width), *count);
+    let bar = |(index, count): (usize, &f64)| (100.0 * (least + (index as f64 + 0.5) * width), *count);
     Chart {
-        title: "Errors of the samples",
-        across: "relative L2 in percent",
+        title: "Errors of the test samples",
+        horizontal: "relative L2 in percent",
         scaling: Scaling::Linear,
         percent: false,
-        counts: [false, true],
+        integers: [false, true],
         series: vec![Series {
             name: "samples",
             shape: Shape::Bars,
@@ -73,36 +73,36 @@ pub(super) fn histogram(evaluation: &Evaluation) -> String {
     .draw()
 }
 
-/// The error of each frame of a film, of which `past` were given; nothing without a film.
-pub(super) fn frames(errors: &[f64], past: usize) -> String {
-    let frame = |(frame, error): (usize, &f64)| ((past + frame + 1) as f64, *error);
+/// The error of each snapshot of a time series, of which the first `past` are input; nothing for steady fields.
+pub(super) fn snapshots(errors: &[f64], past: usize) -> String {
+    let point = |(snapshot, error): (usize, &f64)| ((past + snapshot + 1) as f64, *error);
     Chart {
-        title: "Error of each frame",
-        across: "frame",
+        title: "Error of each snapshot",
+        horizontal: "snapshot",
         scaling: Scaling::Linear,
         percent: true,
-        counts: [true, false],
+        integers: [true, false],
         series: vec![Series {
             name: "error",
             shape: Shape::Bars,
-            points: errors.iter().enumerate().map(frame).collect(),
+            points: errors.iter().enumerate().map(point).collect(),
         }],
         mark: None,
     }
     .draw()
 }
 
-/// Error and truth by wave number.
+/// Error and truth over the wave number.
 pub(super) fn waves(spectrum: &Spectrum) -> String {
     let rings = |energies: &[f64]| -> Vec<(f64, f64)> {
         energies.iter().enumerate().map(|(wave, energy)| (wave as f64, energy.sqrt())).collect()
     };
     Chart {
-        title: "By wave number",
-        across: "waves per side",
+        title: "Spectrum",
+        horizontal: "waves per side",
         scaling: Scaling::Logarithmic,
         percent: false,
-        counts: [true, false],
+        integers: [true, false],
         series: vec![line("error", rings(&spectrum.error)), line("truth", rings(&spectrum.truth))],
         mark: None,
     }

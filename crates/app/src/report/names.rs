@@ -1,55 +1,58 @@
-//! What fields are called in pictures and tables, of data sets and of reports alike.
+//! The names of fields, channels and snapshots in pictures and tables.
 
 use lamo::task::{Field, Spread, Task};
 
-/// The field of a body that deforms, and its channels: where a point is and how far it has come.
-const MOVING: &str = "deformation";
-const MOVING_CHANNELS: [&str; 4] = ["x", "y", "u_x", "u_y"];
+/// The field of a deforming body, and its channels: the position of a point and its displacement.
+const DEFORMATION: &str = "deformation";
+const DEFORMATION_CHANNELS: [&str; 4] = ["x", "y", "u_x", "u_y"];
 
-/// Whether a field says where its points have moved to.
-pub(crate) fn moves(field: &str, channels: usize) -> bool {
-    field == MOVING && channels == MOVING_CHANNELS.len()
+/// Whether a field holds the positions to which its points have moved.
+pub(crate) fn is_deformation(field: &str, channels: usize) -> bool {
+    field == DEFORMATION && channels == DEFORMATION_CHANNELS.len()
 }
 
 /// A name for each channel of a field.
 pub(crate) fn channels(field: &str, count: usize) -> Vec<String> {
     let name = field.replace('_', " ");
     match count {
-        _ if moves(field, count) => MOVING_CHANNELS.map(str::to_owned).into(),
+        _ if is_deformation(field, count) => DEFORMATION_CHANNELS.map(str::to_owned).into(),
         1 => vec![name],
         _ => (1..=count).map(|channel| format!("{name} {channel}")).collect(),
     }
 }
 
-/// The unit behind a name, as in `pressure (kPa)`; nothing for plain numbers.
+/// The unit after a name, as in `pressure (kPa)`; nothing for dimensionless fields.
 pub(crate) fn unit(unit: &str) -> String {
     if matches!(unit, "" | "1") { String::new() } else { format!(" ({unit})") }
 }
 
-/// When a frame of a film is: by its time where the times are known, else by its number.
-pub(crate) fn moment(frame: usize, frames: usize, times: &[f64]) -> String {
-    match times.get(frame).filter(|_| times.len() == frames) {
+/// A snapshot of a time series: its time if the times are known, else its number.
+pub(crate) fn snapshot_name(snapshot: usize, snapshots: usize, times: &[f64]) -> String {
+    match times.get(snapshot).filter(|_| times.len() == snapshots) {
         Some(&time) => format!("t = {}", format!("{time:.4e}").parse().unwrap_or(time)), // five digits at most
-        None => format!("frame {}/{frames}", frame + 1),
+        None => format!("snapshot {}/{snapshots}", snapshot + 1),
     }
 }
 
 /// One function of the points.
 pub(super) struct Function {
     pub(super) name: String,
-    /// In brackets after a blank, or nothing.
+    /// As in ` (kPa)`, or empty.
     pub(super) unit: String,
     pub(super) spread: Spread,
 }
 
-/// The functions that fields consist of, in their order; `still` fields give one for each of their frames.
-pub(super) fn functions(fields: &[Field], still: bool) -> Vec<Function> {
+/// The functions that fields consist of, in their order. With `steady`, each snapshot of a field is a function of its own.
+pub(super) fn functions(fields: &[Field], steady: bool) -> Vec<Function> {
     let mut functions = Vec::new();
     for field in fields {
-        let frames = if still { field.length() } else { 1 };
-        for frame in 0..frames {
+        let snapshots = if steady { field.length() } else { 1 };
+        for snapshot in 0..snapshots {
             for name in channels(&field.name, field.width()) {
-                let name = if frames > 1 { format!("{name} at {}", moment(frame, frames, &[])) } else { name };
+                let name = match snapshots {
+                    1 => name,
+                    _ => format!("{name} at {}", snapshot_name(snapshot, snapshots, &[])),
+                };
                 functions.push(Function { name, unit: unit(&field.unit), spread: field.spread });
             }
         }
@@ -57,7 +60,7 @@ pub(super) fn functions(fields: &[Field], still: bool) -> Vec<Function> {
     functions
 }
 
-/// A name for each output of a task, as its errors are listed.
+/// A name for each output of a task, in the order of its errors.
 pub(crate) fn outputs(task: &Task) -> Vec<String> {
     functions(&task.outputs, !task.time.is_series()).into_iter().map(|function| function.name).collect()
 }
@@ -67,23 +70,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_field_of_that_name_moves_its_points() {
-        assert!(moves("deformation", 4) && !moves("deformation", 3) && !moves("flow", 4));
+    fn only_a_deformation_moves_its_points() {
+        let found = [is_deformation("deformation", 4), is_deformation("deformation", 3), is_deformation("flow", 4)];
+        assert_eq!(found, [true, false, false]);
         assert_eq!(channels("deformation", 4), ["x", "y", "u_x", "u_y"]);
         assert_eq!(channels("mean_flow", 4)[3], "mean flow 4");
     }
 
     #[test]
-    fn functions_carry_name_frame_and_unit() {
-        let film = Field { unit: "kPa".into(), frames: Some(2), ..Field::plain("p", 1) };
+    fn functions_have_a_name_a_snapshot_and_a_unit() {
+        let series = Field { unit: "kPa".into(), snapshots: Some(2), ..Field::plain("p", 1) };
         let title = |function: &Function| format!("{}{}", function.name, function.unit);
-        let titles: Vec<_> = functions(&[film.clone(), Field::plain("u", 2)], true).iter().map(title).collect();
-        assert_eq!(titles, ["p at frame 1/2 (kPa)", "p at frame 2/2 (kPa)", "u 1", "u 2"]);
-        assert_eq!(functions(&[film], false).len(), 1);
+        let titles: Vec<_> = functions(&[series.clone(), Field::plain("u", 2)], true).iter().map(title).collect();
+        assert_eq!(titles, ["p at snapshot 1/2 (kPa)", "p at snapshot 2/2 (kPa)", "u 1", "u 2"]);
+        assert_eq!(functions(&[series], false).len(), 1);
     }
 
     #[test]
-    fn a_frame_is_named_by_its_time_where_that_is_known() {
-        assert_eq!([moment(1, 3, &[0.0, 0.25, 1.0]), moment(1, 3, &[])], ["t = 0.25", "frame 2/3"]);
+    fn a_snapshot_is_named_by_its_time_if_that_is_known() {
+        assert_eq!([snapshot_name(1, 3, &[0.0, 0.25, 1.0]), snapshot_name(1, 3, &[])], ["t = 0.25", "snapshot 2/3"]);
     }
 }

@@ -1,19 +1,21 @@
-//! The page itself: one HTML file with its style, charts and pictures inside; it needs no network and no script.
+//! The page: one HTML file that contains its style, charts and pictures. It needs no network and no script.
 
+use super::html::{base64, escape};
 use super::tables::tables;
-use super::text::{base64, count, duration, escape, percent, short, whole};
-use super::{Content, Picture, charts, names};
+use super::{Picture, Report, charts, names};
 use crate::plot::{Map, PAPER, ends, share_colours};
+use crate::text::{duration, percent, short, whole};
 use anyhow::Result;
+use lamo::error::counted;
 use lamo::inference::evaluate::Receipt;
 use lamo_geometry::Grid;
 use std::fmt::Write;
 
 const STYLE: &str = include_str!("page.css");
 
-impl Content<'_> {
-    /// The whole file.
-    pub(super) fn page(&self) -> Result<String> {
+impl Report<'_> {
+    /// The text of the file.
+    pub(super) fn page(&self, pictures: &[Picture]) -> Result<String> {
         let (title, receipt) = (escape(&self.title()), self.receipt);
         let mut page = format!(
             "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
@@ -27,55 +29,55 @@ impl Content<'_> {
             escape(&receipt.lamo),
             escape(&receipt.model),
             receipt.seed,
-            escape(&self.sentence())
+            escape(&self.summary())
         );
         page += &facts(receipt);
-        page += "<h2>What it predicts</h2><p class=\"under\">Test samples it never saw, from the best to the worst. Truth \
-                 and prediction share the truth's colours; the error has its own.</p>\n";
-        for picture in self.pictures {
+        page += "<h2>Predictions</h2><p class=\"under\">Test samples from the best to the worst. The colours of the prediction \
+                 have the range of the truth; the error has a range of its own.</p>\n";
+        for picture in pictures {
             page += &sample(picture)?;
         }
         page += &self.training();
-        page += &self.quality();
+        page += &self.errors();
         page += &self.provenance();
         page += "</main></body></html>\n";
         Ok(page)
     }
 
-    /// How the training went; nothing where no history is known.
+    /// The charts of the training; nothing without a history.
     fn training(&self) -> String {
-        let drawn = charts::training(self.history);
-        if drawn.is_empty() {
-            return drawn;
+        let charts = charts::training(self.history);
+        if charts.is_empty() {
+            return charts;
         }
         format!(
-            "<h2>How it learned</h2><p class=\"under\">The training loss as it was minimised, the mean relative L2 error on the \
-             test samples, and the learning rate.</p><div class=\"charts\">{drawn}</div>\n"
+            "<h2>Training</h2><p class=\"under\">The training loss, the mean relative L2 error on the test samples, and the \
+             learning rate.</p><div class=\"charts\">{charts}</div>\n"
         )
     }
 
-    /// Where the error sits.
-    fn quality(&self) -> String {
-        let (evaluation, task) = (&self.receipt.evaluation, &self.report.trained.operator.task);
+    /// Where the error is.
+    fn errors(&self) -> String {
+        let (evaluation, task) = (&self.receipt.evaluation, &self.trained.operator.task);
         let past = task.time.past();
-        let mut drawn = charts::histogram(evaluation) + &charts::frames(&evaluation.frames, past);
-        drawn += &evaluation.spectrum.as_ref().map_or_else(String::new, charts::waves);
-        let missing = match self.report.samples.grid {
+        let mut charts = charts::histogram(evaluation) + &charts::snapshots(&evaluation.snapshots, past);
+        charts += &evaluation.spectrum.as_ref().map_or_else(String::new, charts::waves);
+        let missing = match self.samples.grid {
             Grid::Cloud { .. } => {
-                " A cloud of points has neither waves per side nor a border, so the error is not divided by them."
+                " A point cloud has no wave numbers and no border, so the tables of these are missing."
             }
-            Grid::Line { .. } => " By wavelength the error is divided on planes only.",
+            Grid::Line { .. } => " The spectrum of the error is computed on planes only.",
             Grid::Plane { .. } => "",
         };
         format!(
-            "<h2>Where the error is</h2><p class=\"under\">Relative L2 is ‖prediction − truth‖ / ‖truth‖, taken over the whole \
-             sample; the mean over the test samples is the number that papers report.{missing}</p>\
-             <div class=\"charts\">{drawn}</div><div class=\"tables\">{}</div>\n",
+            "<h2>Where the error is</h2><p class=\"under\">The relative L2 error of a sample is ‖prediction − truth‖ / ‖truth‖. \
+             The mean over the test samples is the number that papers report.{missing}</p>\
+             <div class=\"charts\">{charts}</div><div class=\"tables\">{}</div>\n",
             tables(evaluation, past, &names::outputs(task))
         )
     }
 
-    /// How to repeat the numbers: configuration, data, machine.
+    /// What is needed to reproduce the numbers: experiment, data, machine.
     fn provenance(&self) -> String {
         let Receipt { machine, hashes, costs, .. } = self.receipt;
         let mut rows = vec![
@@ -83,8 +85,9 @@ impl Content<'_> {
             ("precision".into(), machine.precision.clone()),
             ("threads".into(), machine.threads.to_string()),
             ("lamo".into(), self.receipt.lamo.clone()),
-            ("seed, seed of the data".into(), format!("{}, {}", self.receipt.seed, self.receipt.data_seed)),
-            ("optimiser steps".into(), format!("{} of {}", whole(costs.steps), count(costs.batch, "sample"))),
+            ("seed of the training".into(), self.receipt.seed.to_string()),
+            ("seed of the data".into(), self.receipt.data_seed.to_string()),
+            ("optimiser steps".into(), format!("{}, {} each", whole(costs.steps), counted(costs.batch, "sample"))),
             ("weights".into(), hashes.weights.clone()),
             ("experiment".into(), hashes.experiment.clone()),
             ("split".into(), hashes.split.clone()),
@@ -95,12 +98,12 @@ impl Content<'_> {
             format!("<tr><th>{}</th><td><code>{}</code></td></tr>", escape(name), escape(value))
         };
         format!(
-            "<h2>How to repeat it</h2><p class=\"under\">The experiment below is complete; <code>receipt.json</code> holds \
+            "<h2>How to reproduce it</h2><p class=\"under\">The experiment below is complete. <code>receipt.json</code> holds \
              the numbers of this page, and <code>{}</code> computes them again.</p>\
              <details><summary>Experiment</summary><pre>{}</pre></details>\
-             <details><summary>Machine, seeds and SHA-256 of what went in</summary><table class=\"wide\">{}</table></details>\n",
-            escape(self.report.repeat),
-            escape(self.experiment.trim_end()),
+             <details><summary>Machine, seeds and SHA-256 hashes</summary><table class=\"wide\">{}</table></details>\n",
+            escape(self.repeat),
+            escape(self.trained.experiment.text().trim_end()),
             rows.iter().map(row).collect::<String>()
         )
     }
@@ -114,21 +117,21 @@ fn facts(receipt: &Receipt) -> String {
         ("median".into(), percent(evaluation.distribution.median())),
         ("worst".into(), percent(evaluation.distribution.most())),
         ("parameters".into(), whole(costs.parameters)),
-        (format!("training, {}", count(receipt.epoch, "epoch")), duration(costs.training_seconds)),
+        (format!("training, {}", counted(receipt.epoch, "epoch")), duration(costs.training_seconds)),
         ("one prediction".into(), duration(costs.prediction_seconds / evaluation.distribution.count as f64)),
     ];
-    let fact = |(place, (name, value)): (usize, &(String, String))| {
-        let class = if place == 0 { " class=\"main\"" } else { "" };
+    let fact = |(index, (name, value)): (usize, &(String, String))| {
+        let class = if index == 0 { " class=\"main\"" } else { "" };
         format!("<div{class}><dt>{name}</dt><dd>{value}</dd></div>")
     };
     format!("<dl class=\"facts\">{}</dl>\n", facts.iter().enumerate().map(fact).collect::<String>())
 }
 
-/// One sample with its maps.
+/// A test sample with its maps.
 fn sample(picture: &Picture) -> Result<String> {
     let mut out = format!(
         "<article class=\"sample\"><header><h3>{}</h3><span>sample {} · relative L2 {}</span></header>",
-        escape(&picture.name),
+        escape(picture.rank),
         picture.sample,
         percent(picture.error)
     );
@@ -147,15 +150,16 @@ fn sample(picture: &Picture) -> Result<String> {
     Ok(out + "</article>\n")
 }
 
-/// Long and flat maps stand two by two.
+/// The columns of a row of maps: two if the maps are long and flat.
 fn columns(row: &[Map]) -> usize {
     let flat = row.iter().any(|map| map.size()[0] > 3 * map.size()[1]);
     if flat && row.len() == 4 && !share_colours(row) { 2 } else { row.len().max(4) }
 }
 
+/// A map under its title, with a colour bar if `bar`.
 fn drawn(map: &Map, bar: bool) -> Result<String> {
     let (name, last) = map.title.rsplit_once(", ").unwrap_or(("", &map.title));
-    let last = last.replace(' ', "\u{a0}"); // `frame 1/10 (mm)` stays on one line
+    let last = last.replace(' ', "\u{a0}"); // `snapshot 1/10 (mm)` stays on one line
     let title = if name.is_empty() { map.title.clone() } else { format!("{name}, {last}") };
     let title = escape(&title.replace(" - ", " − "));
     let picture = base64(&map.picture().png(Some(PAPER))?);
@@ -167,7 +171,7 @@ fn drawn(map: &Map, bar: bool) -> Result<String> {
     ))
 }
 
-/// The colour bar of maps that share it, with the numbers at its ends.
+/// The colour bar of maps that share their colours, with the numbers at its ends.
 fn colours(maps: &[Map]) -> String {
     let stops = maps.iter().take(1).flat_map(|map| map.scale.stops());
     let stops: Vec<_> = stops.map(|[red, green, blue]| format!("#{red:02x}{green:02x}{blue:02x}")).collect();

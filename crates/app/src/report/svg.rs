@@ -1,28 +1,27 @@
-//! Charts as SVG inside a page: colours and letters are the page's, so they follow light and dark.
+//! Charts as SVG inside the page. They take their colours and font from the page, so they follow light and dark mode.
 
-use super::text::{escape, short};
+use super::html::escape;
+use crate::text::short;
 use std::fmt::Write;
 
 const WIDTH: f64 = 480.0;
 const HEIGHT: f64 = 270.0;
-/// Around the plot: left, right, top, bottom.
-const EDGE: [f64; 4] = [54.0, 14.0, 14.0, 40.0];
+/// Margins of the plot: left, right, top, bottom.
+const MARGIN: [f64; 4] = [54.0, 14.0, 14.0, 40.0];
 
-/// How numbers become lengths.
+/// The scaling of an axis.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Scaling {
-    /// Evenly.
     Linear,
-    /// By their logarithm; what is not above zero is left out.
+    /// Values of zero and below are not drawn.
     Logarithmic,
 }
 
-/// What is drawn through the points.
+/// How the points of a series are drawn.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Shape {
-    /// A line.
     Line,
-    /// A bar from the bottom, as wide as the points are apart.
+    /// A bar from the axis to each point, as wide as the distance between points.
     Bars,
 }
 
@@ -36,19 +35,20 @@ pub(super) struct Series {
 /// A chart with its axes.
 pub(super) struct Chart {
     pub(super) title: &'static str,
-    pub(super) across: &'static str,
+    /// Name of the horizontal axis.
+    pub(super) horizontal: &'static str,
     pub(super) scaling: Scaling,
-    /// Percent signs on the upright axis.
+    /// Whether the vertical axis is in percent.
     pub(super) percent: bool,
-    /// Whether whole numbers only make sense across and upright.
-    pub(super) counts: [bool; 2],
+    /// Whether the horizontal and the vertical axis have whole numbers only.
+    pub(super) integers: [bool; 2],
     pub(super) series: Vec<Series>,
-    /// A dashed line across the plot at this x, with its name.
+    /// A dashed vertical line at this x, with its name.
     pub(super) mark: Option<(f64, String)>,
 }
 
 impl Chart {
-    /// The chart, or nothing where there is nothing to draw.
+    /// The chart; empty if there is nothing to draw.
     pub(super) fn draw(&self) -> String {
         let drawable =
             |(x, y): &&(f64, f64)| x.is_finite() && y.is_finite() && (self.scaling == Scaling::Linear || *y > 0.0);
@@ -63,14 +63,15 @@ impl Chart {
         let bars =
             self.series.iter().find(|series| series.shape == Shape::Bars).map_or(0.0, |series| step(series) / 2.0);
         let [left, right] = ends(&mut points.iter().map(|point| point.0));
-        let across = Axis::linear([left - bars, right + bars], self.counts[0]);
+        let horizontal = Axis::linear([left - bars, right + bars], self.integers[0]);
         let [low, high] = ends(&mut points.iter().map(|point| point.1));
-        let upright = match self.scaling {
+        let vertical = match self.scaling {
             Scaling::Logarithmic => Axis::logarithmic([low, high]),
-            Scaling::Linear => Axis::linear([0f64.min(low), high * 1.04], self.counts[1]),
+            Scaling::Linear => Axis::linear([0f64.min(low), high * 1.04], self.integers[1]),
         };
-        let x = |value: f64| EDGE[0] + across.share(value) * (WIDTH - EDGE[0] - EDGE[1]);
-        let y = |value: f64| HEIGHT - EDGE[3] - upright.share(value).clamp(0.0, 1.0) * (HEIGHT - EDGE[2] - EDGE[3]);
+        let x = |value: f64| MARGIN[0] + horizontal.share(value) * (WIDTH - MARGIN[0] - MARGIN[1]);
+        let y =
+            |value: f64| HEIGHT - MARGIN[3] - vertical.share(value).clamp(0.0, 1.0) * (HEIGHT - MARGIN[2] - MARGIN[3]);
         let mut out = format!("<figure class=\"chart\"><figcaption>{}", escape(self.title));
         if self.series.len() > 1 {
             let key =
@@ -82,12 +83,12 @@ impl Chart {
             "</figcaption><svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}\">",
             escape(self.title)
         );
-        self.axes(&mut out, (&across, &x), (&upright, &y));
+        self.axes(&mut out, (&horizontal, &x), (&vertical, &y));
         for (index, series) in self.series.iter().enumerate() {
-            let kept = series.points.iter().filter(drawable);
+            let drawn = series.points.iter().filter(drawable);
             match series.shape {
                 Shape::Line => {
-                    let path: Vec<_> = kept.map(|&(at, value)| format!("{:.1},{:.1}", x(at), y(value))).collect();
+                    let path: Vec<_> = drawn.map(|&(at, value)| format!("{:.1},{:.1}", x(at), y(value))).collect();
                     let _ = write!(out, "<polyline class=\"line k{index}\" points=\"{}\"/>", path.join(" "));
                     if let [only] = path.as_slice() {
                         let (cx, cy) = only.split_once(',').unwrap_or_default();
@@ -96,9 +97,9 @@ impl Chart {
                 }
                 Shape::Bars => {
                     let half = step(series) / 2.0;
-                    for &(at, value) in kept {
+                    for &(at, value) in drawn {
                         let (from, to, top) = (x(at - half) + 0.5, x(at + half) - 0.5, y(value));
-                        let (width, height) = ((to - from).max(1.0), HEIGHT - EDGE[3] - top);
+                        let (width, height) = ((to - from).max(1.0), HEIGHT - MARGIN[3] - top);
                         let _ = write!(
                             out,
                             "<rect class=\"bar k{index}\" x=\"{from:.1}\" y=\"{top:.1}\" width=\"{width:.1}\" height=\"{height:.1}\"/>"
@@ -108,7 +109,7 @@ impl Chart {
             }
         }
         if let Some((at, name)) = &self.mark {
-            let (at, top, bottom) = (x(*at), EDGE[2], HEIGHT - EDGE[3]);
+            let (at, top, bottom) = (x(*at), MARGIN[2], HEIGHT - MARGIN[3]);
             let (anchor, gap) = if at > 0.65 * WIDTH { ("end", -6.0) } else { ("start", 6.0) };
             let _ = write!(
                 out,
@@ -122,23 +123,24 @@ impl Chart {
         out + "</svg></figure>"
     }
 
-    fn axes(&self, out: &mut String, across: (&Axis, &dyn Fn(f64) -> f64), upright: (&Axis, &dyn Fn(f64) -> f64)) {
-        let bottom = HEIGHT - EDGE[3];
-        for value in &upright.0.ticks {
-            let at = (upright.1)(*value);
+    /// Draws the axes; each comes with the function from a value to a coordinate.
+    fn axes(&self, out: &mut String, horizontal: (&Axis, &dyn Fn(f64) -> f64), vertical: (&Axis, &dyn Fn(f64) -> f64)) {
+        let bottom = HEIGHT - MARGIN[3];
+        for value in &vertical.0.ticks {
+            let at = (vertical.1)(*value);
             let label = if self.percent { format!("{} %", short(100.0 * value)) } else { short(*value) };
             let _ = write!(
                 out,
                 "<line class=\"grid\" x1=\"{}\" x2=\"{}\" y1=\"{at:.1}\" y2=\"{at:.1}\"/>\
                  <text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">{label}</text>",
-                EDGE[0],
-                WIDTH - EDGE[1],
-                EDGE[0] - 7.0,
+                MARGIN[0],
+                WIDTH - MARGIN[1],
+                MARGIN[0] - 7.0,
                 at + 4.0
             );
         }
-        for value in &across.0.ticks {
-            let at = (across.1)(*value);
+        for value in &horizontal.0.ticks {
+            let at = (horizontal.1)(*value);
             let _ = write!(
                 out,
                 "<text x=\"{at:.1}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
@@ -146,20 +148,20 @@ impl Chart {
                 short(*value)
             );
         }
-        let middle = (EDGE[0] + WIDTH - EDGE[1]) / 2.0;
+        let middle = (MARGIN[0] + WIDTH - MARGIN[1]) / 2.0;
         let _ = write!(
             out,
             "<line class=\"axis\" x1=\"{}\" x2=\"{}\" y1=\"{bottom}\" y2=\"{bottom}\"/>\
              <text class=\"name\" x=\"{middle}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
-            EDGE[0],
-            WIDTH - EDGE[1],
+            MARGIN[0],
+            WIDTH - MARGIN[1],
             HEIGHT - 6.0,
-            escape(self.across)
+            escape(self.horizontal)
         );
     }
 }
 
-/// How far apart the points of a series are.
+/// The distance between the points of a series.
 fn step(series: &Series) -> f64 {
     match series.points.as_slice() {
         [first, second, ..] => (second.0 - first.0).abs(),
@@ -167,7 +169,7 @@ fn step(series: &Series) -> f64 {
     }
 }
 
-/// A range with the round numbers in it.
+/// The range of an axis, with its ticks at round numbers.
 #[derive(Debug, PartialEq)]
 struct Axis {
     least: f64,
@@ -177,19 +179,19 @@ struct Axis {
 }
 
 impl Axis {
-    /// About five steps of 1, 2 or 5 times a power of ten; of counts whole steps.
-    fn linear([least, most]: [f64; 2], counts: bool) -> Axis {
+    /// About five steps of 1, 2 or 5 times a power of ten; of at least 1 with `integers`.
+    fn linear([least, most]: [f64; 2], integers: bool) -> Axis {
         let (least, most) = if most > least { (least, most) } else { (least - 0.5, least + 0.5) };
         let rough = (most - least) / 5.0;
         let power = 10f64.powf(rough.log10().floor());
         let step = power * [1.0, 2.0, 5.0].into_iter().find(|unit| unit * power >= rough * 0.999).unwrap_or(10.0);
-        let step = if counts { step.max(1.0) } else { step };
+        let step = if integers { step.max(1.0) } else { step };
         let first = (least / step - 1e-9).ceil() as i64;
         let last = (most / step + 1e-9).floor() as i64;
         Axis { least, most, scaling: Scaling::Linear, ticks: (first..=last).map(|k| k as f64 * step).collect() }
     }
 
-    /// From one of 1, 2, 5 times a power of ten to another; all of them where there are few, else whole powers.
+    /// The ends are 1, 2 or 5 times a power of ten. The ticks are all such numbers, or powers of ten if these are too many.
     fn logarithmic([least, most]: [f64; 2]) -> Axis {
         let powers = (least.log10().floor() as i32 - 1)..=(most.log10().ceil() as i32 + 1);
         let fine: Vec<f64> = powers.flat_map(|power| [1.0, 2.0, 5.0].map(|unit| unit * 10f64.powi(power))).collect();
@@ -206,7 +208,7 @@ impl Axis {
         Axis { least: below, most: above, scaling: Scaling::Logarithmic, ticks }
     }
 
-    /// 0 at the least, 1 at the most.
+    /// The position of a value on the axis: 0 at its lower end, 1 at its upper end.
     fn share(&self, value: f64) -> f64 {
         match self.scaling {
             Scaling::Linear => (value - self.least) / (self.most - self.least),
@@ -220,7 +222,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ticks_are_round_and_inside() {
+    fn ticks_are_round_numbers_inside_the_range() {
         assert_eq!(Axis::linear([0.0, 23.0], false).ticks, [0.0, 5.0, 10.0, 15.0, 20.0]);
         assert_eq!(Axis::linear([3.0, 3.0], false).ticks.len(), 5, "2.6 to 3.4");
         assert_eq!(Axis::linear([1.0, 3.0], true).ticks, [1.0, 2.0, 3.0], "there is no epoch 1.5");
@@ -235,13 +237,13 @@ mod tests {
     }
 
     #[test]
-    fn a_chart_leaves_out_what_cannot_be_drawn() {
+    fn a_chart_omits_points_that_cannot_be_drawn() {
         let chart = |points: Vec<(f64, f64)>| Chart {
             title: "a < b",
-            across: "epoch",
+            horizontal: "epoch",
             scaling: Scaling::Logarithmic,
             percent: false,
-            counts: [true, false],
+            integers: [true, false],
             series: vec![Series { name: "train", shape: Shape::Line, points }],
             mark: None,
         };

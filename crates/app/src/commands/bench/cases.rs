@@ -1,4 +1,4 @@
-//! The cases, one row each: the same computation as in `benches/torch_cpu.py`, on the same numbers.
+//! The cases, one row each. `benches/torch_cpu.py` computes the same on the same numbers.
 
 use lamo::network::Parameters;
 use lamo::network::layers::{Discretisation, LayerNorm, Mlp, Selection, Ss2d};
@@ -12,11 +12,11 @@ pub(super) struct Case {
     pub(super) name: &'static str,
     sizes: &'static [(&'static str, usize)],
     pub(super) build: fn() -> Running,
-    /// Multiply-adds count twice; 0 where arithmetic is not the point.
+    /// Floating-point operations, a multiply-add as two; 0 for cases that memory limits.
     pub(super) gflop: f64,
-    /// Bytes that must cross memory at least once.
+    /// Data that must be read or written at least once.
     pub(super) megabytes: f64,
-    /// Largest difference between both sides' checks that rounding explains.
+    /// Largest difference between the checks of both sides that rounding can explain.
     pub(super) tolerance: f64,
     pub(super) measures_memory: bool,
 }
@@ -27,14 +27,17 @@ impl Case {
     }
 }
 
-/// A case under way.
+/// A compiled case.
 pub(super) struct Running {
     program: Program,
     check: Check,
 }
 
+/// How a result becomes one number that both sides can compare.
 enum Check {
+    /// The weighted sum of all elements of an output.
     Weighted(&'static str),
+    /// The first element of an output.
     First(&'static str),
 }
 
@@ -47,7 +50,7 @@ impl Running {
         self.program.profile()
     }
 
-    /// One number that every element of the result enters, or the loss.
+    /// One number for the result.
     pub(super) fn check(&self) -> f64 {
         match self.check {
             Check::First(name) => f64::from(self.program.read(name)[0]),
@@ -166,17 +169,18 @@ pub(super) const CASES: &[Case] = &[
     },
 ];
 
-/// Two layers: the products of in, selection, out, fc1 and fc2 three times (forward and both gradients), and the scan.
+/// Two layers, each with the products in, selection, out, fc1 and fc2 three times (forward and both gradients) and the scan.
 const STEP_GFLOP: f64 = 2.0
     * 1e-9
     * MAIN_ROWS as f64
     * (3.0 * 2.0 * (64.0 * 256.0 + 128.0 * 528.0 + 128.0 * 64.0 + 2.0 * 64.0 * 256.0) + 19.0 * 4.0 * 128.0 * 64.0);
 
+/// The values of the PyTorch script: offset + scale · sin(1 + 0.37 i + seed).
 fn fill(seed: f64, count: usize, offset: f64, scale: f64) -> Vec<f32> {
     (0..count).map(|i| (offset + scale * (1.0 + 0.37 * i as f64 + seed).sin()) as f32).collect()
 }
 
-/// Inputs by name with seed, scale and offset.
+/// A graph with inputs whose values are known.
 struct Filled<'g> {
     graph: &'g Graph,
     values: std::cell::RefCell<Vec<(String, Vec<f32>)>>,
@@ -218,7 +222,7 @@ fn maps(rows: usize, columns: usize) -> Running {
     filled.compile(Check::Weighted("result"))
 }
 
-/// Makes the gradients of `inputs` outputs; the first is the result.
+/// Adds the gradients of `inputs` to the outputs; the first is the result.
 fn pull_back<'g>(graph: &'g Graph, output: Tensor<'g>, cotangent: Tensor<'g>, inputs: &[Tensor<'g>]) {
     graph.output("output", output);
     for (position, gradient) in graph.pullback(&[(output, cotangent)], inputs).into_iter().enumerate() {
@@ -280,7 +284,7 @@ fn scan() -> Running {
     filled.compile(Check::Weighted("result"))
 }
 
-/// Where a parameter of a block stands in the script's list, with its offset and scale.
+/// The number of a parameter in the PyTorch script, its offset and its scale.
 fn block_parameter(name: &str, width: usize, inner: usize, hidden: usize) -> (usize, f64, f64) {
     let root = |size: usize| 1.0 / (size as f64).sqrt();
     match name {

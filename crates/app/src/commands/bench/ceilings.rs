@@ -1,6 +1,6 @@
-//! What this machine can do at best, measured now.
+//! The limits of this machine, measured now: matrix product, copy, memory.
 
-use lamo_tensor::{Device, Graph, Precision, Program, Unavailable};
+use lamo_tensor::{Device, DeviceError, Graph, Precision, Program};
 use rayon::prelude::*;
 use std::time::Instant;
 
@@ -14,8 +14,8 @@ fn fastest(mut run: impl FnMut()) -> f64 {
     (0..7).map(|_| time(&mut run)).fold(f64::INFINITY, f64::min)
 }
 
-/// A large matrix product: all threads, or the whole card at a precision.
-pub(super) fn gemm_gflops(device: Device, precision: Precision) -> Result<f64, Unavailable> {
+/// Speed of a large matrix product on all threads, or on a GPU at a precision.
+pub(super) fn gemm_gflops(device: Device, precision: Precision) -> Result<f64, DeviceError> {
     let size = if device == Device::Cpu { 1024 } else { 8192 };
     let graph = Graph::new();
     graph.output("c", graph.input("a", [size, size]).matmul(graph.input("b", [size, size])));
@@ -29,7 +29,7 @@ pub(super) fn gemm_gflops(device: Device, precision: Precision) -> Result<f64, U
     Ok(2e-9 * (size * size * size) as f64 / seconds)
 }
 
-/// A copy that no cache holds, all threads; bytes read plus bytes written.
+/// Speed of a copy that is larger than the caches, on all threads; bytes read plus bytes written.
 pub(super) fn copy_gigabytes_per_second() -> f64 {
     let count = 32 << 20;
     let from = vec![1.0_f32; count];
@@ -41,6 +41,7 @@ pub(super) fn copy_gigabytes_per_second() -> f64 {
     8e-9 * count as f64 / seconds
 }
 
+/// A size in `/proc/self/status`.
 fn status(key: &str) -> Option<u64> {
     let text = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix(key))?;
@@ -48,12 +49,12 @@ fn status(key: &str) -> Option<u64> {
     Some(kilobytes * 1024)
 }
 
-/// Memory of this process now, where the system tells.
+/// Memory of this process now, if the system tells it.
 pub(super) fn resident_bytes() -> Option<u64> {
     status("VmRSS")
 }
 
-/// Its highest point so far.
+/// The largest memory of this process so far, if the system tells it.
 pub(super) fn peak_bytes() -> Option<u64> {
     status("VmHWM")
 }

@@ -1,25 +1,27 @@
-//! `lamo bench`: speed as ratios. Both sides are checked equal, then alternate in one run; times alone mean little on a
-//! machine that other work shares.
+//! `lamo bench`: speed as ratios. Both sides are first checked to be equal, then timed in turns in one process, because
+//! other work on the machine changes absolute times.
 
 mod cases;
 mod ceilings;
 mod points;
-mod rival;
 mod step;
+mod torch;
 
-use anyhow::{Context, Result, bail};
+use super::{say, start_threads};
+use anyhow::Result;
 use cases::Case;
-use clap::builder::RangedU64ValueParser;
 use clap::{Args, Subcommand};
+use lamo::Kind;
+use lamo::error::{Refusal, counted};
 use lamo_tensor::{Device, Precision};
-use rival::Rival;
 use serde::Serialize;
 use std::time::Instant;
+use torch::Torch;
 
 /// What to measure.
 #[derive(Subcommand)]
 pub(crate) enum Bench {
-    /// Operators and a training step on the CPU, against PyTorch where it is installed.
+    /// Time operators and a training step on the CPU, and compare with PyTorch if it is installed.
     ///
     /// Examples:
     ///   lamo bench cpu
@@ -27,14 +29,14 @@ pub(crate) enum Bench {
     ///   lamo bench cpu --json > cpu.json
     #[command(verbatim_doc_comment)]
     Cpu(Cpu),
-    /// Time and memory of one LaMO forward pass against the number of points, at fixed tokens.
+    /// Time and memory of a forward pass for growing numbers of points, at a fixed number of tokens.
     ///
     /// Examples:
     ///   lamo bench points
     ///   lamo bench points --from 10000 --to 1000000 --json
     #[command(verbatim_doc_comment)]
     Points(points::Points),
-    /// One training step, or one forward pass, of a benchmark's model on made-up data of the real shapes.
+    /// Time a training step or a forward pass of a benchmark, on synthetic data of the real shapes.
     ///
     /// Examples:
     ///   lamo bench step --benchmark darcy
@@ -47,39 +49,55 @@ pub(crate) enum Bench {
 /// `lamo bench cpu`
 #[derive(Args)]
 pub(crate) struct Cpu {
-    /// Threads on both sides.
-    #[arg(long, default_value_t = std::thread::available_parallelism().map_or(1, usize::from), value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
-    threads: usize,
-    /// Timed runs of each side; the median counts.
-    #[arg(long, default_value_t = 11)]
+    /// Number of threads of both sides; one per core unless given.
+    #[arg(long, value_name = "T", value_parser = clap::value_parser!(u16).range(1..))]
+    threads: Option<u16>,
+    /// Timed runs of each side; the result is their median.
+    #[arg(long, value_name = "N", default_value_t = 11)]
     repeat: usize,
-    /// Measure this case only; may be given several times.
+    /// Measure only this case; may be repeated.
     #[arg(long = "case", value_name = "NAME")]
     cases: Vec<String>,
-    /// Do not look for PyTorch.
+    /// Do not compare with PyTorch.
     #[arg(long)]
     alone: bool,
-    /// Show where the time of a case goes, kernel by kernel.
+    /// Print the time of each kernel.
     #[arg(long)]
     kernels: bool,
-    /// One JSON object on standard output.
+    /// Print one JSON object on standard output.
     #[arg(long)]
     json: bool,
 }
 
-pub(crate) fn run(bench: Bench) -> Result<()> {
-    match bench {
-        Bench::Cpu(cpu) => run_cpu(&cpu),
-        Bench::Points(points) => points::run(&points),
-        Bench::Step(step) => step::run(&step),
+impl Bench {
+    /// Whether a script asked for JSON on standard output.
+    pub(crate) fn json(&self) -> bool {
+        match self {
+            Bench::Cpu(cpu) => cpu.json,
+            Bench::Points(points) => points.json,
+            Bench::Step(step) => step.json,
+        }
     }
 }
 
-/// Each turn begins with runs that do not count, for this many seconds: the other side has had the caches, and its idle
-/// threads spin for a while before they sleep.
+pub(crate) fn run(bench: &Bench) -> Result<()> {
+    match bench {
+        Bench::Cpu(cpu) => run_cpu(cpu),
+        Bench::Points(points) => points::run(points),
+        Bench::Step(step) => step::run(step),
+    }
+}
+
+/// Refuses the value of a flag if `wrong`.
+fn refuse(wrong: bool, flag: &str, expected: &str, found: &str) -> Result<(), Refusal> {
+    if wrong { Err(Refusal::new(flag, expected, found)) } else { Ok(()) }
+}
+
+/// Seconds of runs before each timed one. The other side has filled the caches, and its idle threads spin for a while before
+/// they sleep.
 const WARM_UP: f64 = 0.03;
 
-/// What one case showed.
+/// The result of one case.
 #[derive(Serialize)]
 struct Row {
     case: &'static str,
@@ -87,7 +105,7 @@ struct Row {
     /// Median seconds.
     lamo_seconds: f64,
     torch_seconds: Option<f64>,
-    /// PyTorch's time divided by ours.
+    /// The time of PyTorch divided by ours.
     ratio: Option<f64>,
     gflops: Option<f64>,
     fraction_of_gemm: Option<f64>,
@@ -108,50 +126,45 @@ struct Report {
 }
 
 fn run_cpu(options: &Cpu) -> Result<()> {
-    rayon::ThreadPoolBuilder::new().num_threads(options.threads).build_global().context("starting threads")?;
-    if options.repeat == 0 {
-        bail!("--repeat 0: at least one run is needed");
-    }
+    let threads = start_threads(options.threads)?;
+    refuse(options.repeat == 0, "--repeat", "at least 1", "0")?;
+    let mut known: Vec<_> = cases::CASES.iter().map(|case| case.name).collect();
+    known.dedup(); // a case may have several sizes
     for name in &options.cases {
-        if !cases::CASES.iter().any(|case| case.name == name) {
-            let mut known: Vec<_> = cases::CASES.iter().map(|case| case.name).collect();
-            known.dedup(); // a case may have several sizes
-            bail!("--case {name}: no such case; there are {}", known.join(", "));
-        }
+        refuse(!known.contains(&name.as_str()), "--case", &format!("one of {}", known.join(", ")), name)?;
     }
     let wanted = |case: &&Case| options.cases.is_empty() || options.cases.iter().any(|name| name == case.name);
     let chosen: Vec<&Case> = cases::CASES.iter().filter(wanted).collect();
     if options.kernels {
         return show_kernels(&chosen, options);
     }
-    // Memory first, while nothing else has touched the process.
-    let memory = chosen.iter().find(|case| case.measures_memory).map(|case| peak_memory(case, options)).transpose()?;
-    let mut rival = if options.alone { None } else { Rival::start(options.threads)? };
+    let start_torch = || if options.alone { Ok(None) } else { Torch::start(threads) };
+    // Memory comes first, because the peak of the process never falls.
+    let memory = chosen.iter().find(|case| case.measures_memory);
+    let memory = memory.map(|case| peak_memory(case, start_torch()?)).transpose()?;
+    let mut torch = start_torch()?;
     let mut report = Report {
-        threads: options.threads,
+        threads,
         vector_unit: format!("{:?}", lamo_tensor::level()),
-        torch: rival.as_ref().map(|rival| rival.version.clone()),
+        torch: torch.as_ref().map(|torch| torch.version.clone()),
         gemm_gflops: ceilings::gemm_gflops(Device::Cpu, Precision::F32)?,
         copy_gigabytes_per_second: ceilings::copy_gigabytes_per_second(),
         rows: Vec::new(),
     };
     if !options.json {
-        print_head(&report, options.alone);
+        print_head(&report, options.alone)?;
     }
     for case in chosen {
-        let mut row = measure(case, rival.as_mut(), options.repeat, &report)?;
+        let mut row = measure(case, torch.as_mut(), options.repeat, &report)?;
         if case.measures_memory {
             (row.lamo_peak_bytes, row.torch_peak_bytes) = memory.unwrap_or_default();
         }
         if !options.json {
-            print_row(&row);
+            print_row(&row)?;
         }
         report.rows.push(row);
     }
-    if options.json {
-        print(&serde_json::to_string_pretty(&report)?);
-    }
-    Ok(())
+    if options.json { say(&serde_json::to_string_pretty(&report)?) } else { Ok(()) }
 }
 
 fn median(mut seconds: Vec<f64>) -> f64 {
@@ -159,27 +172,26 @@ fn median(mut seconds: Vec<f64>) -> f64 {
     seconds[seconds.len() / 2]
 }
 
-/// Checks both sides equal, then times them in turns.
-fn measure(case: &Case, mut rival: Option<&mut Rival>, repeat: usize, ceilings: &Report) -> Result<Row> {
+/// Checks that both sides are equal, then times them in turns.
+fn measure(case: &Case, mut torch: Option<&mut Torch>, repeat: usize, ceilings: &Report) -> Result<Row> {
     let mut ours = (case.build)();
     ours.run();
     let check = ours.check();
-    if let Some(rival) = rival.as_deref_mut() {
-        let theirs = rival.check(case)?;
+    if let Some(torch) = torch.as_deref_mut() {
+        let theirs = torch.check(case)?;
         let error = (check - theirs).abs();
         if error.is_nan() || error > case.tolerance {
-            bail!(
-                "{}: our result {check} and PyTorch's {theirs} differ by {error:.1e}, so timing means nothing",
-                case.name
-            );
+            let expected = format!("our result {check} and that of PyTorch within {:.0e}", case.tolerance);
+            let refusal = Refusal::new(case.name, expected, format!("{theirs}, which differs by {error:.1e}"));
+            return Err(refusal.of(Kind::Failed).into());
         }
     }
     let (mut our_seconds, mut their_seconds) = (Vec::new(), Vec::new());
     for _ in 0..repeat {
-        if let Some(rival) = rival.as_deref_mut() {
-            // As many runs as fill the warm-up, then one that counts.
+        if let Some(torch) = torch.as_deref_mut() {
+            // As many runs as fill the warm-up, then the timed one.
             let last = their_seconds.last().copied().unwrap_or(WARM_UP);
-            their_seconds.push(rival.seconds(case, 1 + (WARM_UP / last).ceil() as usize)?);
+            their_seconds.push(torch.seconds(case, 1 + (WARM_UP / last).ceil() as usize)?);
         }
         let turn = Instant::now();
         while turn.elapsed().as_secs_f64() < WARM_UP {
@@ -208,49 +220,41 @@ fn measure(case: &Case, mut rival: Option<&mut Rival>, repeat: usize, ceilings: 
     })
 }
 
-/// Growth of the process from before the case is built to its highest point, on both sides.
-fn peak_memory(case: &Case, options: &Cpu) -> Result<(Option<u64>, Option<u64>)> {
+/// How much the process grows from before the case is built to its peak, on both sides.
+fn peak_memory(case: &Case, torch: Option<Torch>) -> Result<(Option<u64>, Option<u64>)> {
     let before = ceilings::resident_bytes();
     let mut ours = (case.build)();
     (0..3).for_each(|_| ours.run());
     let ours = ceilings::peak_bytes().zip(before).map(|(peak, before)| peak.saturating_sub(before));
-    let theirs = match if options.alone { None } else { Rival::start(options.threads)? } {
-        Some(mut rival) => {
-            let before = rival.memory()?.resident_bytes;
-            rival.seconds(case, 3)?;
-            Some(rival.memory()?.peak_bytes.saturating_sub(before))
+    let theirs = match torch {
+        Some(mut torch) => {
+            let before = torch.memory()?.resident_bytes;
+            torch.seconds(case, 3)?;
+            Some(torch.memory()?.peak_bytes.saturating_sub(before))
         }
         None => None,
     };
     Ok((ours, theirs))
 }
 
-/// A line on standard output; without a reader there is no point in measuring on.
-fn print(text: &str) {
-    if let Err(error) = super::say(text) {
-        super::say_error(&error);
-        std::process::exit(1);
-    }
-}
-
-fn print_head(report: &Report, asked_alone: bool) {
+fn print_head(report: &Report, alone: bool) -> Result<()> {
     let against = match &report.torch {
-        Some(version) => format!("against PyTorch {version}"),
-        None if asked_alone => "alone".to_owned(),
-        None => "alone: python3 with torch was not found".to_owned(),
+        Some(version) => format!("compared with PyTorch {version}"),
+        None if alone => "without PyTorch".to_owned(),
+        None => "without PyTorch: python3 with torch was not found".to_owned(),
     };
-    print(&format!("{} threads, {}, {against}", report.threads, report.vector_unit));
-    print(&format!(
-        "ceilings here: matrix product {:.0} GFLOP/s, copy {:.1} GB/s\n",
+    say(&format!("{}, {}, {against}", counted(report.threads, "thread"), report.vector_unit))?;
+    say(&format!(
+        "limits of this machine: matrix product {:.0} GFLOP/s, copy {:.1} GB/s\n",
         report.gemm_gflops, report.copy_gigabytes_per_second
-    ));
-    print("case              lamo      torch    ratio   GFLOP/s  of gemm     GB/s  of copy");
+    ))?;
+    say("case              lamo      torch    ratio   GFLOP/s  of gemm     GB/s  of copy")
 }
 
-fn print_row(row: &Row) {
+fn print_row(row: &Row) -> Result<()> {
     let milliseconds = |seconds: f64| format!("{:.3} ms", seconds * 1e3);
     let or_dash = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
-    print(&format!(
+    say(&format!(
         "{:<12} {:>10} {:>10} {:>8} {:>9} {:>8} {:>8.1} {:>8}",
         row.case,
         milliseconds(row.lamo_seconds),
@@ -260,12 +264,10 @@ fn print_row(row: &Row) {
         or_dash(row.fraction_of_gemm.map(|fraction| format!("{:.0} %", 100.0 * fraction))),
         row.gigabytes_per_second,
         format!("{:.0} %", 100.0 * row.fraction_of_copy),
-    ));
-    if let Some(ours) = row.lamo_peak_bytes {
-        let theirs =
-            row.torch_peak_bytes.map_or(String::new(), |bytes| format!(", torch {:.0} MB", bytes as f64 * 1e-6));
-        print(&format!("            peak memory: lamo {:.0} MB{theirs}", ours as f64 * 1e-6));
-    }
+    ))?;
+    let Some(ours) = row.lamo_peak_bytes else { return Ok(()) };
+    let theirs = row.torch_peak_bytes.map_or(String::new(), |bytes| format!(", torch {:.0} MB", bytes as f64 * 1e-6));
+    say(&format!("            peak memory: lamo {:.0} MB{theirs}", ours as f64 * 1e-6))
 }
 
 fn show_kernels(chosen: &[&Case], options: &Cpu) -> Result<()> {
@@ -274,13 +276,13 @@ fn show_kernels(chosen: &[&Case], options: &Cpu) -> Result<()> {
         ours.run();
         let profiles: Vec<_> = (0..options.repeat).map(|_| ours.profile()).collect();
         let mut total = 0.0;
-        print(&format!("{} {}", case.name, case.sizes()));
+        say(&format!("{} {}", case.name, case.sizes()))?;
         for kernel in 0..profiles[0].len() {
             let seconds = median(profiles.iter().map(|profile| profile[kernel].1).collect());
             total += seconds;
-            print(&format!("{:9.3} ms  {}", seconds * 1e3, profiles[0][kernel].0));
+            say(&format!("{:9.3} ms  {}", seconds * 1e3, profiles[0][kernel].0))?;
         }
-        print(&format!("{:9.3} ms  in all", total * 1e3));
+        say(&format!("{:9.3} ms  in total", total * 1e3))?;
     }
     Ok(())
 }

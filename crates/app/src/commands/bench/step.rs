@@ -1,10 +1,11 @@
-//! `lamo bench step`: what a training step or a forward pass of a benchmark costs.
+//! `lamo bench step`: time and memory of a training step or a forward pass of a benchmark.
 
-use super::{ceilings, median, print};
-use anyhow::{Context, Result, bail};
+use super::{ceilings, median, refuse};
+use crate::commands::{say, start_threads};
+use anyhow::Result;
 use clap::Args;
-use clap::builder::RangedU64ValueParser;
 use lamo::data::Samples;
+use lamo::error::{Refusal, counted};
 use lamo::experiment::{Experiment, Preset, Request, shipped_text};
 use lamo::network::models;
 use lamo::network::{Input, Mode, Parameters};
@@ -17,42 +18,42 @@ use std::time::Instant;
 /// `lamo bench step`
 #[derive(Args)]
 pub(crate) struct Step {
-    /// One of the six benchmarks.
-    #[arg(long, required_unless_present = "experiment")]
+    /// The benchmark; lamo list names them all.
+    #[arg(long, value_name = "NAME", required_unless_present = "experiment")]
     benchmark: Option<String>,
-    /// The model of its official experiment.
-    #[arg(long, default_value = "lamo")]
+    /// The model, with its published recipe for the benchmark.
+    #[arg(long, value_name = "M", default_value = "lamo")]
     model: String,
-    /// A shipped experiment by name, instead of benchmark and model.
-    #[arg(long, conflicts_with_all = ["benchmark", "model"])]
+    /// The name of a shipped experiment, instead of benchmark and model.
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["benchmark", "model"])]
     experiment: Option<String>,
-    /// Any key of the experiment; may be repeated, the last one wins.
+    /// Set any key of the experiment; may be repeated, the last one wins.
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// Samples per batch; the recipe's unless given. A training step takes all snapshots of each.
-    #[arg(long)]
+    /// Samples per batch; as in the recipe unless given. A training step takes all snapshots of each sample.
+    #[arg(long, value_name = "N")]
     batch: Option<usize>,
-    /// The forward pass alone.
+    /// Measure the forward pass only.
     #[arg(long)]
     infer: bool,
-    /// Where to compute.
-    #[arg(long, default_value = "cpu")]
+    /// Where to compute: cpu, cuda, cuda:1.
+    #[arg(long, value_name = "D", default_value = "cpu")]
     device: Device,
-    /// What products, convolutions and scans round to on a GPU: f32, tf32 or bf16, which leaves scans in tf32.
-    #[arg(long, default_value = "tf32")]
+    /// Precision of products, convolutions and scans on a GPU: f32, tf32 or bf16. With bf16, scans compute in tf32.
+    #[arg(long, value_name = "P", default_value = "tf32")]
     precision: Precision,
-    /// Threads.
-    #[arg(long, default_value_t = std::thread::available_parallelism().map_or(1, usize::from), value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
-    threads: usize,
-    /// Timed runs after one that does not count; the median counts. 5 on a CPU and 50 on a GPU unless given.
-    #[arg(long)]
+    /// Number of threads; one per core unless given.
+    #[arg(long, value_name = "T", value_parser = clap::value_parser!(u16).range(1..))]
+    threads: Option<u16>,
+    /// Timed runs after a first one that does not count; the result is their median. 5 on a CPU and 50 on a GPU unless given.
+    #[arg(long, value_name = "N")]
     repeat: Option<usize>,
-    /// Show where the time goes, kernel by kernel.
+    /// Print the time of each kernel.
     #[arg(long)]
     kernels: bool,
-    /// One JSON object on standard output.
+    /// Print one JSON object on standard output.
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
 }
 
 #[derive(Serialize)]
@@ -63,32 +64,31 @@ struct Report {
     threads: usize,
     batch: usize,
     infer: bool,
-    /// From nothing to the end of the first run: compiling, allocating, running.
+    /// Time to compile, allocate and run once.
     first_seconds: f64,
     parameters: usize,
     kernels: usize,
     median_seconds: f64,
     samples_per_second: f64,
-    /// What the program holds for values, parameters and scratch.
+    /// Memory of the program: values, parameters and scratch.
     program_bytes: usize,
-    /// Highest memory of the process, where the system tells.
+    /// Largest memory of the process, if the system tells it.
     peak_bytes: Option<u64>,
     flops: f64,
     gflops_per_second: f64,
-    /// Of a large matrix product measured in the same run.
+    /// Speed relative to that of a large matrix product, measured in the same process.
     fraction_of_gemm: f64,
 }
 
 pub(super) fn run(options: &Step) -> Result<()> {
-    rayon::ThreadPoolBuilder::new().num_threads(options.threads).build_global().context("starting threads")?;
-    if options.repeat == Some(0) || options.batch == Some(0) {
-        bail!("--repeat and --batch must be at least 1");
-    }
+    let threads = start_threads(options.threads)?;
+    refuse(options.repeat == Some(0), "--repeat", "at least 1", "0")?;
+    refuse(options.batch == Some(0), "--batch", "at least 1", "0")?;
     let experiment = experiment(options)?;
-    let began = Instant::now();
+    let started = Instant::now();
     let mut timed = Timed::compile(&experiment, options)?;
     timed.run()?;
-    let first = began.elapsed().as_secs_f64();
+    let first = started.elapsed().as_secs_f64();
     if options.kernels {
         return show_kernels(timed.program());
     }
@@ -107,7 +107,7 @@ pub(super) fn run(options: &Step) -> Result<()> {
         device: options.device.to_string(),
         precision: if options.device == Device::Cpu { Precision::F32 } else { options.precision }.to_string(),
         first_seconds: first,
-        threads: options.threads,
+        threads,
         batch,
         infer: options.infer,
         parameters: program.read(PARAMETERS).len(),
@@ -120,12 +120,7 @@ pub(super) fn run(options: &Step) -> Result<()> {
         gflops_per_second: flops * 1e-9 / seconds,
         fraction_of_gemm: flops * 1e-9 / seconds / ceilings::gemm_gflops(options.device, options.precision)?,
     };
-    if options.json {
-        print(&serde_json::to_string_pretty(&report)?);
-    } else {
-        say(&report);
-    }
-    Ok(())
+    if options.json { say(&serde_json::to_string_pretty(&report)?) } else { show(&report) }
 }
 
 /// The experiment to measure: the published recipe, changed by `--set`, `--batch` and `--precision`.
@@ -140,14 +135,14 @@ fn experiment(options: &Step) -> Result<Experiment> {
             let (benchmark, model) = (Some(benchmark.as_str()), Some(options.model.as_str()));
             Request { benchmark, model, preset: Some(Preset::Paper), ..request }.resolve()?
         }
-        (None, None) => bail!("--benchmark or --experiment is needed"),
+        (None, None) => return Err(Refusal::said("--benchmark or --experiment is needed").into()), // clap requires one
     })
 }
 
-/// A compiled program with made-up data.
+/// A compiled program with synthetic data.
 struct Timed {
     kind: Kind,
-    /// Samples per run; the snapshots of a teacher-forced series count one by one.
+    /// Samples per run; each snapshot of a teacher-forced time series counts as one.
     batch: usize,
 }
 
@@ -157,6 +152,7 @@ enum Kind {
     Forward(Box<Program>),
 }
 
+/// Synthetic values from 0 to 1.
 fn wave(count: usize) -> Vec<f32> {
     (0..count).map(|i| 0.5 + 0.5 * (0.37 * i as f32).sin()).collect()
 }
@@ -168,13 +164,13 @@ impl Timed {
             let kind = Kind::Forward(Box::new(forward(experiment, &task, batch, options.device)?));
             return Ok(Timed { kind, batch });
         }
-        let samples = made_up(&task, batch)?;
+        let samples = synthetic(&task, batch);
         let task = experiment.task(&samples)?;
         let step = StepProgram::new(experiment, &task, &samples, options.device)?;
         Ok(Timed { kind: Kind::Step(Box::new(step)), batch: batch * task.time.windows() })
     }
 
-    /// One run, to its end.
+    /// Runs the program once and waits for its end.
     fn run(&mut self) -> Result<()> {
         match &mut self.kind {
             Kind::Step(step) => {
@@ -197,12 +193,12 @@ impl Timed {
     }
 }
 
-/// A batch of samples as the benchmark has them: points that differ where no function is given, else a lattice.
-fn made_up(task: &Task, batch: usize) -> Result<Samples> {
+/// A batch of samples of the shapes of the benchmark. Without input functions each sample has its own positions.
+fn synthetic(task: &Task, batch: usize) -> Samples {
     let (points, functions, outputs) = (task.grid.points(), task.input_channels(), task.output_channels());
     let times = task.time.count();
     let lattice = task.grid.lattice(false).filter(|_| functions > 0);
-    Ok(Samples {
+    Samples {
         count: batch,
         grid: task.grid,
         space: task.space,
@@ -212,7 +208,7 @@ fn made_up(task: &Task, batch: usize) -> Result<Samples> {
         times,
         outputs,
         targets: wave(batch * times * points * outputs),
-    })
+    }
 }
 
 fn forward(experiment: &Experiment, task: &Task, batch: usize, device: Device) -> Result<Program> {
@@ -233,30 +229,31 @@ fn forward(experiment: &Experiment, task: &Task, batch: usize, device: Device) -
     Ok(program)
 }
 
-fn say(report: &Report) {
+/// Prints the report as text.
+fn show(report: &Report) -> Result<()> {
     let kind = if report.infer { "forward pass" } else { "training step" };
-    let place = match report.device.as_str() {
-        "cpu" => format!("cpu on {} threads", report.threads),
-        card => format!("{card} in {}", report.precision),
+    let device = match report.device.as_str() {
+        "cpu" => format!("cpu on {}", counted(report.threads, "thread")),
+        gpu => format!("{gpu} in {}", report.precision),
     };
-    print(&format!("{}, {kind}, batch {}, {place}", report.experiment, report.batch));
-    print(&format!(
-        "  time        {:.3} ms, {:.2} samples/s; the first after {:.1} s",
+    say(&format!("{}, {kind}, batch {}, {device}", report.experiment, report.batch))?;
+    say(&format!(
+        "  time        {:.3} ms, {:.2} samples/s; the first run ended after {:.1} s",
         report.median_seconds * 1e3,
         report.samples_per_second,
         report.first_seconds
-    ));
-    print(&format!(
+    ))?;
+    say(&format!(
         "  arithmetic  {:.1} GFLOP, {:.0} GFLOP/s, {:.0} % of a large matrix product",
         report.flops * 1e-9,
         report.gflops_per_second,
         report.fraction_of_gemm * 100.0
-    ));
-    print(&format!("  memory      {:.0} MB planned", report.program_bytes as f64 * 1e-6));
-    print(&format!("  program     {} kernels, {} parameters", report.kernels, report.parameters));
+    ))?;
+    say(&format!("  memory      {:.0} MB", report.program_bytes as f64 * 1e-6))?;
+    say(&format!("  program     {} kernels, {} parameters", report.kernels, report.parameters))
 }
 
-/// Kernels by what they do, dearest first, then one by one.
+/// Prints the time of the kernels, those of the same kind together, slowest first.
 fn show_kernels(program: &mut Program) -> Result<()> {
     let kernels = program.profile();
     let total: f64 = kernels.iter().map(|(_, seconds)| seconds).sum();
@@ -268,20 +265,15 @@ fn show_kernels(program: &mut Program) -> Result<()> {
         }
     }
     alike.sort_by(|a, b| b.2.total_cmp(&a.2));
-    print("   share  total ms  times  each us  kernel");
+    say("   share  total ms  times  each us  kernel")?;
     for (kernel, count, seconds) in alike {
-        print(&format!(
-            "{:6.1} % {:9.4} {count:6} {:8.1}  {kernel}",
-            seconds / total * 100.0,
-            seconds * 1e3,
-            seconds * 1e6 / count as f64
-        ));
+        let (share, milliseconds, each) = (seconds / total * 100.0, seconds * 1e3, seconds * 1e6 / count as f64);
+        say(&format!("{share:6.1} % {milliseconds:9.4} {count:6} {each:8.1}  {kernel}"))?;
     }
-    print(&format!("{:9.4} ms in {} kernels one by one", total * 1e3, kernels.len()));
-    Ok(())
+    say(&format!("{:9.4} ms in {} kernels, each timed alone", total * 1e3, kernels.len()))
 }
 
-/// A kernel's description without the numbers of its buffers and registers.
+/// The description of a kernel without the numbers of its buffers and registers.
 fn shape_of(kernel: &str) -> String {
     let mut shape = String::new();
     let mut skipping = false;

@@ -1,47 +1,48 @@
-//! `lamo data check`: is the data set whole, and does it look right?
+//! `lamo data check`: verifies the hashes of a data set, prints its statistics and draws a few samples.
 
 use super::file;
-use crate::commands::{say, spread};
-use crate::plot::{Column, Place, Positions, Sheet, require_png};
-use crate::report::count;
-use crate::report::{channels as channel_names, moment, moves, unit};
-use anyhow::{Context, Result, bail};
+use crate::commands::{evenly, require_extension, say, write_file};
+use crate::failure::InReport;
+use crate::plot::{Column, Layout, Layouts, Sheet};
+use crate::report::{channels as channel_names, is_deformation, snapshot_name, unit};
+use anyhow::Result;
 use clap::Args;
 use lamo::data::dataset::{Dataset, FieldEntry, MANIFEST, Manifest, Role, Statistics};
+use lamo::error::{Refusal, counted};
 use lamo::workflow;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
 /// Samples drawn, one per row of the picture.
 const ROWS: usize = 4;
-/// Frames drawn of a film.
-const FRAMES: usize = 3;
+/// Snapshots drawn of a time series.
+const SNAPSHOTS: usize = 3;
 
 /// `lamo data check`
 #[derive(Args)]
 pub(crate) struct Check {
     /// Folder of a data set, or an array file.
     path: PathBuf,
-    /// PNG file for the picture; PATH-check.png beside it unless given.
+    /// PNG file for the picture; PATH-check.png unless given.
     #[arg(long, value_name = "FILE")]
     picture: Option<PathBuf>,
-    /// Print one JSON object; a picture only where --picture asks for it.
+    /// Print one JSON object on standard output; draw a picture only if --picture is given.
     #[arg(long)]
-    json: bool,
+    pub(crate) json: bool,
 }
 
 pub(crate) fn run(options: &Check) -> Result<()> {
     let Check { path, picture, json } = options;
-    picture.as_deref().map_or(Ok(()), require_png)?;
+    picture.as_deref().map_or(Ok(()), |path| require_extension(path, "png"))?;
     if path.is_file() && path.file_name() != Some(MANIFEST.as_ref()) {
         return file::run(path, picture.as_deref(), *json);
     }
     let checked = workflow::check(path)?;
     let (dataset, fields) = (&checked.dataset, &checked.fields);
-    let target = picture.clone().unwrap_or_else(|| beside(path));
+    let target = picture.clone().unwrap_or_else(|| picture_path(path));
     let drawn = if *json && picture.is_none() { None } else { Some(draw(&sheet(dataset)?, &target)?) };
     if *json {
-        say(&object(dataset, fields, drawn.as_deref())?.to_string())?;
+        say(&object(dataset, fields, drawn.as_deref())?.to_string())?; // counts values that are not finite
     } else {
         say(&heading(dataset)?)?;
         say(&format!(
@@ -53,20 +54,17 @@ pub(crate) fn run(options: &Check) -> Result<()> {
         }
         drawn.map_or(Ok(()), |drawn| say(&format!("picture: {}", drawn.display())))?;
     }
-    Ok(checked.require_finite()?)
+    Ok(checked.require_finite().map_err(InReport)?)
 }
 
 /// Writes a picture; its path.
 pub(super) fn draw(sheet: &Sheet, path: &Path) -> Result<PathBuf> {
-    sheet
-        .draw()
-        .write(path)
-        .with_context(|| format!("{}: the picture cannot be written, choose another --picture", path.display()))?;
+    write_file(path, &sheet.draw().png(None)?)?;
     Ok(path.to_owned())
 }
 
-/// `NAME-check.png` beside NAME.
-pub(super) fn beside(path: &Path) -> PathBuf {
+/// `NAME-check.png` in the folder of NAME.
+pub(super) fn picture_path(path: &Path) -> PathBuf {
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     path.with_file_name(format!("{name}-check.png"))
 }
@@ -124,7 +122,7 @@ fn heading(dataset: &Dataset) -> Result<String> {
     };
     let hash = dataset.split()?.hash();
     let parameters = if parameters.is_empty() { String::new() } else { format!("{}\n", parameters.join(" ")) };
-    let samples = count(*samples, "sample");
+    let samples = counted(*samples, "sample");
     Ok(format!("{problem}: {samples}, {origin}, lamo {lamo}\n{parameters}{split}, hash {hash}"))
 }
 
@@ -141,17 +139,18 @@ fn line(field: &FieldEntry, statistics: &Statistics) -> String {
     format!("{name:18} {role:8} {shape:15} {unit:>4} {range} {missing:>5} {infinite:>5}  verified")
 }
 
-/// A few samples from first to last; of a film a few frames from first to last; where there are positions, on them.
+/// Draws a few samples, and a few snapshots of each time series. Fields are drawn on the positions of their points, if the
+/// data set has positions.
 fn sheet(dataset: &Dataset) -> Result<Sheet> {
     let manifest = dataset.manifest();
-    let samples = spread(dataset.samples(), ROWS);
+    let samples = evenly(dataset.samples(), ROWS);
     let grid = manifest.grid.shape();
-    let (places, drawn): (Vec<_>, Vec<_>) = manifest.fields.iter().partition(|field| field.role == Role::Position);
-    let bends = |field: &&&FieldEntry| field.shape.len() == grid.len() + 1 && field.shape.last() > Some(&1);
-    let places = places.iter().find(bends).map(|field| positions(dataset, field, &samples)).transpose()?;
+    let (positions, drawn): (Vec<_>, Vec<_>) = manifest.fields.iter().partition(|field| field.role == Role::Position);
+    let at_points = |field: &&&FieldEntry| field.shape.len() == grid.len() + 1 && field.shape.last() > Some(&1);
+    let layouts = positions.iter().find(at_points).map(|field| read_layouts(dataset, field, &samples)).transpose()?;
     let mut columns = Vec::new();
     for field in drawn {
-        columns.extend(field_columns(dataset, field, &samples, places.as_ref())?);
+        columns.extend(field_columns(dataset, field, &samples, layouts.as_ref())?);
     }
     let title = match dataset.is_imported() {
         true => format!("{}  imported", manifest.problem),
@@ -160,80 +159,82 @@ fn sheet(dataset: &Dataset) -> Result<Sheet> {
     Ok(Sheet { title, rows: samples.iter().map(|sample| format!("sample {sample}")).collect(), columns })
 }
 
-/// A column for each channel and each of a few frames of a field; displacements are drawn where the points are then.
+/// A column for each channel of a field and each of a few snapshots. A deformation is drawn on its own deformed positions.
 fn field_columns(
     dataset: &Dataset,
     field: &FieldEntry,
     samples: &[usize],
-    places: Option<&Positions>,
+    layouts: Option<&Layouts>,
 ) -> Result<Vec<Column>> {
     let grid = dataset.manifest().grid.shape();
-    let (films, points, channels) = axes(&field.shape, &grid);
-    let frames: usize = films.iter().product();
+    let (series, points, channels) = axes(&field.shape, &grid);
+    let snapshots: usize = series.iter().product();
     let plane = [points.first(), points.get(1)].map(|side| side.copied().unwrap_or(1));
     let values = dataset.gather(&field.name, samples)?;
     let (size, names, unit) = (plane[0] * plane[1], channel_names(&field.name, channels), unit(&field.unit));
-    let moves = moves(&field.name, channels);
-    let first = if moves { 2 } else { 0 }; // x and y are where the others are drawn
+    let deforms = is_deformation(&field.name, channels);
+    let first = if deforms { 2 } else { 0 }; // channels 0 and 1 are the positions
+    let chosen = evenly(snapshots, SNAPSHOTS);
     let mut columns = Vec::new();
-    for (channel, frame) in
-        (first..channels).flat_map(|channel| spread(frames, FRAMES).into_iter().map(move |f| (channel, f)))
+    for (channel, snapshot) in (first..channels).flat_map(|channel| chosen.iter().map(move |&chosen| (channel, chosen)))
     {
         let part = |sample: usize, channel: usize| {
-            let start = (sample * frames + frame) * size * channels + channel;
+            let start = (sample * snapshots + snapshot) * size * channels + channel;
             values[start..].iter().copied().step_by(channels).take(size)
         };
         let deformed = |sample| {
             let positions: Vec<f32> = part(sample, 0).zip(part(sample, 1)).flat_map(|(x, y)| [x, y]).collect();
-            place(plane, &positions, 2)
+            layout(plane, &positions, 2)
         };
-        let when =
-            if frames == 1 { String::new() } else { format!(", {}", moment(frame, frames, &dataset.manifest().times)) };
+        let when = match snapshots {
+            1 => String::new(),
+            _ => format!(", {}", snapshot_name(snapshot, snapshots, &dataset.manifest().times)),
+        };
         columns.push(Column {
             title: format!("{}{when}{unit}", names[channel]),
             field: names[channel].clone(),
             plane,
             cells: (0..samples.len()).map(|sample| part(sample, channel).collect()).collect(),
-            positions: if moves {
-                Some(Positions { places: (0..samples.len()).map(deformed).collect(), unit: unit.clone() })
+            layouts: if deforms {
+                Some(Layouts { rows: (0..samples.len()).map(deformed).collect(), unit: unit.clone() })
             } else {
-                places.cloned().filter(|_| points == grid)
+                layouts.cloned().filter(|_| points == grid)
             },
         });
     }
     Ok(columns)
 }
 
-/// The axes of frames, those of points, and the number of values at each point.
+/// The axes of time, the axes of the points, and the number of channels.
 fn axes<'a>(shape: &'a [usize], grid: &[usize]) -> (&'a [usize], &'a [usize], usize) {
     let (shape, channels) = match shape.split_last() {
         Some((&channels, rest)) if rest.ends_with(grid) && !shape.ends_with(grid) => (rest, channels),
         _ => (shape, 1),
     };
     let points = if shape.ends_with(grid) { grid.len() } else { shape.len().min(2) };
-    let (films, points) = shape.split_at(shape.len() - points);
-    (films, points, channels)
+    let (series, points) = shape.split_at(shape.len() - points);
+    (series, points, channels)
 }
 
-/// Where the points of each sample lie.
-fn positions(dataset: &Dataset, field: &FieldEntry, samples: &[usize]) -> Result<Positions> {
+/// The positions of the points of each sample.
+fn read_layouts(dataset: &Dataset, field: &FieldEntry, samples: &[usize]) -> Result<Layouts> {
     let grid = dataset.manifest().grid.shape();
     let space = field.shape.last().copied().unwrap_or(0);
     if field.shape[..field.shape.len() - 1] != grid {
-        let (name, shape) = (&field.name, &field.shape);
-        bail!("positions `{name}`: expected coordinates of each point of the grid, found shape {shape:?}");
+        let (thing, expected) = (format!("positions `{}`", field.name), format!("shape {grid:?} and coordinates"));
+        return Err(Refusal::new(thing, expected, format!("{:?}", field.shape)).into());
     }
     let plane = [grid[0], grid.get(1).copied().unwrap_or(1)];
     let values = dataset.gather(&field.name, samples)?;
-    let places = values.chunks(space * plane[0] * plane[1]).map(|sample| place(plane, sample, space)).collect();
-    Ok(Positions { places, unit: unit(&field.unit) })
+    let rows = values.chunks(space * plane[0] * plane[1]).map(|sample| layout(plane, sample, space)).collect();
+    Ok(Layouts { rows, unit: unit(&field.unit) })
 }
 
-/// `[points, space]` positions as a mesh, or as a cloud where there is one column only.
-fn place(plane: [usize; 2], positions: &[f32], space: usize) -> Place {
-    match (plane, Place::cloud(positions, space)) {
+/// `[points, space]` positions as a mesh, or as a cloud if the grid has one column only.
+fn layout(plane: [usize; 2], positions: &[f32], space: usize) -> Layout {
+    match (plane, Layout::cloud(positions, space)) {
         ([_, 1], cloud) => cloud,
-        (plane, Place::Cloud(positions, _)) => Place::Mesh(plane, positions),
+        (plane, Layout::Cloud(positions, _)) => Layout::Mesh(plane, positions),
         (_, other) => other,
     }
 }
@@ -243,7 +244,7 @@ mod tests {
     use super::axes;
 
     #[test]
-    fn channels_are_told_from_frames() {
+    fn channels_and_snapshots_are_told_apart_by_the_grid() {
         let grid = [101, 31];
         assert_eq!(axes(&[20, 101, 31, 4], &grid), (&[20][..], &grid[..], 4));
         assert_eq!(axes(&[20, 101, 31], &grid), (&[20][..], &grid[..], 1));

@@ -1,20 +1,25 @@
-//! `lamo data check FILE`: what an array file holds, and what it looks like.
+//! `lamo data check FILE`: lists the arrays of a file and draws them.
 
-use super::check::{beside, draw};
-use crate::commands::{say, spread};
+use super::check::{draw, picture_path};
+use crate::commands::{evenly, say};
 use crate::plot::{Column, Sheet};
 use anyhow::Result;
 use lamo::data::formats::{self, ArrayInfo};
+use lamo::error::counted;
 use lamo::task::Moments;
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// Arrays drawn, planes drawn of each, frames drawn of a film.
-const MOST: [usize; 3] = [6, 4, 3];
-/// Values of one row beyond which an array is not drawn.
-const LARGEST_ROW: usize = 1 << 24;
+/// Arrays drawn at most.
+const ARRAYS: usize = 6;
+/// Samples drawn of an array.
+const ROWS: usize = 4;
+/// Snapshots drawn of a time series.
+const SNAPSHOTS: usize = 3;
+/// An array with more values per sample is not drawn.
+const LARGEST_SAMPLE: usize = 1 << 24;
 
-/// Range, mean and deviation of the finite values, and how many are not.
+/// Range, mean and deviation of the finite values, and the number of other values.
 struct Summary {
     least: f64,
     most: f64,
@@ -26,23 +31,25 @@ struct Summary {
 pub(super) fn run(path: &Path, picture: Option<&Path>, json: bool) -> Result<()> {
     let arrays = formats::list(path)?;
     if arrays.is_empty() {
-        formats::describe(path, None)?; // says what is there instead of real numbers
+        formats::describe(path, None)?; // its error says what the file holds instead of real numbers
     }
     let mut summaries = Vec::new();
     for array in &arrays {
         summaries.push(summary(path, array)?);
     }
     let drawn = if json && picture.is_none() { None } else { sheet(path, &arrays)? };
-    let target = picture.map_or_else(|| beside(path), Path::to_owned);
+    let target = picture.map_or_else(|| picture_path(path), Path::to_owned);
     let target = match &drawn {
         Some(sheet) => Some(draw(sheet, &target)?),
         None => None,
     };
     if json {
         let arrays: Vec<_> = arrays.iter().zip(&summaries).map(|(array, summary)| object(array, summary)).collect();
-        return say(&json!({ "file": path.display().to_string(), "arrays": arrays, "picture": target.map(|path| path.display().to_string()) }).to_string());
+        let picture = target.map(|path| path.display().to_string());
+        let file = json!({ "file": path.display().to_string(), "arrays": arrays, "picture": picture });
+        return say(&file.to_string());
     }
-    say(&format!("{}: {} array{}", path.display(), arrays.len(), if arrays.len() == 1 { "" } else { "s" }))?;
+    say(&format!("{}: {}", path.display(), counted(arrays.len(), "array")))?;
     say(&format!(
         "{:18} {:8} {:22} {:>11} {:>11} {:>11} {:>11} {:>7} {:>5}",
         "array", "type", "shape", "least", "most", "mean", "deviation", "NaN", "inf"
@@ -78,7 +85,7 @@ fn line(array: &ArrayInfo, summary: &Summary) -> String {
     format!("{name:18} {kind:8} {shape:22} {range} {missing:>7} {infinite:>5}")
 }
 
-/// A mean or a deviation, unless the values are too large to take one of.
+/// A mean or a deviation; `-` if the values are too large for one.
 fn shown(value: f64) -> String {
     if value.is_finite() { format!("{value:>11.4e}") } else { format!("{:>11}", "-") }
 }
@@ -99,45 +106,46 @@ fn object(array: &ArrayInfo, summary: &Summary) -> Value {
     })
 }
 
-/// Curves of lines, maps of planes; of more axes the first is taken for samples and the last two for a plane.
+/// Draws arrays with one axis as curves and arrays with two axes as maps. Of more axes the first counts samples, the last two
+/// are a plane, and those between count snapshots.
 fn sheet(path: &Path, arrays: &[ArrayInfo]) -> Result<Option<Sheet>> {
     let mut columns: Vec<Column> = Vec::new();
-    let mut extents = Vec::new(); // of the axes taken for samples
-    let large = |array: &&ArrayInfo| {
+    let mut sample_counts = Vec::new();
+    let drawable = |array: &&ArrayInfo| {
         let count: usize = array.shape.iter().skip(usize::from(array.shape.len() > 2)).product();
-        (2..=LARGEST_ROW).contains(&count) && array.shape.iter().all(|&extent| extent > 0)
+        (2..=LARGEST_SAMPLE).contains(&count) && array.shape.iter().all(|&extent| extent > 0)
     };
-    for array in arrays.iter().filter(large).take(MOST[0]) {
-        let (rows, frames, plane) = match array.shape[..] {
+    for array in arrays.iter().filter(drawable).take(ARRAYS) {
+        let (samples, snapshots, plane) = match array.shape[..] {
             [points] => (None, 1, [points, 1]),
             [rows, 1] | [1, rows] => (None, 1, [rows, 1]),
             [rows, columns] => (None, 1, [rows, columns]),
-            [samples, ref frames @ .., rows, columns] => (Some(samples), frames.iter().product(), [rows, columns]),
+            [samples, ref series @ .., rows, columns] => (Some(samples), series.iter().product(), [rows, columns]),
             [] => continue,
         };
-        let mut samples = Vec::new();
-        match rows {
-            None => samples.push(formats::read(path, Some(&array.name))?.values.into_f32()),
-            Some(rows) => {
-                extents.push(rows);
-                for row in spread(rows, MOST[1]) {
-                    samples.push(formats::read_rows(path, Some(&array.name), row..row + 1)?.values.into_f32());
+        let mut values = Vec::new();
+        match samples {
+            None => values.push(formats::read(path, Some(&array.name))?.values.into_f32()),
+            Some(samples) => {
+                sample_counts.push(samples);
+                for row in evenly(samples, ROWS) {
+                    values.push(formats::read_rows(path, Some(&array.name), row..row + 1)?.values.into_f32());
                 }
             }
         }
         let size = plane[0] * plane[1];
-        for frame in spread(frames, MOST[2]) {
+        for snapshot in evenly(snapshots, SNAPSHOTS) {
             let name = array.name.replace('_', " ");
-            let title = if frames == 1 { name } else { format!("{name} {}/{frames}", frame + 1) };
-            let cells = samples.iter().map(|sample| sample[frame * size..][..size].to_vec()).collect();
-            columns.push(Column { title, field: array.name.clone(), plane, cells, positions: None });
+            let title = if snapshots == 1 { name } else { format!("{name} {}/{snapshots}", snapshot + 1) };
+            let cells = values.iter().map(|sample| sample[snapshot * size..][..size].to_vec()).collect();
+            columns.push(Column { title, field: array.name.clone(), plane, cells, layouts: None });
         }
     }
     let rows = columns.iter().map(|column| column.cells.len()).max();
-    extents.dedup();
-    let label = |row: usize| match extents[..] {
-        [extent] => format!("row {}", spread(extent, MOST[1])[row]),
-        _ => String::new(), // of planes, or of arrays with different rows
+    sample_counts.dedup();
+    let label = |row: usize| match sample_counts[..] {
+        [count] => format!("row {}", evenly(count, ROWS)[row]),
+        _ => String::new(), // planes only, or arrays with different numbers of samples
     };
     let title = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     Ok(rows.map(|rows| Sheet { title, rows: (0..rows).map(label).collect(), columns }))

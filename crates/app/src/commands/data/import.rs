@@ -1,15 +1,16 @@
-//! `lamo data import`: public benchmark files, or arrays of one's own, become a data set.
+//! `lamo data import`: makes a data set from public benchmark files, or from your own arrays.
 
 use super::make::report;
 use crate::commands::progress::Meter;
 use crate::commands::say;
-use crate::commands::stop::stop_on_request;
-use anyhow::{Result, bail};
+use crate::commands::stop::stop_on_signal;
+use anyhow::Result;
 use clap::Args;
 use lamo::data::dataset::{Normalise, Role, Rule};
 use lamo::data::formats;
 use lamo::data::import::catalogue::CATALOGUE;
 use lamo::data::import::{ArrayName, Own, OwnField};
+use lamo::error::{Refusal, counted};
 use lamo::workflow::{self, Event, Session};
 use lamo_geometry::Grid;
 use std::fmt::Write as _;
@@ -21,59 +22,60 @@ pub(crate) struct Import {
     /// Files of a benchmark, or folders that hold them at any depth.
     #[arg(value_name = "FILE|DIR", requires = "benchmark")]
     files: Vec<PathBuf>,
-    /// Which benchmark; the long help lists their files.
+    /// The benchmark of the files; lamo data import --help lists them all.
     #[arg(long = "as", value_name = "BENCHMARK", requires = "files", conflicts_with_all = ["positions", "input", "output"])]
     benchmark: Option<String>,
-    /// Keep every sample of the benchmark's files, not only those of the official split.
+    /// Import every sample of the files, not only those of the official split.
     #[arg(long, requires = "benchmark")]
     all: bool,
-    /// Where the points lie: [samples, points, 2], or [points, 2] for all samples (1 to 3 coordinates); X,Y joins two arrays.
+    /// Positions of the points: [samples, points, 2], or [points, 2] if all samples share them (1 to 3 coordinates). X,Y joins
+    /// two arrays.
     #[arg(long, value_name = "ARRAY")]
     positions: Vec<String>,
-    /// A given field; the same name again adds samples, A,B joins two arrays as its channels.
+    /// An input field. The same name again adds samples; A,B joins two arrays as channels.
     #[arg(long, value_name = "NAME=ARRAY")]
     input: Vec<String>,
-    /// A field to be learned; the same name again adds samples, A,B joins two arrays as its channels.
+    /// An output field, which the model learns. The same name again adds samples; A,B joins two arrays as channels.
     #[arg(long, value_name = "NAME=ARRAY", required_unless_present = "benchmark")]
     output: Vec<String>,
-    /// Times of the frames of films.
+    /// Times of the snapshots of a time series.
     #[arg(long, value_name = "ARRAY", conflicts_with = "benchmark")]
     time: Option<String>,
-    /// ROWSxCOLUMNS, line:POINTS or cloud:POINTS; `line` and `cloud` alone count the positions.
+    /// The grid: ROWSxCOLUMNS, line:POINTS or cloud:POINTS. For line and cloud without a number the positions are counted.
     #[arg(long, required_unless_present = "benchmark", conflicts_with = "benchmark")]
     grid: Option<String>,
-    /// Axes of a field's arrays, a letter each: n samples, t frames, x rows, y columns, p points, c channels.
+    /// Axes of a field's arrays, one letter each: n samples, t snapshots, x rows, y columns, p points, c channels.
     #[arg(long, value_name = "NAME=LETTERS", conflicts_with = "benchmark")]
     axes: Vec<String>,
-    /// Keep every K-th row and column of the grid.
+    /// Take every K-th row and column of the grid.
     #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..), conflicts_with = "benchmark")]
     stride: u16,
-    /// Samples to train on: the first ones; 0 for a set that is only to be judged by.
+    /// Number of training samples: the first ones. 0 makes a data set for evaluation only.
     #[arg(long, value_name = "N", conflicts_with = "benchmark")]
     train: Option<usize>,
-    /// Samples to test on: the last ones.
+    /// Number of test samples: the last ones.
     #[arg(long, value_name = "N", conflicts_with = "benchmark")]
     test: Option<usize>,
-    /// Draw both at random with this seed instead.
+    /// Draw the training and test samples at random, with this seed.
     #[arg(long, value_name = "S", requires = "train", requires = "test", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
     seed: Option<u64>,
     /// Unit of a field.
     #[arg(long, value_name = "NAME=UNIT", conflicts_with = "benchmark")]
     unit: Vec<String>,
-    /// A field that training leaves as it is; other inputs and outputs are normalised.
+    /// A field that is not normalised; all other inputs and outputs are.
     #[arg(long, value_name = "NAME", conflicts_with = "benchmark")]
     raw: Vec<String>,
-    /// Name of the problem; that of the folder unless given.
+    /// Name of the problem; the name of the folder unless given.
     #[arg(long, conflicts_with = "benchmark")]
     name: Option<String>,
-    /// Folder to make; meanwhile the samples are in DIR.partial.
+    /// Folder to make; until it is complete the samples are in DIR.partial.
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
 }
 
 /// The public files, for the long help.
 pub(crate) fn public_files() -> String {
-    let mut text = "Public files, known by name in any folder and format:".to_owned();
+    let mut text = "Public files, recognised by their names in any folder and format:".to_owned();
     for row in CATALOGUE {
         let _ = write!(text, "\n  {:14} {}", row.name, row.files().join(", "));
     }
@@ -89,10 +91,8 @@ pub(crate) fn run(options: &Import) -> Result<()> {
         }
     };
     if options.benchmark.is_some() && !options.all {
-        say(&format!(
-            "{title}: the {} samples of the official split; --all keeps the rest",
-            import.manifest().samples
-        ))?;
+        let samples = counted(import.manifest().samples, "sample");
+        say(&format!("{title}: {samples} of the official split; --all imports every sample"))?;
     }
     let meter = Meter::of_bytes(&title);
     let listener = |event: Event<'_>| {
@@ -100,7 +100,7 @@ pub(crate) fn run(options: &Import) -> Result<()> {
             meter.show(transfer);
         }
     };
-    let cancel = stop_on_request("what is being written")?;
+    let cancel = stop_on_signal("the samples that are being written")?;
     let outcome = workflow::import(&import, &options.out, &Session { listener: &listener, cancel, threads: 1 });
     let time = meter.clear();
     report(outcome?, "imported", &time, &options.out)
@@ -149,17 +149,20 @@ impl Import {
         let (kind, count) = text.split_once(':').map_or((text, None), |(kind, count)| (kind, Some(count)));
         let points = match count {
             Some(count) => number(count),
-            None if matches!(kind, "line" | "cloud") => Some(counted(fields)?),
+            None if matches!(kind, "line" | "cloud") => Some(count_points(fields)?),
             None => None,
         };
         match (kind, points) {
             ("line", Some(points)) => Ok(Grid::Line { points }),
             ("cloud", Some(points)) => Ok(Grid::Cloud { points }),
-            _ => bail!("--grid: expected ROWSxCOLUMNS, line:POINTS or cloud:POINTS, found `{text}`; such as 64x64"),
+            _ => {
+                let refusal = Refusal::new("--grid", "ROWSxCOLUMNS, line:POINTS or cloud:POINTS", format!("`{text}`"));
+                Err(refusal.advise("an example is 64x64").into())
+            }
         }
     }
 
-    /// Both numbers given, or one and the rest; none for the library's own choice.
+    /// The split: both numbers are given, or one is given and the other is the rest, or the library chooses.
     fn split(&self, own: &Own) -> Result<Option<Rule>> {
         Ok(match (self.train, self.test, self.seed) {
             (Some(train), Some(test), Some(seed)) => Some(Rule::Random { train, test, seed }),
@@ -174,16 +177,16 @@ impl Import {
     }
 }
 
-fn pair<'a>(text: &'a str, flag: &str, form: &str) -> Result<(&'a str, &'a str)> {
+fn pair<'a>(text: &'a str, flag: &str, form: &str) -> Result<(&'a str, &'a str), Refusal> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() && !value.is_empty() => Ok((name, value)),
-        _ => bail!("{flag}: expected {form}, found `{text}`"),
+        _ => Err(Refusal::new(flag, form, format!("`{text}`"))),
     }
 }
 
-/// A new field, or more samples of one that is there.
+/// Adds a field, or more samples to a field that exists.
 fn add(fields: &mut Vec<OwnField>, name: &str, role: Role, arrays: &str) {
-    let whole = ArrayName::parse(arrays); // a file may have a comma in its name
+    let whole = ArrayName::parse(arrays); // the name of a file may contain a comma
     let arrays =
         if whole.path.exists() { vec![whole] } else { arrays.split(',').map(ArrayName::parse).collect::<Vec<_>>() };
     if let Some(field) = fields.iter_mut().find(|field| field.name == name && field.role == role) {
@@ -193,22 +196,22 @@ fn add(fields: &mut Vec<OwnField>, name: &str, role: Role, arrays: &str) {
     fields.push(OwnField { name: name.into(), role, unit: "1".into(), normalise, axes: None, arrays: vec![arrays] });
 }
 
-fn named<'a>(fields: &'a mut [OwnField], name: &str, flag: &str) -> Result<&'a mut OwnField> {
+/// The field of a name that a flag gives.
+fn named<'a>(fields: &'a mut [OwnField], name: &str, flag: &str) -> Result<&'a mut OwnField, Refusal> {
     let known: Vec<_> = fields.iter().map(|field| field.name.clone()).collect();
-    match fields.iter_mut().find(|field| field.name == name) {
-        Some(field) => Ok(field),
-        None => bail!("{flag}: expected one of {}, found `{name}`", known.join(", ")),
-    }
+    let unknown = || Refusal::new(flag, format!("one of {}", known.join(", ")), format!("`{name}`"));
+    fields.iter_mut().find(|field| field.name == name).ok_or_else(unknown)
 }
 
-/// Points by the array of positions: its axis p, or the last but that of x and y.
-fn counted(fields: &[OwnField]) -> Result<usize> {
+/// The number of points in the array of positions: its axis p, or its last axis before the coordinates.
+fn count_points(fields: &[OwnField]) -> Result<usize> {
     let Some(field) = fields.iter().find(|field| field.role == Role::Position) else {
-        bail!("--grid: expected line:POINTS or cloud:POINTS where there are no --positions to count, found no number");
+        let expected = "line:POINTS or cloud:POINTS without --positions";
+        return Err(Refusal::new("--grid", expected, "no number of points").into());
     };
     let arrays = &field.arrays[0];
     let shape = formats::describe(&arrays[0].path, arrays[0].variable.as_deref())?.shape;
     let by_letter = field.axes.as_deref().and_then(|axes| axes.find('p'));
-    let place = by_letter.or_else(|| shape.len().checked_sub(if arrays.len() > 1 { 1 } else { 2 })).unwrap_or(0);
-    Ok(shape.get(place).copied().unwrap_or(1))
+    let axis = by_letter.or_else(|| shape.len().checked_sub(if arrays.len() > 1 { 1 } else { 2 })).unwrap_or(0);
+    Ok(shape.get(axis).copied().unwrap_or(1))
 }

@@ -1,12 +1,13 @@
-//! `lamo data make`: samples on all cores, a progress line, and a Ctrl-C that loses nothing.
+//! `lamo data make`: computes samples on all cores, with a progress line. Ctrl-C saves the samples that are complete.
 
 use crate::commands::progress::Meter;
 use crate::commands::say;
-use crate::commands::stop::stop_on_request;
-use crate::report::count;
-use anyhow::{Result, bail};
+use crate::commands::stop::stop_on_signal;
+use anyhow::Result;
 use clap::Args;
+use lamo::Kind;
 use lamo::data::dataset::{Dataset, Manifest, Outcome, Progress};
+use lamo::error::{Refusal, counted};
 use lamo::workflow::{self, Event, Session};
 use lamo_physics::problems::PROBLEMS;
 use std::fmt::Write as _;
@@ -15,9 +16,9 @@ use std::path::{Path, PathBuf};
 /// `lamo data make`
 #[derive(Args)]
 pub(crate) struct Make {
-    /// Which equation; the long help lists them.
+    /// The problem; lamo data make --help lists them all.
     problem: String,
-    /// How many samples.
+    /// Number of samples.
     #[arg(long, value_name = "N")]
     samples: usize,
     /// Points along each side, short for --set resolution=R.
@@ -26,25 +27,28 @@ pub(crate) struct Make {
     /// Seed of the sequence of samples.
     #[arg(long, value_name = "S", default_value_t = 0)]
     seed: u64,
-    /// A parameter of the problem; may be repeated, the last word counts.
+    /// Set a parameter of the problem; may be repeated, the last one wins.
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// Folder to make; meanwhile the samples are in DIR.partial.
+    /// Folder to make; until it is complete the samples are in DIR.partial.
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
-    /// Samples computed at a time; all cores unless given.
+    /// Samples computed at the same time; one per core unless given.
     #[arg(long, value_name = "T", value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
 }
 
-/// What can be made and set, for the long help.
+/// The problems and their parameters, for the long help.
 pub(crate) fn problems_and_parameters() -> String {
-    let mut text = "Problems, and their parameters with defaults:".to_owned();
+    let mut text = "Problems, with the defaults of their parameters:".to_owned();
     for row in PROBLEMS {
         let _ = write!(text, "\n  {}: {}", row.name, row.equation);
-        for parameter in row.parameters {
-            let setting = format!("{}={}", parameter.name, parameter.kind.default_value());
-            let _ = write!(text, "\n    {setting:17} {}", parameter.meaning);
+        let settings = row.parameters.iter();
+        let settings: Vec<_> =
+            settings.map(|parameter| format!("{}={}", parameter.name, parameter.kind.default_value())).collect();
+        let width = settings.iter().map(String::len).max().unwrap_or(0);
+        for (setting, parameter) in settings.iter().zip(row.parameters) {
+            let _ = write!(text, "\n    {setting:width$}  {}", parameter.meaning);
         }
     }
     text
@@ -54,13 +58,13 @@ pub(crate) fn run(options: &Make) -> Result<()> {
     let resolution = options.resolution.map(|points| format!("resolution={points}"));
     let changes: Vec<String> = resolution.into_iter().chain(options.set.iter().cloned()).collect();
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let meter = Meter::new(&options.problem);
+    let meter = Meter::of_samples(&options.problem);
     let listener = |event: Event<'_>| {
         if let Event::Making { progress, .. } = event {
             meter.show(progress);
         }
     };
-    let cancel = stop_on_request("the samples under way")?;
+    let cancel = stop_on_signal("the samples that are being computed")?;
     let session = Session { listener: &listener, cancel, threads: options.threads.map_or(cores, usize::from) };
     let Make { problem, seed, samples, out, .. } = options;
     let outcome = workflow::make(problem, &changes, *seed, *samples, out, &session);
@@ -68,16 +72,17 @@ pub(crate) fn run(options: &Make) -> Result<()> {
     report(outcome?, "made", &time, &options.out)
 }
 
-/// The last line of a job that makes a data set.
+/// The last line of a job that makes a data set. A stopped job is an error that says how to continue it.
 pub(super) fn report(outcome: Outcome, verb: &str, time: &str, out: &Path) -> Result<()> {
     match outcome {
         Outcome::Made(dataset) => say(&format!("{}, {verb} in {time}", summary(&dataset))),
         Outcome::AlreadyThere(dataset) => say(&format!("{}, already there", summary(&dataset))),
-        Outcome::Stopped(Progress { complete, samples, .. }) => bail!(
-            "stopped with {complete} of {} saved beside {}; run the same command again to continue",
-            count(samples, "sample"),
-            out.display()
-        ),
+        Outcome::Stopped(Progress { complete, samples, .. }) => {
+            let samples = counted(samples, "sample");
+            let sentence = format!("stopped with {complete} of {samples} saved in {}.partial", out.display());
+            let refusal = Refusal::said(sentence).advise("run the same command again to continue");
+            Err(refusal.of(Kind::Cancelled).into())
+        }
     }
 }
 
@@ -93,6 +98,6 @@ fn summary(dataset: &Dataset) -> String {
     } else {
         String::new()
     };
-    let samples = count(*samples, "sample");
+    let samples = counted(*samples, "sample");
     format!("{name}: {problem}, {samples} of {}, {split}{again}", fields.join(" and "))
 }

@@ -1,4 +1,4 @@
-//! `lamo data`: data sets made, imported and looked at.
+//! `lamo data`: make, import and check data sets.
 
 mod check;
 mod file;
@@ -11,10 +11,10 @@ use clap::Subcommand;
 /// `lamo data`
 #[derive(Subcommand)]
 pub(crate) enum Data {
-    /// Make a data set with a verified solver; the same command resumes an interrupted one.
+    /// Make a data set with a verified solver. The same command continues after an interruption.
     ///
-    /// Sample k depends on the problem, its parameters, the seed and k alone: the same command makes the same bytes on
-    /// any number of threads, interrupted or not. The folder holds `dataset.toml` and one NumPy array per field.
+    /// Sample k depends only on the problem, its parameters, the seed and k. So the same command makes the same bytes on any
+    /// number of threads, interrupted or not. The folder holds dataset.toml and one NumPy array per field.
     ///
     /// Examples:
     ///   lamo data make darcy --samples 1200 --set stride=5 --out data/darcy
@@ -22,11 +22,11 @@ pub(crate) enum Data {
     ///   lamo data make navier-stokes --samples 1200 --set viscosity=1e-4 --out data/ns
     #[command(verbatim_doc_comment, after_long_help = make::problems_and_parameters())]
     Make(make::Make),
-    /// Make a data set from public benchmark files, or from arrays of your own.
+    /// Make a data set from public benchmark files, or from your own arrays.
     ///
-    /// An ARRAY is FILE, or FILE:VARIABLE where a file holds several: npy, npz, MAT v5 and v7.3, HDF5 and safetensors are
-    /// read. The same command resumes an interrupted import. The folder is like one that `data make` makes, and names
-    /// its source files with their hashes.
+    /// An ARRAY is FILE, or FILE:VARIABLE if the file holds several. Files are npy, npz, MAT v5 and v7.3, HDF5 or
+    /// safetensors. The same command continues after an interruption. The folder has the same format as that of lamo data
+    /// make; it also records the source files and their hashes.
     ///
     /// Examples:
     ///   lamo data import piececonst_r421_N1024_smooth1.mat piececonst_r421_N1024_smooth2.mat --as darcy --out data/darcy
@@ -35,8 +35,10 @@ pub(crate) enum Data {
     ///   lamo data import --positions xy.npy --output s=stress.npy --axes s=pn --grid cloud --out data/own
     #[command(verbatim_doc_comment, after_long_help = import::public_files())]
     Import(Box<import::Import>),
-    /// Verify the hashes of a data set, print shapes, ranges and NaN counts, and draw a few samples; or list the arrays of
-    /// a file and draw them.
+    /// Check a data set, or list the arrays of a file.
+    ///
+    /// Verifies the hashes of a data set, prints shapes, ranges and NaN counts, and draws a few samples. Of a file it prints
+    /// and draws the arrays.
     ///
     /// Examples:
     ///   lamo data check data/darcy
@@ -45,6 +47,13 @@ pub(crate) enum Data {
     ///   lamo data check data/darcy --json
     #[command(verbatim_doc_comment)]
     Check(check::Check),
+}
+
+impl Data {
+    /// Whether a script asked for JSON on standard output.
+    pub(crate) fn json(&self) -> bool {
+        matches!(self, Data::Check(check) if check.json)
+    }
 }
 
 pub(crate) fn run(data: &Data) -> Result<()> {

@@ -1,21 +1,21 @@
-//! What a person sees while a model trains: a line redrawn in place on a terminal, a line per epoch elsewhere.
+//! The progress of a training: a line redrawn in place on a terminal, a line per epoch in a log.
 
-use crate::commands::progress::duration;
+use crate::text::duration;
 use lamo::run::Line;
 use lamo::training::Progress;
 use std::io::{IsTerminal, Write};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-/// Width of the sparkline.
+/// Epochs of the sparkline.
 const WIDTH: usize = 24;
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// The view.
+/// Prints the progress of a training.
 pub(super) struct View {
     json: bool,
     terminal: bool,
     history: Vec<Line>,
-    /// Where this attempt began.
+    /// When this process took its first step, and which one it was.
     start: Option<(Instant, usize)>,
 }
 
@@ -24,14 +24,14 @@ impl View {
         View { json, terminal: std::io::stderr().is_terminal() && !json, history, start: None }
     }
 
-    /// Nobody reading is no reason to stop: failures to write are passed over.
+    /// Prints the progress. The training continues if the line cannot be written.
     pub(super) fn show(&mut self, progress: &Progress<'_>) {
-        let (begun, first) = *self.start.get_or_insert((Instant::now(), progress.step));
-        // a search for what broke goes back
-        let rate = progress.step.saturating_sub(first) as f64 / begun.elapsed().as_secs_f64().max(1e-9);
+        let (started, first) = *self.start.get_or_insert((Instant::now(), progress.step));
+        // The step falls below the first one while the trainer repeats steps to find where the loss broke.
+        let rate = progress.step.saturating_sub(first) as f64 / started.elapsed().as_secs_f64().max(1e-9);
         self.history.extend(progress.finished);
         if self.terminal {
-            // A line that is too long for the terminal ends at its edge.
+            // Without ?7l a line longer than the terminal is wide would wrap and stay on the screen.
             let _ = write!(std::io::stderr(), "\r\x1b[K\x1b[?7l{}\x1b[?7h", status(progress, rate, &self.history));
         } else if let Some(line) = progress.finished {
             let text = if self.json { json(line) } else { status(progress, rate, &[*line]) };
@@ -39,7 +39,7 @@ impl View {
         }
     }
 
-    /// Leaves the last state of the line standing.
+    /// Ends the line; its last state stays on the screen.
     pub(super) fn clear(&self) {
         if self.terminal && self.start.is_some() {
             let _ = writeln!(std::io::stderr());
@@ -64,14 +64,13 @@ fn status(progress: &Progress<'_>, rate: f64, history: &[Line]) -> String {
     parts.extend(history.iter().rev().find_map(|line| line.test).map(|test| format!("test {test:.4}")));
     parts.push(format!("rate {:.1e}", progress.rate));
     if rate > 0.0 {
-        let left = Duration::try_from_secs_f64((progress.steps - progress.step) as f64 / rate);
         parts.push(format!("{rate:.1} steps/s"));
-        parts.push(format!("{} left", duration(left.unwrap_or(Duration::MAX))));
+        parts.push(format!("{} left", duration((progress.steps - progress.step) as f64 / rate)));
     }
     parts.join("  ")
 }
 
-/// Errors as bars on a logarithmic scale.
+/// A bar for each error, on a logarithmic scale.
 fn sparkline(errors: &[f64]) -> String {
     let logs: Vec<f64> = errors.iter().map(|error| error.max(1e-12).ln()).collect();
     let (least, most) =
@@ -91,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn the_line_says_epoch_losses_rate_and_time_left() {
+    fn the_line_has_epoch_losses_rate_and_time_left() {
         let line = |epoch: usize, test: f64| Line {
             epoch,
             step: 100 * epoch,
@@ -112,6 +111,6 @@ mod tests {
             saved: false,
         };
         let said = status(&progress, 10.0, &[line(1, 0.5), line(2, 0.25)]);
-        assert_eq!(said, "epoch 3/5  █▁  train 0.1234  test 0.2500  rate 1.9e-3  10.0 steps/s  30.0 s left");
+        assert_eq!(said, "epoch 3/5  █▁  train 0.1234  test 0.2500  rate 1.9e-3  10.0 steps/s  30 s left");
     }
 }

@@ -1,16 +1,17 @@
-//! PyTorch in a process of its own, asked for one timed run at a time.
+//! PyTorch in a process of its own, which times one run per request.
 
 use super::cases::Case;
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 use serde_json::json;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-/// The script travels inside the binary, so that an installed `lamo` needs no source tree.
+/// The binary contains the script, so that an installed `lamo` needs no source tree.
 const SCRIPT: &str = include_str!("../../../../../benches/torch_cpu.py");
 
-pub(super) struct Rival {
+/// The script, running.
+pub(super) struct Torch {
     process: Child,
     requests: ChildStdin,
     answers: BufReader<ChildStdout>,
@@ -34,9 +35,9 @@ pub(super) struct Memory {
     pub(super) peak_bytes: u64,
 }
 
-impl Rival {
-    /// `None` where there is no python3 with torch.
-    pub(super) fn start(threads: usize) -> Result<Option<Rival>> {
+impl Torch {
+    /// Starts the script; `None` if there is no python3 with torch.
+    pub(super) fn start(threads: usize) -> Result<Option<Torch>> {
         let spawned = Command::new("python3")
             .args(["-u", "-c", SCRIPT, "--threads", &threads.to_string()])
             .stdin(Stdio::piped())
@@ -47,21 +48,22 @@ impl Rival {
         let (Some(requests), Some(answers)) = (process.stdin.take(), process.stdout.take()) else {
             return Ok(None);
         };
-        let mut rival = Rival { process, requests, answers: BufReader::new(answers), version: String::new() };
+        let mut torch = Torch { process, requests, answers: BufReader::new(answers), version: String::new() };
         let mut line = String::new();
-        if rival.answers.read_line(&mut line).context("reading from python3")? == 0 {
+        if torch.answers.read_line(&mut line).context("python3 cannot be read")? == 0 {
             return Ok(None);
         }
-        rival.version = serde_json::from_str::<Hello>(&line).context("the PyTorch script's greeting")?.torch;
-        Ok(Some(rival))
+        torch.version =
+            serde_json::from_str::<Hello>(&line).context("the first line of the PyTorch script is malformed")?.torch;
+        Ok(Some(torch))
     }
 
     fn ask(&mut self, request: &serde_json::Value) -> Result<String> {
-        writeln!(self.requests, "{request}").context("writing to the PyTorch script")?;
+        writeln!(self.requests, "{request}").context("the PyTorch script cannot be written to")?;
         let mut line = String::new();
-        let read = self.answers.read_line(&mut line).context("reading from the PyTorch script")?;
+        let read = self.answers.read_line(&mut line).context("the PyTorch script cannot be read")?;
         if read == 0 || line.contains("\"error\"") {
-            return Err(anyhow!("the PyTorch script failed on {request}: {}", line.trim()));
+            bail!("the PyTorch script failed on {request}: {}", line.trim());
         }
         Ok(line)
     }
@@ -70,25 +72,26 @@ impl Rival {
         let mut request = case.sizes();
         request["case"] = json!(case.name);
         request["repeat"] = json!(repeat);
-        serde_json::from_str(&self.ask(&request)?).context("a timing from the PyTorch script")
+        serde_json::from_str(&self.ask(&request)?).context("a timing of the PyTorch script is malformed")
     }
 
-    /// Runs a case several times and returns the time of the last.
+    /// Runs a case several times; the seconds of the last run.
     pub(super) fn seconds(&mut self, case: &Case, repeat: usize) -> Result<f64> {
-        self.request(case, repeat)?.seconds.last().copied().context("the PyTorch script timed nothing")
+        self.request(case, repeat)?.seconds.last().copied().context("the PyTorch script returned no time")
     }
 
-    /// The script's check of a case.
+    /// The check of a case, as the script computes it.
     pub(super) fn check(&mut self, case: &Case) -> Result<f64> {
         Ok(self.request(case, 1)?.check.unwrap_or(f64::NAN))
     }
 
     pub(super) fn memory(&mut self) -> Result<Memory> {
-        serde_json::from_str(&self.ask(&json!({ "memory": true }))?).context("memory from the PyTorch script")
+        serde_json::from_str(&self.ask(&json!({ "memory": true }))?)
+            .context("the memory of the PyTorch script is malformed")
     }
 }
 
-impl Drop for Rival {
+impl Drop for Torch {
     fn drop(&mut self) {
         let _ = writeln!(self.requests, "{}", json!({ "quit": true }));
         let _ = self.process.wait();

@@ -1,0 +1,75 @@
+//! `lamo data import`: your own arrays become a data set; flags that do not fit give one sentence.
+
+use crate::support::{Folder, contains, wave_npy};
+use serde_json::{Value, json};
+
+#[test]
+fn your_own_arrays_become_a_data_set_that_check_verifies() {
+    let folder = Folder::new("import");
+    for (name, shape) in [("a.npy", &[10, 6, 4][..]), ("u.npy", &[6, 4, 3, 10])] {
+        wave_npy(&folder.at(name), shape);
+    }
+    crate::support::write_npy(&folder.at("t.npy"), &[3], (0..3u8).map(f32::from));
+    let arrays = ["--input=a=a.npy", "--output=u=u.npy", "--axes=u=xytn", "--time=t.npy", "--grid=6x4", "--out=flow"];
+    let import = [&["data", "import"], &arrays[..]].concat();
+    let split = ["--train=7", "--test=2", "--unit=u=m/s"];
+    let whole = [&import[..], &split, &["--raw=a"]].concat();
+    let report = folder.ok(&whole);
+    contains(&report, &["flow: flow, 10 samples of a 6x4 and u 3x6x4, first 7 to train, last 2 to test"]);
+    assert!(folder.ok(&whole).trim_end().ends_with("already there"));
+    let report = folder.ok(&["data", "check", "flow"]);
+    contains(&report, &["flow: 10 samples, imported from a.npy, u.npy", "[3, 6, 4]", "m/s", "verified"]);
+    let report = folder.ok_json(&["data", "check", "flow", "--json"]);
+    let fields = &report["fields"];
+    assert_eq!(fields[1]["shape"], json!([3, 6, 4]));
+    assert_eq!((&fields[0]["normalise"], &fields[1]["normalise"]), (&"none".into(), &"channels".into()));
+    assert_eq!((&report["split"]["train"], &report["sources"][0]["file"]), (&7.into(), &"a.npy".into()));
+    assert_eq!((&report["times"], &report["picture"]), (&json!([0.0, 1.0, 2.0]), &Value::Null));
+    contains(&folder.fails(&[&import[..], &split].concat()), &["`a`", "channels", "none"]);
+    contains(&folder.fails(&[&import[..], &["--train=6", "--test=2"]].concat()), &["first 6 to train", "first 7"]);
+}
+
+#[test]
+fn flags_that_do_not_fit_give_one_sentence() {
+    let folder = Folder::new("flags");
+    wave_npy(&folder.at("u.npy"), &[5, 6, 4]);
+    let own = |more: &[&str]| folder.fails(&[&["data", "import", "--output=u=u.npy", "--out=set"], more].concat());
+    contains(&own(&["--grid=6by4"]), &["--grid: expected ROWSxCOLUMNS, line:POINTS or cloud:POINTS, found `6by4`"]);
+    contains(&own(&["--grid=cloud"]), &["--grid: expected line:POINTS or cloud:POINTS", "found no number of points"]);
+    contains(&own(&["--grid=4x6"]), &["[4, 6]", "[5, 6, 4]"]);
+    contains(&own(&["--grid=6x4", "--axes=v=nxy"]), &["--axes: expected one of u, found `v`"]);
+    contains(&own(&["--grid=6x4", "--input=a"]), &["expected NAME=ARRAY", "found `a`"]);
+    contains(&own(&["--grid=6x4", "--train=9"]), &["5 samples", "9"]);
+    let public =
+        |files: &str, benchmark: &str| folder.fails(&["data", "import", files, "--as", benchmark, "--out=set"]);
+    contains(&public("absent", "darcy"), &["absent", "darcy"]);
+    contains(&public(".", "darcies"), &["darcies", "darcy, navier-stokes"]);
+    contains(&public(".", "pipe"), &["pipe", "Pipe_X"]);
+    assert_eq!(folder.names(), ["u.npy"]);
+    for usage in [&[][..], &["x.mat"], &["--as", "darcy"], &["--output", "u=u.npy"]] {
+        let output = folder.run(&[&["data", "import", "--out=set"], usage].concat());
+        assert_eq!(output.status.code(), Some(2), "{usage:?}");
+    }
+}
+
+#[test]
+fn a_comma_joins_channels_unless_it_is_part_of_a_file_name() {
+    let folder = Folder::new("comma");
+    for name in ["u,v.npy", "w.npy"] {
+        wave_npy(&folder.at(name), &[5, 6, 4]);
+    }
+    let import = |arrays: &str, out: &str| {
+        folder.ok(&["data", "import", "--output", &format!("u={arrays}"), "--grid=6x4", "--out", out])
+    };
+    contains(&import("u,v.npy", "one"), &["5 samples of u 6x4, "]);
+    contains(&import("w.npy,w.npy", "joined"), &["5 samples of u 6x4x2, "]);
+}
+
+#[test]
+fn one_sample_is_singular() {
+    let folder = Folder::new("one");
+    wave_npy(&folder.at("u.npy"), &[1, 6, 4]);
+    let own = ["data", "import", "--output=u=u.npy", "--grid=6x4", "--out=set"];
+    contains(&folder.fails(&[&own[..], &["--train=2", "--test=0"]].concat()), &["1 sample "]);
+    contains(&folder.ok(&[&own[..], &["--train=0", "--test=1"]].concat()), &["1 sample of u 6x4, first 0 to train"]);
+}

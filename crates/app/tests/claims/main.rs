@@ -1,0 +1,15 @@
+//! The claims of the `lamo` command, in one test program.
+
+mod bench;
+mod check; // lamo data check
+mod commands; // lamo list, lamo parity, help, exit codes
+mod compare;
+mod errors; // the error line of --json, the kind of each failure
+mod evaluate;
+mod import; // lamo data import
+mod make; // lamo data make
+mod own_data; // your own data: train, predict, evaluate
+mod predict;
+mod support;
+mod train;
+mod weights; // lamo import, lamo export-weights

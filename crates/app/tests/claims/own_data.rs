@@ -1,0 +1,143 @@
+//! Your own data: trained on, predicted with, evaluated, moved.
+
+use crate::support::{Folder, TINY, contains, ok, wave, wave_npy, write_npy};
+use lamo::run::Trained;
+use lamo::task::TimeMode;
+use std::fs;
+
+#[test]
+fn your_own_data_set_trains_and_predicts_and_may_move() {
+    let folder = Folder::new("own");
+    folder.ok(&["data", "make", "darcy", "--samples=6", "--resolution=8", "--out=mine"]);
+    // No benchmark has this problem, so the data set counts as your own.
+    let manifest = folder.text("mine/dataset.toml").replace("problem = \"darcy\"", "problem = \"ours\"");
+    folder.write("mine/dataset.toml", manifest);
+    let text = folder.ok(&["train", "mine", TINY, "--set=train.epochs=1", "--set=train.batch=2"]);
+    contains(&text, &["run: runs/ours-lamo-1"]);
+    let text = folder.ok(&["predict", "runs/ours-lamo-1", "--input=mine/permeability.npy", "--output=out.npz"]);
+    contains(&text, &["pressure [6, 8, 8] of 6 samples"]);
+    folder.ok(&["train", "mine", "--model=fno", "--set=train.epochs=1", "--set=model.settings.width=4"]);
+    contains(&folder.ok(&["export-weights", "runs/ours-lamo-1", "--out=o.safetensors"]), &["o.safetensors: lamo, "]);
+    contains(&folder.fails(&["train", "mine", "--data", "mine"]), &["mine", "--data mine"]);
+    contains(&folder.fails(&["train", "mine", "--set=train.batch=100000000000", TINY]), &["GiB"]);
+
+    // The path of the data in a file is relative to the file; the run finds the data from any folder.
+    fs::create_dir(folder.at("sub")).unwrap();
+    folder.write("sub/e.toml", "[data]\nfolder = \"../mine\"\n[train]\nepochs = 1\nbatch = 2\n");
+    folder.ok(&["train", "sub/e.toml", TINY, "--out", "runs/file"]);
+    ok(&folder.command(&["evaluate", "../runs/file"]).current_dir(folder.at("sub")).output().unwrap());
+
+    // A run finds data that have moved, from any folder.
+    fs::rename(folder.at("mine"), folder.at("moved")).unwrap();
+    contains(&folder.fails(&["train", "--resume", "runs/ours-lamo-1"]), &["mine", "--data"]);
+    folder.ok(&["train", "--resume", "runs/ours-lamo-1", "--data", "moved"]);
+    ok(&folder.command(&["evaluate", "../runs/ours-lamo-1"]).current_dir(folder.at("moved")).output().unwrap());
+    folder.write("moved/pressure.npy", "damaged");
+    contains(&folder.fails(&["train", "--resume", "runs/ours-lamo-1"]), &["pressure.npy"]);
+}
+
+/// Imports the input `a` and the output `u`, a time series with the times in `t.npy`.
+fn import_series(folder: &Folder, out: &str) {
+    let arrays =
+        ["--input=a=a.npy", "--output=u=u.npy", "--time=t.npy", "--raw=a", "--grid=4x5", "--train=4", "--test=2"];
+    folder.ok(&[&["data", "import", "--out", out], &arrays[..]].concat());
+}
+
+/// Trains a small model that predicts each time by itself.
+const BY_TIME: &[&str] = &[
+    "--model=transolver",
+    "--set=model.settings={ width = 16, depth = 1, slice_heads = 2, tokens = 4 }",
+    "--set=train={ loss = \"relative-l2-of-times\", epochs = 1 }",
+];
+
+#[test]
+fn times_and_raw_fields_of_an_import_reach_the_model() {
+    let folder = Folder::new("times");
+    wave_npy(&folder.at("a.npy"), &[6, 4, 5]);
+    wave_npy(&folder.at("u.npy"), &[6, 3, 4, 5]);
+    let times = |times: [f32; 3]| write_npy(&folder.at("t.npy"), &[3], times.into_iter());
+    times([1.0, 2.0, 5.0]);
+    import_series(&folder, "set");
+    folder.ok(&[&["train", "set", "--out=run"], BY_TIME].concat());
+    let task = Trained::open(&folder.at("run")).unwrap().operator.task;
+    assert_eq!([0, 1, 2].map(|time| task.time.fraction(time)), [0.0, 0.25, 1.0]);
+    let [inputs, outputs] = [task.normalisers.inputs, task.normalisers.outputs].map(Option::unwrap);
+    assert_eq!((inputs.mean, inputs.deviation), (vec![0.0], vec![1.0]), "`a` is raw");
+    assert!((outputs.mean[0] - 1.5).abs() < 0.2 && outputs.deviation[0] < 0.9, "{outputs:?}");
+
+    times([1.0, 3.0, 5.0]);
+    import_series(&folder, "even");
+    contains(&folder.fails(&["evaluate", "run", "--data", "even"]), &["even", "2", "3"]);
+    times([2.0, 3.0, 6.0]);
+    import_series(&folder, "later");
+    contains(&folder.fails(&["evaluate", "run", "--data", "later"]), &["later", "1", "2"]);
+
+    let zero = |(index, value)| if index / 20 == 3 { 0.0 } else { value }; // snapshot 0 of sample 1
+    write_npy(&folder.at("u.npy"), &[6, 3, 4, 5], wave().enumerate().map(zero));
+    import_series(&folder, "zero");
+    contains(&folder.fails(&[&["train", "zero", "--out=none"], BY_TIME].concat()), &["0 of sample 1"]);
+}
+
+#[test]
+fn outputs_without_inputs_are_a_time_series_that_is_continued() {
+    let folder = Folder::new("series");
+    let import = |shape: &[usize], out: &str| {
+        wave_npy(&folder.at("u.npy"), shape);
+        folder.ok(&["data", "import", "--output=u=u.npy", "--grid=4x5", "--train=4", "--test=2", "--out", out]);
+    };
+    import(&[6, 3, 4, 5], "series");
+    folder.ok(&["train", "series", TINY, "--set=train.epochs=1", "--out=run"]);
+    let time = Trained::open(&folder.at("run")).unwrap().operator.task.time;
+    assert_eq!((time.mode(), time.count()), (TimeMode::RollOut { past: 1 }, 2));
+    let steady = folder.fails(&["train", "series", TINY, "--set=train.loss=relative-l2", "--out=none"]);
+    contains(&steady, &["input"]);
+    import(&[6, 4, 5, 3], "channels");
+    contains(&folder.fails(&["train", "channels", TINY, "--out=none"]), &["input"]);
+}
+
+#[test]
+fn a_time_series_is_drawn_with_its_unit_and_is_not_taken_for_a_deformation() {
+    let folder = Folder::new("drawn");
+    wave_npy(&folder.at("a.npy"), &[8, 6, 4]);
+    wave_npy(&folder.at("u.npy"), &[8, 3, 6, 4, 4]);
+    let arrays = ["--input=a=a.npy", "--output=u=u.npy", "--grid=6x4", "--unit=u=m/s", "--train=7", "--test=1"];
+    folder.ok(&[&["data", "import", "--out=flow"], &arrays[..]].concat());
+    let text = folder.ok(&[&["train", "flow", "--out=run", "--threads=1"], BY_TIME].concat());
+    contains(&text, &["after 1 epoch,"]);
+    contains(&folder.ok(&["evaluate", "run"]), &["flow, ", "on 1 test sample\n", "snapshots", "u 4 "]);
+    let page = folder.text("run/report.html");
+    contains(
+        &page,
+        &[
+            "6 rows to the right, 4 columns up · 3 of 4 outputs are drawn",
+            "(m/s)",
+            "snapshot\u{a0}3/3",
+            "u 4",
+            "to u at 3 times",
+        ],
+    );
+    assert!(!page.contains("displacement"), "a field of another name is no deformation");
+}
+
+#[test]
+fn the_fields_of_other_data_are_matched_by_name() {
+    let folder = Folder::new("fields");
+    for (name, shape) in [("a.npy", &[12, 6, 4][..]), ("b.npy", &[12]), ("u.npy", &[12, 6, 4])] {
+        wave_npy(&folder.at(name), shape);
+    }
+    let import = |inputs: [&str; 2], out: &str| {
+        let [first, second] = inputs;
+        let job = ["data", "import", "--input", first, "--input", second, "--output=u=u.npy", "--grid=6x4"];
+        folder.ok(&[&job[..], &["--train=9", "--test=3", "--out", out]].concat());
+    };
+    import(["a=a.npy", "b=b.npy"], "set");
+    import(["b=b.npy", "a=a.npy"], "swapped");
+    import(["c=a.npy", "b=b.npy"], "renamed");
+    folder.ok(&["train", "set", "--model=fno", "--out=run", "--threads=1", "--set=train.epochs=1"]);
+    let error = |data: &str| {
+        let receipt = folder.ok_json(&["evaluate", "run", "--data", data, "--json"]);
+        receipt["evaluation"]["relative_l2"].as_f64().unwrap().to_bits()
+    };
+    assert_eq!(error("swapped"), error("set"));
+    contains(&folder.fails(&["evaluate", "run", "--data", "renamed"]), &["`a`"]);
+}

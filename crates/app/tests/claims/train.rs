@@ -1,0 +1,183 @@
+//! `lamo train`: a run killed at any moment ends with the same bits, Ctrl-C loses nothing, a refusal is one sentence.
+
+use crate::support::{Folder, TINY, contains, ok, sentence};
+use lamo::run;
+use lamo::run::Checkpoint;
+use serde_json::Value;
+use std::path::Path;
+use std::process::Child;
+use std::time::{Duration, Instant};
+
+/// A training of a second or two on one thread.
+const SMALL: &[&str] = &[
+    "train",
+    "darcy",
+    "--threads=1",
+    "--set=data.settings.resolution=8",
+    "--set=data.train=5",
+    "--set=data.test=2",
+    "--set=data.first_test=5",
+    TINY,
+    "--set=train={ epochs = 300, batch = 2, evaluate = 10 }",
+];
+
+/// Everything that must not depend on interruptions: all but seconds and paths.
+fn essence(folder: &Path) -> (Checkpoint, Vec<(usize, u64, Option<u64>)>) {
+    let mut last = Checkpoint::read(&run::checkpoint_path(folder, run::LAST)).unwrap();
+    (last.trained.seconds, last.trained.paused) = (0.0, 0.0);
+    last.trained.path.clear();
+    let lines = run::history(folder).unwrap();
+    (last, lines.iter().map(|line| (line.epoch, line.train.to_bits(), line.test.map(f64::to_bits))).collect())
+}
+
+fn wait_for(path: &Path, child: &mut Child) {
+    let start = Instant::now();
+    while !path.exists() {
+        assert!(start.elapsed() < Duration::from_secs(120), "no {} after two minutes", path.display());
+        if let Some(status) = child.try_wait().unwrap() {
+            panic!("ended with {status} before {}", path.display());
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// The lines of JSON of a job.
+fn lines(output: &str) -> Vec<Value> {
+    output.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn a_run_killed_at_any_moment_ends_with_the_same_bits() {
+    let folder = Folder::new("killed");
+    folder.ok(&[SMALL, &["--out", "whole"]].concat());
+    let expected = essence(&folder.at("whole"));
+    assert_eq!((expected.0.trained.step, expected.1.len()), (900, 300));
+
+    let killed = folder.at("killed");
+    let mut child = folder.command(&[SMALL, &["--out", "killed", "--save-every=0.02"]].concat()).spawn().unwrap();
+    wait_for(&killed.join(run::EXPERIMENT), &mut child);
+    let mut steps = Vec::new();
+    for pause in [0, 180, 70, 330, 20, 250, 120] {
+        std::thread::sleep(Duration::from_millis(pause));
+        child.kill().unwrap(); // SIGKILL cannot be handled
+        child.wait().unwrap();
+        let last = run::checkpoint_path(&killed, run::LAST);
+        steps.push(if last.exists() { Checkpoint::read(&last).unwrap().trained.step } else { 0 });
+        child = folder.command(&["train", "--resume", "killed", "--threads=1", "--save-every=0.02"]).spawn().unwrap();
+    }
+    ok(&child.wait_with_output().unwrap());
+    assert!(steps.is_sorted(), "every attempt continues the one before: {steps:?}");
+    assert!(essence(&killed) == expected, "killed at steps {steps:?}");
+    contains(&folder.ok(&["train", "--resume", "killed"]), &["after 300 epochs"]);
+}
+
+#[test]
+fn a_run_resumes_on_its_device_unless_another_is_given() {
+    let folder = Folder::new("device");
+    folder.ok(&[SMALL, &["--set=train.epochs=1", "--out", "run"]].concat());
+    let environment = folder.text("run/environment.json");
+    contains(&environment, &["\"device\": \"cpu\""]);
+    folder.write("run/environment.json", environment.replace("\"cpu\"", "\"cuda:99\""));
+    contains(&folder.fails(&["train", "--resume", "run"]), &["cuda"]); // there is no such GPU, or no CUDA at all
+    folder.ok(&["train", "--resume", "run", "--device", "cpu"]);
+}
+
+#[test]
+fn the_end_of_a_run_has_a_test_error_even_if_its_last_epoch_has_none() {
+    let folder = Folder::new("last");
+    folder.ok(&[SMALL, &["--set=train.epochs=1", "--out", "run"]].concat());
+    // A run that was stopped between two tests leaves such a history.
+    let mut line = folder.json("run/history.jsonl");
+    let test = line.as_object_mut().unwrap().remove("test").unwrap().as_f64().unwrap();
+    folder.write("run/history.jsonl", format!("{line}\n"));
+    let lines = lines(&folder.ok(&["train", "--resume", "run", "--json"]));
+    let end = lines.iter().find(|line| line["event"] == "end").unwrap()["test"].as_f64();
+    assert!(end.is_some_and(|end| (end - test).abs() < 1e-6 * test), "{end:?} instead of {test}");
+}
+
+#[test]
+#[cfg(unix)]
+fn a_stopped_run_is_saved_and_says_how_to_resume_it() {
+    let folder = Folder::new("stopped");
+    let long = ["--save-every=1000", "--set=train.epochs=100000", "--json", "--out=run"];
+    let mut child = folder.command(&[SMALL, &long].concat()).spawn().unwrap();
+    wait_for(&folder.at("run").join(run::EXPERIMENT), &mut child);
+    contains(&folder.fails(&["train", "--resume", "run"]), &["run", "another process"]);
+    std::thread::sleep(Duration::from_millis(300));
+    for _ in 0..2 {
+        // `timeout` signals the process and its group; both signals are one request.
+        std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    }
+    let output = child.wait_with_output().unwrap();
+    let step = Checkpoint::read(&run::checkpoint_path(&folder.at("run"), run::LAST)).unwrap().trained.step;
+    let expected = format!("stopped and saved at step {step} of 300000; resume with: lamo train --resume run");
+    assert_eq!(sentence(&output), expected);
+    let lines = lines(&String::from_utf8(output.stdout).unwrap());
+    let [.., stopped, error] = lines.as_slice() else { panic!("{lines:?}") };
+    assert_eq!((&stopped["event"], &stopped["step"]), (&"stopped".into(), &step.into()));
+    assert_eq!((&error["event"], &error["kind"]), (&"error".into(), &"cancelled".into()));
+}
+
+#[test]
+fn scripts_read_lines_of_json_and_every_key_is_printed() {
+    let folder = Folder::new("json");
+    let lines = lines(&folder.ok(&[SMALL, &["--set=train.epochs=2", "--json"]].concat()));
+    let events: Vec<_> = lines.iter().map(|line| line["event"].as_str().unwrap()).collect();
+    assert_eq!(events, ["data", "model", "run", "epoch", "epoch", "end", "report"]);
+    assert_eq!(lines[2]["folder"], "runs/darcy-lamo-1");
+    assert!(lines[5]["test"].as_f64().unwrap() > 0.0);
+    let printed = folder.ok(&[SMALL, &["--print-config"]].concat());
+    folder.write("mine.toml", &printed);
+    assert_eq!(folder.ok(&["train", "mine.toml", "--print-config"]), printed, "a printed experiment is a file");
+    let environment = folder.json("runs/darcy-lamo-1/environment.json");
+    assert_eq!(environment["threads"], 1);
+    assert_eq!(environment["data"]["fields"]["pressure"].as_str().unwrap().len(), 64);
+}
+
+#[test]
+fn wrong_requests_give_one_sentence_and_leave_no_file() {
+    let folder = Folder::new("refused");
+    for (arguments, words) in [
+        (&["dracy"][..], &["dracy", "a benchmark (darcy, navier-stokes"][..]),
+        (&["darci"], &["darci", "did you mean darcy?"]),
+        (&["darcy-lamo", "--model=fno"], &["model.name", "lamo", "fno"]),
+        (&["darcy", "--model=unet"], &["unet"]),
+        (&["darcy", "--set=train.epoch=3"], &["train.epoch", "did you mean train.epochs?"]),
+        (&["darcy", "--set=epochs"], &["key=value"]),
+        (&["darcy", "--precision=f8"], &["f8", "f32, tf32"]),
+        (&["darcy", "--data=nowhere"], &["nowhere"]),
+        (&["darcy", "--set=model=fno"], &["model", "table"]),
+        (&["darcy", "--set=benchmark=pipe"], &["benchmark", "pipe", "darcy"]),
+        (&["darcy", "--model=fno", "--set=model.name=lamo"], &["model.name", "lamo", "fno"]),
+        (&["darcy-lamo", "--preset=quick"], &["darcy-lamo", "published recipe"]),
+        (&["darcy", "--set=data.train=9000000000000"], &["samples", "1000000000"]),
+        (&["darcy", "--set=model.settings.width=63"], &["model lamo", "126", "4 heads"]),
+        (&["darcy", "--set=data.settings.high=-1"], &["high"]),
+        (&["darcy", "--save-every=-1"], &["--save-every", "found -1"]),
+        (&["--resume=nowhere"], &["nowhere", "experiment.toml"]),
+    ] {
+        contains(&folder.fails(&[&["train"], arguments].concat()), words);
+    }
+    let usage = folder.run(&["train", "darcy", "--device", "gpu"]);
+    assert_eq!(usage.status.code(), Some(2), "wrong usage exits with 2: {usage:?}");
+    assert!(folder.names().is_empty(), "{:?}", folder.names());
+}
+
+#[test]
+fn runs_that_start_at_the_same_time_get_different_names() {
+    let folder = Folder::new("names");
+    let short = [SMALL, &["--set=train.epochs=1"]].concat();
+    folder.ok(&short);
+    let jobs: Vec<Child> = (0..3).map(|_| folder.command(&short).spawn().unwrap()).collect();
+    jobs.into_iter().for_each(|job| drop(ok(&job.wait_with_output().unwrap())));
+    assert!((1..=4).all(|number| folder.at(&format!("runs/darcy-lamo-{number}/receipt.json")).exists()));
+}
+
+#[test]
+fn a_run_folder_that_exists_is_refused_before_data_are_made() {
+    let folder = Folder::new("taken");
+    std::fs::create_dir_all(folder.at("taken")).unwrap();
+    folder.write("taken/file", "text");
+    contains(&folder.fails(&[SMALL, &["--out=taken"]].concat()), &["taken"]);
+    assert_eq!(folder.names(), ["taken"]);
+}
