@@ -155,8 +155,7 @@ pub(crate) fn data_name<'a>(experiment: &'a Experiment, manifest: &'a Manifest) 
 /// The inputs and the outputs in words.
 fn mapping(task: &Task) -> String {
     let names = |fields: &[Field]| -> String {
-        let names: Vec<_> = fields.iter().map(|field| field.name.replace('_', " ")).collect();
-        if names.is_empty() { "the mesh".into() } else { names.join(" and ") }
+        fields.iter().map(|field| field.name.replace('_', " ")).collect::<Vec<_>>().join(" and ")
     };
     task.time.describe(&names(&task.inputs), &names(&task.outputs))
 }

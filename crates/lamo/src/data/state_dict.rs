@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The file cannot be opened, read or written.
-    #[error("{}: {reason}", path.display())]
+    #[error("{}: cannot be read or written: {reason}", path.display())]
     File {
         /// Which file.
         path: PathBuf,

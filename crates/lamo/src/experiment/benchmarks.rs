@@ -38,7 +38,7 @@ pub const BENCHMARKS: &[Benchmark] = &[
     },
     Benchmark {
         name: "navier-stokes",
-        summary: "ten frames of vorticity to the next ten, viscosity 1e-5",
+        summary: "ten snapshots of vorticity to the next ten, viscosity 1e-5",
         grid: plane(64, 64),
         functions: 0,
         outputs: 1,

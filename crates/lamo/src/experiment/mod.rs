@@ -139,7 +139,7 @@ pub struct Data {
     pub scrambled: bool,
     /// What is normalised.
     pub normalise: Vec<Normalised>,
-    /// Frames given where a film is continued.
+    /// Snapshots given where a time series is continued.
     pub past: usize,
 }
 
@@ -170,7 +170,7 @@ pub struct Experiment {
     pub preset: Preset,
     /// Seed of the first parameters and of the order of samples.
     pub seed: u64,
-    /// Of products, convolutions and scans on a card.
+    /// Precision of products, convolutions and scans on a GPU.
     #[serde(with = "precision")]
     pub precision: Precision,
     /// Which model, with its settings.

@@ -83,7 +83,7 @@ impl Said {
                 && other != value
             {
                 return Err(Refusal::said(format!(
-                    "{source}: expected one {key}, found {other} here and {value} beside it; leave one out"
+                    "{source}: expected one {key}, found {other} here and {value} in the request; leave one out"
                 )));
             }
         }

@@ -43,7 +43,7 @@ pub struct Field {
 impl Field {
     /// One value per point.
     pub fn plain(name: &str, channels: usize) -> Field {
-        let channels = (channels > 1).then_some(channels);
+        let channels = (channels != 1).then_some(channels);
         Field { name: name.into(), unit: "1".into(), spread: Spread::Points, snapshots: None, channels, raw: false }
     }
 

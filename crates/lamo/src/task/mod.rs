@@ -2,6 +2,7 @@
 
 pub mod field;
 mod normaliser;
+#[allow(clippy::module_inception)] // the room is named after the type it is about
 pub(crate) mod task;
 pub mod time;
 

@@ -204,14 +204,17 @@ impl Time {
         self.mode().is_series()
     }
 
-    /// What is mapped to what, from the names of the fields: `permeability to pressure`.
+    /// What is mapped to what, from the names of the fields: `permeability to pressure`. Where no field is given, the mesh is.
     pub fn describe(&self, inputs: &str, outputs: &str) -> String {
         match self {
-            Time::Steady => format!("{inputs} to {outputs}"),
+            Time::Steady => format!("{} to {outputs}", or_mesh(inputs)),
             Time::RollOut { past, snapshots, .. } => {
-                format!("{} of {outputs} to the next {snapshots}", counted(*past, "snapshot"))
+                let beside = if inputs.is_empty() { String::new() } else { format!(" and {inputs}") };
+                format!("{} of {outputs}{beside} to the next {snapshots}", counted(*past, "snapshot"))
             }
-            Time::ByTime { count, .. } => format!("{inputs} to {outputs} at {}", counted(*count, "time")),
+            Time::ByTime { count, .. } => {
+                format!("{} to {outputs} at {}", or_mesh(inputs), counted(*count, "time"))
+            }
         }
     }
 
@@ -469,6 +472,11 @@ impl Time {
         }
         split
     }
+}
+
+/// What is given where no field is: the points.
+fn or_mesh(inputs: &str) -> &str {
+    if inputs.is_empty() { "the mesh" } else { inputs }
 }
 
 /// Time `index` of a clock as a part of the way from its first to its last; `None` where the distances are equal.

@@ -164,7 +164,7 @@ impl Timed {
             let kind = Kind::Forward(Box::new(forward(experiment, &task, batch, options.device)?));
             return Ok(Timed { kind, batch });
         }
-        let samples = synthetic(&task, batch);
+        let samples = synthetic(&task, batch.max(2)); // a sample alone would share its points with all
         let task = experiment.task(&samples)?;
         let step = StepProgram::new(experiment, &task, &samples, options.device)?;
         Ok(Timed { kind: Kind::Step(Box::new(step)), batch: batch * task.time.windows() })

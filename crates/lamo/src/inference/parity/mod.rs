@@ -10,7 +10,7 @@ mod model;
 mod operators;
 
 use crate::data::state_dict::{self, Doubles};
-use crate::error::{self, Refusal};
+use crate::error::{self, Failure, Kind, Refusal};
 use crate::network::models;
 use lamo_tensor::reference::Bindings;
 use lamo_tensor::{Device, DeviceError, Graph, Precision, Program, Section, Tensor};
@@ -81,6 +81,17 @@ pub enum Error {
     /// The device cannot run it.
     #[error(transparent)]
     Device(#[from] DeviceError),
+}
+
+impl Failure for Error {
+    fn kind(&self) -> Kind {
+        match self {
+            Error::Weights(error) => error.kind(),
+            Error::Model { refusal, .. } => refusal.kind,
+            Error::Training { error, .. } => error.kind(),
+            Error::Device(error) => Failure::kind(error),
+        }
+    }
 }
 
 /// One thing compared.

@@ -30,7 +30,7 @@ expand = 2
 padded = [88, 88]
 "#;
 
-const NAVIER_STOKES: &str = r#"# LaMO on Navier–Stokes at viscosity 1e-5, 64 × 64, ten frames in, ten out: sizes and recipe of the official code.
+const NAVIER_STOKES: &str = r#"# LaMO on Navier–Stokes at viscosity 1e-5, 64 × 64, ten snapshots in, ten out: sizes and recipe of the official code.
 [model.settings]
 latent = "patches"
 mixer = "cross"
