@@ -101,7 +101,7 @@ pub fn read(path: &Path, sections: &[Section]) -> Result<Vec<f32>, Error> {
     Contents::read(path)?.values(sections)
 }
 
-/// Key of the metadata under which [`write`] stores the SHA-256 of all values.
+/// Key of the metadata under which [`write()`] stores the SHA-256 of all values.
 const CHECKSUM: &str = "sha256";
 
 /// A safetensors file in memory, with its metadata.

@@ -5,8 +5,8 @@
 //! - by time: u(t) = G(f, t), each t by itself, as a fraction of the way from the first to the last.
 //!
 //! A roll-out sees functions `[batch, points, past · width + static]`: the past snapshots, oldest first, then the fields
-//! that stay. [`Time::training_pair`] cuts every window of a series out of the truth; [`Time::window`] and
-//! [`Time::advance`] step a window on the device.
+//! that stay. `Time::training_pair` cuts every window of a series out of the truth; `Time::window` and
+//! `Time::advance` step a window on the device.
 
 use super::field::{self, Field, Valued, functions};
 use super::normaliser::Normaliser;
