@@ -11,7 +11,7 @@ use lamo::data::dataset::MANIFEST;
 use lamo::error::{Refusal, counted};
 use lamo::inference::evaluate::{Evaluation, RECEIPT};
 use lamo::run;
-use lamo::workflow::{self, Cancel, EvaluateRequest, Evaluated, Event, Session};
+use lamo::workflow::{self, Cancel, EvaluateRequest, Evaluated, Event, Session, VerifyRequest};
 use lamo_tensor::Device;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -111,7 +111,9 @@ pub(crate) fn after_training(folder: &Path, device: Device, threads: usize) -> R
 
 fn verify(options: &Evaluate, path: &Path, threads: usize) -> Result<()> {
     let verified = with_meter(options.json, threads, |session| {
-        Ok(workflow::verify(path, options.run.as_deref(), options.data.clone(), options.device, session)?)
+        let (receipt, device) = (path.to_owned(), options.device);
+        let request = VerifyRequest { receipt, run: options.run.clone(), data: options.data.clone(), device };
+        Ok(workflow::verify(&request, session)?)
     })?;
     let error = verified.relative_l2;
     let how = match verified.tolerance {

@@ -1,4 +1,4 @@
-//! The six benchmarks of the field: what is given, what is asked.
+//! The six benchmarks of the field: inputs, outputs and sizes.
 
 use crate::error::{Kind, Refusal};
 use crate::task::{Task, Time};
@@ -8,7 +8,7 @@ use lamo_geometry::Grid;
 pub struct Benchmark {
     /// Name on the command line.
     pub name: &'static str,
-    /// What it asks, in a line.
+    /// The task in one line.
     pub summary: &'static str,
     grid: Grid,
     functions: usize,
@@ -16,7 +16,7 @@ pub struct Benchmark {
     time: Time,
     /// Samples to train on, and to test on.
     pub samples: [usize; 2],
-    /// Keys that all its experiments share: `[data]`, `[train]`, and under `[quick]` what the preset quick changes.
+    /// Keys that all its experiments share: `[data]`, `[train]`, and in `[quick]` the changes of the preset quick.
     pub(crate) keys: &'static str,
 }
 
@@ -97,7 +97,7 @@ pub fn find(name: &str) -> Result<&'static Benchmark, Refusal> {
 }
 
 impl Benchmark {
-    /// What it asks a model for, at its published size.
+    /// The task of the benchmark at its published size.
     pub fn task(&self) -> Task {
         Task { time: self.time.clone(), ..Task::plain(self.grid, 2, self.functions, self.outputs) }
     }

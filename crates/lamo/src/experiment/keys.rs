@@ -1,4 +1,5 @@
-//! Keys of experiment files: dotted names, layers merged, unknown ones refused with a near one or with all of their table.
+//! Keys of experiment files: dotted names and merged layers. The error for an unknown key names the nearest known key, or
+//! all keys of its table.
 
 use crate::error::Refusal;
 use toml::{Table, Value};
@@ -6,7 +7,7 @@ use toml::{Table, Value};
 /// Keys that need not have a value.
 const OPTIONAL: &[&str] = &["data.folder"];
 
-/// A file as a table; `name` stands in the sentence when it is none.
+/// Parses a file as a table; an error names the file `name`.
 pub(super) fn parse(name: &str, text: &str) -> Result<Table, Refusal> {
     text.parse::<Table>().map_err(|error| {
         let line = error.span().map_or(1, |span| 1 + text[..span.start].matches('\n').count());
@@ -14,7 +15,7 @@ pub(super) fn parse(name: &str, text: &str) -> Result<Table, Refusal> {
     })
 }
 
-/// A complaint about a value without the names of Rust's types, on one line.
+/// An error message on one line, with plain words in place of Rust's type names.
 pub(super) fn plain(message: &str) -> String {
     let words = [("usize", "a whole number"), ("u64", "a whole number"), ("f64", "a number"), ("PathBuf", "a path")];
     let message = message.trim().replace('\n', ", ");
@@ -23,7 +24,7 @@ pub(super) fn plain(message: &str) -> String {
         .fold(message, |text, (kind, word)| text.replace(&format!("expected {kind}"), &format!("expected {word}")))
 }
 
-/// `a.b=value` as a table; a value that is no TOML is text.
+/// `a.b=value` as a table. A value that is not valid TOML becomes a string.
 pub(super) fn change(text: &str) -> Result<Table, Refusal> {
     let malformed = || Refusal::said(format!("--set {text}: expected key=value, for example train.epochs=50"));
     let (key, value) = text.split_once('=').ok_or_else(malformed)?;
@@ -42,7 +43,7 @@ pub(super) fn change(text: &str) -> Result<Table, Refusal> {
     Ok(nested.as_table().cloned().unwrap_or_default())
 }
 
-/// Lays `layer` on `table`; with `beneath`, only what `table` lacks is taken.
+/// Merges `layer` into `table`. Values of `layer` win; with `beneath`, values of `table` win.
 pub(super) fn merge(table: &mut Table, layer: Table, beneath: bool) {
     for (key, value) in layer {
         match (table.get_mut(&key), value) {
@@ -55,7 +56,7 @@ pub(super) fn merge(table: &mut Table, layer: Table, beneath: bool) {
     }
 }
 
-/// Leaves what `common` does not have, or has otherwise.
+/// Removes every key whose value in `common` is equal.
 pub(super) fn subtract(table: &mut Table, common: &Table) {
     table.retain(|key, value| match (value, common.get(key)) {
         (Value::Table(inner), Some(Value::Table(common))) => {
@@ -80,7 +81,7 @@ pub(super) fn whole(table: &Table, path: &[&str]) -> Option<i64> {
     inner.get(*last)?.as_integer()
 }
 
-/// Every dotted key that has a value other than a table; empty tables count as values.
+/// All dotted keys whose value is not a table, or is an empty table.
 pub(super) fn flatten(table: &Table) -> Vec<String> {
     let mut keys = Vec::new();
     for (key, value) in table {
@@ -94,7 +95,7 @@ pub(super) fn flatten(table: &Table) -> Vec<String> {
     keys
 }
 
-/// Whether there is a table, or nothing, at a dotted key.
+/// True when a dotted key holds a table or is absent.
 fn is_table(table: &Table, key: &str) -> bool {
     match key.split_once('.') {
         Some((first, rest)) => table.get(first).and_then(Value::as_table).is_none_or(|inner| is_table(inner, rest)),
@@ -134,7 +135,7 @@ pub(super) fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> O
         .map(|(_, known)| known)
 }
 
-/// Whether so many edits may be a slip.
+/// True when the number of edits is small enough for a typing error.
 fn is_near(edits: usize, word: &str, known: &str) -> bool {
     edits <= 1 + word.len() / 4 && edits < word.len().min(known.len())
 }
@@ -144,8 +145,8 @@ fn parted(key: &str) -> (&str, &str) {
     key.rsplit_once('.').unwrap_or(("", key))
 }
 
-/// The known key that was likely meant: a near name in the same table, or else where the table is near or was left out, or
-/// the same name in another table.
+/// The known key that was likely meant. A near name in the same table comes first. Then come a near name where the table
+/// is misspelt or left out, and the exact name in another table.
 fn meant<'a>(key: &str, known: &[&'a str]) -> Option<&'a str> {
     let (table, name) = parted(key);
     let costs = known.iter().filter_map(|known| {
@@ -159,7 +160,7 @@ fn meant<'a>(key: &str, known: &[&'a str]) -> Option<&'a str> {
     costs.min().map(|(_, _, known)| known)
 }
 
-/// The keys beside an unknown one: those of the innermost of its tables that there is.
+/// Lists the keys of the innermost existing table around an unknown key.
 fn siblings(key: &str, known: &[&str]) -> String {
     let mut table = parted(key).0;
     let prefix = |table: &str| if table.is_empty() { String::new() } else { format!("{table}.") };

@@ -1,8 +1,8 @@
 //! Experiments: a benchmark, a model, data and a recipe.
 //!
-//! An experiment is layers of the same keys, and the later one counts: `defaults.toml`, the benchmark's file in
+//! An experiment is made of layers with the same keys, and a later layer wins: `defaults.toml`, the benchmark's file in
 //! `experiments/`, the model's recipe (in its file under `network/models/`), the preset, the user's file, single changes.
-//! Unknown keys are refused with the nearest known one; what comes out has a value for every key.
+//! An unknown key is refused, and the error names the nearest known key. The result has a value for every key.
 
 pub mod benchmarks;
 mod keys;
@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use toml::{Table, Value};
 
-/// How the learning rate runs.
+/// Schedule of the learning rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pacing {
@@ -32,21 +32,21 @@ pub enum Pacing {
     Onecycle,
     /// Half a cosine, one value per epoch.
     CosineByEpoch,
-    /// The same rate throughout.
+    /// A constant rate.
     Constant,
 }
 
-/// What is minimised; each is a sum over the batch.
+/// Training losses; each is a sum over the batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Loss {
     /// Relative L2 of the whole field.
     RelativeL2,
-    /// The same plus a tenth of the relative L2 of both central differences (Darcy).
+    /// Relative L2 of the field plus a tenth of the relative L2 of both central differences (Darcy).
     RelativeL2WithGradient,
-    /// The sum over teacher-forced frames (Navier–Stokes).
+    /// Sum of the relative L2 over teacher-forced frames (Navier–Stokes).
     RelativeL2OfFrames,
-    /// One optimiser step per time (Plasticity).
+    /// Relative L2 of each time, with one optimiser step per time (Plasticity).
     RelativeL2OfTimes,
 }
 
@@ -81,25 +81,25 @@ pub struct Training {
     pub batch: usize,
     /// Largest learning rate.
     pub rate: f64,
-    /// How it runs.
+    /// Schedule of the learning rate.
     pub schedule: Pacing,
     /// λ of AdamW.
     pub weight_decay: f64,
     /// Largest norm of the gradient; 0 does not clip.
     pub clip: f64,
-    /// What is minimised.
+    /// Loss to minimise.
     pub loss: Loss,
-    /// The test error is taken after so many epochs, and after the last one.
+    /// Number of epochs between two test errors; the last epoch is always tested.
     pub evaluate: usize,
-    /// Whether the problem looks the same mirrored and turned: every batch is then shown from another side. For values on a
-    /// plane that have no direction.
+    /// Shows each batch under a random mirroring or rotation. The problem must be symmetric: scalar values on a plane
+    /// without a preferred direction.
     pub symmetries: bool,
-    /// Whether each of several outputs counts by its own deviation, or those with small units are not learned. The
-    /// benchmarks' recipes count all alike.
+    /// Divides the error of each output by its own deviation, so that outputs with small units are learned too. The
+    /// benchmarks' recipes weight all outputs equally.
     pub balanced: bool,
 }
 
-/// What is shifted and scaled to mean 0 and deviation 1.
+/// Values that are shifted and scaled to mean 0 and deviation 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Normalised {
@@ -111,7 +111,7 @@ pub enum Normalised {
     Outputs,
 }
 
-/// Where the samples come from, and what they are used as.
+/// The source of the samples, their split and their fields.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Data {
@@ -124,37 +124,37 @@ pub struct Data {
     pub settings: Table,
     /// Seed of the sequence of samples.
     pub seed: u64,
-    /// Train on the first so many samples; 0 keeps the split of the data set.
+    /// Number of training samples, the first of the data set; 0 uses the split of the data set.
     pub train: usize,
-    /// Test on so many: those from `first_test` on, or the last ones.
+    /// Number of test samples, from `first_test` on, or the last of the data set.
     pub test: usize,
-    /// Number of the first test sample; 0 takes the last samples of the data set. Set by itself where `train` is changed, so
-    /// that runs with fewer or more training samples are tested on the same ones.
+    /// Number of the first test sample; 0 takes the last samples of the data set. A change of `train` sets it, so that
+    /// runs with fewer or more training samples share their test samples.
     pub first_test: usize,
-    /// Fields given; none named, those the data set calls inputs.
+    /// Input fields; an empty list takes the inputs of the data set.
     pub inputs: Vec<String>,
-    /// Fields asked for; none named, those the data set calls outputs.
+    /// Output fields; an empty list takes the outputs of the data set.
     pub outputs: Vec<String>,
     /// Counts the lattice of positions along the wrong axis, as the authors' Plasticity loader does.
     pub scrambled: bool,
-    /// What is normalised.
+    /// Values to normalise.
     pub normalise: Vec<Normalised>,
-    /// Snapshots given where a time series is continued.
+    /// Past snapshots that a roll-out is given.
     pub past: usize,
 }
 
 impl Data {
-    /// How many samples of its problem the experiment needs.
+    /// Number of samples of its problem that the experiment needs.
     pub(crate) fn samples(&self) -> usize {
         self.train.max(self.first_test).saturating_add(self.test)
     }
 }
 
-/// How large an experiment is.
+/// Size of an experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Preset {
-    /// Minutes on two cores.
+    /// Trains in minutes on two cores.
     Quick,
     /// The published recipe.
     Paper,
@@ -166,14 +166,14 @@ pub enum Preset {
 pub struct Experiment {
     /// A name from [`benchmarks::BENCHMARKS`], or [`OWN`].
     pub benchmark: String,
-    /// How large it is.
+    /// Size of the experiment.
     pub preset: Preset,
     /// Seed of the first parameters and of the order of samples.
     pub seed: u64,
     /// Precision of products, convolutions and scans on a GPU.
     #[serde(with = "precision")]
     pub precision: Precision,
-    /// Which model, with its settings.
+    /// The model with its settings.
     pub model: Choice,
     /// The samples.
     pub data: Data,
@@ -181,16 +181,16 @@ pub struct Experiment {
     pub train: Training,
 }
 
-/// The benchmark of those who bring their own data.
+/// Name of the benchmark for a user's own data.
 pub const OWN: &str = "own";
 
 impl Experiment {
-    /// Reads an experiment file; `name` stands in the sentence when it is wrong.
+    /// Reads an experiment file; an error names the file `name`.
     pub fn parse(name: &str, text: &str) -> Result<Experiment, Refusal> {
         Request { file: Some((name, text)), ..Request::default() }.resolve()
     }
 
-    /// Reads the record of a run, which has every key; keys that came later take their defaults.
+    /// Reads the record of a run, which has every key. Keys of later versions take their defaults.
     pub(crate) fn recorded(name: &str, text: &str) -> Result<Experiment, Refusal> {
         Request { file: Some((name, text)), recorded: true, ..Request::default() }.resolve()
     }
@@ -221,7 +221,7 @@ impl Experiment {
         toml::to_string(self).expect("an experiment is a table of plain values")
     }
 
-    /// What differs from the defaults, wherever the data lie: the same when a later version knows more keys.
+    /// The keys that differ from the defaults, without the data folder. The text stays equal when a later version adds keys.
     pub fn essence(&self) -> String {
         let mut table = Table::try_from(self).expect("an experiment is a table of plain values");
         if let Some(Value::Table(data)) = table.get_mut("data") {
@@ -259,7 +259,7 @@ impl Experiment {
 }
 
 impl Preset {
-    /// As a file and the command line write it.
+    /// The name in files and on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Preset::Quick => "quick",

@@ -17,15 +17,15 @@ pub struct Request<'a> {
     pub benchmark: Option<&'a str>,
     /// A model; LaMO unless the file says otherwise.
     pub model: Option<&'a str>,
-    /// How large; the published recipe unless the file says otherwise.
+    /// Size; the published recipe unless the file says otherwise.
     pub preset: Option<Preset>,
-    /// `(name for complaints, text)` of an experiment file.
+    /// `(name for errors, text)` of an experiment file.
     pub file: Option<(&'a str, &'a str)>,
     /// The grid of a user's data, from which some settings of a model follow.
     pub grid: Option<Grid>,
     /// `key=value` texts for any key; the last one wins.
     pub changes: &'a [String],
-    /// Whether the file is the record of a run, which says every key as it was.
+    /// True when the file is the record of a run, which has every key.
     pub recorded: bool,
 }
 
@@ -60,11 +60,11 @@ impl Request<'_> {
     }
 }
 
-/// The user's layers, the file first, each with its name for complaints.
+/// The user's layers, the file first, each with its name for errors.
 struct Said(Vec<(String, Table)>);
 
 impl Said {
-    /// Refuses a key that a layer and the request itself give different values.
+    /// Refuses a key whose value in a layer differs from the value in the request.
     fn by(request: &Request<'_>) -> Result<Said, Refusal> {
         let mut layers = Vec::new();
         if let Some((name, text)) = request.file {
@@ -106,8 +106,8 @@ impl Said {
     }
 }
 
-/// Sets `data.first_test` where the number of training samples is not the published one, so that runs with fewer or more of
-/// them are tested on the same samples.
+/// Sets `data.first_test` where the number of training samples is not the published one, so that runs with fewer or more
+/// training samples share their test samples.
 fn keep_test_samples(table: &mut Table, published: Option<i64>) -> Result<(), Refusal> {
     let chosen = keys::whole(table, &["data", "train"]);
     if keys::text(table, &["data", "folder"]).is_none()
@@ -132,7 +132,7 @@ fn model_settings(settings: Table) -> Table {
     Table::from_iter([("model".to_owned(), Value::Table(model))])
 }
 
-/// What holds before the user says anything: defaults, the benchmark's keys, the model's recipe, the preset.
+/// The layers below the user's: defaults, the benchmark's keys, the model's recipe, the preset.
 fn base(benchmark: &str, model: &Row, own: &OwnData, quick: bool) -> Result<Table, Refusal> {
     let mut table = defaults(model)?;
     let text = if benchmark == OWN { OWN_KEYS } else { benchmarks::find(benchmark)?.keys };
@@ -177,7 +177,7 @@ pub(super) fn problem_settings(problem: &str) -> Result<Table, Refusal> {
     Ok(table)
 }
 
-/// Without solvers, the parameters of problems are not known: any setting is taken as it is.
+/// Without solvers, the parameters of problems are unknown, so any setting is accepted.
 #[cfg(not(feature = "solvers"))]
 pub(super) fn problem_settings(_problem: &str) -> Result<Table, Refusal> {
     Ok(Table::new())

@@ -1,4 +1,4 @@
-//! From a data set to what a training needs: which samples, which fields, arranged in time, and the task they make.
+//! From a data set to the samples, fields and task of a training.
 
 use super::{Experiment, Normalised, OWN};
 use crate::data::Dataset;
@@ -20,7 +20,7 @@ pub struct ExperimentData {
     pub train: Samples,
     /// Samples to test on.
     pub test: Samples,
-    /// When the snapshots of time series are, where it is known.
+    /// Times of the snapshots; empty where they are unknown.
     pub clock: Vec<f64>,
 }
 
@@ -59,7 +59,7 @@ impl Experiment {
         if !mode.is_roll_out() {
             return fitted(self, mode, train, &[]);
         }
-        // Whole snapshots are all past, unless data.past says that fewer of them are.
+        // All whole snapshots are past snapshots, unless data.past is smaller.
         let past = match self.data.past {
             1 if functions.is_multiple_of(outputs) => functions / outputs,
             past => past,
@@ -124,8 +124,9 @@ pub fn test_samples(experiment: &Experiment, dataset: &Dataset) -> Result<Sample
     read(experiment, dataset, &inputs, &outputs, &split(experiment, dataset)?.test)
 }
 
-/// Which samples an experiment trains and tests on: the split that the data set states where it has the size asked for (an
-/// official one need not be the two ends), else the first and the last.
+/// Samples for training and for testing. The split of the data set counts where its sizes are those of the experiment; an
+/// official split need not be the first and the last samples. Otherwise training takes the first samples and testing those
+/// from `first_test` on, or the last.
 pub fn split(experiment: &Experiment, dataset: &Dataset) -> Result<Split, Error> {
     let data = &experiment.data;
     let stated = dataset.split()?;
@@ -155,7 +156,7 @@ fn fields(experiment: &Experiment, dataset: &Dataset) -> Result<(Vec<Field>, Vec
         }
     };
     let on_grid = |entry: &&FieldEntry| -> Result<Field, Error> {
-        // A benchmark's recipe says itself what is normalised.
+        // The recipe of a benchmark decides what is normalised.
         let raw = own && entry.normalise == Normalise::None;
         let field = Field::on(dataset.manifest().grid, &entry.name, &entry.unit, &entry.shape)?;
         Ok(Field { raw, ..field })
@@ -163,7 +164,7 @@ fn fields(experiment: &Experiment, dataset: &Dataset) -> Result<(Vec<Field>, Vec
     let outputs = entries(&experiment.data.outputs, Role::Output, true)?;
     let outputs = outputs.iter().map(on_grid).collect::<Result<Vec<_>, _>>()?;
     let is_output = |name: &str| outputs.iter().any(|output| output.name == name);
-    // A roll-out is given its own past. The recipe of a benchmark does not use what its data set has beside that.
+    // A roll-out is given its own past. The recipe of a benchmark ignores further inputs of its data set.
     let roll_out = experiment.time_mode().is_roll_out();
     let mut inputs = entries(&experiment.data.inputs, Role::Input, own || !roll_out)?;
     if roll_out {
@@ -217,7 +218,7 @@ fn read(
     Ok(read)
 }
 
-/// Coordinates of a point, and all of them: from the data set, or the lattice where it has no positions.
+/// Coordinates per point, and the positions: from the data set, or the lattice where it has no positions.
 fn positions(
     experiment: &Experiment,
     dataset: &Dataset,

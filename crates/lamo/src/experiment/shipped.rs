@@ -7,18 +7,18 @@ use crate::error::{Kind, Refusal};
 use crate::network::models::{MODELS, Row, Variant};
 use std::sync::LazyLock;
 
-/// One of them.
+/// A shipped experiment.
 #[derive(Debug)]
 pub struct Shipped {
     /// `BENCHMARK-MODEL`, or `BENCHMARK-MODEL-VARIANT`.
     pub name: String,
-    /// What it is, in a line.
+    /// Description in one line.
     pub summary: &'static str,
     /// The experiment file.
     pub text: String,
 }
 
-/// All of them, model by model.
+/// All shipped experiments, model by model.
 pub static EXPERIMENTS: LazyLock<Vec<Shipped>> = LazyLock::new(|| MODELS.iter().flat_map(of_model).collect());
 
 fn of_model(row: &'static Row) -> impl Iterator<Item = Shipped> {

@@ -16,13 +16,13 @@ pub(crate) fn partial(path: &Path) -> Option<PathBuf> {
     static PROCESS: OnceLock<u64> = OnceLock::new();
     static COUNT: AtomicUsize = AtomicUsize::new(0);
     let name = path.file_name()?.to_string_lossy();
-    // Drawn by the system: containers and machines that share a disk may well have the same process ids.
+    // A random number, because containers and machines that share a disk may have equal process ids.
     let process = PROCESS.get_or_init(|| RandomState::new().build_hasher().finish());
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
     Some(path.with_file_name(format!(".{name}.{process:016x}-{count}{ENDING}")))
 }
 
-/// Whether [`partial`] made this name, here or in a process that is gone.
+/// True when [`partial`] made this name, in this process or another.
 pub(crate) fn is_partial(name: &OsStr) -> bool {
     let name = name.to_string_lossy();
     let inner = name.strip_prefix('.').and_then(|name| name.strip_suffix(ENDING));
@@ -31,8 +31,8 @@ pub(crate) fn is_partial(name: &OsStr) -> bool {
     })
 }
 
-/// Removes what killed processes left of files they were writing into `folder`, if it has not been touched for so long:
-/// no time at all for those who alone write there, else longer than a file takes to be written.
+/// Removes partial files of killed processes from `folder`, if they are at least as old as `untouched`. The age is zero
+/// where only this process writes to the folder, else longer than the time to write a file.
 pub fn sweep(folder: &Path, untouched: Duration) {
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         let age = entry.metadata().and_then(|found| found.modified()).map(|time| time.elapsed().unwrap_or_default());
@@ -50,7 +50,7 @@ pub(crate) fn fill(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.sync_all()
 }
 
-/// What stood at `path` before is replaced at once, or left as it was.
+/// Replaces the file at `path` in one step, or leaves it unchanged.
 pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let invalid = |what: &str| io::Error::new(io::ErrorKind::InvalidInput, what);
     let partial = partial(path).ok_or_else(|| invalid("the path names no file"))?;
@@ -59,7 +59,7 @@ pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     }
     let written = fill(&partial, bytes).and_then(|()| std::fs::rename(&partial, path));
     if written.is_err() {
-        let _ = std::fs::remove_file(&partial); // best effort: the first error is the one to tell
+        let _ = std::fs::remove_file(&partial); // best effort: the first error is reported
     }
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let _ = File::open(folder).and_then(|folder| folder.sync_all()); // not all systems can sync folders

@@ -1,4 +1,4 @@
-//! A folder of one test alone. In-source tests and `tests/claims` share this file.
+//! A folder for one test. In-source tests and `tests/claims` share this file.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,13 +7,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 pub(crate) struct Folder(PathBuf);
 
 impl Folder {
-    /// In the system's temporary folder; the name shows whose it is, and need not be unique.
+    /// A folder in the system's temporary folder; `name` shows the test and need not be unique.
     pub(crate) fn new(name: &str) -> Folder {
         Folder::within(&std::env::temp_dir(), name)
     }
 
-    /// In memory where the system has such a place: a thousand small files take no time there.
-    #[allow(dead_code)] // not by the tests inside src
+    /// A folder in memory where the system has `/dev/shm`, which makes thousands of small files fast.
+    #[allow(dead_code)] // the tests inside src do not use it
     pub(crate) fn in_memory(name: &str) -> Folder {
         let memory = Path::new("/dev/shm");
         if memory.is_dir() { Folder::within(memory, name) } else { Folder::new(name) }
@@ -23,7 +23,7 @@ impl Folder {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let path = root.join(format!("lamo-{name}-{}-{count}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&path); // of an earlier process with the same number
+        let _ = std::fs::remove_dir_all(&path); // an earlier process with the same id may have left one
         std::fs::create_dir_all(&path).unwrap();
         Folder(path)
     }

@@ -1,7 +1,7 @@
 //! From files of arrays to a file of predictions: fields shaped as in a data set, one sample or several.
 //!
-//! The files hold the positions where the task has no lattice, and the input fields by name; where one array is all that
-//! is needed it may have any name. The grid may differ from the one trained on, if the model allows it.
+//! The files hold the input fields by name, and the positions where the task has no lattice. If one array is enough, it
+//! may have any name. The grid may differ from the one trained on, if the model allows it.
 
 use crate::data::Samples;
 use crate::data::formats::{self, Named};
@@ -20,7 +20,7 @@ pub struct Source {
 }
 
 impl Source {
-    /// Reads the text of an argument; a text that is the name of a file is a file.
+    /// Parses an argument. A text that names an existing file is taken as that file.
     pub fn parse(text: &str) -> Source {
         let name = |field: &str| field.chars().all(|letter| letter.is_ascii_alphanumeric() || "_-".contains(letter));
         match text.split_once('=') {
@@ -35,28 +35,28 @@ impl Source {
 /// Samples read from files, without targets.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PredictionInput {
-    /// The samples; how many times are asked for is part of them.
+    /// The samples, with the number of times to predict.
     pub samples: Samples,
     /// Whether the files hold one sample without an axis for samples.
     pub single: bool,
 }
 
-/// One array with the field it is.
+/// One array and its field.
 struct Given {
     field: Field,
-    /// One sample on the grid trained on.
+    /// Shape of one sample on the training grid.
     trained: Vec<usize>,
     shape: Vec<usize>,
     values: Vec<f32>,
 }
 
 impl Given {
-    /// How many samples, where there is an axis for them.
+    /// Number of samples, if the array has an axis for samples.
     fn samples(&self) -> Option<usize> {
         (self.shape.len() > self.trained.len()).then(|| self.shape[0])
     }
 
-    /// One sample.
+    /// Shape of one sample.
     fn sample(&self) -> &[usize] {
         &self.shape[usize::from(self.samples().is_some())..]
     }
@@ -65,7 +65,7 @@ impl Given {
         Refusal::new(format!("array `{}`", self.field.name), expected, format!("shape {:?}", self.shape))
     }
 
-    /// The grid it lies on. Fields without a value at every point go with any grid.
+    /// The grid of the array. Fields without a value at every point fit any grid.
     fn grid(&self, trained: Grid) -> Result<Grid, Refusal> {
         let plane = matches!(trained, Grid::Plane { .. });
         let as_trained = || {
@@ -84,7 +84,7 @@ impl Given {
             _ => trained,
         };
         let flat = |grid: Grid| match grid {
-            // Two axes as long as the points of a small grid are a finer grid, unless nothing says that they are axes.
+            // With an axis for samples, a square sample is a finer grid even if its side is the number of training points.
             Grid::Plane { rows, columns } if rows == columns && self.samples().is_some() => false,
             Grid::Plane { rows, columns } => [rows, columns].contains(&trained.points()),
             Grid::Line { .. } | Grid::Cloud { .. } => false,
@@ -96,7 +96,7 @@ impl Given {
 }
 
 impl PredictionInput {
-    /// Reads what a task asks for. A roll-out is continued by `snapshots`, by default as many as in training.
+    /// Reads the inputs of a task. A roll-out predicts `snapshots` of them, by default as many as in training.
     pub fn read(task: &Task, sources: &[Source], snapshots: Option<usize>) -> Result<PredictionInput, Error> {
         let arrays = read_arrays(task, sources)?;
         let names: Vec<_> = sources.iter().map(|source| source.array.path.display().to_string()).collect();
@@ -181,7 +181,7 @@ fn read_arrays(task: &Task, sources: &[Source]) -> Result<Vec<Given>, Error> {
     fields.iter().map(|field| read_array(task, field, &fields, sources)).collect()
 }
 
-/// One field: from the source that names it, else from the first file that has an array of its name, else the only array.
+/// Reads one field: from the source that names it, else from the first file with an array of its name, else the only array.
 fn read_array(task: &Task, field: &Field, fields: &[Field], sources: &[Source]) -> Result<Given, Error> {
     let named = sources.iter().find(|source| source.field.as_deref() == Some(&field.name));
     let unnamed = || sources.iter().filter(|source| source.field.is_none());
@@ -191,7 +191,7 @@ fn read_array(task: &Task, field: &Field, fields: &[Field], sources: &[Source]) 
         let path = &source.array.path;
         let known = formats::list(path)?;
         if known.is_empty() {
-            formats::describe(path, None)?; // its error says what is there instead of real numbers
+            formats::describe(path, None)?; // its error names the type of the array
         }
         let alone = fields.len() == 1 && unnamed().count() == 1;
         let variable = match &source.array.variable {
@@ -222,7 +222,7 @@ fn read_array(task: &Task, field: &Field, fields: &[Field], sources: &[Source]) 
     Ok(Given { field: field.clone(), trained, shape: array.shape, values: array.values.into_f32() })
 }
 
-/// The grid the arrays lie on: read off the first that has a value at every point, else the one trained on.
+/// The grid of the arrays: that of the first array with a value at every point, else the training grid.
 fn find_grid(task: &Task, arrays: &[Given]) -> Result<Grid, Refusal> {
     let spread = arrays.iter().find(|given| given.field.spread == Spread::Points);
     let grid = spread.map_or(Ok(task.grid), |given| given.grid(task.grid))?;

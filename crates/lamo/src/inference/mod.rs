@@ -1,4 +1,4 @@
-//! What a trained model is for: predictions, evaluations with receipts, and parity with the authors' code.
+//! Use of a trained model: predictions, evaluations with receipts, and parity with the authors' code.
 
 mod arrays;
 pub mod evaluate;

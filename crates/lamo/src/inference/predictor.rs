@@ -41,7 +41,7 @@ impl Operator {
 /// A compiled forward pass.
 pub struct Predictor {
     program: Program,
-    /// On the grid of the predictions.
+    /// The task on the grid of the predictions.
     task: Task,
     batch: usize,
 }
@@ -94,7 +94,7 @@ impl Predictor {
         Ok(predictions)
     }
 
-    /// One batch; places behind the last sample repeat it and are dropped.
+    /// Predicts one batch. A short batch is filled with copies of the last sample, whose predictions are dropped.
     fn predict_batch(&mut self, samples: &Samples, chosen: &[usize]) -> Result<Vec<f32>, Error> {
         let last = *chosen.last().expect("a batch holds at least one sample");
         let filled: Vec<usize> = (0..self.batch).map(|place| chosen.get(place).copied().unwrap_or(last)).collect();

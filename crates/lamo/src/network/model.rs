@@ -8,7 +8,7 @@ use lamo_tensor::{Graph, Tensor};
 pub enum Mode {
     /// A gradient will be taken.
     Training,
-    /// The prediction is all that counts.
+    /// Only the prediction is needed.
     Inference,
 }
 

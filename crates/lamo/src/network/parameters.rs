@@ -79,7 +79,7 @@ fn orthogonal(rows: usize, columns: usize, random: &mut impl Rng) -> Vec<f32> {
     while basis.len() < count {
         let mut vector: Vec<f64> = (0..length).map(|_| normal(random)).collect();
         for _ in 0..2 {
-            // Twice is enough: the second pass removes what rounding left of the first.
+            // Two passes are enough: the second removes the rounding errors of the first.
             for earlier in &basis {
                 let overlap: f64 = earlier.iter().zip(&vector).map(|(a, b)| a * b).sum();
                 vector.iter_mut().zip(earlier).for_each(|(v, e)| *v -= overlap * e);
@@ -93,7 +93,7 @@ fn orthogonal(rows: usize, columns: usize, random: &mut impl Rng) -> Vec<f32> {
     (0..rows * columns).map(|i| entry(i / columns, i % columns) as f32).collect()
 }
 
-/// How linear maps start where a layer does not say otherwise.
+/// Default first values of linear maps; a layer may choose its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Style {
     /// PyTorch's default, U(±1/√fan_in) for weight and bias.
@@ -126,8 +126,8 @@ impl<'g> Parameters<'g> {
         Scope { parameters: self, prefix: String::new(), style: Style::default() }
     }
 
-    /// First values of all parameters, end to end. Each has its own stream of random numbers, so its values depend on
-    /// `seed` and on its position alone.
+    /// First values of all parameters, end to end. Each parameter has its own stream of random numbers, so its
+    /// values depend only on `seed` and on its position.
     pub fn draw(&self, seed: u64) -> Vec<f32> {
         let sections = self.graph.sections();
         assert_eq!(sections.len(), self.starts.borrow().len(), "the graph had parameters already");
@@ -165,7 +165,7 @@ impl<'a, 'g> Scope<'a, 'g> {
         Scope { prefix: format!("{}{name}.", self.prefix), ..self.clone() }
     }
 
-    /// The same scope under another style.
+    /// This scope with another style.
     pub fn with_style(&self, style: Style) -> Scope<'a, 'g> {
         Scope { style, ..self.clone() }
     }

@@ -1,5 +1,5 @@
-//! Checkpoints: one safetensors file with the parameters under the authors' names, the other states of the training by
-//! theirs, and in its metadata everything else: the experiment, the task, the counters.
+//! Checkpoints: one safetensors file. It holds the parameters under the authors' names and the other states of the training
+//! under their own names. Its metadata hold the experiment, the task and the counters.
 
 use super::legacy;
 use super::operator::{self, Operator};
@@ -19,7 +19,7 @@ const FORMAT: u32 = 2;
 /// The best test error so far.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Best {
-    /// After which epoch.
+    /// Epoch of the best test error.
     pub epoch: usize,
     /// Mean relative L2 over the test samples.
     pub test: f64,
@@ -30,13 +30,13 @@ pub struct Best {
 pub struct Checkpoint {
     /// The model as it is.
     pub trained: Trained,
-    /// Every other state of the training program by its name: moments, running sums and whatever a model keeps.
+    /// Every other state of the training program by its name: moments, running sums and states of the model.
     pub states: BTreeMap<String, Vec<f32>>,
     /// The best test error so far.
     pub best: Option<Best>,
 }
 
-/// The metadata that is not text by itself.
+/// The metadata that are stored as JSON.
 #[derive(Serialize, Deserialize)]
 struct Counters {
     epoch: usize,
@@ -52,7 +52,7 @@ struct Counters {
 }
 
 impl Checkpoint {
-    /// Every state by name, θ included.
+    /// The values of a state by name, θ included.
     pub(crate) fn state(&self, name: &str) -> Option<&[f32]> {
         if name == PARAMETERS {
             return Some(&self.trained.operator.parameters);

@@ -1,4 +1,4 @@
-//! Where a run takes place and which data it sees: `environment.json`.
+//! The machine and the data of a run: `environment.json`.
 
 use crate::data::dataset::{Dataset, Split};
 use lamo_tensor::Device;
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// Which data a run sees.
+/// The data of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Provenance {
     /// The folder.
@@ -21,7 +21,7 @@ pub struct Provenance {
     pub fields: BTreeMap<String, String>,
 }
 
-/// Where a run takes place.
+/// The machine and the data of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Environment {
     /// Version of lamo.
@@ -37,13 +37,13 @@ pub struct Environment {
     pub vectors: String,
     /// Operating system and processor family.
     pub system: String,
-    /// Which data; none for arrays that were handed in.
+    /// The data; `None` for arrays in memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<Provenance>,
 }
 
 impl Provenance {
-    /// Of a data set and the samples used.
+    /// Provenance of a data set and the samples used.
     pub fn of(dataset: &Dataset, split: &Split) -> Provenance {
         let manifest = dataset.manifest();
         Provenance {
@@ -57,7 +57,7 @@ impl Provenance {
 }
 
 impl Environment {
-    /// This process.
+    /// The environment of this process.
     pub fn here(device: Device, threads: usize, data: Option<Provenance>) -> Environment {
         Environment {
             lamo: env!("CARGO_PKG_VERSION").to_owned(),
@@ -70,7 +70,7 @@ impl Environment {
         }
     }
 
-    /// Whether the samples and the arrays are the same, wherever they lie.
+    /// True when the samples and the arrays are equal, in any folder.
     pub fn sees_the_same(&self, other: &Environment) -> bool {
         let seen = |data: &Option<Provenance>| data.as_ref().map(|data| (data.split.clone(), data.fields.clone()));
         seen(&self.data) == seen(&other.data)

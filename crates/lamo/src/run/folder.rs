@@ -5,7 +5,7 @@
 //! environment.json  versions, device, threads, and which data
 //! history.jsonl     one line per epoch
 //! checkpoints/      last.safetensors and best.safetensors
-//! lock              held by the process at work
+//! lock              held by the process that trains
 //! ```
 
 use super::{Checkpoint, Environment};
@@ -31,7 +31,7 @@ pub const LAST: &str = "last.safetensors";
 /// The checkpoint with the least test error.
 pub const BEST: &str = "best.safetensors";
 const LOCK: &str = "lock";
-/// A partial file that was not touched for so long belongs to a process that is gone.
+/// A partial file older than this belongs to a process that has ended.
 const STALE: Duration = Duration::from_secs(3600);
 
 /// The path of a checkpoint of a run.
@@ -39,7 +39,7 @@ pub fn checkpoint_path(folder: &Path, name: &str) -> PathBuf {
     folder.join(CHECKPOINTS).join(name)
 }
 
-/// The checkpoint that stands for a run: the last one, or the best one where a full disk prevented the last.
+/// The checkpoint to use for a run: the last, or the best where a full disk prevented the last.
 pub fn latest(folder: &Path) -> Option<PathBuf> {
     [LAST, BEST].map(|name| checkpoint_path(folder, name)).into_iter().find(|file| file.is_file())
 }
@@ -53,7 +53,7 @@ pub struct Line {
     pub step: usize,
     /// The loss, mean over the samples (and times) of the epoch while it was trained.
     pub train: f64,
-    /// Mean relative L2 over the test samples, where it was taken.
+    /// Mean relative L2 over the test samples, if the epoch was tested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test: Option<f64>,
     /// Learning rate of the last step.
@@ -195,9 +195,9 @@ pub fn history(folder: &Path) -> Result<Vec<Line>, Error> {
     Ok(history)
 }
 
-/// Refuses a folder that already holds something else than the traces of a killed start.
+/// Refuses a folder with files, except those of a process that was killed while it started a run.
 pub fn free(folder: &Path) -> Result<(), Error> {
-    // What a process leaves behind that is killed before it writes the experiment, its last file.
+    // A starting process writes these before the experiment, its last file.
     let ours = |name: &str| [LOCK, ENVIRONMENT, HISTORY, CHECKPOINTS].contains(&name) || name.ends_with(".partial");
     let foreign = |entry: std::fs::DirEntry| entry.file_name().to_str().is_none_or(|name| !ours(name));
     let begun = latest(folder).is_some();
@@ -217,7 +217,7 @@ pub fn writable(folder: &Path) -> Result<(), Error> {
     tried.map_err(|reason| Error::writing(folder, reason))
 }
 
-/// The experiment of a run, with the place where its data are now.
+/// The experiment of a run, with the current folder of its data.
 pub fn experiment(folder: &Path) -> Result<Experiment, Error> {
     let path = folder.join(EXPERIMENT);
     let text = std::fs::read_to_string(&path).map_err(|reason| Error::reading(&path, reason))?;
@@ -231,7 +231,7 @@ pub fn environment(folder: &Path) -> Result<Environment, Error> {
     serde_json::from_str(&text).map_err(|error| damaged(&path, format!("is damaged: {error}")))
 }
 
-/// The first key that differs and must not, because the steps taken so far depend on it.
+/// The first changed key that the steps taken so far depend on.
 fn differs(then: &Experiment, now: &Experiment) -> Option<&'static str> {
     let data = Data { folder: now.data.folder.clone(), ..then.data.clone() };
     let same = [
@@ -251,17 +251,17 @@ fn take(folder: &Path) -> Result<File, Error> {
     lock::lock(&path).map_err(|reason| Error::writing(&path, reason))?.ok_or_else(taken)
 }
 
-/// What is wrong with a file or folder of a run.
+/// Error about a file or folder of a run.
 pub(super) fn refuse(path: &Path, reason: impl Into<String>) -> Error {
     Refusal::about(path.display().to_string(), reason).of(Kind::Conflict).into()
 }
 
-/// A file of a run that cannot be understood.
+/// Error about a file of a run that cannot be parsed.
 fn damaged(path: &Path, reason: String) -> Error {
     Refusal::about(path.display().to_string(), reason).into()
 }
 
-/// Reads a checkpoint of a run; where the last one is damaged and the best one is not, the error says so.
+/// Reads a checkpoint of a run. If the last checkpoint is damaged and the best is whole, the error says so.
 pub(super) fn read_checkpoint(folder: &Path, file: &Path) -> Result<Checkpoint, Error> {
     Checkpoint::read(file).map_err(|error| {
         let best = checkpoint_path(folder, BEST);

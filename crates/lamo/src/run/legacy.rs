@@ -1,4 +1,4 @@
-//! What lamo 0.1 wrote into checkpoints (format 1): the case, which is a [`Task`] in other words, and three states.
+//! Checkpoints of lamo 0.1 (format 1): an older form of the [`Task`], and three states.
 
 use crate::task::{Field, Normalisers, Positions, Task, Time};
 use lamo_geometry::Grid;
@@ -14,7 +14,7 @@ struct Case {
     outputs: Vec<Field>,
     lattice: bool,
     scrambled: bool,
-    /// Fractions of the way, where the distances are not equal.
+    /// Times as fractions from 0 to 1; empty where they are equally spaced.
     #[serde(default)]
     times: Vec<f32>,
     #[serde(default)]
@@ -36,7 +36,7 @@ enum Course {
     Times { count: usize },
 }
 
-/// The task of a case in JSON.
+/// Reads a task from the JSON of lamo 0.1.
 pub(super) fn task(text: &str) -> Result<Task, serde_json::Error> {
     let Case { domain, course, inputs, outputs, lattice, scrambled, times, clock, normalisers } =
         serde_json::from_str(text)?;

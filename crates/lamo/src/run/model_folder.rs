@@ -10,8 +10,8 @@
 //! space = 2                     # coordinates of a point
 //! functions = 1                 # given at each point
 //! outputs = 1                   # asked for at each point
-//! times = 20                    # or absent: each of so many times is asked for by itself
-//! past = 10                     # or absent: a series is continued from so many snapshots
+//! times = 20                    # or absent: number of times, each predicted by itself
+//! past = 10                     # or absent: number of snapshots that a roll-out is given
 //!
 //! [task.normalisers.outputs]    # or absent: the model sees values as they are; also positions, inputs
 //! mean = [0.1]
@@ -37,7 +37,7 @@ pub const WEIGHTS: &str = "weights.safetensors";
 /// Samples per forward pass.
 const BATCH: usize = 4;
 
-/// `model.toml`: which model, and what it maps.
+/// `model.toml`: a model and its task.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Description {
@@ -55,7 +55,7 @@ struct TaskTable {
     #[serde(default)]
     functions: usize,
     outputs: usize,
-    /// Whether a time comes with each sample; `times` says it too, and how many there are.
+    /// True when a time is an input; `times` implies it and gives the number of times.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     time: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -86,7 +86,7 @@ impl TaskTable {
         };
         let positions = match grid {
             Grid::Cloud { .. } => Positions::Given,
-            // A model that is given no function on a lattice would always predict the same.
+            // On a lattice without functions, all samples would have equal inputs and equal predictions.
             Grid::Plane { .. } | Grid::Line { .. } if functions == 0 && past.is_none() => Positions::Given,
             Grid::Plane { .. } => {
                 if space == 2 {
@@ -142,8 +142,8 @@ pub struct ModelFolder {
 }
 
 impl ModelFolder {
-    /// A described model with the parameters of a weights file. Every setting is written down, so that a default that
-    /// changes later changes no model.
+    /// A described model with the parameters of a weights file. The description lists every setting, so that a later
+    /// change of a default does not change the model.
     pub fn import(mut description: Description, weights: &Path) -> Result<ModelFolder, Error> {
         let task = description.task();
         let sections = operator::sections(&description.model, &task)?;

@@ -1,4 +1,4 @@
-//! An operator: a model with its parameters and the task it was made for. All that a prediction needs.
+//! An operator: a model with its parameters and its task. A prediction needs nothing else.
 
 use crate::error::{Error, Refusal};
 use crate::network::Parameters;

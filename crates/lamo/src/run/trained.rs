@@ -1,4 +1,4 @@
-//! A trained model: its operator, the experiment that made it, and how far the training has come.
+//! A trained model: its operator, its experiment, and the progress of the training.
 
 use super::folder;
 use super::{CHECKPOINTS, Checkpoint, Operator};
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 pub struct Trained {
     /// The checkpoint file it comes from, empty while it has none.
     pub path: PathBuf,
-    /// What was run.
+    /// The experiment that trained it.
     pub experiment: Experiment,
     /// The model, its parameters and its task.
     pub operator: Operator,
@@ -21,7 +21,7 @@ pub struct Trained {
     pub step: usize,
     /// Seconds of training.
     pub seconds: f64,
-    /// Seconds of these that went to tests and checkpoints.
+    /// Part of these seconds that tests and checkpoints took.
     pub paused: f64,
     /// Bytes that a step holds on the device of the training, without the samples.
     pub step_bytes: Option<usize>,

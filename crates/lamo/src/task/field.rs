@@ -1,7 +1,7 @@
-//! How a field of a data set lies on the points of a grid, and back.
+//! Fields of a data set as values on the points of a grid, and back.
 //!
 //! The shape of one sample is `[snapshots?, ...grid, channels?]`; on a plane `[rows]` is repeated along the columns, and
-//! `[]` or `[channels]` is the same everywhere.
+//! `[]` or `[channels]` is repeated at all points.
 
 use crate::error::Refusal;
 use lamo_geometry::Grid;
@@ -35,7 +35,7 @@ pub struct Field {
     /// Length of the axis behind the points, where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub channels: Option<usize>,
-    /// Whether the model sees it as it is, whatever the experiment normalises.
+    /// True when the field is never normalised, even if the experiment normalises its fields.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub raw: bool,
 }
@@ -83,7 +83,7 @@ impl Field {
         self.snapshots.unwrap_or(1)
     }
 
-    /// Functions of the point that it is, one for every channel of every snapshot.
+    /// Number of functions of the point: one for every channel of every snapshot.
     pub fn functions(&self) -> usize {
         self.width() * self.length()
     }
@@ -98,7 +98,7 @@ impl Field {
         self.snapshots.into_iter().chain(inner).chain(self.channels).collect()
     }
 
-    /// The value of snapshot, point and channel inside one sample.
+    /// Index of the value of a snapshot, point and channel inside one sample.
     fn place(&self, grid: Grid, [snapshot, point, channel]: [usize; 3]) -> usize {
         let (inner, index) = match self.spread {
             Spread::Points => (grid.points(), point),

@@ -1,8 +1,8 @@
-//! What is learned: the geometry, the fields given and asked for, how time enters, and the normalisers.
+//! The task: the geometry, the input and output fields, the role of time, and the normalisers.
 
 pub mod field;
 mod normaliser;
-#[allow(clippy::module_inception)] // the room is named after the type it is about
+#[allow(clippy::module_inception)] // the folder is named after its main type
 pub(crate) mod task;
 pub mod time;
 

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 /// Keeps constant channels from dividing by zero.
 const EPSILON: f64 = 1e-8;
-/// A deviation below this gets no ε, which would swamp fields with a small unit, such as a permeability in m².
+/// Below this deviation ε is left out: it would be larger than fields with a small unit, such as a permeability in m².
 const SMALL: f64 = 100.0 * EPSILON;
 /// A deviation below this share of the mean is rounding: the channel is constant.
 const ROUNDING: f64 = 1e-6;
@@ -58,7 +58,7 @@ impl Moments {
         self.deviation() <= ROUNDING * self.mean.abs()
     }
 
-    /// Size of differences: σ; the value itself for a constant; 1 for zero.
+    /// Unit of errors: σ, the absolute value of a constant channel, or 1 for a channel of zeros.
     pub(crate) fn unit(&self) -> f64 {
         match (self.is_constant(), self.mean.abs()) {
             (false, _) => self.deviation(),
@@ -73,7 +73,7 @@ impl Moments {
         if deviation < SMALL && !self.is_constant() { deviation } else { deviation + EPSILON }
     }
 
-    /// Divisor of inputs: the same, except for constants, whose later changes would be magnified by 1/ε.
+    /// Divisor of inputs: [`Moments::scale`], or the unit for a constant, whose later changes 1/ε would magnify.
     fn scale_of_given(&self) -> f64 {
         if self.is_constant() { self.unit() } else { self.scale() }
     }
@@ -90,17 +90,17 @@ pub struct Normaliser {
 }
 
 impl Normaliser {
-    /// From `[..., channels]` values of the training split.
+    /// Normaliser of outputs from `[..., channels]` values of the training split.
     pub fn fit(values: &[f32], channels: usize) -> Result<Normaliser, Refusal> {
         Normaliser::from_moments(&moments(values, channels)?, Moments::scale)
     }
 
-    /// The same for what a model is given.
+    /// Normaliser of inputs from `[..., channels]` values of the training split.
     pub fn fit_given(values: &[f32], channels: usize) -> Result<Normaliser, Refusal> {
         Normaliser::from_moments(&moments(values, channels)?, Moments::scale_of_given)
     }
 
-    /// From the moments of each channel.
+    /// Normaliser of outputs from the moments of each channel.
     pub(crate) fn of_moments(channels: &[Moments]) -> Result<Normaliser, Refusal> {
         Normaliser::from_moments(channels, Moments::scale)
     }
@@ -172,7 +172,7 @@ impl Normaliser {
     }
 }
 
-/// Of each channel of `[..., channels]` values.
+/// Moments of each channel of `[..., channels]` values.
 pub(crate) fn moments(values: &[f32], channels: usize) -> Result<Vec<Moments>, Refusal> {
     if channels == 0 || !values.len().is_multiple_of(channels) {
         let expected = "at least one channel, and a value of each at every point";

@@ -1,4 +1,4 @@
-//! The task: what is mapped to what, on which points, at which times. Data sets are arranged for it, models are built for
+//! The task: input and output fields, points and times. Data sets are arranged for it, models are built for
 //! it, checkpoints hold it, and predictions are made with it.
 
 use super::{Field, Normaliser, Time};
@@ -7,15 +7,15 @@ use lamo_geometry::Grid;
 use lamo_tensor::Tensor;
 use serde::{Deserialize, Serialize};
 
-/// Where the points of a sample lie.
+/// Positions of the points of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Positions {
-    /// On [`Grid::lattice`], so a prediction need not be given them.
+    /// Points on [`Grid::lattice`]; a prediction does not need them as input.
     Lattice,
-    /// On the lattice that the authors' Plasticity loader makes: counted along the wrong axis.
+    /// Points on the lattice of the authors' Plasticity loader, which counts along the wrong axis.
     Scrambled,
-    /// Where the data say.
+    /// Positions from the data.
     Given,
 }
 
@@ -34,7 +34,7 @@ pub struct Normalisers {
     pub outputs: Option<Normaliser>,
 }
 
-/// What is learned, apart from the numbers.
+/// The mapping to learn, without any samples.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Task {
@@ -42,7 +42,7 @@ pub struct Task {
     pub grid: Grid,
     /// Coordinates of a point.
     pub space: usize,
-    /// Where the points lie.
+    /// Positions of the points.
     pub positions: Positions,
     /// Fields given, beside the past snapshots of a roll-out.
     #[serde(default)]
@@ -51,7 +51,7 @@ pub struct Task {
     pub outputs: Vec<Field>,
     /// How time enters.
     pub time: Time,
-    /// Fitted to the training samples.
+    /// Normalisers, fitted to the training samples.
     #[serde(default)]
     pub normalisers: Normalisers,
 }
@@ -70,13 +70,13 @@ impl Task {
         }
     }
 
-    /// The same asked for `count` times, each by itself.
+    /// This task with `count` times, each predicted by itself.
     #[must_use]
     pub fn by_time(self, count: usize) -> Task {
         Task { time: Time::ByTime { count, clock: Vec::new() }, ..self }
     }
 
-    /// The same on other points.
+    /// This task on another grid.
     #[must_use]
     pub fn on(&self, grid: Grid) -> Task {
         Task { grid, ..self.clone() }
@@ -92,7 +92,7 @@ impl Task {
         self.time.output_channels(&self.outputs)
     }
 
-    /// Whether a prediction must be given the points.
+    /// True when a prediction needs the positions as input.
     pub fn needs_positions(&self) -> bool {
         self.positions == Positions::Given
     }
@@ -102,7 +102,7 @@ impl Task {
         lattice(grid, self.positions == Positions::Scrambled)
     }
 
-    /// Gives mean 0 and deviation 1 to the fields that the model is to see as they are.
+    /// Sets mean 0 and deviation 1 in the normalisers of fields that are not normalised.
     pub(crate) fn leave_raw(&mut self) {
         let [inputs, outputs] = self.time.raw_channels(&self.inputs, &self.outputs);
         for (normaliser, raw) in [(&mut self.normalisers.inputs, inputs), (&mut self.normalisers.outputs, outputs)] {
@@ -113,8 +113,8 @@ impl Task {
         }
     }
 
-    /// Whether training for `other` may be resumed with this task: the same fields and times, and normalisers that differ
-    /// by rounding at most, as those of two machines may.
+    /// True when training for `other` may be resumed with this task: fields and times are equal, and normalisers differ at
+    /// most by rounding, as they may between two machines.
     pub(crate) fn continues(&self, other: &Task) -> bool {
         let near = |one: &Option<Normaliser>, two: &Option<Normaliser>| match (one, two) {
             (None, None) => true,

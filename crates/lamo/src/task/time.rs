@@ -2,7 +2,7 @@
 //!
 //! - steady: u = G(f);
 //! - roll-out: uₖ₊₁ = G(uₖ₋ₚ₊₁, …, uₖ, f), trained on the true snapshots (teacher forcing), predicted from its own;
-//! - by time: u(t) = G(f, t), each t by itself, as a fraction of the way from the first to the last.
+//! - by time: u(t) = G(f, t), each t by itself, scaled from 0 at the first time to 1 at the last.
 //!
 //! A roll-out sees functions `[batch, points, past · width + static]`: the past snapshots, oldest first, then the fields
 //! that stay. `Time::training_pair` cuts every window of a series out of the truth; `Time::window` and
@@ -16,13 +16,13 @@ use lamo_geometry::Grid;
 use lamo_tensor::{Graph, Tensor};
 use serde::{Deserialize, Serialize};
 
-/// Sets the order of times apart from the order of samples.
+/// Makes the random order of times independent of the order of samples.
 const TIMES: u64 = 0x7469_6d65;
 
-/// State of a program that predicts: what the model sees of a roll-out, `[batch, points, past · width + static]`.
+/// State of a program that predicts: the input window of a roll-out, `[batch, points, past · width + static]`.
 pub(crate) const WINDOW: &str = "window";
 
-/// Which way time enters, before any data are known.
+/// Role of time, before any data are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimeMode {
     /// Not at all.
@@ -48,15 +48,15 @@ pub enum Time {
         past: usize,
         /// Snapshots asked for.
         snapshots: usize,
-        /// When the snapshots of the training series are, the given ones included; empty where that is unknown.
+        /// Times of the snapshots of the training series, past snapshots included; empty where they are unknown.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         clock: Vec<f64>,
     },
     /// The model is asked for each of `count` times by itself.
     ByTime {
-        /// How many.
+        /// Number of times.
         count: usize,
-        /// When they are; empty where that is unknown, which means equal distances.
+        /// The times; empty where they are unknown, which means equal spacing.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         clock: Vec<f64>,
     },
@@ -76,7 +76,7 @@ pub(crate) struct Arranged {
     pub(crate) targets: Vec<f32>,
 }
 
-/// What a step of a by-time task asks of each sample of a batch.
+/// The time that a step of a by-time task predicts for each sample of a batch.
 pub(crate) struct Asked {
     /// Rows `sample · count + time` of the targets.
     pub(crate) rows: Vec<u32>,
@@ -85,7 +85,7 @@ pub(crate) struct Asked {
 }
 
 impl TimeMode {
-    /// Whether inputs are continued from the outputs' own past.
+    /// True when the past of the outputs is the input.
     pub fn is_roll_out(self) -> bool {
         matches!(self, TimeMode::RollOut { .. })
     }
@@ -162,7 +162,7 @@ fn beside(one: &[f32], left: usize, other: &[f32], right: usize) -> Vec<f32> {
     rows.flat_map(|(one, other)| one.iter().chain(other)).copied().collect()
 }
 
-/// The order in which a sample meets its times: another one for every sample and epoch, which `index` counts.
+/// Order in which a sample takes its times. Every sample and epoch has its own order; `index` counts them.
 pub fn order_of_times(count: usize, seed: u64, index: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..count).collect();
     shuffle(&mut order, seed ^ TIMES, index as u64);
@@ -179,7 +179,7 @@ impl Time {
         }
     }
 
-    /// Windows of a sample that are one batch: every snapshot of a teacher-forced series.
+    /// Windows of a sample in one batch: one for every snapshot of a teacher-forced series.
     pub fn windows(&self) -> usize {
         if let Time::RollOut { snapshots, .. } = self { *snapshots } else { 1 }
     }
@@ -204,7 +204,7 @@ impl Time {
         self.mode().is_series()
     }
 
-    /// What is mapped to what, from the names of the fields: `permeability to pressure`. Where no field is given, the mesh is.
+    /// The mapping in words, such as `permeability to pressure`. Without input fields, the input is the mesh.
     pub fn describe(&self, inputs: &str, outputs: &str) -> String {
         match self {
             Time::Steady => format!("{} to {outputs}", or_mesh(inputs)),
@@ -223,7 +223,7 @@ impl Time {
         matches!(self, Time::ByTime { .. })
     }
 
-    /// When the snapshots of the training series are, where it is known.
+    /// Times of the snapshots of the training series; empty where they are unknown.
     pub fn clock(&self) -> &[f64] {
         match self {
             Time::Steady => &[],
@@ -231,7 +231,7 @@ impl Time {
         }
     }
 
-    /// When the outputs are: the clock without the snapshots that a roll-out is given.
+    /// Times of the outputs: the clock without the past snapshots of a roll-out.
     pub fn output_clock(&self) -> &[f64] {
         self.clock().get(self.past()..).unwrap_or_default()
     }
@@ -245,7 +245,7 @@ impl Time {
         }
     }
 
-    /// Whether both ask for the same snapshots, wherever their clocks start.
+    /// True when both predict the same snapshots; their clocks may start at different times.
     pub(crate) fn is_like(&self, other: &Time) -> bool {
         let fractions = |time: &Time| (0..time.turns()).map(|index| time.fraction(index)).collect::<Vec<_>>();
         self.mode() == other.mode() && self.count() == other.count() && fractions(self) == fractions(other)
@@ -315,8 +315,8 @@ impl Time {
         })
     }
 
-    /// Refuses a series of other times than the training series, where both are known, or with another number of them. A
-    /// roll-out takes series of any length with the same interval.
+    /// Refuses a series whose times or number of times differ from the training series; unknown times are not compared. A
+    /// roll-out accepts series of any length with the same interval.
     pub fn check_clock(&self, count: usize, clock: &[f64]) -> Result<(), Refusal> {
         let interval = |clock: &[f64]| clock.windows(2).map(|pair| pair[1] - pair[0]).next();
         match self {
@@ -347,7 +347,7 @@ impl Time {
         }
     }
 
-    /// What one turn of a batch asks for, where each time is asked for by itself. `index` counts (epoch, sample).
+    /// The times of one optimiser step of a by-time task. `index` counts (epoch, sample).
     pub(crate) fn ask(
         &self,
         samples: &[usize],
@@ -361,10 +361,10 @@ impl Time {
         Some(Asked { rows, times })
     }
 
-    /// The input of the training program and what is to be predicted.
+    /// The input of the training program and the targets.
     ///
-    /// `past` is `[batch, points, functions]`, `series` the targets `[batch, times, points, width]`. Every window of a
-    /// roll-out is independent of the others, so all are one batch: window `snapshot · batch + sample`.
+    /// `past` is `[batch, points, functions]`, `series` the targets `[batch, times, points, width]`. The windows of a
+    /// roll-out are independent, so they form one batch: window `snapshot · batch + sample`.
     pub(crate) fn training_pair<'g>(
         &self,
         positions: Tensor<'g>,
@@ -393,7 +393,7 @@ impl Time {
         matches!(self, Time::RollOut { .. }).then(|| graph.state(WINDOW, shape))
     }
 
-    /// Moves the window on by the snapshot that was found, `[batch, points, width]` as the model puts it out.
+    /// Moves the window by one snapshot: the output of the model, `[batch, points, width]`.
     pub(crate) fn advance<'g>(&self, window: Tensor<'g>, found: Tensor<'g>) {
         let Time::RollOut { past, .. } = self else { return };
         let ([_, _, functions], [_, _, width]) = (window.dims(), found.dims());
@@ -474,12 +474,12 @@ impl Time {
     }
 }
 
-/// What is given where no field is: the points.
+/// The name of the inputs; without input fields, the mesh.
 fn or_mesh(inputs: &str) -> &str {
     if inputs.is_empty() { "the mesh" } else { inputs }
 }
 
-/// Time `index` of a clock as a part of the way from its first to its last; `None` where the distances are equal.
+/// Time `index` of a clock, scaled from 0 at its first time to 1 at its last; `None` where the times are equally spaced.
 fn fraction(clock: &[f64], index: usize) -> Option<f32> {
     let (first, last) = (clock.first()?, clock.last()?);
     let part = |time: &f64| (time - first) / (last - first);
@@ -487,7 +487,7 @@ fn fraction(clock: &[f64], index: usize) -> Option<f32> {
     if clock.iter().enumerate().all(even) { None } else { clock.get(index).map(|time| part(time) as f32) }
 }
 
-/// Every snapshot of the series from the true ones before it; the fields that stay are repeated in every window.
+/// Pairs every snapshot of the series with the true snapshots before it. Every window repeats the static fields.
 fn teacher_forced<'g>(
     positions: Tensor<'g>,
     given: Tensor<'g>,

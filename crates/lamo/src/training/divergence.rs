@@ -1,11 +1,11 @@
-//! A training that broke: what is not finite, where it happened first, and from which step it can be resumed.
+//! Divergence of a training: the value that is not finite, the first step where it happened, and the step to resume from.
 
 use crate::error::{Failure, Kind};
 
-/// What is not finite any more.
+/// The value that is no longer finite.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Broken {
-    /// The loss; it may also have grown beyond all bounds.
+    /// The loss is not finite or far too large.
     Loss,
     /// A parameter.
     Parameter,
@@ -13,10 +13,10 @@ pub enum Broken {
     Test,
 }
 
-/// Where a training broke.
+/// Where and how a training diverged.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Divergence {
-    /// What broke.
+    /// The value that is not finite.
     pub broken: Broken,
     /// Optimiser step, counted from 1.
     pub step: usize,
@@ -28,7 +28,7 @@ pub struct Divergence {
     pub culprit: Option<String>,
     /// Step of the last good checkpoint.
     pub good: usize,
-    /// Learning rate in force.
+    /// Learning rate of that step.
     pub rate: f64,
 }
 

@@ -13,7 +13,7 @@ pub fn relative_l2<'g>(prediction: Tensor<'g>, target: Tensor<'g>) -> Tensor<'g>
     norm(flat(prediction) - flat(target)) / norm(flat(target))
 }
 
-/// The training loss: a sum over the batch, not a mean. Its size against the clip and Adam's ε is part of the recipe.
+/// The training loss: a sum over the batch. A mean would change its size relative to the clip and to Adam's ε.
 pub fn relative_l2_sum<'g>(prediction: Tensor<'g>, target: Tensor<'g>) -> Tensor<'g> {
     relative_l2(prediction, target).sum_all()
 }
@@ -34,8 +34,8 @@ pub fn central_difference(field: Tensor<'_>, axis: usize, spacing: f64) -> Tenso
 }
 
 /// The Darcy loss of the authors, [`relative_l2_sum`] + 0.1 · ([`relative_l2_sum`] of ∂ along columns and rows), for
-/// `[batch, rows, columns]` in physical units. The prediction's outermost ring is zero for the derivatives, where the
-/// true solution vanishes; the target's is not touched.
+/// `[batch, rows, columns]` in physical units. For the derivatives the outermost ring of the prediction is set to zero,
+/// because the true solution vanishes there; the target stays unchanged.
 pub fn relative_l2_with_gradient<'g>(prediction: Tensor<'g>, target: Tensor<'g>) -> Tensor<'g> {
     relative_l2_with_gradient_each(prediction, target).sum_all()
 }

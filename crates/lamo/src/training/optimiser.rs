@@ -4,7 +4,7 @@
 //! m ← m + (1 − β₁)(g − m),  v ← β₂ v + (1 − β₂) g²,  θ ← θ − η/(1 − β₁ᵗ) · m / (√v/√(1 − β₂ᵗ) + ε).
 //!
 //! Everything acts on the parameter vector θ at once, so an update is one pass over memory. Parameters that the loss
-//! does not depend on are left alone: no decay, no moments.
+//! does not depend on stay unchanged: no decay, no moments.
 
 use crate::training::schedule::Pace;
 use lamo_tensor::{DeviceError, Graph, Program, Tensor};
@@ -17,7 +17,7 @@ pub struct AdamW {
     pub beta2: f64,
     /// ε.
     pub epsilon: f64,
-    /// λ; hits every parameter alike, norms and biases too.
+    /// λ; applies to every parameter, norms and biases included.
     pub weight_decay: f64,
     /// Largest norm of the whole gradient.
     pub clip: Option<f64>,
@@ -33,7 +33,7 @@ impl Default for AdamW {
 pub const MEAN: &str = "adamw.mean";
 /// State: running mean v of its square.
 pub const SQUARE: &str = "adamw.square";
-/// Input: what [`AdamW::pace`] computes for the step.
+/// Input: the factors that [`AdamW::pace`] computes for the step.
 const CONTROLS: &str = "adamw.controls";
 /// Output: ‖g‖ before clipping.
 pub const GRADIENT_NORM: &str = "gradient norm";

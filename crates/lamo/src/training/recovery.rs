@@ -1,4 +1,4 @@
-//! When a training breaks: back to the last good checkpoint, and from there to the step and the kernel that broke it.
+//! Recovery from a divergence: returns to the last good checkpoint and finds the step and the kernel that failed.
 
 use super::divergence::{Broken, Divergence};
 use super::step::TOTAL;
@@ -16,33 +16,33 @@ fn is_sane(loss: f64) -> bool {
 }
 
 impl Trainer {
-    /// What [`Trainer::check`] says; where that is bad, the last good state is saved first.
+    /// Runs [`Trainer::check`]. After a divergence the last good state is saved before the error returns.
     pub(super) fn check_or_undo(&mut self, run: Option<&Run>, parameters: bool, watch: Watch<'_>) -> Result<(), Error> {
         match self.check(parameters, watch) {
             Err(error) if error.downcast_ref::<Divergence>().is_some() => {
                 self.undo(run)?;
                 Err(error)
             }
-            checked => checked, // a lost device cannot go back; its run keeps the checkpoint on disk
+            checked => checked, // a lost device cannot be restored; the checkpoint stays on disk
         }
     }
 
-    /// Goes back to the last good state, and saves it.
+    /// Restores the last good state and saves it.
     pub(super) fn undo(&mut self, run: Option<&Run>) -> Result<(), Error> {
         let good = self.good.clone().expect("a run begins with a good state");
         self.restore(&good)?;
         self.save(run)
     }
 
-    /// The error for a step, after which the state is the last good one again.
+    /// The error for a step that diverged. The trainer must already hold the last good state.
     pub(super) fn diverged(&self, broken: Broken, step: usize, loss: f64, culprit: Option<String>) -> Error {
         let epoch = (step - 1) / self.epoch_steps() + 1;
         let rate = self.program.pace(step - 1).rate;
         Divergence { broken, step, epoch, loss, culprit, good: self.step, rate }.into()
     }
 
-    /// Fails if the losses of the epoch, or with `parameters` the parameters, are not finite; the state then is the last
-    /// good one.
+    /// Fails if the losses of the epoch are not finite, or with `parameters` if the parameters are not. The last good state
+    /// is then restored.
     fn check(&mut self, parameters: bool, watch: Watch<'_>) -> Result<(), Error> {
         let loss = self.mean_loss()?;
         let finite = !parameters || self.program.program.try_read(PARAMETERS)?.iter().all(|value| value.is_finite());
@@ -58,13 +58,13 @@ impl Trainer {
         Err(self.diverged(if is_sane(loss) { Broken::Parameter } else { Broken::Loss }, step, loss, culprit))
     }
 
-    /// Goes to the first step after `good` with a loss that is not sane, else to `broken`, and keeps a snapshot of the state
-    /// before it: the step and its loss. `None` if the watcher asks to stop.
+    /// Repeats the steps after `good` up to the first one with a bad loss, at most up to `broken`. The snapshot then holds
+    /// the state before that step. Returns the step and its loss, or `None` if the watcher asks to stop.
     fn find(&mut self, good: &Checkpoint, broken: usize, watch: Watch<'_>) -> Result<Option<(usize, f64)>, Error> {
         self.restore(good)?;
         let mut pulse = Instant::now();
         while self.step < broken {
-            self.aside.capture(&self.program.program)?;
+            self.snapshot.capture(&self.program.program)?;
             self.advance()?;
             let loss = self.mean_loss()?;
             if !is_sane(loss) || self.step == broken {
@@ -80,9 +80,9 @@ impl Trainer {
         Ok(None)
     }
 
-    /// The first kernel of the last step whose result is not finite; the snapshot holds the state before it.
+    /// Runs the last step again from the snapshot and returns its first kernel whose result is not finite.
     fn culprit(&mut self) -> Result<Option<String>, Error> {
-        self.aside.restore(&mut self.program.program)?;
+        self.snapshot.restore(&mut self.program.program)?;
         self.program.program.try_write(TOTAL, &[0.0])?;
         self.step -= 1;
         self.program.prepare(self.step)?;

@@ -1,4 +1,4 @@
-//! Samples that live on the device inside a program; each run is told which of them to take.
+//! Samples that live on the device inside a program; the inputs of each run choose the samples of the batch.
 
 use crate::data::Samples;
 use crate::error::Error;
@@ -12,7 +12,7 @@ pub(crate) const SAMPLES: &str = "samples";
 pub(crate) const ROWS: &str = "rows";
 /// Index input: the points in the order in which a symmetry shows them.
 pub(crate) const SIDE: &str = "side";
-/// Input: the time of each place of the batch.
+/// Input: the time of each sample of the batch.
 pub(crate) const TIME: &str = "time";
 
 const POSITIONS: &str = "stored.positions";
@@ -50,7 +50,7 @@ impl<'g> Resident<'g> {
         self.side.map_or(values, |side| values.gather(axis, side))
     }
 
-    /// `[batch, points, width]` functions given; `None` where there are none.
+    /// `[batch, points, width]` functions given; `None` for a width of 0.
     pub(crate) fn functions(&self, width: usize) -> Option<Tensor<'g>> {
         let [count, _, points, _] = self.shape;
         let given = || self.graph.input(FUNCTIONS, [count, points, width]).gather(0, self.chosen);
@@ -74,7 +74,7 @@ impl<'g> Resident<'g> {
         task.time.is_input().then(|| self.graph.input(TIME, [self.batch, 1]))
     }
 
-    /// What the model sees at one time.
+    /// Input of the model at one time.
     pub(crate) fn input(&self, functions: Option<Tensor<'g>>, task: &Task) -> Input<'g> {
         Input { positions: self.positions, functions, time: self.time(task) }
     }
@@ -86,7 +86,7 @@ pub(crate) fn bytes(samples: &Samples) -> usize {
     [positions, inputs, targets].iter().map(|values| size_of_val(values.as_slice())).sum()
 }
 
-/// Writes the samples into a program, normalised; `functions` where the graph takes them from there.
+/// Writes the normalised samples into a program; with `functions`, also their input functions.
 pub(crate) fn fill(program: &mut Program, task: &Task, samples: &Samples, functions: bool) -> Result<(), Error> {
     program.try_write(POSITIONS, &task.encode_positions(&samples.positions))?;
     if functions {

@@ -1,8 +1,8 @@
-//! Learning-rate schedules, as in PyTorch: what is in force for the optimiser step number k, counted from 0.
+//! Learning-rate schedules, as in PyTorch: learning rate and β₁ of the optimiser step number k, counted from 0.
 
 use std::f64::consts::PI;
 
-/// What a schedule sets.
+/// Values that a schedule sets for one step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pace {
     /// Learning rate.
@@ -29,7 +29,7 @@ pub enum Schedule {
         /// Steps to zero.
         steps: usize,
     },
-    /// The same rate throughout; β₁ stays 0.9.
+    /// A constant rate; β₁ stays 0.9.
     Constant {
         /// Learning rate.
         rate: f64,

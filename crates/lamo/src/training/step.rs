@@ -1,8 +1,8 @@
 //! The training step as one program: gather the batch, predict, loss, gradient, update.
 //!
-//! The training samples live inside the program; a step is told which of them to take. The last batch of an epoch may
-//! be smaller: its free places repeat a sample with weight 0. The order of samples depends on (seed, epoch) alone, so a
-//! resumed training takes the very steps it would have taken.
+//! The training samples live inside the program; the inputs of a step choose the samples of the batch. The last batch of
+//! an epoch may be smaller: it is filled with copies of a sample, with weight 0. The order of samples depends only on
+//! (seed, epoch), so a resumed training takes the steps of an uninterrupted one.
 
 use super::loss;
 use super::optimiser::AdamW;
@@ -18,11 +18,11 @@ use crate::task::{Field, Moments, Positions, Spread, Task};
 use lamo_geometry::Grid;
 use lamo_tensor::{Device, Graph, Program, Tensor};
 
-/// Input: 1 for a sample, 0 for a free place.
+/// Input: weight of each sample of the batch, 0 for copies that fill it.
 const WEIGHTS: &str = "weights";
 /// State: the losses of the epoch so far, summed.
 pub(super) const TOTAL: &str = "train.total";
-/// Sets the order of symmetries apart from the order of samples.
+/// Makes the random order of symmetries independent of the order of samples.
 const SIDES: u64 = 0x7369_6465;
 
 /// The compiled step of a training, with all that decides what each step does.
@@ -86,7 +86,7 @@ impl StepProgram {
         self.bytes
     }
 
-    /// Optimiser steps of an epoch: every batch, and every time of it that is asked for by itself.
+    /// Optimiser steps of an epoch: one per batch, or one per batch and time where the model predicts each time by itself.
     pub fn epoch_steps(&self) -> usize {
         self.samples.len().div_ceil(self.experiment.train.batch) * self.task.time.turns()
     }
@@ -97,7 +97,7 @@ impl StepProgram {
         Ok(self.program.try_run()?)
     }
 
-    /// Tells the program what step number `step` is.
+    /// Writes the inputs of step number `step` into the program.
     pub(super) fn prepare(&mut self, step: usize) -> Result<(), Error> {
         let turns = self.task.time.turns();
         let (epoch, place) = (step / self.epoch_steps(), step % self.epoch_steps());

@@ -1,8 +1,8 @@
-//! Symmetries of a plane: mirrored, and turned where it is a square.
+//! Symmetries of a plane: reflections, and also rotations where it is a square.
 
 use lamo_geometry::Grid;
 
-/// For each symmetry, the point that stands at each place; the identity alone where there is no plane.
+/// For each symmetry, the point that moves to each position; only the identity where the grid is not a plane.
 pub(crate) fn sides(grid: Grid) -> Vec<Vec<u32>> {
     let Grid::Plane { rows, columns } = grid else { return vec![(0..grid.points() as u32).collect()] };
     let swaps: &[bool] = if rows == columns { &[false, true] } else { &[false] };

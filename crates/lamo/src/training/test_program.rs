@@ -1,6 +1,6 @@
 //! The test error as a program: the test samples live inside it, and predictions stay on the device.
 //!
-//! [`Predictor`](crate::inference::Predictor) and [`Samples::errors`] compute the same in the open, and slower.
+//! [`Predictor`](crate::inference::Predictor) and [`Samples::errors`] compute the same error more simply and more slowly.
 
 use super::resident::{self, ROWS, Resident, SAMPLES, TIME};
 use crate::data::Samples;
@@ -55,7 +55,7 @@ impl TestProgram {
         Ok(TestProgram { program, task: task.clone(), batch, count: test.count, windows })
     }
 
-    /// Names of the states that a snapshot may set: θ and what a model keeps.
+    /// Names of the states that a snapshot may set: θ and the states of the model.
     pub(crate) fn model_states(&self) -> Vec<String> {
         let own = [MISS, SIZE, WINDOW];
         self.program.states().into_iter().filter(|name| !own.contains(&name.as_str())).collect()
@@ -71,7 +71,8 @@ impl TestProgram {
         Ok(sum / self.count as f64)
     }
 
-    /// Errors of the batch that begins with sample `first`; places behind the last sample repeat it and are dropped.
+    /// Errors of the batch that begins with sample `first`. A short batch is filled with copies of
+    /// the last sample, whose errors are dropped.
     fn errors(&mut self, first: usize) -> Result<Vec<f64>, Error> {
         let place = |place: usize| (first + place).min(self.count - 1);
         let samples: Vec<usize> = (0..self.batch).map(place).collect();

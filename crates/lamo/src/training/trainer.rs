@@ -17,14 +17,14 @@ use std::time::{Duration, Instant};
 /// How often the loss is read and the watcher called.
 pub(super) const PULSE: Duration = Duration::from_millis(250);
 
-/// How far a training has come.
+/// Progress of a training.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress<'a> {
     /// Optimiser steps taken.
     pub step: usize,
     /// Optimiser steps in all.
     pub steps: usize,
-    /// The epoch under way, counted from 1.
+    /// The current epoch, counted from 1.
     pub epoch: usize,
     /// Epochs in all.
     pub epochs: usize,
@@ -36,7 +36,7 @@ pub struct Progress<'a> {
     pub seconds: f64,
     /// The epoch that has just ended.
     pub finished: Option<&'a Line>,
-    /// Whether a checkpoint was written just before this call.
+    /// True when a checkpoint was written just before this call.
     pub saved: bool,
 }
 
@@ -52,7 +52,7 @@ pub enum Outcome {
     Stopped,
 }
 
-/// A training under way.
+/// A training in progress.
 pub struct Trainer {
     pub(super) program: StepProgram,
     test: TestProgram,
@@ -63,7 +63,7 @@ pub struct Trainer {
     /// Seconds of earlier attempts, and when this one started.
     seconds: f64,
     started: Option<Instant>,
-    /// Seconds of these that went to tests and checkpoints.
+    /// Part of these seconds that tests and checkpoints took.
     paused: f64,
     /// Steps at which the recipe was changed.
     changed: Vec<usize>,
@@ -71,12 +71,12 @@ pub struct Trainer {
     pub(super) good: Option<Checkpoint>,
     /// Snapshot of the best epoch, on the device until it is written; while a divergence is traced, the state before
     /// the step that broke.
-    pub(super) aside: Snapshot,
-    /// Where the training stood at the best epoch, while its snapshot is not written.
+    pub(super) snapshot: Snapshot,
+    /// Step, times and error of the best epoch, until its snapshot is written.
     unsaved_best: Option<Moment>,
 }
 
-/// Where a training stood when a snapshot was taken.
+/// Step, times and best error at a snapshot.
 #[derive(Clone, Copy)]
 struct Moment {
     step: usize,
@@ -119,7 +119,7 @@ impl Trainer {
             |names: &[String]| Snapshot::new(&program.program, &names.iter().map(String::as_str).collect::<Vec<_>>());
         Ok(Trainer {
             tested: snapshot(&test.model_states())?,
-            aside: snapshot(&program.program.states())?,
+            snapshot: snapshot(&program.program.states())?,
             test,
             program,
             step: 0,
@@ -223,6 +223,11 @@ impl Trainer {
         Ok(self.checkpoint()?.trained)
     }
 
+    /// Steps at which the recipe was changed.
+    pub fn recipe_changes(&self) -> &[usize] {
+        &self.changed
+    }
+
     /// Optimiser steps taken.
     pub fn step(&self) -> usize {
         self.step
@@ -259,7 +264,7 @@ impl Trainer {
         }
         self.good = Some(self.checkpoint()?);
         if run.is_some_and(|run| self.step == self.steps() && !run::checkpoint_path(run.folder(), run::LAST).exists()) {
-            self.save(run)?; // the best epoch was the last one, and it alone was written
+            self.save(run)?; // the last epoch was the best, and only its best checkpoint was written
         }
         let begun = Instant::now();
         let (mut pulse, mut saved) = (begun, begun);
@@ -288,7 +293,7 @@ impl Trainer {
                 self.save(run)?;
                 saved = Instant::now();
                 self.paused += (saved - pause).as_secs_f64();
-                let _ = watch(self.progress(None, true)?); // a stop asked for here is asked for again at the next pulse
+                let _ = watch(self.progress(None, true)?); // the watcher repeats a request to stop at the next pulse
             }
             if stop {
                 return Ok(if self.step == self.steps() { Outcome::Finished } else { Outcome::Stopped });
@@ -309,14 +314,14 @@ impl Trainer {
     fn end_epoch(&mut self) -> Result<Line, Error> {
         let epoch = self.step / self.epoch_steps();
         let due = epoch.is_multiple_of(self.experiment().train.evaluate) || self.step == self.steps();
-        let pause = Instant::now(); // the steps before have ended: their loss was read
+        let pause = Instant::now(); // reading the loss has waited for the steps before
         let test = if due { Some(self.test_error()?) } else { None };
         self.paused += pause.elapsed().as_secs_f64();
         let better = |test: &f64| test.is_finite() && self.best.is_none_or(|best| *test < best.test);
         if let Some(test) = test.filter(better) {
             self.best = Some(Best { epoch, test });
             self.unsaved_best = Some(self.moment());
-            self.aside.capture(&self.program.program)?;
+            self.snapshot.capture(&self.program.program)?;
         }
         let rate = self.program.pace(self.step - 1).rate;
         Ok(Line { epoch, step: self.step, train: self.mean_loss()?, test, rate, seconds: self.elapsed() })
@@ -356,7 +361,7 @@ impl Trainer {
         let good = self.checkpoint()?;
         if let Some(run) = run {
             if let Some(best) = self.unsaved_best {
-                let read = |name: &str| Ok(self.aside.read(name)?);
+                let read = |name: &str| Ok(self.snapshot.read(name)?);
                 run.save(run::BEST, &self.checkpoint_of(best, read)?)?;
                 self.unsaved_best = None;
             }

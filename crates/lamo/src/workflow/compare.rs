@@ -12,13 +12,13 @@ use std::path::{Path, PathBuf};
 pub struct Entry {
     /// Name of the run folder.
     pub run: String,
-    /// What was learned.
+    /// Name of the benchmark.
     pub benchmark: String,
     /// The benchmark, or the name of your own data.
     pub data: String,
-    /// By which model.
+    /// Name of the model.
     pub model: String,
-    /// Where it was evaluated.
+    /// Device of the evaluation.
     pub device: String,
     /// Mean relative L2 over the test samples.
     pub relative_l2: f64,
@@ -41,7 +41,7 @@ pub struct Entry {
 /// Runs side by side.
 #[derive(Clone, Debug, Serialize)]
 pub struct Comparison {
-    /// Whether all were evaluated on the same test samples.
+    /// True when all runs were evaluated on the same test samples.
     pub same_test: bool,
     /// The runs.
     pub runs: Vec<Entry>,
@@ -99,7 +99,7 @@ fn data(folder: &Path, receipt: &Receipt) -> String {
 }
 
 impl Comparison {
-    /// The model of a run, with its data where the runs have different ones; the same data may have several names.
+    /// The model of a run, with the name of its data where the runs have different data.
     pub fn label(&self, run: &Entry) -> String {
         let alike = self.same_test || self.runs.iter().all(|other| other.data == run.data);
         if alike { run.model.clone() } else { format!("{} on {}", run.model, run.data) }

@@ -3,7 +3,7 @@
 
 use super::Event;
 use super::Session;
-use crate::data::dataset::{Dataset, Error as DatasetError, FieldEntry, Outcome, Statistics};
+use crate::data::dataset::{Dataset, FieldEntry, Outcome, Statistics};
 use crate::data::import::{Import, Own, catalogue};
 use crate::error::{Error, Kind, Refusal, counted, require};
 use crate::experiment::{Data, Experiment};
@@ -47,31 +47,32 @@ pub fn check(folder: &Path) -> Result<CheckedDataset, Error> {
     Ok(CheckedDataset { fields: fields.collect::<Result<_, _>>()?, dataset })
 }
 
-/// Makes a data set with a solver in `out`, or what an earlier attempt left missing of it; `changes` are `key=value` texts
-/// for the parameters of the problem.
+/// A data set to make with a solver.
+#[derive(Clone, Debug)]
+pub struct MakeRequest {
+    /// Name of the problem.
+    pub problem: String,
+    /// `key=value` texts for its parameters; the last one wins.
+    pub changes: Vec<String>,
+    /// Seed of the sequence of samples.
+    pub seed: u64,
+    /// Number of samples.
+    pub samples: usize,
+    /// The folder to make.
+    pub out: PathBuf,
+}
+
+/// Makes a data set, or completes an interrupted one.
 #[cfg(feature = "solvers")]
-pub fn make(
-    problem: &str,
-    changes: &[String],
-    seed: u64,
-    samples: usize,
-    out: &Path,
-    session: &Session<'_>,
-) -> Result<Outcome, Error> {
-    make_recipe(&crate::data::Recipe::named(problem, changes, seed, samples)?, out, session)
+pub fn make(request: &MakeRequest, session: &Session<'_>) -> Result<Outcome, Error> {
+    let MakeRequest { problem, changes, seed, samples, out } = request;
+    make_recipe(&crate::data::Recipe::named(problem, changes, *seed, *samples)?, out, session)
 }
 
 /// Says that this library cannot make data.
 #[cfg(not(feature = "solvers"))]
-pub fn make(
-    problem: &str,
-    _changes: &[String],
-    _seed: u64,
-    _samples: usize,
-    _out: &Path,
-    _session: &Session<'_>,
-) -> Result<Outcome, Error> {
-    Err(without_solvers(problem).into())
+pub fn make(request: &MakeRequest, _session: &Session<'_>) -> Result<Outcome, Error> {
+    Err(without_solvers(&request.problem).into())
 }
 
 #[cfg(feature = "solvers")]
@@ -89,20 +90,46 @@ fn without_solvers(problem: &str) -> Refusal {
         .advise("give a data set, or build with feature solvers")
 }
 
-/// Imports the public files of a benchmark, given one by one or as folders that hold them: the samples of the official
-/// split, or `all`.
-pub fn import_public(benchmark: &str, files: &[PathBuf], all: bool) -> Result<Import, DatasetError> {
-    catalogue::find(benchmark)?.import(files, all)
+/// Where the values of an import come from.
+#[derive(Clone, Debug)]
+pub enum ImportSource {
+    /// The public files of a benchmark, given one by one or as folders that hold them.
+    Public {
+        /// The benchmark.
+        benchmark: String,
+        /// Files or folders.
+        files: Vec<PathBuf>,
+        /// Every sample, not only those of the official split.
+        all: bool,
+    },
+    /// Your own arrays.
+    Own(Own),
 }
 
-/// An import of your own arrays: opens them, finds their axes and compares their sizes.
-pub fn import_own(own: &Own) -> Result<Import, DatasetError> {
-    own.import()
+/// A data set to import from files.
+#[derive(Clone, Debug)]
+pub struct ImportRequest {
+    /// Where the values come from.
+    pub source: ImportSource,
+    /// The folder to make.
+    pub out: PathBuf,
 }
 
-/// Writes an import to `out`, or what an earlier attempt left missing of it.
-pub fn import(import: &Import, out: &Path, session: &Session<'_>) -> Result<Outcome, Error> {
-    Ok(import.write(out, &|transfer| {
+impl ImportRequest {
+    /// Opens every array, finds its axes and compares the sizes; nothing is written yet.
+    pub fn plan(&self) -> Result<Import, Error> {
+        Ok(match &self.source {
+            ImportSource::Public { benchmark, files, all } => catalogue::find(benchmark)?.import(files, *all)?,
+            ImportSource::Own(own) => own.import()?,
+        })
+    }
+}
+
+/// Imports files as a data set, or completes an interrupted one.
+pub fn import(request: &ImportRequest, session: &Session<'_>) -> Result<Outcome, Error> {
+    let plan = request.plan()?;
+    (session.listener)(Event::Planned { samples: plan.manifest().samples });
+    Ok(plan.write(&request.out, &|transfer| {
         (session.listener)(Event::Importing(transfer));
         session.cancel.flow()
     })?)
@@ -144,7 +171,7 @@ fn open_or_make(data: &Data, session: &Session<'_>) -> Result<Outcome, Error> {
     }
 }
 
-/// Refuses a run whose data have gone from where they were.
+/// Refuses a run whose data folder no longer exists.
 pub(super) fn require_present(experiment: &Experiment) -> Result<(), Error> {
     let gone = experiment.data.folder.as_ref().filter(|folder| !folder.exists());
     require(gone.is_none(), || {
@@ -171,7 +198,7 @@ pub(super) fn check_before_making(experiment: &Experiment) -> Result<(), Error> 
     Ok(())
 }
 
-/// Folders of data sets that were made on the way.
+/// Cache of data sets that were made for experiments.
 #[cfg(feature = "solvers")]
 mod cache {
     use crate::data::Recipe;

@@ -1,4 +1,4 @@
-//! Evaluate and verify: a run on its test samples, with a receipt; a receipt against the run.
+//! Evaluate a run on its test samples and write a receipt; verify a receipt against its run.
 
 use super::{Session, dataset};
 use crate::data::{Dataset, Samples};
@@ -16,7 +16,7 @@ use std::time::Instant;
 pub struct EvaluateRequest {
     /// Run folder, or a checkpoint file.
     pub run: PathBuf,
-    /// Another data set than the run's own, evaluated on its own test samples.
+    /// A data set to use in place of the run's data; its own test samples are evaluated.
     pub data: Option<PathBuf>,
     /// Where to compute.
     pub device: Device,
@@ -33,9 +33,9 @@ pub struct Evaluated {
     pub test: Samples,
     /// `[count, times, points, outputs]` predictions in physical units.
     pub prediction: Vec<f32>,
-    /// How many samples the run was trained on, where it is known.
+    /// Number of training samples, if it is known.
     pub train_samples: Option<usize>,
-    /// The numbers, with all that is needed to check them.
+    /// The numbers, with everything that is needed to verify them.
     pub receipt: Receipt,
     /// The epochs of the run; empty for a checkpoint file.
     pub history: Vec<Line>,
@@ -98,31 +98,38 @@ pub fn evaluate(request: &EvaluateRequest, session: &Session<'_>) -> Result<Eval
 pub struct Verified {
     /// Mean relative L2, computed again.
     pub relative_l2: f64,
-    /// By how much the error may differ on this machine, relative to it; 0 is bit for bit.
+    /// Allowed relative difference of the error on this machine; 0 means bit for bit.
     pub tolerance: f64,
 }
 
-/// Computes the numbers of a receipt again and compares them. Without a run, the receipt lies in its run folder.
-pub fn verify(
-    receipt: &Path,
-    run: Option<&Path>,
-    data: Option<PathBuf>,
-    device: Device,
-    session: &Session<'_>,
-) -> Result<Verified, Error> {
+/// A receipt to check.
+#[derive(Clone, Debug)]
+pub struct VerifyRequest {
+    /// The receipt.
+    pub receipt: PathBuf,
+    /// Its run; the folder of the receipt unless given.
+    pub run: Option<PathBuf>,
+    /// The data, where the receipt was made with other data than the run's own.
+    pub data: Option<PathBuf>,
+    /// Where to compute.
+    pub device: Device,
+}
+
+/// Computes the numbers of a receipt again and compares them.
+pub fn verify(request: &VerifyRequest, session: &Session<'_>) -> Result<Verified, Error> {
+    let VerifyRequest { receipt, run, data, device } = request;
     let stated = Receipt::read(receipt)?;
     let beside = receipt.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     require(run.is_some() || beside.join(run::EXPERIMENT).is_file(), || {
         let path = receipt.display();
-        Refusal::new(path.to_string(), "a receipt inside its run folder", "it elsewhere")
+        Refusal::new(path.to_string(), "a receipt inside its run folder", "a receipt outside a run folder")
             .advise(format!("say lamo evaluate RUN --verify {path}"))
             .of(Kind::Missing)
     })?;
-    let again = data.is_none();
-    let request = EvaluateRequest { run: run.unwrap_or(beside).to_owned(), data, device };
-    let evaluated = evaluate(&request, session)?;
+    let run = run.as_deref().unwrap_or(beside).to_owned();
+    let evaluated = evaluate(&EvaluateRequest { run, data: data.clone(), device: *device }, session)?;
     if let Some(difference) = stated.difference(&evaluated.receipt) {
-        let hint = if again { " (if it was made with --data, give it again)" } else { "" };
+        let hint = if data.is_none() { " (if it was made with --data, give it again)" } else { "" };
         let advice = format!("the receipt is not of this run and data{hint}, or something has changed");
         return Err(Refusal::about(receipt.display().to_string(), difference).advise(advice).of(Kind::Failed).into());
     }

@@ -1,4 +1,4 @@
-//! What a job reports while it runs, and how it is asked to stop.
+//! Events that a job reports while it runs, and the request to stop it.
 
 use crate::data::dataset::{self, Dataset};
 use crate::data::import::Transfer;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Something happened.
+/// A report of a running job.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Event<'a> {
@@ -18,16 +18,21 @@ pub enum Event<'a> {
     Making {
         /// Its problem.
         problem: &'a str,
-        /// How far it is.
+        /// Progress so far.
         progress: dataset::Progress,
+    },
+    /// The files of an import fit together.
+    Planned {
+        /// Samples of the data set to come.
+        samples: usize,
     },
     /// Files are being imported.
     Importing(Transfer),
-    /// The data are there.
+    /// The data are ready.
     Data {
         /// The data set.
         dataset: &'a Dataset,
-        /// How long it took to make them; `None` where they were there before.
+        /// Time to make the data; `None` if they existed before.
         made_in: Option<Duration>,
     },
     /// The programs are compiled.
@@ -56,6 +61,8 @@ pub enum Event<'a> {
     },
     /// A few times a second while a model trains, and at the end of every epoch.
     Progress(training::Progress<'a>),
+    /// An epoch has ended; it also stands in the history of the run.
+    Epoch(&'a Line),
     /// A checkpoint was written.
     Checkpoint {
         /// Optimiser steps taken.
@@ -73,7 +80,7 @@ pub type Listener<'a> = &'a (dyn Fn(Event<'_>) + Sync);
 pub struct Cancel(Arc<AtomicBool>);
 
 impl Cancel {
-    /// Nothing is asked yet.
+    /// A request that is not yet made.
     pub fn new() -> Cancel {
         Cancel::default()
     }
@@ -93,14 +100,14 @@ impl Cancel {
     }
 }
 
-/// What a job needs beside its request: a listener, a way to cancel it, and a number of threads.
+/// The surroundings of a job: a listener, a way to cancel it, and a number of threads.
 #[derive(Clone)]
 pub struct Session<'a> {
     /// Receives the events.
     pub listener: Listener<'a>,
     /// Asks the job to stop.
     pub cancel: Cancel,
-    /// Threads that make data; what is recorded as the threads of a run.
+    /// Threads that make data; a run records this number.
     pub threads: usize,
 }
 

@@ -1,5 +1,5 @@
-//! The whole of a job: what the command line, a server or a notebook asks for, as functions that take a request, report
-//! [`Event`]s, can be cancelled, and return typed results.
+//! Whole jobs for the command line, a server or a notebook: functions that take a request, report [`Event`]s, can be
+//! cancelled, and return typed results.
 
 mod compare;
 mod dataset;
@@ -9,8 +9,8 @@ mod predict;
 mod train;
 
 pub use compare::{Comparison, Entry, compare};
-pub use dataset::{CheckedDataset, check, import, import_own, import_public, make};
-pub use evaluate::{EvaluateRequest, Evaluated, Verified, evaluate, verify};
+pub use dataset::{CheckedDataset, ImportRequest, ImportSource, MakeRequest, check, import, make};
+pub use evaluate::{EvaluateRequest, Evaluated, Verified, VerifyRequest, evaluate, verify};
 pub use event::{Cancel, Event, Listener, Session};
 pub use predict::{Model, PredictRequest, Predicted, predict};
 pub use train::{ResumeRequest, TrainRequest, TrainedRun, resume, train};

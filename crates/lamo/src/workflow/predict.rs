@@ -9,12 +9,12 @@ use lamo_tensor::Device;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// A run, a checkpoint or a model folder: all that has an operator.
+/// An operator from a run, a checkpoint or a model folder.
 #[derive(Clone, Debug)]
 pub enum Model {
-    /// From a training.
+    /// A model from a training.
     Trained(Box<Trained>),
-    /// From weights of the authors' code.
+    /// A model with weights of the authors' code.
     Imported(Box<ModelFolder>),
 }
 
@@ -48,9 +48,13 @@ impl Model {
                 let place = |path: &Path| std::path::absolute(path).ok()?.parent()?.canonicalize().ok();
                 let inside = place(output).is_some_and(|folder| folder.join(DESCRIPTION).is_file());
                 require(!inside, || {
-                    Refusal::new(output.display().to_string(), "a file outside of model folders", "one inside")
-                        .advise("choose another name")
-                        .of(Kind::Conflict)
+                    Refusal::new(
+                        output.display().to_string(),
+                        "a file outside of model folders",
+                        "a file inside a model folder",
+                    )
+                    .advise("choose another name")
+                    .of(Kind::Conflict)
                 })?;
                 Ok(())
             }
@@ -78,7 +82,7 @@ pub struct PredictRequest {
 pub struct Predicted {
     /// The output fields.
     pub arrays: Vec<Named>,
-    /// How many samples.
+    /// Number of samples.
     pub samples: usize,
     /// How long the predictions took, compiling included.
     pub elapsed: Duration,

@@ -20,9 +20,9 @@ const RUNS: &str = "runs";
 pub struct TrainRequest {
     /// A benchmark, a shipped experiment, an experiment file, or the folder of a data set.
     pub what: String,
-    /// Which model; LaMO unless said here or in the file.
+    /// Name of the model; LaMO unless given here or in the file.
     pub model: Option<String>,
-    /// How large; quick on a CPU, else the published recipe, unless said here or in the file.
+    /// Size; unless given here or in the file, quick on a CPU and the published recipe on a GPU.
     pub preset: Option<Preset>,
     /// A data set to train on instead of making one.
     pub data: Option<PathBuf>,
@@ -61,7 +61,7 @@ impl TrainRequest {
         if path.join(MANIFEST).is_file() {
             require(folder.is_none(), || {
                 let other = folder.as_ref().map(|folder| folder.display().to_string()).unwrap_or_default();
-                Refusal::about(what, format!("is a data set, and so is --data {other}")).advise("name one")
+                Refusal::said(format!("{what} is a data set, and so is --data {other}")).advise("name one")
             })?;
             folder = Some(path.to_owned());
             let manifest = Dataset::open(path)?.manifest().clone();
@@ -77,7 +77,7 @@ impl TrainRequest {
         } else if let Ok(shipped) = experiment::shipped_text(what) {
             require(self.preset != Some(Preset::Quick), || {
                 let advice = "for a quick one say lamo train BENCHMARK --model MODEL --preset quick";
-                Refusal::about(what, "is the published recipe").advise(advice)
+                Refusal::said(format!("{what} is the published recipe")).advise(advice)
             })?;
             text = Some(shipped.to_owned());
         } else if path.is_file() {
@@ -99,7 +99,7 @@ impl TrainRequest {
         }
         changes.extend(self.changes.iter().cloned());
         let mut experiment = Request { changes: &changes, ..request }.resolve()?;
-        // A file names data as seen from the file; the run must find them from anywhere.
+        // A file names the data folder relative to itself; the run stores a path that is valid from any folder.
         let here = self.changes.iter().any(|change| change.trim_start().starts_with("data.folder"));
         let base = path.parent().filter(|_| path.is_file() && !here).unwrap_or(Path::new(""));
         if let Some(folder) = &mut experiment.data.folder {
@@ -123,7 +123,7 @@ fn unknown(what: &str) -> Refusal {
     }
 }
 
-/// Whether the data have nothing to learn from but the beginning of a time series.
+/// True when the only inputs are the first snapshots of a time series.
 fn is_time_series(manifest: &Manifest) -> bool {
     let of = |role| manifest.fields.iter().filter(move |field| field.role == role);
     let moves = |entry: &FieldEntry| {
@@ -140,7 +140,7 @@ pub struct ResumeRequest {
     pub run: PathBuf,
     /// Where the run's data are now, if they have moved.
     pub data: Option<PathBuf>,
-    /// Where to compute; where the run began unless given.
+    /// Where to compute; the device of the first part of the run unless given.
     pub device: Option<Device>,
     /// Time between checkpoints.
     pub saving: Duration,
@@ -151,7 +151,7 @@ pub struct ResumeRequest {
 pub struct TrainedRun {
     /// The run folder.
     pub folder: PathBuf,
-    /// What was run.
+    /// The experiment.
     pub experiment: Experiment,
     /// The problem of the data, or the name of your own.
     pub data: String,
@@ -191,8 +191,12 @@ pub fn resume(request: &ResumeRequest, session: &Session<'_>) -> Result<TrainedR
     if let Some(data) = &request.data {
         let folder = std::path::absolute(data).map_err(|reason| Error::reading(data, reason))?;
         require(folder.to_str().is_some(), || {
-            Refusal::new(format!("--data {}", folder.display()), "a path in Unicode, which a run can record", "another")
-                .advise("move the data")
+            Refusal::new(
+                format!("--data {}", folder.display()),
+                "a path in Unicode, which a run can record",
+                "a path that is not Unicode",
+            )
+            .advise("move the data")
         })?;
         experiment.data.folder = Some(folder);
     }
@@ -210,6 +214,15 @@ pub fn resume(request: &ResumeRequest, session: &Session<'_>) -> Result<TrainedR
     let mut trainer = job.compile(&experiment, &dataset)?;
     if let Some(begun) = &begun {
         trainer.restore(begun)?;
+        let (step, folder) = (trainer.step(), request.run.display());
+        if begun.trained.path != run::checkpoint_path(&request.run, run::LAST) {
+            let warning = format!("{folder} has no last checkpoint; the run resumes from its best one, at step {step}");
+            (session.listener)(Event::Warning(&warning));
+        }
+        if trainer.recipe_changes().last() == Some(&step) {
+            let warning = format!("the recipe of {folder} was changed; the change takes effect from step {step} on");
+            (session.listener)(Event::Warning(&warning));
+        }
     }
     run.record(&now)?;
     if request.data.is_some() {
@@ -225,7 +238,7 @@ struct Job<'a> {
 }
 
 impl Job<'_> {
-    /// Refuses what would fail only after the data are made: the run folder, the model, the device.
+    /// Checks the run folder, the model and the device before the data are made.
     fn check_ahead(&self, experiment: &Experiment, out: Option<&Path>) -> Result<(), Error> {
         if let Some(folder) = out {
             run::free(folder)?;
@@ -274,6 +287,9 @@ impl Job<'_> {
                 true => listener(Event::Checkpoint { step: progress.step }),
                 false => listener(Event::Progress(progress)),
             }
+            if let Some(line) = progress.finished {
+                listener(Event::Epoch(line));
+            }
             cancel.flow()
         })?;
         let Checkpoint { trained, best, .. } = trainer.checkpoint()?;
@@ -293,7 +309,7 @@ impl Job<'_> {
     }
 }
 
-/// Makes `runs/BENCHMARK-MODEL-N`, the first that is free; two processes at once get one each.
+/// Makes the first free `runs/BENCHMARK-MODEL-N`; two processes at once get different folders.
 fn claim_name(experiment: &Experiment, dataset: &Dataset) -> Result<PathBuf, Error> {
     let benchmark = if experiment.benchmark == OWN { &dataset.manifest().problem } else { &experiment.benchmark };
     let name = format!("{benchmark}-{}", experiment.model.name).replace(['/', '\\'], "-");

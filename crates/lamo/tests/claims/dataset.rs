@@ -294,7 +294,7 @@ impl Problem for Broken {
 }
 
 #[test]
-fn a_solver_without_an_answer_is_named_with_its_sample_and_the_others_are_kept() {
+fn a_failed_solution_is_named_with_its_sample_and_the_other_samples_are_saved() {
     let folder = Folder::new("solver");
     let broken = |seed| {
         let settings = Settings::new::<&str>("broken", &[], &[]).unwrap();

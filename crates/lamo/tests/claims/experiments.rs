@@ -273,3 +273,20 @@ fn every_switch_gives_a_model_with_finite_output_and_gradient() {
         assert!(program.read("gradient").iter().any(|&slope| slope != 0.0), "{change}");
     }
 }
+
+/// Runs with fewer or more training samples than published are tested on the published test samples.
+#[test]
+fn another_number_of_training_samples_leaves_the_test_samples_as_they_are() {
+    let data = |changes: &[&str]| {
+        let changes: Vec<String> = changes.iter().map(ToString::to_string).collect();
+        let request = Request { benchmark: Some("darcy"), changes: &changes, ..Request::default() };
+        request.resolve().unwrap().data
+    };
+    assert_eq!((data(&[]).train, data(&[]).first_test), (1000, 0), "the last samples, from 1000 on");
+    for train in [200, 1500] {
+        let changed = data(&[&format!("data.train={train}")]);
+        assert_eq!((changed.train, changed.test, changed.first_test), (train, 200, 1000));
+    }
+    let own = data(&["data.folder=somewhere", "data.train=8", "data.test=4"]);
+    assert_eq!(own.first_test, 0, "a data set of your own has its own last samples");
+}

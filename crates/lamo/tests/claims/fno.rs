@@ -124,7 +124,7 @@ fn the_fourier_operator_equals_its_definition_also_where_one_axis_is_padded_and_
         graph.output("output", model.forward(&Input::declare(&graph, &task, 2), Mode::Inference));
         let mut program = Program::compile(&graph);
         parameters.initialise(&mut program, 1);
-        // The first values of the weights, at most 1/9, would leave little of the convolution to be seen.
+        // The first values of the weights are at most 1/9, which would hide the convolution.
         let theta: Vec<f32> = program.read(PARAMETERS).iter().map(|value| 2.0 * value).collect();
         program.write(PARAMETERS, &theta);
         let points = rows * columns;

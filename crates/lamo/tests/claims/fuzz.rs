@@ -105,7 +105,7 @@ fn fuzz(target: &str, seeds: &[Vec<u8>], read: impl Fn(&Path, &[u8])) {
     }
 }
 
-/// Whatever went wrong is said in one sentence.
+/// Every error is one sentence.
 fn sentence(error: &dyn std::fmt::Display) {
     let text = error.to_string();
     assert!(!text.is_empty() && text.lines().count() == 1, "not one sentence: {text:?}");
@@ -227,7 +227,7 @@ fn arrays_of_a_data_set_of_any_bytes_are_read_or_refused() {
 fn the_seeds_themselves_are_read() {
     for reader in ["npy", "npz", "mat5", "mat73", "hdf5", "safetensors"] {
         let folder = Folder::in_memory("seeds");
-        let mut read = 0; // all but those that hold no real numbers or once found a fault
+        let mut read = 0; // all seeds except those without real numbers and those of old bugs
         for bytes in corpus(reader, "") {
             fs::write(folder.at("file"), bytes).unwrap();
             read += usize::from(formats::list(folder.at("file")).is_ok_and(|arrays| !arrays.is_empty()));

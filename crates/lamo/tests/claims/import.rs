@@ -357,7 +357,7 @@ fn a_sample_without_a_relative_error_is_named_by_its_number_in_the_data_set() {
 }
 
 #[test]
-fn numbers_that_are_none_are_named_with_file_sample_and_place_and_leave_nothing_behind() {
+fn values_that_are_not_finite_float32_are_named_with_file_sample_and_index_and_nothing_is_written() {
     let folder = Folder::new("nan");
     for (bad, found) in [(f64::NAN, "NaN"), (f64::NEG_INFINITY, "-inf"), (1e300, "1e300")] {
         let values = (0..30).map(|place| if place == 15 { bad } else { 1.0 });
@@ -373,7 +373,7 @@ fn numbers_that_are_none_are_named_with_file_sample_and_place_and_leave_nothing_
     }
 }
 
-/// A device that is always full stands in for a disk that is.
+/// `/dev/full` takes the role of a full disk.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_full_disk_is_named_and_the_same_command_continues_when_there_is_space() {

@@ -8,8 +8,8 @@ use lamo::inference::Source;
 use lamo::inference::evaluate::RECEIPT;
 use lamo::run::{self, Trained};
 use lamo::workflow::{
-    self, Cancel, EvaluateRequest, Event, PredictRequest, ResumeRequest, Session, TrainRequest, evaluate, predict,
-    resume, train,
+    self, Cancel, EvaluateRequest, Event, ImportRequest, ImportSource, MakeRequest, PredictRequest, ResumeRequest,
+    Session, TrainRequest, VerifyRequest, evaluate, predict, resume, train,
 };
 use lamo::{Error, Kind};
 use lamo_geometry::Grid;
@@ -22,7 +22,11 @@ use std::time::Duration;
 /// Seven samples of Darcy flow on 8 x 8 points.
 fn darcy(folder: &Folder, name: &str, seed: u64) -> PathBuf {
     let out = folder.at(name);
-    let made = workflow::make("darcy", &["resolution=8".into()], seed, 7, &out, &Session::default()).unwrap();
+    let made = {
+        let (problem, changes) = ("darcy".to_owned(), vec!["resolution=8".to_owned()]);
+        workflow::make(&MakeRequest { problem, changes, seed, samples: 7, out: out.clone() }, &Session::default())
+            .unwrap()
+    };
     assert!(matches!(made, Outcome::Made(_)));
     out
 }
@@ -42,7 +46,7 @@ fn request(data: &Path, out: PathBuf, changes: &[&str]) -> TrainRequest {
 }
 
 #[test]
-fn a_training_reports_data_model_run_progress_and_checkpoints_in_order() {
+fn a_training_reports_data_model_run_progress_epochs_and_checkpoints_in_order() {
     let folder = Folder::new("events");
     let data = darcy(&folder, "darcy", 0);
     let heard = Mutex::new(Vec::new());
@@ -61,6 +65,7 @@ fn a_training_reports_data_model_run_progress_and_checkpoints_in_order() {
                 "run".to_owned()
             }
             Event::Progress(progress) => format!("step {}", progress.step),
+            Event::Epoch(line) => format!("epoch {}", line.epoch),
             Event::Checkpoint { step } => format!("saved {step}"),
             other => panic!("{other:?} is not expected"),
         });
@@ -68,7 +73,10 @@ fn a_training_reports_data_model_run_progress_and_checkpoints_in_order() {
     let session = Session { listener: &listener, ..Session::default() };
     let run = train(&request(&data, folder.at("run"), &[]), &session).unwrap();
     assert!(run.finished && run.step == 18 && run.history.len() == 3 && run.best.is_some());
-    let steps = (1..=18).flat_map(|step| [format!("step {step}"), format!("saved {step}")]);
+    let steps = (1..=18).flat_map(|step: usize| {
+        let epoch = step.is_multiple_of(6).then(|| format!("epoch {}", step / 6));
+        [format!("step {step}")].into_iter().chain(epoch).chain([format!("saved {step}")])
+    });
     let expected: Vec<String> = ["data", "model", "run"].map(str::to_owned).into_iter().chain(steps).collect();
     assert_eq!(*heard.lock().unwrap(), expected);
 }
@@ -138,7 +146,13 @@ fn a_finished_run_shows_a_conflict_bad_input_a_missing_file_and_a_receipt_that_f
     let text = serde_json::to_string(&receipt).unwrap();
     let verify = |text: &str| {
         fs::write(path.join(RECEIPT), text).unwrap();
-        workflow::verify(&path.join(RECEIPT), None, None, Device::Cpu, &Session::default())
+        {
+            let receipt = path.join(RECEIPT);
+            workflow::verify(
+                &VerifyRequest { receipt, run: None, data: None, device: Device::Cpu },
+                &Session::default(),
+            )
+        }
     };
     verify(&text).unwrap();
     let stated = format!("{}", receipt.evaluation.relative_l2);
@@ -205,7 +219,7 @@ fn a_cancelled_making_of_data_is_cancelled_and_the_same_command_continues() {
     assert_eq!(*first.lock().unwrap(), Some(4), "three samples were kept");
 }
 
-/// A device that is always full stands in for a disk that is.
+/// `/dev/full` takes the role of a full disk.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_full_disk_is_out_of_space() {
@@ -221,17 +235,42 @@ fn a_full_disk_is_out_of_space() {
     };
     let grid = Grid::Plane { rows: 3, columns: 2 };
     let own = Own { name: "flow".into(), grid, stride: 1, fields: vec![field], times: None, split: None };
-    let import = workflow::import_own(&own).unwrap();
-    workflow::import(&import, &folder.at("set"), &Session::default()).unwrap();
+    let import = |out: &str| {
+        let request = ImportRequest { source: ImportSource::Own(own.clone()), out: folder.at(out) };
+        workflow::import(&request, &Session::default())
+    };
+    import("set").unwrap();
     let partial = folder.at("again.partial");
     fs::create_dir_all(&partial).unwrap();
     fs::copy(folder.at("set").join("dataset.toml"), partial.join("recipe.toml")).unwrap();
     std::os::unix::fs::symlink("/dev/full", partial.join("u.npy")).unwrap();
-    assert_eq!(kind(workflow::import(&import, &folder.at("again"), &Session::default())), Kind::OutOfSpace);
+    assert_eq!(kind(import("again")), Kind::OutOfSpace);
 }
 
 #[test]
 fn a_failure_of_the_system_without_a_kind_of_its_own_is_internal() {
     let reason = std::io::Error::other("the cable is loose");
     assert_eq!(Error::from(FileError { path: "a.npy".into(), action: "read", reason }).kind(), Kind::Internal);
+}
+
+#[test]
+fn a_run_that_resumes_from_its_best_checkpoint_or_with_a_changed_recipe_warns() {
+    let folder = Folder::new("warnings");
+    let (data, path) = (darcy(&folder, "darcy", 0), folder.at("run"));
+    train(&request(&data, path.clone(), &["train.epochs=2"]), &Session::default()).unwrap();
+    fs::remove_file(run::checkpoint_path(&path, run::LAST)).unwrap();
+    let file = path.join(run::EXPERIMENT);
+    let text = fs::read_to_string(&file).unwrap().replace("epochs = 2", "epochs = 3");
+    fs::write(&file, text).unwrap();
+    let heard: Mutex<Vec<String>> = Mutex::default();
+    let listener = |event: Event<'_>| {
+        if let Event::Warning(warning) = event {
+            heard.lock().unwrap().push(warning.to_owned());
+        }
+    };
+    let request = ResumeRequest { run: path, data: None, device: None, saving: Duration::MAX };
+    resume(&request, &Session { listener: &listener, ..Session::default() }).unwrap();
+    let heard = heard.into_inner().unwrap();
+    assert!(heard.iter().any(|warning| warning.contains("resumes from its best one")), "{heard:?}");
+    assert!(heard.iter().any(|warning| warning.contains("was changed")), "{heard:?}");
 }

@@ -41,7 +41,7 @@ fn unified_positions_are_the_authors_distances_on_planes_and_clouds() {
         graph.output("distances", unified_positions(positions, grid, 3));
         let mut program = Program::compile(&graph);
         if let Grid::Cloud { .. } = grid {
-            program.write("positions", &fixture.floats("x_irregular")); // a plane's own positions are not looked at
+            program.write("positions", &fixture.floats("x_irregular")); // planes ignore their positions
         }
         program.run();
         fixture.check(key, program.read("distances"), 0.0, ROUNDING);

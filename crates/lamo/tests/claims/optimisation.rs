@@ -15,7 +15,7 @@ fn past_its_end_a_schedule_keeps_its_last_pace() {
 
 /// Five steps with the fixture's gradients: the loss ⟨θ, g⟩ has exactly these.
 #[test]
-fn adamw_equals_pytorch_with_and_without_clip_and_cycle_and_spares_unused_parameters() {
+fn adamw_equals_pytorch_with_and_without_clip_and_cycle_and_leaves_unused_parameters_unchanged() {
     for name in ["adamw_plain", "adamw_onecycle_clip", "adamw_ns_wd"] {
         let fixture = open(name);
         let setting = |key: &str| fixture.settings[key].as_f64();

@@ -265,7 +265,7 @@ fn a_paper_variant_differs_from_the_code_by_what_the_paper_says_and_nothing_else
     }
 }
 
-/// A comparison of models, not of recipes. The sizes of the others are held by their parameter counts.
+/// The benchmarks compare models, so the recipes agree. Parameter counts fix the sizes of the other models.
 #[test]
 fn every_model_is_trained_on_the_same_data_by_the_same_recipe_but_for_what_its_row_says() {
     for (row, benchmark) in MODELS.iter().flat_map(|row| BENCHMARKS.iter().map(move |benchmark| (row, benchmark.name)))
@@ -282,7 +282,7 @@ fn every_model_is_trained_on_the_same_data_by_the_same_recipe_but_for_what_its_r
     }
 }
 
-/// θ (1 − ηλ) with ηλ ≤ 2⁻²⁵ is θ in float32, here as in PyTorch: of the six recipes, only that of Navier–Stokes decays.
+/// θ (1 − ηλ) with ηλ ≤ 2⁻²⁵ is θ in float32, here as in PyTorch. Only the recipe of Navier–Stokes decays.
 #[test]
 fn a_weight_decay_of_a_hundred_thousandth_rounds_away_at_the_published_rates() {
     for Recipe { name, rate, weight_decay, .. } in RECIPES {

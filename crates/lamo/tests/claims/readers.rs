@@ -161,7 +161,7 @@ fn lone_lines_versions_chunks_and_filters_read_as_their_writer_shows_them() {
 }
 
 #[test]
-fn only_arrays_of_real_numbers_are_listed_and_the_others_are_refused_when_asked_for() {
+fn only_arrays_of_real_numbers_are_listed_and_other_arrays_are_refused_on_request() {
     for (name, others) in [
         ("mat5/plain.mat", &[("text", "text"), ("cell", "a cell"), ("structure", "a structure")][..]),
         ("mat5/packed.mat", &[("sparse", "a sparse matrix"), ("complex", "complex numbers")]),

@@ -107,7 +107,7 @@ fn every_model_builds_on_data_of_your_own_that_it_supports() {
     }
 }
 
-/// The loss of a model in its tiny size on two samples of one task, after so many steps.
+/// The loss of a model in its tiny size on two samples of one task, after a number of steps.
 fn overfitted(row: &Row, task: &Task, steps: usize) -> f32 {
     let graph = Graph::new();
     let parameters = Parameters::new(&graph);

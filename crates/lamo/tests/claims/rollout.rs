@@ -99,7 +99,7 @@ impl Pass<'_> {
     }
 }
 
-/// The window one snapshot later: the oldest goes, the new one comes behind the others, the static fields stay.
+/// The window one snapshot later: the oldest snapshot leaves, the new one is appended, the static fields stay.
 fn moved(window: &[f32], functions: usize, snapshot: &[f32]) -> Vec<f32> {
     let points = window.chunks_exact(functions).zip(snapshot.chunks_exact(WIDTH));
     points.flat_map(|(old, new)| [&old[WIDTH..PAST * WIDTH], new, &old[PAST * WIDTH..]].concat()).collect()
@@ -154,7 +154,7 @@ fn a_static_field_beside_the_past_is_learned_from() {
     let mut trainer = Trainer::new(&experiment, &task, train, train, Device::Cpu).unwrap();
     trainer.run(None, std::time::Duration::MAX, &mut |_| ControlFlow::Continue(())).unwrap();
     let learned = trainer.test_error().unwrap();
-    // The best that can be said without the field: the mean of the samples.
+    // Without the field, the best prediction is the mean of the samples.
     let length = train.times * GRID.points() * WIDTH;
     let mean = |place: usize| {
         (0..train.count).map(|sample| train.targets[sample * length + place]).sum::<f32>() / train.count as f32

@@ -17,7 +17,7 @@ const ROOMS: &[&[&str]] = &[
     &["workflow"],
 ];
 
-/// The same inside `data`.
+/// The folders inside `data` from bottom to top.
 const INSIDE_DATA: &[&[&str]] = &[&["formats"], &["state_dict", "samples"], &["dataset"], &["import"], &["make"]];
 
 fn workspace() -> PathBuf {

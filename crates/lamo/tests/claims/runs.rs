@@ -216,7 +216,7 @@ fn a_damaged_or_missing_file_is_one_sentence() {
 }
 
 #[test]
-fn a_damaged_last_checkpoint_beside_a_sound_best_one_names_it_and_its_epoch() {
+fn a_damaged_last_checkpoint_beside_a_whole_best_one_names_it_and_its_epoch() {
     let (folder, experiment) = (Folder::new("beside"), small(&[]));
     let path = folder.at("run");
     train_to(&mut trainer(&experiment), Some(&create(&path, &experiment)), usize::MAX);
@@ -293,7 +293,7 @@ fn a_training_that_breaks_in_its_first_step_leaves_a_checkpoint_and_a_readable_h
 }
 
 #[test]
-fn a_best_state_that_a_divergence_undoes_is_not_kept() {
+fn a_best_state_that_a_divergence_undoes_is_not_saved() {
     let changes = ["train={ batch = 7, epochs = 9, rate = 1e30 }", "train.schedule=constant"];
     let (folder, experiment) = (Folder::new("undone"), small(&changes));
     let path = folder.at("run");

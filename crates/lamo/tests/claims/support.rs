@@ -22,7 +22,7 @@ pub(crate) fn save(folder: &Folder, name: &str, shape: &[usize], values: impl It
     ArrayName { path: folder.at(name), variable: None }
 }
 
-/// One's own experiment with some keys changed.
+/// An experiment on own data with some keys changed.
 pub(crate) fn experiment(changes: &[&str]) -> Experiment {
     let changes: Vec<String> = changes.iter().map(ToString::to_string).collect();
     Request { changes: &changes, ..Request::default() }.resolve().unwrap()
@@ -42,7 +42,7 @@ pub(crate) fn train_to(trainer: &mut Trainer, run: Option<&Run>, stop: usize) ->
 /// Epoch, step and the bits of both errors.
 pub(crate) type Bits = (usize, usize, u64, Option<u64>);
 
-/// What must not depend on interruptions: everything but seconds.
+/// Everything except the seconds; interruptions must not change it.
 pub(crate) fn essence(folder: &Path) -> (Checkpoint, Vec<Bits>) {
     let mut last = Checkpoint::read(&run::checkpoint_path(folder, run::LAST)).unwrap();
     (last.trained.seconds, last.trained.paused) = (0.0, 0.0);

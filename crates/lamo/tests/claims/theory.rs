@@ -181,7 +181,7 @@ fn influence<'g>(
 }
 
 #[test]
-fn a_token_ignores_later_ones_in_the_unidirectional_mixer_and_sees_all_in_the_others() {
+fn a_token_ignores_later_tokens_in_the_unidirectional_mixer_and_sees_all_tokens_in_bidirectional_mixers() {
     let tokens = 12;
     let graph = Graph::new();
     let causal = influence(&graph, |p, u| Mamba2::new(&p.root(), 16, selection(1)).forward(u), tokens);

@@ -8,7 +8,8 @@ use lamo::inference::evaluate::{RECEIPT, Receipt};
 use lamo::run::{self, Line, Trained};
 use lamo::task::Positions;
 use lamo::workflow::{
-    EvaluateRequest, PredictRequest, ResumeRequest, Session, TrainedRun, check, evaluate, predict, resume, verify,
+    EvaluateRequest, PredictRequest, ResumeRequest, Session, TrainedRun, VerifyRequest, check, evaluate, predict,
+    resume, verify,
 };
 use lamo_tensor::Device;
 use std::path::{Path, PathBuf};
@@ -59,7 +60,7 @@ fn checkpoints_of_0_1_open_with_their_task() {
     );
 }
 
-/// The same steps in the same order. Their roundings may be those of another processor, and hundreds of steps magnify them.
+/// The resumed run takes the same steps. Another processor may round differently, and hundreds of steps magnify that.
 #[test]
 fn a_run_that_0_1_left_in_the_middle_ends_where_0_1_would_have_ended() {
     let folder = Folder::new("middle");
@@ -92,7 +93,10 @@ fn a_receipt_of_0_1_is_verified_and_an_evaluation_finds_its_number() {
     for name in ["darcy", "cloud"] {
         let run = resumed(&folder, name).folder;
         let stated = Receipt::read(&run.join(RECEIPT)).unwrap().evaluation.relative_l2;
-        let verified = verify(&run.join(RECEIPT), None, None, Device::Cpu, &Session::default());
+        let verified = verify(
+            &VerifyRequest { receipt: run.join(RECEIPT), run: None, data: None, device: Device::Cpu },
+            &Session::default(),
+        );
         let verified = verified.unwrap_or_else(|error| panic!("{name}: {error}"));
         assert!((verified.relative_l2 / stated - 1.0).abs() <= verified.tolerance, "{name}");
         let request = EvaluateRequest {

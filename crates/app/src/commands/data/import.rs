@@ -11,7 +11,7 @@ use lamo::data::formats;
 use lamo::data::import::catalogue::CATALOGUE;
 use lamo::data::import::{ArrayName, Own, OwnField};
 use lamo::error::{Refusal, counted};
-use lamo::workflow::{self, Event, Session};
+use lamo::workflow::{self, Event, ImportRequest, ImportSource, Session};
 use lamo_geometry::Grid;
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -83,25 +83,29 @@ pub(crate) fn public_files() -> String {
 }
 
 pub(crate) fn run(options: &Import) -> Result<()> {
-    let (title, import) = match &options.benchmark {
-        Some(name) => (name.clone(), workflow::import_public(name, &options.files, options.all)?),
+    let (title, source) = match &options.benchmark {
+        Some(name) => {
+            let (benchmark, files, all) = (name.clone(), options.files.clone(), options.all);
+            (name.clone(), ImportSource::Public { benchmark, files, all })
+        }
         None => {
             let own = options.own()?;
-            (own.name.clone(), workflow::import_own(&own)?)
+            (own.name.clone(), ImportSource::Own(own))
         }
     };
-    if options.benchmark.is_some() && !options.all {
-        let samples = counted(import.manifest().samples, "sample");
-        say(&format!("{title}: {samples} of the official split; --all imports every sample"))?;
-    }
+    let official = options.benchmark.is_some() && !options.all;
     let meter = Meter::of_bytes(&title);
-    let listener = |event: Event<'_>| {
-        if let Event::Importing(transfer) = event {
-            meter.show(transfer);
+    let listener = |event: Event<'_>| match event {
+        Event::Planned { samples } if official => {
+            let samples = counted(samples, "sample");
+            let _ = say(&format!("{title}: {samples} of the official split; --all imports every sample"));
         }
+        Event::Importing(transfer) => meter.show(transfer),
+        _ => {}
     };
     let cancel = stop_on_signal("the samples that are being written")?;
-    let outcome = workflow::import(&import, &options.out, &Session { listener: &listener, cancel, threads: 1 });
+    let request = ImportRequest { source, out: options.out.clone() };
+    let outcome = workflow::import(&request, &Session { listener: &listener, cancel, threads: 1 });
     let time = meter.clear();
     report(outcome?, "imported", &time, &options.out)
 }

@@ -8,7 +8,7 @@ use clap::Args;
 use lamo::Kind;
 use lamo::data::dataset::{Dataset, Manifest, Outcome, Progress};
 use lamo::error::{Refusal, counted};
-use lamo::workflow::{self, Event, Session};
+use lamo::workflow::{self, Event, MakeRequest, Session};
 use lamo_physics::problems::PROBLEMS;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -67,7 +67,8 @@ pub(crate) fn run(options: &Make) -> Result<()> {
     let cancel = stop_on_signal("the samples that are being computed")?;
     let session = Session { listener: &listener, cancel, threads: options.threads.map_or(cores, usize::from) };
     let Make { problem, seed, samples, out, .. } = options;
-    let outcome = workflow::make(problem, &changes, *seed, *samples, out, &session);
+    let (problem, out, seed, samples) = (problem.clone(), out.clone(), *seed, *samples);
+    let outcome = workflow::make(&MakeRequest { problem, changes, seed, samples, out }, &session);
     let time = meter.clear();
     report(outcome?, "made", &time, &options.out)
 }

@@ -3,16 +3,16 @@
 use lamo_geometry::Grid;
 use serde::{Deserialize, Serialize};
 
-/// Root mean squares of the error over points, frames and samples, each sample in units of the root mean square of its
-/// truth: the two compare point for point, also where the truth vanishes at the border.
+/// Root mean squares of the error over points, frames and samples. The unit of each sample is the root mean square of its
+/// truth over all points, so border and inside compare even where the truth vanishes at the border.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Border {
     /// Points of the outermost ring.
     pub points: usize,
-    /// Error there.
+    /// Error on the outermost ring.
     pub border: f64,
-    /// Error everywhere else.
+    /// Error at the inner points.
     pub inside: f64,
 }
 
@@ -26,7 +26,7 @@ pub(super) struct Edge {
 }
 
 impl Edge {
-    /// Clouds have no border that their points would tell, and a grid without inside has nothing to compare.
+    /// `None` for clouds, whose border is unknown, and for grids without inner points.
     pub(super) fn of(grid: Grid) -> Option<Edge> {
         let outermost: Vec<bool> = match grid {
             Grid::Cloud { .. } => return None,

@@ -1,4 +1,4 @@
-//! How the errors of many samples are spread: mean, deviation, quantiles.
+//! Distribution of the errors of many samples: mean, deviation, quantiles.
 
 use super::mean;
 use serde::{Deserialize, Serialize};
@@ -6,22 +6,22 @@ use serde::{Deserialize, Serialize};
 /// Shares of the samples below each of the [`Distribution::quantiles`].
 pub const SHARES: [f64; 7] = [0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0];
 
-/// A few numbers about many.
+/// Summary of many values.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Distribution {
-    /// How many there are.
+    /// Number of values.
     pub count: usize,
-    /// Their mean.
+    /// Mean of the values.
     pub mean: f64,
-    /// Their unbiased deviation; zero for a single one.
+    /// Unbiased standard deviation; zero for a single value.
     pub deviation: f64,
-    /// The least, the quantiles at [`SHARES`] and the most.
+    /// Quantiles at [`SHARES`], from the least value to the largest.
     pub quantiles: [f64; SHARES.len()],
 }
 
 impl Distribution {
-    /// Of at least one value; panics for none.
+    /// Distribution of the values; panics when there are no values.
     pub fn of(values: &[f64]) -> Distribution {
         let middle = mean(values);
         let squares: f64 = values.iter().map(|value| (value - middle).powi(2)).sum();
@@ -32,23 +32,23 @@ impl Distribution {
         Distribution { count: values.len(), mean: middle, deviation, quantiles }
     }
 
-    /// Half of the samples are better.
+    /// Median: half of the samples have a smaller error.
     pub fn median(&self) -> f64 {
         self.quantiles[SHARES.len() / 2]
     }
 
-    /// The best sample.
+    /// Error of the best sample.
     pub fn least(&self) -> f64 {
         self.quantiles[0]
     }
 
-    /// The worst sample.
+    /// Error of the worst sample.
     pub fn most(&self) -> f64 {
         self.quantiles[SHARES.len() - 1]
     }
 }
 
-/// Straight lines between the sorted values, the first at 0 and the last at 1 (type 7 of Hyndman and Fan 1996).
+/// Quantile by linear interpolation; the first sorted value is at 0, the last at 1 (type 7 of Hyndman and Fan 1996).
 pub fn quantile(sorted: &[f64], share: f64) -> f64 {
     let place = share * (sorted.len() - 1) as f64;
     let (below, above) = (sorted[place.floor() as usize], sorted[place.ceil() as usize]);

@@ -1,5 +1,5 @@
-//! How good is an operator? Relative L2 per sample, ‖prediction − truth‖₂ / ‖truth‖₂, and where the error sits: in which
-//! samples, snapshots, channels and wavelengths, at the border or inside.
+//! Errors of an operator: relative L2 per sample, ‖prediction − truth‖₂ / ‖truth‖₂, and its parts by snapshot, channel,
+//! wavelength, and at the border or inside.
 //!
 //! A [`Tally`] takes one sample after the other, in f64 and in order, so the same predictions give the same bits;
 //! [`Tally::finish`] gives the [`Evaluation`].
@@ -22,13 +22,13 @@ use spectrum::{Analyser, Spectrum};
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SampleError {
-    /// Its place in the data set.
+    /// Its number in the data set.
     pub sample: usize,
     /// Relative L2 over all snapshots, points and channels.
     pub error: f64,
 }
 
-/// JSON has no infinity, which is the relative error of a snapshot or channel that is zero: `null` stands for it.
+/// A snapshot or channel whose truth is zero has an infinite relative error. JSON has no infinity and stores `null`.
 mod infinite {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -49,7 +49,7 @@ mod infinite {
 pub struct Evaluation {
     /// The official metric: the mean over samples of the relative L2 of the whole sample, all its times together.
     pub relative_l2: f64,
-    /// How the errors of the samples are spread.
+    /// Distribution of the errors over the samples.
     pub distribution: Distribution,
     /// For time series: the mean over samples of the relative L2 of each snapshot.
     #[serde(rename = "frames", default, skip_serializing_if = "Vec::is_empty", with = "infinite")]
@@ -69,7 +69,7 @@ pub struct Evaluation {
 }
 
 impl Evaluation {
-    /// Measures predictions `[count, times, points, outputs]` of samples whose truth is known; `numbers` are their places in
+    /// Measures predictions `[count, times, points, outputs]` of samples whose truth is known; `numbers` are their numbers in
     /// the data set. Panics unless there is a number, a prediction and a target for each sample.
     pub fn of(samples: &Samples, numbers: &[usize], prediction: &[f32]) -> Evaluation {
         assert_eq!(numbers.len(), samples.count, "a number for each sample");
@@ -130,7 +130,7 @@ impl Sums {
     }
 }
 
-/// Takes predictions sample by sample.
+/// Measures predictions sample by sample.
 pub struct Tally {
     grid: Grid,
     snapshots: usize,

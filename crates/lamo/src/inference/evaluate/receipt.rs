@@ -1,4 +1,4 @@
-//! `receipt.json`: the numbers of a run, with all that is needed to find out whether they are true.
+//! `receipt.json`: the numbers of a run, with everything that is needed to verify them.
 
 use super::Evaluation;
 use crate::data::Samples;
@@ -15,19 +15,19 @@ use std::path::Path;
 pub const RECEIPT: &str = "receipt.json";
 /// Raised whenever older versions of lamo could not read the file.
 const FORMAT: u32 = 1;
-/// Largest relative difference of the error on another kind of device, vector unit or system, where all compute in f32
-/// and add in another order.
+/// Largest relative difference of the error on another kind of device, vector unit or system, where both compute in f32
+/// but add in a different order.
 const TOLERANCE: f64 = 1e-3;
-/// The same where a GPU computes in tf32 or bf16: 11 and 8 bits of every factor.
+/// Largest relative difference where a GPU computes in tf32 or bf16, which have 11 and 8 bits per factor.
 const REDUCED: f64 = 2e-2;
 
-/// SHA-256 of what went in, in hexadecimal.
+/// SHA-256 of everything that the evaluation read, in hexadecimal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Hashes {
     /// All parameters end to end, as little-endian float32.
     pub weights: String,
-    /// What the experiment has otherwise than the defaults, without the place of the data.
+    /// The keys of the experiment that differ from the defaults, without the data folder.
     pub experiment: String,
     /// The lists of training and test samples.
     pub split: String,
@@ -69,12 +69,12 @@ pub struct Costs {
     pub batch: usize,
     /// Wall time of the training, its tests included.
     pub training_seconds: f64,
-    /// Those of them that went to tests and checkpoints.
+    /// Part of the training time that tests and checkpoints took.
     #[serde(default)]
     pub paused_seconds: f64,
     /// Wall time of all predictions of the test samples.
     pub prediction_seconds: f64,
-    /// Bytes the training held on its device for a step; the samples come on top. None in runs of before it was noted.
+    /// Bytes on the device for a training step, without the samples. `None` in older runs, which did not record it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step_bytes: Option<usize>,
 }
@@ -86,7 +86,7 @@ impl Costs {
     }
 }
 
-/// What `receipt.json` says.
+/// Contents of `receipt.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Receipt {
@@ -94,34 +94,34 @@ pub struct Receipt {
     pub format: u32,
     /// Version of lamo.
     pub lamo: String,
-    /// The commit lamo was built from, where the builder said it (`LAMO_COMMIT`).
+    /// The commit that lamo was built from, if `LAMO_COMMIT` was set for the build.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
-    /// What was learned.
+    /// Name of the benchmark.
     pub benchmark: String,
-    /// By which model.
+    /// Name of the model.
     pub model: String,
-    /// Of the first parameters and the order of samples.
+    /// Seed of the first parameters and of the order of samples.
     pub seed: u64,
-    /// Of the data, where they were made.
+    /// Seed of the data, if a solver made them.
     pub data_seed: u64,
     /// Epochs completed.
     pub epoch: usize,
-    /// Steps at which the recipe was changed; before the last of them it was not the experiment named here.
+    /// Steps at which the recipe was changed. The hash of the experiment is that of the recipe after the last change.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<usize>,
     /// What the run cost.
     pub costs: Costs,
     /// Where the evaluation took place.
     pub machine: Machine,
-    /// What went in.
+    /// Hashes of everything that the evaluation read.
     pub hashes: Hashes,
-    /// What came out.
+    /// Errors on the test samples.
     pub evaluation: Evaluation,
 }
 
 impl Receipt {
-    /// Of an evaluation that took `seconds` in `environment`.
+    /// Receipt of an evaluation that took `seconds` in `environment`.
     pub fn new(
         trained: &Trained,
         dataset: &Dataset,
@@ -186,7 +186,7 @@ impl Receipt {
         serde_json::to_string_pretty(self).expect("a receipt is plain data") + "\n"
     }
 
-    /// Whether both were evaluated on the same test samples, wherever they lie.
+    /// True when both evaluations used the same test samples, in any folder.
     pub fn same_test(&self, other: &Receipt) -> bool {
         let (one, two) = (&self.hashes, &other.hashes);
         match one.test.is_empty() || two.test.is_empty() {
@@ -195,8 +195,8 @@ impl Receipt {
         }
     }
 
-    /// How much the error of another evaluation may differ from this one, relative to it: nothing in the same version of lamo
-    /// on the same kind of device, precision, vector unit and system.
+    /// Allowed relative difference between the error of this evaluation and that of another. It is 0 for the same version of
+    /// lamo on the same kind of device, precision, vector unit and system.
     pub fn tolerance(&self, again: &Receipt) -> f64 {
         let same_version = self.lamo == again.lamo;
         let other = &again.machine;
@@ -213,7 +213,7 @@ impl Receipt {
         }
     }
 
-    /// The first thing in which a repetition differs from this receipt, in a sentence.
+    /// A sentence on the first difference between this receipt and a repetition.
     pub fn difference(&self, again: &Receipt) -> Option<String> {
         let (then, now) = (&self.hashes, &again.hashes);
         let hashes = [

@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// First wave numbers of the middle and the high band, as in PDEBench (Takamoto et al. 2022): 0–4, 5–12, 13 and above.
 pub const BANDS: [usize; 2] = [5, 13];
 
-/// Mean squares by wave number, in shares of the truth's.
+/// Mean squares by wave number, relative to the mean square of the truth.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Spectrum {
@@ -30,9 +30,9 @@ pub struct Band {
     pub name: &'static str,
     /// Its wave numbers; the high band of a coarse plane is empty.
     pub waves: std::ops::Range<usize>,
-    /// Root mean square of the error relative to the whole truth: the squares of the bands sum to the whole.
+    /// Root mean square of the error relative to the whole truth. The squares of the bands sum to the square of the total.
     pub error: f64,
-    /// The same relative to the truth in this band.
+    /// Root mean square of the error relative to the truth in this band.
     pub relative: f64,
     /// Share of the squared error.
     pub share: f64,

@@ -1,4 +1,4 @@
-//! Parity: a model, built here with the authors' weights, against what the authors' code computed.
+//! Parity: compares a model built here with the authors' weights to the results of the authors' code.
 //!
 //! A model fixture is a folder of `config.json`, `params.safetensors` and `io.safetensors`: output, loss and all
 //! gradients are compared in float32, and the output once more in float64 by the reference evaluator. An operator
@@ -29,8 +29,8 @@ struct Tolerance {
     noise: f64,
 }
 
-/// What tensor cores may add to the error of an output, a loss and a gradient: some roundings of their operands. A single
-/// parameter's gradient can be a difference of large sums, so it is the gradient as a whole that is held to this.
+/// Error that tensor cores may add to an output, a loss and a gradient: some roundings of their operands. The gradient of a
+/// single parameter can be a difference of large sums, so the tolerance applies to the whole gradient.
 fn lower_precision(subject: &str, precision: Precision) -> Option<f64> {
     let unit = match precision {
         Precision::F32 => return None,
@@ -53,7 +53,7 @@ const STEP: Tolerance = Tolerance { relative: 2e-7, noise: 0.0 };
 const DOUBLE: Tolerance = Tolerance { relative: 1e-12, noise: 0.0 };
 /// A handful of roundings in float32, for numbers of about 1.
 const ROUNDING: f64 = 4.0 * f32::EPSILON as f64;
-/// Where the authors' code keeps a float32 stage even in double precision.
+/// Tolerance where the authors' code computes one stage in float32 even in double precision.
 const DOUBLE_WITH_SINGLE_STAGE: Tolerance = Tolerance { relative: 1e-7, noise: 0.0 };
 
 /// Why a fixture cannot be checked: one sentence.
@@ -104,25 +104,25 @@ pub struct Measure {
     /// max|found − expected| / max|expected|, or without the divisor where the tolerance is absolute; infinite where
     /// something is not finite.
     pub error: f64,
-    /// What the error may be.
+    /// Largest allowed error.
     pub allowed: f64,
 }
 
 impl Measure {
-    /// The error in units of what is allowed.
+    /// The error divided by the allowed error.
     fn share(&self) -> f64 {
         if self.error == 0.0 { 0.0 } else { self.error / self.allowed }
     }
 }
 
-/// What a fixture showed.
+/// Result of the check of a fixture.
 #[derive(Clone, Debug, Serialize)]
 pub struct Outcome {
     /// Name of the folder or file.
     pub fixture: String,
     /// The worst of each subject.
     pub measures: Vec<Measure>,
-    /// Why nothing was compared.
+    /// The reason, if the fixture was skipped.
     pub skipped: Option<String>,
 }
 
@@ -192,7 +192,7 @@ fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, state_dict::Error> {
     serde_json::from_str(&text).map_err(|error| state_dict::Error::malformed(path, format!("cannot be read: {error}")))
 }
 
-/// The tensors of a fixture, and how far off the results were so far.
+/// The tensors of a fixture, and the errors measured so far.
 struct Comparison {
     path: PathBuf,
     tensors: BTreeMap<String, Doubles>,
@@ -261,7 +261,7 @@ impl Comparison {
         Ok(())
     }
 
-    /// [`Comparison::compare`] where max|found − expected| itself is bounded.
+    /// [`Comparison::compare`] with an absolute bound on max|found − expected|.
     fn compare_absolute(
         &mut self,
         subject: &'static str,
@@ -274,7 +274,7 @@ impl Comparison {
         Ok(())
     }
 
-    /// Keeps the measure of a subject that comes closest to what is allowed, or goes furthest beyond it.
+    /// Records the measure if it is the worst of its subject, relative to the allowed error.
     fn record(&mut self, subject: &'static str, tensor: &str, error: f64, tolerance: Tolerance) {
         let allowed = lower_precision(subject, self.target.1).unwrap_or(tolerance.relative);
         let measure = Measure { subject, tensor: tensor.to_owned(), error, allowed };
@@ -346,7 +346,7 @@ impl Arguments<'_> {
     }
 }
 
-/// Output that holds the gradient of θ, of which a fixture names every section.
+/// Output that holds the gradient of θ; a fixture names every section of it.
 const GRADIENT_OF_PARAMETERS: &str = "gradient";
 
 /// Makes (∂output/∂w)ᵀ · cotangent readable under the name of each w.

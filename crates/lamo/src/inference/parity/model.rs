@@ -1,4 +1,4 @@
-//! Model fixtures: the authors' class in our words, then output, loss and gradients.
+//! Model fixtures: translates the authors' class, then compares output, loss and gradients.
 
 use super::{
     Comparison, DOUBLE, DOUBLE_WITH_SINGLE_STAGE, Error, GRADIENT_OF_PARAMETERS, LOSS, OUTPUT, compare_gradients,
@@ -25,7 +25,7 @@ struct Config {
     tables: Value,
 }
 
-/// The row of the authors' class, the class in our words, and the number of samples.
+/// The registry row of the authors' class, the translated class, and the number of samples.
 fn translate(
     path: &Path,
     config: &Config,

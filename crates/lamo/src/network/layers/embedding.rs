@@ -5,7 +5,7 @@ use crate::network::Scope;
 use lamo_geometry::Grid;
 use lamo_tensor::{Graph, Tensor};
 
-/// second(SiLU(first(e(T)))) with e of [`time_embedding`]: what the features of all points have in common at the time T.
+/// second(SiLU(first(e(T)))) with e of [`time_embedding`]. Models add it to the features of all points.
 pub struct TimeEmbedding<'g> {
     width: usize,
     first: Linear<'g>,
@@ -33,7 +33,7 @@ impl<'g> TimeEmbedding<'g> {
 /// width ends in a zero.
 pub fn time_embedding<'g>(time: Tensor<'g>, width: usize) -> Tensor<'g> {
     let half = width / 2;
-    // In f32, as the authors do: rounded once from f64 they would lie a unit away.
+    // The authors compute in f32. Values rounded once from f64 would differ from theirs in the last digit.
     let slope = -(10000.0_f64.ln()) as f32;
     let frequencies: Vec<f32> = (0..half).map(|k| (slope * k as f32 / half as f32).exp()).collect();
     let phase = time * time.graph().constant(&frequencies, [half]);

@@ -92,7 +92,7 @@ fn order(length: usize, direction: usize) -> Vec<u32> {
     if direction == 0 { tokens.collect() } else { tokens.rev().collect() }
 }
 
-/// One token later along the direction; nothing is left of a single token.
+/// Shifts by one token along the direction; `None` for a single token.
 fn shift(scanned: Tensor<'_>, direction: usize) -> Option<Tensor<'_>> {
     let [_, length, _, _] = scanned.dims();
     match (length, direction) {

@@ -7,7 +7,7 @@ use super::{Linear, Selection};
 use crate::network::{Initial, Scope};
 use lamo_tensor::{ScanInput, Tensor};
 
-/// What a direction has of its own.
+/// Parameters of one direction.
 struct Direction<'g> {
     convolution: TokenConvolution<'g>,
     /// `[heads]`
@@ -33,7 +33,7 @@ impl<'g> Mamba2<'g> {
         let Selection { groups, states, .. } = selection;
         let (inner, heads) = (selection.inner(width), selection.heads(width));
         let mixed = inner + 2 * groups * states;
-        // The backward direction starts from the forward one's values, but for its convolution.
+        // Both directions start with equal values; only their convolutions are drawn separately.
         let step_bias = scope.both(selection, ["dt_bias", "dt_bias_b"], heads, Initial::StepBias);
         let decay = scope.both(selection, ["A_log", "A_log_b"], heads, Initial::LogUniform { low: 1.0, high: 16.0 });
         let skip = scope.both(selection, ["D", "D_b"], heads, Initial::Constant(1.0));
@@ -99,7 +99,7 @@ impl<'g> Mamba2<'g> {
 }
 
 impl<'g> Scope<'_, 'g> {
-    /// One parameter per direction, alike at the start.
+    /// One parameter per direction, with equal first values.
     fn both(&self, selection: Selection, names: [&str; 2], heads: usize, initial: Initial) -> Vec<Tensor<'g>> {
         match selection.directions {
             1 => vec![self.parameter(names[0], [heads], initial)],

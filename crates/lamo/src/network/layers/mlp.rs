@@ -16,7 +16,7 @@ impl<'g> Mlp<'g> {
         Mlp::named(scope, ["fc1", "fc2"], [inputs, hidden, outputs])
     }
 
-    /// The same under other names.
+    /// An MLP whose maps are called `names`.
     pub fn named(scope: &Scope<'_, 'g>, names: [&str; 2], [inputs, hidden, outputs]: [usize; 3]) -> Self {
         Mlp {
             first: Linear::new(&scope.enter(names[0]), inputs, hidden),

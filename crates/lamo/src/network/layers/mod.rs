@@ -1,5 +1,5 @@
-//! Parts that models are made of. A layer declares its parameters under the authors' names, with their first values
-//! beside them, and is a function of tensors after that.
+//! Layers that models are built from. A layer declares its parameters under the authors' names and says how each is
+//! drawn; its `forward` is a function of tensors.
 
 mod attention;
 pub mod embedding;

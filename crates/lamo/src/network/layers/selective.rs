@@ -30,7 +30,7 @@ pub struct Selection {
     pub groups: usize,
     /// Width of the convolution.
     pub convolution: usize,
-    /// 1 or 2; on planes also 4.
+    /// Directions of the scan: 1 or 2; on planes also 4.
     pub directions: usize,
     /// How Δ enters.
     pub discretisation: Discretisation,
@@ -54,7 +54,7 @@ pub fn discretise<'g>(discretisation: Discretisation, step: Tensor<'g>, rate: Te
     let gain = match discretisation {
         Discretisation::Euler => step,
         Discretisation::Zoh => {
-            // e^z − 1 = 2t/(1 − t) with t = tanh(z/2): no digits cancel however small the step.
+            // e^z − 1 = 2t/(1 − t) with t = tanh(z/2): no digits cancel at any step size.
             let t = (log_decay * 0.5).tanh();
             t * 2.0 / (1.0 - t) / rate
         }
@@ -92,19 +92,20 @@ impl<'g> TokenConvolution<'g> {
         y.reshape([batch, tokens, channels]) + self.bias
     }
 
-    /// Sees as far ahead as behind; the width is odd.
+    /// Each token sees equally many tokens before and after it; the width is odd.
     pub(crate) fn centred(&self, x: Tensor<'g>) -> Tensor<'g> {
         let [_, _, width] = self.weight.dims();
         self.apply(x, self.weight, [width / 2, width / 2])
     }
 
-    /// Sees the token and those before it.
+    /// Each token sees itself and the tokens before it.
     pub(crate) fn causal(&self, x: Tensor<'g>) -> Tensor<'g> {
         let [_, _, width] = self.weight.dims();
         self.apply(x, self.weight, [width - 1, 0])
     }
 
-    /// Causal on the reversed sequence, written in natural order: the flipped kernel over the token and those after it.
+    /// Each token sees itself and the tokens after it: the causal convolution of the reversed sequence, by the flipped
+    /// kernel.
     pub(crate) fn anticausal(&self, x: Tensor<'g>) -> Tensor<'g> {
         let [_, _, width] = self.weight.dims();
         self.apply(x, self.weight.flip(2), [0, width - 1])

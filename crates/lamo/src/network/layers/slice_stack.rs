@@ -26,7 +26,7 @@ pub struct StackShape {
     pub depth: usize,
     /// Hidden channels of an MLP over the width.
     pub mlp_ratio: usize,
-    /// One set of slice maps for all blocks.
+    /// All blocks share one set of slice maps.
     pub shared: bool,
     /// The decoder has weights of its own.
     pub own_decoder: bool,
@@ -99,7 +99,7 @@ impl<'g> SliceStack<'g> {
         let mut features = self.preprocess.forward(Input { positions, ..*input }.channels());
         let is_plane = matches!(grid, Grid::Plane { .. });
         if !is_plane || input.functions.is_none() {
-            features = features + self.placeholder; // on planes only where no function is given
+            features = features + self.placeholder; // planes have it only where no function is given
         }
         if let (Some(embedding), Some(time)) = (&self.time, input.time) {
             let [batch, _, width] = features.dims();

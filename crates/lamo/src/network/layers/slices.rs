@@ -95,7 +95,7 @@ impl<'g> Sorter<'g> {
         let SliceShape { heads, tokens, width, grid } = self.shape;
         let temperature = match grid {
             Grid::Plane { .. } => self.temperature.clamp(0.1, 5.0),
-            Grid::Line { .. } | Grid::Cloud { .. } => self.temperature, // the authors leave it free on clouds
+            Grid::Line { .. } | Grid::Cloud { .. } => self.temperature, // the authors do not clamp it on clouds
         };
         let inverse = temperature.reshape([heads, 1]).reciprocal();
         let [weight, bias] = self.slice.affine();
@@ -106,7 +106,7 @@ impl<'g> Sorter<'g> {
     }
 }
 
-/// Encoder and decoder of one block, or of all.
+/// Encoder and decoder of one block, or of all blocks.
 pub struct Slices<'g> {
     sorter: Sorter<'g>,
     values: Projection<'g>,
@@ -122,12 +122,12 @@ pub struct Sliced<'g> {
 }
 
 impl<'g> Slices<'g> {
-    /// A set for one block.
+    /// Slice maps of one block.
     pub fn own(scope: &Scope<'_, 'g>, shape: SliceShape, own_decoder: bool) -> Self {
         Slices::new(scope, shape, own_decoder, false)
     }
 
-    /// One set for all blocks. It is made last, so the authors' common start does not reach it.
+    /// Slice maps that all blocks share. The authors make them after their common initialisation, so it does not apply here.
     pub fn shared(scope: &Scope<'_, 'g>, shape: SliceShape, own_decoder: bool) -> Self {
         Slices::new(&scope.with_style(Style::FanIn), shape, own_decoder, true)
     }

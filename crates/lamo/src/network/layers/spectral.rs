@@ -39,7 +39,7 @@ impl<'g> SpectralConvolution<'g> {
         [rows, columns]
     }
 
-    /// The same with the lowest modes alone.
+    /// The convolution with only its lowest `rows` and `columns` of modes.
     pub fn truncated(&self, [rows, columns]: [usize; 2]) -> Self {
         SpectralConvolution { weights: self.weights.map(|weight| weight.slice(2, 0, rows).slice(3, 0, columns)) }
     }
@@ -63,7 +63,7 @@ impl<'g> SpectralConvolution<'g> {
         let [positive, negative] = self.weights;
         let alone = period.saturating_sub(rows);
         let positive = if alone < rows {
-            // The rows k and k − period are one; there the library overwrites the product of `weights1`.
+            // The rows k and k − period are the same row: the library overwrites its product with that of `weights2`.
             let mask: Vec<f32> = (0..rows).map(|k| f32::from(k < alone)).collect();
             positive * positive.graph().constant(&mask, [rows, 1, 1])
         } else {
@@ -94,9 +94,9 @@ pub fn analyse<'g>(field: Tensor<'g>, [row_modes, modes]: [usize; 2], periods: [
     Tensor::concatenate(&[plus, minus].map(|parts| Tensor::concatenate(&parts, 2)), 0)
 }
 
-/// F⁻¹ by the transposed sums: v = Σ Re(V e^{i(±a + b)}) · (1 or 2)/(rows · columns), inside `extents` alone. The 2
-/// stands for −l where that is not l itself; where it is, sin b = 0, which drops the imaginary part that is left after
-/// the sum over k, as `irfft2` does.
+/// F⁻¹ by the transposed sums: v = Σ Re(V e^{i(±a + b)}) · (1 or 2)/(rows · columns), computed inside `extents`. The
+/// factor 2 counts the frequency −l as well. Where −l equals l the factor is 1 and sin b = 0, which drops the imaginary
+/// part that is left after the sum over k, as `irfft2` does.
 pub fn synthesise<'g>(spectrum: Tensor<'g>, periods: [usize; 2], [rows, columns]: [usize; 2]) -> Tensor<'g> {
     let [frequencies, modes, parts, width] = spectrum.dims();
     let row_modes = frequencies / 2;
@@ -155,7 +155,7 @@ fn complex_product<'g>(spectrum: Tensor<'g>, matrices: Tensor<'g>) -> Tensor<'g>
     Tensor::concatenate(&[re_re - im_im, re_im + im_re], parts_axis)
 }
 
-/// How often the frequency l of a real field stands for itself and −l: once where they are one, else twice.
+/// Weight of the frequency l of a real field: 2, because l also counts for −l, or 1 where −l equals l.
 fn images(l: usize, period: usize) -> f64 {
     if (2 * l).is_multiple_of(period) { 1.0 } else { 2.0 }
 }
@@ -163,7 +163,7 @@ fn images(l: usize, period: usize) -> f64 {
 /// cos(2πkn/period) for each frequency k, then sin(2πkn/period), at n = 0, 1, …, times a weight:
 /// `[2 frequencies, points]`.
 fn waves(graph: &Graph, frequencies: usize, points: usize, period: usize, weight: impl Fn(usize) -> f64) -> Tensor<'_> {
-    // The angle as a fraction of a turn stays exact for any k and n; half a turn has no sine, not 10⁻¹⁶.
+    // Integers keep the angle exact for any k and n. The sine of half a turn is set to 0; `sin` would give 10⁻¹⁶.
     let angle = |k: usize, n: usize| TAU * ((k * n % period) as f64 / period as f64);
     let sin = |k: usize, n: usize| if (2 * k * n).is_multiple_of(period) { 0.0 } else { angle(k, n).sin() };
     let pairs = || (0..frequencies).flat_map(|k| (0..points).map(move |n| (k, n)));
@@ -173,7 +173,7 @@ fn waves(graph: &Graph, frequencies: usize, points: usize, period: usize, weight
     graph.constant(&values, [2 * frequencies, points])
 }
 
-/// W v + b at every point, in the files a convolution of one point.
+/// W v + b at every point. Weights files store it as a 1 × 1 convolution.
 pub struct Pointwise<'g> {
     /// `[outputs, inputs, 1, 1]`
     weight: Tensor<'g>,
@@ -194,7 +194,7 @@ impl<'g> Pointwise<'g> {
         self.product(field) + self.bias
     }
 
-    /// `[rows, columns, batch, inputs]` on a plane of other extents: cropped, or v = 0 beyond the edge.
+    /// Maps `[rows, columns, batch, inputs]`, cropped or padded with v = 0 to the new extents.
     pub fn forward_padded(&self, field: Tensor<'g>, [to_rows, to_columns]: [usize; 2]) -> Tensor<'g> {
         let ([rows, columns, batch, inputs], [outputs]) = (field.dims(), self.bias.dims());
         let common = |width: usize| [rows.min(to_rows), columns.min(to_columns), batch, width].map(Span::all);
@@ -235,7 +235,7 @@ mod tests {
         [a * c - b * d, a * d + b * c]
     }
 
-    /// One channel of `irfft2(R · rfft2(v))`, sum by sum; a row of the spectrum that both weights reach takes the second.
+    /// One channel of `irfft2(R · rfft2(v))`, sum by sum. Where both weights reach a row of the spectrum, the second counts.
     fn by_definition(field: &[f64], [rows, columns]: [usize; 2], [along, across]: [usize; 2], r: &[f64]) -> Vec<f64> {
         let turn = |r: usize, c: usize, k: usize, l: usize, sign: f64| {
             let angle = sign * TAU * ((k * r) as f64 / rows as f64 + (l * c) as f64 / columns as f64);
@@ -291,7 +291,7 @@ mod tests {
         let bindings = |weights: &[f64]| Bindings::from([("field", values(30)), (PARAMETERS, weights.to_vec())]);
         let truncated = convolution.truncated([1, 2]).forward(field);
         let found = reference::evaluate(&graph, &bindings(&weights), &[truncated])[0].values.clone();
-        // `weights2` starts at the most negative of its frequencies, so its first row is that of k = −1 when one is left.
+        // `weights2` starts at its most negative frequency, so with one row left that row is k = −1.
         weights.copy_within(8..12, 12);
         weights[4..12].fill(0.0);
         let expected =

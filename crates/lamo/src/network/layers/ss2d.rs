@@ -72,7 +72,7 @@ impl<'g> Ss2d<'g> {
         let image = x.reshape([batch, rows, columns, inner]).convolve(self.kernel, around) + self.kernel_bias;
         let x = image.gelu().reshape([batch, length, inner]);
 
-        // Projections act on each token alone, so one product serves all directions before anything is reordered.
+        // A projection acts on each token separately, so one product serves all directions before the tokens are reordered.
         let selectors = self.selectors.reshape([directions * (heads + 2 * states), inner]);
         let selected = x.matmul(selectors.transpose()).reshape([batch, length, directions, heads + 2 * states]);
         let [step, write, read] = selected.split(3, [heads, states, states]); // [batch, tokens, directions, ·]
@@ -95,7 +95,7 @@ impl<'g> Ss2d<'g> {
     }
 }
 
-/// Row by row alone, with its reverse, or all four.
+/// Orders of 1, 2 or 4 directions: row by row; row by row and its reverse; all four.
 fn directed(orders: &[Vec<u32>], directions: usize) -> Vec<Vec<u32>> {
     let chosen: &[usize] = match directions {
         1 => &[0],

@@ -1,4 +1,4 @@
-//! The authors' classes in our words. The `config.json` of a fixture names a class and gives its arguments in tables; the
+//! Translation of the authors' classes. The `config.json` of a fixture names a class and gives its arguments in tables; the
 //! row of a model says how they become settings and a task.
 
 use super::Settings;
@@ -7,7 +7,7 @@ use crate::task::Task;
 use lamo_geometry::Grid;
 use serde_json::Value;
 
-/// The name of a class in fixtures, and what it is here.
+/// The name of a class in fixtures, and the function that translates it.
 pub type Translation = (&'static str, fn(&Authored<'_>) -> Result<Translated, Refusal>);
 
 /// An instance of one of the authors' classes.
@@ -19,7 +19,7 @@ pub struct Authored<'a> {
     pub points: usize,
 }
 
-/// The same as one of our models.
+/// An instance of an authors' class, as one of our models.
 #[derive(Clone, Debug)]
 pub struct Translated {
     /// Settings of the model.
@@ -69,7 +69,7 @@ impl Arguments<'_> {
         whole(&self.0[key], key)
     }
 
-    /// The side of the lattice of unified positions; 0 where there is none.
+    /// Side of the lattice of unified positions; 0 for plain positions.
     pub(super) fn unified_positions(self) -> Result<usize, Refusal> {
         if self.number("unified_pos")? == 1 { self.number("ref") } else { Ok(0) }
     }

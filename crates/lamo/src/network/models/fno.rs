@@ -22,11 +22,11 @@ const PADDING: usize = 16;
 pub struct Config {
     /// Channels of the hidden fields.
     pub width: usize,
-    /// Frequencies kept along each axis: 0 ≤ l < modes along columns, −modes ≤ k < modes along rows.
+    /// Frequencies along each axis: 0 ≤ l < modes along columns, −modes ≤ k < modes along rows.
     pub modes: usize,
     /// T, number of Fourier layers.
     pub depth: usize,
-    /// Side of the lattice whose distances replace the positions; only 0, which keeps the positions.
+    /// Side of the lattice whose distances replace the positions. FNO supports only 0: plain positions.
     pub unified_positions: usize,
 }
 
@@ -36,7 +36,7 @@ impl Default for Config {
     }
 }
 
-/// Waves along each axis that the FFT of a padded plane has.
+/// Largest number of modes that the FFT of the padded plane has along both axes.
 fn most_modes([rows, columns]: [usize; 2]) -> usize {
     (rows / 2).min(columns / 2 + 1)
 }
@@ -119,7 +119,7 @@ impl<'g> Model<'g> for Fno<'g> {
             points = points + embedding.forward(time);
         }
         let mut field = points.reshape([rows, columns, batch, width]);
-        // Padding and crop are part of the transforms: the first layer reads the bare plane, the last writes it.
+        // The transforms pad and crop: the first layer reads the unpadded plane, and the last layer writes it.
         for (layer, (convolution, pointwise)) in self.layers.iter().enumerate() {
             let last = layer + 1 == self.layers.len();
             let extents = if last { self.extents } else { self.padded };
@@ -227,7 +227,7 @@ mod tests {
         (names, reference::evaluate(&graph, &bindings, &[out])[0].values.clone())
     }
 
-    /// Numbers without a pattern, the same for the same name.
+    /// Numbers without a pattern that depend on the name alone.
     fn drawn(name: &str, count: usize) -> Vec<f64> {
         let phase: u32 = name.bytes().map(u32::from).sum();
         (0..count).map(|n| 0.5 * (f64::from(phase) + 12.9898 * n as f64).sin()).collect()
@@ -239,7 +239,7 @@ mod tests {
         bias.iter().enumerate().map(|(number, bias)| row(number) + bias).collect()
     }
 
-    /// The library adds time_fc(e(T)) to the output of `linear_post`: what a larger bias there does.
+    /// The library adds time_fc(e(T)) to the output of `linear_post`. A larger bias there has the same effect.
     #[test]
     fn a_time_is_added_to_the_lifted_features_of_every_point() {
         let plane = Task::plain(Grid::Plane { rows: 2, columns: 3 }, 2, 1, 1);

@@ -164,7 +164,7 @@ impl<'g> Model<'g> for PatchModel<'g> {
         let [batch, points, inputs] = channels.dims();
         let image = channels.reshape([batch, rows, columns, inputs]);
         let image = image.pad(1, 0, padded_rows - rows).pad(2, 0, padded_columns - columns); // below and right
-        let mut tokens = self.encode.forward(image) + self.position; // padded tokens take part in everything
+        let mut tokens = self.encode.forward(image) + self.position; // padded tokens are mixed like all tokens
         for block in &self.blocks {
             tokens = block.forward(tokens, self.patches);
         }
@@ -183,7 +183,7 @@ fn slices() -> Settings {
     }
 }
 
-/// Slices where there are no rows and columns, or a time is asked for; their widths are those of the official code.
+/// Slices for data without rows and columns, or with a time as input. Their widths are those of the official code.
 fn own(data: &OwnData) -> Settings {
     let patches = data.grid.is_none_or(|grid| grid.plane().is_some()) && !data.timed;
     if patches {

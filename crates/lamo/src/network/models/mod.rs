@@ -28,7 +28,7 @@ use lamo_geometry::Grid;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-/// A model's configuration as data: the keys of its `Config`, others refused.
+/// A model's configuration as data. It has the keys of the model's `Config`; unknown keys are refused.
 pub type Settings = toml::Table;
 
 /// Every model.
@@ -58,7 +58,7 @@ pub(crate) fn read<C: DeserializeOwned>(model: &str, settings: &Settings) -> Res
     })
 }
 
-/// Refuses distances to a lattice of `side` × `side` points where there is no square to lay it on; 0 asks for none.
+/// Refuses distances to a lattice of `side` × `side` points where the points do not lie in a plane; 0 is always allowed.
 pub(crate) fn check_unified(model: &str, side: usize, task: &Task) -> Result<(), Refusal> {
     require(side != 1, || {
         format!("model {model}: a lattice of unified positions has at least 2 points a side, found 1")
@@ -83,13 +83,13 @@ pub fn find(name: &str) -> Result<&'static Row, Refusal> {
     })
 }
 
-/// Which model, with its settings: the `[model]` table of an experiment and the `model.toml` of a model folder.
+/// A model with its settings: the `[model]` table of an experiment and the `model.toml` of a model folder.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Choice {
     /// A name from [`MODELS`].
     pub name: String,
-    /// Its settings; what is missing takes its default.
+    /// Its settings; missing keys take their defaults.
     #[serde(default)]
     pub settings: Settings,
 }

@@ -53,7 +53,7 @@ pub struct Variant {
     pub text: &'static str,
 }
 
-/// What is known of a user's data when the experiment is resolved.
+/// Facts about a user's data that are known when the experiment is resolved.
 #[derive(Clone, Copy, Debug)]
 pub struct OwnData {
     /// The grid, where the data set was named.
@@ -84,7 +84,7 @@ impl GridKind {
         }
     }
 
-    /// As JSON writes it.
+    /// The name in JSON.
     pub fn name(self) -> &'static str {
         match self {
             GridKind::Line => "line",

@@ -93,7 +93,7 @@ fn recipe(benchmark: &str) -> Option<&'static str> {
     })
 }
 
-/// Sizes for minutes on two cores.
+/// Sizes that train in minutes on two cores.
 fn quick(benchmark: &str) -> Option<&'static str> {
     Some(match benchmark {
         "darcy" => "model.settings = { width = 32, depth = 4, slice_heads = 4, tokens = 32, unified_positions = 0 }",

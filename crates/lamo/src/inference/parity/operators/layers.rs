@@ -43,7 +43,7 @@ fn check_layer(
     Ok(compare_gradients(&program, &wanted, &[], io)?)
 }
 
-/// A mixer; what is not given takes the class's default.
+/// A mixer; missing arguments take the defaults of the class.
 pub(super) fn mixer(fixture: &Arguments<'_>, io: &mut Comparison) -> Result<(), Error> {
     let kind = fixture.table["kind"].as_str().unwrap_or_default();
     let arguments = Arguments { path: fixture.path, table: &fixture.table["args"] };
@@ -88,7 +88,7 @@ pub(super) fn depatchify(fixture: &Arguments<'_>, io: &mut Comparison) -> Result
     })
 }
 
-/// Slices with nothing mixed in between.
+/// Slices without a mixer between encoder and decoder.
 pub(super) fn slices(fixture: &Arguments<'_>, io: &mut Comparison) -> Result<(), Error> {
     let [width, heads, tokens] = fixture.numbers(["dim", "heads", "slices"])?;
     let grid = match fixture.table["HW"].as_array().map(Vec::as_slice) {

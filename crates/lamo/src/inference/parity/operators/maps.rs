@@ -6,19 +6,19 @@ use lamo_tensor::{Graph, Map, Tensor};
 /// Added to the variance in all norms of the authors.
 const EPSILON: f64 = 1e-5;
 
-/// A function of tensors of the fixture, by their names there.
-struct Case<'a> {
+/// Names of the arguments and results of one function in the fixture.
+struct Function<'a> {
     /// Name of the result.
     result: String,
     /// Names of the arguments.
     arguments: &'a [String],
     /// Names of the gradients, one for each argument.
     gradients: &'a [String],
-    /// Name of the cotangent; all ones where there is none.
+    /// Name of the cotangent; `None` stands for all ones.
     dout: Option<String>,
 }
 
-impl Case<'_> {
+impl Function<'_> {
     fn check<const COUNT: usize>(
         &self,
         io: &mut Comparison,
@@ -47,31 +47,31 @@ impl Case<'_> {
 /// GELU, SiLU and softplus; then both norms, also of rows that hardly vary.
 pub(super) fn elementwise(_: &Arguments<'_>, io: &mut Comparison) -> Result<(), Error> {
     for (name, map) in [("gelu", Map::Gelu), ("silu", Map::Silu), ("softplus", Map::Softplus)] {
-        let case = Case {
+        let function = Function {
             result: name.to_owned(),
             arguments: &["x".to_owned()],
             gradients: &[format!("grad.{name}")],
             dout: None,
         };
-        case.check(io, |[x]| x.map(map))?;
+        function.check(io, |[x]| x.map(map))?;
     }
     for kind in ["unit", "tiny_var"] {
         let layer = |name: &str| format!("ln_{kind}.{name}");
         let rms = |name: &str| format!("rms_{kind}.{name}");
-        let case = Case {
+        let function = Function {
             result: layer("y"),
             arguments: &["x", "weight", "bias"].map(layer),
             gradients: &["grad.x", "grad.weight", "grad.bias"].map(layer),
             dout: Some(layer("dout")),
         };
-        case.check(io, |[x, weight, bias]| x.layer_norm(weight, bias, EPSILON))?;
-        let case = Case {
+        function.check(io, |[x, weight, bias]| x.layer_norm(weight, bias, EPSILON))?;
+        let function = Function {
             result: rms("y"),
             arguments: &[layer("x"), rms("z")],
             gradients: &["grad.x", "grad.z"].map(rms),
             dout: Some(layer("dout")),
         };
-        case.check(io, |[x, z]| {
+        function.check(io, |[x, z]| {
             let [_, width] = x.dims();
             x.rms_norm(x.graph().fill(1.0, [width]), EPSILON) * z.silu()
         })?;
@@ -84,13 +84,13 @@ pub(super) fn gated_norm(_: &Arguments<'_>, io: &mut Comparison) -> Result<(), E
     for (variant, norm_first, group) in
         [("nbg1_g24", true, 24), ("nbg1_g8", true, 8), ("nbg0_g24", false, 24), ("nbg0_g8", false, 8)]
     {
-        let case = Case {
+        let function = Function {
             result: format!("{variant}.y"),
             arguments: &["x", "z", "weight"].map(str::to_owned),
             gradients: &["x", "z", "weight"].map(|name| format!("{variant}.grad.{name}")),
             dout: Some("dout".to_owned()),
         };
-        case.check(io, |[x, z, weight]| {
+        function.check(io, |[x, z, weight]| {
             let ([batch, tokens, width], gate) = (x.dims(), z.silu());
             let groups = width / group;
             let gated = if norm_first { x } else { x * gate };

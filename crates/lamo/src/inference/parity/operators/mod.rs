@@ -11,7 +11,7 @@ use super::{Arguments, Comparison, Error};
 
 type Check = fn(&Arguments<'_>, &mut Comparison) -> Result<(), Error>;
 
-/// What a fixture may name, and how it is checked.
+/// Operators that a fixture may name, each with its check.
 const CHECKS: [(&str, Check); 17] = [
     ("mixer", layers::mixer),
     ("patchify", layers::patchify),
@@ -32,7 +32,7 @@ const CHECKS: [(&str, Check); 17] = [
     ("train_plasticity", training::plasticity),
 ];
 
-/// Checks a fixture; false where it names something that is unknown here.
+/// Checks a fixture; false when its operator is unknown.
 pub(super) fn check_operator(fixture: &Arguments<'_>, io: &mut Comparison) -> Result<bool, Error> {
     let name = fixture.table["op"].as_str().unwrap_or_default();
     match CHECKS.iter().find(|(known, _)| *known == name) {

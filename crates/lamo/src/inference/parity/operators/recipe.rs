@@ -31,7 +31,7 @@ pub(super) fn loss(_: &Arguments<'_>, io: &mut Comparison) -> Result<(), Error> 
 
 /// The Darcy loss of an encoded output against an encoded target, both decoded first.
 struct DarcyLoss<'g> {
-    /// By their names in the fixture.
+    /// Losses by their names in the fixture.
     losses: [(&'static str, Tensor<'g>); 3],
     /// ∂ along columns and rows of the prediction whose outermost ring is zero.
     slopes: [(&'static str, Tensor<'g>); 2],
@@ -52,7 +52,7 @@ impl<'g> DarcyLoss<'g> {
     }
 }
 
-/// In float32 with our normaliser; in double with the statistics and targets in double, as the authors' script has them.
+/// Compares in float32 with our normaliser, then in double with the statistics and targets of the authors' script.
 pub(super) fn darcy_loss(fixture: &Arguments<'_>, io: &mut Comparison) -> Result<(), Error> {
     let side = fixture.number("s")?;
     let solutions = single(&io.tensor("y_train_raw")?.1);
@@ -85,7 +85,7 @@ pub(super) fn darcy_loss(fixture: &Arguments<'_>, io: &mut Comparison) -> Result
     for (key, value) in losses.into_iter().chain(slopes) {
         io.compare("double", &format!("{key}_f64"), &exact(value), DOUBLE)?;
     }
-    // What enters the network is rounded to float32.
+    // The inputs of the network are rounded to float32.
     Ok(io.compare("double", "grad.out_f64", &exact(gradient), DOUBLE_WITH_SINGLE_STAGE)?)
 }
 

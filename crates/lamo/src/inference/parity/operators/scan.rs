@@ -6,7 +6,7 @@ use lamo_tensor::reference;
 use lamo_tensor::{Graph, ScanInput, Tensor};
 use std::collections::BTreeMap;
 
-/// y, the last state, and the pullback of `dout` to everything that goes in.
+/// Compares y, the last state, and the pullback of `dout` to all inputs.
 pub(super) fn recurrence(fixture: &Arguments<'_>, io: &mut Comparison) -> Result<(), Error> {
     let graph = Graph::new();
     let mut leaves = BTreeMap::new();
@@ -29,7 +29,7 @@ pub(super) fn recurrence(fixture: &Arguments<'_>, io: &mut Comparison) -> Result
     Ok(compare_gradients(&program, &wanted, &[], io)?)
 }
 
-/// y and the last state of `mamba_ssm`'s scan; Δ is raw.
+/// y and the last state of `mamba_ssm`'s scan; Δ is taken before its softplus.
 fn scan<'g>(leaves: &BTreeMap<&str, Tensor<'g>>, softplus: bool) -> (Tensor<'g>, Tensor<'g>) {
     let signal = leaves["x"];
     let shifted = leaves.get("dt_bias").map_or(leaves["dt"], |&bias| leaves["dt"] + bias);

@@ -20,18 +20,18 @@ use lamo_tensor::{PARAMETERS, Precision};
 const PARAMETER: f64 = 2e-6;
 /// State of the training step: the losses of the epoch so far, summed.
 const TOTAL: &str = "train.total";
-/// Seeds tried for one that draws the order of the fixture.
+/// Number of seeds that are searched for one that draws the order of the fixture.
 const SEEDS: u64 = 10_000;
 
 /// A training fixture, with an experiment that does what its script did.
-struct Course<'a> {
+struct Script<'a> {
     fixture: &'a Arguments<'a>,
     experiment: Experiment,
     /// The task that the model's class was made for.
     task: Task,
 }
 
-/// A training under way.
+/// A training in progress.
 struct Steps {
     program: StepProgram,
     /// Parameters and task, for predictions.
@@ -39,8 +39,8 @@ struct Steps {
     taken: usize,
 }
 
-impl<'a> Course<'a> {
-    /// `count` samples in batches of `batch`. There are as many epochs as make the length of the fixture's schedule.
+impl<'a> Script<'a> {
+    /// `count` samples in batches of `batch`. The number of epochs follows from the length of the fixture's schedule.
     fn new(fixture: &'a Arguments<'a>, io: &Comparison, [count, batch]: [usize; 2], loss: Loss) -> Result<Self, Error> {
         if count * batch == 0 {
             return Err(fixture.malformed("has no samples".to_owned()).into());
@@ -63,7 +63,7 @@ impl<'a> Course<'a> {
             ..experiment.train
         };
         experiment.data.normalise = Vec::new();
-        Ok(Course { fixture, experiment: Experiment { model, precision: io.target.1, ..experiment }, task })
+        Ok(Script { fixture, experiment: Experiment { model, precision: io.target.1, ..experiment }, task })
     }
 
     fn failed(&self, error: impl Into<error::Error>) -> Error {
@@ -107,11 +107,11 @@ impl<'a> Course<'a> {
 
 impl Steps {
     /// Takes a step and returns its loss, and the norm of its gradient before clipping.
-    fn take(&mut self, course: &Course<'_>) -> Result<[f64; 2], Error> {
+    fn take(&mut self, script: &Script<'_>) -> Result<[f64; 2], Error> {
         let read = |program: &mut StepProgram, name: &str| f64::from(program.program().read(name)[0]);
         let first = self.taken.is_multiple_of(self.program.epoch_steps());
         let before = if first { 0.0 } else { read(&mut self.program, TOTAL) };
-        self.program.run(self.taken).map_err(|error| course.failed(error))?;
+        self.program.run(self.taken).map_err(|error| script.failed(error))?;
         self.taken += 1;
         self.operator.parameters = self.program.program().read(PARAMETERS).to_vec();
         Ok([read(&mut self.program, TOTAL) - before, read(&mut self.program, GRADIENT_NORM)])
@@ -120,7 +120,7 @@ impl Steps {
     /// Compares the parameters with those of the fixture.
     fn compare(&self, io: &mut Comparison, prefix: &str) -> Result<(), Error> {
         if io.target.1 != Precision::F32 {
-            // AdamW divides each gradient by its own size: a gradient that is all rounding moves its parameter by the
+            // AdamW divides each gradient by its own size, so a gradient of pure rounding error moves its parameter by the
             // whole learning rate. The losses and predictions are compared in every precision.
             return Ok(());
         }
@@ -132,8 +132,8 @@ impl Steps {
     }
 
     /// `[count, times, points, outputs]`
-    fn predict(&self, course: &Course<'_>, io: &Comparison, samples: &Samples) -> Result<Vec<f32>, Error> {
-        self.operator.predict(samples, io.target.0).map_err(|error| course.failed(error))
+    fn predict(&self, script: &Script<'_>, io: &Comparison, samples: &Samples) -> Result<Vec<f32>, Error> {
+        self.operator.predict(samples, io.target.0).map_err(|error| script.failed(error))
     }
 }
 
@@ -149,7 +149,7 @@ fn translated(fixture: &Arguments<'_>, io: &Comparison) -> Result<(Choice, Task)
     Ok((Choice { name: name.to_owned(), settings: translated.settings }, translated.task))
 }
 
-/// The samples at the places where `order` finds them one after the other.
+/// Reorders the samples so that `order` takes them from the first to the last.
 fn placed(samples: &Samples, order: &[usize]) -> Samples {
     let permuted = |values: &[f32]| {
         let length = values.len() / samples.count;
@@ -162,7 +162,7 @@ fn placed(samples: &Samples, order: &[usize]) -> Samples {
     Samples { inputs: permuted(&samples.inputs), targets: permuted(&samples.targets), ..samples.clone() }
 }
 
-/// Samples of an array, or points.
+/// Length of the first axis of an array: samples or points.
 fn first_axis(io: &Comparison, key: &str) -> Result<usize, state_dict::Error> {
     Ok(io.tensor(key)?.0.first().copied().unwrap_or_default())
 }
@@ -196,31 +196,31 @@ pub(super) fn darcy(fixture: &Arguments<'_>, io: &mut Comparison) -> Result<(), 
     let batch = Arguments { path: fixture.path, table: &fixture.table["config"]["inputs"] }.number("B")?;
     let (coefficients, solutions) = (single(&io.tensor("coeff")?.1), single(&io.tensor("sol")?.1));
     let count = first_axis(io, "sol")?;
-    let mut course = Course::new(fixture, io, [count, batch], Loss::RelativeL2WithGradient)?;
-    course.experiment.data.normalise = vec![Normalised::Inputs, Normalised::Outputs];
-    let samples = course.samples(io, [1, 1, 1], coefficients, solutions)?;
-    let task = course.experiment.task(&samples).map_err(|error| course.failed(error))?;
+    let mut script = Script::new(fixture, io, [count, batch], Loss::RelativeL2WithGradient)?;
+    script.experiment.data.normalise = vec![Normalised::Inputs, Normalised::Outputs];
+    let samples = script.samples(io, [1, 1, 1], coefficients, solutions)?;
+    let task = script.experiment.task(&samples).map_err(|error| script.failed(error))?;
     let [inputs, outputs] = [&task.normalisers.inputs, &task.normalisers.outputs];
     if let (Some(inputs), Some(outputs)) = (inputs, outputs) {
         compare_normaliser(io, inputs, &samples.inputs, ["x_mean", "x_std"])?;
         compare_normaliser(io, outputs, &samples.targets, ["y_mean", "y_std"])?;
     }
-    let mut steps = course.start(io, &task, &samples)?;
+    let mut steps = script.start(io, &task, &samples)?;
     for step in 0..fixture.number("steps")? {
-        compare_log(io, "log_f64", step, steps.take(&course)?)?;
+        compare_log(io, "log_f64", step, steps.take(&script)?)?;
     }
     steps.compare(io, "pN")
 }
 
-/// Snapshots `[count, points, snapshots]`: the first `past` as inputs, the others as targets.
-fn series(course: &Course<'_>, io: &Comparison, key: &str, past: usize) -> Result<Samples, Error> {
-    let points = course.task.grid.points();
+/// Snapshots `[count, points, snapshots]`: the first `past` are inputs, the rest are targets.
+fn series(script: &Script<'_>, io: &Comparison, key: &str, past: usize) -> Result<Samples, Error> {
+    let points = script.task.grid.points();
     let values = single(&io.tensor(key)?.1);
     let snapshots = io.tensor(key)?.0.last().copied().unwrap_or_default().max(past + 1);
     let inputs = values.chunks_exact(snapshots).flat_map(|point| &point[..past]).copied().collect();
     let targets: Vec<f32> = values.chunks_exact(snapshots).flat_map(|point| &point[past..]).copied().collect();
     let times = snapshots - past;
-    course.samples(io, [past, times, 1], inputs, last_before_inner(&targets, points, times))
+    script.samples(io, [past, times, 1], inputs, last_before_inner(&targets, points, times))
 }
 
 /// Every window of a series and the snapshot after it, as samples of their own: `[count, times]` of them.
@@ -242,25 +242,25 @@ fn windows(samples: &Samples) -> Samples {
 /// One step on the sum over teacher-forced snapshots, then a roll-out with the new parameters.
 pub(super) fn navier_stokes(fixture: &Arguments<'_>, io: &mut Comparison) -> Result<(), Error> {
     let count = first_axis(io, "u_train")?;
-    let course = Course::new(fixture, io, [count, count], Loss::RelativeL2OfFrames)?;
-    let [train, test] = ["u_train", "u_test"].map(|key| series(&course, io, key, course.task.input_channels()));
+    let script = Script::new(fixture, io, [count, count], Loss::RelativeL2OfFrames)?;
+    let [train, test] = ["u_train", "u_test"].map(|key| series(&script, io, key, script.task.input_channels()));
     let (train, test) = (train?, test?);
-    let task = course.experiment.task(&train).map_err(|error| course.failed(error))?;
-    let mut steps = course.start(io, &task, &train)?;
+    let task = script.experiment.task(&train).map_err(|error| script.failed(error))?;
+    let mut steps = script.start(io, &task, &train)?;
     let compare_prediction = |io: &mut Comparison, key: &str, samples: &Samples, prediction: &[f32]| {
         // The fixture has the times last.
         let found = last_before_inner(&double(prediction), samples.times, samples.grid.points());
         io.compare("output", key, &found, OUTPUT)
     };
 
-    let forced = steps.predict(&course, io, &windows(&train))?;
+    let forced = steps.predict(&script, io, &windows(&train))?;
     compare_prediction(io, "train_pred", &train, &forced)?;
     io.compare("loss", "train_full", &[sums(&train, &forced)[0]], LOSS)?;
-    let [loss, _] = steps.take(&course)?;
+    let [loss, _] = steps.take(&script)?;
     io.compare("loss", "train_loss", &[loss], LOSS)?;
     steps.compare(io, "p1")?;
 
-    let rolled = steps.predict(&course, io, &test)?;
+    let rolled = steps.predict(&script, io, &test)?;
     compare_prediction(io, "test_pred", &test, &rolled)?;
     let [whole, by_time] = sums(&test, &rolled);
     io.compare("loss", "test_full_sum", &[whole], LOSS)?;
@@ -268,29 +268,29 @@ pub(super) fn navier_stokes(fixture: &Arguments<'_>, io: &mut Comparison) -> Res
 }
 
 /// The first seed that shows each sample its times in the order of the fixture, `[count, times]`.
-fn seed_that_draws(course: &Course<'_>, asked: &[f64], count: usize) -> Result<u64, Error> {
+fn seed_that_draws(script: &Script<'_>, asked: &[f64], count: usize) -> Result<u64, Error> {
     let times = asked.len() / count;
     let draws = |seed: &u64| {
-        let places = course.order(*seed, count).into_iter();
+        let places = script.order(*seed, count).into_iter();
         places.flat_map(|place| order_of_times(times, *seed, place)).map(|time| time as f64).eq(asked.iter().copied())
     };
-    let unknown = || course.fixture.malformed("has orders of times that none of our seeds draws".to_owned());
+    let unknown = || script.fixture.malformed("has orders of times that none of our seeds draws".to_owned());
     Ok((0..SEEDS).find(draws).ok_or_else(unknown)?)
 }
 
-/// One batch: a step for each time, in an order of its own for each sample, all at the first pace of the schedule.
+/// One batch: a step for each time, all at the first pace of the schedule. Each sample has its own order of times.
 pub(super) fn plasticity(fixture: &Arguments<'_>, io: &mut Comparison) -> Result<(), Error> {
     let (count, times) = (first_axis(io, "die")?, fixture.number("T")?);
-    let mut course = Course::new(fixture, io, [count, count], Loss::RelativeL2OfTimes)?;
-    course.experiment.data.normalise = vec![Normalised::Inputs];
-    let [rows, columns] = course.task.grid.plane().ok_or_else(|| fixture.malformed("names no plane".to_owned()))?;
-    let outputs = course.task.output_channels();
+    let mut script = Script::new(fixture, io, [count, count], Loss::RelativeL2OfTimes)?;
+    script.experiment.data.normalise = vec![Normalised::Inputs];
+    let [rows, columns] = script.task.grid.plane().ok_or_else(|| fixture.malformed("names no plane".to_owned()))?;
+    let outputs = script.task.output_channels();
     let die = single(io.doubles("die", count * rows)?);
     let die = die.iter().flat_map(|&height| std::iter::repeat_n(height, columns)).collect();
     let targets = single(io.doubles("y", count * rows * columns * outputs * times)?);
     let targets = last_before_inner(&targets, rows * columns * outputs, times);
-    let samples = course.samples(io, [1, times, outputs], die, targets)?;
-    let task = course.experiment.task(&samples).map_err(|error| course.failed(error))?;
+    let samples = script.samples(io, [1, times, outputs], die, targets)?;
+    let task = script.experiment.task(&samples).map_err(|error| script.failed(error))?;
     if let Some(inputs) = &task.normalisers.inputs {
         compare_normaliser(io, inputs, &samples.inputs, ["x_mean", "x_std"])?;
         compare_encoded(io, "fx", inputs, &samples.inputs)?;
@@ -298,17 +298,17 @@ pub(super) fn plasticity(fixture: &Arguments<'_>, io: &mut Comparison) -> Result
     let fractions: Vec<f64> = (0..times).map(|time| f64::from(task.time.fraction(time))).collect();
     io.compare_absolute("time", "time", &fractions.repeat(count), 0.0)?;
 
-    course.experiment.seed = seed_that_draws(&course, io.doubles("perm", count * times)?, count)?;
-    let mut steps = course.start(io, &task, &samples)?;
+    script.experiment.seed = seed_that_draws(&script, io.doubles("perm", count * times)?, count)?;
+    let mut steps = script.start(io, &task, &samples)?;
     for step in 0..times {
-        compare_log(io, "log", step, steps.take(&course)?)?;
+        compare_log(io, "log", step, steps.take(&script)?)?;
     }
     steps.compare(io, "pN")?;
 
     let [peak] = fixture.reals(["lr"])?;
     let schedule = Schedule::OneCycle { peak, steps: fixture.number("onecycle_total_steps")? };
     io.compare("schedule", "lr_after", &[schedule.at(1).rate], DOUBLE)?;
-    let [whole, by_time] = sums(&samples, &steps.predict(&course, io, &samples)?);
+    let [whole, by_time] = sums(&samples, &steps.predict(&script, io, &samples)?);
     io.compare("loss", "test_full_sum", &[whole], LOSS)?;
     Ok(io.compare("loss", "test_step_sum", &[by_time], LOSS)?)
 }

@@ -1,4 +1,4 @@
-//! LaMO's settings: the paper's switches, each with what it means, and which of them go together.
+//! LaMO's settings: what each of the paper's switches means, and which switches can be combined.
 
 use crate::error::{Refusal, require};
 use crate::network::layers::{Discretisation, Selection, cross_heads};
@@ -7,7 +7,7 @@ use crate::task::Task;
 use lamo_geometry::Grid;
 use serde::{Deserialize, Serialize};
 
-/// What to say of slices where patches do not do.
+/// Settings that an error advises where patches cannot be used.
 const SLICES: &str = "latent = \"slices\", mixer = \"hydra\" and directions = 2";
 
 /// What the latent tokens are.

@@ -1,5 +1,5 @@
-//! LaMO's published recipes: sizes of the official code (M3RG-IITD/LaMO at c434a63), what the paper tabulates otherwise, and
-//! sizes for minutes on two cores.
+//! LaMO's published recipes: sizes of the official code (M3RG-IITD/LaMO at c434a63), variants where the paper's
+//! tables differ, and sizes that train in minutes on two cores.
 
 use crate::network::models::Variant;
 
@@ -154,7 +154,7 @@ batch = 4
     },
 ];
 
-/// Sizes for minutes on two cores.
+/// Sizes that train in minutes on two cores.
 pub(super) fn quick(benchmark: &str) -> Option<&'static str> {
     Some(match benchmark {
         "darcy" => "model.settings = { width = 32, depth = 4, mlp_ratio = 2, states = 16, padded = [0, 0] }",
