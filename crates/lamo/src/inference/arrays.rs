@@ -185,7 +185,7 @@ fn read_arrays(task: &Task, sources: &[Source]) -> Result<Vec<Given>, Error> {
 fn read_array(task: &Task, field: &Field, fields: &[Field], sources: &[Source]) -> Result<Given, Error> {
     let named = sources.iter().find(|source| source.field.as_deref() == Some(&field.name));
     let unnamed = || sources.iter().filter(|source| source.field.is_none());
-    let mut found = Vec::new();
+    let mut found: Vec<String> = sources.iter().filter_map(|source| source.field.clone()).collect();
     let mut chosen = named.map(|source| (source, source.array.variable.clone()));
     for source in unnamed() {
         let path = &source.array.path;

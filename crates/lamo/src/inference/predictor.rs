@@ -3,7 +3,7 @@
 use crate::data::Samples;
 use crate::error::{Error, Kind, Refusal, require};
 use crate::network::{Input, Mode, Parameters, models};
-use crate::run::Operator;
+use crate::run::{Operator, forward_batch};
 use crate::task::Task;
 use crate::task::time::WINDOW;
 use lamo_geometry::Grid;
@@ -30,10 +30,7 @@ impl Operator {
     /// `[count, times, points, outputs]` predictions in physical units. A roll-out is continued for `samples.times`
     /// snapshots.
     pub fn predict(&self, samples: &Samples, device: Device) -> Result<Vec<f32>, Error> {
-        let batch = match device {
-            Device::Cpu => self.batch,
-            Device::Cuda(_) => self.batch.max(16),
-        };
+        let batch = forward_batch(self.batch, device);
         self.predictor(device, samples.grid, batch.min(samples.count.max(1)))?.predict(samples)
     }
 }

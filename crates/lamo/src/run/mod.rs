@@ -15,4 +15,5 @@ pub use folder::{
     free, history, latest, writable,
 };
 pub use operator::Operator;
+pub(crate) use operator::forward_batch;
 pub use trained::Trained;

@@ -4,7 +4,7 @@ use crate::error::{Error, Refusal};
 use crate::network::Parameters;
 use crate::network::models::{self, Choice};
 use crate::task::Task;
-use lamo_tensor::{Graph, Precision, Section};
+use lamo_tensor::{Device, Graph, Precision, Section};
 
 /// A model with its parameters and its task.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,6 +28,14 @@ pub(crate) fn sections(model: &Choice, task: &Task) -> Result<Vec<Section>, Refu
     let graph = Graph::new();
     models::find(&model.name)?.build(&Parameters::new(&graph), task, &model.settings)?;
     Ok(graph.sections())
+}
+
+/// Samples per forward pass. A GPU takes at least 16, because small batches leave it idle.
+pub(crate) fn forward_batch(batch: usize, device: Device) -> usize {
+    match device {
+        Device::Cpu => batch,
+        Device::Cuda(_) => batch.max(16),
+    }
 }
 
 impl Operator {

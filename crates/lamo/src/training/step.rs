@@ -47,11 +47,10 @@ impl StepProgram {
         let scalar = |fields: &[Field]| fields.iter().all(|field| field.width() == 1 && field.spread == Spread::Points);
         let fits = task.positions != Positions::Given && scalar(&task.inputs) && scalar(&task.outputs);
         require(!recipe.symmetries || fits, || {
-            let found = if fits {
-                ""
-            } else {
-                "positions that the data give, or a field of several values or of one for the whole sample"
-            };
+            let all = task.inputs.iter().chain(&task.outputs);
+            let odd = all.filter(|field| field.width() != 1 || field.spread != Spread::Points);
+            let odd: Vec<_> = odd.map(|field| format!("`{}` {:?}", field.name, field.shape(task.grid))).collect();
+            let found = if odd.is_empty() { "points elsewhere".to_owned() } else { odd.join(", ") };
             Refusal::new("train.symmetries", "fields of one value at every point of a lattice", found)
         })?;
         let clip = (recipe.clip > 0.0).then_some(recipe.clip);

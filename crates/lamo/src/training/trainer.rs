@@ -85,14 +85,6 @@ struct Moment {
     best: Option<Best>,
 }
 
-/// Samples per forward pass on a device.
-fn test_batch(experiment: &Experiment, device: Device) -> usize {
-    match device {
-        Device::Cpu => experiment.train.batch,
-        Device::Cuda(_) => experiment.train.batch.max(16),
-    }
-}
-
 impl Trainer {
     /// Compiles the programs; no step is taken yet.
     pub fn new(
@@ -113,7 +105,7 @@ impl Trainer {
             require(!samples.targets.is_empty(), || Refusal::new(format!("{which} samples"), "targets", "none"))?;
         }
         let program = StepProgram::new(experiment, task, train, device)?;
-        let batch = test_batch(experiment, device).min(test.count);
+        let batch = run::forward_batch(experiment.train.batch, device).min(test.count);
         let test = TestProgram::new(experiment, task, test, device, batch)?;
         let snapshot =
             |names: &[String]| Snapshot::new(&program.program, &names.iter().map(String::as_str).collect::<Vec<_>>());
