@@ -1,7 +1,7 @@
 //! What the command does when a job fails: one sentence on standard error, one line of JSON where a script asked for
 //! JSON, and an exit code.
 
-use crate::commands::say;
+use crate::commands::{say, warn};
 use lamo::data::{dataset, formats, state_dict};
 use lamo::error::{Failure, FileError, Refusal};
 use lamo::{Error, Kind};
@@ -27,14 +27,13 @@ impl std::error::Error for InReport {
 }
 
 /// Reports a failed job; the exit code. `json` says that the command was asked for `--json`.
-#[allow(clippy::print_stderr)]
 pub(crate) fn report(error: &anyhow::Error, json: bool) -> ExitCode {
     let (message, kind) = (format!("{error:#}"), kind(error));
     if json && !error.is::<InReport>() {
         let line = json!({ "event": "error", "kind": kind.name(), "message": message });
         let _ = say(&line.to_string()); // the sentence below goes out even if standard output is closed
     }
-    eprintln!("lamo: {message}");
+    warn(&format!("lamo: {message}"));
     ExitCode::from(kind.exit_code())
 }
 

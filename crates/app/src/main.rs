@@ -104,8 +104,8 @@ enum Command {
     /// Make a model folder from a state dict of the authors' code.
     ///
     /// The file must hold exactly the model's parameters; otherwise nothing is written. The folder works with lamo predict
-    /// and lamo export-weights. A state dict has no normalisers: add them to model.toml if the model was trained with
-    /// some. lamo evaluate needs a trained run.
+    /// and lamo export-weights. A state dict has no normalisers: add them to the configuration if the model was
+    /// trained with some. lamo evaluate needs a trained run.
     ///
     /// Examples:
     ///   lamo import airfoil.safetensors --config airfoil.toml --out models/airfoil

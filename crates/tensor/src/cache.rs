@@ -3,16 +3,11 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// `LAMO_CACHE`, or else `lamo` in the user's folder for caches, or else `lamo` in the folder for temporary files.
+/// `LAMO_CACHE`, or else `lamo` in the user's folder for caches; `None` where no variable names one. The folder for temporary
+/// files is no place for a cache: other users can write there.
 ///
 /// The user's folder for caches is `XDG_CACHE_HOME`, or else `HOME/.cache`, or else `LOCALAPPDATA`.
-pub fn cache_folder() -> PathBuf {
-    user_folder().unwrap_or_else(|| std::env::temp_dir().join("lamo"))
-}
-
-/// [`cache_folder`] if it belongs to the user. Machine code is not read from the folder for temporary files: other users
-/// can write there.
-pub(crate) fn user_folder() -> Option<PathBuf> {
+pub fn cache_folder() -> Option<PathBuf> {
     folder(|name| std::env::var_os(name))
 }
 

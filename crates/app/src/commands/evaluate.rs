@@ -1,7 +1,7 @@
 //! `lamo evaluate`: the error of a run on its test samples, with a report and a receipt; and the check of a receipt.
 
 use super::progress::Meter;
-use super::{make_folder, quoted, say, start_threads, write_file};
+use super::{make_folder, quoted, say, start_threads, warn, write_file};
 use crate::report::{PAGE, Report, costs, data_name, outputs};
 use crate::text::{error, percent, short};
 use anyhow::Result;
@@ -88,10 +88,12 @@ fn refuse_occupied(out: &Path) -> Result<(), Refusal> {
 fn with_meter<T>(script: bool, threads: usize, job: impl FnOnce(&Session<'_>) -> Result<T>) -> Result<T> {
     let meter: Mutex<Option<Meter>> = Mutex::new(None);
     let meter = || meter.lock().unwrap_or_else(PoisonError::into_inner);
-    let listener = |event: Event<'_>| {
-        if let (Event::Making { problem, progress }, false) = (event, script) {
+    let listener = |event: Event<'_>| match event {
+        Event::Making { problem, progress } if !script => {
             meter().get_or_insert_with(|| Meter::of_samples(&format!("making {problem}"))).show(progress);
         }
+        Event::Warning(warning) => warn(&format!("warning: {warning}")),
+        _ => {}
     };
     let done = job(&Session { listener: &listener, cancel: Cancel::new(), threads });
     if let Some(meter) = meter().take() {

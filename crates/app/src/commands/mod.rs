@@ -25,6 +25,11 @@ pub(crate) fn say(line: &str) -> Result<()> {
     Ok(writeln!(io::stdout(), "{line}").map_err(failed)?)
 }
 
+/// Prints a line on standard error. A job does not fail because the line cannot be written.
+pub(crate) fn warn(line: &str) {
+    let _ = writeln!(io::stderr(), "{line}");
+}
+
 /// Starts the threads that compute, one per core unless a number is given; how many there are.
 pub(crate) fn start_threads(threads: Option<u16>) -> Result<usize> {
     let threads = threads.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from);

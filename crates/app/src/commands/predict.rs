@@ -1,6 +1,6 @@
 //! `lamo predict`: input arrays in, predicted fields out.
 
-use crate::commands::say;
+use crate::commands::{say, warn};
 use crate::text::duration;
 use anyhow::Result;
 use clap::Args;
@@ -39,6 +39,9 @@ pub(crate) fn run(options: &Predict) -> Result<()> {
         device: options.device,
     };
     let predicted = workflow::predict(&request)?;
+    if let Some(note) = &predicted.note {
+        warn(&format!("warning: {note}"));
+    }
     let arrays: Vec<_> = predicted.arrays.iter().map(|array| format!("{} {:?}", array.name, array.shape)).collect();
     let (samples, time) = (counted(predicted.samples, "sample"), duration(predicted.elapsed.as_secs_f64()));
     say(&format!("{}: {} of {samples} in {time}", options.output.display(), arrays.join(", ")))

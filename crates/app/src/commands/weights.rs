@@ -1,6 +1,6 @@
 //! `lamo import` and `lamo export-weights`: state dicts in and out of model folders, float32 bit for bit.
 
-use super::{make_folder, require_extension, say};
+use super::{make_folder, require_extension, say, warn};
 use anyhow::Result;
 use clap::Args;
 use lamo::data::state_dict;
@@ -59,6 +59,9 @@ pub(crate) fn export(options: &Export) -> Result<()> {
     require_extension(&options.out, "safetensors").map_err(|refusal| refusal.within("--out"))?;
     let model = Model::open(&options.model)?;
     model.protect(&options.out)?;
+    if let Some(note) = model.note() {
+        warn(&format!("warning: {note}"));
+    }
     let operator = model.operator();
     state_dict::write(&options.out, &operator.sections, &operator.parameters, &BTreeMap::new())?;
     say_summary(&options.out, operator)

@@ -6,6 +6,7 @@ mod commands; // lamo list, lamo parity, help, exit codes
 mod compare;
 mod errors; // the error line of --json, the kind of each failure
 mod evaluate;
+mod extremes; // settings beyond reason in little memory
 mod import; // lamo data import
 mod make; // lamo data make
 mod own_data; // your own data: train, predict, evaluate

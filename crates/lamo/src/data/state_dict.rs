@@ -101,8 +101,13 @@ pub fn read(path: &Path, sections: &[Section]) -> Result<Vec<f32>, Error> {
     Contents::read(path)?.values(sections)
 }
 
-/// Key of the metadata under which [`write()`] stores the SHA-256 of all values.
+/// Key of the metadata under which [`write()`] stores the seal: the SHA-256 of the whole file, in which the seal itself
+/// counts as 64 zeros.
+const SEAL: &str = "sha256_of_file";
+/// Key under which lamo 0.1 stored the SHA-256 of the values alone.
 const CHECKSUM: &str = "sha256";
+/// Hexadecimal digits of a SHA-256.
+const DIGITS: usize = 64;
 
 /// A safetensors file in memory, with its metadata.
 pub(crate) struct Contents {
@@ -112,25 +117,44 @@ pub(crate) struct Contents {
 }
 
 impl Contents {
-    /// Reads a file; compares its values with its checksum, where it has one.
+    /// Reads a file; compares it with its seal or checksum, where it has one.
     pub(crate) fn read(path: &Path) -> Result<Contents, Error> {
         let bytes = std::fs::read(path).map_err(|reason| Error::file(path, reason))?;
         parse(path, &bytes)?;
         let (length, header) = SafeTensors::read_metadata(&bytes)
             .map_err(|error| Error::malformed(path, format!("is not a safetensors file: {error}")))?;
         let metadata = header.metadata().clone().unwrap_or_default();
+        let compare = |what: &str, expected: &str, found: String| {
+            let reason = || format!("is damaged: expected {what} with SHA-256 {expected}, found {found}");
+            if found == expected { Ok(()) } else { Err(Error::malformed(path, reason())) }
+        };
+        if let Some(expected) = metadata.get(SEAL) {
+            let place = place_of_seal(&bytes[..8 + length]);
+            let found = place.map_or_else(|| "none where it belongs".to_owned(), |place| seal(&bytes, place));
+            compare("a file", expected, found)?;
+        }
         if let Some(expected) = metadata.get(CHECKSUM) {
-            let found = checksum(&bytes[8 + length..]);
-            if found != *expected {
-                let reason = format!("is damaged: expected values with SHA-256 {expected}, found {found}");
-                return Err(Error::malformed(path, reason));
-            }
+            compare("values", expected, checksum(&[&bytes[8 + length..]]))?;
         }
         Ok(Contents { path: path.to_owned(), bytes, metadata })
     }
 
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     pub(crate) fn metadata(&self) -> &HashMap<String, String> {
         &self.metadata
+    }
+
+    /// As many numbers as the file could hold at most.
+    pub(crate) fn numbers(&self) -> usize {
+        self.bytes.len() / size_of::<f32>()
+    }
+
+    /// Whether a checksum covers the whole file, its metadata included.
+    pub(crate) fn is_sealed(&self) -> bool {
+        self.metadata.contains_key(SEAL)
     }
 
     /// The values of `sections`, one after another; the file must have exactly their tensors.
@@ -151,8 +175,23 @@ impl Contents {
     }
 }
 
-fn checksum(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+/// SHA-256 of some bytes, as hexadecimal digits.
+pub(crate) fn checksum(parts: &[&[u8]]) -> String {
+    let mut digest = Sha256::new();
+    parts.iter().for_each(|part| digest.update(part));
+    digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Where the digits of the seal stand. Quotes inside a JSON text are escaped, so only a key can match.
+fn place_of_seal(header: &[u8]) -> Option<Range<usize>> {
+    let key = format!("\"{SEAL}\":\"");
+    let start = header.windows(key.len()).position(|window| window == key.as_bytes())? + key.len();
+    (header.len() >= start + DIGITS).then_some(start..start + DIGITS)
+}
+
+/// The SHA-256 of a file whose seal stands at `place`.
+fn seal(bytes: &[u8], place: Range<usize>) -> String {
+    checksum(&[&bytes[..place.start], &[b'0'; DIGITS], &bytes[place.end..]])
 }
 
 fn parse<'a>(path: &Path, bytes: &'a [u8]) -> Result<SafeTensors<'a>, Error> {
@@ -233,8 +272,8 @@ fn doubles(tensor: &TensorView<'_>) -> Option<Vec<f64>> {
     Some(values)
 }
 
-/// Writes θ as float32 tensors in the order of `sections`, which must cover it without gaps. A file at `path` is
-/// replaced atomically.
+/// Writes θ as float32 tensors in the order of `sections`, which must cover it without gaps, and seals the file with its
+/// SHA-256. A file at `path` is replaced atomically.
 pub fn write(
     path: &Path,
     sections: &[Section],
@@ -253,10 +292,12 @@ pub fn write(
     let tensors = sections.iter().map(|section| (section.name.as_str(), section.shape.dims(), section.range()));
     let values: Vec<u8> = parameters.iter().flat_map(|value| value.to_le_bytes()).collect();
     let mut metadata = metadata.clone();
-    if !metadata.is_empty() {
-        metadata.insert(CHECKSUM.to_owned(), checksum(&values));
+    metadata.insert(SEAL.to_owned(), "0".repeat(DIGITS));
+    let mut bytes = formats::safetensors::serialise(tensors, &values, &metadata);
+    if let Some(place) = place_of_seal(&bytes) {
+        let digits = seal(&bytes, place.clone());
+        bytes[place].copy_from_slice(digits.as_bytes());
     }
-    let bytes = formats::safetensors::serialise(tensors, &values, &metadata);
     atomic::replace(path, &bytes).map_err(|reason| Error::file(path, reason))
 }
 

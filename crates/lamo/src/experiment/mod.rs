@@ -181,6 +181,9 @@ pub struct Experiment {
     pub train: Training,
 }
 
+/// Epochs, samples and snapshots at most. With this bound, the number of steps and of rows fits into 64 bits.
+const MOST: usize = 1_000_000_000;
+
 /// Name of the benchmark for a user's own data.
 pub const OWN: &str = "own";
 
@@ -238,7 +241,9 @@ impl Experiment {
     fn check(&self) -> Result<(), Refusal> {
         let Training { epochs, batch, rate, weight_decay, clip, evaluate, .. } = self.train;
         for (key, value) in [("epochs", epochs), ("batch", batch), ("evaluate", evaluate)] {
-            require(value > 0, || format!("train.{key}: expected at least 1, found 0"))?;
+            require((1..=MOST).contains(&value), || {
+                Refusal::new(format!("train.{key}"), format!("a number from 1 to {MOST}"), value.to_string())
+            })?;
         }
         require(rate.is_finite() && rate > 0.0, || format!("train.rate: expected a number above 0, found {rate}"))?;
         for (key, value) in [("weight_decay", weight_decay), ("clip", clip)] {
@@ -248,7 +253,12 @@ impl Experiment {
         require(i64::try_from(self.seed).is_ok(), || {
             format!("seed: expected at most {}, found {}", i64::MAX, self.seed)
         })?;
-        let Data { train, test, past, .. } = self.data;
+        let Data { train, test, first_test, past, .. } = self.data;
+        for (key, value) in [("train", train), ("test", test), ("first_test", first_test), ("past", past)] {
+            require(value <= MOST, || {
+                Refusal::new(format!("data.{key}"), format!("at most {MOST}"), value.to_string())
+            })?;
+        }
         require(past == 1 || self.train.loss == Loss::RelativeL2OfFrames, || {
             format!("data.past: expected 1 unless train.loss = relative-l2-of-frames, found {past}")
         })?;

@@ -35,12 +35,18 @@ impl Request<'_> {
         let said = Said::by(self)?;
         let text = |given: Option<&str>, path: &[&str]| given.or_else(|| said.text(path)).map(str::to_owned);
         let benchmark = text(self.benchmark, &["benchmark"]).unwrap_or(OWN.into());
-        let model = models::find(&text(self.model, &["model", "name"]).unwrap_or("lamo".into()))?;
+        // Without changes, whatever does not fit stands in the file.
+        let about = |refusal: Refusal| match self.file {
+            Some((name, _)) if self.changes.is_empty() => refusal.within(format!("experiment {name}")),
+            _ => refusal,
+        };
+        let model = models::find(&text(self.model, &["model", "name"]).unwrap_or("lamo".into())).map_err(about)?;
         let preset = text(self.preset.map(Preset::name), &["preset"]).unwrap_or("paper".into());
         let timed = said.text(&["train", "loss"]) == Some("relative-l2-of-times");
-        let mut table = base(&benchmark, model, &OwnData { grid: self.grid, timed }, preset == "quick")?;
+        let table = base(&benchmark, model, &OwnData { grid: self.grid, timed }, preset == "quick");
+        let mut table = table.map_err(about)?;
         let problem = said.text(&["data", "problem"]).or_else(|| keys::text(&table, &["data", "problem"]));
-        let problem_settings = problem_settings(problem.unwrap_or_default())?;
+        let problem_settings = problem_settings(problem.unwrap_or_default()).map_err(about)?;
         keys::merge(&mut table, problem_settings, true);
         let published = keys::whole(&table, &["data", "train"]);
         said.lay_on(&mut table)?;
@@ -55,7 +61,7 @@ impl Request<'_> {
         let name = self.file.map_or_else(String::new, |(name, _)| format!(" {name}"));
         let experiment =
             parsed.map_err(|error| Refusal::said(format!("experiment{name}: {}", keys::plain(&error.to_string()))))?;
-        experiment.check()?;
+        experiment.check().map_err(about)?;
         Ok(experiment)
     }
 }

@@ -5,7 +5,7 @@ use super::legacy;
 use super::operator::{self, Operator};
 use super::trained::Trained;
 use crate::data::state_dict;
-use crate::error::Error;
+use crate::error::{Error, Refusal, require};
 use crate::experiment::Experiment;
 use crate::task::Task;
 use lamo_tensor::{PARAMETERS, Section, Shape};
@@ -13,8 +13,13 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Raised whenever older versions of lamo could not read the file. 0.1 wrote 1.
-const FORMAT: u32 = 2;
+/// Raised whenever older versions of lamo could not read the file, or newer ones may rely on more. 0.1 wrote 1; from 3 on a
+/// checksum covers the whole file.
+const FORMAT: u32 = 3;
+/// Seconds of a training at most, thirty thousand years.
+const MOST_SECONDS: f64 = 1e12;
+/// Steps at most: whole numbers up to here are exact in f64.
+const MOST_STEPS: usize = 1 << 53;
 
 /// The best test error so far.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -49,6 +54,26 @@ struct Counters {
     best: Option<Best>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     changed: Vec<usize>,
+}
+
+impl Counters {
+    /// Refuses numbers that no training reaches.
+    fn check(&self) -> Result<(), Refusal> {
+        let Counters { epoch, step, seconds, paused, best, changed, .. } = self;
+        for (key, time) in [("seconds", *seconds), ("paused", *paused)] {
+            require((0.0..=MOST_SECONDS).contains(&time), || {
+                Refusal::new(key, format!("a number from 0 to {MOST_SECONDS:e}"), time.to_string())
+            })?;
+        }
+        let latest = changed.iter().chain(best.as_ref().map(|best| &best.epoch)).chain([epoch]).max();
+        require(latest <= Some(step) && *step <= MOST_STEPS, || {
+            let found = format!("epoch {epoch}, step {step}, best {best:?}, changed {changed:?}");
+            Refusal::new("counters", format!("at most {MOST_STEPS} steps, and nothing after the last step"), found)
+        })?;
+        require(best.is_none_or(|best| best.test.is_finite() && best.test >= 0.0), || {
+            Refusal::new("best", "a test error not below 0", format!("{best:?}"))
+        })
+    }
 }
 
 impl Checkpoint {
@@ -90,17 +115,19 @@ impl Checkpoint {
         Ok(())
     }
 
-    /// Reads a file and compares it with its own checksum.
+    /// Reads a file and compares it with its own checksum. All that it says is checked before anything is built from it.
     pub fn read(path: &Path) -> Result<Checkpoint, Error> {
         let file = state_dict::Contents::read(path)?;
         let refuse = |what: String| state_dict::Error::malformed(path, what);
+        let about = |refusal: Refusal| refusal.within(path.display());
         let text = |key: &str| {
             let found = file.metadata().get(key);
             found.ok_or_else(|| refuse(format!("is no checkpoint of lamo: its metadata lack {key:?}")))
         };
         let damaged = |error: serde_json::Error| refuse(format!("is damaged: {error}"));
-        let (task, lengths): (Task, BTreeMap<String, usize>) = match text("format")?.as_str() {
-            "2" => (
+        let format = text("format")?.as_str();
+        let (task, lengths): (Task, BTreeMap<String, usize>) = match format {
+            "2" | "3" => (
                 serde_json::from_str(text("task")?).map_err(damaged)?,
                 serde_json::from_str(text("states")?).map_err(damaged)?,
             ),
@@ -110,13 +137,27 @@ impl Checkpoint {
                 return Err(refuse(expected).into());
             }
         };
-        task.check().map_err(|refusal| refusal.within(path.display()))?;
+        if !file.is_sealed() && format == "3" {
+            return Err(refuse("is damaged: its metadata lack the checksum of the file".to_owned()).into());
+        }
+        task.check().map_err(about)?;
         let experiment = Experiment::recorded(&path.display().to_string(), text("experiment")?)?;
-        let Counters { epoch, step, seconds, paused, step_bytes, best, changed } =
-            serde_json::from_str(text("counters")?).map_err(damaged)?;
-        let sections = operator::sections(&experiment.model, &task)?;
+        let (stated, learned) = (experiment.time_mode(), task.time.mode());
+        let alike = stated.is_series() == learned.is_series() && stated.is_roll_out() == learned.is_roll_out();
+        require(alike, || {
+            let found = format!("{stated:?} and {learned:?}");
+            about(Refusal::new("experiment and task", "the same role of time", found))
+        })?;
+        let counters: Counters = serde_json::from_str(text("counters")?).map_err(damaged)?;
+        counters.check().map_err(about)?;
+        let Counters { epoch, step, seconds, paused, step_bytes, best, changed } = counters;
+        let sections = operator::sections(&experiment.model, &task).map_err(about)?;
         let count: usize = sections.iter().map(|section| section.shape.count()).sum();
         let lengths = if lengths.is_empty() { legacy::states(count) } else { lengths };
+        let wrong = lengths.iter().find(|(_, length)| !(1..=file.numbers()).contains(*length));
+        if let Some((name, length)) = wrong {
+            return Err(refuse(format!("is damaged: its state {name:?} has {length} values")).into());
+        }
         let mut parameters = file.values(&with_states(&sections, lengths.clone().into_iter()))?;
         let mut rest = parameters.split_off(count);
         let states = lengths.into_iter().map(|(name, length)| {
@@ -124,12 +165,20 @@ impl Checkpoint {
             (name, std::mem::replace(&mut rest, tail))
         });
         let states = states.collect();
+        let note = (!file.is_sealed()).then(|| unsealed(path, file.metadata().get("lamo")));
         let (model, precision, batch) = (experiment.model.clone(), experiment.precision, experiment.train.batch);
         let operator = Operator { model, task, precision, batch, sections, parameters };
-        let trained =
-            Trained { path: path.to_owned(), experiment, operator, epoch, step, seconds, paused, step_bytes, changed };
+        let path = path.to_owned();
+        let trained = Trained { path, experiment, operator, epoch, step, seconds, paused, step_bytes, changed, note };
         Ok(Checkpoint { trained, states, best })
     }
+}
+
+/// What a reader of an older file should know.
+fn unsealed(path: &Path, version: Option<&String>) -> String {
+    let version = version.map_or("an older version", String::as_str);
+    let path = path.display();
+    format!("{path} was written by lamo {version}, whose checksum covers the values but not the settings in the header")
 }
 
 /// The parameters, then the other states, end to end.

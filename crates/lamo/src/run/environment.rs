@@ -1,6 +1,7 @@
 //! The machine and the data of a run: `environment.json`.
 
 use crate::data::dataset::{Dataset, Split};
+use crate::data::state_dict::checksum;
 use lamo_tensor::Device;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -42,6 +43,11 @@ pub struct Environment {
     pub data: Option<Provenance>,
 }
 
+/// SHA-256 of a record, whose keys are in order.
+fn seal(record: &serde_json::Value) -> String {
+    checksum(&[record.to_string().as_bytes()])
+}
+
 impl Provenance {
     /// Provenance of a data set and the samples used.
     pub fn of(dataset: &Dataset, split: &Split) -> Provenance {
@@ -56,7 +62,31 @@ impl Provenance {
     }
 }
 
+/// Key of the SHA-256 of all other keys.
+const SEAL: &str = "sha256";
+
 impl Environment {
+    /// As JSON, sealed with the SHA-256 of all that it says.
+    pub(super) fn text(&self) -> Result<String, serde_json::Error> {
+        let mut record = serde_json::to_value(self)?;
+        let seal = seal(&record);
+        record[SEAL] = seal.into();
+        Ok(serde_json::to_string_pretty(&record)? + "\n")
+    }
+
+    /// Reads [`Environment::text`]; the rest of the sentence where it is damaged. Records of lamo 0.1 have no seal.
+    pub(super) fn parse(text: &str) -> Result<Environment, String> {
+        let damaged = |error: serde_json::Error| format!("is damaged: {error}");
+        let mut record: serde_json::Value = serde_json::from_str(text).map_err(damaged)?;
+        let stated = record.as_object_mut().and_then(|record| record.remove(SEAL));
+        match stated {
+            Some(stated) if stated != seal(&record) => {
+                Err(format!("is damaged: expected a record with SHA-256 {stated}, found \"{}\"", seal(&record)))
+            }
+            _ => serde_json::from_value(record).map_err(damaged),
+        }
+    }
+
     /// The environment of this process.
     pub fn here(device: Device, threads: usize, data: Option<Provenance>) -> Environment {
         Environment {

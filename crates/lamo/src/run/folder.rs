@@ -94,9 +94,8 @@ impl Run {
         let run = Run { folder: folder.to_owned(), _lock: take(folder)? };
         let checkpoints = folder.join(CHECKPOINTS);
         std::fs::create_dir_all(&checkpoints).map_err(|reason| Error::writing(&checkpoints, reason))?;
-        for place in [folder, &checkpoints] {
-            atomic::sweep(place, STALE); // an evaluation may be writing here too
-        }
+        atomic::sweep(&checkpoints, Duration::ZERO); // only the process with the lock writes there
+        atomic::sweep(folder, STALE); // an evaluation may be writing here too
         let experiment = experiment(folder)?;
         let begun = latest(folder).map(|file| read_checkpoint(folder, &file)).transpose()?;
         if let Some(begun) = &begun
@@ -127,8 +126,8 @@ impl Run {
     /// Records where the run takes place from now on.
     pub fn record(&self, environment: &Environment) -> Result<(), Error> {
         let path = self.folder.join(ENVIRONMENT);
-        let text = serde_json::to_string_pretty(environment).map_err(|error| refuse(&path, error.to_string()))?;
-        self.replace(ENVIRONMENT, (text + "\n").as_bytes())
+        let text = environment.text().map_err(|error| refuse(&path, error.to_string()))?;
+        self.replace(ENVIRONMENT, text.as_bytes())
     }
 
     /// Adds an epoch to the history.
@@ -228,7 +227,7 @@ pub fn experiment(folder: &Path) -> Result<Experiment, Error> {
 pub fn environment(folder: &Path) -> Result<Environment, Error> {
     let path = folder.join(ENVIRONMENT);
     let text = std::fs::read_to_string(&path).map_err(|reason| Error::reading(&path, reason))?;
-    serde_json::from_str(&text).map_err(|error| damaged(&path, format!("is damaged: {error}")))
+    Environment::parse(&text).map_err(|reason| damaged(&path, reason))
 }
 
 /// The first changed key that the steps taken so far depend on.

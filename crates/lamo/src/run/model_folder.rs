@@ -36,6 +36,8 @@ pub const DESCRIPTION: &str = "model.toml";
 pub const WEIGHTS: &str = "weights.safetensors";
 /// Samples per forward pass.
 const BATCH: usize = 4;
+/// Key of the weights' metadata: the SHA-256 of the description that they belong to.
+const DESCRIBED: &str = "sha256_of_description";
 
 /// `model.toml`: a model and its task.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -77,7 +79,7 @@ impl TaskTable {
         let clock = Vec::new();
         let (functions, time) = match (past, times) {
             (Some(past), snapshots) => (
-                functions.saturating_sub(past * outputs),
+                functions.saturating_sub(past.saturating_mul(outputs)),
                 Time::RollOut { past, snapshots: snapshots.unwrap_or(1), clock },
             ),
             (None, Some(count)) => (functions, Time::ByTime { count, clock }),
@@ -111,7 +113,11 @@ impl Description {
     /// Reads a `model.toml`; unknown keys are refused.
     pub fn read(path: &Path) -> Result<Description, Error> {
         let text = std::fs::read_to_string(path).map_err(|reason| state_dict::Error::file(path, reason))?;
-        let description: Description = toml::from_str(&text).map_err(|error| {
+        Description::parse(path, &text)
+    }
+
+    fn parse(path: &Path, text: &str) -> Result<Description, Error> {
+        let description: Description = toml::from_str(text).map_err(|error| {
             let line = error.span().map(|span| text[..span.start].lines().count().max(1));
             let place = line.map_or(String::new(), |line| format!(", line {line}"));
             let message = error.message().trim().replace('\n', ", ");
@@ -122,7 +128,9 @@ impl Description {
             let expected = format!("at least past x outputs = {}", past.unwrap_or_default().saturating_mul(outputs));
             Refusal::new("task.functions", expected, functions.to_string()).within(path.display())
         })?;
-        description.task().check().map_err(|refusal| refusal.within(path.display()))?;
+        let task = description.task();
+        let built = task.check().and_then(|()| operator::sections(&description.model, &task).map(|_| ()));
+        built.map_err(|refusal| refusal.within(path.display()))?;
         Ok(description)
     }
 
@@ -139,27 +147,33 @@ pub struct ModelFolder {
     pub description: Description,
     /// The model with its parameters.
     pub operator: Operator,
+    /// What whoever opens it should know: an older folder does not cover its description by a checksum.
+    pub note: Option<String>,
 }
 
 impl ModelFolder {
     /// A described model with the parameters of a weights file. The description lists every setting, so that a later
     /// change of a default does not change the model.
-    pub fn import(mut description: Description, weights: &Path) -> Result<ModelFolder, Error> {
+    pub fn import(description: Description, weights: &Path) -> Result<ModelFolder, Error> {
+        ModelFolder::fill(description, &state_dict::Contents::read(weights)?)
+    }
+
+    fn fill(mut description: Description, contents: &state_dict::Contents) -> Result<ModelFolder, Error> {
         let task = description.task();
         let sections = operator::sections(&description.model, &task)?;
         for (key, value) in models::find(&description.model.name)?.defaults() {
             description.model.settings.entry(key).or_insert(value);
         }
-        let parameters = state_dict::read(weights, &sections)?;
+        let parameters = contents.values(&sections)?;
         let broken = |section: &&Section| parameters[section.range()].iter().any(|value| !value.is_finite());
         if let Some(section) = sections.iter().find(broken) {
             let found = format!("NaN or infinity in {}", section.name);
-            let refusal = Refusal::new(weights.display().to_string(), "finite numbers", found);
+            let refusal = Refusal::new(contents.path().display().to_string(), "finite numbers", found);
             return Err(refusal.advise("export it again").into());
         }
         let (model, precision) = (description.model.clone(), Precision::Tf32);
         let operator = Operator { model, task, precision, batch: BATCH, sections, parameters };
-        Ok(ModelFolder { description, operator })
+        Ok(ModelFolder { description, operator, note: None })
     }
 
     /// Whether a folder is a model folder.
@@ -167,9 +181,23 @@ impl ModelFolder {
         folder.join(DESCRIPTION).is_file()
     }
 
-    /// Reads a model folder.
+    /// Reads a model folder and compares both files with their checksums.
     pub fn read(folder: &Path) -> Result<ModelFolder, Error> {
-        ModelFolder::import(Description::read(&folder.join(DESCRIPTION))?, &folder.join(WEIGHTS))
+        let path = folder.join(DESCRIPTION);
+        let text = std::fs::read_to_string(&path).map_err(|reason| state_dict::Error::file(&path, reason))?;
+        let description = Description::parse(&path, &text)?;
+        let weights = state_dict::Contents::read(&folder.join(WEIGHTS))?;
+        let described = weights.metadata().get(DESCRIBED);
+        require(described.is_none_or(|hash| *hash == state_dict::checksum(&[text.as_bytes()])), || {
+            let sentence = "is not the description that was imported with the weights";
+            let advice = "restore it, or import the weights again with lamo import --config";
+            Refusal::about(path.display().to_string(), sentence).advise(advice)
+        })?;
+        let note = described.is_none().then(|| {
+            format!("{} was written by an older lamo; no checksum covers its {DESCRIPTION}", folder.display())
+        });
+        let read = ModelFolder::fill(description, &weights);
+        Ok(ModelFolder { note, ..read? })
     }
 
     /// Writes a model folder, which must not exist or be empty.
@@ -184,19 +212,20 @@ impl ModelFolder {
         let partial = named.ok_or_else(|| Refusal::about(folder.display().to_string(), "names no folder to write"))?;
         let told = |reason| Error::from(state_dict::Error::file(folder, reason));
         std::fs::create_dir(&partial).map_err(told)?;
-        let written = self.fill(&partial).and_then(|()| std::fs::rename(&partial, folder).map_err(told));
+        let written = self.store(&partial).and_then(|()| std::fs::rename(&partial, folder).map_err(told));
         if written.is_err() {
             let _ = std::fs::remove_dir_all(&partial); // best effort: the first error is the one to report
         }
         written
     }
 
-    fn fill(&self, folder: &Path) -> Result<(), Error> {
+    fn store(&self, folder: &Path) -> Result<(), Error> {
         let Operator { sections, parameters, .. } = &self.operator;
-        state_dict::write(&folder.join(WEIGHTS), sections, parameters, &BTreeMap::new())?;
         let path = folder.join(DESCRIPTION);
         let text = toml::to_string(&self.description);
         let text = text.map_err(|error| state_dict::Error::malformed(&path, error.to_string()))?;
+        let described = BTreeMap::from([(DESCRIBED.to_owned(), state_dict::checksum(&[text.as_bytes()]))]);
+        state_dict::write(&folder.join(WEIGHTS), sections, parameters, &described)?;
         atomic::fill(&path, text.as_bytes()).map_err(|reason| state_dict::Error::file(&path, reason).into())
     }
 }

@@ -3,7 +3,8 @@
 //! The shape of one sample is `[snapshots?, ...grid, channels?]`; on a plane `[rows]` is repeated along the columns, and
 //! `[]` or `[channels]` is repeated at all points.
 
-use crate::error::Refusal;
+use super::task::{MOST_CHANNELS, within};
+use crate::error::{Refusal, require};
 use lamo_geometry::Grid;
 use serde::{Deserialize, Serialize};
 
@@ -71,6 +72,17 @@ impl Field {
                 Err(Refusal::new(format!("field `{name}`"), expected, format!("{shape:?}")))
             }
         }
+    }
+
+    /// Refuses extents of 0, extents that no field has, and rows where there are none.
+    pub(crate) fn check(&self, grid: Grid) -> Result<(), Refusal> {
+        let about = |refusal: Refusal| refusal.within(format!("field `{}`", self.name));
+        for (axis, extent) in [("frames", self.snapshots), ("channels", self.channels)] {
+            extent.map_or(Ok(()), |extent| within(axis, extent, MOST_CHANNELS)).map_err(about)?;
+        }
+        require(self.spread != Spread::Rows || grid.plane().is_some(), || {
+            about(Refusal::new("spread", "points or sample unless the grid is a plane", "rows"))
+        })
     }
 
     /// Values at one point and time.

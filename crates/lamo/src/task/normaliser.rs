@@ -2,7 +2,7 @@
 //!
 //! Fitted on the training split only, in f64; applied in f32 like the authors' tensors.
 
-use crate::error::Refusal;
+use crate::error::{Refusal, require};
 use lamo_tensor::Tensor;
 use serde::{Deserialize, Serialize};
 
@@ -144,6 +144,21 @@ impl Normaliser {
         let mean = channels.iter().map(|channel| channel.mean as f32).collect();
         let deviation = channels.iter().map(|channel| scale(channel) as f32).collect();
         Ok(Normaliser { mean, deviation })
+    }
+
+    /// Refuses another number of channels, and numbers that no fit gives.
+    pub(crate) fn check(&self, channels: usize) -> Result<(), Refusal> {
+        let Normaliser { mean, deviation } = self;
+        require(mean.len() == channels && deviation.len() == channels, || {
+            let found = format!("{} means and {} deviations", mean.len(), deviation.len());
+            Refusal::new("", format!("{channels} channels"), found)
+        })?;
+        let mut pairs = mean.iter().zip(deviation);
+        let wrong = pairs.find(|(mean, deviation)| !mean.is_finite() || !(deviation.is_finite() && **deviation > 0.0));
+        wrong.map_or(Ok(()), |(mean, deviation)| {
+            let expected = "a finite mean and a deviation above 0";
+            Err(Refusal::new("", expected, format!("{mean} and {deviation}")))
+        })
     }
 
     /// v ← (v − μ) / σ on `[..., channels]` values; panics when they do not come in whole points.

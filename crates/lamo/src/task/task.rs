@@ -151,17 +151,41 @@ impl Task {
         self.normalisers.outputs.as_ref().map_or(outputs, |normaliser| normaliser.decoded(outputs))
     }
 
-    /// Refuses counts that no task has and normalisers that do not fit the fields.
+    /// Refuses counts that no task has, fields and times that contradict each other, and normalisers that do not fit the
+    /// fields. Everything that is read from a file passes here before anything is allocated.
     pub fn check(&self) -> Result<(), Refusal> {
-        let Task { grid, space, .. } = self;
+        let Task { grid, space, positions, .. } = self;
+        for extent in grid.shape() {
+            within("grid", extent, MOST_POINTS)?;
+        }
+        within("grid", grid.points(), MOST_POINTS)?; // the product of two 32-bit numbers fits into 64 bits
+        within("space", *space, MOST_CHANNELS)?;
+        for (role, fields) in [("inputs", &self.inputs), ("outputs", &self.outputs)] {
+            require(fields.len() <= MOST_FIELDS, || {
+                Refusal::new(role, format!("at most {MOST_FIELDS} fields"), fields.len().to_string())
+            })?;
+            fields.iter().try_for_each(|field| field.check(*grid))?;
+        }
+        self.time.check(&self.outputs)?;
         let (inputs, outputs) = (self.input_channels(), self.output_channels());
-        require(*space > 0 && outputs > 0 && grid.points() > 0 && self.time.count() > 0, || {
-            let found = format!(
-                "{} points, {space} coordinates, {outputs} outputs and {} times",
-                grid.points(),
-                self.time.count()
-            );
-            Refusal::new("task", "at least 1 point, coordinate, output and time", found)
+        within("outputs", outputs, MOST_CHANNELS)?;
+        require(inputs <= MOST_CHANNELS, || {
+            Refusal::new("inputs", format!("at most {MOST_CHANNELS} functions"), inputs.to_string())
+        })?;
+        let numbers = (outputs * self.time.count()).checked_add(inputs + space);
+        let numbers = numbers.and_then(|numbers| numbers.checked_mul(grid.points()));
+        require(numbers.is_some_and(|numbers| numbers <= MOST_NUMBERS), || {
+            let found = format!("{} points and {} times", grid.points(), self.time.count());
+            Refusal::new("task", format!("samples of at most {MOST_NUMBERS} numbers"), found)
+        })?;
+        let axes = if grid.plane().is_some() { 2 } else { 1 };
+        let on_lattice = !matches!(grid, Grid::Cloud { .. }) && *space == axes;
+        require(*positions == Positions::Given || on_lattice, || {
+            Refusal::new(
+                "positions",
+                "given, unless the points lie on a lattice",
+                format!("a {grid} in {space} coordinates"),
+            )
         })?;
         let normalisers = [
             ("positions", &self.normalisers.positions, *space),
@@ -169,14 +193,27 @@ impl Task {
             ("outputs", &self.normalisers.outputs, outputs),
         ];
         for (name, normaliser, channels) in normalisers {
-            let Some(Normaliser { mean, deviation }) = normaliser else { continue };
-            require(mean.len() == channels && deviation.len() == channels, || {
-                let found = format!("{} means and {} deviations", mean.len(), deviation.len());
-                Refusal::new(format!("normaliser of {name}"), format!("{channels} channels"), found)
-            })?;
+            let Some(normaliser) = normaliser else { continue };
+            normaliser.check(channels).map_err(|refusal| refusal.within(format!("normaliser of {name}")))?;
         }
         Ok(())
     }
+}
+
+/// Points of a grid at most: rows of a batch are chosen by 32-bit numbers.
+const MOST_POINTS: usize = u32::MAX as usize;
+/// Coordinates, functions and snapshots at most.
+pub(super) const MOST_CHANNELS: usize = 1 << 20;
+/// Fields at most.
+const MOST_FIELDS: usize = 1 << 10;
+/// Numbers of one sample at most, 4 TB.
+const MOST_NUMBERS: usize = 1 << 40;
+
+/// Refuses a count of 0 and one above `most`.
+pub(super) fn within(thing: &str, count: usize, most: usize) -> Result<(), Refusal> {
+    require((1..=most).contains(&count), || {
+        Refusal::new(thing, format!("a number from 1 to {most}"), count.to_string())
+    })
 }
 
 /// Equally spaced points along each axis; a cloud has none.

@@ -10,6 +10,7 @@
 
 use super::field::{self, Field, Valued, functions};
 use super::normaliser::Normaliser;
+use super::task::{MOST_CHANNELS, within};
 use crate::error::{Error, Refusal, counted, require};
 use crate::random::shuffle;
 use lamo_geometry::Grid;
@@ -177,6 +178,34 @@ impl Time {
             Time::RollOut { past, .. } => TimeMode::RollOut { past },
             Time::ByTime { .. } => TimeMode::ByTime,
         }
+    }
+
+    /// Refuses counts of 0, a clock or fields of other lengths, and times that do not grow.
+    pub(crate) fn check(&self, outputs: &[Field]) -> Result<(), Refusal> {
+        let length = match *self {
+            Time::Steady => return Ok(()),
+            Time::RollOut { past, snapshots, .. } => {
+                within("past", past, MOST_CHANNELS)?;
+                within("snapshots", snapshots, MOST_CHANNELS)?;
+                past + snapshots
+            }
+            Time::ByTime { count, .. } => {
+                within("times", count, MOST_CHANNELS)?;
+                count
+            }
+        };
+        let clock = self.clock();
+        require(clock.is_empty() || clock.len() == length, || {
+            Refusal::new("clock", format!("{length} times"), clock.len().to_string())
+        })?;
+        let pairs = clock.iter().zip(clock.iter().skip(1));
+        let grows = clock.iter().all(|time| time.is_finite()) && pairs.into_iter().all(|(one, next)| one < next);
+        require(grows, || Refusal::new("clock", "finite times, each later than the one before", format!("{clock:?}")))?;
+        let other = outputs.iter().find(|field| field.snapshots.is_some_and(|snapshots| snapshots != length));
+        other.map_or(Ok(()), |field| {
+            let found = format!("{} in `{}`", field.length(), field.name);
+            Err(Refusal::new("outputs", counted(length, "snapshot"), found))
+        })
     }
 
     /// Windows of a sample in one batch: one for every snapshot of a teacher-forced series.
@@ -523,53 +552,4 @@ fn teacher_forced<'g>(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_are_fractions_of_the_way_from_first_to_last() {
-        let time = |clock: &[f64]| TimeMode::ByTime.of(3, clock).unwrap();
-        let fractions = |time: &Time| [0, 1, 2].map(|index| time.fraction(index));
-        assert_eq!(fractions(&time(&[])), [0.0, 0.5, 1.0]);
-        assert_eq!(fractions(&time(&[2.0, 3.0, 4.0])), [0.0, 0.5, 1.0]);
-        assert_eq!(fractions(&time(&[2.0, 3.0, 6.0])), [0.0, 0.25, 1.0]);
-        let refusal = TimeMode::ByTime.of(3, &[2.0, 2.0, 6.0]).unwrap_err().to_string();
-        assert_eq!(refusal, "times: expected each later than the one before, found 2 before 2");
-    }
-
-    #[test]
-    fn a_roll_out_takes_any_length_of_the_same_interval_and_by_time_the_same_times() {
-        let roll_out = TimeMode::RollOut { past: 1 }.of(2, &[0.0, 0.5, 1.0]).unwrap();
-        assert!(roll_out.check_clock(9, &[3.0, 3.5]).is_ok() && roll_out.check_clock(9, &[3.0, 4.0]).is_err());
-        let by_time = TimeMode::ByTime.of(3, &[0.0, 0.5, 1.0]).unwrap();
-        assert!(by_time.check_clock(3, &[0.0, 0.5, 1.0]).is_ok());
-        assert!(by_time.check_clock(2, &[0.0, 0.5]).is_err() && by_time.check_clock(3, &[0.0, 0.6, 1.0]).is_err());
-    }
-
-    #[test]
-    fn fields_that_stay_stand_behind_the_past_snapshots() {
-        let grid = Grid::Line { points: 2 };
-        let field = |name: &str, shape: &[usize]| Field::on(grid, name, "1", shape).unwrap();
-        let (series, still) = ([field("u", &[3, 2])], [field("a", &[2])]);
-        let values = [vec![0., 1., 10., 11., 20., 21.]];
-        let arranged =
-            TimeMode::RollOut { past: 2 }.arrange((&still, &[vec![7., 8.]]), (&series, &values), grid).unwrap();
-        assert_eq!((arranged.functions, arranged.times, arranged.outputs), (3, 1, 1));
-        assert_eq!((arranged.inputs, arranged.targets), (vec![0., 10., 7., 1., 11., 8.], vec![20., 21.]));
-        let time = TimeMode::RollOut { past: 2 }.of(1, &[]).unwrap();
-        let given = time.given_fields(&still, &series);
-        let names: Vec<_> = given.iter().map(|field| (field.name.as_str(), field.snapshots)).collect();
-        assert_eq!(names, [("u", Some(2)), ("a", None)]);
-        let arranged = time.arrange_given((&given, &[vec![0., 1., 10., 11.], vec![7., 8.]]), 1, grid);
-        assert_eq!(arranged, [0., 10., 7., 1., 11., 8.]);
-    }
-
-    #[test]
-    fn a_roll_out_carries_the_normaliser_of_its_outputs() {
-        let time = TimeMode::RollOut { past: 2 }.of(1, &[]).unwrap();
-        let outputs = Normaliser { mean: vec![1.0], deviation: vec![2.0] };
-        let fitted = time.fit_inputs(&[0., 0., 3., 0., 0., 5.], 3, (1, Some(&outputs)), true).unwrap().unwrap();
-        assert_eq!((fitted.mean, &fitted.deviation[..2]), (vec![1.0, 1.0, 4.0], &[2.0, 2.0][..]));
-        assert_eq!(time.fit_inputs(&[0.; 4], 2, (1, None), true).unwrap(), None);
-    }
-}
+mod tests;

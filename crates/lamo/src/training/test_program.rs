@@ -23,6 +23,9 @@ pub(crate) struct TestProgram {
     count: usize,
     /// `[count, points, functions]` the first windows of a roll-out, normalised.
     windows: Vec<f32>,
+    /// Samples tested so far, and the sum of their errors.
+    tested: usize,
+    sum: f64,
 }
 
 impl TestProgram {
@@ -52,7 +55,7 @@ impl TestProgram {
         let mut program = Program::compile_on(&graph, device, experiment.precision)?;
         resident::fill(&mut program, task, test, window.is_none() && width > 0)?;
         let windows = if window.is_some() { task.encode_inputs(&test.inputs) } else { Vec::new() };
-        Ok(TestProgram { program, task: task.clone(), batch, count: test.count, windows })
+        Ok(TestProgram { program, task: task.clone(), batch, count: test.count, windows, tested: 0, sum: 0.0 })
     }
 
     /// Names of the states that a snapshot may set: θ and the states of the model.
@@ -61,14 +64,18 @@ impl TestProgram {
         self.program.states().into_iter().filter(|name| !own.contains(&name.as_str())).collect()
     }
 
-    /// Mean relative L2 over the test samples, all times of a sample together.
-    pub(crate) fn error(&mut self, states: &Snapshot) -> Result<f64, Error> {
+    /// Begins a test of the model in these states.
+    pub(crate) fn begin(&mut self, states: &Snapshot) -> Result<(), Error> {
         states.restore(&mut self.program)?;
-        let mut sum = 0.0;
-        for first in (0..self.count).step_by(self.batch) {
-            sum += self.errors(first)?.into_iter().sum::<f64>();
-        }
-        Ok(sum / self.count as f64)
+        (self.tested, self.sum) = (0, 0.0);
+        Ok(())
+    }
+
+    /// Tests the next batch. After the last one: the mean relative L2 over the test samples, all times of a sample together.
+    pub(crate) fn advance(&mut self) -> Result<Option<f64>, Error> {
+        self.sum += self.errors(self.tested)?.into_iter().sum::<f64>();
+        self.tested += self.batch;
+        Ok((self.tested >= self.count).then_some(self.sum / self.count as f64))
     }
 
     /// Errors of the batch that begins with sample `first`. A short batch is filled with copies of

@@ -74,6 +74,30 @@ pub struct Trainer {
     pub(super) snapshot: Snapshot,
     /// Step, times and error of the best epoch, until its snapshot is written.
     unsaved_best: Option<Moment>,
+    /// True when the last epoch has ended and its test was interrupted.
+    untested: bool,
+}
+
+/// When to call the watcher and when to save.
+struct Pace {
+    begun: Instant,
+    saving: Duration,
+    pulse: Instant,
+    saved: Instant,
+}
+
+impl Pace {
+    fn new(saving: Duration) -> Pace {
+        let begun = Instant::now();
+        Pace { begun, saving, pulse: begun, saved: begun }
+    }
+
+    /// True when the next checkpoint is due.
+    fn is_due(&self) -> bool {
+        let soon = Duration::from_secs(1) + self.begun.elapsed() / 4;
+        let young = if self.saving == Duration::MAX { self.saving } else { soon };
+        self.saved.elapsed() >= self.saving.min(young)
+    }
 }
 
 /// Step, times and best error at a snapshot.
@@ -122,6 +146,7 @@ impl Trainer {
             changed: Vec::new(),
             good: None,
             unsaved_best: None,
+            untested: false,
         })
     }
 
@@ -164,6 +189,7 @@ impl Trainer {
             self.program.program.try_write(name, from.state(name).unwrap_or_default())?;
         }
         (self.step, self.best, self.unsaved_best) = (from.trained.step, from.best, None);
+        self.untested = false;
         (self.seconds, self.paused) = (from.trained.seconds, from.trained.paused);
         self.started = self.started.map(|_| Instant::now());
         Ok(())
@@ -206,6 +232,7 @@ impl Trainer {
             paused,
             step_bytes: Some(self.program.bytes()),
             changed: self.changed.clone(),
+            note: None,
         };
         Ok(Checkpoint { trained, states, best })
     }
@@ -252,24 +279,28 @@ impl Trainer {
 
     fn train(&mut self, run: Option<&Run>, saving: Duration, watch: Watch<'_>) -> Result<Outcome, Error> {
         if let Some(run) = run {
-            run.rewind(self.step / self.epoch_steps())?;
+            let epoch = self.step / self.epoch_steps();
+            let lines = run.rewind(epoch)?;
+            let ended = self.step > 0 && self.step.is_multiple_of(self.epoch_steps());
+            self.untested = ended && lines.last().is_none_or(|line| line.epoch < epoch);
         }
         self.good = Some(self.checkpoint()?);
         if run.is_some_and(|run| self.step == self.steps() && !run::checkpoint_path(run.folder(), run::LAST).exists()) {
             self.save(run)?; // the last epoch was the best, and only its best checkpoint was written
         }
-        let begun = Instant::now();
-        let (mut pulse, mut saved) = (begun, begun);
-        while self.step < self.steps() {
-            self.advance()?;
+        let mut pace = Pace::new(saving);
+        while self.untested || self.step < self.steps() {
+            if !self.untested {
+                self.advance()?;
+            }
             let ended = self.step.is_multiple_of(self.epoch_steps());
-            let young = if saving == Duration::MAX { saving } else { Duration::from_secs(1) + begun.elapsed() / 4 };
-            let due = saved.elapsed() >= saving.min(young) || self.step == self.steps();
-            if !ended && !due && pulse.elapsed() < PULSE {
+            let due = pace.is_due() || self.step == self.steps();
+            if !ended && !due && pace.pulse.elapsed() < PULSE {
                 continue;
             }
             self.check_or_undo(run, due, watch)?;
-            let line = if ended { Some(self.end_epoch()?) } else { None };
+            self.untested = ended;
+            let line = if ended { self.end_epoch(run, &mut pace, watch)? } else { None };
             if line.is_some_and(|line| line.test.is_some_and(|test| !test.is_finite())) {
                 let (step, loss) = (self.step, self.mean_loss()?);
                 self.undo(run)?;
@@ -278,21 +309,36 @@ impl Trainer {
             if let (Some(run), Some(line)) = (run, &line) {
                 run.append(line)?;
             }
-            let stop = watch(self.progress(line.as_ref(), false)?).is_break();
+            let interrupted = ended && line.is_none();
+            self.untested = interrupted;
+            let stop = watch(self.progress(line.as_ref(), false)?).is_break() || interrupted;
             if stop || due {
-                self.check_or_undo(run, !due, watch)?;
-                let pause = Instant::now();
-                self.save(run)?;
-                saved = Instant::now();
-                self.paused += (saved - pause).as_secs_f64();
-                let _ = watch(self.progress(None, true)?); // the watcher repeats a request to stop at the next pulse
+                self.save_checked(run, !due, &mut pace, watch)?;
             }
             if stop {
-                return Ok(if self.step == self.steps() { Outcome::Finished } else { Outcome::Stopped });
+                let finished = self.step == self.steps() && !self.untested;
+                return Ok(if finished { Outcome::Finished } else { Outcome::Stopped });
             }
-            pulse = Instant::now();
+            pace.pulse = Instant::now();
         }
         Ok(Outcome::Finished)
+    }
+
+    /// Saves, after a check that the state is finite; with `parameters`, these too.
+    fn save_checked(
+        &mut self,
+        run: Option<&Run>,
+        parameters: bool,
+        pace: &mut Pace,
+        watch: Watch<'_>,
+    ) -> Result<(), Error> {
+        self.check_or_undo(run, parameters, watch)?;
+        let pause = Instant::now();
+        self.save(run)?;
+        pace.saved = Instant::now();
+        self.paused += (pace.saved - pause).as_secs_f64();
+        let _ = watch(self.progress(None, true)?); // the watcher repeats a request to stop at the next pulse
+        Ok(())
     }
 
     /// One optimiser step.
@@ -302,13 +348,21 @@ impl Trainer {
         Ok(())
     }
 
-    /// The end of an epoch: its mean loss, and the test error where it is due.
-    fn end_epoch(&mut self) -> Result<Line, Error> {
+    /// The end of an epoch: its mean loss, and the test error where it is due. `None` when the watcher asks to stop during
+    /// the test; the test is then repeated as a whole when the training goes on.
+    fn end_epoch(&mut self, run: Option<&Run>, pace: &mut Pace, watch: Watch<'_>) -> Result<Option<Line>, Error> {
         let epoch = self.step / self.epoch_steps();
         let due = epoch.is_multiple_of(self.experiment().train.evaluate) || self.step == self.steps();
-        let pause = Instant::now(); // reading the loss has waited for the steps before
-        let test = if due { Some(self.test_error()?) } else { None };
-        self.paused += pause.elapsed().as_secs_f64();
+        let mut test = None;
+        if due {
+            let begun = Instant::now(); // reading the loss has waited for the steps before
+            let paused = self.paused;
+            test = self.watched_test(run, pace, watch)?;
+            self.paused = paused + begun.elapsed().as_secs_f64();
+            if test.is_none() {
+                return Ok(None);
+            }
+        }
         let better = |test: &f64| test.is_finite() && self.best.is_none_or(|best| *test < best.test);
         if let Some(test) = test.filter(better) {
             self.best = Some(Best { epoch, test });
@@ -316,13 +370,42 @@ impl Trainer {
             self.snapshot.capture(&self.program.program)?;
         }
         let rate = self.program.pace(self.step - 1).rate;
-        Ok(Line { epoch, step: self.step, train: self.mean_loss()?, test, rate, seconds: self.elapsed() })
+        Ok(Some(Line { epoch, step: self.step, train: self.mean_loss()?, test, rate, seconds: self.elapsed() }))
+    }
+
+    /// [`Trainer::test_error`] that calls the watcher and saves as the training does; `None` if the watcher asks to stop.
+    fn watched_test(&mut self, run: Option<&Run>, pace: &mut Pace, watch: Watch<'_>) -> Result<Option<f64>, Error> {
+        self.begin_test()?;
+        loop {
+            let tested = self.test.advance()?;
+            if tested.is_some() {
+                return Ok(tested);
+            }
+            if pace.pulse.elapsed() >= PULSE {
+                if watch(self.progress(None, false)?).is_break() {
+                    return Ok(None);
+                }
+                if pace.is_due() {
+                    self.save_checked(run, true, pace, watch)?;
+                }
+                pace.pulse = Instant::now();
+            }
+        }
+    }
+
+    fn begin_test(&mut self) -> Result<(), Error> {
+        self.tested.capture(&self.program.program)?;
+        self.test.begin(&self.tested)
     }
 
     /// Mean relative L2 over the test samples, all times of a sample together.
     pub fn test_error(&mut self) -> Result<f64, Error> {
-        self.tested.capture(&self.program.program)?;
-        self.test.error(&self.tested)
+        self.begin_test()?;
+        loop {
+            if let Some(error) = self.test.advance()? {
+                return Ok(error);
+            }
+        }
     }
 
     /// Mean loss per sample and time of the epoch so far.

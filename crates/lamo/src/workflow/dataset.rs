@@ -162,7 +162,7 @@ fn open_or_make(data: &Data, session: &Session<'_>) -> Result<Outcome, Error> {
     #[cfg(feature = "solvers")]
     {
         let recipe = cache::recipe(data)?;
-        make_recipe(&recipe, &lamo_tensor::cache_folder().join(cache::name(recipe.manifest())?), session)
+        make_recipe(&recipe, &cache::folder()?.join(cache::name(recipe.manifest())?), session)
     }
     #[cfg(not(feature = "solvers"))]
     {
@@ -203,10 +203,20 @@ pub(super) fn check_before_making(experiment: &Experiment) -> Result<(), Error> 
 mod cache {
     use crate::data::Recipe;
     use crate::data::dataset::Manifest;
-    use crate::error::{Error, Refusal, require};
+    use crate::error::{Error, Kind, Refusal, require};
     use crate::experiment::Data;
     use sha2::{Digest, Sha256};
+    use std::path::PathBuf;
     use toml::Value;
+
+    /// Where data sets that can be made again are kept.
+    pub(super) fn folder() -> Result<PathBuf, Refusal> {
+        lamo_tensor::cache_folder().ok_or_else(|| {
+            Refusal::new("the folder for data sets", "one of LAMO_CACHE, XDG_CACHE_HOME or HOME", "none of them")
+                .advise("set LAMO_CACHE to a folder of your own, or give a data set with --data DIR")
+                .of(Kind::Missing)
+        })
+    }
 
     /// The folder of a recipe: the same for every version of lamo, as the generator has a version of its own.
     pub(super) fn name(recipe: &Manifest) -> Result<String, Error> {

@@ -1,6 +1,6 @@
 //! Evaluate a run on its test samples and write a receipt; verify a receipt against its run.
 
-use super::{Session, dataset};
+use super::{Event, Session, dataset};
 use crate::data::{Dataset, Samples};
 use crate::error::{Error, Kind, Refusal, require};
 use crate::experiment;
@@ -45,6 +45,9 @@ pub struct Evaluated {
 pub fn evaluate(request: &EvaluateRequest, session: &Session<'_>) -> Result<Evaluated, Error> {
     let EvaluateRequest { run: path, data, device } = request;
     let trained = Trained::open(path)?;
+    if let Some(note) = &trained.note {
+        (session.listener)(Event::Warning(note));
+    }
     let mut experiment = trained.experiment.clone();
     if path.is_dir() {
         experiment.data.folder = run::experiment(path)?.data.folder;

@@ -40,6 +40,14 @@ impl Model {
         }
     }
 
+    /// What whoever opens it should know.
+    pub fn note(&self) -> Option<&str> {
+        match self {
+            Model::Trained(trained) => trained.note.as_deref(),
+            Model::Imported(folder) => folder.note.as_deref(),
+        }
+    }
+
     /// Refuses an output that would overwrite the model's own files.
     pub fn protect(&self, output: &Path) -> Result<(), Error> {
         match self {
@@ -86,6 +94,8 @@ pub struct Predicted {
     pub samples: usize,
     /// How long the predictions took, compiling included.
     pub elapsed: Duration,
+    /// What the user should know about the model.
+    pub note: Option<String>,
 }
 
 /// Reads arrays, predicts, writes the output fields.
@@ -109,5 +119,5 @@ pub fn predict(request: &PredictRequest) -> Result<Predicted, Error> {
     let arrays = given.output_fields(&operator.task, &prediction);
     let arrays = arrays.map_err(|refusal| refusal.within(names.join(", ")))?;
     formats::write(output, &arrays)?;
-    Ok(Predicted { arrays, samples: given.samples.count, elapsed })
+    Ok(Predicted { arrays, samples: given.samples.count, elapsed, note: model.note().map(str::to_owned) })
 }

@@ -2,7 +2,7 @@
 
 use super::{Event, Session, dataset};
 use crate::data::dataset::{Dataset, FieldEntry, MANIFEST, Manifest, Role};
-use crate::error::{Error, Kind, Refusal, require};
+use crate::error::{Error, Kind, Refusal, counted, require};
 use crate::experiment::{self, Experiment, ExperimentData, OWN, Preset, Request, benchmarks};
 use crate::run::{self, Best, Checkpoint, Environment, Line, Provenance, Run};
 use crate::task::Field;
@@ -214,6 +214,9 @@ pub fn resume(request: &ResumeRequest, session: &Session<'_>) -> Result<TrainedR
     let mut trainer = job.compile(&experiment, &dataset)?;
     if let Some(begun) = &begun {
         trainer.restore(begun)?;
+        if let Some(note) = &begun.trained.note {
+            (session.listener)(Event::Warning(note));
+        }
         let (step, folder) = (trainer.step(), request.run.display());
         if begun.trained.path != run::checkpoint_path(&request.run, run::LAST) {
             let warning = format!("{folder} has no last checkpoint; the run resumes from its best one, at step {step}");
@@ -258,6 +261,15 @@ impl Job<'_> {
 
     fn compile(&self, experiment: &Experiment, dataset: &Dataset) -> Result<Trainer, Error> {
         let selection = ExperimentData::read(experiment, dataset)?;
+        let (batch, count) = (experiment.train.batch, selection.train.count);
+        require(batch <= count, || {
+            Refusal::new(
+                "train.batch",
+                format!("at most the {} to train on", counted(count, "sample")),
+                batch.to_string(),
+            )
+            .advise(format!("set train.batch={count}"))
+        })?;
         let started = Instant::now();
         let task = selection.task(experiment)?;
         let trainer = Trainer::new(experiment, &task, &selection.train, &selection.test, self.device)?;

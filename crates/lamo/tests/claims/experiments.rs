@@ -145,7 +145,7 @@ fn an_unknown_key_is_refused_with_the_nearest_known_one() {
             "[model]\nsettings = { turbulence = 5 }",
             "experiment mine: unknown key model.settings.turbulence; model.settings has ",
         ),
-        ("[train]\nbatch = 0", "train.batch: expected at least 1, found 0"),
+        ("[train]\nbatch = 0", "experiment mine: train.batch: expected a number from 1 to 1000000000, found 0"),
         ("[train]\nrate = -1.0", "train.rate: expected a number above 0, found -1"),
         (
             "[train]\nrate = \"fast\"",

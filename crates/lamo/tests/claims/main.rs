@@ -1,7 +1,8 @@
 //! What lamo claims, one module per subject.
 
 #[cfg(feature = "cuda")]
-mod cuda; // kernels compile
+mod cuda;
+mod damage; // kernels compile
 mod dataset; // data sets on disk are the same bytes however they were made, and damage is found
 mod experiments; // shipped experiments are what they say
 mod fixture; // reading fixtures, comparing with them

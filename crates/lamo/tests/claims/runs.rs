@@ -183,6 +183,51 @@ fn a_late_look_at_the_loss_still_finds_the_step_that_broke() {
     assert_eq!((often.step, often.culprit), (seldom.step, seldom.culprit));
 }
 
+/// The test of an epoch takes longer than the time between two calls of the watcher, so that it is stopped in the middle.
+#[test]
+fn a_training_stopped_in_the_middle_of_a_test_ends_with_the_same_bits() {
+    let (folder, experiment) = (Folder::new("mid-test"), small(&["train.epochs=2"]));
+    let field = |change: fn(f32) -> f32| (0..6000 * 30).map(|i| change((0.37 * i as f32).sin())).collect::<Vec<f32>>();
+    let many = Samples::new(Grid::Plane { rows: 6, columns: 5 }, 1, field(|v| v), 1, field(|v| 1.5 + v * v)).unwrap();
+    let long = || {
+        let samples = samples();
+        Trainer::new(&experiment, &experiment.task(&samples).unwrap(), &samples, &many, Device::Cpu).unwrap()
+    };
+    let whole = folder.at("whole");
+    train_to(&mut long(), Some(&create(&whole, &experiment)), usize::MAX);
+    let stopped = folder.at("stopped");
+    let (mut run, mut stops) = (create(&stopped, &experiment), 0);
+    loop {
+        let mut trainer = long();
+        if stops > 0 {
+            drop(run);
+            let (opened, _, begun) = Run::open(&stopped).unwrap();
+            trainer.restore(&begun.unwrap()).unwrap();
+            run = opened;
+        }
+        let (mut testing, epochs) = (false, stops.min(1)); // the second time, the first test runs to its end
+        let outcome = trainer.run(Some(&run), Duration::MAX, &mut |progress| {
+            testing = progress.finished.is_none() && progress.step == 4 * (1 + epochs);
+            if testing { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        if outcome.unwrap() == Outcome::Finished {
+            break;
+        }
+        assert!(testing && run::history(&stopped).unwrap().len() == epochs, "the epoch is not yet tested");
+        stops += 1;
+        if stops == 2 {
+            drop(run);
+            let (opened, _, begun) = Run::open(&stopped).unwrap();
+            let mut trainer = long();
+            trainer.restore(&begun.unwrap()).unwrap();
+            train_to(&mut trainer, Some(&opened), usize::MAX);
+            break;
+        }
+    }
+    assert_eq!(stops, 2, "each test is stopped once");
+    assert_eq!(essence(&stopped), essence(&whole));
+}
+
 #[test]
 fn a_damaged_or_missing_file_is_one_sentence() {
     let (folder, experiment) = (Folder::new("damaged"), small(&["train.epochs=1"]));
@@ -198,7 +243,7 @@ fn a_damaged_or_missing_file_is_one_sentence() {
     };
     let mut flipped = sound.clone();
     *flipped.last_mut().unwrap() ^= 1;
-    assert!(complaint(&flipped).contains("is damaged: expected values with SHA-256"));
+    assert!(complaint(&flipped).contains("is damaged: expected a file with SHA-256"));
     assert!(complaint(&sound[..sound.len() - 7]).contains("cut short"));
     let told = complaint(b"");
     assert!(told.contains("not a safetensors file"), "{told}");

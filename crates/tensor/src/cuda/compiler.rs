@@ -17,7 +17,7 @@ pub(crate) fn machine_code(source: &str, architecture: u32) -> Result<Vec<u8>, D
     unsafe { (opened.functions.version)(&raw mut major, &raw mut minor) };
     let key =
         fingerprint(format!("{} nvrtc {major}.{minor} {}\n{source}", env!("CARGO_PKG_VERSION"), target(architecture)));
-    let file = cache::user_folder().map(|folder| folder.join("kernels").join(format!("{key}.cubin")));
+    let file = cache::cache_folder().map(|folder| folder.join("kernels").join(format!("{key}.cubin")));
     if let Some(code) = file.as_ref().and_then(|file| std::fs::read(file).ok()).and_then(verified) {
         return Ok(code);
     }

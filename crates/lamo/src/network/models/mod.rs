@@ -44,8 +44,29 @@ fn defaults<C: Default + Serialize>() -> Settings {
     settings(&C::default())
 }
 
-/// Reads a model's own configuration; unknown keys and wrong types are refused.
+/// The largest whole number that a setting may have. Products of a few settings and of the sizes of a task then fit into 64
+/// bits, so that no size wraps around.
+const LARGEST_SETTING: i64 = 1 << 16;
+
+/// Refuses a whole number above [`LARGEST_SETTING`], in a list too.
+fn check_sizes(model: &str, settings: &Settings) -> Result<(), Refusal> {
+    for (key, value) in settings {
+        let list = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
+        let large = list.iter().filter_map(toml::Value::as_integer).find(|number| *number > LARGEST_SETTING);
+        require(large.is_none(), || {
+            Refusal::new(
+                format!("model {model}: setting {key}"),
+                format!("at most {LARGEST_SETTING}"),
+                large.unwrap_or_default().to_string(),
+            )
+        })?;
+    }
+    Ok(())
+}
+
+/// Reads a model's own configuration; unknown keys, wrong types and numbers beyond all sizes are refused.
 pub(crate) fn read<C: DeserializeOwned>(model: &str, settings: &Settings) -> Result<C, Refusal> {
+    check_sizes(model, settings)?;
     settings.clone().try_into::<C>().map_err(|error| {
         let defaults = find(model).map(Row::defaults).unwrap_or_default();
         let wrong = |(key, value): &(&String, &toml::Value)| {
