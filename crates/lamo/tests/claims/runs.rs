@@ -195,37 +195,20 @@ fn a_training_stopped_in_the_middle_of_a_test_ends_with_the_same_bits() {
     };
     let whole = folder.at("whole");
     train_to(&mut long(), Some(&create(&whole, &experiment)), usize::MAX);
-    let stopped = folder.at("stopped");
-    let (mut run, mut stops) = (create(&stopped, &experiment), 0);
-    loop {
-        let mut trainer = long();
-        if stops > 0 {
-            drop(run);
-            let (opened, _, begun) = Run::open(&stopped).unwrap();
-            trainer.restore(&begun.unwrap()).unwrap();
-            run = opened;
-        }
-        let (mut testing, epochs) = (false, stops.min(1)); // the second time, the first test runs to its end
-        let outcome = trainer.run(Some(&run), Duration::MAX, &mut |progress| {
-            testing = progress.finished.is_none() && progress.step == 4 * (1 + epochs);
+    for stop in [4, 8] {
+        let path = folder.at(&format!("stopped-{stop}"));
+        let outcome = long().run(Some(&create(&path, &experiment)), Duration::MAX, &mut |progress| {
+            let testing = progress.finished.is_none() && progress.step == stop;
             if testing { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
-        if outcome.unwrap() == Outcome::Finished {
-            break;
-        }
-        assert!(testing && run::history(&stopped).unwrap().len() == epochs, "the epoch is not yet tested");
-        stops += 1;
-        if stops == 2 {
-            drop(run);
-            let (opened, _, begun) = Run::open(&stopped).unwrap();
-            let mut trainer = long();
-            trainer.restore(&begun.unwrap()).unwrap();
-            train_to(&mut trainer, Some(&opened), usize::MAX);
-            break;
-        }
+        assert_eq!(outcome.unwrap(), Outcome::Stopped);
+        assert_eq!(run::history(&path).unwrap().len(), stop / 4 - 1, "the epoch is not yet tested");
+        let (run, _, begun) = Run::open(&path).unwrap();
+        let mut trainer = long();
+        trainer.restore(&begun.unwrap()).unwrap();
+        train_to(&mut trainer, Some(&run), usize::MAX);
+        assert_eq!(essence(&path), essence(&whole));
     }
-    assert_eq!(stops, 2, "each test is stopped once");
-    assert_eq!(essence(&stopped), essence(&whole));
 }
 
 #[test]
