@@ -44,6 +44,10 @@ pub enum DeviceErrorKind {
     Unavailable,
     /// The memory of the device is full, or that of the system where the device is a CPU.
     OutOfMemory,
+    /// A shape with more elements than any memory has, or a graph of too many operators.
+    TooLarge,
+    /// The caller of [`attempt`](crate::attempt) stopped it.
+    Interrupted,
     /// The device stopped working: it fell off the bus, was reset, or its memory has an uncorrectable error.
     Lost,
     /// A kernel read or wrote an address outside its memory, or did another thing that the hardware forbids.

@@ -19,8 +19,11 @@ impl Graph {
         seeds: &[(Tensor<'g>, Tensor<'g>)],
         wanted: &[Tensor<'g>],
     ) -> Vec<Option<Tensor<'g>>> {
+        wanted.iter().for_each(|tensor| self.check_owner(*tensor));
         let mut sweep = Sweep::new(self, wanted);
         for &(output, cotangent) in seeds {
+            self.check_owner(output);
+            self.check_owner(cotangent);
             let (expected, found) = (output.shape(), cotangent.shape());
             assert!(expected == found, "pullback: the output has shape {expected}, its cotangent {found}");
             sweep.add(output.node, Cotangent::Whole(cotangent));
@@ -33,6 +36,7 @@ impl Graph {
 impl Graph {
     /// The sections of θ that `loss` depends on through differentiable paths.
     pub fn sections_behind(&self, loss: Tensor<'_>) -> Vec<Section> {
+        self.check_owner(loss);
         let inner = self.inner.borrow();
         let mut reached = vec![false; inner.nodes.len()];
         reached[loss.node] = true;

@@ -3,10 +3,11 @@
 //! Shapes are static and checked when an operator is added; a wrong shape is a bug in the caller and panics with a
 //! sentence. Equal operators on equal operands are the same node, so common subexpressions never exist twice.
 
+use crate::limits::one_more_operator;
 use crate::ops::Op;
 use crate::shape::{Shape, Span};
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// Position of a node in its graph; operands always come before their users.
 pub(crate) type NodeId = usize;
@@ -41,6 +42,9 @@ impl Section {
 pub(crate) struct Inner {
     pub(crate) nodes: Vec<Node>,
     known: HashMap<(Op, Vec<NodeId>, Shape), NodeId>,
+    /// Names of inputs, states and index inputs; and those of parameters.
+    leaf_names: HashSet<String>,
+    parameter_names: HashSet<String>,
     parameters: Option<NodeId>,
     parameters_sealed: bool,
     pub(crate) sections: Vec<Section>,
@@ -119,11 +123,13 @@ impl Graph {
         let shape = shape.into();
         let mut inner = self.inner.borrow_mut();
         assert!(!inner.parameters_sealed, "parameter {name}: θ was already used as a whole, so its length is fixed");
-        assert!(inner.sections.iter().all(|section| section.name != name), "parameter {name} is declared twice");
+        assert!(inner.parameter_names.insert(name.to_owned()), "parameter {name} is declared twice");
         let theta = match inner.parameters {
             Some(theta) => theta,
             None => {
                 let op = Op::State { name: PARAMETERS.to_owned() };
+                let is_new = inner.leaf_names.insert(PARAMETERS.to_owned());
+                assert!(is_new, "parameter {name}: an input or state has the name {PARAMETERS:?}, which θ needs");
                 inner.nodes.push(Node { op, operands: Vec::new(), shape: Shape::from([1]) });
                 let theta = inner.nodes.len() - 1;
                 inner.parameters = Some(theta);
@@ -179,7 +185,7 @@ impl Graph {
 
     /// A tensor with the same number in every element.
     pub fn fill(&self, value: f64, shape: impl Into<Shape>) -> Tensor<'_> {
-        let scalar = self.add(Op::Fill { bits: value.to_bits() }, &[], Shape(Vec::new()));
+        let scalar = self.add(Op::Fill { bits: value.to_bits() }, &[], Shape::from([]));
         scalar.broadcast_to(shape.into())
     }
 
@@ -220,8 +226,8 @@ impl Graph {
 
     fn named_leaf(&self, op: Op, shape: Shape) -> Tensor<'_> {
         let name = op.leaf_name().unwrap_or_default();
-        let taken = self.inner.borrow().nodes.iter().any(|node| node.op.leaf_name() == Some(name));
-        assert!(!taken, "{name}: an input or state of this name exists already");
+        let is_new = self.inner.borrow_mut().leaf_names.insert(name.to_owned());
+        assert!(is_new, "{name}: an input or state of this name exists already");
         self.add(op, &[], shape)
     }
 
@@ -231,6 +237,7 @@ impl Graph {
         if let Some(&node) = inner.known.get(&key) {
             return Tensor { graph: self, node };
         }
+        one_more_operator(inner.nodes.len());
         let (op, operands, shape) = key.clone();
         inner.nodes.push(Node { op, operands, shape });
         let node = inner.nodes.len() - 1;
@@ -246,7 +253,7 @@ impl Graph {
         Tensor { graph: self, node }
     }
 
-    fn check_owner(&self, tensor: Tensor<'_>) {
+    pub(crate) fn check_owner(&self, tensor: Tensor<'_>) {
         assert!(std::ptr::eq(self, tensor.graph), "the tensor belongs to another graph");
     }
 }

@@ -13,6 +13,8 @@ mod cuda;
 mod device;
 mod gradient;
 mod graph;
+mod limits;
+mod memory;
 mod ops;
 mod program;
 pub mod reference;
@@ -25,9 +27,10 @@ pub use cpu::simd::{Level, level};
 pub use cuda::{CudaDevice, CudaReport, report as cuda_report};
 pub use device::{Device, DeviceError, DeviceErrorKind};
 pub use graph::{Graph, Index, PARAMETERS, Section, Tensor};
+pub use limits::attempt;
 pub use ops::{ConvolutionOptions, Map, Membership, Precision, ScanInput};
 pub use program::{Culprit, Options, Program};
-pub use shape::{Shape, Span};
+pub use shape::{Shape, ShapeError, Span};
 pub use snapshot::Snapshot;
 
 #[cfg(test)]

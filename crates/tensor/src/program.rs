@@ -8,6 +8,8 @@ use crate::cpu::Cpu;
 use crate::cuda::Cuda;
 use crate::device::{Device, DeviceError, or_panic};
 use crate::graph::{Graph, PARAMETERS, Section};
+use crate::limits::refuse;
+use crate::memory;
 use crate::ops::Precision;
 use std::collections::HashMap;
 use std::fmt;
@@ -70,25 +72,29 @@ pub struct Program {
 }
 
 impl Program {
-    /// Compiles the outputs and assignments of a graph.
+    /// Compiles the outputs and assignments of a graph for the CPU. Panics if the memory is full; inside
+    /// [`attempt`](crate::attempt), this ends the attempt.
     pub fn compile(graph: &Graph) -> Program {
         Program::compile_with(graph, Options::default())
     }
 
     /// [`Program::compile`] with options.
     pub fn compile_with(graph: &Graph, options: Options) -> Program {
-        let plan = compile::compile(graph, options, 0);
-        Program::new(graph, Backend::Cpu(or_panic(Cpu::new(plan))))
+        let compiled = compile::compile(graph, options, 0).and_then(Cpu::new);
+        Program::new(graph, Backend::Cpu(compiled.unwrap_or_else(|error| refuse(error))))
     }
 
     /// Compiles for a device. `precision` is that of products, convolutions and scans on a GPU; a CPU computes in f32
     /// always.
+    ///
+    /// Fails before it allocates if the program needs more memory than there is. Inside [`attempt`](crate::attempt) it can be
+    /// interrupted.
     pub fn compile_on(graph: &Graph, device: Device, precision: Precision) -> Result<Program, DeviceError> {
         let plan = |slack: usize| compile::compile(graph, Options::default(), slack);
         let backend = match device {
-            Device::Cpu => Backend::Cpu(Cpu::new(plan(0))?),
+            Device::Cpu => Backend::Cpu(Cpu::new(plan(0)?)?),
             #[cfg(feature = "cuda")]
-            Device::Cuda(number) => Backend::Cuda(Cuda::new(plan(crate::cuda::SLACK), number, precision)?),
+            Device::Cuda(number) => Backend::Cuda(Cuda::new(plan(crate::cuda::SLACK)?, number, precision)?),
             #[cfg(not(feature = "cuda"))]
             Device::Cuda(_) => {
                 let _ = (plan, precision);
@@ -104,7 +110,7 @@ impl Program {
     /// the compiler, but no GPU. Returns the bytes of code.
     #[cfg(feature = "cuda")]
     pub fn compile_kernels(graph: &Graph, precision: Precision, architecture: u32) -> Result<usize, DeviceError> {
-        let plan = compile::compile(graph, Options::default(), crate::cuda::SLACK);
+        let plan = compile::compile(graph, Options::default(), crate::cuda::SLACK)?;
         crate::cuda::compile_kernels(&plan, precision, architecture)
     }
 
@@ -204,6 +210,11 @@ impl Program {
 
     /// Sets one parameter.
     pub fn write_parameter(&mut self, name: &str, values: &[f32]) {
+        or_panic(self.try_write_parameter(name, values));
+    }
+
+    /// Sets one parameter.
+    pub fn try_write_parameter(&mut self, name: &str, values: &[f32]) -> Result<(), DeviceError> {
         let section = self.section(name);
         assert_eq!(
             values.len(),
@@ -214,12 +225,18 @@ impl Program {
         );
         let range = section.range();
         let theta = self.buffer(PARAMETERS);
-        or_panic(self.write_buffer(theta, range.start, values));
+        self.write_buffer(theta, range.start, values)
     }
 
     /// One parameter.
     pub fn read_parameter(&self, name: &str) -> &[f32] {
-        &self.read(PARAMETERS)[self.section(name).range()]
+        or_panic(self.try_read_parameter(name))
+    }
+
+    /// One parameter. Waits for the runs that make it.
+    pub fn try_read_parameter(&self, name: &str) -> Result<&[f32], DeviceError> {
+        let range = self.section(name).range();
+        Ok(&self.try_read(PARAMETERS)?[range])
     }
 
     /// The named sections of θ.
@@ -258,7 +275,7 @@ impl Program {
         stale.sort_unstable();
         stale.dedup();
         for buffer in stale {
-            let zeros = vec![0.0; self.plan().buffers[buffer].length];
+            let zeros = memory::zeros(self.plan().buffers[buffer].length, "looking at every kernel's result")?;
             self.write_buffer(buffer, 0, &zeros)?;
         }
         let found = match &mut self.backend {
@@ -328,10 +345,15 @@ impl Program {
 
     /// Runs once and returns each kernel's name and time in seconds.
     pub fn profile(&mut self) -> Vec<(String, f64)> {
+        or_panic(self.try_profile())
+    }
+
+    /// Runs once and returns each kernel's name and time in seconds.
+    pub fn try_profile(&mut self) -> Result<Vec<(String, f64)>, DeviceError> {
         match &mut self.backend {
-            Backend::Cpu(cpu) => cpu.profile(),
+            Backend::Cpu(cpu) => Ok(cpu.profile()),
             #[cfg(feature = "cuda")]
-            Backend::Cuda(cuda) => or_panic(cuda.profile()),
+            Backend::Cuda(cuda) => cuda.profile(),
         }
     }
 }

@@ -1,12 +1,55 @@
 //! Shapes and layouts: the extents of a tensor, and the positions of its elements in memory.
 
+use crate::device::{DeviceError, DeviceErrorKind};
+use crate::limits::refuse;
 use std::fmt;
 
-/// Extents of a tensor's axes, outermost first. Every extent is at least 1.
+/// Most elements of a tensor: their bytes fit in an `isize` in f32 and in f64, and so do offsets, strides and small multiples
+/// of them. No machine has so much memory.
+const MOST_ELEMENTS: usize = isize::MAX as usize / 16;
+
+/// Extents of a tensor's axes, outermost first. Every extent is at least 1, and their product at most `isize::MAX / 16`.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Shape(pub(crate) Vec<usize>);
 
+/// Extents that no tensor can have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ShapeError {
+    /// An extent is 0.
+    Empty(Vec<usize>),
+    /// There are more elements than any memory has.
+    TooLarge(Vec<usize>),
+}
+
+impl fmt::Display for ShapeError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ShapeError::Empty(dims) => write!(formatter, "a shape has extents of at least 1, got {dims:?}"),
+            ShapeError::TooLarge(dims) => {
+                write!(formatter, "a tensor of shape {dims:?} has more elements than any memory; use smaller sizes")
+            }
+        }
+    }
+}
+
+impl std::error::Error for ShapeError {}
+
 impl Shape {
+    /// A shape, if a tensor can have it. `Shape::from` panics instead; inside [`attempt`](crate::attempt), a shape that is
+    /// too large ends the attempt.
+    pub fn try_new(dims: impl AsRef<[usize]>) -> Result<Shape, ShapeError> {
+        let dims = dims.as_ref();
+        if dims.contains(&0) {
+            return Err(ShapeError::Empty(dims.to_vec()));
+        }
+        let count = dims.iter().try_fold(1_usize, |count, &extent| count.checked_mul(extent));
+        match count.filter(|&count| count <= MOST_ELEMENTS) {
+            Some(_) => Ok(Shape(dims.to_vec())),
+            None => Err(ShapeError::TooLarge(dims.to_vec())),
+        }
+    }
+
     /// Extents, outermost first.
     pub fn dims(&self) -> &[usize] {
         &self.0
@@ -19,7 +62,7 @@ impl Shape {
 
     /// Number of elements.
     pub fn count(&self) -> usize {
-        self.0.iter().product()
+        self.0.iter().product() // does not wrap: every shape comes from `try_new`
     }
 
     /// The shape both operands expand to, by NumPy's rule: aligned at the last axis, extent 1 stretches.
@@ -37,15 +80,19 @@ impl Shape {
                 _ => None,
             })
             .collect::<Option<Vec<_>>>()
-            .map(Shape)
+            .map(Shape::from)
     }
 }
 
 impl<T: AsRef<[usize]>> From<T> for Shape {
     fn from(dims: T) -> Self {
-        let dims = dims.as_ref();
-        assert!(dims.iter().all(|&extent| extent > 0), "a shape has extents of at least 1, got {dims:?}");
-        Shape(dims.to_vec())
+        match Shape::try_new(dims) {
+            Ok(shape) => shape,
+            Err(error @ ShapeError::TooLarge(_)) => {
+                refuse(DeviceError::new(DeviceErrorKind::TooLarge, error.to_string()))
+            }
+            Err(error) => panic!("{error}"),
+        }
     }
 }
 
@@ -80,6 +127,7 @@ impl Span {
 
     /// `start..end`, in order.
     pub fn range(start: usize, end: usize) -> Span {
+        assert!(start <= end, "a range starts before its end, got {start}..{end}");
         Span { start, step: 1, length: end - start }
     }
 
@@ -94,9 +142,21 @@ impl Span {
     }
 
     pub(crate) fn fits(&self, extent: usize) -> bool {
-        let inside = |position: isize| (0..extent as isize).contains(&position);
-        self.length > 0 && self.step != 0 && inside(self.at(0)) && inside(self.at(self.length - 1))
+        // The caller may have written any numbers, so the arithmetic is wider than theirs.
+        let at = |index: usize| self.start as i128 + index as i128 * self.step as i128;
+        let inside = |position: i128| (0..extent as i128).contains(&position);
+        self.length > 0 && self.step != 0 && inside(at(0)) && inside(at(self.length - 1))
     }
+
+    /// The same elements; the step of a single element, which leads nowhere, is 1.
+    pub(crate) fn normalised(self) -> Span {
+        if self.length == 1 { Span { step: 1, ..self } } else { self }
+    }
+}
+
+/// The product, or the largest number if it does not fit: an allocation of that size is refused.
+pub(crate) fn saturating_product<const COUNT: usize>(factors: [usize; COUNT]) -> usize {
+    factors.into_iter().fold(1, usize::saturating_mul)
 }
 
 /// Row-major strides.
@@ -232,6 +292,25 @@ mod tests {
         let stretched = Layout::contiguous(&Shape::from([1, 1, 4])).expanded(&[2, 3, 4]);
         assert_eq!(addresses(&stretched.reshaped(&[6, 4]).unwrap()), addresses(&stretched));
         assert_eq!(stretched.reshaped(&[24]), None);
+    }
+
+    #[test]
+    fn a_shape_whose_count_would_wrap_is_refused() {
+        for dims in [vec![111_620, 429_509_837, 384_773], vec![usize::MAX, 2], vec![1 << 32, 1 << 32], vec![1 << 60]] {
+            assert_eq!(Shape::try_new(&dims), Err(ShapeError::TooLarge(dims.clone())));
+        }
+        assert_eq!(Shape::try_new([3, 0, usize::MAX]), Err(ShapeError::Empty(vec![3, 0, usize::MAX])));
+        assert_eq!(Shape::try_new([1 << 29, 1 << 29]).map(|shape| shape.count()), Ok(1 << 58));
+    }
+
+    #[test]
+    fn a_span_of_any_numbers_fits_only_inside_its_axis() {
+        let fits = |start, step, length| Span { start, step, length }.fits(10);
+        assert!(fits(9, -3, 4) && fits(0, isize::MAX, 1) && fits(0, 3, 4));
+        // In 64 bits the last element of each of these would wrap to a place inside the axis.
+        assert!(
+            !fits(0, isize::MIN, 3) && !fits(5, 1 << 62, 5) && !fits(0, 2, (1 << 63) + 1) && !fits(usize::MAX, 1, 7)
+        );
     }
 
     #[test]

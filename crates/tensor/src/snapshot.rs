@@ -1,6 +1,7 @@
 //! Snapshots: the values of some states of a program, copied on the device that the program runs on.
 
-use crate::device::{DeviceError, DeviceErrorKind};
+use crate::device::DeviceError;
+use crate::memory;
 use crate::program::{Backend, Program};
 
 #[cfg(feature = "cuda")]
@@ -39,7 +40,7 @@ impl Snapshot {
         let states = names.iter().map(|&name| {
             let id = state(program, name);
             let values = match &program.backend {
-                Backend::Cpu(cpu) => Values::Cpu(zeros(cpu.values(id).len())?),
+                Backend::Cpu(cpu) => Values::Cpu(memory::zeros(cpu.values(id).len(), "a snapshot")?),
                 #[cfg(feature = "cuda")]
                 Backend::Cuda(cuda) => Values::Cuda(cuda.new_copy(id)?),
             };
@@ -97,7 +98,11 @@ impl Snapshot {
             panic!("the snapshot has no state {name:?}; it has {:?}", self.names().collect::<Vec<_>>())
         };
         match values {
-            Values::Cpu(values) => Ok(values.clone()),
+            Values::Cpu(values) => {
+                let mut copy = memory::room(values.len(), "a copy of a snapshot")?;
+                copy.extend_from_slice(values);
+                Ok(copy)
+            }
             #[cfg(feature = "cuda")]
             Values::Cuda(copy) => copy.read(),
         }
@@ -106,17 +111,4 @@ impl Snapshot {
 
 fn state(program: &Program, name: &str) -> usize {
     program.state(name).unwrap_or_else(|| panic!("the program has no state {name:?}; it has {:?}", program.states()))
-}
-
-/// Zeros in the memory of the system.
-fn zeros(length: usize) -> Result<Vec<f32>, DeviceError> {
-    let mut values = Vec::new();
-    values.try_reserve_exact(length).map_err(|_| {
-        let gigabytes = length as f64 * size_of::<f32>() as f64 / f64::from(1 << 30);
-        let sentence =
-            format!("a snapshot needs {gigabytes:.2} GiB of memory, more than the system gives; use a smaller model");
-        DeviceError::new(DeviceErrorKind::OutOfMemory, sentence)
-    })?;
-    values.resize(length, 0.0);
-    Ok(values)
 }

@@ -4,7 +4,9 @@
 //! computes a piece writes it directly into the whole. A piece that cannot be claimed is copied.
 
 use super::simplify::Simple;
+use crate::device::DeviceError;
 use crate::graph::{Node, NodeId};
+use crate::limits::{poll, poll_at};
 use crate::ops::{Map, Op};
 use crate::shape::{Layout, Span};
 use std::collections::{HashMap, HashSet};
@@ -72,10 +74,11 @@ fn invert(nodes: &[Node], node: NodeId, layout: &Layout) -> Option<Layout> {
     }
 }
 
-pub(crate) fn assemble(simple: Simple) -> Assembled {
+pub(crate) fn assemble(simple: Simple) -> Result<Assembled, DeviceError> {
     let mut assembler = Assembler { nodes: Vec::new(), layouts: Vec::new(), readable: HashMap::new() };
     let mut renamed = Vec::with_capacity(simple.nodes.len());
-    for node in simple.nodes {
+    for (id, node) in simple.nodes.into_iter().enumerate() {
+        poll_at(id)?;
         let operands = node.operands.iter().map(|&operand| renamed[operand]).collect();
         renamed.push(assembler.add(Node { operands, ..node }));
     }
@@ -96,7 +99,7 @@ pub(crate) fn assemble(simple: Simple) -> Assembled {
         .into_iter()
         .map(|(state, start, value)| (renamed[state], start, deliver(&mut assembler, renamed[value])))
         .collect::<Vec<_>>();
-    let claims = assembler.claim_pieces(&delivered);
+    let claims = assembler.claim_pieces(&delivered)?;
     let (nodes, renamed) = in_order(&assembler.nodes);
     let mut users = vec![Vec::new(); nodes.len()];
     for (id, node) in nodes.iter().enumerate() {
@@ -106,13 +109,13 @@ pub(crate) fn assemble(simple: Simple) -> Assembled {
             }
         }
     }
-    Assembled {
+    Ok(Assembled {
         users,
         outputs: outputs.into_iter().map(|(name, node)| (name, renamed[node])).collect(),
         assignments: assignments.into_iter().map(|(s, start, v)| (renamed[s], start, renamed[v])).collect(),
         claims: claims.into_iter().map(|(p, (whole, layout))| (renamed[p], (renamed[whole], layout))).collect(),
         nodes,
-    }
+    })
 }
 
 /// Copies were appended after their users: this puts operands before users again and keeps the order otherwise.
@@ -190,7 +193,7 @@ impl Assembler {
         self.add(Node { op: Op::Map(Map::Copy), operands: vec![operand], shape })
     }
 
-    fn claim_pieces(&mut self, delivered: &HashSet<NodeId>) -> HashMap<NodeId, (NodeId, Layout)> {
+    fn claim_pieces(&mut self, delivered: &HashSet<NodeId>) -> Result<HashMap<NodeId, (NodeId, Layout)>, DeviceError> {
         let mut claims = HashMap::new();
         let wholes: Vec<NodeId> =
             (0..self.nodes.len()).filter(|&id| matches!(self.nodes[id].op, Op::Concatenate { .. })).collect();
@@ -199,6 +202,7 @@ impl Assembler {
             let dims = self.nodes[whole].shape.0.clone();
             let mut start = 0;
             for position in 0..self.nodes[whole].operands.len() {
+                poll()?;
                 let piece = self.nodes[whole].operands[position];
                 let length = self.nodes[piece].shape.0[axis];
                 let mut spans: Vec<_> = dims.iter().map(|&extent| Span::all(extent)).collect();
@@ -219,7 +223,7 @@ impl Assembler {
                 claims.insert(claimed.0, (whole, claimed.1));
             }
         }
-        claims
+        Ok(claims)
     }
 
     /// Whether a value may have a strided layout: a kernel computes it, it is no output, and strides can express all its views.

@@ -9,23 +9,28 @@ pub(crate) fn flops(plan: &Plan) -> f64 {
     plan.steps.iter().map(step_flops).sum()
 }
 
+/// Products of extents of several operands can be larger than a `usize`.
+fn product(extents: &[usize]) -> f64 {
+    extents.iter().map(|&extent| extent as f64).product()
+}
+
 fn step_flops(step: &Step) -> f64 {
     let scan = |shape: &crate::ops::scan::ScanShape| {
-        (shape.batch * shape.tokens * shape.scan_heads() * shape.channels * shape.states) as f64
+        product(&[shape.batch, shape.tokens, shape.scan_heads(), shape.channels, shape.states])
     };
     let pairs = |shape: &crate::ops::membership::MembershipShape| {
-        (shape.batch * shape.points * shape.heads * shape.slices) as f64
+        product(&[shape.batch, shape.points, shape.heads, shape.slices])
     };
     match step {
         Step::MatMul { left, to, .. } => {
             let inner = left.layout.dims[left.layout.dims.len() - 1];
-            2.0 * (to.layout.dims.iter().product::<usize>() * inner) as f64
+            2.0 * product(&to.layout.dims) * inner as f64
         }
         Step::Convolution { shape, .. }
         | Step::ConvolutionInputGradient { shape, .. }
         | Step::ConvolutionWeightGradient { shape, .. } => {
-            let taps = shape.kernel[0] * shape.kernel[1] * shape.in_channels / shape.groups;
-            2.0 * (shape.output().count() * taps) as f64
+            let taps = product(&[shape.kernel[0], shape.kernel[1], shape.in_channels / shape.groups]);
+            2.0 * shape.output().count() as f64 * taps
         }
         Step::Collect { shape, .. } | Step::Spread { shape, .. } => 2.0 * pairs(shape) * shape.width as f64,
         Step::MembershipGradient { shape, .. } => 2.0 * pairs(shape) * (shape.width + 2 * shape.channels) as f64,

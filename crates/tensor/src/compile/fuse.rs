@@ -6,7 +6,9 @@
 
 use super::Options;
 use super::assemble::Assembled;
+use crate::device::DeviceError;
 use crate::graph::NodeId;
+use crate::limits::poll_at;
 use crate::ops::{Map, Op};
 use std::collections::{BTreeSet, HashMap};
 
@@ -74,17 +76,18 @@ impl Fused {
     }
 }
 
-pub(crate) fn fuse(graph: &Assembled, options: Options) -> Fused {
+pub(crate) fn fuse(graph: &Assembled, options: Options) -> Result<Fused, DeviceError> {
     let mut fuser = Fuser {
         graph,
         options,
-        fused: Fused { units: Vec::new(), after: Vec::new(), unit_of: HashMap::new(), stored: stored(graph, options) },
+        fused: Fused { units: Vec::new(), after: Vec::new(), unit_of: HashMap::new(), stored: stored(graph, options)? },
         touching: HashMap::new(),
     };
     for id in 0..graph.nodes.len() {
+        poll_at(id)?;
         fuser.place(id);
     }
-    fuser.fused
+    Ok(fuser.fused)
 }
 
 /// Whether `node` repeats its operand along the last axis only: one number per row, used for the whole row.
@@ -103,7 +106,7 @@ fn is_number(graph: &Assembled, node: NodeId) -> bool {
 }
 
 /// Which nodes are stored in memory.
-fn stored(graph: &Assembled, options: Options) -> Vec<bool> {
+fn stored(graph: &Assembled, options: Options) -> Result<Vec<bool>, DeviceError> {
     let mut stored: Vec<bool> =
         graph.nodes.iter().map(|node| !node.op.is_view() && !matches!(node.op, Op::Map(_) | Op::Fill { .. })).collect();
     let delivered = graph.outputs.iter().map(|(_, node)| *node).chain(graph.assignments.iter().map(|a| a.2));
@@ -121,6 +124,7 @@ fn stored(graph: &Assembled, options: Options) -> Vec<bool> {
     }
     let mut costs: Vec<Cost> = Vec::with_capacity(graph.nodes.len());
     for (id, node) in graph.nodes.iter().enumerate() {
+        poll_at(id)?;
         let mut cost = Cost::default();
         if let Op::Map(map) = node.op {
             node.operands.iter().for_each(|&operand| cost.add(graph, &stored, &costs, operand, node.shape.count()));
@@ -130,7 +134,7 @@ fn stored(graph: &Assembled, options: Options) -> Vec<bool> {
         }
         costs.push(cost);
     }
-    stored
+    Ok(stored)
 }
 
 /// What it takes to compute a value where it is used.

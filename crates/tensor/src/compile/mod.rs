@@ -13,6 +13,7 @@ pub(crate) mod plan;
 mod schedule;
 mod simplify;
 
+use crate::device::DeviceError;
 use crate::graph::Graph;
 use plan::Plan;
 
@@ -32,11 +33,13 @@ impl Default for Options {
 
 /// Compiles the outputs and assignments of a graph. Memory is used again `slack` steps after its last use: on a device that
 /// runs steps side by side, a step would otherwise wait for the readers of the memory that it writes.
-pub(crate) fn compile(graph: &Graph, options: Options, slack: usize) -> Plan {
-    let simple = simplify::simplify(graph);
-    let assembled = assemble::assemble(simple);
-    let mut fused = fuse::fuse(&assembled, options);
-    let placed = place::place(&assembled, &mut fused);
-    let steps = schedule::schedule(&assembled, &fused, &placed);
+///
+/// Every pass asks whether it should stop, see [`attempt`](crate::attempt).
+pub(crate) fn compile(graph: &Graph, options: Options, slack: usize) -> Result<Plan, DeviceError> {
+    let simple = simplify::simplify(graph)?;
+    let assembled = assemble::assemble(simple)?;
+    let mut fused = fuse::fuse(&assembled, options)?;
+    let placed = place::place(&assembled, &mut fused)?;
+    let steps = schedule::schedule(&assembled, &fused, &placed)?;
     memory::plan(placed, steps, slack)
 }

@@ -3,7 +3,9 @@
 use super::assemble::Assembled;
 use super::fuse::{Fused, Unit};
 use super::plan::{Buffer, Place, Role};
+use crate::device::DeviceError;
 use crate::graph::NodeId;
+use crate::limits::poll;
 use crate::ops::Op;
 use crate::shape::{Layout, Shape};
 use std::collections::HashMap;
@@ -30,7 +32,7 @@ impl Placed {
     }
 }
 
-pub(crate) fn place(graph: &Assembled, fused: &mut Fused) -> Placed {
+pub(crate) fn place(graph: &Assembled, fused: &mut Fused) -> Result<Placed, DeviceError> {
     let mut placed = Placed { buffers: Vec::new(), places: HashMap::new(), late_copies: Vec::new() };
     for (id, node) in graph.nodes.iter().enumerate() {
         let (name, role) = match &node.op {
@@ -50,6 +52,7 @@ pub(crate) fn place(graph: &Assembled, fused: &mut Fused) -> Placed {
     }
     let mut copies = Vec::new();
     for &(state, start, value) in &graph.assignments {
+        poll()?;
         let home = &placed.places[&state];
         let shape = &graph.nodes[value].shape;
         let layout = Layout { offset: home.layout.offset + start as isize, ..Layout::contiguous(shape) };
@@ -72,7 +75,7 @@ pub(crate) fn place(graph: &Assembled, fused: &mut Fused) -> Placed {
         placed.places.insert(piece, Place { buffer, layout: layout.clone() });
     }
     placed.late_copies = copies.into_iter().map(|(value, target)| (placed.places[&value].clone(), target)).collect();
-    placed
+    Ok(placed)
 }
 
 /// Whether a loop may overwrite a state: all other readers can run first, and the loop reads each element only where it

@@ -255,6 +255,38 @@ impl Step {
         }
     }
 
+    /// The product of all extents of the operator, or the largest number if it does not fit.
+    pub(crate) fn work(&self) -> usize {
+        let product = |extents: &[usize]| extents.iter().copied().fold(1, usize::saturating_mul);
+        match self {
+            Step::Loop(body) => product(&body.dims).saturating_mul(body.across.len().max(1)),
+            Step::Clear { .. } => 1,
+            Step::MatMul { left, to, .. } => {
+                let inner = left.layout.dims[left.layout.dims.len() - 1];
+                product(&to.layout.dims).saturating_mul(inner)
+            }
+            Step::Convolution { shape, .. }
+            | Step::ConvolutionInputGradient { shape, .. }
+            | Step::ConvolutionWeightGradient { shape, .. } => {
+                let padded = |extent: usize, padding: [usize; 2]| extent + padding[0] + padding[1];
+                let plane = [padded(shape.rows, shape.padding[0]), padded(shape.columns, shape.padding[1])];
+                let taps = product(&shape.kernel).saturating_mul(product(&plane));
+                product(&[shape.batch, shape.in_channels, shape.out_channels, taps])
+            }
+            Step::Collect { shape, .. } | Step::Spread { shape, .. } | Step::MembershipGradient { shape, .. } => {
+                let MembershipShape { batch, points, heads, slices, channels, width } = *shape;
+                product(&[batch, points, heads, slices, channels + 1, width + 1])
+            }
+            Step::Scan { shape, .. } | Step::ScanGradient { shape, .. } => {
+                let ScanShape { batch, tokens, heads, channels, states, directions, .. } = *shape;
+                product(&[batch, tokens, heads, channels, states, directions])
+            }
+            Step::Gather { from, to, .. } | Step::ScatterAdd { from, to, .. } => {
+                product(&from.layout.dims).max(product(&to.layout.dims))
+            }
+        }
+    }
+
     /// Buffers read and written, in that order.
     pub(crate) fn buffers(&self) -> (Vec<usize>, Vec<usize>) {
         let [read, written] = self.stretches().map(|list| list.into_iter().map(|stretch| stretch.buffer).collect());

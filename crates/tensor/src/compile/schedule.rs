@@ -5,21 +5,24 @@ use super::fuse::{Fused, Unit};
 use super::loops::{write_copy, write_loop};
 use super::place::Placed;
 use super::plan::{Place, Step};
+use crate::device::DeviceError;
 use crate::graph::NodeId;
+use crate::limits::poll;
 use crate::ops::Op;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-pub(crate) fn schedule(graph: &Assembled, fused: &Fused, placed: &Placed) -> Vec<Step> {
+pub(crate) fn schedule(graph: &Assembled, fused: &Fused, placed: &Placed) -> Result<Vec<Step>, DeviceError> {
     let mut steps = Vec::new();
     for unit in order(fused) {
+        poll()?;
         match &fused.units[unit] {
             Unit::Loop(group) => steps.push(Step::Loop(write_loop(graph, fused, placed, group))),
             Unit::Operator(id) => write_operator(graph, placed, *id, &mut steps),
         }
     }
     steps.extend(placed.late_copies.iter().map(|(from, to)| Step::Loop(write_copy(from.clone(), to.clone()))));
-    steps
+    Ok(steps)
 }
 
 /// Among the units that are ready, the one that comes first in the graph runs first.

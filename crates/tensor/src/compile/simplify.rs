@@ -1,7 +1,9 @@
 //! Simplify: drop nodes that no output needs, and move views below maps that have one reader. A view of stored values costs
 //! nothing, because it only changes strides.
 
+use crate::device::DeviceError;
 use crate::graph::{Graph, Node, NodeId};
+use crate::limits::poll_at;
 use crate::ops::Op;
 use crate::shape::Shape;
 use std::collections::HashMap;
@@ -27,7 +29,7 @@ struct Rewriter<'a> {
     origin: HashMap<NodeId, NodeId>,
 }
 
-pub(crate) fn simplify(graph: &Graph) -> Simple {
+pub(crate) fn simplify(graph: &Graph) -> Result<Simple, DeviceError> {
     graph.seal();
     let inner = graph.inner.borrow();
     let mut uses = vec![0; inner.nodes.len()];
@@ -57,6 +59,7 @@ pub(crate) fn simplify(graph: &Graph) -> Simple {
     };
     // Unused named leaves stay, because the caller may write them.
     for id in (0..inner.nodes.len()).filter(|&id| live[id] || inner.nodes[id].op.leaf_name().is_some()) {
+        poll_at(id)?;
         let new = rewriter.rewrite(id);
         rewriter.renamed.insert(id, new);
         rewriter.origin.entry(new).or_insert(id);
@@ -76,7 +79,7 @@ pub(crate) fn simplify(graph: &Graph) -> Simple {
             (renamed[&state], start, renamed[value])
         })
         .collect();
-    finish(rewriter.nodes, outputs, assignments)
+    Ok(finish(rewriter.nodes, outputs, assignments))
 }
 
 /// Operands of live nodes are live, and so are the results that a kernel writes even if they have no reader.

@@ -1,6 +1,7 @@
 //! The arena: one block of zeroed memory, aligned for the widest vectors, on huge pages where the system has them.
 
-use crate::device::{DeviceError, DeviceErrorKind};
+use crate::device::DeviceError;
+use crate::memory;
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 
 /// A cache line.
@@ -8,6 +9,9 @@ const LINE: usize = 64;
 /// Large blocks start on a huge page: kernels use hundreds of megabytes, more than the address cache of a processor covers with
 /// small pages.
 const HUGE_PAGE: usize = 2 << 20;
+
+/// The subject of the sentence that refuses a block.
+const WHAT: &str = "the program";
 
 /// Numbers at a fixed address.
 pub(super) struct Arena {
@@ -19,13 +23,13 @@ pub(super) struct Arena {
 unsafe impl Send for Arena {}
 
 impl Arena {
-    /// `count` zeros; an error of kind `OutOfMemory` if the system does not give that much.
-    pub(super) fn zeros(count: usize) -> Result<Arena, DeviceError> {
-        let gigabytes = count as f64 * size_of::<f32>() as f64 / f64::from(1 << 30);
-        let full = || {
-            let needs = format!("the program needs {gigabytes:.2} GiB of memory, more than the system gives");
-            DeviceError::new(DeviceErrorKind::OutOfMemory, format!("{needs}; use a smaller batch or model"))
-        };
+    /// `count` zeros for a program that has `taken` numbers already; an error of kind `OutOfMemory` if the system does not
+    /// give that much.
+    pub(super) fn zeros(count: usize, taken: usize) -> Result<Arena, DeviceError> {
+        let whole = count.saturating_add(taken).saturating_mul(size_of::<f32>());
+        // The zeros that the program has already may not be in use yet, so that the system still counts them as free.
+        memory::check(whole, WHAT)?;
+        let full = || memory::refused(whole, WHAT);
         let bytes = count.max(1).checked_mul(size_of::<f32>()).and_then(|bytes| bytes.checked_next_multiple_of(LINE));
         let alignment = if bytes.is_some_and(|bytes| bytes < HUGE_PAGE) { LINE } else { HUGE_PAGE };
         let layout = bytes.and_then(|bytes| Layout::from_size_align(bytes, alignment).ok()).ok_or_else(full)?;
@@ -34,7 +38,7 @@ impl Arena {
         if start.is_null() {
             return Err(full());
         }
-        #[cfg(target_os = "linux")]
+        #[cfg(all(target_os = "linux", not(miri)))]
         if alignment == HUGE_PAGE {
             // SAFETY: the block is ours; the call is advice and may fail without harm.
             unsafe { libc::madvise(start.cast(), layout.size(), libc::MADV_HUGEPAGE) };

@@ -10,6 +10,8 @@ use crate::compile::plan::{Loop, Place};
 use crate::cpu::matmul::for_each_task;
 use crate::cpu::memory::Target;
 use crate::cpu::strip::{self, Extent, Strip};
+use crate::device::DeviceError;
+use crate::memory;
 use crate::ops::{Map, Reduction};
 use lowering::Lowering;
 use std::cell::RefCell;
@@ -106,7 +108,7 @@ thread_local! {
 }
 
 impl LoopKernel {
-    pub(crate) fn new(body: &Loop, base: impl Fn(&Place) -> *mut f32) -> LoopKernel {
+    pub(crate) fn new(body: &Loop, base: impl Fn(&Place) -> *mut f32) -> Result<LoopKernel, DeviceError> {
         let (row_axes, columns) = (body.dims[..body.dims.len() - 1].to_vec(), body.dims[body.dims.len() - 1]);
         let strip_rows = (STRIP / columns).max(1);
         let strip_columns = if columns > LONGEST_ROW { STRIP } else { columns };
@@ -134,26 +136,26 @@ impl LoopKernel {
             let to = Target { pointer: base(&across.to), strides };
             let (kind, whole_rows) = (across.kind, across.whole_rows);
             kernel.across.push(AcrossRows { kind, whole_rows, to, start: kernel.partial, length: inner * width });
-            kernel.partial += inner * width;
+            kernel.partial = kernel.partial.saturating_add(inner * width);
         }
         Lowering::new(&mut kernel, body, base).lower(body);
-        kernel.tasks = kernel.cut();
+        kernel.tasks = kernel.cut()?;
         let owns = |task: &Task| {
             let all_columns = task.columns == (0, columns);
             let one_sum = kernel.across.iter().any(|across| across.whole_rows);
             task.reduced == (0, body.split[1]) && (!one_sum || all_columns)
         };
         kernel.direct = kernel.tasks.iter().all(owns);
-        kernel
+        Ok(kernel)
     }
 
     /// Floats of scratch for partial results.
     pub(crate) fn scratch(&self) -> usize {
-        if self.direct { 0 } else { self.partial * self.tasks.len() }
+        if self.direct { 0 } else { self.partial.saturating_mul(self.tasks.len()) }
     }
 
     /// Divides the rows into tasks of about equal work.
-    fn cut(&self) -> Vec<Task> {
+    fn cut(&self) -> Result<Vec<Task>, DeviceError> {
         let [outer, reduced, inner] = self.split;
         let [mut reduced_step, mut inner_step, mut column_step] = [reduced, inner, self.columns];
         let total = reduced * inner * self.columns;
@@ -174,7 +176,9 @@ impl LoopKernel {
         let ranges = |extent: usize, step: usize| {
             (0..extent.div_ceil(step)).map(move |piece| (piece * step, (piece * step + step).min(extent)))
         };
-        let mut tasks = Vec::new();
+        let pieces = [(reduced, reduced_step), (inner, inner_step), (self.columns, column_step)];
+        let count = pieces.iter().map(|(extent, step)| extent.div_ceil(*step)).fold(outer, usize::saturating_mul);
+        let mut tasks = memory::room(count, "a loop over all elements")?;
         for outer in 0..outer {
             for reduced in ranges(reduced, reduced_step) {
                 for inner in ranges(inner, inner_step) {
@@ -184,16 +188,18 @@ impl LoopKernel {
                 }
             }
         }
-        tasks
+        Ok(tasks)
     }
 
     /// # Safety
     /// All places are valid, and `scratch` holds [`LoopKernel::scratch`] floats that are in no other use.
     pub(crate) unsafe fn run(&self, scratch: *mut f32) {
         let partials = Target::<1> { pointer: scratch, strides: [1] };
+        // A direct task needs no scratch memory, and there is none to point into.
+        let apart = if self.direct { 0 } else { self.partial };
         for_each_task(self.tasks.len(), |task| {
             // SAFETY: each task has its own part of the scratch memory and its own rows.
-            unsafe { self.run_task(&self.tasks[task], partials.at([task * self.partial])) };
+            unsafe { self.run_task(&self.tasks[task], partials.at([task * apart])) };
         });
         for across in self.across.iter().filter(|_| !self.direct) {
             // SAFETY: the tasks have finished; their partial results are complete.

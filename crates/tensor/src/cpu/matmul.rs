@@ -6,6 +6,9 @@
 
 use crate::compile::plan::Place;
 use crate::cpu::memory::{Source, Target};
+use crate::device::DeviceError;
+use crate::memory;
+use crate::shape::saturating_product;
 use gemm_common::Parallelism;
 use rayon::prelude::*;
 
@@ -35,12 +38,17 @@ pub(crate) struct MatMul {
 
 impl MatMul {
     /// `base` is the arena's memory at each place's buffer.
-    pub(crate) fn new(left: &Place, right: &Place, to: &Place, base: impl Fn(&Place) -> *mut f32) -> MatMul {
+    pub(crate) fn new(
+        left: &Place,
+        right: &Place,
+        to: &Place,
+        base: impl Fn(&Place) -> *mut f32,
+    ) -> Result<MatMul, DeviceError> {
         let rank = to.layout.dims.len();
         let (rows, columns) = (to.layout.dims[rank - 2], to.layout.dims[rank - 1]);
         let inner = left.layout.dims[rank - 1];
         let matrix = |place: &Place| [place.layout.strides[rank - 2], place.layout.strides[rank - 1]];
-        let mut batches = Vec::new();
+        let mut batches = memory::room(to.layout.dims[..rank - 2].iter().product(), "a product of all batches")?;
         crate::shape::for_each_index(&to.layout.dims[..rank - 2], |index| {
             let offset = |place: &Place| -> isize {
                 index.iter().zip(&place.layout.strides).map(|(&i, stride)| i as isize * stride).sum()
@@ -60,11 +68,11 @@ impl MatMul {
             batches,
         };
         product.choose_panels();
-        product
+        Ok(product)
     }
 
     fn choose_panels(&mut self) {
-        let work = self.rows * self.columns * self.inner;
+        let work = saturating_product([self.rows, self.columns, self.inner]);
         let panels = (work / WORTH_A_TASK).clamp(1, MOST_PANELS.div_ceil(self.batches.len()));
         if panels == 1 {
             return;
@@ -86,7 +94,7 @@ impl MatMul {
     pub(crate) fn scratch(&self) -> usize {
         match self.inner_panels() {
             1 => 0,
-            panels => panels * self.rows * self.columns * self.batches.len(),
+            panels => saturating_product([panels, self.rows, self.columns, self.batches.len()]),
         }
     }
 

@@ -8,6 +8,7 @@ use crate::cpu::matmul::{for_each_task, gemm};
 use crate::cpu::memory::{Source, Target};
 use crate::cpu::simd::{Unit, vectorised};
 use crate::ops::membership::MembershipShape;
+use crate::shape::saturating_product;
 
 /// The operands that define the weights.
 #[derive(Clone, Copy)]
@@ -47,24 +48,25 @@ fn part(shape: &MembershipShape, number: usize) -> std::ops::Range<usize> {
 /// Floats of the workspace of a task: weights, their cotangents, a strip of points with a column of ones, a small matrix.
 fn workspace(shape: &MembershipShape) -> usize {
     let widest = shape.width.max(shape.channels) + 1;
-    2 * STRIP * shape.slices + STRIP * widest + shape.slices * widest
+    let strips = STRIP.saturating_mul(2 * shape.slices + widest);
+    strips.saturating_add(shape.slices.saturating_mul(widest))
 }
 
 /// Floats of the sums of all tasks, each `[heads, slices, columns]`.
 fn sums(shape: &MembershipShape, columns: usize) -> usize {
-    shape.batch * parts(shape) * shape.heads * shape.slices * columns
+    saturating_product([shape.batch, parts(shape), shape.heads, shape.slices, columns])
 }
 
 pub(crate) fn collect_scratch(shape: &MembershipShape) -> usize {
-    shape.batch * parts(shape) * workspace(shape) + sums(shape, shape.width + 1)
+    spread_scratch(shape).saturating_add(sums(shape, shape.width + 1))
 }
 
 pub(crate) fn spread_scratch(shape: &MembershipShape) -> usize {
-    shape.batch * parts(shape) * workspace(shape)
+    saturating_product([shape.batch, parts(shape), workspace(shape)])
 }
 
 pub(crate) fn gradient_scratch(shape: &MembershipShape) -> usize {
-    shape.batch * parts(shape) * workspace(shape) + sums(shape, shape.channels + 1)
+    spread_scratch(shape).saturating_add(sums(shape, shape.channels + 1))
 }
 
 /// Memory of one task.

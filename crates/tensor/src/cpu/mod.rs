@@ -15,6 +15,7 @@ mod strip;
 use crate::compile::explain::describe;
 use crate::compile::plan::{Place, Plan, Role, Step};
 use crate::device::DeviceError;
+use crate::limits::poll_at;
 use crate::ops::convolution::ConvolutionShape;
 use crate::ops::membership::MembershipShape;
 use crate::ops::scan::ScanShape;
@@ -112,15 +113,19 @@ fn target<const RANK: usize>(place: &Place, base: &impl Fn(&Place) -> *mut f32) 
 
 impl Cpu {
     pub(crate) fn new(plan: Plan) -> Result<Cpu, DeviceError> {
-        let arena = Arena::zeros(plan.arena)?;
+        let arena = Arena::zeros(plan.arena, 0)?;
         let start = arena.start();
         let base = |place: &Place| {
             let offset = plan.buffers[place.buffer].offset as isize + place.layout.offset;
             // SAFETY: the planner keeps every place inside the arena.
             unsafe { start.offset(offset) }
         };
-        let kernels: Vec<_> = plan.steps.iter().map(|step| prepare(&plan, step, &base)).collect();
-        let scratch = Arena::zeros(kernels.iter().map(Kernel::scratch).max().unwrap_or(0))?;
+        let mut kernels = Vec::with_capacity(plan.steps.len());
+        for (position, step) in plan.steps.iter().enumerate() {
+            poll_at(position)?;
+            kernels.push(prepare(&plan, step, &base)?);
+        }
+        let scratch = Arena::zeros(kernels.iter().map(Kernel::scratch).max().unwrap_or(0), plan.arena)?;
         let mut cpu = Cpu { kernels, arena, scratch, plan };
         for id in 0..cpu.plan.buffers.len() {
             if let Role::Constant(bits) = cpu.plan.buffers[id].role.clone() {
@@ -203,18 +208,18 @@ impl Cpu {
     }
 }
 
-fn prepare(plan: &Plan, step: &Step, base: &impl Fn(&Place) -> *mut f32) -> Kernel {
+fn prepare(plan: &Plan, step: &Step, base: &impl Fn(&Place) -> *mut f32) -> Result<Kernel, DeviceError> {
     let index = |buffer: usize| {
         let layout = crate::shape::Layout { offset: 0, dims: Vec::new(), strides: Vec::new() };
         base(&Place { buffer, layout }).cast_const().cast::<u32>()
     };
-    match step {
-        Step::Loop(body) => Kernel::Loop(LoopKernel::new(body, base)),
+    Ok(match step {
+        Step::Loop(body) => Kernel::Loop(LoopKernel::new(body, base)?),
         Step::Clear { buffer } => {
             let pointer = index(*buffer).cast::<f32>().cast_mut();
             Kernel::Clear(Target { pointer, strides: [1] }, plan.buffers[*buffer].length)
         }
-        Step::MatMul { left, right, to } => Kernel::MatMul(MatMul::new(left, right, to, base)),
+        Step::MatMul { left, right, to } => Kernel::MatMul(MatMul::new(left, right, to, base)?),
         Step::Convolution { shape, input, weight, to } => Kernel::Convolution {
             shape: *shape,
             input: source(input, base),
@@ -283,7 +288,7 @@ fn prepare(plan: &Plan, step: &Step, base: &impl Fn(&Place) -> *mut f32) -> Kern
         Step::ScatterAdd { axis, from, index: rows, to } => {
             Kernel::ScatterAdd(Rows::new(*axis, to, from, index(*rows), base))
         }
-    }
+    })
 }
 
 fn membership_inputs(membership: &[Place; 3], base: &impl Fn(&Place) -> *mut f32) -> MembershipInputs {
@@ -306,7 +311,7 @@ fn scan_inputs(operands: &[Place], base: &impl Fn(&Place) -> *mut f32) -> ScanIn
 }
 
 impl Kernel {
-    /// Floats of shared scratch memory.
+    /// Floats of shared scratch memory; the largest number if there are more.
     fn scratch(&self) -> usize {
         match self {
             Kernel::Loop(kernel) => kernel.scratch(),

@@ -152,13 +152,14 @@ impl ScanShape {
 /// Floats of scratch [`forward()`] needs.
 pub(crate) fn forward_scratch(shape: &ScanShape) -> usize {
     let (_, apart) = shape.forward_plan();
-    if apart { (shape.directions - 1) * shape.signal_extents().iter().product::<usize>() } else { 0 }
+    if apart { (shape.directions - 1).saturating_mul(shape.signal_extents().iter().product()) } else { 0 }
 }
 
 /// Floats of scratch [`backward()`] needs.
 pub(crate) fn backward_scratch(shape: &ScanShape) -> usize {
-    (shape.directions - 1) * shape.signal_extents().iter().product::<usize>()
-        + 2 * shape.group_copies() * shape.group_extents().iter().product::<usize>()
+    let outputs = (shape.directions - 1).saturating_mul(shape.signal_extents().iter().product());
+    let groups = (2 * shape.group_copies()).saturating_mul(shape.group_extents().iter().product());
+    outputs.saturating_add(groups)
 }
 
 /// y and, if wanted, the state after the last step.

@@ -7,7 +7,7 @@ use super::library::{self, Address, Driver, Handle, Products};
 use super::status;
 use crate::device::{DeviceError, DeviceErrorKind};
 use std::collections::BTreeMap;
-use std::ffi::{CStr, c_int, c_void};
+use std::ffi::{CStr, c_int, c_uint, c_void};
 use std::ptr;
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
@@ -210,21 +210,29 @@ impl Gpu {
 
     /// Seconds between two events around `work`.
     pub(crate) fn time(&self, work: impl FnOnce() -> Result<(), DeviceError>) -> Result<f64, DeviceError> {
-        let (mut start, mut end, mut milliseconds) = (ptr::null_mut(), ptr::null_mut(), 0.0);
-        // SAFETY: events are created, recorded and destroyed here.
+        let start = Event::with(self, 0)?;
+        let end = Event::with(self, 0)?;
+        let mut milliseconds = 0.0;
+        // SAFETY: the events live until the end of this function.
         unsafe {
-            (self.driver.event_create)(&raw mut start, 0);
-            (self.driver.event_create)(&raw mut end, 0);
-            (self.driver.event_record)(start, self.stream);
-            let done = work();
-            (self.driver.event_record)(end, self.stream);
-            let done = done.and_then(|()| self.synchronise());
-            (self.driver.event_elapsed)(&raw mut milliseconds, start, end);
-            (self.driver.event_destroy)(start);
-            (self.driver.event_destroy)(end);
-            done?;
+            self.check((self.driver.event_record)(start.handle, self.stream), "timing a kernel")?;
+            work()?;
+            self.check((self.driver.event_record)(end.handle, self.stream), "timing a kernel")?;
+            self.synchronise()?;
+            let elapsed = (self.driver.event_elapsed)(&raw mut milliseconds, start.handle, end.handle);
+            self.check(elapsed, "timing a kernel")?;
         }
         Ok(f64::from(milliseconds) * 1e-3)
+    }
+
+    /// Fails if the GPU has no room for this many floats.
+    pub(crate) fn has(&self, count: usize) -> Result<(), DeviceError> {
+        let (mut free, mut total) = (0, 0);
+        // SAFETY: the pointers are valid.
+        let status = unsafe { (self.driver.memory_info)(&raw mut free, &raw mut total) };
+        self.check(status, "asking for free memory")?;
+        let bytes = count.saturating_mul(4);
+        if bytes > free { Err(full(self, bytes)) } else { Ok(()) }
     }
 }
 
@@ -315,21 +323,24 @@ impl Drop for Streams {
 }
 
 /// A point on a stream that other streams can wait for.
-pub(crate) struct Event {
+pub(crate) struct Event<'a> {
     handle: Handle,
-    gpu: Arc<Gpu>,
+    gpu: &'a Gpu,
 }
 
-impl Event {
-    pub(crate) fn record(gpu: &Arc<Gpu>, stream: Handle) -> Result<Event, DeviceError> {
+impl<'a> Event<'a> {
+    fn with(gpu: &'a Gpu, flags: c_uint) -> Result<Event<'a>, DeviceError> {
         let mut handle = ptr::null_mut();
-        // SAFETY: the pointer is valid; 2: no timing.
-        unsafe {
-            gpu.check((gpu.driver.event_create)(&raw mut handle, 2), "making an event")?;
-            let event = Event { handle, gpu: gpu.clone() };
-            gpu.check((gpu.driver.event_record)(handle, stream), "recording an event")?;
-            Ok(event)
-        }
+        // SAFETY: the pointer is valid.
+        gpu.check(unsafe { (gpu.driver.event_create)(&raw mut handle, flags) }, "making an event")?;
+        Ok(Event { handle, gpu })
+    }
+
+    pub(crate) fn record(gpu: &'a Gpu, stream: Handle) -> Result<Event<'a>, DeviceError> {
+        let event = Event::with(gpu, 2)?; // 2: no timing
+        // SAFETY: both handles live.
+        gpu.check(unsafe { (gpu.driver.event_record)(event.handle, stream) }, "recording an event")?;
+        Ok(event)
     }
 
     /// All work put on `stream` from now on waits for this event.
@@ -339,7 +350,7 @@ impl Event {
     }
 }
 
-impl Drop for Event {
+impl Drop for Event<'_> {
     fn drop(&mut self) {
         if self.gpu.usable().is_ok() {
             // SAFETY: created once, destroyed once.
@@ -358,7 +369,10 @@ pub(crate) struct Memory {
 impl Memory {
     /// This many zeroed floats.
     pub(crate) fn zeros(gpu: &Arc<Gpu>, count: usize) -> Result<Memory, DeviceError> {
-        let bytes = count * 4;
+        let bytes = count.saturating_mul(4);
+        if bytes > isize::MAX as usize {
+            return Err(full(gpu, bytes));
+        }
         let mut address = 0;
         // SAFETY: the pointer is valid.
         let status = unsafe { (gpu.driver.allocate)(&raw mut address, bytes) };

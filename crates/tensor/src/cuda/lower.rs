@@ -106,7 +106,7 @@ impl Lowering<'_> {
             before: format!("struct $S {{\n{shape}}};\n"),
             text: format!("({}) {{ {function}({}); }}\n", declared.join(", "), passed.join(", ")),
             arguments: arguments.into_iter().map(|(_, argument)| argument).collect(),
-            grid: [u32::try_from(blocks).expect("a grid has fewer than 2^32 blocks"), 1, 1],
+            grid: [u32::try_from(blocks).unwrap_or(u32::MAX), 1, 1],
             block: THREADS,
             resident: if shared <= 113 * 1024 { 2 } else { 1 }, // 227 KB of shared memory, 65536 registers
             shared: shared as u32,
@@ -158,11 +158,18 @@ fn is_vector(place: &Place) -> bool {
 }
 
 fn constants(list: &[(&str, usize)]) -> String {
-    list.iter().map(|(name, value)| format!("  static constexpr int {name} = {value};\n")).collect()
+    list.iter().map(|(name, value)| constant(name, i32::try_from(*value).ok())).collect()
 }
 
 fn signed(list: &[(&str, isize)]) -> String {
-    list.iter().map(|(name, value)| format!("  static constexpr int {name} = {value};\n")).collect()
+    list.iter().map(|(name, value)| constant(name, i32::try_from(*value).ok())).collect()
+}
+
+/// A number that an `int` cannot hold becomes a name that the compiler does not know. Its error is better than a kernel with
+/// a number that wrapped.
+fn constant(name: &str, value: Option<i32>) -> String {
+    let value = value.map_or("LARGER_THAN_AN_INT".to_owned(), |value| value.to_string());
+    format!("  static constexpr int {name} = {value};\n")
 }
 
 fn offset(name: &str, strides: &[isize], wide: bool) -> String {

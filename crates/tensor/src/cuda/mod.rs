@@ -17,7 +17,9 @@ mod streams;
 mod tests;
 
 use crate::compile::plan::{Plan, Role, Step};
-use crate::device::DeviceError;
+use crate::device::{DeviceError, DeviceErrorKind};
+use crate::limits::{poll, poll_at};
+use crate::memory::zeros;
 use crate::ops::Precision;
 use gpu::{Gpu, Memory};
 use kernel::{Argument, Family, Kernel};
@@ -64,8 +66,8 @@ pub(crate) struct BufferCopy {
 
 impl BufferCopy {
     pub(crate) fn read(&self) -> Result<Vec<f32>, DeviceError> {
-        let mut values = vec![0.0; self.memory.bytes / 4];
         self.gpu.enter()?;
+        let mut values = zeros(self.memory.bytes / 4, "a copy of a snapshot")?;
         self.gpu.read(self.memory.address, &mut values)?;
         Ok(values)
     }
@@ -107,7 +109,8 @@ impl Cuda {
     pub(crate) fn new(plan: Plan, device: usize, precision: Precision) -> Result<Cuda, DeviceError> {
         let gpu = Gpu::open(device)?;
         gpu.enter()?;
-        let Lowered { actions, heads, tables } = lower(&plan, precision, gpu.architecture, gpu.shared);
+        gpu.has(plan.arena)?; // compiling kernels takes longer
+        let Lowered { actions, heads, tables } = lower(&plan, precision, gpu.architecture, gpu.shared)?;
         let kernels: Vec<&Kernel> = actions.iter().flat_map(|step| kernels_of(step)).collect();
         fits(&kernels, &gpu.name, gpu.shared)?;
         let modules = Modules::compile(&gpu, &kernels)?;
@@ -136,14 +139,14 @@ impl Cuda {
         let mut own: Vec<Option<usize>> = (0..actions.len()).map(|step| has_head(step).then_some(0)).collect();
         let shared = |step: usize| kernels_of(&actions[step]).map(|kernel| kernel.scratch).max().unwrap_or(0);
         let mut owned = (0..actions.len()).filter(|&step| has_head(step)).map(shared).max().unwrap_or(0);
-        owned = owned.next_multiple_of(64);
+        owned = blocks_of_64(owned);
         for (step, part, turn) in &pieces {
             for action in *part {
                 let floats = match action {
                     Action::Launch(kernel) if has_tail(*step) || has_head(*step) => {
                         if own[*step].is_none() {
                             own[*step] = Some(owned);
-                            owned += kernel.scratch.next_multiple_of(64);
+                            owned = blocks_of_64(owned.saturating_add(kernel.scratch));
                         }
                         0
                     }
@@ -159,8 +162,9 @@ impl Cuda {
                 needed[turn.stream] = floats.max(needed[turn.stream]);
             }
         }
-        let needed = needed.map(|floats| COUNTERS + floats.next_multiple_of(64));
-        let scratch = Memory::zeros(&gpu, owned + needed.iter().sum::<usize>())?;
+        poll()?;
+        let needed = needed.map(|floats| blocks_of_64(floats).saturating_add(COUNTERS));
+        let scratch = Memory::zeros(&gpu, needed.iter().copied().fold(owned, usize::saturating_add))?;
         let mut end = scratch.address + 4 * owned as Address;
         let counters = needed.map(|floats| {
             let start = end;
@@ -246,8 +250,8 @@ impl Cuda {
         if let Some(values) = mirror.get() {
             return Ok(values);
         }
-        let mut values = vec![0.0; self.plan.buffers[buffer].length].into_boxed_slice();
         self.gpu.enter()?;
+        let mut values = zeros(self.plan.buffers[buffer].length, "reading from the GPU")?.into_boxed_slice();
         self.gpu.read(self.address(buffer), &mut values)?;
         Ok(mirror.get_or_init(|| values))
     }
@@ -349,20 +353,30 @@ struct Lowered {
     tables: Vec<Arc<[u32]>>,
 }
 
-fn lower(plan: &Plan, precision: Precision, architecture: u32, shared: usize) -> Lowered {
+/// The next multiple of 64, or the largest number: memory of that size is refused.
+fn blocks_of_64(floats: usize) -> usize {
+    floats.checked_next_multiple_of(64).unwrap_or(usize::MAX)
+}
+
+fn lower(plan: &Plan, precision: Precision, architecture: u32, shared: usize) -> Result<Lowered, DeviceError> {
     let (tables, actions) = (Vec::new(), Vec::new());
     let mut lowering = Lowering { plan, precision, architecture, shared, tables, actions, head: 0 };
     let (mut actions, mut heads) = (Vec::with_capacity(plan.steps.len()), Vec::with_capacity(plan.steps.len()));
-    for step in &plan.steps {
+    for (position, step) in plan.steps.iter().enumerate() {
+        poll_at(position)?;
         lowering.step(step);
         actions.push(std::mem::take(&mut lowering.actions));
         heads.push(std::mem::take(&mut lowering.head));
     }
-    Lowered { actions, heads, tables: lowering.tables }
+    Ok(Lowered { actions, heads, tables: lowering.tables })
 }
 
-/// Fails if a kernel needs more shared memory than the GPU has.
+/// Fails if a kernel needs more blocks than a grid can have, or more shared memory than the GPU has.
 fn fits(kernels: &[&Kernel], gpu: &str, shared: usize) -> Result<(), DeviceError> {
+    if kernels.iter().any(|kernel| kernel.grid[0] > i32::MAX as u32) {
+        let sentence = "the program has a kernel of more than 2^31 blocks, which no GPU can start; use smaller sizes";
+        return Err(DeviceError::new(DeviceErrorKind::TooLarge, sentence));
+    }
     let needs =
         |kernel: &Kernel| kernel.shared as usize + if kernel.family == Family::Scan { lower::SCAN_DECLARES } else { 0 };
     let largest = kernels.iter().max_by_key(|kernel| needs(kernel)).filter(|kernel| needs(kernel) > shared);
@@ -388,7 +402,7 @@ pub(crate) fn compile_kernels(plan: &Plan, precision: Precision, architecture: u
         86 | 89 | 120 | 121 => 99,
         _ => 227,
     } * 1024;
-    let Lowered { actions, .. } = lower(plan, precision, architecture, shared);
+    let Lowered { actions, .. } = lower(plan, precision, architecture, shared)?;
     let kernels: Vec<&Kernel> = actions.iter().flat_map(|step| kernels_of(step)).collect();
     fits(&kernels, "a GPU of this architecture", shared)?;
     Ok(modules::machine_codes(&kernels, architecture)?.iter().map(|(code, _)| code.len()).sum())

@@ -56,6 +56,8 @@ pub(crate) fn advice(kind: DeviceErrorKind) -> &'static str {
             "install NVIDIA driver 550 or newer, and look at nvidia-smi to see which GPUs there are"
         }
         DeviceErrorKind::OutOfMemory => "use a smaller batch or model, or end the other processes on the GPU",
+        DeviceErrorKind::TooLarge => "use smaller sizes",
+        DeviceErrorKind::Interrupted => "start lamo again",
         DeviceErrorKind::Lost => {
             "start lamo again; if it happens again, look at nvidia-smi, reset the GPU or restart the machine"
         }

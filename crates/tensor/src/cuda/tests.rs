@@ -130,7 +130,7 @@ fn program(gpu: &Arc<Gpu>) -> Program {
     graph.output("y", graph.input("x", [3]) * 2.0);
     let count = graph.state("count", [1]);
     graph.assign(count, count + 1.0);
-    let plan = compile::compile(&graph, Options::default(), SLACK);
+    let plan = compile::compile(&graph, Options::default(), SLACK).unwrap();
     let zeros = |count: usize| Memory::zeros(gpu, count).unwrap();
     let cuda = Cuda {
         pieces: Vec::new(),

@@ -71,9 +71,12 @@ impl<'g> Tensor<'g> {
         let ranks = input.rank() == 4 && kernel.rank() == 4;
         assert!(ranks, "convolve: expected four axes each, found input {input} and weight {kernel}");
         let ConvolutionOptions { groups, stride, padding } = options;
-        let channels = groups > 0 && input.0[3] == kernel.0[1] * groups && kernel.0[0].is_multiple_of(groups);
+        let channels =
+            groups > 0 && Some(input.0[3]) == kernel.0[1].checked_mul(groups) && kernel.0[0].is_multiple_of(groups);
         assert!(channels, "convolve: {groups} groups do not match input {input} and weight {kernel}");
-        let covers = |axis: usize| input.0[axis + 1] + padding[axis][0] + padding[axis][1] >= kernel.0[axis + 2];
+        let padded = |axis: usize| input.0[axis + 1].saturating_add(padding[axis][0]).saturating_add(padding[axis][1]);
+        let _ = Shape::from([padded(0), padded(1)]); // refused if positions inside the padded input would wrap
+        let covers = |axis: usize| padded(axis) >= kernel.0[axis + 2];
         assert!(covers(0) && covers(1), "convolve: weight {kernel} is larger than the padded input {input}");
         assert!(stride[0] > 0 && stride[1] > 0, "convolve: a stride is at least 1, got {stride:?}");
         let shape = ConvolutionShape {

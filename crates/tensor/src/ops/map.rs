@@ -262,6 +262,8 @@ impl<'g> Tensor<'g> {
 
     /// `yes` where this tensor is not 0, else `no`.
     pub fn select(self, yes: Tensor<'g>, no: Tensor<'g>) -> Tensor<'g> {
+        self.same_graph(&yes);
+        self.same_graph(&no);
         let (condition, first, second) = (self.shape(), yes.shape(), no.shape());
         let shape = condition.broadcast(&first).and_then(|shape| shape.broadcast(&second));
         let Some(shape) = shape else {

@@ -37,7 +37,7 @@ impl<'g> Tensor<'g> {
         assert!(a.rank() == b.rank() && a.0[..batch] == b.0[..batch], "matmul: batches of {a} and {b} differ");
         let mut dims = a.0;
         dims[batch + 1] = columns;
-        self.graph.add(Op::MatMul, &[self.node, right.node], Shape(dims))
+        self.graph.add(Op::MatMul, &[self.node, right.node], Shape::from(dims))
     }
 
     /// Exchanges the last two axes.

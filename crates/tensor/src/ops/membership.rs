@@ -77,6 +77,7 @@ impl<'g> Membership<'g> {
     pub fn collect(self, values: Tensor<'g>) -> Tensor<'g> {
         let [_, _, _, width] = values.dims();
         let shape = self.shape("collect", width);
+        self.queries.same_graph(&values);
         expect("collect", "values", values, &shape.values());
         self.add(Op::Collect(shape), values, shape.tokens(true))
     }
@@ -85,6 +86,7 @@ impl<'g> Membership<'g> {
     pub fn spread(self, tokens: Tensor<'g>) -> Tensor<'g> {
         let [_, _, _, width] = tokens.dims();
         let shape = self.shape("spread", width);
+        self.queries.same_graph(&tokens);
         expect("spread", "tokens", tokens, &shape.tokens(false));
         self.add(Op::Spread(shape), tokens, shape.values())
     }
@@ -93,6 +95,8 @@ impl<'g> Membership<'g> {
         let [batch, points, heads, channels] = self.queries.dims();
         let [_, slices, _] = self.keys.dims();
         let shape = MembershipShape { batch, points, heads, slices, channels, width };
+        self.queries.same_graph(&self.keys);
+        self.queries.same_graph(&self.offsets);
         expect(operation, "keys", self.keys, &shape.keys());
         expect(operation, "offsets", self.offsets, &shape.offsets());
         shape

@@ -52,14 +52,14 @@ impl<'g> Tensor<'g> {
     /// Mean over `axes`, which remain with extent 1.
     pub fn mean(self, axes: &[usize]) -> Tensor<'g> {
         let shape = self.shape();
-        let count: usize = axes.iter().map(|&axis| shape.0[axis]).product();
-        self.sum(axes) * (1.0 / count as f64)
+        let sum = self.sum(axes);
+        sum * (1.0 / (shape.count() / sum.shape().count()) as f64)
     }
 
     /// Sum of all elements, shape `[]`.
     pub fn sum_all(self) -> Tensor<'g> {
         let axes: Vec<_> = (0..self.shape().rank()).collect();
-        self.sum(&axes).reshape(Shape(Vec::new()))
+        self.sum(&axes).reshape(Shape::from([]))
     }
 }
 

@@ -80,8 +80,11 @@ impl<'g> ScanInput<'g> {
     pub fn scan(self, orders: &[Vec<u32>]) -> (Tensor<'g>, Tensor<'g>) {
         let [batch, tokens, heads, channels] = self.signal.dims();
         let [_, _, groups, states] = self.write.dims();
+        let scan_heads = heads.saturating_mul(orders.len());
+        let _ = Shape::from([batch, tokens, scan_heads]); // refused if the product of heads and directions would wrap
         let shape = ScanShape { batch, tokens, heads, channels, groups, states, directions: orders.len() };
         let expect = |role: &str, tensor: Tensor<'g>, expected: Shape| {
+            self.signal.same_graph(&tensor);
             let found = tensor.shape();
             assert!(found == expected, "scan: {role} has shape {found}, expected {expected}");
         };
@@ -89,7 +92,6 @@ impl<'g> ScanInput<'g> {
         expect("gain", self.gain, shape.per_head());
         expect("write", self.write, shape.per_group());
         expect("read", self.read, shape.per_group());
-        let scan_heads = shape.scan_heads();
         assert!(
             scan_heads > 0 && scan_heads.is_multiple_of(groups),
             "scan: {scan_heads} scan heads do not divide into {groups} groups"

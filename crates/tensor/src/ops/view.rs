@@ -37,8 +37,8 @@ impl<'g> Tensor<'g> {
             let composed: Vec<_> = order.iter().map(|&axis| inner[axis]).collect();
             return self.graph.tensor(node.operands[0]).permute(&composed);
         }
-        let dims = order.iter().map(|&axis| shape.0[axis]).collect();
-        self.graph.add(Op::Permute { order: order.to_vec() }, &[self.node], Shape(dims))
+        let dims: Vec<_> = order.iter().map(|&axis| shape.0[axis]).collect();
+        self.graph.add(Op::Permute { order: order.to_vec() }, &[self.node], Shape::from(dims))
     }
 
     /// Exchanges two axes.
@@ -70,11 +70,12 @@ impl<'g> Tensor<'g> {
         let shape = self.shape();
         let fits = spans.len() == shape.rank() && spans.iter().zip(&shape.0).all(|(span, &extent)| span.fits(extent));
         assert!(fits, "slice: {spans:?} does not fit shape {shape}");
+        let spans: Vec<_> = spans.iter().map(|span| span.normalised()).collect();
         if spans.iter().zip(&shape.0).all(|(span, &extent)| *span == Span::all(extent)) {
             return self;
         }
-        let dims = spans.iter().map(|span| span.length).collect();
-        self.graph.add(Op::Slice { spans: spans.to_vec() }, &[self.node], Shape(dims))
+        let dims: Vec<_> = spans.iter().map(|span| span.length).collect();
+        self.graph.add(Op::Slice { spans }, &[self.node], Shape::from(dims))
     }
 
     /// Elements `start..end` of one axis.
@@ -99,8 +100,11 @@ impl<'g> Tensor<'g> {
     /// Divides one axis into consecutive pieces of the given lengths.
     pub fn split<const PIECES: usize>(self, axis: usize, lengths: [usize; PIECES]) -> [Tensor<'g>; PIECES] {
         let shape = self.shape();
-        let total: usize = lengths.iter().sum();
-        assert!(shape.0.get(axis) == Some(&total), "split: {lengths:?} does not add up to axis {axis} of {shape}");
+        let total = lengths.iter().try_fold(0_usize, |total, &length| total.checked_add(length));
+        assert!(
+            total.is_some() && shape.0.get(axis) == total.as_ref(),
+            "split: {lengths:?} does not add up to axis {axis} of {shape}"
+        );
         let mut start = 0;
         lengths.map(|length| {
             start += length;
@@ -116,6 +120,7 @@ impl<'g> Tensor<'g> {
             && spans.iter().zip(&to.0).all(|(span, &extent)| span.fits(extent))
             && spans.iter().zip(&from.0).all(|(span, &extent)| span.length == extent);
         assert!(fits, "embed: {spans:?} does not place shape {from} inside {to}");
+        let spans: Vec<_> = spans.iter().map(|span| span.normalised()).collect();
         if from == to && spans.iter().all(|span| span.step == 1) {
             return self;
         }
@@ -127,10 +132,10 @@ impl<'g> Tensor<'g> {
                 step: outer.step * inner.step,
                 length: inner.length,
             };
-            let spans = spans.iter().zip(inner).map(through).collect();
+            let spans = spans.iter().zip(inner).map(through).map(Span::normalised).collect();
             return self.graph.add(Op::Embed { spans }, &node.operands, to);
         }
-        self.graph.add(Op::Embed { spans: spans.to_vec() }, &[self.node], to)
+        self.graph.add(Op::Embed { spans }, &[self.node], to)
     }
 
     /// Adds `before` and `after` zeros at the ends of one axis.
@@ -138,9 +143,11 @@ impl<'g> Tensor<'g> {
         let mut dims = self.shape().0;
         assert!(axis < dims.len(), "pad: shape {dims:?} has no axis {axis}");
         let mut spans: Vec<_> = dims.iter().map(|&extent| Span::all(extent)).collect();
-        spans[axis] = Span::range(before, before + dims[axis]);
-        dims[axis] += before + after;
-        self.embed(&spans, dims)
+        let extent = dims[axis];
+        dims[axis] = extent.saturating_add(before).saturating_add(after);
+        let padded = Shape::from(dims);
+        spans[axis] = Span::range(before, before + extent);
+        self.embed(&spans, padded)
     }
 
     /// Joins tensors end to end along one axis.
@@ -153,32 +160,35 @@ impl<'g> Tensor<'g> {
         assert!(axis < dims.len(), "concatenate: shape {dims:?} has no axis {axis}");
         dims[axis] = 0;
         for piece in pieces {
+            first.same_graph(piece);
             let shape = piece.shape();
             let agrees = shape.rank() == dims.len() && (0..dims.len()).all(|a| a == axis || shape.0[a] == dims[a]);
             assert!(agrees, "concatenate along axis {axis}: shapes {} and {shape} differ elsewhere", first.shape());
-            dims[axis] += shape.0[axis];
+            dims[axis] = dims[axis].saturating_add(shape.0[axis]);
         }
         let nodes: Vec<_> = pieces.iter().map(|piece| piece.node).collect();
-        first.graph.add(Op::Concatenate { axis }, &nodes, Shape(dims))
+        first.graph.add(Op::Concatenate { axis }, &nodes, Shape::from(dims))
     }
 
     /// Row `i` of the result is row `index[i]` of the operand along one axis. An index beyond the axis panics when the
     /// program runs.
     pub fn gather(self, axis: usize, index: Index<'g>) -> Tensor<'g> {
+        self.same_graph(&index.graph.tensor(index.node));
         let mut dims = self.shape().0;
         assert!(axis < dims.len(), "gather: shape {dims:?} has no axis {axis}");
         dims[axis] = index.length();
-        self.graph.add(Op::Gather { axis }, &[self.node, index.node], Shape(dims))
+        self.graph.add(Op::Gather { axis }, &[self.node, index.node], Shape::from(dims))
     }
 
     /// Adds row `i` of the operand to row `index[i]` of zeros with `rows` rows: the transpose of [`Tensor::gather`].
     pub fn scatter_add(self, axis: usize, index: Index<'g>, rows: usize) -> Tensor<'g> {
+        self.same_graph(&index.graph.tensor(index.node));
         let mut dims = self.shape().0;
         assert!(axis < dims.len(), "scatter_add: shape {dims:?} has no axis {axis}");
         let (extent, named) = (dims[axis], index.length());
         assert!(extent == named, "scatter_add: axis {axis} has {extent} rows, the index names {named}");
         dims[axis] = rows;
-        self.graph.add(Op::ScatterAdd { axis }, &[self.node, index.node], Shape(dims))
+        self.graph.add(Op::ScatterAdd { axis }, &[self.node, index.node], Shape::from(dims))
     }
 }
 

@@ -1,6 +1,7 @@
 //! Claims about lamo-tensor, one module per subject.
 
 mod determinism; // same bits for any number of threads and from run to run
+mod limits; // sizes that no machine has, and compilations that are stopped
 mod operators; // every operator: CPU equals reference, gradient equals finite differences
 mod programs; // states, assignments, shapes, errors, memory
 mod random_graphs; // fused equals unfused equals reference on random graphs

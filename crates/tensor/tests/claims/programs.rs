@@ -1,13 +1,7 @@
 //! Programs as users see them: states, assignments, in-place updates, snapshots, errors.
 
+use crate::support::panics_with;
 use lamo_tensor::{Device, DeviceErrorKind, Graph, Options, PARAMETERS, Precision, Program, Snapshot, Tensor};
-
-fn panics_with(expected: &str, action: impl FnOnce() + std::panic::UnwindSafe) {
-    let message = std::panic::catch_unwind(action).expect_err(&format!("expected a refusal: {expected}"));
-    let text = message.downcast_ref::<String>().cloned();
-    let text = text.or_else(|| message.downcast_ref::<&str>().map(|text| (*text).to_owned())).unwrap();
-    assert!(text.contains(expected), "the refusal reads {text:?}, expected {expected:?}");
-}
 
 #[test]
 fn a_wrong_shape_is_refused_with_a_sentence_that_names_the_shapes_and_the_operation() {
@@ -285,12 +279,43 @@ fn the_methods_that_return_errors_do_the_same_as_those_that_panic() {
 }
 
 #[test]
+fn parameters_and_profiles_have_methods_that_return_errors_too() {
+    let graph = Graph::new();
+    graph.output("y", graph.parameter("weight", [2]) + graph.parameter("bias", [2]));
+    let mut program = Program::compile_on(&graph, test_device(), Precision::F32).unwrap();
+    program.try_write_parameter("weight", &[1.0, 2.0]).unwrap();
+    program.write_parameter("bias", &[10.0, 20.0]);
+    assert_eq!(program.try_read_parameter("bias"), Ok(&[10.0, 20.0][..]));
+    assert_eq!(program.read_parameter("weight"), [1.0, 2.0]);
+    assert_eq!(program.try_profile().unwrap().len(), program.profile().len());
+    assert_eq!(program.read("y"), [11.0, 22.0]);
+}
+
+#[test]
+fn sums_that_their_tasks_own_stay_inside_their_memory() {
+    // One task per row; no task needs scratch memory, and none may point beyond it. Miri sees a pointer that does.
+    let graph = Graph::new();
+    graph.output("y", graph.input("x", [40, 2, 4]).sum(&[1]));
+    let mut program = Program::compile(&graph);
+    program.write("x", &(0..320).map(|i| i as f32).collect::<Vec<_>>());
+    program.run();
+    let expected: Vec<f32> = (0..160).map(|i| (2 * (i / 4 * 8 + i % 4) + 4) as f32).collect();
+    assert_eq!(program.read("y"), expected);
+}
+
+#[test]
 fn a_program_that_is_larger_than_memory_is_out_of_memory() {
     let graph = Graph::new();
     graph.output("y", graph.input("x", [1 << 30, 1 << 20]) * 2.0);
     let error = Program::compile_on(&graph, Device::Cpu, Precision::F32).err().unwrap();
     assert_eq!(error.kind(), DeviceErrorKind::OutOfMemory);
-    assert!(error.to_string().ends_with("use a smaller batch or model"), "{error}");
+    // The sentence says what the program needs and, where the system tells, what there is.
+    let sentence = error.to_string();
+    assert!(sentence.starts_with("the program needs 8388608.00 GiB of memory, "), "{sentence}");
+    assert!(sentence.ends_with("; use a smaller batch or model"), "{sentence}");
+    if cfg!(all(target_os = "linux", not(miri))) {
+        assert!(sentence.contains(" GiB free;") || sentence.contains("(ulimit -v) leaves"), "{sentence}");
+    }
 }
 
 #[test]

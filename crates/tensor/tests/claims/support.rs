@@ -5,6 +5,13 @@ use lamo_tensor::{Device, Graph, Options, Precision, Program, Shape, Tensor};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
+pub(crate) fn panics_with(expected: &str, action: impl FnOnce() + std::panic::UnwindSafe) {
+    let message = std::panic::catch_unwind(action).expect_err(&format!("expected a refusal: {expected}"));
+    let text = message.downcast_ref::<String>().cloned();
+    let text = text.or_else(|| message.downcast_ref::<&str>().map(|text| (*text).to_owned())).unwrap();
+    assert!(text.contains(expected), "the refusal reads {text:?}, expected {expected:?}");
+}
+
 pub(crate) type Random = ChaCha8Rng;
 
 pub(crate) fn random(seed: u64) -> Random {

@@ -6,6 +6,7 @@
 
 use super::{ConvolutionShape, Geometry, Shared, with_workspace};
 use crate::cpu::memory::{Source, Target};
+use crate::shape::saturating_product;
 use gemm_common::Parallelism;
 use rayon::prelude::*;
 use std::ops::Range;
@@ -311,7 +312,7 @@ fn parts(shape: &ConvolutionShape) -> usize {
 
 /// Floats of the partial sums.
 pub(super) fn partials(shape: &ConvolutionShape) -> usize {
-    parts(shape) * shape.out_channels * shape.in_width() * shape.taps()
+    saturating_product([parts(shape), shape.out_channels, shape.in_width(), shape.taps()])
 }
 
 /// dW = Σ Col(x)ᵀ · dY: each task one part of the pixels, one row of taps, one block of output channels.

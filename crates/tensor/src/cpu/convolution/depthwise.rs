@@ -10,6 +10,7 @@ use super::dense::Kernel;
 use super::{Axis, ConvolutionShape, Geometry, Shared};
 use crate::cpu::memory::{Source, Target};
 use crate::cpu::simd::{Unit, vectorised};
+use crate::shape::saturating_product;
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -219,7 +220,7 @@ fn parts(shape: &ConvolutionShape) -> usize {
 
 /// Floats of the partial sums.
 pub(super) fn partials(shape: &ConvolutionShape) -> usize {
-    parts(shape) * shape.taps() * shape.in_channels
+    saturating_product([parts(shape), shape.taps(), shape.in_channels])
 }
 
 /// `dw[c,u,v] = Σ dy[b,i,j,c] · x[b, i·s+u−p, j·s+v−p, c]`: each task a fixed part of the units, added in order.
