@@ -3,7 +3,7 @@
 
 use crate::commands::{say, warn};
 use lamo::data::{dataset, formats, state_dict};
-use lamo::error::{Failure, FileError, Refusal};
+use lamo::error::{Failure, FileError, Refusal, one_line};
 use lamo::{Error, Kind};
 use lamo_tensor::DeviceError;
 use serde_json::json;
@@ -28,7 +28,7 @@ impl std::error::Error for InReport {
 
 /// Reports a failed job; the exit code. `json` says that the command was asked for `--json`.
 pub(crate) fn report(error: &anyhow::Error, json: bool) -> ExitCode {
-    let (message, kind) = (format!("{error:#}"), kind(error));
+    let (message, kind) = (one_line(&format!("{error:#}")).into_owned(), kind(error));
     if json && !error.is::<InReport>() {
         let line = json!({ "event": "error", "kind": kind.name(), "message": message });
         let _ = say(&line.to_string()); // the sentence below goes out even if standard output is closed

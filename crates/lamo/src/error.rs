@@ -4,6 +4,7 @@
 //! code of the command and the status of a server; the sentence is made by `Display`, and no code reads it again.
 
 use lamo_tensor::DeviceError;
+use std::borrow::Cow;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -22,7 +23,7 @@ pub enum Kind {
     Device,
     /// The training broke: the loss, a parameter or the test error is not finite.
     Diverged,
-    /// The disk is full.
+    /// The disk is full, or the memory of the machine is too small.
     OutOfSpace,
     /// The caller asked to stop; the work done so far is saved.
     Cancelled,
@@ -58,10 +59,11 @@ impl Kind {
         match error.kind() {
             io::ErrorKind::NotFound => Kind::Missing,
             io::ErrorKind::AlreadyExists => Kind::Conflict,
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Kind::OutOfSpace,
-            io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof | io::ErrorKind::PermissionDenied => {
-                Kind::BadInput
-            }
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::OutOfMemory => Kind::OutOfSpace,
+            io::ErrorKind::InvalidData
+            | io::ErrorKind::InvalidInput
+            | io::ErrorKind::UnexpectedEof
+            | io::ErrorKind::PermissionDenied => Kind::BadInput,
             _ => Kind::Internal,
         }
     }
@@ -109,7 +111,7 @@ impl<F: Failure> From<F> for Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.cause.fmt(out)
+        out.write_str(&one_line(&self.cause.to_string()))
     }
 }
 
@@ -133,7 +135,7 @@ impl Failure for DeviceError {
 
 /// A file that cannot be read or written.
 #[derive(Debug, thiserror::Error)]
-#[error("{}: cannot be {action}: {reason}", path.display())]
+#[error("{}: cannot be {action}: {reason}", shown(path))]
 pub struct FileError {
     /// Which file.
     pub path: PathBuf,
@@ -211,6 +213,7 @@ impl Refusal {
 impl fmt::Display for Refusal {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Refusal { thing, expected, found, advice, .. } = self;
+        let [thing, expected, found, advice] = [thing, expected, found, advice].map(|text| one_line(text));
         if !thing.is_empty() {
             write!(out, "{thing}: ")?;
         }
@@ -236,6 +239,21 @@ impl From<String> for Refusal {
     }
 }
 
+/// The text with its control characters escaped: a name or a path may hold a newline, and an error is one line.
+pub fn one_line(text: &str) -> Cow<'_, str> {
+    let breaks = |letter: char| letter.is_control() || matches!(letter, '\u{2028}' | '\u{2029}');
+    if !text.contains(breaks) {
+        return Cow::Borrowed(text);
+    }
+    let escape = |letter: char| if breaks(letter) { letter.escape_default().to_string() } else { letter.to_string() };
+    Cow::Owned(text.chars().map(escape).collect())
+}
+
+/// A path in a sentence.
+pub(crate) fn shown(path: &Path) -> String {
+    one_line(&path.display().to_string()).into_owned()
+}
+
 /// Refuses unless the claim holds.
 pub(crate) fn require<R: Into<Refusal>>(claim: bool, refusal: impl FnOnce() -> R) -> Result<(), Refusal> {
     if claim { Ok(()) } else { Err(refusal().into()) }
@@ -256,6 +274,16 @@ mod tests {
         assert_eq!(refusal.to_string(), "train.rate: expected a number above 0, found -1; set train.rate=0.001");
         assert_eq!(Refusal::about("darcy", "has no recipe").within("list").to_string(), "list: darcy: has no recipe");
         assert_eq!(Refusal::said("stopped").within("a.npy").to_string(), "a.npy: stopped");
+    }
+
+    #[test]
+    fn a_newline_in_a_name_or_a_path_does_not_break_the_sentence() {
+        let refusal = Refusal::new("field `a\nb`", "c\r\nd", "\u{1b}[2J").advise("rename\tit");
+        let told = "field `a\\nb`: expected c\\r\\nd, found \\u{1b}[2J; rename\\tit";
+        assert_eq!([refusal.to_string(), Error::from(refusal).to_string()], [told, told]);
+        let file = Error::reading(Path::new("a\nb.npy"), io::ErrorKind::NotFound.into());
+        assert!(file.to_string().starts_with("a\\nb.npy: cannot be read"), "{file}");
+        assert_eq!(one_line("Δ, ‖u‖₂ and ω stay"), "Δ, ‖u‖₂ and ω stay");
     }
 
     #[test]

@@ -1,13 +1,16 @@
 //! Data sets from solvers: what determines a data set, and how several threads make it.
 
 use super::dataset::partial::{self, Partial};
-use super::dataset::{Error, FieldEntry, Manifest, Outcome, Progress, Role, Rule, Watch, position};
+use super::dataset::{Error, FieldEntry, Manifest, Outcome, Progress, Role, Rule, Warn, Watch, position};
 use super::import::catalogue;
+use crate::error::counted;
+use crate::files::memory;
 use lamo_physics::parameters::Value;
 use lamo_physics::problems::{self, Field, FieldKind, Problem};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::thread::Builder;
 
 /// A problem with all its parameters, a seed and a number of samples. These determine every number of the data set.
 #[derive(Debug)]
@@ -53,6 +56,7 @@ impl Recipe {
                 seed.to_string(),
             );
         }
+        Rule::default_for(samples).split(samples)?; // it may not fit into memory
         let manifest = manifest(problem.as_ref(), generator, seed, samples);
         Ok(Recipe { problem, manifest })
     }
@@ -67,22 +71,43 @@ impl Recipe {
     /// `watch` is called after every sample. When it returns `Break`, the threads finish and save the samples they are
     /// making.
     pub fn make(&self, target: &Path, threads: usize, watch: Watch) -> Result<Outcome, Error> {
-        partial::make(target, &self.manifest, |partial| self.fill(partial, threads, watch))
+        self.make_and_warn(target, threads, watch, &|_| {})
+    }
+
+    /// The same; `warn` is told which samples of an interrupted attempt were lost and are made again.
+    pub fn make_and_warn(&self, target: &Path, threads: usize, watch: Watch, warn: Warn) -> Result<Outcome, Error> {
+        partial::make(target, &self.manifest, warn, |partial| self.fill(partial, threads, watch))
     }
 
     /// Makes the missing samples; stops early when a sample fails or `watch` returns `Break`.
     fn fill(&self, partial: &Partial, threads: usize, watch: Watch) -> Result<Progress, Error> {
-        let shared = Shared { missing: partial.missing(), ..Shared::default() };
+        let shared = Shared { missing: partial.missing()?, ..Shared::default() };
+        let threads = threads.clamp(1, shared.missing.len().max(1));
+        self.require_memory(threads)?;
         std::thread::scope(|scope| {
-            for _ in 0..threads.clamp(1, shared.missing.len().max(1)) {
-                scope.spawn(|| self.work(&shared, partial, watch));
-            }
+            let work = || self.work(&shared, partial, watch);
+            // This thread works, too: where the system gives no more threads, there are fewer.
+            let _helpers: Vec<_> = (1..threads).map_while(|_| Builder::new().spawn_scoped(scope, work).ok()).collect();
+            work();
         });
         let saved = partial.save();
         match shared.failure.lock().unwrap_or_else(PoisonError::into_inner).take() {
             Some(error) => Err(error),
             None => saved.map(|()| self.progress(&shared, shared.made.load(Ordering::Relaxed))),
         }
+    }
+
+    /// Refuses samples that do not fit into memory. Each thread holds one sample: the values in double precision as the
+    /// solver returns them, at least as many inside the solver, and the values in single precision.
+    fn require_memory(&self, threads: usize) -> Result<(), Error> {
+        let Manifest { problem, fields, .. } = &self.manifest;
+        let values = |field: &FieldEntry| field.shape.iter().fold(1, |count: u64, &extent| count.saturating_mul(extent as u64));
+        let values = fields.iter().map(values).fold(0, u64::saturating_add);
+        let bytes = values.saturating_mul(8 + 8 + 4).saturating_mul(threads as u64);
+        memory::require(bytes).map_err(|reason| {
+            let samples = counted(threads, "sample");
+            Error::memory(format!("{problem}: {samples} at the same time"), reason)
+        })
     }
 
     /// The work of one thread: makes the next missing sample until all are made or the attempt stops.
@@ -128,8 +153,10 @@ impl Recipe {
     }
 
     fn rounded(&self, sample: usize, field: &Field) -> Result<Vec<f32>, Error> {
-        let values: Vec<f32> = field.values.iter().map(|&value| value as f32).collect();
-        let Some(index) = values.iter().position(|value| !value.is_finite()) else {
+        let mut values = memory::reserve(field.values.len())
+            .map_err(|reason| Error::memory(format!("{}: `{}`", self.manifest.problem, field.name), reason))?;
+        values.extend(field.values.iter().map(|&value| value as f32));
+        let Some(index) = values.iter().position(|value: &f32| !value.is_finite()) else {
             return Ok(values);
         };
         let Manifest { problem, seed, .. } = self.manifest.clone();

@@ -1,5 +1,6 @@
 //! One process at a time in a folder.
 
+use super::irregular;
 use std::fs::{File, TryLockError};
 use std::io;
 use std::path::Path;
@@ -11,6 +12,10 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// Locks `path` as long as the returned file lives; `None` if another process holds the lock. On a file system without locks
 /// every process gets it.
 pub(crate) fn lock(path: &Path) -> io::Result<Option<File>> {
+    if let Some(found) = std::fs::metadata(path).ok().as_ref().and_then(irregular) {
+        let reason = format!("expected a regular file, found {found}");
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, reason)); // opening a named pipe would wait
+    }
     let file = File::create(path)?;
     let start = Instant::now();
     loop {

@@ -1,6 +1,11 @@
-//! Files that appear complete or not at all, and locks on folders.
+//! Files that appear complete or not at all, locks on folders, opening without waiting, and memory for what files hold.
 
 pub mod atomic;
 pub(crate) mod lock;
+pub(crate) mod memory;
+mod open;
 #[cfg(test)]
 pub(crate) mod scratch;
+
+pub use open::{open, read, read_to_string};
+pub(crate) use open::{irregular, open_with};

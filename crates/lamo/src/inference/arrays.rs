@@ -1,14 +1,17 @@
 //! From files of arrays to a file of predictions: fields shaped as in a data set, one sample or several.
 //!
 //! The files hold the input fields by name, and the positions where the task has no lattice. If one array is enough, it
-//! may have any name. The grid may differ from the one trained on, if the model allows it.
+//! may have any name. The grid may differ from the one trained on, if the model allows it. Shapes are compared before any
+//! value is read: a small packed file may promise more values than memory holds.
 
 use crate::data::Samples;
-use crate::data::formats::{self, Named};
+use crate::data::formats::{self, ArrayFile, Named};
 use crate::data::import::ArrayName;
-use crate::error::{Error, Refusal, counted, require};
+use crate::error::{Error, Kind, Refusal, counted, require};
+use crate::files::memory;
 use crate::task::{Field, Spread, Task};
 use lamo_geometry::Grid;
+use std::rc::Rc;
 
 /// Where the arrays of a prediction are: `FILE`, `FILE:VARIABLE`, or `NAME=FILE:VARIABLE` for the field called NAME.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,12 +45,14 @@ pub struct PredictionInput {
 }
 
 /// One array and its field.
+#[derive(Debug)]
 struct Given {
     field: Field,
     /// Shape of one sample on the training grid.
     trained: Vec<usize>,
     shape: Vec<usize>,
-    values: Vec<f32>,
+    file: Rc<ArrayFile>,
+    variable: Option<String>,
 }
 
 impl Given {
@@ -77,6 +82,7 @@ impl Given {
         require(axes <= found || !plane || !self.shape.contains(&trained.points()), flattened)?;
         require(found == axes || found == axes + 1, as_trained)?;
         require(self.samples() != Some(0), || self.refuse("at least one sample"))?;
+        require(!self.shape.contains(&0), as_trained)?; // else the points may be more than a number can count
         let grid = match (trained, &self.sample()[usize::from(self.field.snapshots.is_some())..]) {
             (Grid::Plane { .. }, [rows, columns, ..]) => Grid::Plane { rows: *rows, columns: *columns },
             (Grid::Line { .. }, [points, ..]) => Grid::Line { points: *points },
@@ -90,56 +96,57 @@ impl Given {
             Grid::Line { .. } | Grid::Cloud { .. } => false,
         };
         require(grid == trained || !flat(grid), flattened)?;
-        require(grid.points() > 0 && self.sample() == self.field.shape(grid), as_trained)?;
+        require(self.sample() == self.field.shape(grid), as_trained)?;
         Ok(grid)
     }
+
+    /// How many values it has.
+    fn count(&self) -> u64 {
+        self.shape.iter().fold(1, |count: u64, &extent| count.saturating_mul(extent as u64))
+    }
+
+    fn read(&self) -> Result<Vec<f32>, Error> {
+        let array = self.file.read_single(self.variable.as_deref(), None, None, &mut |_| {})?;
+        if let Some(value) = array.beyond {
+            let thing = format!("{}: array `{}`", self.file.path().display(), self.field.name);
+            let refusal = Refusal::new(thing, "values up to 3.4e38, as float32 has", format!("{value:e}"));
+            return Err(refusal.advise("give it in another unit").into());
+        }
+        require(array.shape == self.shape, || {
+            Refusal::about(self.file.path().display().to_string(), "it changed while it was read").of(Kind::Conflict)
+        })?;
+        Ok(array.values)
+    }
+}
+
+/// The arrays of a prediction, found in their files and checked by their shapes. No value has been read.
+#[derive(Debug)]
+pub struct PlannedInput<'a> {
+    task: &'a Task,
+    arrays: Vec<Given>,
+    /// The files, for a sentence.
+    files: String,
+    /// The grid of the arrays, which may differ from the one trained on.
+    pub grid: Grid,
+    /// Number of samples.
+    pub count: usize,
+    single: bool,
+    times: usize,
 }
 
 impl PredictionInput {
     /// Reads the inputs of a task. A roll-out predicts `snapshots` of them, by default as many as in training.
     pub fn read(task: &Task, sources: &[Source], snapshots: Option<usize>) -> Result<PredictionInput, Error> {
-        let arrays = read_arrays(task, sources)?;
-        let names: Vec<_> = sources.iter().map(|source| source.array.path.display().to_string()).collect();
-        let files = names.join(", ");
-        PredictionInput::arrange(task, &arrays, snapshots).map_err(|refusal| refusal.within(files).into())
+        PredictionInput::plan(task, sources, snapshots)?.read()
     }
 
-    fn arrange(task: &Task, arrays: &[Given], snapshots: Option<usize>) -> Result<PredictionInput, Refusal> {
-        let grid = find_grid(task, arrays)?;
-        let is_position = |given: &&Given| task.needs_positions() && given.field.name == POSITIONS;
-        let leading = arrays.iter().find(|given| !is_position(given)).or(arrays.first());
-        let leading = leading.ok_or_else(|| Refusal::said("the task has no input"))?;
-        for given in arrays {
-            // Positions may be given once for all samples.
-            let shared = is_position(&given) && given.samples().is_none();
-            require(shared || given.samples() == leading.samples(), || {
-                let one = || "one sample without an axis for samples".to_owned();
-                let expected = leading.samples().map_or_else(one, |count| counted(count, "sample"));
-                given.refuse(format!("{expected} as in `{}`", leading.field.name))
-            })?;
-        }
-        let (single, count) = (leading.samples().is_none(), leading.samples().unwrap_or(1));
-        let positions = match arrays.iter().find(is_position) {
-            Some(given) => given.values.clone(),
-            None => task.lattice(grid)?,
-        };
-        let rest = arrays.iter().filter(|given| !is_position(given));
-        let (fields, values): (Vec<Field>, Vec<Vec<f32>>) =
-            rest.map(|given| (given.field.clone(), given.values.clone())).unzip();
-        let outputs = task.output_channels();
-        let samples = Samples {
-            count,
-            grid,
-            space: task.space,
-            positions,
-            functions: task.input_channels(),
-            inputs: task.time.arrange_given((&fields, &values), outputs, grid),
-            times: task.time.predicted_times(snapshots)?,
-            outputs,
-            targets: Vec::new(),
-        };
-        samples.check_for(task)?;
-        Ok(PredictionInput { samples, single })
+    /// Finds the inputs of a task and compares their shapes, which the headers of the files hold.
+    pub fn plan<'a>(task: &'a Task, sources: &[Source], snapshots: Option<usize>) -> Result<PlannedInput<'a>, Error> {
+        let arrays = find_arrays(task, sources)?;
+        let names: Vec<_> = sources.iter().map(|source| source.array.path.display().to_string()).collect();
+        let files = names.join(", ");
+        let planned = PlannedInput::of(task, arrays, files.clone(), snapshots);
+        planned.map_err(|refusal| refusal.within(files).into())
     }
 
     /// The predictions `[count, times, points, outputs]` as arrays of the output fields; refused where they are not finite.
@@ -162,11 +169,85 @@ impl PredictionInput {
     }
 }
 
+impl<'a> PlannedInput<'a> {
+    fn of(
+        task: &'a Task,
+        arrays: Vec<Given>,
+        files: String,
+        snapshots: Option<usize>,
+    ) -> Result<PlannedInput<'a>, Refusal> {
+        let grid = find_grid(task, &arrays)?;
+        let leading = arrays.iter().find(|given| !is_position(task, given)).or(arrays.first());
+        let leading = leading.ok_or_else(|| Refusal::said("the task has no input"))?;
+        for given in &arrays {
+            // Positions may be given once for all samples.
+            let shared = is_position(task, given) && given.samples().is_none();
+            require(shared || given.samples() == leading.samples(), || {
+                let one = || "one sample without an axis for samples".to_owned();
+                let expected = leading.samples().map_or_else(one, |count| counted(count, "sample"));
+                given.refuse(format!("{expected} as in `{}`", leading.field.name))
+            })?;
+        }
+        let (single, count) = (leading.samples().is_none(), leading.samples().unwrap_or(1));
+        let times = task.time.predicted_times(snapshots)?;
+        Ok(PlannedInput { task, arrays, files, grid, count, single, times })
+    }
+
+    /// Refuses arrays that do not fit into memory: their values, the samples made of them, and the positions.
+    fn require_memory(&self) -> Result<(), Refusal> {
+        let Task { space, .. } = self.task;
+        let points = self.grid.points() as u64;
+        let samples = points.saturating_mul((self.count as u64).saturating_mul(self.task.input_channels() as u64));
+        let arrays = self.arrays.iter().map(Given::count).fold(0, u64::saturating_add);
+        let values = arrays.saturating_add(samples).saturating_add(points.saturating_mul(*space as u64));
+        memory::require(values.saturating_mul(4)).map_err(|reason| {
+            Refusal::about(self.files.as_str(), reason.to_string())
+                .advise("give fewer samples at a time, or end other programs")
+                .of(Kind::OutOfSpace)
+        })
+    }
+
+    /// Reads the values.
+    pub fn read(self) -> Result<PredictionInput, Error> {
+        self.require_memory()?;
+        let PlannedInput { task, arrays, files, grid, count, single, times } = self;
+        let (mut positions, mut fields, mut values) = (None, Vec::new(), Vec::new());
+        for given in arrays {
+            let read = given.read()?;
+            if is_position(task, &given) {
+                positions = Some(read);
+            } else {
+                fields.push(given.field);
+                values.push(read);
+            }
+        }
+        let within = |refusal: Refusal| Error::from(refusal.within(&files));
+        let outputs = task.output_channels();
+        let samples = Samples {
+            count,
+            grid,
+            space: task.space,
+            positions: positions.map_or_else(|| task.lattice(grid), Ok).map_err(within)?,
+            functions: task.input_channels(),
+            inputs: task.time.arrange_given((&fields, &values), outputs, grid),
+            times,
+            outputs,
+            targets: Vec::new(),
+        };
+        samples.check_for(task).map_err(within)?;
+        Ok(PredictionInput { samples, single })
+    }
+}
+
+fn is_position(task: &Task, given: &Given) -> bool {
+    task.needs_positions() && given.field.name == POSITIONS
+}
+
 /// Name of the positions in a file.
 const POSITIONS: &str = "positions";
 
 /// The arrays that a task needs, positions first.
-fn read_arrays(task: &Task, sources: &[Source]) -> Result<Vec<Given>, Error> {
+fn find_arrays(task: &Task, sources: &[Source]) -> Result<Vec<Given>, Error> {
     let positions = Field { channels: Some(task.space), ..Field::plain(POSITIONS, 1) };
     let positions = task.needs_positions().then_some(positions);
     let fields: Vec<Field> = positions.into_iter().chain(task.time.given_fields(&task.inputs, &task.outputs)).collect();
@@ -178,20 +259,30 @@ fn read_arrays(task: &Task, sources: &[Source]) -> Result<Vec<Given>, Error> {
             Refusal::new("--input", format!("one of the fields {}", names.join(", ")), found)
         })?;
     }
-    fields.iter().map(|field| read_array(task, field, &fields, sources)).collect()
+    let mut files: Vec<(&Source, Rc<ArrayFile>)> = Vec::new();
+    for source in sources {
+        let known = files.iter().find(|(_, file)| file.path() == source.array.path);
+        let file = known.map_or_else(|| ArrayFile::open(&source.array.path).map(Rc::new), |(_, file)| Ok(file.clone()))?;
+        files.push((source, file));
+    }
+    fields.iter().map(|field| find_array(task, field, &fields, &files)).collect()
 }
 
-/// Reads one field: from the source that names it, else from the first file with an array of its name, else the only array.
-fn read_array(task: &Task, field: &Field, fields: &[Field], sources: &[Source]) -> Result<Given, Error> {
-    let named = sources.iter().find(|source| source.field.as_deref() == Some(&field.name));
-    let unnamed = || sources.iter().filter(|source| source.field.is_none());
-    let mut found: Vec<String> = sources.iter().filter_map(|source| source.field.clone()).collect();
-    let mut chosen = named.map(|source| (source, source.array.variable.clone()));
-    for source in unnamed() {
-        let path = &source.array.path;
-        let known = formats::list(path)?;
+/// Finds one field: in the source that names it, else in the first file with an array of its name, else the only array.
+fn find_array(
+    task: &Task,
+    field: &Field,
+    fields: &[Field],
+    sources: &[(&Source, Rc<ArrayFile>)],
+) -> Result<Given, Error> {
+    let named = sources.iter().find(|(source, _)| source.field.as_deref() == Some(&field.name));
+    let unnamed = || sources.iter().filter(|(source, _)| source.field.is_none());
+    let mut found: Vec<String> = sources.iter().filter_map(|(source, _)| source.field.clone()).collect();
+    let mut chosen = named.map(|(source, file)| (file, source.array.variable.clone()));
+    for (source, file) in unnamed() {
+        let known = file.list();
         if known.is_empty() {
-            formats::describe(path, None)?; // its error names the type of the array
+            file.describe(None)?; // its error names the type of the array
         }
         let alone = fields.len() == 1 && unnamed().count() == 1;
         let variable = match &source.array.variable {
@@ -202,24 +293,18 @@ fn read_array(task: &Task, field: &Field, fields: &[Field], sources: &[Source]) 
             None => None,
         };
         found.extend(known.into_iter().map(|array| array.name));
-        chosen = chosen.or(variable.map(|variable| (source, variable)));
+        chosen = chosen.or(variable.map(|variable| (file, variable)));
     }
-    let Some((source, variable)) = chosen else {
+    let Some((file, variable)) = chosen else {
         let names: Vec<_> = fields.iter().map(|field| format!("`{}`", field.name)).collect();
-        let files: Vec<_> = sources.iter().map(|source| source.array.path.display().to_string()).collect();
+        let files: Vec<_> = sources.iter().map(|(_, file)| file.path().display().to_string()).collect();
         let refusal =
             Refusal::new(files.join(", "), format!("arrays named {}", names.join(", ")), formats::listed(&found));
         let advice = format!("save the file with these names, or say --input {}=FILE:VARIABLE", field.name);
         return Err(refusal.advise(advice).into());
     };
-    let array = formats::read(&source.array.path, variable.as_deref())?;
-    if let Some(value) = array.values.beyond_f32() {
-        let thing = format!("{}: array `{}`", source.array.path.display(), field.name);
-        let refusal = Refusal::new(thing, "values up to 3.4e38, as float32 has", format!("{value:e}"));
-        return Err(refusal.advise("give it in another unit").into());
-    }
-    let trained = field.shape(task.grid);
-    Ok(Given { field: field.clone(), trained, shape: array.shape, values: array.values.into_f32() })
+    let shape = file.describe(variable.as_deref())?.shape;
+    Ok(Given { field: field.clone(), trained: field.shape(task.grid), shape, file: Rc::clone(file), variable })
 }
 
 /// The grid of the arrays: that of the first array with a value at every point, else the training grid.

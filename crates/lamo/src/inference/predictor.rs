@@ -14,16 +14,22 @@ impl Operator {
     /// allows it.
     pub fn predictor(&self, device: Device, grid: Grid, batch: usize) -> Result<Predictor, Error> {
         self.check()?;
-        let predictor = Predictor::new(self, device, grid, batch)?;
-        let moved = grid != self.task.grid && models::find(&self.model.name)?.is_local(&self.model.settings);
-        if moved || predictor.program.sections() != self.sections {
+        let elsewhere = || {
             let expected = format!("the {} that its parameters belong to", self.task.grid);
             let refusal = Refusal::new(format!("model {}", self.model.name), expected, format!("a {grid}"));
             let advice = "predict on the grid it was trained on, or train a model whose parameters do not belong to points, \
                           such as transolver, or lamo with --set 'model.settings={ latent = \"slices\", mixer = \"hydra\", \
                           directions = 2 }'";
-            return Err(refusal.advise(advice).into());
+            refusal.advise(advice)
+        };
+        if grid != self.task.grid {
+            // Before the program is compiled: it reserves memory for every point of the grid.
+            let row = models::find(&self.model.name)?;
+            let count = row.parameter_count(&self.task.on(grid), &self.model.settings)?;
+            require(!row.is_local(&self.model.settings) && count == self.parameters.len(), elsewhere)?;
         }
+        let predictor = Predictor::new(self, device, grid, batch)?;
+        require(predictor.program.sections() == self.sections, elsewhere)?;
         Ok(predictor)
     }
 

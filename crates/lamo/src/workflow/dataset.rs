@@ -78,10 +78,12 @@ pub fn make(request: &MakeRequest, _session: &Session<'_>) -> Result<Outcome, Er
 #[cfg(feature = "solvers")]
 fn make_recipe(recipe: &crate::data::Recipe, out: &Path, session: &Session<'_>) -> Result<Outcome, Error> {
     let problem = &recipe.manifest().problem;
-    Ok(recipe.make(out, session.threads, &|progress| {
+    let watch = |progress| {
         (session.listener)(Event::Making { problem, progress });
         session.cancel.flow()
-    })?)
+    };
+    let warn = |text: &str| (session.listener)(Event::Warning(text));
+    Ok(recipe.make_and_warn(out, session.threads, &watch, &warn)?)
 }
 
 #[cfg(not(feature = "solvers"))]
@@ -129,10 +131,12 @@ impl ImportRequest {
 pub fn import(request: &ImportRequest, session: &Session<'_>) -> Result<Outcome, Error> {
     let plan = request.plan()?;
     (session.listener)(Event::Planned { samples: plan.manifest().samples });
-    Ok(plan.write(&request.out, &|transfer| {
+    let listen = |transfer| {
         (session.listener)(Event::Importing(transfer));
         session.cancel.flow()
-    })?)
+    };
+    let warn = |text: &str| (session.listener)(Event::Warning(text));
+    Ok(plan.write_and_warn(&request.out, &listen, &warn)?)
 }
 
 /// The data set of an experiment, verified: the folder it names, or one that is made in the cache.

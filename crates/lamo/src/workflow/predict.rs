@@ -4,7 +4,7 @@ use crate::data::formats::{self, Named};
 use crate::error::{Error, Kind, Refusal, require};
 use crate::inference::{PredictionInput, Source};
 use crate::run::model_folder::{DESCRIPTION, ModelFolder};
-use crate::run::{self, Operator, Trained};
+use crate::run::{self, Operator, Trained, forward_batch};
 use lamo_tensor::Device;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -111,10 +111,15 @@ pub fn predict(request: &PredictRequest) -> Result<Predicted, Error> {
     let model = Model::open(model)?;
     model.protect(output)?;
     let operator = model.operator();
-    let given = PredictionInput::read(&operator.task, inputs, *snapshots)?;
+    let planned = PredictionInput::plan(&operator.task, inputs, *snapshots)?;
     let started = Instant::now();
-    let prediction = operator.predict(&given.samples, *device)?;
-    let elapsed = started.elapsed();
+    let batch = forward_batch(operator.batch, *device).min(planned.count);
+    let mut predictor = operator.predictor(*device, planned.grid, batch)?; // refuses the grid before values are read
+    let compiled_in = started.elapsed();
+    let given = planned.read()?;
+    let started = Instant::now();
+    let prediction = predictor.predict(&given.samples)?;
+    let elapsed = compiled_in + started.elapsed();
     let names: Vec<_> = inputs.iter().map(|input| input.array.path.display().to_string()).collect();
     let arrays = given.output_fields(&operator.task, &prediction);
     let arrays = arrays.map_err(|refusal| refusal.within(names.join(", ")))?;

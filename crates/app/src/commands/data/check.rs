@@ -40,7 +40,8 @@ pub(crate) fn run(options: &Check) -> Result<()> {
     let checked = workflow::check(path)?;
     let (dataset, fields) = (&checked.dataset, &checked.fields);
     let target = picture.clone().unwrap_or_else(|| picture_path(path));
-    let drawn = if *json && picture.is_none() { None } else { Some(draw(&sheet(dataset)?, &target)?) };
+    let drawn = if *json && picture.is_none() { None } else { sheet(dataset)? };
+    let drawn = drawn.map(|sheet| draw(&sheet, &target)).transpose()?;
     if *json {
         say(&object(dataset, fields, drawn.as_deref())?.to_string())?; // counts values that are not finite
     } else {
@@ -140,12 +141,14 @@ fn line(field: &FieldEntry, statistics: &Statistics) -> String {
 }
 
 /// Draws a few samples, and a few snapshots of each time series. Fields are drawn on the positions of their points, if the
-/// data set has positions.
-fn sheet(dataset: &Dataset) -> Result<Sheet> {
+/// data set has positions. Fields with very many values are not drawn; `None` where no field is.
+fn sheet(dataset: &Dataset) -> Result<Option<Sheet>> {
     let manifest = dataset.manifest();
     let samples = evenly(dataset.samples(), ROWS);
     let grid = manifest.grid.shape();
-    let (positions, drawn): (Vec<_>, Vec<_>) = manifest.fields.iter().partition(|field| field.role == Role::Position);
+    let small = |field: &&FieldEntry| field.shape.iter().product::<usize>() <= file::LARGEST_SAMPLE;
+    let fields = manifest.fields.iter().filter(small);
+    let (positions, drawn): (Vec<_>, Vec<_>) = fields.partition(|field| field.role == Role::Position);
     let at_points = |field: &&&FieldEntry| field.shape.len() == grid.len() + 1 && field.shape.last() > Some(&1);
     let layouts = positions.iter().find(at_points).map(|field| read_layouts(dataset, field, &samples)).transpose()?;
     let mut columns = Vec::new();
@@ -156,7 +159,8 @@ fn sheet(dataset: &Dataset) -> Result<Sheet> {
         true => format!("{}  imported", manifest.problem),
         false => format!("{}  seed {}", manifest.problem, manifest.seed),
     };
-    Ok(Sheet { title, rows: samples.iter().map(|sample| format!("sample {sample}")).collect(), columns })
+    let sheet = Sheet { title, rows: samples.iter().map(|sample| format!("sample {sample}")).collect(), columns };
+    Ok(Some(sheet).filter(|sheet| !sheet.columns.is_empty()))
 }
 
 /// A column for each channel of a field and each of a few snapshots. A deformation is drawn on its own deformed positions.

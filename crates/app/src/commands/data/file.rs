@@ -4,10 +4,11 @@ use super::check::{draw, picture_path};
 use crate::commands::{evenly, say};
 use crate::plot::{Column, Sheet};
 use anyhow::Result;
-use lamo::data::formats::{self, ArrayInfo};
-use lamo::error::counted;
+use lamo::data::formats::{ArrayFile, ArrayInfo};
+use lamo::error::{counted, one_line};
 use lamo::task::Moments;
 use serde_json::{Value, json};
+use std::ops::Range;
 use std::path::Path;
 
 /// Arrays drawn at most.
@@ -17,7 +18,7 @@ const ROWS: usize = 4;
 /// Snapshots drawn of a time series.
 const SNAPSHOTS: usize = 3;
 /// An array with more values per sample is not drawn.
-const LARGEST_SAMPLE: usize = 1 << 24;
+pub(super) const LARGEST_SAMPLE: usize = 1 << 24;
 
 /// Range, mean and deviation of the finite values, and the number of other values.
 struct Summary {
@@ -29,15 +30,16 @@ struct Summary {
 }
 
 pub(super) fn run(path: &Path, picture: Option<&Path>, json: bool) -> Result<()> {
-    let arrays = formats::list(path)?;
+    let file = ArrayFile::open(path)?;
+    let arrays = file.list();
     if arrays.is_empty() {
-        formats::describe(path, None)?; // its error says what the file holds instead of real numbers
+        file.describe(None)?; // its error says what the file holds instead of real numbers
     }
     let mut summaries = Vec::new();
     for array in &arrays {
-        summaries.push(summary(path, array)?);
+        summaries.push(summary(&file, array)?);
     }
-    let drawn = if json && picture.is_none() { None } else { sheet(path, &arrays)? };
+    let drawn = if json && picture.is_none() { None } else { sheet(&file, &arrays)? };
     let target = picture.map_or_else(|| picture_path(path), Path::to_owned);
     let target = match &drawn {
         Some(sheet) => Some(draw(sheet, &target)?),
@@ -46,8 +48,8 @@ pub(super) fn run(path: &Path, picture: Option<&Path>, json: bool) -> Result<()>
     if json {
         let arrays: Vec<_> = arrays.iter().zip(&summaries).map(|(array, summary)| object(array, summary)).collect();
         let picture = target.map(|path| path.display().to_string());
-        let file = json!({ "file": path.display().to_string(), "arrays": arrays, "picture": picture });
-        return say(&file.to_string());
+        let report = json!({ "file": path.display().to_string(), "arrays": arrays, "picture": picture });
+        return say(&report.to_string());
     }
     say(&format!("{}: {}", path.display(), counted(arrays.len(), "array")))?;
     say(&format!(
@@ -60,10 +62,10 @@ pub(super) fn run(path: &Path, picture: Option<&Path>, json: bool) -> Result<()>
     target.map_or(Ok(()), |target| say(&format!("picture: {}", target.display())))
 }
 
-fn summary(path: &Path, array: &ArrayInfo) -> Result<Summary> {
+fn summary(file: &ArrayFile, array: &ArrayInfo) -> Result<Summary> {
     let (least, most) = (f64::INFINITY, f64::NEG_INFINITY);
     let mut summary = Summary { least, most, moments: Moments::default(), missing: 0, infinite: 0 };
-    formats::visit(path, Some(&array.name), |values| {
+    file.visit(Some(&array.name), |values| {
         let finite = values.iter().copied().filter(|value| value.is_finite());
         summary.least = finite.clone().fold(summary.least, f64::min);
         summary.most = finite.clone().fold(summary.most, f64::max);
@@ -75,7 +77,7 @@ fn summary(path: &Path, array: &ArrayInfo) -> Result<Summary> {
 }
 
 fn line(array: &ArrayInfo, summary: &Summary) -> String {
-    let name = if array.name.is_empty() { "(unnamed)" } else { &array.name };
+    let name = if array.name.is_empty() { "(unnamed)".into() } else { one_line(&array.name) };
     let (shape, kind) = (format!("{:?}", array.shape), array.kind.to_string());
     let Summary { least, most, moments, missing, infinite } = summary;
     let range = match least <= most {
@@ -106,13 +108,18 @@ fn object(array: &ArrayInfo, summary: &Summary) -> Value {
     })
 }
 
+fn single(file: &ArrayFile, array: &ArrayInfo, rows: Option<Range<usize>>) -> Result<Vec<f32>> {
+    Ok(file.read_single(Some(&array.name), None, rows, &mut |_| {})?.values)
+}
+
 /// Draws arrays with one axis as curves and arrays with two axes as maps. Of more axes the first counts samples, the last two
 /// are a plane, and those between count snapshots.
-fn sheet(path: &Path, arrays: &[ArrayInfo]) -> Result<Option<Sheet>> {
+fn sheet(file: &ArrayFile, arrays: &[ArrayInfo]) -> Result<Option<Sheet>> {
     let mut columns: Vec<Column> = Vec::new();
     let mut sample_counts = Vec::new();
     let drawable = |array: &&ArrayInfo| {
-        let count: usize = array.shape.iter().skip(usize::from(array.shape.len() > 2)).product();
+        let sample = array.shape.iter().skip(usize::from(array.shape.len() > 2));
+        let count = sample.fold(1, |count: usize, &extent| count.saturating_mul(extent));
         (2..=LARGEST_SAMPLE).contains(&count) && array.shape.iter().all(|&extent| extent > 0)
     };
     for array in arrays.iter().filter(drawable).take(ARRAYS) {
@@ -125,11 +132,11 @@ fn sheet(path: &Path, arrays: &[ArrayInfo]) -> Result<Option<Sheet>> {
         };
         let mut values = Vec::new();
         match samples {
-            None => values.push(formats::read(path, Some(&array.name))?.values.into_f32()),
+            None => values.push(single(file, array, None)?),
             Some(samples) => {
                 sample_counts.push(samples);
                 for row in evenly(samples, ROWS) {
-                    values.push(formats::read_rows(path, Some(&array.name), row..row + 1)?.values.into_f32());
+                    values.push(single(file, array, Some(row..row + 1))?);
                 }
             }
         }
@@ -147,6 +154,6 @@ fn sheet(path: &Path, arrays: &[ArrayInfo]) -> Result<Option<Sheet>> {
         [count] => format!("row {}", evenly(count, ROWS)[row]),
         _ => String::new(), // planes only, or arrays with different numbers of samples
     };
-    let title = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let title = file.path().file_name().unwrap_or_default().to_string_lossy().into_owned();
     Ok(rows.map(|rows| Sheet { title, rows: (0..rows).map(label).collect(), columns }))
 }

@@ -101,6 +101,9 @@ pub(crate) fn run(options: &Import) -> Result<()> {
             let _ = say(&format!("{title}: {samples} of the official split; --all imports every sample"));
         }
         Event::Importing(transfer) => meter.show(transfer),
+        Event::Warning(warning) => {
+            let _ = say(&format!("warning: {warning}"));
+        }
         _ => {}
     };
     let cancel = stop_on_signal("the samples that are being written")?;

@@ -59,10 +59,12 @@ pub(crate) fn run(options: &Make) -> Result<()> {
     let changes: Vec<String> = resolution.into_iter().chain(options.set.iter().cloned()).collect();
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let meter = Meter::of_samples(&options.problem);
-    let listener = |event: Event<'_>| {
-        if let Event::Making { progress, .. } = event {
-            meter.show(progress);
+    let listener = |event: Event<'_>| match event {
+        Event::Making { progress, .. } => meter.show(progress),
+        Event::Warning(warning) => {
+            let _ = say(&format!("warning: {warning}"));
         }
+        _ => {}
     };
     let cancel = stop_on_signal("the samples that are being computed")?;
     let session = Session { listener: &listener, cancel, threads: options.threads.map_or(cores, usize::from) };

@@ -1,7 +1,7 @@
 //! What can be wrong with a data set. Each error is one sentence: the thing, what was expected, what was found, what to
 //! do.
 
-use crate::error::{Failure, Kind};
+use crate::error::{Failure, Kind, one_line, shown};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -90,7 +90,7 @@ pub enum Error {
         found: String,
     },
     /// A file or folder cannot be read.
-    #[error("{}: cannot be read: {reason}; check the path and its permissions", path.display())]
+    #[error("{}: cannot be read: {reason}; check the path and its permissions", shown(path))]
     Reading {
         /// The file or folder.
         path: PathBuf,
@@ -98,7 +98,7 @@ pub enum Error {
         reason: io::Error,
     },
     /// A file or folder cannot be written.
-    #[error("{}: cannot be written: {reason}; choose a folder you may write to", path.display())]
+    #[error("{}: cannot be written: {reason}; choose a folder you may write to", shown(path))]
     Writing {
         /// The file or folder.
         path: PathBuf,
@@ -108,14 +108,30 @@ pub enum Error {
     /// The disk is full.
     #[error(
         "{}: the disk is full; free some space and run the same command again, it continues with the next sample",
-        path.display()
+        shown(path)
     )]
     Full {
         /// What was being written.
         path: PathBuf,
     },
+    /// The machine does not have enough memory.
+    #[error("{thing}: {reason}; end other programs, or use fewer or smaller samples")]
+    Memory {
+        /// What needs it: a file, or the samples.
+        thing: String,
+        /// How much was expected.
+        reason: io::Error,
+    },
+    /// A source file was written to while it was imported.
+    #[error(
+        "{}: it changed while it was imported; run the same command again when no other program writes to it", shown(path)
+    )]
+    Changed {
+        /// The file.
+        path: PathBuf,
+    },
     /// There is no data set at the path.
-    #[error("{}: not a data set, expected a folder with dataset.toml, found {found}", path.display())]
+    #[error("{}: not a data set, expected a folder with dataset.toml, found {found}", shown(path))]
     NotADataset {
         /// The path given.
         path: PathBuf,
@@ -123,7 +139,7 @@ pub enum Error {
         found: String,
     },
     /// A manifest or a header cannot be read, or contradicts itself.
-    #[error("{}: {reason}; restore the file or make the data set again", path.display())]
+    #[error("{}: {reason}; restore the file or make the data set again", shown(path))]
     Malformed {
         /// The file.
         path: PathBuf,
@@ -132,7 +148,7 @@ pub enum Error {
     },
     /// A file has the wrong length.
     #[error(
-        "{}: expected {expected} bytes, found {found}; restore the file or make the data set again", path.display()
+        "{}: expected {expected} bytes, found {found}; restore the file or make the data set again", shown(path)
     )]
     Length {
         /// The file.
@@ -144,7 +160,7 @@ pub enum Error {
     },
     /// The bytes of a file have changed.
     #[error(
-        "{}: expected SHA-256 {expected}, found {found}; restore the file or make the data set again", path.display()
+        "{}: expected SHA-256 {expected}, found {found}; restore the file or make the data set again", shown(path)
     )]
     Hash {
         /// The file.
@@ -157,7 +173,7 @@ pub enum Error {
     /// The folder holds the data set of another recipe.
     #[error(
         "{} {state}: expected {what} {expected}, found {found}; repeat the earlier command, or choose another folder, \
-         or remove this one", path.display()
+         or remove this one", shown(path)
     )]
     Different {
         /// The folder.
@@ -172,7 +188,7 @@ pub enum Error {
         found: String,
     },
     /// The path is taken by a file, or by a folder that is not a data set.
-    #[error("{}: expected a free name for the data set, found {found}; choose another folder", path.display())]
+    #[error("{}: expected a free name for the data set, found {found}; choose another folder", shown(path))]
     Occupied {
         /// The target.
         path: PathBuf,
@@ -180,7 +196,7 @@ pub enum Error {
         found: String,
     },
     /// Another process holds the lock of the folder.
-    #[error("{}: another process is making this data set; wait for it or stop it", path.display())]
+    #[error("{}: another process is making this data set; wait for it or stop it", shown(path))]
     InUse {
         /// The partial folder.
         path: PathBuf,
@@ -196,7 +212,7 @@ pub enum Error {
         found: String,
     },
     /// The data set has no field of this name.
-    #[error("{}: no field `{found}`, expected one of {expected}", path.display())]
+    #[error("{}: no field `{found}`, expected one of {expected}", shown(path))]
     UnknownField {
         /// The data set.
         path: PathBuf,
@@ -206,7 +222,7 @@ pub enum Error {
         found: String,
     },
     /// The data set has no sample of this index.
-    #[error("{}: expected samples below {expected}, found {found}", path.display())]
+    #[error("{}: expected samples below {expected}, found {found}", shown(path))]
     UnknownSample {
         /// The data set.
         path: PathBuf,
@@ -219,7 +235,14 @@ pub enum Error {
 
 impl Error {
     pub(in crate::data) fn reading(path: &Path, reason: io::Error) -> Error {
-        Error::Reading { path: path.to_owned(), reason }
+        match reason.kind() {
+            io::ErrorKind::OutOfMemory => Error::memory(shown(path), reason),
+            _ => Error::Reading { path: path.to_owned(), reason },
+        }
+    }
+
+    pub(in crate::data) fn memory(thing: impl Into<String>, reason: io::Error) -> Error {
+        Error::Memory { thing: thing.into(), reason }
     }
 
     pub(in crate::data) fn writing(path: &Path, reason: io::Error) -> Error {
@@ -231,11 +254,12 @@ impl Error {
     }
 
     pub(in crate::data) fn unfit(what: String, expected: String, found: String, advice: impl Into<String>) -> Error {
+        let [what, expected, found] = [what, expected, found].map(|text| one_line(&text).into_owned());
         Error::Unfit { what, expected, found, advice: advice.into() }
     }
 
     pub(in crate::data) fn malformed(path: &Path, reason: impl Into<String>) -> Error {
-        Error::Malformed { path: path.to_owned(), reason: reason.into() }
+        Error::Malformed { path: path.to_owned(), reason: one_line(&reason.into()).into_owned() }
     }
 }
 
@@ -248,12 +272,14 @@ impl Failure for Error {
             Error::Physics(_) | Error::Sample { .. } => Kind::BadInput,
             Error::File(error) => error.kind(),
             Error::Reading { reason, .. } | Error::Writing { reason, .. } => Kind::of_io(reason),
-            Error::Full { .. } => Kind::OutOfSpace,
+            Error::Full { .. } | Error::Memory { .. } => Kind::OutOfSpace,
             Error::NotADataset { .. }
             | Error::UnknownBenchmark { .. }
             | Error::UnknownField { .. }
             | Error::UnknownSample { .. } => Kind::Missing,
-            Error::Different { .. } | Error::Occupied { .. } | Error::InUse { .. } => Kind::Conflict,
+            Error::Different { .. } | Error::Occupied { .. } | Error::InUse { .. } | Error::Changed { .. } => {
+                Kind::Conflict
+            }
             Error::NotFinite { .. }
             | Error::Unfit { .. }
             | Error::NoNumber { .. }

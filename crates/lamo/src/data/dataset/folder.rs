@@ -2,6 +2,8 @@
 
 use super::npy::Array;
 use super::{Error, FieldEntry, MANIFEST, Manifest, Split, file_hash};
+use crate::error::{counted, shown};
+use crate::files::{irregular, memory};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -17,7 +19,7 @@ impl Dataset {
     /// Reads the manifest and the headers of all arrays, and compares their sizes.
     pub fn open(folder: &Path) -> Result<Dataset, Error> {
         let path = folder.join(MANIFEST);
-        if !path.is_file() {
+        if !path.exists() {
             return Err(Error::NotADataset { path: folder.to_owned(), found: what_is_at(folder) });
         }
         let manifest = Manifest::read(&path, false)?;
@@ -26,7 +28,11 @@ impl Dataset {
         };
         let arrays = manifest.fields.iter().map(open).collect::<Result<_, _>>()?;
         let split = manifest.split.split(manifest.samples);
-        let hash = split.map_err(|error| Error::malformed(&path, error.to_string()))?.hash();
+        let split = split.map_err(|error| match error {
+            Error::Memory { .. } => error,
+            error => Error::malformed(&path, error.to_string()),
+        });
+        let hash = split?.hash();
         if !manifest.split_sha256.is_empty() && !manifest.split_sha256.eq_ignore_ascii_case(&hash) {
             let reason = format!("expected a split with SHA-256 {}, found {hash}", manifest.split_sha256);
             return Err(Error::malformed(&path, reason));
@@ -90,9 +96,15 @@ impl Dataset {
             return self.gather(field, &samples.collect::<Vec<_>>());
         }
         let array = &self.arrays[index];
-        let mut values = Vec::with_capacity(samples.len() * array.count());
+        let mut values = self.room(array, samples.len())?;
         array.read(samples.start, samples.len(), &mut values)?;
         Ok(values)
+    }
+
+    /// An empty vector with room for samples of an array.
+    fn room(&self, array: &Array, samples: usize) -> Result<Vec<f32>, Error> {
+        let room = memory::reserve(samples.saturating_mul(array.count()));
+        room.map_err(|reason| Error::memory(format!("{} of {}", counted(samples, "sample"), shown(&array.path)), reason))
     }
 
     /// `[samples, ...shape]` the values of `field` of the samples listed, in the order of the list.
@@ -100,7 +112,7 @@ impl Dataset {
         let index = self.index(field)?;
         samples.iter().try_for_each(|&sample| self.within(sample))?;
         let (array, common) = (&self.arrays[index], self.manifest.fields[index].common);
-        let mut values = Vec::with_capacity(samples.len() * array.count());
+        let mut values = self.room(array, samples.len())?;
         for &sample in samples {
             array.read(if common { 0 } else { sample }, 1, &mut values)?;
         }
@@ -129,6 +141,6 @@ fn what_is_at(path: &Path) -> String {
         (Err(reason), None) if reason.kind() != std::io::ErrorKind::NotFound => reason.to_string(),
         (Err(_), None) => "nothing".into(),
         (Ok(data), _) if data.is_dir() => "a folder without it".into(),
-        (Ok(_), _) => "a file".into(),
+        (Ok(data), _) => irregular(&data).unwrap_or("a file").into(),
     }
 }

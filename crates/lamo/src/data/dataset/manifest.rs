@@ -49,7 +49,7 @@
 use super::fields::{Normalise, OriginEntry, SourceEntry};
 use super::{Error, Rule, npy};
 use crate::error::counted;
-use crate::files::atomic;
+use crate::files::{self, atomic};
 use lamo_geometry::Grid;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -58,6 +58,8 @@ use std::path::Path;
 pub const MANIFEST: &str = "dataset.toml";
 /// Increased whenever older versions of lamo cannot read the folder.
 const FORMAT: u32 = 1;
+/// Bytes of a manifest at most. A list of a million samples has eight million.
+const LARGEST: u64 = 1 << 24;
 
 /// The contents of `dataset.toml`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -192,7 +194,12 @@ impl Manifest {
 
     /// Reads and checks a manifest; the hashes may be absent only in a `recipe`.
     pub(super) fn read(path: &Path, recipe: bool) -> Result<Manifest, Error> {
-        let text = std::fs::read_to_string(path).map_err(|reason| Error::reading(path, reason))?;
+        let failed = |reason| Error::reading(path, reason);
+        let size = files::open(path).and_then(|file| file.metadata()).map_err(failed)?.len();
+        if size > LARGEST {
+            return Err(Error::malformed(path, format!("expected at most {LARGEST} bytes, found {size}")));
+        }
+        let text = files::read_to_string(path).map_err(failed)?;
         let format = text.parse::<toml::Table>().ok().and_then(|table| table.get("format")?.as_integer());
         if let Some(found) = format.filter(|&found| found != i64::from(FORMAT)) {
             return Err(Error::malformed(path, format!("expected format = {FORMAT}, found {found}")));
@@ -223,6 +230,9 @@ impl Manifest {
                 let reason = format!("field `{}`: expected {expected}, found `{found}`", field.name);
                 Err(Error::malformed(path, reason))
             };
+            if field.name.contains(char::is_control) {
+                return refuse("a name without control characters", &field.name);
+            }
             if field.dtype != npy::FLOAT {
                 return refuse("dtype <f4", &field.dtype);
             }

@@ -27,12 +27,12 @@ pub use error::Error;
 pub use fields::{Normalise, OriginEntry, SourceEntry};
 pub use folder::Dataset;
 pub use manifest::{FieldEntry, MANIFEST, Manifest, Role};
-pub use outcome::{Outcome, Progress, Watch};
+pub use outcome::{Outcome, Progress, Warn, Watch};
 pub use split::{Rule, Split};
 pub use statistics::Statistics;
 
+use crate::files;
 use sha2::{Digest, Sha256};
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
@@ -42,7 +42,7 @@ pub(super) const BLOCK: usize = 1 << 20;
 /// SHA-256 of a file, in hexadecimal; `tick` is called with the number of bytes read since its last call.
 pub(super) fn file_hash(path: &Path, tick: &mut dyn FnMut(usize)) -> Result<String, Error> {
     let failed = |reason| Error::reading(path, reason);
-    let mut file = File::open(path).map_err(failed)?;
+    let mut file = files::open(path).map_err(failed)?;
     let (mut hash, mut block) = (Sha256::new(), vec![0; BLOCK]);
     loop {
         match file.read(&mut block).map_err(failed)? {
@@ -64,6 +64,6 @@ pub(super) fn position(index: usize, shape: &[usize]) -> Vec<usize> {
     position
 }
 
-fn hexadecimal(hash: Sha256) -> String {
+pub(super) fn hexadecimal(hash: Sha256) -> String {
     hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -5,8 +5,9 @@
 use super::Error;
 use crate::data::formats::npy::FLOAT_MAGIC;
 pub(super) use crate::data::formats::npy::{FLOAT, float_header as header};
+use crate::files;
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -26,7 +27,7 @@ impl Array {
     /// Opens a file, which must have the header and the length of `samples` samples of this shape.
     pub(super) fn open(path: PathBuf, samples: usize, shape: &[usize], write: bool) -> Result<Array, Error> {
         let failed = |reason| Error::reading(&path, reason);
-        let mut file = File::options().read(true).write(write).open(&path).map_err(failed)?;
+        let mut file = files::open_with(&path, File::options().read(true).write(write)).map_err(failed)?;
         let found = file.metadata().map_err(failed)?.len();
         let header = header(&[&[samples], shape].concat());
         let (count, length) = sizes(&path, &header, samples, shape)?;
@@ -54,6 +55,33 @@ impl Array {
         Ok(Array { path, header, count, length, file: Mutex::new(file) })
     }
 
+    /// How many of its first samples a file has, which an interrupted attempt wrote: all, if the file has its header and
+    /// its length, and fewer if it was cut. A file without the header has none, whatever follows.
+    pub(super) fn whole_samples(path: &Path, samples: usize, shape: &[usize]) -> Result<usize, Error> {
+        let failed = |reason| Error::reading(path, reason);
+        let mut file = match files::open(path) {
+            Err(reason) if reason.kind() == ErrorKind::NotFound => return Ok(0),
+            opened => opened.map_err(failed)?,
+        };
+        let found = file.metadata().map_err(failed)?.len();
+        let header = header(&[&[samples], shape].concat());
+        let (count, length) = sizes(path, &header, samples, shape)?;
+        let mut start = vec![0; header.len()];
+        if file.read_exact(&mut start).is_err() || start != header || found > length {
+            return Ok(0);
+        }
+        let whole = (found - header.len() as u64) / (4 * count as u64).max(1);
+        Ok(usize::try_from(whole).map_or(samples, |whole| whole.min(samples)))
+    }
+
+    /// Gives a cut file its full length again and opens it; the values that were lost are 0.
+    pub(super) fn lengthen(path: PathBuf, samples: usize, shape: &[usize]) -> Result<Array, Error> {
+        let (_, length) = sizes(&path, &header(&[&[samples], shape].concat()), samples, shape)?;
+        let file = files::open_with(&path, File::options().write(true));
+        file.and_then(|file| file.set_len(length)).map_err(|reason| Error::writing(&path, reason))?;
+        Array::open(path, samples, shape, true)
+    }
+
     /// Values per sample.
     pub(super) fn count(&self) -> usize {
         self.count
@@ -75,13 +103,18 @@ impl Array {
         Ok(())
     }
 
-    /// Appends `samples` samples from `first` on to `values`.
+    /// Appends `samples` samples from `first` on to `values`, which has room for them.
     pub(super) fn read(&self, first: usize, samples: usize, values: &mut Vec<f32>) -> Result<(), Error> {
-        let mut bytes = vec![0; 4 * samples * self.count];
+        let mut left = samples * self.count;
+        let mut bytes = vec![0; 4 * left.min(super::BLOCK)];
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        let read = file.seek(self.at(first)).and_then(|_| file.read_exact(&mut bytes));
-        read.map_err(|reason| self.short(&file, reason))?;
-        values.extend(bytes.as_chunks::<4>().0.iter().map(|&bytes| f32::from_le_bytes(bytes)));
+        file.seek(self.at(first)).map_err(|reason| Error::reading(&self.path, reason))?;
+        while left > 0 {
+            let block = &mut bytes[..4 * left.min(super::BLOCK)];
+            file.read_exact(block).map_err(|reason| self.short(&file, reason))?;
+            values.extend(block.as_chunks::<4>().0.iter().map(|&bytes| f32::from_le_bytes(bytes)));
+            left -= block.len() / 4;
+        }
         Ok(())
     }
 

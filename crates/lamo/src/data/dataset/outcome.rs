@@ -27,3 +27,6 @@ pub enum Outcome {
 
 /// Called after every sample, on the thread that made it.
 pub type Watch<'a> = &'a (dyn Fn(Progress) -> ControlFlow<()> + Sync);
+
+/// Called with a sentence about something that was repaired.
+pub type Warn<'a> = &'a (dyn Fn(&str) + Sync);

@@ -8,6 +8,7 @@
 //! dataset.toml  the manifest, once all arrays are final
 //! ```
 //! A sample is marked only after its values have been synced to the disk, so a mark is true even after a power failure.
+//! Where an array was cut or removed since, the marks of the samples it lost are taken back and the samples made again.
 //!
 //! A data set has three states, in this order: begun, finished (`NAME.partial` has `dataset.toml`), named
 //! (`NAME.partial` is renamed to `NAME`). Several processes may make the same data set:
@@ -20,8 +21,9 @@
 //!   the renaming fails, and they find the data set under its name.
 
 use super::npy::Array;
-use super::{Dataset, Error, FieldEntry, MANIFEST, Manifest, Outcome, Progress, file_hash};
-use crate::files::{atomic, lock};
+use super::{Dataset, Error, FieldEntry, MANIFEST, Manifest, Outcome, Progress, Warn, file_hash};
+use crate::error::{counted, shown};
+use crate::files::{self, atomic, lock, memory};
 use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
 use std::ops::Range;
@@ -44,10 +46,12 @@ pub(in crate::data) fn beside(target: &Path) -> Option<PathBuf> {
     Some(target.with_file_name(name))
 }
 
-/// Makes the data set that `manifest` describes in `target`; `fill` makes the samples that are still missing.
+/// Makes the data set that `manifest` describes in `target`; `fill` makes the samples that are still missing, `warn` is
+/// told what was lost of an interrupted attempt.
 pub(in crate::data) fn make(
     target: &Path,
     manifest: &Manifest,
+    warn: Warn,
     fill: impl FnOnce(&Partial) -> Result<Progress, Error>,
 ) -> Result<Outcome, Error> {
     if let Some(dataset) = already_there(target, manifest)? {
@@ -56,7 +60,7 @@ pub(in crate::data) fn make(
     let Some(folder) = beside(target) else {
         return Err(Error::Occupied { path: target.to_owned(), found: "a path that ends without a name".into() });
     };
-    match attempt(&folder, target, manifest, fill) {
+    match attempt(&folder, target, manifest, warn, fill) {
         Ok(Some(outcome)) => Ok(outcome),
         // Another process may have finished the data set and renamed the folder during the attempt.
         other => match already_there(target, manifest) {
@@ -74,6 +78,7 @@ fn attempt(
     folder: &Path,
     target: &Path,
     manifest: &Manifest,
+    warn: Warn,
     fill: impl FnOnce(&Partial) -> Result<Progress, Error>,
 ) -> Result<Option<Outcome>, Error> {
     if !is_finished(folder) {
@@ -83,7 +88,7 @@ fn attempt(
             if already_there(target, manifest)?.is_some() {
                 return Ok(None);
             }
-            let partial = Partial::open(folder.to_owned(), manifest.clone(), lock)?;
+            let partial = Partial::open(folder.to_owned(), manifest.clone(), lock, warn)?;
             let progress = fill(&partial)?;
             if progress.complete < progress.samples {
                 return Ok(Some(Outcome::Stopped(progress)));
@@ -181,7 +186,7 @@ struct Journal {
 
 impl Partial {
     /// Begins a data set, or resumes one of the same recipe; `lock` is the lock of the folder.
-    fn open(folder: PathBuf, manifest: Manifest, lock: File) -> Result<Partial, Error> {
+    fn open(folder: PathBuf, manifest: Manifest, lock: File, warn: Warn) -> Result<Partial, Error> {
         atomic::sweep(&folder, Duration::ZERO);
         let recipe = folder.join(RECIPE);
         if recipe.exists() {
@@ -190,16 +195,20 @@ impl Partial {
             manifest.write(&recipe)?;
         }
         let (arrays, journal) = match folder.join(PROGRESS).exists() {
-            true => resume(&folder, &manifest)?,
+            true => resume(&folder, &manifest, warn)?,
             false => begin(&folder, &manifest)?,
         };
         Ok(Partial { folder, manifest, arrays, journal: Mutex::new(journal), _lock: lock })
     }
 
     /// Samples that are not complete.
-    pub(in crate::data) fn missing(&self) -> Vec<usize> {
+    pub(in crate::data) fn missing(&self) -> Result<Vec<usize>, Error> {
         let journal = self.journal.lock().unwrap_or_else(PoisonError::into_inner);
-        (0..journal.draws.len()).filter(|&sample| journal.draws[sample] == 0).collect()
+        let is_missing = |sample: &usize| journal.draws[*sample] == 0;
+        let count = (0..journal.draws.len()).filter(is_missing).count();
+        let mut missing = memory::reserve(count).map_err(|reason| Error::memory("samples", reason))?;
+        missing.extend((0..journal.draws.len()).filter(is_missing));
+        Ok(missing)
     }
 
     /// Stores consecutive samples of one field, numbered as in the manifest; they count once they are marked.
@@ -286,29 +295,59 @@ fn begin(folder: &Path, manifest: &Manifest) -> Result<(Vec<Array>, Journal), Er
     let create =
         |field: &FieldEntry| Array::create(folder.join(&field.file), field.rows(manifest.samples), &field.shape);
     let arrays = manifest.fields.iter().map(create).collect::<Result<_, _>>()?;
+    let marks = memory::filled(b'0', manifest.samples).map_err(|reason| Error::memory("samples", reason))?;
     let path = folder.join(PROGRESS);
-    let written = atomic::replace(&path, &vec![b'0'; manifest.samples]);
-    let file = written.and_then(|()| File::options().write(true).open(&path));
-    let file = file.map_err(|reason| Error::writing(&path, reason))?;
-    let draws = vec![0; manifest.samples];
-    Ok((arrays, Journal { file, draws, pending: Vec::new(), synced: Instant::now() }))
+    atomic::replace(&path, &marks).map_err(|reason| Error::writing(&path, reason))?;
+    Ok((arrays, Journal::open(&path, marks)?))
 }
 
-/// Opens the arrays and reads the marks of an interrupted attempt.
-fn resume(folder: &Path, manifest: &Manifest) -> Result<(Vec<Array>, Journal), Error> {
-    let open =
-        |field: &FieldEntry| Array::open(folder.join(&field.file), field.rows(manifest.samples), &field.shape, true);
-    let arrays = manifest.fields.iter().map(open).collect::<Result<_, _>>()?;
+/// Opens the arrays and reads the marks of an interrupted attempt. Samples whose values are gone, because a file was cut
+/// or removed, lose their marks and are made again.
+fn resume(folder: &Path, manifest: &Manifest, warn: Warn) -> Result<(Vec<Array>, Journal), Error> {
     let path = folder.join(PROGRESS);
-    let marks = std::fs::read(&path).map_err(|reason| Error::reading(&path, reason))?;
-    let (expected, found) = (manifest.samples as u64, marks.len() as u64);
-    if expected != found {
-        return Err(Error::Length { path, expected, found });
+    let mut marks = files::read(&path).map_err(|reason| Error::reading(&path, reason))?;
+    let mut lost = marks.len() != manifest.samples;
+    if lost {
+        let expected = counted(manifest.samples, "sample");
+        warn(&format!("{}: expected marks of {expected}, found {}", shown(&path), marks.len()));
+        marks.resize(manifest.samples, b'0');
     }
-    let file = File::options().write(true).open(&path).map_err(|reason| Error::writing(&path, reason))?;
-    let digit = |mark: &u8| if mark.is_ascii_digit() { mark - b'0' } else { 0 };
-    let draws = marks.iter().map(digit).collect();
-    Ok((arrays, Journal { file, draws, pending: Vec::new(), synced: Instant::now() }))
+    let mut whole = Vec::new();
+    for field in &manifest.fields {
+        let (file, rows) = (folder.join(&field.file), field.rows(manifest.samples));
+        let found = Array::whole_samples(&file, rows, &field.shape)?;
+        if found < rows {
+            lost = true;
+            // A row that all samples share is written together with any of them.
+            let again = if field.common { &mut marks[..1] } else { &mut marks[found..] };
+            warn(&format!("{}: cut short or removed; {} made again", shown(&file), counted(again.len(), "sample")));
+            again.fill(b'0');
+        }
+        whole.push(found);
+    }
+    if lost {
+        // Before the arrays get their length again: a mark must never stand for values that were lost.
+        atomic::replace(&path, &marks).map_err(|reason| Error::writing(&path, reason))?;
+    }
+    let open = |(field, &found): (&FieldEntry, &usize)| {
+        let (file, rows) = (folder.join(&field.file), field.rows(manifest.samples));
+        match found {
+            found if found == rows => Array::open(file, rows, &field.shape, true),
+            0 => Array::create(file, rows, &field.shape),
+            _ => Array::lengthen(file, rows, &field.shape),
+        }
+    };
+    let arrays = manifest.fields.iter().zip(&whole).map(open).collect::<Result<_, _>>()?;
+    Ok((arrays, Journal::open(&path, marks)?))
+}
+
+impl Journal {
+    /// The journal in a file of marks.
+    fn open(path: &Path, mut marks: Vec<u8>) -> Result<Journal, Error> {
+        let file = files::open_with(path, File::options().write(true)).map_err(|reason| Error::writing(path, reason))?;
+        marks.iter_mut().for_each(|mark| *mark = if mark.is_ascii_digit() { *mark - b'0' } else { 0 });
+        Ok(Journal { file, draws: marks, pending: Vec::new(), synced: Instant::now() })
+    }
 }
 
 #[cfg(test)]

@@ -2,10 +2,12 @@
 
 use super::{Error, hexadecimal};
 use crate::error::counted;
+use crate::files::memory;
 use crate::random::shuffle;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::fmt;
+use std::ops::Range;
 
 /// The rule that chooses a split, as manifests and experiments write it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,11 +66,15 @@ impl Rule {
         let split = match self {
             Rule::Ends { train, test } | Rule::Random { train, test, .. } => {
                 enough(*train, *test, samples)?;
-                let mut order: Vec<usize> = (0..samples).collect();
+                let [first, last] = [0..*train, samples - test..samples];
                 if let Rule::Random { seed, .. } = self {
+                    let mut order = list(0..samples)?;
                     shuffle(&mut order, *seed, u64::MAX);
+                    let chosen = |places: Range<usize>| listed(places.len(), order[places].iter().copied());
+                    Split { train: chosen(first)?, test: chosen(last)? }
+                } else {
+                    Split { train: list(first)?, test: list(last)? }
                 }
-                Split { train: order[..*train].to_vec(), test: order[samples - test..].to_vec() }
             }
             Rule::Ranges { train: [first, end], test: [from, to] } => {
                 let outside = [end, to].into_iter().find(|&&end| end > samples);
@@ -76,7 +82,7 @@ impl Rule {
                     let (expected, found) = (format!("samples below {samples}"), format!("sample {}", end - 1));
                     return Err(Error::Number { what: "split", expected, found });
                 }
-                Split { train: (*first..*end).collect(), test: (*from..*to).collect() }
+                Split { train: list(*first..*end)?, test: list(*from..*to)? }
             }
             Rule::Indices { train, test } => Split { train: train.clone(), test: test.clone() },
         };
@@ -100,6 +106,18 @@ impl fmt::Display for Rule {
     }
 }
 
+/// The samples of a range.
+fn list(samples: Range<usize>) -> Result<Vec<usize>, Error> {
+    listed(samples.len(), samples)
+}
+
+/// `count` samples as a list, which may be too long for the memory of the machine.
+fn listed(count: usize, samples: impl Iterator<Item = usize>) -> Result<Vec<usize>, Error> {
+    let mut list = memory::reserve(count).map_err(|reason| Error::memory("split", reason))?;
+    list.extend(samples);
+    Ok(list)
+}
+
 fn enough(train: usize, test: usize, samples: usize) -> Result<(), Error> {
     if train.checked_add(test).is_some_and(|used| used <= samples) {
         return Ok(());
@@ -110,7 +128,7 @@ fn enough(train: usize, test: usize, samples: usize) -> Result<(), Error> {
 
 impl Split {
     fn check(&self, samples: usize) -> Result<(), Error> {
-        let mut used = vec![false; samples];
+        let mut used = memory::filled(false, samples).map_err(|reason| Error::memory("split", reason))?;
         for &sample in self.train.iter().chain(&self.test) {
             let (expected, found) = match used.get_mut(sample) {
                 None => (format!("samples below {samples}"), format!("sample {sample}")),

@@ -1,6 +1,7 @@
 //! Arrays in memory, and their layout in a stream of bytes: element type, byte order, row- or column-major.
 
 use super::source::Source;
+use crate::files::memory;
 use std::fmt;
 use std::io;
 use std::ops::Range;
@@ -128,6 +129,23 @@ pub struct Array {
     pub values: Values,
 }
 
+/// An array, or some of its rows, in single precision.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Single {
+    /// Points along each axis, the slowest first.
+    pub shape: Vec<usize>,
+    /// Its numbers in C order, rounded to nearest.
+    pub values: Vec<f32>,
+    /// A number that is finite in the file and infinite here.
+    pub beyond: Option<f64>,
+}
+
+/// The numbers of the wanted part, and one that single precision cannot hold.
+pub(super) struct Found {
+    pub(super) values: Values,
+    pub(super) beyond: Option<f64>,
+}
+
 /// The two precisions that values are read in.
 pub(crate) trait Real: Copy + Default {
     fn nearest(value: f64) -> Self;
@@ -199,6 +217,8 @@ pub(super) struct Wanted<'a> {
     /// Every axis of the array once, in the order of the result; the first is the axis of the rows.
     pub(super) order: &'a [usize],
     pub(super) rows: Range<usize>,
+    /// In single precision, whatever the type of the array.
+    pub(super) single: bool,
 }
 
 /// How the numbers of an array are stored in a stream of bytes.
@@ -246,38 +266,38 @@ impl Layout {
         shape
     }
 
-    /// Reads the wanted part from a source that stands at the first number. The caller has checked the shape against
-    /// the size of the file.
-    pub(super) fn read(&self, source: &mut dyn Source, wanted: &Wanted, tick: Tick) -> io::Result<Array> {
-        let single = self.kind.is_single();
-        let values =
-            if single { self.gather::<f32>(source, wanted, tick)? } else { self.gather::<f64>(source, wanted, tick)? };
-        Ok(Array { shape: self.shape_of(wanted), values })
+    /// Bytes that the wanted part needs in memory.
+    pub(super) fn memory(&self, wanted: &Wanted) -> u64 {
+        let width = if wanted.single || self.kind.is_single() { 4 } else { 8 };
+        self.shape_of(wanted).iter().fold(width, |bytes: u64, &extent| bytes.saturating_mul(extent as u64))
     }
 
-    fn gather<T: Real>(&self, source: &mut dyn Source, wanted: &Wanted, tick: Tick) -> io::Result<Values> {
-        let rows = &wanted.rows;
-        if rows.is_empty() || self.count() == Some(0) {
-            return Ok(T::values(Vec::new()));
+    /// Reads the wanted part from a source that stands at the first number. The caller has checked the shape against
+    /// the size of the file.
+    pub(super) fn read(&self, source: &mut dyn Source, wanted: &Wanted, tick: Tick) -> io::Result<Found> {
+        let gathering = Gathering { layout: self, wanted, tick };
+        match (self.kind.is_single(), wanted.single) {
+            (true, _) => gathering.run::<f32, _>(|take| self.each(source, wanted, take)),
+            (false, false) => gathering.run::<f64, _>(|take| self.each(source, wanted, take)),
+            (false, true) => gathering.run_narrow(|take| self.each(source, wanted, take)),
         }
-        let mut gathered = Gathered::<T>::new(self, wanted)?;
-        let mut take = |block: &[T]| {
-            gathered.push(block);
-            tick(block.len());
-        };
+    }
+
+    /// Calls `take` with the numbers of the wanted part in the order of the file.
+    fn each<T: Real>(&self, source: &mut dyn Source, wanted: &Wanted, mut take: impl FnMut(&[T])) -> io::Result<()> {
+        let rows = &wanted.rows;
         let height = self.extent(wanted.order.first());
         let faster = self.fastest_first().into_iter().take_while(|axis| Some(axis) != wanted.order.first());
         let inner: usize = faster.map(|axis| self.shape[axis]).product();
         if rows.len() == height {
-            self.stream(source, self.count().unwrap_or(0), take)?;
-        } else {
-            for _ in 0..self.count().unwrap_or(0) / (inner * height) {
-                self.skip(source, rows.start * inner)?;
-                self.stream(source, rows.len() * inner, &mut take)?;
-                self.skip(source, (height - rows.end) * inner)?;
-            }
+            return self.stream(source, self.count().unwrap_or(0), take);
         }
-        Ok(T::values(gathered.numbers))
+        for _ in 0..self.count().unwrap_or(0) / (inner * height) {
+            self.skip(source, rows.start * inner)?;
+            self.stream(source, rows.len() * inner, &mut take)?;
+            self.skip(source, (height - rows.end) * inner)?;
+        }
+        Ok(())
     }
 
     /// Calls `take` with all numbers in the order of the file.
@@ -291,7 +311,6 @@ impl Layout {
 
     /// Calls `take` with the next `count` numbers in blocks of bounded size.
     fn stream<T: Real>(&self, source: &mut dyn Source, count: usize, mut take: impl FnMut(&[T])) -> io::Result<()> {
-        const BLOCK: usize = 8192;
         let mut bytes = vec![0; BLOCK.min(count) * self.stored.bytes()];
         let mut numbers = Vec::with_capacity(BLOCK.min(count));
         let mut left = count;
@@ -307,8 +326,63 @@ impl Layout {
     }
 }
 
+/// Numbers that are decoded at a time.
+const BLOCK: usize = 8192;
+
 /// Called with how many numbers have been read since the last call.
 pub type Tick<'a> = &'a mut dyn FnMut(usize);
+
+/// Puts the numbers of a wanted part in order as they come, from a stream or from slabs.
+pub(super) struct Gathering<'a, 'b> {
+    pub(super) layout: &'a Layout,
+    pub(super) wanted: &'a Wanted<'a>,
+    pub(super) tick: Tick<'b>,
+}
+
+impl Gathering<'_, '_> {
+    fn is_empty(&self) -> bool {
+        self.wanted.rows.is_empty() || self.layout.count() == Some(0)
+    }
+
+    /// Calls `each` with what takes the numbers in the order of the file.
+    pub(super) fn run<T: Real, E: From<io::Error>>(
+        self,
+        each: impl FnOnce(&mut dyn FnMut(&[T])) -> Result<(), E>,
+    ) -> Result<Found, E> {
+        if self.is_empty() {
+            return Ok(Found { values: T::values(Vec::new()), beyond: None });
+        }
+        let mut gathered = Gathered::<T>::new(self.layout, self.wanted)?;
+        each(&mut |block| {
+            gathered.push(block);
+            (self.tick)(block.len());
+        })?;
+        Ok(Found { values: T::values(gathered.numbers), beyond: None })
+    }
+
+    /// The same for doubles that are stored in single precision.
+    pub(super) fn run_narrow<E: From<io::Error>>(
+        self,
+        each: impl FnOnce(&mut dyn FnMut(&[f64])) -> Result<(), E>,
+    ) -> Result<Found, E> {
+        if self.is_empty() {
+            return Ok(Found { values: Values::F32(Vec::new()), beyond: None });
+        }
+        let mut gathered = Gathered::<f32>::new(self.layout, self.wanted)?;
+        let (mut beyond, mut narrow) = (None, Vec::new());
+        each(&mut |block| {
+            for block in block.chunks(BLOCK) {
+                narrow.clear();
+                narrow.extend(block.iter().map(|&value| value as f32));
+                let lost = |(wide, narrow): &(&f64, &f32)| wide.is_finite() && !narrow.is_finite();
+                beyond = beyond.or_else(|| block.iter().zip(&narrow).find(lost).map(|(&wide, _)| wide));
+                gathered.push(&narrow);
+            }
+            (self.tick)(block.len());
+        })?;
+        Ok(Found { values: Values::F32(gathered.numbers), beyond })
+    }
+}
 
 /// One axis of a [`Gathered`] array.
 struct Axis {
@@ -349,8 +423,7 @@ impl<T: Real> Gathered<T> {
             expected *= axis.extent;
             next
         });
-        let mut numbers = Vec::new();
-        numbers.try_reserve_exact(count)?;
+        let mut numbers = memory::reserve(count)?;
         if !in_order {
             numbers.resize(count, T::default());
         }

@@ -1,6 +1,6 @@
 //! One array of a file: what the header says about it, and how its numbers are read.
 
-use super::array::{Array, ArrayInfo, Layout, Tick, Wanted};
+use super::array::{ArrayInfo, Found, Layout, Tick, Wanted};
 use super::error::Error;
 use super::source::Opened;
 
@@ -50,13 +50,21 @@ impl OpenArray<'_> {
     }
 }
 
+impl OpenArray<'_> {
+    /// The machine has not enough memory for the wanted part.
+    pub(super) fn too_large(&self, wanted: &Wanted) -> Error {
+        let (path, name) = (self.opened.path.clone(), self.name.to_owned());
+        Error::Memory { path, name, expected: self.layout.memory(wanted) }
+    }
+}
+
 /// How the numbers of an array are read from its file.
 pub(super) trait Numbers {
     /// Refuses a shape that the file is too short for. It is called once, before anything is read.
     fn check(&self, array: &OpenArray) -> Result<(), Error>;
 
     /// Reads a part of the array.
-    fn read(&self, array: &OpenArray, wanted: &Wanted, tick: Tick) -> Result<Array, Error>;
+    fn read(&self, array: &OpenArray, wanted: &Wanted, tick: Tick) -> Result<Found, Error>;
 
     /// Calls `take` with all numbers in the order of the file, a bounded number at a time.
     fn visit(&self, array: &OpenArray, take: &mut dyn FnMut(&[f64])) -> Result<(), Error>;

@@ -1,6 +1,7 @@
 //! What can be wrong with an array file. Each error names the file, what was expected, what was found, and what to do.
 
-use crate::error::{Failure, Kind};
+use crate::error::{Failure, Kind, shown};
+use crate::files::memory::amount;
 use std::fmt;
 use std::ops::Range;
 use std::path::PathBuf;
@@ -10,13 +11,13 @@ use std::path::PathBuf;
 #[non_exhaustive]
 pub enum Error {
     /// The path does not exist.
-    #[error("{}: expected a file, found nothing; check the path", .path.display())]
+    #[error("{}: expected a file, found nothing; check the path", shown(.path))]
     NoSuchFile {
         /// The path asked for.
         path: PathBuf,
     },
     /// The path is a folder, a device or a pipe.
-    #[error("{}: expected a file, found {found}; name a file instead", .path.display())]
+    #[error("{}: expected a file, found {found}; name a file instead", shown(.path))]
     NotAFile {
         /// The path asked for.
         path: PathBuf,
@@ -24,7 +25,7 @@ pub enum Error {
         found: &'static str,
     },
     /// The operating system does not let the file be read.
-    #[error("{}: expected a readable file, found \"{source}\"; check its permissions and its disk", .path.display())]
+    #[error("{}: expected a readable file, found \"{source}\"; check its permissions and its disk", shown(.path))]
     Unreadable {
         /// The file.
         path: PathBuf,
@@ -32,7 +33,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// The first bytes do not belong to a known format.
-    #[error("{}: expected a file of format {expected}, found {found}; save it in one of these formats", .path.display())]
+    #[error("{}: expected a file of format {expected}, found {found}; save it in one of these formats", shown(.path))]
     UnknownFormat {
         /// The file.
         path: PathBuf,
@@ -42,7 +43,7 @@ pub enum Error {
         found: String,
     },
     /// The file is too short or too long.
-    #[error("{}: {part} promises {expected} bytes, found {found}; the file is cut short or damaged, copy or download it again", .path.display())]
+    #[error("{}: {part} promises {expected} bytes, found {found}; the file is cut short or damaged, copy or download it again", shown(.path))]
     WrongLength {
         /// The file.
         path: PathBuf,
@@ -54,7 +55,7 @@ pub enum Error {
         found: u64,
     },
     /// A shape with more values than the file can hold.
-    #[error("{}: {} promises shape {shape:?}, more than its {found} bytes can hold; the file is damaged, copy or download it again", .path.display(), Titled(name))]
+    #[error("{}: {} promises shape {shape:?}, more than its {found} bytes can hold; the file is damaged, copy or download it again", shown(.path), Titled(name))]
     AbsurdShape {
         /// The file.
         path: PathBuf,
@@ -66,7 +67,7 @@ pub enum Error {
         found: u64,
     },
     /// Bytes that contradict the format.
-    #[error("{}: expected {expected}, found {found}; the file is damaged, copy or download it again", .path.display())]
+    #[error("{}: expected {expected}, found {found}; the file is damaged, copy or download it again", shown(.path))]
     Damaged {
         /// The file.
         path: PathBuf,
@@ -76,7 +77,7 @@ pub enum Error {
         found: String,
     },
     /// An array of text, complex numbers or structures instead of real numbers.
-    #[error("{}: expected {} to hold real numbers, found {found}; save it as plain float32 or float64", .path.display(), Titled(name))]
+    #[error("{}: expected {} to hold real numbers, found {found}; save it as plain float32 or float64", shown(.path), Titled(name))]
     WrongType {
         /// The file.
         path: PathBuf,
@@ -86,7 +87,7 @@ pub enum Error {
         found: String,
     },
     /// A compression that is not supported.
-    #[error("{}: expected {part} packed by gzip, with or without shuffle, or not packed, found \"{found}\"; save it in one of these ways", .path.display())]
+    #[error("{}: expected {part} packed by gzip, with or without shuffle, or not packed, found \"{found}\"; save it in one of these ways", shown(.path))]
     Unsupported {
         /// The file.
         path: PathBuf,
@@ -96,7 +97,7 @@ pub enum Error {
         found: String,
     },
     /// The file has no array of that name.
-    #[error("{}: expected an array named `{name}`, found {}; name one of these", .path.display(), Listed(known))]
+    #[error("{}: expected an array named `{}`, found {}; name one of these", shown(.path), name.escape_debug(), Listed(known))]
     Missing {
         /// The file.
         path: PathBuf,
@@ -106,7 +107,7 @@ pub enum Error {
         known: Vec<String>,
     },
     /// No name was given, and the file does not hold exactly one array.
-    #[error("{}: expected the name of one array, found no name, and the file holds {}; name one of them", .path.display(), Listed(known))]
+    #[error("{}: expected the name of one array, found no name, and the file holds {}; name one of them", shown(.path), Listed(known))]
     Unnamed {
         /// The file.
         path: PathBuf,
@@ -114,7 +115,7 @@ pub enum Error {
         known: Vec<String>,
     },
     /// The array does not have these rows.
-    #[error("{}: expected {} to have rows {}..{}, found {found} rows; ask for rows within them", .path.display(), Titled(name), rows.start, rows.end)]
+    #[error("{}: expected {} to have rows {}..{}, found {found} rows; ask for rows within them", shown(.path), Titled(name), rows.start, rows.end)]
     RowsOutside {
         /// The file.
         path: PathBuf,
@@ -126,7 +127,7 @@ pub enum Error {
         found: usize,
     },
     /// The arrays or the name do not fit the format.
-    #[error("{}: cannot be written: {reason}", .path.display())]
+    #[error("{}: cannot be written: {reason}", shown(.path))]
     Unwritable {
         /// The file.
         path: PathBuf,
@@ -134,7 +135,7 @@ pub enum Error {
         reason: String,
     },
     /// The operating system does not let the file be written.
-    #[error("{}: cannot be written: {reason}", .path.display())]
+    #[error("{}: cannot be written: {reason}", shown(.path))]
     Writing {
         /// The file.
         path: PathBuf,
@@ -142,7 +143,7 @@ pub enum Error {
         reason: std::io::Error,
     },
     /// The array does not have these axes.
-    #[error("{}: expected {} to have the axes {order:?}, found {found} axes; list each of them once", .path.display(), Titled(name))]
+    #[error("{}: expected {} to have the axes {order:?}, found {found} axes; list each of them once", shown(.path), Titled(name))]
     AxesOutside {
         /// The file.
         path: PathBuf,
@@ -154,14 +155,14 @@ pub enum Error {
         found: usize,
     },
     /// The machine does not have enough memory.
-    #[error("{}: expected memory for {expected} values of {}, found too little; read fewer rows at a time", .path.display(), Titled(name))]
+    #[error("{}: expected {} of memory for {}, found too little; end other programs, or save it in smaller parts", shown(.path), amount(*.expected), Titled(name))]
     Memory {
         /// The file.
         path: PathBuf,
         /// The array.
         name: String,
-        /// The requested number of values.
-        expected: usize,
+        /// Bytes of the values asked for.
+        expected: u64,
     },
 }
 
@@ -212,7 +213,7 @@ impl Failure for Error {
             Error::NoSuchFile { .. } | Error::Missing { .. } => Kind::Missing,
             Error::Unreadable { source, .. } => Kind::of_io(source),
             Error::Writing { reason, .. } => Kind::of_io(reason),
-            Error::Memory { .. } => Kind::Internal,
+            Error::Memory { .. } => Kind::OutOfSpace,
             Error::NotAFile { .. }
             | Error::UnknownFormat { .. }
             | Error::WrongLength { .. }

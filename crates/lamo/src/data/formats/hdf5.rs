@@ -2,11 +2,12 @@
 //!
 //! The crate `hdf5-reader` reads the format. This file sets its limits, chooses the element types and orders the axes.
 
-use super::array::{Array, ElementKind, Gathered, Layout, Real, Tick, Values, Wanted, decode};
+use super::array::{ElementKind, Found, Gathering, Layout, Real, Tick, Wanted, decode};
 use super::entry::{Entry, Numbers, OpenArray};
 use super::error::Error;
 use super::section::LARGEST_RATIO;
 use super::source::Opened;
+use crate::files::memory;
 use hdf5_reader::error::{Error as Failure, Result as Outcome};
 use hdf5_reader::group::Group;
 use hdf5_reader::{
@@ -14,6 +15,7 @@ use hdf5_reader::{
     SliceInfoElem,
 };
 use std::collections::HashSet;
+use std::io::ErrorKind;
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -21,6 +23,10 @@ use std::sync::Arc;
 const SIGNATURE: &[u8] = b"\x89HDF\r\n\x1a\n";
 /// Values of one slab, which is read and put in order at once: 16 MiB of doubles.
 const SLAB: usize = 1 << 21;
+/// A slab that covers whole chunks may be larger: 256 MiB of doubles.
+const LARGEST_SLAB: usize = 1 << 25;
+/// Axes of an empty array of MATLAB at most.
+const MOST_AXES: u64 = 64;
 /// Groups inside groups that are searched.
 const DEEPEST: usize = 32;
 
@@ -101,6 +107,9 @@ impl Tree {
             (Ok((stored, big_endian)), _) => (stored, stored, big_endian),
         };
         if self.matlab && dataset.attributes().iter().any(|attribute| attribute.name == "MATLAB_empty") {
+            if dataset.num_elements()? > MOST_AXES {
+                return Ok(Err("an empty array of too many axes".to_owned()));
+            }
             shape = dataset.read_array::<Number<f64>>()?.iter().map(|extent| extent.0 as usize).collect();
             if !shape.contains(&0) {
                 return Ok(Err("an empty array that is not empty".to_owned()));
@@ -117,40 +126,46 @@ impl Numbers for Rc<Tree> {
         array.check_size(0, size, size.saturating_mul(LARGEST_RATIO))
     }
 
-    fn read(&self, array: &OpenArray, wanted: &Wanted, tick: Tick) -> Result<Array, Error> {
+    fn read(&self, array: &OpenArray, wanted: &Wanted, tick: Tick) -> Result<Found, Error> {
         let OpenArray { opened, name, layout, .. } = *array;
-        let dataset = self.file.dataset(name);
-        let single = layout.kind.is_single();
-        let values = dataset.and_then(|dataset| match single {
-            true => gather::<f32>(&dataset, layout, wanted, tick),
-            false => gather::<f64>(&dataset, layout, wanted, tick),
+        let gathering = Gathering { layout, wanted, tick };
+        let found = self.file.dataset(name).and_then(|dataset| match (layout.kind.is_single(), wanted.single) {
+            (true, _) => gathering.run::<f32, _>(|take| slabs(&dataset, layout, wanted, take)),
+            (false, false) => gathering.run::<f64, _>(|take| slabs(&dataset, layout, wanted, take)),
+            (false, true) => gathering.run_narrow(|take| slabs(&dataset, layout, wanted, take)),
         });
-        let values = values.map_err(|failure| failed(opened, &format!("dataset `{name}`"), failure))?;
-        Ok(Array { shape: layout.shape_of(wanted), values })
+        found.map_err(|failure| match plain(failure) {
+            Failure::Io(source) if source.kind() == ErrorKind::OutOfMemory => array.too_large(wanted),
+            failure => failed(opened, &format!("dataset `{name}`"), failure),
+        })
     }
 
     fn visit(&self, array: &OpenArray, take: &mut dyn FnMut(&[f64])) -> Result<(), Error> {
         let OpenArray { opened, name, layout, .. } = *array;
         let order: Vec<_> = (0..layout.shape.len()).collect();
-        let wanted = Wanted { rows: 0..layout.extent(order.first()), order: &order };
-        let dataset = self.file.dataset(name);
-        let visited = dataset.and_then(|dataset| slabs(&dataset, layout, &wanted, |slab| take(&slab)));
+        let wanted = Wanted { rows: 0..layout.extent(order.first()), order: &order, single: false };
+        let visited = self.file.dataset(name).and_then(|dataset| slabs(&dataset, layout, &wanted, take));
         visited.map_err(|failure| failed(opened, &format!("dataset `{name}`"), failure))
     }
 }
 
-fn failed(opened: &Opened, part: &str, failure: Failure) -> Error {
-    let found = failure.to_string();
+/// The failure itself, without the names of the objects in which it occurred.
+fn plain(failure: Failure) -> Failure {
     let mut cause = failure;
     while let Failure::Context { source, .. } = cause {
         cause = *source;
     }
-    match cause {
+    cause
+}
+
+fn failed(opened: &Opened, part: &str, failure: Failure) -> Error {
+    let found = failure.to_string();
+    match plain(failure) {
         Failure::Io(source) => opened.unreadable(source),
         Failure::UnsupportedFilter(_) | Failure::UnsupportedEncoding(_) => {
             Error::Unsupported { path: opened.path.clone(), part: part.to_owned(), found }
         }
-        _ => opened.damaged(format!("{part} in valid HDF5"), format!("\"{found}\"")),
+        _ => opened.damaged(format!("{part} in valid HDF5"), format!("{found:?}")),
     }
 }
 
@@ -186,49 +201,49 @@ fn element(datatype: &Datatype) -> Result<(ElementKind, bool), &'static str> {
     Ok((kind, *order == ByteOrder::BigEndian))
 }
 
-/// Reads the wanted part slab by slab and puts it in order.
-fn gather<T: Real + Send>(dataset: &Dataset, layout: &Layout, wanted: &Wanted, tick: Tick) -> Outcome<Values> {
-    if wanted.rows.is_empty() || layout.count() == Some(0) {
-        return Ok(T::values(Vec::new()));
-    }
-    let mut gathered = Gathered::<T>::new(layout, wanted)?;
-    slabs(dataset, layout, wanted, |slab| {
-        gathered.push(&slab);
-        tick(slab.len());
-    })?;
-    Ok(T::values(gathered.numbers))
-}
-
-/// Reads slabs of bounded size along the slowest axis of the file.
+/// Calls `take` with the wanted part in the order of the file, in slabs of bounded size. A slab is cut along the slowest
+/// axis; where one row of chunks along it is too large, along the next axis of each index of the slower ones.
 fn slabs<T: Real + Send>(
     dataset: &Dataset,
     layout: &Layout,
     wanted: &Wanted,
-    mut take: impl FnMut(Vec<T>),
+    mut take: impl FnMut(&[T]),
 ) -> Outcome<()> {
     let mut selection = SliceInfo::all(dataset.ndim());
-    let (Some(&rows_axis), Some(&slowest_axis)) = (wanted.order.first(), layout.fastest_first().last()) else {
-        take(numbers(dataset, &selection)?); // a single number without axes
+    let Some(&rows_axis) = wanted.order.first() else {
+        take(&numbers(dataset, &selection)?); // a single number without axes
         return Ok(());
     };
     if layout.count() == Some(0) {
         return Ok(());
     }
-    let rank = layout.shape.len();
-    let in_file = |axis: usize| if layout.column_major { rank - 1 - axis } else { axis };
-    selection.selections[in_file(rows_axis)] = span(&wanted.rows);
-    let slowest = if slowest_axis == rows_axis { wanted.rows.clone() } else { 0..layout.shape[slowest_axis] };
-    let count = layout.shape_of(wanted).iter().product::<usize>();
-    let chunk = dataset.chunks().and_then(|chunks| chunks.first().copied()).map_or(1, |chunk| chunk.max(1) as usize);
-    let thickness = (SLAB / (count / slowest.len()) / chunk).max(1).saturating_mul(chunk); // each chunk is unpacked once
-    let mut start = slowest.start;
-    while start < slowest.end {
-        let end = slowest.end.min((start - start % chunk).saturating_add(thickness));
-        selection.selections[0] = span(&(start..end));
-        take(numbers(dataset, &selection)?);
-        start = end;
+    let range = |axis: usize| if axis == rows_axis { wanted.rows.clone() } else { 0..layout.shape[axis] };
+    let ranges: Vec<Range<usize>> = layout.fastest_first().into_iter().rev().map(range).collect(); // slowest first
+    selection.selections.iter_mut().zip(&ranges).for_each(|(selected, range)| *selected = span(range));
+    let chunk = |axis: usize| {
+        let chunk = dataset.chunks().and_then(|chunks| chunks.get(axis).copied());
+        chunk.map_or(1, |chunk| chunk.max(1) as usize)
+    };
+    let inner = |axis: usize| ranges[axis + 1..].iter().map(Range::len).product::<usize>();
+    let fits = |axis: &usize| chunk(*axis).min(ranges[*axis].len()).saturating_mul(inner(*axis)) <= LARGEST_SLAB;
+    let cut = (0..ranges.len()).find(fits).unwrap_or(ranges.len() - 1);
+    let thickness = (SLAB / inner(cut) / chunk(cut)).max(1).saturating_mul(chunk(cut)); // each chunk is unpacked once
+    let mut slower: Vec<usize> = ranges[..cut].iter().map(|range| range.start).collect();
+    loop {
+        for (selected, &index) in selection.selections.iter_mut().zip(&slower) {
+            *selected = span(&(index..index + 1));
+        }
+        let mut start = ranges[cut].start;
+        while start < ranges[cut].end {
+            let end = ranges[cut].end.min((start - start % chunk(cut)).saturating_add(thickness));
+            selection.selections[cut] = span(&(start..end));
+            take(&numbers(dataset, &selection)?);
+            start = end;
+        }
+        let Some(axis) = (0..cut).rev().find(|&axis| slower[axis] + 1 < ranges[axis].end) else { return Ok(()) };
+        slower[axis] += 1;
+        (axis + 1..cut).for_each(|faster| slower[faster] = ranges[faster].start);
     }
-    Ok(())
 }
 
 fn span(rows: &Range<usize>) -> SliceInfoElem {
@@ -261,8 +276,11 @@ impl<T: Real + Send> H5Type for Number<T> {
     fn decode_vec(raw: &[u8], datatype: &Datatype, count: usize) -> Option<Outcome<Vec<Self>>> {
         let (kind, big_endian) = element(datatype).ok()?;
         let bytes = raw.get(..count.checked_mul(kind.bytes())?)?;
-        let mut numbers = Vec::with_capacity(count);
+        let mut numbers = match memory::reserve(count) {
+            Ok(numbers) => numbers,
+            Err(reason) => return Some(Err(reason.into())),
+        };
         decode::<T>(kind, big_endian, bytes, &mut numbers);
-        Some(Ok(numbers.into_iter().map(Number).collect()))
+        Some(Ok(numbers.into_iter().map(Number).collect())) // in place
     }
 }

@@ -12,11 +12,14 @@
 //! files and to every error sentence that names formats or endings.
 //!
 //! Each size in a header is checked against the length of the file before memory is reserved for it, so a damaged file
-//! ends in an [`Error`]. [`read_rows`] reserves memory for the rows asked for and a buffer, not for the whole array.
+//! ends in an [`Error`]. [`read_rows`] reserves memory for the rows asked for and a buffer, not for the whole array, and
+//! memory that the machine does not have ends in an [`Error`], too. Each function opens the file and reads its headers;
+//! [`ArrayFile`] keeps it open where several arrays are read.
 
 mod array;
 mod entry;
 mod error;
+mod file;
 mod hdf5;
 mod mat5;
 mod mat73;
@@ -28,16 +31,15 @@ mod source;
 mod write;
 
 pub(crate) use array::decode;
-pub use array::{Array, ArrayInfo, ElementKind, Tick, Values};
+pub use array::{Array, ArrayInfo, ElementKind, Single, Tick, Values};
 pub use error::Error;
 pub(crate) use error::listed;
+pub use file::ArrayFile;
+pub(crate) use source::Stamp;
 pub use write::{Named, write};
 
-use array::Wanted;
-use entry::{Entry, OpenArray};
-use error::alternatives;
+use entry::Entry;
 use source::Opened;
-use std::collections::HashSet;
 use std::ops::Range;
 use std::path::Path;
 
@@ -125,19 +127,17 @@ impl Format {
 
 /// The arrays of real numbers in a file.
 pub fn list(path: impl AsRef<Path>) -> Result<Vec<ArrayInfo>, Error> {
-    let contents = Contents::of(path.as_ref())?;
-    let arrays = contents.entries.iter().filter_map(|entry| entry.array(&contents.opened));
-    Ok(arrays.map(|array| array.info()).collect())
+    Ok(ArrayFile::open(path)?.list())
 }
 
 /// A whole array in C order, shaped as NumPy or MATLAB shows it. Without a name the file must hold exactly one array.
 pub fn read(path: impl AsRef<Path>, name: Option<&str>) -> Result<Array, Error> {
-    Contents::of(path.as_ref())?.read(name, None, None, &mut |_| {})
+    ArrayFile::open(path)?.read(name)
 }
 
 /// Some rows of the first axis. Other rows are skipped where the array is not packed, and never stored in memory.
 pub fn read_rows(path: impl AsRef<Path>, name: Option<&str>, rows: Range<usize>) -> Result<Array, Error> {
-    Contents::of(path.as_ref())?.read(name, None, Some(rows), &mut |_| {})
+    ArrayFile::open(path)?.read_rows(name, rows)
 }
 
 /// Like [`read_rows`], with the axes in the order listed: the rows are those of the first axis listed.
@@ -150,90 +150,17 @@ pub fn read_ordered(
     rows: Range<usize>,
     tick: Tick,
 ) -> Result<Array, Error> {
-    Contents::of(path.as_ref())?.read(name, Some(order), Some(rows), tick)
+    ArrayFile::open(path)?.read_part(name, Some(order), Some(rows), tick)
 }
 
 /// Calls `take` with all numbers of an array in the order of the file, a bounded number at a time.
-pub fn visit(path: impl AsRef<Path>, name: Option<&str>, mut take: impl FnMut(&[f64])) -> Result<(), Error> {
-    let contents = Contents::of(path.as_ref())?;
-    let array = contents.find(name)?;
-    array.numbers.visit(&array, &mut take)
+pub fn visit(path: impl AsRef<Path>, name: Option<&str>, take: impl FnMut(&[f64])) -> Result<(), Error> {
+    ArrayFile::open(path)?.visit(name, take)
 }
 
 /// What a file says about the array called `name`, or about its only array.
 pub fn describe(path: impl AsRef<Path>, name: Option<&str>) -> Result<ArrayInfo, Error> {
-    Ok(Contents::of(path.as_ref())?.find(name)?.info())
-}
-
-/// An open file and its arrays.
-struct Contents {
-    opened: Opened,
-    entries: Vec<Entry>,
-}
-
-impl Contents {
-    fn of(path: &Path) -> Result<Contents, Error> {
-        let opened = Opened::open(path)?;
-        let start = opened.bytes(0, opened.size.min(START), "the file")?;
-        let format = FORMATS.iter().find(|format| (format.sniff)(&start, opened.size)).ok_or_else(|| {
-            let expected = alternatives(FORMATS.iter().map(|format| format.name));
-            Error::UnknownFormat { path: path.to_owned(), expected, found: looks_like(&start) }
-        })?;
-        let entries = (format.open)(&opened)?;
-        let mut names = HashSet::new();
-        for entry in &entries {
-            entry.array(&opened).map_or(Ok(()), |array| array.numbers.check(&array))?;
-            if !names.insert(entry.name.as_str()) {
-                return Err(opened.damaged("each array once", format!("{:?} twice", entry.name)));
-            }
-        }
-        Ok(Contents { opened, entries })
-    }
-
-    fn read(
-        &self,
-        name: Option<&str>,
-        order: Option<&[usize]>,
-        rows: Option<Range<usize>>,
-        tick: Tick,
-    ) -> Result<Array, Error> {
-        let array = self.find(name)?;
-        let (path, name) = (|| self.opened.path.clone(), || array.name.to_owned());
-        let natural: Vec<_> = (0..array.layout.shape.len()).collect();
-        let order = order.unwrap_or(&natural);
-        let mut sorted = order.to_vec();
-        sorted.sort_unstable();
-        if sorted != natural {
-            return Err(Error::AxesOutside { path: path(), name: name(), order: order.to_vec(), found: natural.len() });
-        }
-        let found = array.layout.extent(order.first());
-        let rows = rows.unwrap_or(0..found);
-        if rows.start > rows.end || rows.end > found {
-            return Err(Error::RowsOutside { path: path(), name: name(), rows, found });
-        }
-        array.numbers.read(&array, &Wanted { order, rows }, tick)
-    }
-
-    fn find(&self, name: Option<&str>) -> Result<OpenArray<'_>, Error> {
-        let path = || self.opened.path.clone();
-        let real = || self.entries.iter().filter(|entry| entry.holds.is_ok());
-        let known = || real().map(|entry| entry.name.clone()).collect();
-        let entry = match name {
-            Some(name) => {
-                let found = self.entries.iter().find(|entry| entry.name == name);
-                found.ok_or_else(|| Error::Missing { path: path(), name: name.to_owned(), known: known() })?
-            }
-            None => match real().collect::<Vec<_>>()[..] {
-                [only] => only,
-                _ if self.entries.len() == 1 => &self.entries[0], // refused below: it holds no real numbers
-                _ => return Err(Error::Unnamed { path: path(), known: known() }),
-            },
-        };
-        entry.array(&self.opened).ok_or_else(|| {
-            let found = entry.holds.as_ref().err().cloned().unwrap_or_default();
-            Error::WrongType { path: path(), name: entry.name.clone(), found }
-        })
-    }
+    ArrayFile::open(path)?.describe(name)
 }
 
 /// What a file of an unknown format may be.

@@ -232,6 +232,7 @@ pub(super) fn write(arrays: &[Named]) -> Result<Vec<u8>, String> {
 /// The bytes of an npy file.
 pub(super) fn float_file(array: &Named) -> Vec<u8> {
     let mut bytes = float_header(&array.shape);
+    bytes.reserve_exact(4 * array.values.len());
     bytes.extend(array.values.iter().flat_map(|value| value.to_le_bytes()));
     bytes
 }

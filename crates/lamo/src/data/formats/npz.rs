@@ -29,14 +29,23 @@ pub(super) fn sniff(start: &[u8], _size: u64) -> bool {
 
 /// All members, npy files or not.
 pub(super) fn open(opened: &Opened) -> Result<Vec<Entry>, Error> {
-    let mut entries = Vec::new();
+    let (mut entries, mut spans) = (Vec::new(), Vec::new());
     for member in members(opened)? {
-        entries.push(entry(opened, &member)?);
+        let (entry, end) = entry(opened, &member)?;
+        entries.push(entry);
+        spans.push((member.header, end, member.name));
     }
-    Ok(entries)
+    // Members that share their bytes unpack to far more than the file holds.
+    spans.sort_by_key(|(start, ..)| *start);
+    let shared = spans.windows(2).find(|pair| pair[0].1 > pair[1].0);
+    shared.map_or(Ok(entries), |pair| {
+        let found = format!("{:?} and {:?} in the same bytes", pair[0].2, pair[1].2);
+        Err(opened.damaged("zip members one after another", found))
+    })
 }
 
-fn entry(opened: &Opened, member: &Member) -> Result<Entry, Error> {
+/// The array of a member, and where its bytes end.
+fn entry(opened: &Opened, member: &Member) -> Result<(Entry, u64), Error> {
     let local = opened.bytes(member.header, 30, "the header of a zip member")?;
     if &local[..4] != b"PK\x03\x04" {
         return Err(opened.damaged("the header of a zip member", format!("{:02x?}", &local[..4])));
@@ -48,8 +57,9 @@ fn entry(opened: &Opened, member: &Member) -> Result<Entry, Error> {
     let packed = *packing.as_ref().unwrap_or(&Packing::Plain);
     let mut section = Section { start, bytes, packing: packed, before: 0, sum };
     section.check_end(opened)?;
+    let end = start + bytes;
     if let Err(found) = packing {
-        return Ok(Entry::new(name, Err(found), section));
+        return Ok((Entry::new(name, Err(found), section), end));
     }
     let part = format!("the header of `{}`", member.name);
     let (before, holds) =
@@ -59,7 +69,7 @@ fn entry(opened: &Opened, member: &Member) -> Result<Entry, Error> {
         return Err(opened.wrong_length(&part, expected, member.unpacked));
     }
     section.before = before;
-    Ok(Entry::new(name, holds, section))
+    Ok((Entry::new(name, holds, section), end))
 }
 
 /// How a member is packed, or what it is instead of an array.
@@ -211,7 +221,8 @@ pub(super) fn write(arrays: &[Named]) -> Result<Vec<u8>, String> {
         let mut entry = [&[20, 0, 0, 0, 0, 0, 0, 0, 33, 0][..], &sum.sum().to_le_bytes(), &size, &size].concat();
         entry.extend((name.len() as u16).to_le_bytes());
         entry.extend([0, 0]);
-        file.extend([b"PK\x03\x04", &entry[..], name.as_bytes(), &content].concat());
+        file.extend([b"PK\x03\x04", &entry[..], name.as_bytes()].concat());
+        file.extend(content);
         directory.extend([b"PK\x01\x02\x14\x00", &entry[..], &[0; 10], &start, name.as_bytes()].concat());
     }
     let (count, directory_start) = ((arrays.len() as u16).to_le_bytes(), (file.len() as u32).to_le_bytes());

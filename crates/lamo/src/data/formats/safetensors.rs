@@ -40,9 +40,13 @@ pub(super) fn open(opened: &Opened) -> Result<Vec<Entry>, Error> {
     let mut entries = Vec::new();
     for (name, description) in found {
         let description: Description = serde_json::from_value(description).map_err(not_json)?;
-        entries.push((description.data_offsets[0], entry(opened, name, 8 + length, description)?));
+        entries.push((description.data_offsets, entry(opened, name, 8 + length, description)?));
     }
-    entries.sort_by_key(|(start, _)| *start);
+    entries.sort_by_key(|(offsets, _)| *offsets);
+    if let Some(pair) = entries.windows(2).find(|pair| pair[0].0[1] > pair[1].0[0]) {
+        let found = format!("{:?} and {:?} in the same bytes", pair[0].1.name, pair[1].1.name);
+        return Err(opened.damaged("arrays one after another", found));
+    }
     Ok(entries.into_iter().map(|(_, entry)| entry).collect())
 }
 

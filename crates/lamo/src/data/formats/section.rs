@@ -1,6 +1,6 @@
 //! An array in one section of its file, packed or not. This is how npy, npz, MAT v5 and safetensors store arrays.
 
-use super::array::{Array, Tick, Wanted};
+use super::array::{Found, Tick, Wanted};
 use super::entry::{Numbers, OpenArray};
 use super::error::Error;
 use super::source::{BUFFER, Opened, Source, Stream};
@@ -84,13 +84,10 @@ impl Numbers for Section {
     }
 
     /// The checksum is compared wherever the whole section has to be read.
-    fn read(&self, array: &OpenArray, wanted: &Wanted, tick: Tick) -> Result<Array, Error> {
+    fn read(&self, array: &OpenArray, wanted: &Wanted, tick: Tick) -> Result<Found, Error> {
         let OpenArray { opened, name, layout, .. } = *array;
         let fails = |source: io::Error| match source.kind() {
-            ErrorKind::OutOfMemory => {
-                let expected = layout.shape_of(wanted).iter().product();
-                Error::Memory { path: opened.path.clone(), name: name.to_owned(), expected }
-            }
+            ErrorKind::OutOfMemory => array.too_large(wanted),
             _ => opened.broken(&format!("array `{name}`"), source),
         };
         let height = layout.extent(wanted.order.first());

@@ -1,9 +1,11 @@
 //! Where bytes come from: an open file, a slice of it, an unpacked stream. Memory holds one buffer of each.
 
 use super::error::Error;
-use std::fs::{self, File};
+use crate::files;
+use std::fs::{self, File, Metadata};
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 /// Bytes of a buffer.
 pub(super) const BUFFER: usize = 1 << 16;
@@ -16,6 +18,28 @@ fn buffer(bytes: u64) -> usize {
 /// A stream that can skip bytes.
 pub(super) trait Source: Read {
     fn skip(&mut self, bytes: u64) -> io::Result<()>;
+}
+
+/// Size, time of the last change and identity of a file: two stamps differ if the file was written to in between.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    pub(crate) size: u64,
+    changed: Option<SystemTime>,
+    /// Device and number of the file, where the system has them.
+    identity: [u64; 2],
+}
+
+impl Stamp {
+    fn of(found: &Metadata) -> Stamp {
+        #[cfg(unix)]
+        let identity = {
+            use std::os::unix::fs::MetadataExt;
+            [found.dev(), found.ino()]
+        };
+        #[cfg(not(unix))]
+        let identity = [0, 0];
+        Stamp { size: found.len(), changed: found.modified().ok(), identity }
+    }
 }
 
 /// An open file.
@@ -31,13 +55,32 @@ impl Opened {
             ErrorKind::NotFound => Error::NoSuchFile { path: path.to_owned() },
             _ => Error::Unreadable { path: path.to_owned(), source },
         };
-        let metadata = fs::metadata(path).map_err(fails)?;
-        if !metadata.is_file() {
-            let found = if metadata.is_dir() { "a folder" } else { "a device or pipe" };
+        if let Some(found) = files::irregular(&fs::metadata(path).map_err(fails)?) {
             return Err(Error::NotAFile { path: path.to_owned(), found });
         }
-        let file = File::open(path).map_err(fails)?;
-        Ok(Opened { path: path.to_owned(), file, size: metadata.len() })
+        let file = files::open(path).map_err(fails)?;
+        let size = file.metadata().map_err(fails)?.len();
+        Ok(Opened { path: path.to_owned(), file, size })
+    }
+
+    pub(super) fn stamp(&self) -> Result<Stamp, Error> {
+        let found = self.file.metadata().map_err(|source| self.unreadable(source))?;
+        Ok(Stamp::of(&found))
+    }
+
+    /// Calls `take` with all bytes of the file, also with those that were appended since it was opened.
+    pub(super) fn every_byte(&self, take: &mut dyn FnMut(&[u8])) -> Result<(), Error> {
+        let mut file = &self.file;
+        let mut block = vec![0; 1 << 20];
+        file.seek(SeekFrom::Start(0)).map_err(|source| self.unreadable(source))?;
+        loop {
+            match file.read(&mut block) {
+                Ok(0) => return Ok(()),
+                Ok(count) => take(&block[..count]),
+                Err(source) if source.kind() == ErrorKind::Interrupted => {}
+                Err(source) => return Err(self.unreadable(source)),
+            }
+        }
     }
 
     /// `bytes` bytes from `start` on. All slices share the position of the file: read one at a time.

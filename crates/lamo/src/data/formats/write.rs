@@ -2,7 +2,7 @@
 
 use super::FORMATS;
 use super::error::{Error, alternatives};
-use crate::files::atomic;
+use crate::files::{atomic, memory};
 use std::path::Path;
 
 /// An array with its name.
@@ -42,6 +42,9 @@ pub fn write(path: &Path, arrays: &[Named]) -> Result<(), Error> {
         let found = if ending.is_empty() { "no ending".to_owned() } else { format!(".{ending}") };
         unwritable(format!("expected a name that ends in {expected}, found {found}"))
     })?;
+    let expected = 3 * 4 * arrays.iter().map(|array| array.values.len() as u64).sum::<u64>(); // copies at most
+    let name = || arrays.first().map(|array| array.name.clone()).unwrap_or_default();
+    memory::require(expected).map_err(|_| Error::Memory { path: path.to_owned(), name: name(), expected })?;
     let bytes = format(arrays).map_err(unwritable)?;
     atomic::replace(path, &bytes).map_err(|reason| Error::Writing { path: path.to_owned(), reason })
 }

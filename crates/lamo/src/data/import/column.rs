@@ -5,10 +5,14 @@
 //! ```
 
 use super::axes::{self, ORDER};
+use super::sources::Sources;
 use super::transfer::Meter;
 use crate::data::dataset::{Error, OriginEntry};
-use crate::data::formats::{self, ArrayInfo, ElementKind, Values};
+use crate::data::formats::{ArrayInfo, ElementKind, Single};
+use crate::error::counted;
+use crate::files::memory;
 use lamo_geometry::Grid;
+use std::borrow::Cow;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -129,27 +133,33 @@ impl Piece {
         if self.channel.is_some() { 1 } else { self.extents[5] }
     }
 
-    /// Bytes of one value in memory.
+    /// Bytes of one value in the progress of the import.
     fn width(&self) -> usize {
         if self.kind.is_single() { 4 } else { 8 }
     }
 
-    /// Bytes of one sample in memory.
+    /// Bytes of one sample in the progress of the import, and at most in memory.
     pub(super) fn bytes(&self) -> usize {
         self.extents[1..].iter().fold(self.width(), |bytes, &extent| bytes.saturating_mul(extent))
     }
 
     /// Samples `rows` with all channels, the axes in the order of the data set.
-    fn read(&self, rows: Range<usize>, meter: &Meter) -> Result<Values, Error> {
+    fn read(&self, rows: Range<usize>, sources: &mut Sources, meter: &Meter) -> Result<Single, Error> {
         let rows = if self.has_samples { rows } else { 0..self.first_extent() };
         let tick = &mut |count| meter.tick(count * self.width());
-        let array = formats::read_ordered(&self.path, self.variable.as_deref(), &self.order, rows, tick)?;
+        let file = sources.file(&self.path)?;
+        let array = file.read_single(self.variable.as_deref(), Some(&self.order), Some(rows), tick)?;
         let inner: Vec<_> = self.inner.iter().map(|(_, extent)| *extent).collect();
         if !array.shape.ends_with(&inner) {
             let (expected, found) = (format!("{inner:?} for each sample, as before"), format!("{:?}", array.shape));
             return Err(Error::unfit(self.title(), expected, found, "do not change the file while it is imported"));
         }
-        Ok(array.values)
+        Ok(array)
+    }
+
+    /// Whether the values of a sample are all those of the data set, in its order.
+    fn is_whole(&self, stride: usize) -> bool {
+        stride == 1 && self.channel.is_none()
     }
 
     /// Copies the values of `samples` samples into a block `[samples, points, total]`, from channel `offset` on.
@@ -233,10 +243,26 @@ impl Column {
         shape
     }
 
-    /// `[samples, ...shape]` in single precision.
-    pub(super) fn read(&self, samples: Range<usize>, last: &mut LastRead, meter: &Meter) -> Result<Vec<f32>, Error> {
+    /// `[samples, ...shape]` in single precision, and a value that single precision cannot hold.
+    pub(super) fn read<'a>(
+        &self,
+        samples: Range<usize>,
+        sources: &mut Sources,
+        last: &'a mut LastRead,
+        meter: &Meter,
+    ) -> Result<(Cow<'a, [f32]>, Option<f64>), Error> {
         let count: usize = self.shape().iter().product();
-        let mut block = vec![0.0; samples.len() * count];
+        if let [part] = &self.parts[..]
+            && let [piece] = &part.pieces[..]
+            && piece.is_whole(self.stride)
+        {
+            last.load(piece, samples, sources, meter)?;
+            return Ok((Cow::Borrowed(&last.values), last.beyond));
+        }
+        let needed = samples.len().saturating_mul(count);
+        let mut block = memory::filled(0.0, needed).map_err(|reason| {
+            Error::memory(format!("{} of {}", counted(samples.len(), "sample"), self.origin(samples.start).0), reason)
+        })?;
         let (mut first, mut filled) = (0, 0);
         for part in &self.parts {
             let end = first + part.samples;
@@ -245,15 +271,15 @@ impl Column {
                 let block = &mut block[filled..filled + (to - from) * count];
                 let mut offset = 0;
                 for piece in &part.pieces {
-                    let values = last.values(piece, from - first..to - first, meter)?;
-                    piece.copy_into(block, values, to - from, self.stride, [offset, part.channels()]);
+                    last.load(piece, from - first..to - first, sources, meter)?;
+                    piece.copy_into(block, &last.values, to - from, self.stride, [offset, part.channels()]);
                     offset += piece.channels();
                 }
                 filled += block.len();
             }
             first = end;
         }
-        Ok(block)
+        Ok((Cow::Owned(block), last.beyond))
     }
 
     /// The array that sample `sample` of the column comes from, and the index of the sample in it.
@@ -275,19 +301,18 @@ pub(super) struct LastRead {
     of: Option<(String, Range<usize>)>,
     values: Vec<f32>,
     /// A value of this or an earlier array that is finite in the file and infinite in single precision.
-    pub(super) beyond: Option<f64>,
+    beyond: Option<f64>,
 }
 
 impl LastRead {
-    fn values(&mut self, piece: &Piece, rows: Range<usize>, meter: &Meter) -> Result<&[f32], Error> {
+    /// Reads an array, unless it is the one that was read last.
+    fn load(&mut self, piece: &Piece, rows: Range<usize>, sources: &mut Sources, meter: &Meter) -> Result<(), Error> {
         let of = Some((piece.title(), rows.clone()));
         if self.of != of {
             *self = LastRead { beyond: self.beyond, ..LastRead::default() }; // frees the memory before the next read
-            let values = piece.read(rows, meter)?;
-            self.beyond = values.beyond_f32().or(self.beyond);
-            self.values = values.into_f32();
-            self.of = of;
+            let Single { values, beyond, .. } = piece.read(rows, sources, meter)?;
+            *self = LastRead { of, values, beyond: beyond.or(self.beyond) };
         }
-        Ok(&self.values)
+        Ok(())
     }
 }

@@ -7,6 +7,7 @@ pub mod catalogue;
 mod column;
 mod own;
 mod public;
+mod sources;
 mod transfer;
 mod write;
 

@@ -2,12 +2,15 @@
 
 use super::axes::{self, ORDER};
 use super::column::{Column, Part, Piece, thinned, title};
+use super::sources::Sources;
 use super::write::Import;
 use crate::data::dataset::{Error, FieldEntry, Manifest, Normalise, Role, Rule};
-use crate::data::formats;
 use crate::error::counted;
 use lamo_geometry::Grid;
 use std::path::{Path, PathBuf};
+
+/// An array of more values is no list of times, unless there are as many snapshots.
+const MOST_TIMES: usize = 1 << 16;
 
 /// The description of an import: arrays, and what they are.
 #[derive(Clone, Debug)]
@@ -82,11 +85,13 @@ impl Own {
             let (expected, found) = ("1 where the grid is not a plane".into(), self.stride.to_string());
             return Err(Error::Number { what: "stride", expected, found });
         }
-        let mut columns = Vec::new();
+        check_words("--name", &self.name)?;
+        let (mut columns, mut sources) = (Vec::new(), Sources::default());
         let mut entries: Vec<FieldEntry> = Vec::new();
         for field in &self.fields {
             field.check_name(&entries)?;
-            let column = field.column(&self.grid, self.stride)?;
+            check_words("--unit", &field.unit)?;
+            let column = field.column(&self.grid, self.stride, &mut sources)?;
             field.check_coordinates(&column)?;
             let common = !column.parts[0].pieces()[0].has_samples();
             let normalise = field.normalise;
@@ -100,7 +105,8 @@ impl Own {
         }
         let samples = self.samples(&entries, &columns)?;
         self.check_outputs(&columns)?;
-        let times = self.times(&columns)?;
+        let times = self.times(&columns, &mut sources)?;
+        sources.close();
         let split = self.split.clone().unwrap_or_else(|| Rule::default_for(samples));
         if split.split(samples)?.test.is_empty() {
             let (what, expected) = ("the import".into(), "at least 1 sample to test on".into());
@@ -111,7 +117,7 @@ impl Own {
         let (grid, parameters) = (thinned(self.grid, self.stride), stride.into_iter().collect());
         let manifest = Manifest::imported(&self.name, parameters, grid, split, samples, entries);
         let all = 0..samples;
-        Ok(Import { manifest: Manifest { times, ..manifest }, columns, selected: vec![all] })
+        Ok(Import { manifest: Manifest { times, ..manifest }, columns, selected: vec![all], sources })
     }
 
     /// The number of samples, which all fields must have.
@@ -148,9 +154,17 @@ impl Own {
     }
 
     /// Times of the snapshots; refuses another number of times than of snapshots.
-    fn times(&self, columns: &[Column]) -> Result<Vec<f64>, Error> {
+    fn times(&self, columns: &[Column], sources: &mut Sources) -> Result<Vec<f64>, Error> {
         let Some(name) = &self.times else { return Ok(Vec::new()) };
-        let array = formats::read(&name.path, name.variable.as_deref())?;
+        let file = sources.file(&name.path)?;
+        let snapshots = columns.iter().filter_map(|column| column.parts[0].pieces()[0].snapshots()).max();
+        let info = file.describe(name.variable.as_deref())?;
+        let found = info.shape.iter().fold(1, |count: usize, &extent| count.saturating_mul(extent));
+        if found > snapshots.unwrap_or(0).max(MOST_TIMES) {
+            let found = format!("shape {:?}", info.shape); // it is not read: it may be of any size
+            return Err(Error::unfit(name.title(), "one time for each snapshot".into(), found, "name another array"));
+        }
+        let array = file.read(name.variable.as_deref())?;
         if array.shape.iter().filter(|&&extent| extent != 1).count() > 1 {
             let found = format!("shape {:?}", array.shape);
             return Err(Error::unfit(name.title(), "one row of times".into(), found, "name another array"));
@@ -220,7 +234,7 @@ impl OwnField {
     }
 
     /// Its arrays, checked against the grid and each other.
-    fn column(&self, grid: &Grid, stride: usize) -> Result<Column, Error> {
+    fn column(&self, grid: &Grid, stride: usize, sources: &mut Sources) -> Result<Column, Error> {
         self.check_axes()?;
         if self.arrays.is_empty() || self.arrays.iter().any(Vec::is_empty) {
             let what = format!("field `{}`", self.name);
@@ -230,7 +244,7 @@ impl OwnField {
         for arrays in &self.arrays {
             let mut pieces: Vec<Piece> = Vec::new();
             for name in arrays {
-                let piece = self.piece(name, arrays.len() > 1, grid)?;
+                let piece = self.piece(name, arrays.len() > 1, grid, sources)?;
                 if let Some(first) = pieces.first().filter(|first| first.samples() != piece.samples()) {
                     let expected = format!("{}, as {} holds", counted(first.samples(), "sample"), first.title());
                     let found = piece.samples().to_string();
@@ -252,8 +266,8 @@ impl OwnField {
     }
 
     /// One array with its axes; arrays side by side have no axis of channels.
-    fn piece(&self, name: &ArrayName, side_by_side: bool, grid: &Grid) -> Result<Piece, Error> {
-        let info = formats::describe(&name.path, name.variable.as_deref())?;
+    fn piece(&self, name: &ArrayName, side_by_side: bool, grid: &Grid, sources: &mut Sources) -> Result<Piece, Error> {
+        let info = sources.file(&name.path)?.describe(name.variable.as_deref())?;
         let fits = |axes: &str| axes.chars().count() == info.shape.len() && axes::fits(axes, &info.shape, grid);
         let axes = match &self.axes {
             Some(axes) => Some(axes.clone()).filter(|axes| axes::allowed(axes, self.role, grid) && fits(axes)),
@@ -277,6 +291,15 @@ impl OwnField {
             Role::Input | Role::Output => "samples, then snapshots if any, points, channels if any",
         }
     }
+}
+
+/// Refuses a text with a control character, such as a newline: it would break the lines that show it.
+fn check_words(flag: &str, text: &str) -> Result<(), Error> {
+    if !text.contains(char::is_control) {
+        return Ok(());
+    }
+    let expected = "a text without control characters".into();
+    Err(Error::unfit(flag.into(), expected, format!("`{text}`"), "choose another"))
 }
 
 /// Refuses a part that cannot be joined to the first part of its column.

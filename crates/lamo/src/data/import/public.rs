@@ -3,6 +3,7 @@
 
 use super::catalogue::{FieldRow, PartRow, PieceRow, Row, Samples, Selection, Times};
 use super::column::{Column, Part, Piece, thinned, title};
+use super::sources::Sources;
 use super::write::Import;
 use crate::data::dataset::{Error, FieldEntry, Manifest, Rule};
 use crate::data::formats::{self, FORMATS};
@@ -20,11 +21,12 @@ impl Row {
     /// samples of the official split, or `all` samples.
     pub fn import(&self, given: &[PathBuf], all: bool) -> Result<Import, Error> {
         let files = self.find_files(given)?;
+        let mut sources = Sources::default();
         let mut columns: Vec<_> = self.fields.iter().map(|_| Column::new(self.stride)).collect();
         let (mut everything, mut train, mut test) = (Vec::new(), Vec::new(), Vec::new());
         let mut samples = 0;
         for (part, paths) in self.parts.iter().zip(&files) {
-            let found = self.take(part, paths, &mut columns)?;
+            let found = self.take(part, paths, &mut columns, &mut sources)?;
             let range = |selection: Selection| selection.range(samples, found);
             train.extend(part.train.map(range));
             test.extend(part.test.map(range));
@@ -46,17 +48,24 @@ impl Row {
         let samples = selected.iter().map(Range::len).sum();
         let grid = thinned(self.grid, self.stride);
         let mut manifest = Manifest::imported(self.name, stride.into_iter().collect(), grid, rule, samples, fields);
-        manifest.times = self.times(&files[0][0])?;
-        Ok(Import { manifest, columns, selected })
+        manifest.times = self.times(&files[0][0], &mut sources)?;
+        sources.close();
+        Ok(Import { manifest, columns, selected, sources })
     }
 
     /// Adds the arrays of one part to their columns, and returns how many samples they hold.
-    fn take(&self, part: &PartRow, paths: &[PathBuf], columns: &mut [Column]) -> Result<usize, Error> {
+    fn take(
+        &self,
+        part: &PartRow,
+        paths: &[PathBuf],
+        columns: &mut [Column],
+        sources: &mut Sources,
+    ) -> Result<usize, Error> {
         let mut first: Option<(String, usize)> = None;
         for (column, field) in columns.iter_mut().zip(self.fields) {
             let mut pieces = Vec::new();
             for row in field.pieces {
-                let piece = row.piece(&paths[row.file])?;
+                let piece = row.piece(&paths[row.file], sources)?;
                 let (other, expected) = first.get_or_insert_with(|| (piece.title(), piece.samples()));
                 if piece.samples() != *expected {
                     let expected = format!("{}, as {other} holds", counted(*expected, "sample"));
@@ -76,19 +85,22 @@ impl Row {
     }
 
     /// Times of the snapshots; `path` is the first file.
-    fn times(&self, path: &Path) -> Result<Vec<f64>, Error> {
+    fn times(&self, path: &Path, sources: &mut Sources) -> Result<Vec<f64>, Error> {
         match self.times {
             Times::None => Ok(Vec::new()),
             Times::Even(count) => Ok((0..count).map(|snapshot| snapshot as f64 / (count - 1) as f64).collect()),
-            Times::Variable(name, count) => match formats::read(path, Some(name)) {
-                Ok(times) if times.values.len() == count => Ok(times.values.into_f64()),
-                Ok(times) => {
-                    let (expected, found) = (format!("{count} times"), format!("shape {:?}", times.shape));
-                    Err(Error::unfit(title(path, Some(name)), expected, found, "download the file again"))
+            Times::Variable(name, count) => {
+                let file = sources.file(path)?;
+                let shape = match file.describe(Some(name)) {
+                    Err(formats::Error::Missing { .. }) => return Ok((1..=count).map(|time| time as f64).collect()),
+                    described => described?.shape,
+                };
+                if shape.iter().fold(1, |times: usize, &extent| times.saturating_mul(extent)) != count {
+                    let (expected, found) = (format!("{count} times"), format!("shape {shape:?}"));
+                    return Err(Error::unfit(title(path, Some(name)), expected, found, "download the file again"));
                 }
-                Err(formats::Error::Missing { .. }) => Ok((1..=count).map(|time| time as f64).collect()),
-                Err(error) => Err(error.into()),
-            },
+                Ok(file.read(Some(name))?.values.into_f64())
+            }
         }
     }
 
@@ -183,8 +195,8 @@ impl FieldRow {
 
 impl PieceRow {
     /// The array in a file. It must have the shape of the public array; some writers reverse all axes.
-    fn piece(&self, path: &Path) -> Result<Piece, Error> {
-        let info = formats::describe(path, self.variable)?;
+    fn piece(&self, path: &Path, sources: &mut Sources) -> Result<Piece, Error> {
+        let info = sources.file(path)?.describe(self.variable)?;
         let fits = |shape: &mut dyn Iterator<Item = &usize>| {
             shape.zip(self.shape).all(|(found, known)| found == known || *known == 0)
         };

@@ -1,13 +1,18 @@
 //! An import: arrays are read a few samples at a time, their axes put in the order of the data set, rounded to single
 //! precision and written.
 //!
+//! A file is hashed before its values are read and again after, and is looked at whenever some of them are read. If it
+//! changes in between, nothing is imported: the hash that the data set records is that of the values it holds.
+//!
 //! MATLAB and Fortran files interleave their samples, so reading some samples means passing over the whole file. A file
 //! is passed over once per [`BUDGET`] of bytes and is never in memory as a whole.
 
 use super::column::{Column, LastRead, Part, Piece};
+use super::sources::Sources;
 use super::transfer::{Listen, Meter};
 use crate::data::dataset::partial::{self, Partial};
-use crate::data::dataset::{Error, FieldEntry, Manifest, Outcome, Progress, SourceEntry, file_hash, position};
+use crate::data::dataset::{Error, FieldEntry, Manifest, Outcome, Progress, SourceEntry, Warn, position};
+use crate::error::{Failure, Kind};
 use std::ops::Range;
 use std::path::Path;
 
@@ -22,6 +27,8 @@ pub struct Import {
     pub(super) columns: Vec<Column>,
     /// The samples of the columns to import, in the order of the data set.
     pub(super) selected: Vec<Range<usize>>,
+    /// The files, as they were when their headers were read.
+    pub(super) sources: Sources,
 }
 
 impl Import {
@@ -43,20 +50,38 @@ impl Import {
 
     /// Writes the data set into `target`, or the samples that an interrupted attempt did not write.
     pub fn write(&self, target: &Path, listen: Listen) -> Result<Outcome, Error> {
+        self.write_and_warn(target, listen, &|_| {})
+    }
+
+    /// The same; `warn` is told which samples of an interrupted attempt were lost and are read again.
+    pub fn write_and_warn(&self, target: &Path, listen: Listen, warn: Warn) -> Result<Outcome, Error> {
         let size = |path: &&Path| std::fs::metadata(path).map_or(0, |data| data.len());
         let paths = self.paths();
         let hashed: u64 = paths.iter().map(size).sum();
-        let meter = Meter::new(hashed + self.bytes(self.manifest.samples), listen);
+        let meter = Meter::new(2 * hashed + self.bytes(self.manifest.samples), listen);
         let mut manifest = self.manifest.clone();
         for (field, column) in manifest.fields.iter_mut().zip(&self.columns) {
             field.origin = column.pieces().map(|piece| piece.origin(&paths)).collect();
         }
-        for path in paths {
-            let sha256 = file_hash(path, &mut |bytes| meter.tick(bytes))?;
+        let mut sources = Sources::as_found_by(&self.sources);
+        for path in &paths {
+            let (bytes, sha256) = sources.hash(path, &mut |bytes| meter.tick(bytes))?;
             let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            manifest.sources.push(SourceEntry { file, bytes: size(&path), sha256 });
+            manifest.sources.push(SourceEntry { file, bytes, sha256 });
         }
-        partial::make(target, &manifest, |partial| self.fill(partial, &meter, hashed))
+        partial::make(target, &manifest, warn, |partial| {
+            let progress = self.fill(partial, &mut sources, &meter, hashed)?;
+            if progress.complete == progress.samples {
+                for (path, entry) in paths.iter().zip(&manifest.sources) {
+                    let again = sources.hash(path, &mut |bytes| meter.tick(bytes)).inspect_err(|_| partial.discard())?;
+                    if again.1 != entry.sha256 {
+                        partial.discard();
+                        return Err(Error::Changed { path: path.to_path_buf() });
+                    }
+                }
+            }
+            Ok(progress)
+        })
     }
 
     /// Bytes to read for `samples` samples.
@@ -70,13 +95,13 @@ impl Import {
     }
 
     /// Reads and stores the missing samples; `hashed` bytes have been counted before.
-    fn fill(&self, partial: &Partial, meter: &Meter, hashed: u64) -> Result<Progress, Error> {
-        let (missing, samples) = (partial.missing(), self.manifest.samples);
-        meter.expect(hashed + self.bytes(missing.len()));
+    fn fill(&self, partial: &Partial, sources: &mut Sources, meter: &Meter, hashed: u64) -> Result<Progress, Error> {
+        let (missing, samples) = (partial.missing()?, self.manifest.samples);
+        meter.expect(2 * hashed + self.bytes(missing.len()));
         let largest = self.columns.iter().flat_map(Column::pieces).map(Piece::bytes).max().unwrap_or(1);
         let mut made = 0;
         for (first, origin) in self.blocks(&missing, (BUDGET / largest.max(1)).max(1)) {
-            self.transfer(partial, meter, first, &origin)?;
+            self.transfer(partial, sources, meter, first, &origin)?;
             partial.mark(first..first + origin.len(), 1)?;
             made += origin.len();
             if meter.stop() {
@@ -89,14 +114,27 @@ impl Import {
 
     /// Reads the samples `origin` of every column and stores them as the samples from `first` on. If a source file
     /// cannot be read or has a value that is not finite, the partial data set is deleted: the corrected file will have
-    /// another hash.
-    fn transfer(&self, partial: &Partial, meter: &Meter, first: usize, origin: &Range<usize>) -> Result<(), Error> {
+    /// another hash. If memory is short, what was read stays.
+    fn transfer(
+        &self,
+        partial: &Partial,
+        sources: &mut Sources,
+        meter: &Meter,
+        first: usize,
+        origin: &Range<usize>,
+    ) -> Result<(), Error> {
         let mut last = LastRead::default();
         for (number, (field, column)) in self.manifest.fields.iter().zip(&self.columns).enumerate() {
             let (first, origin) = if field.common { (0, 0..1) } else { (first, origin.clone()) };
-            let read = column.read(origin.clone(), &mut last, meter);
-            let checked = |values: Vec<f32>| check(field, column, origin.start, &values, last.beyond).map(|()| values);
-            let values = read.and_then(checked).inspect_err(|_| partial.discard())?;
+            let read = column.read(origin.clone(), sources, &mut last, meter);
+            let checked = read.and_then(|(values, beyond)| {
+                check(field, column, origin.start, &values, beyond).map(|()| values)
+            });
+            let values = checked.inspect_err(|error| {
+                if error.kind() != Kind::OutOfSpace {
+                    partial.discard();
+                }
+            })?;
             partial.store(number, first, &values)?;
         }
         Ok(())

@@ -1,0 +1,165 @@
+//! An open array file: its header is read once, however many of its arrays are read.
+
+use super::array::{Array, ArrayInfo, Found, Single, Tick, Values, Wanted};
+use super::entry::{Entry, OpenArray};
+use super::error::{Error, alternatives};
+use super::source::{Opened, Stamp};
+use super::{FORMATS, START, looks_like};
+use std::collections::HashMap;
+use std::ops::Range;
+use std::path::Path;
+
+/// An open file and its arrays.
+pub struct ArrayFile {
+    opened: Opened,
+    entries: Vec<Entry>,
+    /// Index in `entries` by name.
+    places: HashMap<String, usize>,
+    stamp: Stamp,
+}
+
+impl ArrayFile {
+    /// Opens a file and reads the headers of its arrays.
+    pub fn open(path: impl AsRef<Path>) -> Result<ArrayFile, Error> {
+        let opened = Opened::open(path.as_ref())?;
+        let stamp = opened.stamp()?;
+        let start = opened.bytes(0, opened.size.min(START), "the file")?;
+        let format = FORMATS.iter().find(|format| (format.sniff)(&start, opened.size)).ok_or_else(|| {
+            let expected = alternatives(FORMATS.iter().map(|format| format.name));
+            Error::UnknownFormat { path: opened.path.clone(), expected, found: looks_like(&start) }
+        })?;
+        let entries = (format.open)(&opened)?;
+        let mut places = HashMap::new();
+        for (place, entry) in entries.iter().enumerate() {
+            entry.array(&opened).map_or(Ok(()), |array| array.numbers.check(&array))?;
+            if places.insert(entry.name.clone(), place).is_some() {
+                return Err(opened.damaged("each array once", format!("{:?} twice", entry.name)));
+            }
+        }
+        Ok(ArrayFile { opened, entries, places, stamp })
+    }
+
+    /// Its path.
+    pub fn path(&self) -> &Path {
+        &self.opened.path
+    }
+
+    /// The arrays of real numbers.
+    pub fn list(&self) -> Vec<ArrayInfo> {
+        self.entries.iter().filter_map(|entry| entry.array(&self.opened)).map(|array| array.info()).collect()
+    }
+
+    /// What the header says about the array called `name`, or about the only array.
+    pub fn describe(&self, name: Option<&str>) -> Result<ArrayInfo, Error> {
+        Ok(self.find(name)?.info())
+    }
+
+    /// A whole array in C order, as [`super::read`].
+    pub fn read(&self, name: Option<&str>) -> Result<Array, Error> {
+        self.read_part(name, None, None, &mut |_| {})
+    }
+
+    /// Some rows of the first axis, as [`super::read_rows`].
+    pub fn read_rows(&self, name: Option<&str>, rows: Range<usize>) -> Result<Array, Error> {
+        self.read_part(name, None, Some(rows), &mut |_| {})
+    }
+
+    /// Some rows, or all, with the axes in the order listed, or in that of the file.
+    pub(super) fn read_part(
+        &self,
+        name: Option<&str>,
+        order: Option<&[usize]>,
+        rows: Option<Range<usize>>,
+        tick: Tick,
+    ) -> Result<Array, Error> {
+        let (shape, found) = self.part(name, order, rows, false, tick)?;
+        Ok(Array { shape, values: found.values })
+    }
+
+    /// The same in single precision; an array of doubles is never in memory as doubles.
+    pub fn read_single(
+        &self,
+        name: Option<&str>,
+        order: Option<&[usize]>,
+        rows: Option<Range<usize>>,
+        tick: Tick,
+    ) -> Result<Single, Error> {
+        let (shape, Found { values, beyond }) = self.part(name, order, rows, true, tick)?;
+        let Values::F32(values) = values else { unreachable!("single precision was asked for") };
+        Ok(Single { shape, values, beyond })
+    }
+
+    /// Calls `take` with all numbers of an array in the order of the file, a bounded number at a time.
+    pub fn visit(&self, name: Option<&str>, mut take: impl FnMut(&[f64])) -> Result<(), Error> {
+        let array = self.find(name)?;
+        array.numbers.visit(&array, &mut take)
+    }
+
+    /// Size, time of the last change and identity of the file when it was opened.
+    pub(crate) fn stamp(&self) -> Stamp {
+        self.stamp
+    }
+
+    /// The same as they are now; it is another stamp once the file has been written to.
+    pub(crate) fn stamp_now(&self) -> Result<Stamp, Error> {
+        self.opened.stamp()
+    }
+
+    /// Calls `take` with all bytes of the file from its start on, read through the handle that also reads the arrays.
+    pub(crate) fn bytes(&self, take: &mut dyn FnMut(&[u8])) -> Result<(), Error> {
+        self.opened.every_byte(take)
+    }
+
+    fn part(
+        &self,
+        name: Option<&str>,
+        order: Option<&[usize]>,
+        rows: Option<Range<usize>>,
+        single: bool,
+        tick: Tick,
+    ) -> Result<(Vec<usize>, Found), Error> {
+        let array = self.find(name)?;
+        let (path, name) = (|| self.opened.path.clone(), || array.name.to_owned());
+        let natural: Vec<_> = (0..array.layout.shape.len()).collect();
+        let order = order.unwrap_or(&natural);
+        let mut sorted = order.to_vec();
+        sorted.sort_unstable();
+        if sorted != natural {
+            return Err(Error::AxesOutside { path: path(), name: name(), order: order.to_vec(), found: natural.len() });
+        }
+        let found = array.layout.extent(order.first());
+        let rows = rows.unwrap_or(0..found);
+        if rows.start > rows.end || rows.end > found {
+            return Err(Error::RowsOutside { path: path(), name: name(), rows, found });
+        }
+        let wanted = Wanted { order, rows, single };
+        Ok((array.layout.shape_of(&wanted), array.numbers.read(&array, &wanted, tick)?))
+    }
+
+    fn find(&self, name: Option<&str>) -> Result<OpenArray<'_>, Error> {
+        let path = || self.opened.path.clone();
+        let real = || self.entries.iter().filter(|entry| entry.holds.is_ok());
+        let known = || real().map(|entry| entry.name.clone()).collect();
+        let entry = match name {
+            Some(name) => {
+                let found = self.places.get(name).map(|&place| &self.entries[place]);
+                found.ok_or_else(|| Error::Missing { path: path(), name: name.to_owned(), known: known() })?
+            }
+            None => match real().collect::<Vec<_>>()[..] {
+                [only] => only,
+                _ if self.entries.len() == 1 => &self.entries[0], // refused below: it holds no real numbers
+                _ => return Err(Error::Unnamed { path: path(), known: known() }),
+            },
+        };
+        entry.array(&self.opened).ok_or_else(|| {
+            let found = entry.holds.as_ref().err().cloned().unwrap_or_default();
+            Error::WrongType { path: path(), name: entry.name.clone(), found }
+        })
+    }
+}
+
+impl std::fmt::Debug for ArrayFile {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "ArrayFile({}, {} arrays)", self.opened.path.display(), self.entries.len())
+    }
+}
