@@ -3,7 +3,7 @@
 //! Each room has error types of its own that implement [`Failure`]; [`Error`] holds any of them. The kind decides the exit
 //! code of the command and the status of a server; the sentence is made by `Display`, and no code reads it again.
 
-use lamo_tensor::DeviceError;
+use lamo_tensor::{DeviceError, DeviceErrorKind, attempt};
 use std::borrow::Cow;
 use std::fmt;
 use std::io;
@@ -129,7 +129,22 @@ impl std::error::Error for Error {
 
 impl Failure for DeviceError {
     fn kind(&self) -> Kind {
-        Kind::Device
+        match DeviceError::kind(self) {
+            DeviceErrorKind::Interrupted => Kind::Cancelled,
+            DeviceErrorKind::TooLarge => Kind::BadInput,
+            _ => Kind::Device,
+        }
+    }
+}
+
+/// Builds and compiles programs; a program beyond all sizes is an error, not a panic.
+pub(crate) fn bounded<T, E: From<DeviceError>>(work: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
+    attempt(|| false, work)?
+}
+
+impl From<DeviceError> for Refusal {
+    fn from(error: DeviceError) -> Refusal {
+        Refusal::said(error.to_string()).of(Failure::kind(&error))
     }
 }
 

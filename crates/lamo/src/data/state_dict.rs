@@ -2,7 +2,7 @@
 
 use super::formats::{self, ElementKind, decode};
 use crate::error::{Failure, Kind};
-use crate::files::atomic;
+use crate::files::{self, atomic};
 use lamo_tensor::Section;
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensorError, SafeTensors};
@@ -119,7 +119,7 @@ pub(crate) struct Contents {
 impl Contents {
     /// Reads a file; compares it with its seal or checksum, where it has one.
     pub(crate) fn read(path: &Path) -> Result<Contents, Error> {
-        let bytes = std::fs::read(path).map_err(|reason| Error::file(path, reason))?;
+        let bytes = files::read(path).map_err(|reason| Error::file(path, reason))?;
         parse(path, &bytes)?;
         let (length, header) = SafeTensors::read_metadata(&bytes)
             .map_err(|error| Error::malformed(path, format!("is not a safetensors file: {error}")))?;
@@ -248,7 +248,7 @@ pub(crate) type Doubles = (Vec<usize>, Vec<f64>);
 
 /// Every tensor of a file, by name.
 pub(crate) fn read_doubles(path: &Path) -> Result<BTreeMap<String, Doubles>, Error> {
-    let bytes = std::fs::read(path).map_err(|reason| Error::file(path, reason))?;
+    let bytes = files::read(path).map_err(|reason| Error::file(path, reason))?;
     let file = parse(path, &bytes)?;
     let array = |(name, tensor): (&str, TensorView<'_>)| {
         let unknown = || format!("holds {name} as {:?}, expected F64, F32, F16, BF16 or I64", tensor.dtype());
@@ -280,20 +280,30 @@ pub fn write(
     parameters: &[f32],
     metadata: &BTreeMap<String, String>,
 ) -> Result<(), Error> {
+    write_parts(path, sections, &[parameters], metadata)
+}
+
+/// [`write()`] for values that lie in several parts, one after the other.
+pub(crate) fn write_parts(
+    path: &Path,
+    sections: &[Section],
+    parts: &[&[f32]],
+    metadata: &BTreeMap<String, String>,
+) -> Result<(), Error> {
+    let count: usize = parts.iter().map(|part| part.len()).sum();
     let mut ranges: Vec<_> = sections.iter().map(Section::range).collect();
     ranges.sort_by_key(|range| range.start);
     let end = ranges.iter().try_fold(0, |end, range| (range.start == end).then_some(range.end));
-    if end != Some(parameters.len()) {
+    if end != Some(count) {
         let expected: usize = ranges.iter().map(Range::len).sum();
-        let found = parameters.len();
-        let reason = format!("cannot be written: expected {expected} values for tensors end to end, found {found}");
+        let reason = format!("cannot be written: expected {expected} values for tensors end to end, found {count}");
         return Err(Error::malformed(path, reason + "; give each tensor its own values"));
     }
     let tensors = sections.iter().map(|section| (section.name.as_str(), section.shape.dims(), section.range()));
-    let values: Vec<u8> = parameters.iter().flat_map(|value| value.to_le_bytes()).collect();
     let mut metadata = metadata.clone();
     metadata.insert(SEAL.to_owned(), "0".repeat(DIGITS));
-    let mut bytes = formats::safetensors::serialise(tensors, &values, &metadata);
+    let serialised = formats::safetensors::serialise(tensors, parts, &metadata);
+    let mut bytes = serialised.map_err(|reason| Error::file(path, reason))?;
     if let Some(place) = place_of_seal(&bytes) {
         let digits = seal(&bytes, place.clone());
         bytes[place].copy_from_slice(digits.as_bytes());

@@ -7,5 +7,5 @@ mod open;
 #[cfg(test)]
 pub(crate) mod scratch;
 
-pub use open::{open, read, read_to_string};
 pub(crate) use open::{irregular, open_with};
+pub use open::{open, read, read_to_string};

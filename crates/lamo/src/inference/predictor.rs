@@ -1,7 +1,7 @@
 //! Predictions: a compiled forward pass, stepped through time on the device.
 
 use crate::data::Samples;
-use crate::error::{Error, Kind, Refusal, require};
+use crate::error::{Error, Kind, Refusal, bounded, require};
 use crate::network::{Input, Mode, Parameters, models};
 use crate::run::{Operator, forward_batch};
 use crate::task::Task;
@@ -28,7 +28,7 @@ impl Operator {
             let count = row.parameter_count(&self.task.on(grid), &self.model.settings)?;
             require(!row.is_local(&self.model.settings) && count == self.parameters.len(), elsewhere)?;
         }
-        let predictor = Predictor::new(self, device, grid, batch)?;
+        let predictor = bounded(|| Predictor::new(self, device, grid, batch))?;
         require(predictor.program.sections() == self.sections, elsewhere)?;
         Ok(predictor)
     }

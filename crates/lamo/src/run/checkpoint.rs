@@ -108,10 +108,10 @@ impl Checkpoint {
             ("states".to_owned(), serde_json::to_string(&lengths).map_err(json)?),
             ("counters".to_owned(), serde_json::to_string(&counters).map_err(json)?),
         ]);
-        let others = self.states.values().flatten();
-        let values: Vec<f32> = operator.parameters.iter().chain(others).copied().collect();
+        let others = self.states.values().map(Vec::as_slice);
+        let parts: Vec<&[f32]> = std::iter::once(operator.parameters.as_slice()).chain(others).collect();
         let lengths = lengths.into_iter().map(|(name, length)| (name.to_owned(), length));
-        state_dict::write(path, &with_states(&operator.sections, lengths), &values, &metadata)?;
+        state_dict::write_parts(path, &with_states(&operator.sections, lengths), &parts, &metadata)?;
         Ok(())
     }
 

@@ -11,7 +11,7 @@
 use super::{Checkpoint, Environment};
 use crate::error::{Error, Kind, Refusal};
 use crate::experiment::{Data, Experiment};
-use crate::files::{atomic, lock};
+use crate::files::{self, atomic, lock};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{ErrorKind, Write};
@@ -178,7 +178,7 @@ impl Run {
 /// The epochs of a run, without a last line that a power failure cut short.
 pub fn history(folder: &Path) -> Result<Vec<Line>, Error> {
     let path = folder.join(HISTORY);
-    let text = match std::fs::read_to_string(&path) {
+    let text = match files::read_to_string(&path) {
         Err(reason) if reason.kind() == ErrorKind::NotFound => String::new(), // the checkpoints are enough
         text => text.map_err(|reason| Error::reading(&path, reason))?,
     };
@@ -219,14 +219,14 @@ pub fn writable(folder: &Path) -> Result<(), Error> {
 /// The experiment of a run, with the current folder of its data.
 pub fn experiment(folder: &Path) -> Result<Experiment, Error> {
     let path = folder.join(EXPERIMENT);
-    let text = std::fs::read_to_string(&path).map_err(|reason| Error::reading(&path, reason))?;
+    let text = files::read_to_string(&path).map_err(|reason| Error::reading(&path, reason))?;
     Ok(Experiment::recorded(&path.display().to_string(), &text)?)
 }
 
 /// Where a run took place.
 pub fn environment(folder: &Path) -> Result<Environment, Error> {
     let path = folder.join(ENVIRONMENT);
-    let text = std::fs::read_to_string(&path).map_err(|reason| Error::reading(&path, reason))?;
+    let text = files::read_to_string(&path).map_err(|reason| Error::reading(&path, reason))?;
     Environment::parse(&text).map_err(|reason| damaged(&path, reason))
 }
 

@@ -21,7 +21,7 @@
 use super::operator::{self, Operator};
 use crate::data::state_dict;
 use crate::error::{Error, Kind, Refusal, require};
-use crate::files::atomic;
+use crate::files::{self, atomic};
 use crate::network::models::{self, Choice};
 use crate::task::{Normalisers, Positions, Task, Time};
 use lamo_geometry::Grid;
@@ -112,7 +112,7 @@ impl TaskTable {
 impl Description {
     /// Reads a `model.toml`; unknown keys are refused.
     pub fn read(path: &Path) -> Result<Description, Error> {
-        let text = std::fs::read_to_string(path).map_err(|reason| state_dict::Error::file(path, reason))?;
+        let text = files::read_to_string(path).map_err(|reason| state_dict::Error::file(path, reason))?;
         Description::parse(path, &text)
     }
 
@@ -184,7 +184,7 @@ impl ModelFolder {
     /// Reads a model folder and compares both files with their checksums.
     pub fn read(folder: &Path) -> Result<ModelFolder, Error> {
         let path = folder.join(DESCRIPTION);
-        let text = std::fs::read_to_string(&path).map_err(|reason| state_dict::Error::file(&path, reason))?;
+        let text = files::read_to_string(&path).map_err(|reason| state_dict::Error::file(&path, reason))?;
         let description = Description::parse(&path, &text)?;
         let weights = state_dict::Contents::read(&folder.join(WEIGHTS))?;
         let described = weights.metadata().get(DESCRIBED);

@@ -1,6 +1,6 @@
 //! An operator: a model with its parameters and its task. A prediction needs nothing else.
 
-use crate::error::{Error, Refusal};
+use crate::error::{Error, Refusal, bounded};
 use crate::network::Parameters;
 use crate::network::models::{self, Choice};
 use crate::task::Task;
@@ -25,9 +25,11 @@ pub struct Operator {
 
 /// Names and shapes of the parameters of a model, found by building it.
 pub(crate) fn sections(model: &Choice, task: &Task) -> Result<Vec<Section>, Refusal> {
-    let graph = Graph::new();
-    models::find(&model.name)?.build(&Parameters::new(&graph), task, &model.settings)?;
-    Ok(graph.sections())
+    bounded(|| {
+        let graph = Graph::new();
+        models::find(&model.name)?.build(&Parameters::new(&graph), task, &model.settings)?;
+        Ok(graph.sections())
+    })
 }
 
 /// Samples per forward pass. A GPU takes at least 16, because small batches leave it idle.

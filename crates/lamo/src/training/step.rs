@@ -11,7 +11,7 @@ use super::schedule::{Pace, Schedule};
 use super::symmetry;
 use crate::data::Samples;
 use crate::data::dataset::Batches;
-use crate::error::{Error, Refusal, require};
+use crate::error::{Error, Refusal, bounded, require};
 use crate::experiment::{Experiment, Loss, Pacing};
 use crate::network::{Input, Mode, Parameters, models};
 use crate::task::{Field, Moments, Positions, Spread, Task};
@@ -61,7 +61,7 @@ impl StepProgram {
             Pacing::CosineByEpoch => Schedule::Cosine { peak: recipe.rate, steps: recipe.epochs },
             Pacing::Constant => Schedule::Constant { rate: recipe.rate },
         };
-        let program = compile(experiment, task, train, device, &adamw)?;
+        let program = bounded(|| compile(experiment, task, train, device, &adamw))?;
         Ok(StepProgram {
             bytes: program.bytes().saturating_sub(resident::bytes(train)),
             program,

@@ -4,7 +4,7 @@ use super::divergence::Broken;
 use super::step::StepProgram;
 use super::test_program::TestProgram;
 use crate::data::Samples;
-use crate::error::{Error, Kind, Refusal, counted, require};
+use crate::error::{Error, Kind, Refusal, bounded, counted, require};
 use crate::experiment::{Data, Experiment};
 use crate::run::{self, Best, Checkpoint, Line, Operator, Run, Trained};
 use crate::task::Task;
@@ -130,7 +130,7 @@ impl Trainer {
         }
         let program = StepProgram::new(experiment, task, train, device)?;
         let batch = run::forward_batch(experiment.train.batch, device).min(test.count);
-        let test = TestProgram::new(experiment, task, test, device, batch)?;
+        let test = bounded(|| TestProgram::new(experiment, task, test, device, batch))?;
         let snapshot =
             |names: &[String]| Snapshot::new(&program.program, &names.iter().map(String::as_str).collect::<Vec<_>>());
         Ok(Trainer {

@@ -7,7 +7,7 @@ use crate::experiment;
 use crate::inference::evaluate::{Evaluation, Receipt};
 use crate::run::{self, Environment, Line, Provenance, Trained};
 use crate::task::Field;
-use lamo_tensor::Device;
+use lamo_tensor::{Device, attempt};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -81,7 +81,7 @@ pub fn evaluate(request: &EvaluateRequest, session: &Session<'_>) -> Result<Eval
         checked.map_err(|refusal| refusal.within(folder.display()))?;
     }
     let started = Instant::now();
-    let prediction = trained.operator.predict(&test, *device)?;
+    let prediction = attempt(|| session.cancel.is_cancelled(), || trained.operator.predict(&test, *device))??;
     let seconds = started.elapsed().as_secs_f64();
     let evaluation = Evaluation::of(&test, &split.test, &prediction);
     require(evaluation.relative_l2.is_finite(), || {

@@ -4,10 +4,11 @@ use super::{Event, Session, dataset};
 use crate::data::dataset::{Dataset, FieldEntry, MANIFEST, Manifest, Role};
 use crate::error::{Error, Kind, Refusal, counted, require};
 use crate::experiment::{self, Experiment, ExperimentData, OWN, Preset, Request, benchmarks};
+use crate::files;
 use crate::run::{self, Best, Checkpoint, Environment, Line, Provenance, Run};
 use crate::task::Field;
 use crate::training::{Outcome, Trainer};
-use lamo_tensor::{Device, Graph, Program};
+use lamo_tensor::{Device, Graph, Program, attempt};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -81,7 +82,7 @@ impl TrainRequest {
             })?;
             text = Some(shipped.to_owned());
         } else if path.is_file() {
-            text = Some(std::fs::read_to_string(path).map_err(|reason| Error::reading(path, reason))?);
+            text = Some(files::read_to_string(path).map_err(|reason| Error::reading(path, reason))?);
         } else if benchmarks::find(what).is_err() {
             return Err(unknown(what).into());
         }
@@ -272,7 +273,8 @@ impl Job<'_> {
         })?;
         let started = Instant::now();
         let task = selection.task(experiment)?;
-        let trainer = Trainer::new(experiment, &task, &selection.train, &selection.test, self.device)?;
+        let build = || Trainer::new(experiment, &task, &selection.train, &selection.test, self.device);
+        let trainer = attempt(|| self.session.cancel.is_cancelled(), build)??;
         (self.session.listener)(Event::Model {
             name: &experiment.model.name,
             parameters: trainer.parameters(),

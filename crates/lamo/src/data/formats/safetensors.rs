@@ -6,8 +6,10 @@ use super::entry::Entry;
 use super::error::Error;
 use super::section::{Packing, Section};
 use super::source::Opened;
+use crate::files::memory;
 use serde::Deserialize;
 use std::collections::BTreeMap;
+use std::io;
 use std::ops::Range;
 
 /// Bytes of the header at most, as in the reference implementation.
@@ -96,18 +98,17 @@ pub(super) fn write(arrays: &[Named]) -> Result<Vec<u8>, String> {
         end += array.values.len();
         (array.name.as_str(), array.shape.as_slice(), start..end)
     });
-    let values = arrays.iter().flat_map(|array| &array.values);
-    let values: Vec<u8> = values.flat_map(|value| value.to_le_bytes()).collect();
-    Ok(serialise(tensors, &values, &BTreeMap::new()))
+    let parts: Vec<&[f32]> = arrays.iter().map(|array| array.values.as_slice()).collect();
+    serialise(tensors, &parts, &BTreeMap::new()).map_err(|error| error.to_string())
 }
 
-/// A file of float32 tensors: the name, the shape and the range of values of each. The `safetensors` crate sorts
-/// tensors by name; a state dict has them in the order in which the model declares them.
+/// A file of float32 tensors: the name, the shape and the range of values of each, and all values in parts. The
+/// `safetensors` crate sorts tensors by name; a state dict has them in the order in which the model declares them.
 pub(crate) fn serialise<'a>(
     tensors: impl Iterator<Item = (&'a str, &'a [usize], Range<usize>)>,
-    values: &[u8],
+    parts: &[&[f32]],
     metadata: &BTreeMap<String, String>,
-) -> Vec<u8> {
+) -> io::Result<Vec<u8>> {
     let mut entries = Vec::new();
     if !metadata.is_empty() {
         entries.push(format!("\"__metadata__\":{}", serde_json::json!(metadata)));
@@ -119,8 +120,10 @@ pub(crate) fn serialise<'a>(
     }
     let mut header = format!("{{{}}}", entries.join(","));
     header.push_str(&" ".repeat(header.len().next_multiple_of(8) - header.len())); // the data begin at a multiple of 8 bytes
-    let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
+    let size = 8 + header.len() + parts.iter().map(|part| size_of_val(*part)).sum::<usize>();
+    let mut bytes = memory::reserve(size)?;
+    bytes.extend((header.len() as u64).to_le_bytes());
     bytes.extend(header.into_bytes());
-    bytes.extend(values);
-    bytes
+    parts.iter().for_each(|part| bytes.extend(part.iter().flat_map(|value| value.to_le_bytes())));
+    Ok(bytes)
 }

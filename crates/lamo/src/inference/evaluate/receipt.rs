@@ -4,6 +4,7 @@ use super::Evaluation;
 use crate::data::Samples;
 use crate::data::dataset::{Dataset, Split};
 use crate::error::{Error, Refusal};
+use crate::files;
 use crate::run::{Environment, Trained};
 use lamo_tensor::{Device, Precision};
 use serde::{Deserialize, Serialize};
@@ -167,7 +168,7 @@ impl Receipt {
 
     /// Reads a receipt.
     pub fn read(path: &Path) -> Result<Receipt, Error> {
-        let text = std::fs::read_to_string(path).map_err(|reason| Error::reading(path, reason))?;
+        let text = files::read_to_string(path).map_err(|reason| Error::reading(path, reason))?;
         let damaged = |error: serde_json::Error| {
             Error::from(Refusal::about(path.display().to_string(), format!("is no receipt of lamo: {error}")))
         };

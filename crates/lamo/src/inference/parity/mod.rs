@@ -11,6 +11,7 @@ mod operators;
 
 use crate::data::state_dict::{self, Doubles};
 use crate::error::{self, Failure, Kind, Refusal};
+use crate::files;
 use crate::network::models;
 use lamo_tensor::reference::Bindings;
 use lamo_tensor::{Device, DeviceError, Graph, Precision, Program, Section, Tensor};
@@ -188,7 +189,7 @@ pub fn check_on(path: &Path, device: Device, precision: Precision) -> Result<Out
 }
 
 fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, state_dict::Error> {
-    let text = std::fs::read_to_string(path).map_err(|reason| state_dict::Error::file(path, reason))?;
+    let text = files::read_to_string(path).map_err(|reason| state_dict::Error::file(path, reason))?;
     serde_json::from_str(&text).map_err(|error| state_dict::Error::malformed(path, format!("cannot be read: {error}")))
 }
 

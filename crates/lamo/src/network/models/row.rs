@@ -2,7 +2,7 @@
 
 use super::authors::Translation;
 use super::{MODELS, Settings};
-use crate::error::{Refusal, require};
+use crate::error::{Refusal, bounded, require};
 use crate::network::{Model, Parameters, Scope};
 use crate::task::Task;
 use lamo_geometry::Grid;
@@ -162,9 +162,11 @@ impl Row {
 
     /// Number of parameters for a task.
     pub fn parameter_count(&self, task: &Task, settings: &Settings) -> Result<usize, Refusal> {
-        let graph = Graph::new();
-        self.build(&Parameters::new(&graph), task, settings)?;
-        Ok(graph.sections().iter().map(|section| section.shape.count()).sum())
+        bounded(|| {
+            let graph = Graph::new();
+            self.build(&Parameters::new(&graph), task, settings)?;
+            Ok(graph.sections().iter().map(|section| section.shape.count()).sum())
+        })
     }
 }
 
