@@ -42,7 +42,7 @@ fn complaint(outcome: Result<Output, String>, key: &str) -> Option<String> {
     };
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     let name = key.rsplit('.').next().unwrap_or(key);
-    let words = [name, "GB", "GiB", "memory", "stopped", "cancelled"];
+    let words = [name, &name.replace('_', " "), "memory", "operators", "stopped"];
     match output.status.code() {
         Some(0) => None,
         Some(1) if text.lines().count() == 1 && words.iter().any(|word| text.contains(word)) => None,
@@ -53,7 +53,7 @@ fn complaint(outcome: Result<Output, String>, key: &str) -> Option<String> {
 /// Whole numbers of a model and of the recipe, and how many of them to try.
 fn attack(values: &[u64]) {
     let folder = Folder::new(&format!("extremes-{}", values.len()));
-    folder.ok(&["data", "make", "darcy", "--samples=6", "--resolution=8", "--out=set"]);
+    folder.ok(&["data", "make", "darcy", "--samples=6", "--resolution=24", "--out=set"]);
     let mut broken = Vec::new();
     let mut attempt = |model: &str, key: &str, value: u64| {
         let model = format!("--model={model}");

@@ -2,7 +2,7 @@
 
 use super::formats::{self, ElementKind, decode};
 use crate::error::{Failure, Kind};
-use crate::files::{self, atomic};
+use crate::files::{self, atomic, memory};
 use lamo_tensor::Section;
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensorError, SafeTensors};
@@ -166,7 +166,8 @@ impl Contents {
             return Err(Error::Mismatch { path: path.to_owned(), difference });
         }
         let tensors: BTreeMap<_, _> = file.iter().collect();
-        let mut parameters = vec![0.0; sections.iter().map(|section| section.shape.count()).sum()];
+        let count = sections.iter().map(|section| section.shape.count()).sum();
+        let mut parameters = memory::filled(0.0, count).map_err(|reason| Error::file(path, reason))?;
         for section in sections {
             let values = floats(path, &section.name, &tensors[section.name.as_str()])?;
             parameters[section.range()].copy_from_slice(&values);

@@ -11,13 +11,16 @@ use super::schedule::{Pace, Schedule};
 use super::symmetry;
 use crate::data::Samples;
 use crate::data::dataset::Batches;
-use crate::error::{Error, Refusal, bounded, require};
+use crate::error::{Error, Kind, Refusal, bounded, require};
 use crate::experiment::{Experiment, Loss, Pacing};
+use crate::files::memory;
 use crate::network::{Input, Mode, Parameters, models};
 use crate::task::{Field, Moments, Positions, Spread, Task};
 use lamo_geometry::Grid;
 use lamo_tensor::{Device, Graph, Program, Tensor};
 
+/// States of the optimiser beside each parameter.
+const MOMENTS: usize = 2;
 /// Input: weight of each sample of the batch, 0 for copies that fill it.
 const WEIGHTS: &str = "weights";
 /// State: the losses of the epoch so far, summed.
@@ -184,9 +187,20 @@ fn compile(
     graph.assign(total, total + loss);
     adamw.minimise(&graph, loss);
     let mut program = Program::compile_on(&graph, device, experiment.precision)?;
+    require_memory(&experiment.model.name, &program)?;
     parameters.try_initialise(&mut program, experiment.seed)?;
     resident::fill(&mut program, task, train, train.functions > 0)?;
     Ok(program)
+}
+
+/// Refuses states that do not fit into memory beside the program: the last good ones, those of a checkpoint, and its file.
+fn require_memory(model: &str, program: &Program) -> Result<(), Refusal> {
+    let parameters: usize = program.sections().iter().map(|section| section.shape.count()).sum();
+    let states = parameters.saturating_mul((1 + MOMENTS) * size_of::<f32>()) as u64;
+    memory::require(states.saturating_mul(3)).map_err(|reason| {
+        let thing = format!("model {model}: {parameters} parameters and their checkpoints");
+        Refusal::about(thing, reason.to_string()).advise("use smaller sizes").of(Kind::OutOfSpace)
+    })
 }
 
 /// `[batch · windows]` the loss of each sample and window.

@@ -79,10 +79,13 @@ pub(crate) fn read<C: DeserializeOwned>(model: &str, settings: &Settings) -> Res
     })
 }
 
+/// Side of the lattice of unified positions at most; every point gets the square of it as features.
+const MOST_SIDE: usize = 256;
+
 /// Refuses distances to a lattice of `side` × `side` points where the points do not lie in a plane; 0 is always allowed.
 pub(crate) fn check_unified(model: &str, side: usize, task: &Task) -> Result<(), Refusal> {
-    require(side != 1, || {
-        format!("model {model}: a lattice of unified positions has at least 2 points a side, found 1")
+    require(side != 1 && side <= MOST_SIDE, || {
+        format!("model {model}: a lattice of unified positions has 2 to {MOST_SIDE} points a side, found {side}")
     })?;
     let flat = match task.grid {
         Grid::Plane { rows, columns } => rows > 1 && columns > 1,
