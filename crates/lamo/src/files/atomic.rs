@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::fs::File;
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -64,6 +64,27 @@ pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let _ = File::open(folder).and_then(|folder| folder.sync_all()); // not all systems can sync folders
     written
+}
+
+/// Writes a new file piece by piece; it appears complete or not at all. A file at `path` is left alone.
+pub(crate) fn stream(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    let partial = partial(path).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "the path names no file"))?;
+    let written = File::create(&partial).and_then(|file| {
+        let mut out = BufWriter::with_capacity(1 << 20, file);
+        write(&mut out)?;
+        out.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()
+    });
+    let written = written.and_then(|()| std::fs::hard_link(&partial, path).or_else(|_| rename_new(&partial, path)));
+    let _ = std::fs::remove_file(&partial); // best effort: the first error is reported
+    written
+}
+
+/// Renames a file unless another has the name, for file systems without links.
+fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
+    if to.exists() {
+        return Err(io::ErrorKind::AlreadyExists.into());
+    }
+    std::fs::rename(from, to)
 }
 
 #[cfg(test)]

@@ -139,6 +139,29 @@ pub fn import(request: &ImportRequest, session: &Session<'_>) -> Result<Outcome,
     Ok(plan.write_and_warn(&request.out, &listen, &warn)?)
 }
 
+/// A data set to write as the public files of a benchmark.
+#[derive(Clone, Debug)]
+pub struct ExportRequest {
+    /// The data set.
+    pub dataset: PathBuf,
+    /// The benchmark whose files are written; the problem of the data set unless given.
+    pub benchmark: Option<String>,
+    /// The folder to write into.
+    pub out: PathBuf,
+}
+
+/// Writes the public files of a benchmark from a data set; their paths.
+pub fn export(request: &ExportRequest, session: &Session<'_>) -> Result<Vec<PathBuf>, Error> {
+    let dataset = Dataset::open(&request.dataset)?;
+    dataset.verify()?;
+    let benchmark = request.benchmark.clone().unwrap_or_else(|| dataset.manifest().problem.clone());
+    let written = catalogue::find(&benchmark)?.export(&dataset, &request.out, &|transfer| {
+        (session.listener)(Event::Exporting(transfer));
+        session.cancel.flow()
+    })?;
+    Ok(written.ok_or_else(|| Refusal::said("stopped; nothing was written").of(Kind::Cancelled))?)
+}
+
 /// The data set of an experiment, verified: the folder it names, or one that is made in the cache.
 pub(super) fn of_experiment(experiment: &Experiment, session: &Session<'_>) -> Result<Dataset, Error> {
     let started = Instant::now();

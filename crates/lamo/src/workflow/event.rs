@@ -28,6 +28,8 @@ pub enum Event<'a> {
     },
     /// Files are being imported.
     Importing(Transfer),
+    /// Public files are being written.
+    Exporting(Transfer),
     /// The data are ready.
     Data {
         /// The data set.

@@ -9,7 +9,9 @@ mod predict;
 mod train;
 
 pub use compare::{Comparison, Entry, compare};
-pub use dataset::{CheckedDataset, ImportRequest, ImportSource, MakeRequest, check, import, make};
+pub use dataset::{
+    CheckedDataset, ExportRequest, ImportRequest, ImportSource, MakeRequest, check, export, import, make,
+};
 pub use evaluate::{EvaluateRequest, Evaluated, Verified, VerifyRequest, evaluate, verify};
 pub use event::{Cancel, Event, Listener, Session};
 pub use predict::{Model, PredictRequest, Predicted, predict};

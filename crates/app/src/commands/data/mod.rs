@@ -1,6 +1,7 @@
 //! `lamo data`: make, import and check data sets.
 
 mod check;
+mod export;
 mod file;
 mod import;
 pub(crate) mod make;
@@ -35,6 +36,18 @@ pub(crate) enum Data {
     ///   lamo data import --positions xy.npy --output s=stress.npy --axes s=pn --grid cloud --out data/own
     #[command(verbatim_doc_comment, after_long_help = import::public_files())]
     Import(Box<import::Import>),
+    /// Write a data set as the public files of a benchmark, for the loaders of other codes.
+    ///
+    /// The files have the names, variables, axes and types of the public ones; lamo data import reads them back to the bit. The
+    /// data set must have the grid of the public files: make Darcy with stride=1, as its loaders take every fifth point
+    /// themselves. Darcy's files are one for training and one for testing; all other files hold all samples in their order.
+    ///
+    /// Examples:
+    ///   lamo data make darcy --samples 1200 --set canonical=true --out data/darcy-421
+    ///   lamo data export data/darcy-421 --as darcy --out public/darcy
+    ///   lamo data export data/elasticity --out public/elasticity
+    #[command(verbatim_doc_comment, after_long_help = import::public_files())]
+    Export(export::Export),
     /// Check a data set, or list the arrays of a file.
     ///
     /// Verifies the hashes of a data set, prints shapes, ranges and NaN counts, and draws a few samples. Of a file it prints
@@ -60,6 +73,7 @@ pub(crate) fn run(data: &Data) -> Result<()> {
     match data {
         Data::Make(make) => make::run(make),
         Data::Import(import) => import::run(import),
+        Data::Export(export) => export::run(export),
         Data::Check(check) => check::run(check),
     }
 }

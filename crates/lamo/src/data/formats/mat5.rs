@@ -5,6 +5,8 @@
 //! type 14. Numbers may be written in a smaller type than the variable has. ("MAT-File Format", The MathWorks, chapter
 //! 1.)
 
+pub(crate) mod write;
+
 use super::array::{ElementKind, Layout};
 use super::entry::Entry;
 use super::error::Error;

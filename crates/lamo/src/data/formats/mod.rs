@@ -21,7 +21,7 @@ mod entry;
 mod error;
 mod file;
 mod hdf5;
-mod mat5;
+pub(in crate::data) mod mat5;
 mod mat73;
 pub(crate) mod npy;
 mod npz;
@@ -103,7 +103,7 @@ pub const FORMATS: &[Format] = &[
         summary: "MATLAB's save -v7 and older: any number of arrays, plain or packed by zlib",
         sniff: mat5::sniff,
         open: mat5::open,
-        write: None,
+        write: Some(mat5::write::write),
     },
     Format {
         name: "safetensors",

@@ -209,9 +209,14 @@ const ALIGNMENT: usize = 64;
 
 /// The bytes before the values of a float32 array in C order, version 1.0.
 pub(crate) fn float_header(shape: &[usize]) -> Vec<u8> {
+    header_of(FLOAT, shape)
+}
+
+/// The bytes before the values of an array of little-endian numbers in C order, version 1.0.
+pub(crate) fn header_of(kind: &str, shape: &[usize]) -> Vec<u8> {
     let axes: String = shape.iter().map(|length| format!("{length}, ")).collect();
     let axes = if shape.len() == 1 { axes.trim_end() } else { axes.trim_end_matches(", ") };
-    let dictionary = format!("{{'descr': '{FLOAT}', 'fortran_order': False, 'shape': ({axes}), }}");
+    let dictionary = format!("{{'descr': '{kind}', 'fortran_order': False, 'shape': ({axes}), }}");
     let text = (FLOAT_MAGIC.len() + 2 + dictionary.len() + 1).next_multiple_of(ALIGNMENT) - FLOAT_MAGIC.len() - 2;
     let length = (text as u16).to_le_bytes(); // a few axes: far below 65536
     [FLOAT_MAGIC, &length, format!("{dictionary:width$}\n", width = text - 1).as_bytes()].concat()

@@ -4,6 +4,7 @@
 //! later libraries have the same files in different folders and formats. `public` finds and reads the files.
 
 use crate::data::dataset::{Error, Normalise, Role};
+use crate::data::formats::mat5::write::Real;
 use lamo_geometry::Grid;
 
 /// One benchmark.
@@ -17,6 +18,8 @@ pub struct Row {
     /// Distance of the rows and columns that are read: 1 reads all, 5 every fifth.
     pub(super) stride: usize,
     pub(super) times: Times,
+    /// Type of the variables in MAT files; npy files hold doubles.
+    pub(super) real: Real,
     /// Parts joined along the samples.
     pub(super) parts: &'static [PartRow],
     pub(super) fields: &'static [FieldRow],
@@ -32,21 +35,24 @@ pub(super) enum Times {
     Variable(&'static str, usize),
 }
 
+impl Times {
+    /// How many there are.
+    pub(super) fn count(&self) -> Option<usize> {
+        match *self {
+            Times::None => None,
+            Times::Even(count) | Times::Variable(_, count) => Some(count),
+        }
+    }
+}
+
 /// Files that hold the same samples.
 pub(super) struct PartRow {
     /// The files, each with all its names.
     pub(super) files: &'static [&'static [&'static str]],
-    pub(super) samples: Samples,
+    /// Samples that the files must hold at least.
+    pub(super) samples: usize,
     pub(super) train: Option<Selection>,
     pub(super) test: Option<Selection>,
-}
-
-/// How many samples the files must hold.
-#[derive(Clone, Copy)]
-pub(super) enum Samples {
-    /// The split counts from the end, so the number must be right.
-    Exactly(usize),
-    AtLeast(usize),
 }
 
 /// Samples of a part.
@@ -118,16 +124,17 @@ pub const CATALOGUE: &[Row] = &[
         grid: Grid::Plane { rows: 421, columns: 421 },
         stride: 5,
         times: Times::None,
+        real: Real::Double,
         parts: &[
             PartRow {
                 files: &[&["piececonst_r421_N1024_smooth1"]],
-                samples: Samples::AtLeast(1000),
+                samples: 1000,
                 train: Some(Selection::From(0, 1000)),
                 test: None,
             },
             PartRow {
                 files: &[&["piececonst_r421_N1024_smooth2"]],
-                samples: Samples::AtLeast(200),
+                samples: 200,
                 train: None,
                 test: Some(Selection::From(0, 200)),
             },
@@ -143,9 +150,10 @@ pub const CATALOGUE: &[Row] = &[
         grid: Grid::Plane { rows: 64, columns: 64 },
         stride: 1,
         times: Times::Variable("t", 20),
+        real: Real::Single,
         parts: &[PartRow {
             files: &[&["NavierStokes_V1e-5_N1200_T20", "ns_V1e-5_N1200_T20"]],
-            samples: Samples::Exactly(1200),
+            samples: 1200,
             train: Some(Selection::From(0, 1000)),
             test: Some(Selection::Last(200)),
         }],
@@ -160,9 +168,10 @@ pub const CATALOGUE: &[Row] = &[
         grid: Grid::Cloud { points: 972 },
         stride: 1,
         times: Times::None,
+        real: Real::Double,
         parts: &[PartRow {
             files: &[&["Random_UnitCell_XY_10"], &["Random_UnitCell_sigma_10"]],
-            samples: Samples::Exactly(2000),
+            samples: 1200,
             train: Some(Selection::From(0, 1000)),
             test: Some(Selection::Last(200)),
         }],
@@ -177,9 +186,10 @@ pub const CATALOGUE: &[Row] = &[
         grid: Grid::Plane { rows: 101, columns: 31 },
         stride: 1,
         times: Times::Even(20),
+        real: Real::Single,
         parts: &[PartRow {
             files: &[&["plas_N987_T20", "buri_plas_N987_time"]],
-            samples: Samples::Exactly(987),
+            samples: 980,
             train: Some(Selection::From(0, 900)),
             test: Some(Selection::Last(80)),
         }],
@@ -194,9 +204,10 @@ pub const CATALOGUE: &[Row] = &[
         grid: Grid::Plane { rows: 221, columns: 51 },
         stride: 1,
         times: Times::None,
+        real: Real::Double,
         parts: &[PartRow {
             files: &[&["NACA_Cylinder_X"], &["NACA_Cylinder_Y"], &["NACA_Cylinder_Q"]],
-            samples: Samples::AtLeast(1200),
+            samples: 1200,
             train: Some(Selection::From(0, 1000)),
             test: Some(Selection::From(1000, 200)),
         }],
@@ -221,9 +232,10 @@ pub const CATALOGUE: &[Row] = &[
         grid: Grid::Plane { rows: 129, columns: 129 },
         stride: 1,
         times: Times::None,
+        real: Real::Double,
         parts: &[PartRow {
             files: &[&["Pipe_X"], &["Pipe_Y"], &["Pipe_Q"]],
-            samples: Samples::AtLeast(1200),
+            samples: 1200,
             train: Some(Selection::From(0, 1000)),
             test: Some(Selection::From(1000, 200)),
         }],

@@ -1,7 +1,7 @@
 //! From the public files of a benchmark to an import: finds the files, compares them with the catalogue, chooses the
 //! samples.
 
-use super::catalogue::{FieldRow, PartRow, PieceRow, Row, Samples, Selection, Times};
+use super::catalogue::{FieldRow, PartRow, PieceRow, Row, Selection, Times};
 use super::column::{Column, Part, Piece, thinned, title};
 use super::sources::Sources;
 use super::write::Import;
@@ -77,11 +77,8 @@ impl Row {
             column.parts.push(Part::new(pieces));
         }
         let (name, found) = first.unwrap_or_default();
-        let (expected, enough) = match part.samples {
-            Samples::Exactly(count) => (format!("{count} samples, as the public file holds"), found == count),
-            Samples::AtLeast(count) => (format!("at least {count} samples"), found >= count),
-        };
-        if enough { Ok(found) } else { Err(Error::unfit(name, expected, found.to_string(), OWN)) }
+        let expected = format!("at least {}", counted(part.samples, "sample"));
+        if found >= part.samples { Ok(found) } else { Err(Error::unfit(name, expected, found.to_string(), OWN)) }
     }
 
     /// Times of the snapshots; `path` is the first file.

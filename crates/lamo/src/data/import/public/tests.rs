@@ -39,13 +39,9 @@ fn tiny(row: &'static Row) -> Row {
         Selection::From(..) => Selection::From(6, 3),
         Selection::Last(_) => Selection::Last(3),
     };
-    let samples = |samples| match samples {
-        Samples::Exactly(_) => Samples::Exactly(SAMPLES),
-        Samples::AtLeast(_) => Samples::AtLeast(6),
-    };
     let part = |part: &PartRow| PartRow {
         files: part.files,
-        samples: samples(part.samples),
+        samples: 6,
         train: part.train.map(kept),
         test: part.test.map(kept),
     };
@@ -278,6 +274,38 @@ fn public_files_become_data_sets_with_the_official_split_and_every_value_in_its_
             let names = files.iter().map(|path| path.file_name().unwrap().to_string_lossy().into_owned());
             assert_eq!(sources, names.collect::<Vec<_>>(), "{}", row.name);
             assert!(dataset.fields(Role::Output).any(|field| field.name == row.target));
+        }
+    }
+}
+
+#[test]
+fn a_data_set_written_as_public_files_is_read_back_to_the_bit_and_other_grids_are_refused() {
+    let folder = Folder::new("export");
+    for row in CATALOGUE {
+        let thinned = tiny(row);
+        let whole = Row { stride: 1, ..tiny(row) };
+        let given = write(&whole, &folder.at(&format!("{}-given", row.name)), PLAIN);
+        let first = imported(&whole, &given, false, &folder.at(&format!("{}-first", row.name)));
+        let out = folder.at(&format!("{}-public", row.name));
+        let written = whole.export(&first, &out, &proceed).unwrap().unwrap();
+        let names =
+            |paths: &[PathBuf]| paths.iter().map(|path| path.file_name().unwrap().to_owned()).collect::<Vec<_>>();
+        assert_eq!(names(&written), names(&given), "{}", row.name);
+        let again = imported(&whole, &written, false, &folder.at(&format!("{}-again", row.name)));
+        for (one, other) in first.manifest().fields.iter().zip(&again.manifest().fields) {
+            assert_eq!((&one.name, &one.sha256), (&other.name, &other.sha256), "{}", row.name);
+        }
+        assert_eq!(first.manifest().times, again.manifest().times);
+        assert_eq!(first.split().unwrap(), again.split().unwrap());
+        let told = whole.export(&first, &out, &proceed).unwrap_err().to_string();
+        assert!(told.contains("choose another folder"), "{told}");
+        let stopped = folder.at(&format!("{}-stopped", row.name));
+        assert!(whole.export(&first, &stopped, &|_| ControlFlow::Break(())).unwrap().is_none());
+        assert_eq!(fs::read_dir(&stopped).unwrap().count(), 0, "a stopped export leaves no file");
+        if thinned.stride > 1 {
+            let coarse = imported(&thinned, &given, false, &folder.at(&format!("{}-coarse", row.name)));
+            let told = whole.export(&coarse, &folder.at("none"), &proceed).unwrap_err().to_string();
+            assert!(told.contains("stride=1") && told.contains("11 x 11"), "{told}");
         }
     }
 }
