@@ -2,7 +2,8 @@
 //!
 //! [`Graph`] records operators through [`Tensor`] handles; [`Graph::gradient`] adds the operators of a gradient;
 //! [`Program::compile_on`] fuses operators, plans memory and prepares the result to run on a CPU or a GPU;
-//! [`mod@reference`] evaluates the same graph in f64 and defines what is correct.
+//! [`mod@reference`] evaluates the same graph in f64 and defines what is correct. [`attempt`] ends building and compiling
+//! with an error when sizes are impossible or the caller wants to stop.
 #![allow(unsafe_code)] // kernels work on planned memory; see `cpu::memory` for the contract
 
 mod cache;

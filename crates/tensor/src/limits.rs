@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 /// Most operators of a graph. A training step of the largest model here has some ten thousand; an operator takes about
-/// 600 bytes while its graph is built.
+/// 800 bytes while its graph is built.
 pub(crate) const MOST_OPERATORS: usize = 1 << 20;
 /// Operators that are added between two questions whether to stop.
 const BETWEEN_QUESTIONS: usize = 64;

@@ -31,12 +31,14 @@ impl Assembled {
 
     /// Layout of a node, from the layout of its base through all views; `None` if strides cannot express it.
     pub(crate) fn layout_of(&self, node: NodeId, base_layout: &Layout) -> Option<Layout> {
-        let Node { op, operands, shape } = &self.nodes[node];
-        if !op.is_view() {
-            return Some(base_layout.clone());
+        let views: Vec<NodeId> = std::iter::successors(Some(node), |&id| self.nodes[id].operands.first().copied())
+            .take_while(|&id| self.nodes[id].op.is_view())
+            .collect();
+        let mut layout = base_layout.clone();
+        for Node { op, shape, .. } in views.into_iter().rev().map(|id| &self.nodes[id]) {
+            layout = apply(op, &shape.0, &layout)?;
         }
-        let below = self.layout_of(operands[0], base_layout)?;
-        apply(op, &shape.0, &below)
+        Some(layout)
     }
 }
 
@@ -59,18 +61,21 @@ fn apply(view: &Op, dims: &[usize], layout: &Layout) -> Option<Layout> {
 }
 
 /// The layout that the base must have so that `node`, a chain of reshapes and permutations of it, has `layout`.
-fn invert(nodes: &[Node], node: NodeId, layout: &Layout) -> Option<Layout> {
-    let Node { op, operands, .. } = &nodes[node];
-    let below = || &nodes[operands[0]].shape.0;
-    match op {
-        Op::Reshape => invert(nodes, operands[0], &layout.reshaped(below())?),
-        Op::Permute { order } => {
-            let mut inverse = vec![0; order.len()];
-            order.iter().enumerate().for_each(|(position, &axis)| inverse[axis] = position);
-            invert(nodes, operands[0], &layout.permuted(&inverse))
-        }
-        op if op.is_view() => None,
-        _ => Some(layout.clone()),
+fn invert(nodes: &[Node], mut node: NodeId, layout: &Layout) -> Option<Layout> {
+    let mut layout = layout.clone();
+    loop {
+        let Node { op, operands, .. } = &nodes[node];
+        layout = match op {
+            Op::Reshape => layout.reshaped(&nodes[operands[0]].shape.0)?,
+            Op::Permute { order } => {
+                let mut inverse = vec![0; order.len()];
+                order.iter().enumerate().for_each(|(position, &axis)| inverse[axis] = position);
+                layout.permuted(&inverse)
+            }
+            op if op.is_view() => return None,
+            _ => return Some(layout),
+        };
+        node = operands[0];
     }
 }
 

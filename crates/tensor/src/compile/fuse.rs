@@ -16,6 +16,8 @@ use std::collections::{BTreeSet, HashMap};
 pub(crate) const LONGEST_ROW: usize = 2048;
 /// A value that takes more operators than this is stored instead of computed at each use.
 const LARGEST_INLINE: usize = 24;
+/// A value that takes more operators than this is stored even if it is used once: later passes follow operands by recursion.
+pub(crate) const DEEPEST_INLINE: usize = 512;
 /// Most operators of one loop: all its strips must fit the first-level cache.
 const LARGEST_GROUP: usize = 96;
 
@@ -130,7 +132,7 @@ fn stored(graph: &Assembled, options: Options) -> Result<Vec<bool>, DeviceError>
             node.operands.iter().for_each(|&operand| cost.add(graph, &stored, &costs, operand, node.shape.count()));
             let shared = graph.users[id].len() > 1;
             let heavy = cost.loads.len() > 1 || cost.operators > LARGEST_INLINE;
-            stored[id] |= map == Map::Copy || !options.fuse || (shared && heavy);
+            stored[id] |= map == Map::Copy || !options.fuse || (shared && heavy) || cost.operators > DEEPEST_INLINE;
         }
         costs.push(cost);
     }

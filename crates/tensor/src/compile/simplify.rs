@@ -1,6 +1,7 @@
 //! Simplify: drop nodes that no output needs, and move views below maps that have one reader. A view of stored values costs
 //! nothing, because it only changes strides.
 
+use super::fuse::DEEPEST_INLINE;
 use crate::device::DeviceError;
 use crate::graph::{Graph, Node, NodeId};
 use crate::limits::poll_at;
@@ -148,11 +149,19 @@ impl Rewriter<'_> {
 
     /// Whether a view can move below all maps from this node down. It cannot pass a map with other readers.
     fn sinks(&self, node: NodeId) -> bool {
-        let single_use = self.origin.get(&node).is_none_or(|&old| self.uses[old] <= 1);
-        match self.nodes[node].op {
-            Op::Map(_) => single_use && self.nodes[node].operands.iter().all(|&operand| self.sinks(operand)),
-            _ => true,
+        let mut maps = 0;
+        let mut stack = vec![node];
+        while let Some(node) = stack.pop() {
+            if let Node { op: Op::Map(_), operands, .. } = &self.nodes[node] {
+                let single_use = self.origin.get(&node).is_none_or(|&old| self.uses[old] <= 1);
+                maps += 1;
+                if !single_use || maps > DEEPEST_INLINE {
+                    return false;
+                }
+                stack.extend(operands);
+            }
         }
+        true
     }
 
     fn add(&mut self, op: Op, operands: Vec<NodeId>, shape: Shape) -> NodeId {

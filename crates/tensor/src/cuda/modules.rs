@@ -5,6 +5,7 @@ use super::gpu::Gpu;
 use super::kernel::{Family, Kernel};
 use super::library::Handle;
 use crate::device::DeviceError;
+use crate::limits::poll;
 use rayon::prelude::*;
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::{CString, c_int};
@@ -58,7 +59,18 @@ fn sources(kernels: &[&Kernel]) -> Vec<Source> {
 
 /// Compiles kernels side by side, or reads them from the cache.
 pub(crate) fn machine_codes(kernels: &[&Kernel], architecture: u32) -> Result<Vec<(Vec<u8>, Source)>, DeviceError> {
-    sources(kernels).into_par_iter().map(|source| Ok((machine_code(&source.0, architecture)?, source))).collect()
+    let mut sources = sources(kernels);
+    let mut codes = Vec::with_capacity(sources.len());
+    // Some modules per thread at a time: in between, the caller can stop.
+    while !sources.is_empty() {
+        poll()?;
+        let rest = sources.split_off(sources.len().min(4 * rayon::current_num_threads()));
+        let part = std::mem::replace(&mut sources, rest).into_par_iter();
+        let compiled: Result<Vec<_>, DeviceError> =
+            part.map(|source| Ok((machine_code(&source.0, architecture)?, source))).collect();
+        codes.append(&mut compiled?);
+    }
+    Ok(codes)
 }
 
 impl Modules {

@@ -73,7 +73,7 @@ pub(crate) fn advice(kind: DeviceErrorKind) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use DeviceErrorKind::{Failed, IllegalAccess, Lost, OutOfMemory, Unavailable};
+    use DeviceErrorKind::{Failed, IllegalAccess, Interrupted, Lost, OutOfMemory, TooLarge, Unavailable};
 
     #[test]
     fn every_status_has_its_kind_and_those_that_break_the_context_are_fatal() {
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn every_kind_comes_with_advice_of_its_own() {
-        let kinds = [Unavailable, OutOfMemory, Lost, IllegalAccess, Failed];
+        let kinds = [Unavailable, OutOfMemory, TooLarge, Interrupted, Lost, IllegalAccess, Failed];
         let advice: std::collections::HashSet<&str> = kinds.map(advice).into();
         assert_eq!(advice.len(), kinds.len());
     }

@@ -5,7 +5,7 @@ use super::gpu::{Gpu, Memory};
 use super::library::{Address, Driver, Handle, Products};
 use super::modules::Modules;
 use super::{Cuda, SLACK, STREAMS, Work};
-use crate::device::{Device, DeviceErrorKind};
+use crate::device::{Device, DeviceError, DeviceErrorKind};
 use crate::program::Backend;
 use crate::{Graph, Options, Precision, Program, Snapshot, compile};
 use std::cell::{Cell, OnceCell};
@@ -16,6 +16,8 @@ use std::sync::{Arc, OnceLock};
 thread_local! {
     /// What the functions below return.
     static STATUS: Cell<c_int> = const { Cell::new(0) };
+    /// What the launch of a run returns. A kernel usually fails later, while it runs.
+    static LAUNCH: Cell<c_int> = const { Cell::new(0) };
     /// How often one of them was called.
     static CALLS: Cell<usize> = const { Cell::new(0) };
     static RELEASED: Cell<usize> = const { Cell::new(0) };
@@ -42,7 +44,7 @@ unsafe extern "C" fn synchronise(_: Handle) -> c_int {
 
 unsafe extern "C" fn graph_launch(_: Handle, _: Handle) -> c_int {
     CALLS.set(CALLS.get() + 1);
-    0 // a kernel fails later, while it runs
+    LAUNCH.get()
 }
 
 unsafe extern "C" fn allocate(address: *mut Address, _: usize) -> c_int {
@@ -94,6 +96,7 @@ unsafe extern "C" fn error_text(_: c_int, text: *mut *const c_char) -> c_int {
 
 fn gpu() -> Arc<Gpu> {
     STATUS.set(0);
+    LAUNCH.set(0);
     let driver = Driver {
         set_current,
         synchronise,
@@ -124,10 +127,10 @@ fn gpu() -> Arc<Gpu> {
     })
 }
 
-/// y = 2 x and a state that counts, on a GPU whose kernels do nothing.
+/// y = 2 x + b and a state that counts, on a GPU whose kernels do nothing.
 fn program(gpu: &Arc<Gpu>) -> Program {
     let graph = Graph::new();
-    graph.output("y", graph.input("x", [3]) * 2.0);
+    graph.output("y", graph.input("x", [3]) * 2.0 + graph.parameter("b", [3]));
     let count = graph.state("count", [1]);
     graph.assign(count, count + 1.0);
     let plan = compile::compile(&graph, Options::default(), SLACK).unwrap();
@@ -162,6 +165,9 @@ fn a_failed_kernel_shows_at_the_next_call_that_waits_and_from_then_on_at_every_c
         assert_eq!(first.try_read("y"), Err(error.clone()));
         assert_eq!(first.try_write("x", &[0.0; 3]), Err(error.clone()));
         assert_eq!(first.run_checked(), Err(error.clone()));
+        assert_eq!(first.try_read_parameter("b"), Err(error.clone()));
+        assert_eq!(first.try_write_parameter("b", &[0.0; 3]), Err(error.clone()));
+        assert_eq!(first.try_profile(), Err(error.clone()));
         assert_eq!(second.try_run(), Err(error.clone()));
         assert_eq!(second.try_synchronise(), Err(error.clone()));
         assert_eq!(snapshot.capture(&first), Err(error.clone()));
@@ -192,6 +198,87 @@ fn the_sentence_of_an_error_says_what_failed_where_and_what_to_do() {
         assert!(sentence.starts_with(&start) && sentence.contains(advice), "{sentence}");
     }
     assert_eq!(gpu.usable(), Ok(()));
+}
+
+/// Lost devices, full memory, illegal accesses and hung kernels.
+const FAULTS: [(c_int, DeviceErrorKind, &str); 6] = [
+    (2, DeviceErrorKind::OutOfMemory, "use a smaller batch"),
+    (46, DeviceErrorKind::Lost, "reset the GPU"),
+    (214, DeviceErrorKind::Lost, "reset the GPU"),
+    (700, DeviceErrorKind::IllegalAccess, "report it"),
+    (702, DeviceErrorKind::Failed, "report this message"),
+    (719, DeviceErrorKind::IllegalAccess, "report it"),
+];
+
+#[test]
+fn a_fault_at_a_launch_or_at_a_wait_is_an_error_with_advice_and_stays_if_it_broke_the_context() {
+    for (status, kind, advice) in FAULTS {
+        for at_launch in [true, false] {
+            let gpu = gpu();
+            let mut program = program(&gpu);
+            let found = if at_launch {
+                LAUNCH.set(status);
+                program.try_run()
+            } else {
+                program.try_run().unwrap();
+                STATUS.set(status);
+                program.try_synchronise()
+            };
+            let error = found.expect_err("the GPU failed");
+            assert_eq!(error.kind(), kind, "status {status}");
+            assert!(error.to_string().contains(advice), "{error}");
+            STATUS.set(0);
+            LAUNCH.set(0);
+            let later = program.try_run().and_then(|()| program.try_synchronise());
+            // Memory can become free again; the other faults break the context.
+            assert_eq!(
+                later,
+                if kind == DeviceErrorKind::OutOfMemory { Ok(()) } else { Err(error) },
+                "status {status}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_fault_while_a_program_is_written_read_copied_or_timed_is_an_error_with_advice() {
+    for (status, kind, advice) in FAULTS {
+        type Action = fn(&mut Program, &mut Snapshot) -> Result<(), DeviceError>;
+        let actions: [Action; 7] = [
+            |program, _| program.try_write("x", &[0.0; 3]),
+            |program, _| program.try_write_parameter("b", &[0.0; 3]),
+            |program, _| program.try_read("y").map(|_| ()),
+            |program, _| program.try_read_parameter("b").map(|_| ()),
+            |program, _| program.try_profile().map(|_| ()),
+            |program, snapshot| snapshot.capture(program),
+            |program, _| Snapshot::new(program, &["count"]).map(|_| ()),
+        ];
+        for (number, action) in actions.into_iter().enumerate() {
+            let gpu = gpu();
+            let mut program = program(&gpu);
+            let mut snapshot = Snapshot::new(&program, &["count"]).unwrap();
+            STATUS.set(status);
+            let error = action(&mut program, &mut snapshot).expect_err("the GPU failed");
+            assert_eq!(error.kind(), kind, "status {status}, action {number}");
+            assert!(error.to_string().contains(advice), "{error}");
+        }
+    }
+    let gpu = gpu();
+    STATUS.set(719);
+    let error = gpu.time(|| Ok(())).unwrap_err();
+    assert_eq!(error.kind(), DeviceErrorKind::IllegalAccess, "{error}");
+}
+
+#[test]
+fn a_program_that_does_not_fit_the_gpu_is_refused_before_its_kernels_are_compiled() {
+    let gpu = gpu();
+    assert_eq!(gpu.has(1 << 28), Ok(()));
+    for count in [(1 << 28) + 1, 3 << 28, usize::MAX] {
+        assert_eq!(gpu.has(count).unwrap_err().kind(), DeviceErrorKind::OutOfMemory);
+    }
+    let sentence = gpu.has(3 << 28).unwrap_err().to_string();
+    assert!(sentence.contains("1.00 of 4.00 GiB free, the program needs 3.00 GiB more"), "{sentence}");
+    assert_eq!(Memory::zeros(&gpu, usize::MAX / 2).err().unwrap().kind(), DeviceErrorKind::OutOfMemory);
 }
 
 #[test]

@@ -32,16 +32,21 @@ impl<'g> Tensor<'g> {
 
     /// Sum over `axes`, which remain with extent 1.
     pub fn sum(self, axes: &[usize]) -> Tensor<'g> {
-        // A factor that is the same for all elements is cheaper after the sum.
-        let node = self.graph.node(self.node);
-        let operand = |position: usize| self.graph.tensor(node.operands[position]);
-        match node.op {
-            Op::Map(Map::Negate) => -operand(0).sum(axes),
-            Op::Map(Map::Multiply) if operand(1).number().is_some() => {
-                operand(0).sum(axes) * operand(1).number().unwrap_or(1.0)
-            }
-            _ => self.reduce(Reduction::Sum, axes),
+        // A factor that is the same for all elements is cheaper after the sum; `None` stands for a negation.
+        let mut factors: Vec<Option<f64>> = Vec::new();
+        let mut summed = self;
+        loop {
+            let node = self.graph.node(summed.node);
+            let operand = |position: usize| self.graph.tensor(node.operands[position]);
+            factors.push(match node.op {
+                Op::Map(Map::Negate) => None,
+                Op::Map(Map::Multiply) if operand(1).number().is_some() => operand(1).number(),
+                _ => break,
+            });
+            summed = operand(0);
         }
+        let sum = summed.reduce(Reduction::Sum, axes);
+        factors.into_iter().rev().fold(sum, |sum, factor| factor.map_or(-sum, |factor| sum * factor))
     }
 
     /// Largest element over `axes`, which remain with extent 1. Equal largest elements share the gradient evenly.

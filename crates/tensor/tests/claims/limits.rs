@@ -27,7 +27,8 @@ fn a_shape_whose_count_would_wrap_to_4_is_refused() {
 #[test]
 fn every_operator_whose_result_would_wrap_refuses_it() {
     const LONG: usize = 1 << 40;
-    let actions: [(&str, fn(&Graph)); 11] = [
+    type Action = fn(&Graph);
+    let actions: [(&str, Action); 11] = [
         ("broadcast", |g| ignore(g.input("a", [LONG, 1]) + g.input("b", [LONG]))),
         ("broadcast_to", |g| ignore(g.input("a", [1]).broadcast_to([LONG, LONG]))),
         ("fill", |g| ignore(g.fill(1.0, [LONG, LONG]))),
@@ -131,6 +132,30 @@ fn building_and_compiling_can_be_stopped_whenever_they_ask() {
         assert_eq!(questions.get(), most + 1, "it went on after it was stopped");
     }
     assert!(stop_after(all).is_ok());
+}
+
+#[test]
+fn a_long_chain_of_operators_does_not_exhaust_the_stack() {
+    let chain = if cfg!(miri) { 600 } else { 20_000 };
+    let graph = Graph::new();
+    let x = graph.input("x", [2, 3]);
+    let mut maps = x;
+    let mut views = x;
+    let mut negated = x;
+    for _ in 0..chain {
+        maps = (maps + 1.0) * 0.5;
+        views = views.flip(0).swap(0, 1).flip(1).swap(0, 1);
+        negated = -negated;
+    }
+    graph.output("maps", maps.swap(0, 1));
+    graph.output("views", Tensor::concatenate(&[views, views.sin()], 0));
+    graph.output("sum", negated.sum(&[0, 1]));
+    let mut program = Program::compile(&graph);
+    program.write("x", &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+    program.run();
+    assert_eq!(program.read("sum"), [21.0]);
+    assert_eq!(program.read("views")[..6], [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+    assert!(program.read("maps").iter().all(|value| (value - 1.0).abs() < 1e-6));
 }
 
 #[test]

@@ -380,15 +380,16 @@ fn all() -> Vec<Case> {
 #[test]
 fn every_operator_and_its_gradient_on_the_cpu_equal_the_reference() {
     for (seed, case) in all().into_iter().enumerate() {
-        case.equals_reference(seed as u64);
+        if !cfg!(miri) || case.elements() <= 150 {
+            case.equals_reference(seed as u64); // Miri is thousands of times slower than the machine
+        }
     }
 }
 
 #[test]
 fn every_gradient_rule_equals_finite_differences() {
     for (seed, case) in all().into_iter().enumerate() {
-        let elements: usize = case.operands.iter().map(|(shape, ..)| shape.count()).sum();
-        if elements <= 400 {
+        if case.elements() <= 400 {
             case.gradient_equals_differences(seed as u64);
         }
     }

@@ -51,6 +51,11 @@ impl Case {
         self.operands.iter().zip(NAMES).map(|((shape, ..), name)| graph.input(name, shape.clone())).collect()
     }
 
+    /// Elements of all operands.
+    pub(crate) fn elements(&self) -> usize {
+        self.operands.iter().map(|(shape, ..)| shape.count()).sum()
+    }
+
     pub(crate) fn bindings(&self, random: &mut Random) -> Bindings<'static> {
         self.operands
             .iter()
