@@ -9,3 +9,6 @@ pub(crate) mod scratch;
 
 pub use open::{open, read, read_to_string};
 pub(crate) use open::{irregular, open_with};
+
+/// Bytes that are read or written at a time where a whole file is.
+pub(crate) const BUFFER: usize = 1 << 18;

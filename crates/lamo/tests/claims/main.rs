@@ -1,5 +1,7 @@
 //! What lamo claims, one module per subject.
 
+#[allow(dead_code)] // the claims of the command use all of it
+mod bombs; // crafted files
 #[cfg(feature = "cuda")]
 mod cuda; // kernels compile
 mod dataset; // data sets on disk are the same bytes however they were made, and damage is found

@@ -411,7 +411,10 @@ fn an_import_stopped_in_the_middle_resumes_to_the_same_bytes_and_refuses_other_f
     let mut changed = original.clone();
     *changed.last_mut().unwrap() ^= 1;
     fs::write(&files[1], changed).unwrap();
-    let sentence = import.write(&target, &proceed).unwrap_err().to_string();
+    let stale = import.write(&target, &proceed).unwrap_err();
+    assert!(matches!(&stale, Error::Changed { path } if *path == files[1]), "{stale}");
+    let import = || row.import(&files, false).unwrap();
+    let sentence = import().write(&target, &proceed).unwrap_err().to_string();
     assert!(sentence.contains("pieces.partial holds an unfinished data set: expected source files "), "{sentence}");
     fs::write(&files[1], original).unwrap();
     let heard = std::cell::Cell::new(Transfer { done: 0, total: 1 });
@@ -420,9 +423,9 @@ fn an_import_stopped_in_the_middle_resumes_to_the_same_bytes_and_refuses_other_f
         heard.set(transfer);
         ControlFlow::Continue(())
     };
-    assert!(matches!(import.write(&target, &listen).unwrap(), Outcome::Made(_)));
+    assert!(matches!(import().write(&target, &listen).unwrap(), Outcome::Made(_)));
     assert_eq!(heard.get().done, heard.get().total, "progress ends at its end");
-    assert!(matches!(import.write(&target, &proceed).unwrap(), Outcome::AlreadyThere(_)));
+    assert!(matches!(import().write(&target, &proceed).unwrap(), Outcome::AlreadyThere(_)));
     for name in ["dataset.toml", "permeability.npy", "pressure.npy"] {
         assert_eq!(fs::read(target.join(name)).unwrap(), fs::read(folder.at("whole").join(name)).unwrap(), "{name}");
     }
