@@ -101,7 +101,8 @@ impl Recipe {
     /// solver returns them, at least as many inside the solver, and the values in single precision.
     fn require_memory(&self, threads: usize) -> Result<(), Error> {
         let Manifest { problem, fields, .. } = &self.manifest;
-        let values = |field: &FieldEntry| field.shape.iter().fold(1, |count: u64, &extent| count.saturating_mul(extent as u64));
+        let values =
+            |field: &FieldEntry| field.shape.iter().fold(1, |count: u64, &extent| count.saturating_mul(extent as u64));
         let values = fields.iter().map(values).fold(0, u64::saturating_add);
         let bytes = values.saturating_mul(8 + 8 + 4).saturating_mul(threads as u64);
         memory::require(bytes).map_err(|reason| {

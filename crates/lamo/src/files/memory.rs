@@ -47,11 +47,9 @@ mod tests {
 
     #[test]
     fn memory_that_no_machine_has_is_an_error_that_says_how_much() {
-        for told in [
-            reserve::<u64>(1 << 59).unwrap_err(),
-            filled(0_u64, 1 << 59).unwrap_err(),
-            require(1 << 62).unwrap_err(),
-        ] {
+        for told in
+            [reserve::<u64>(1 << 59).unwrap_err(), filled(0_u64, 1 << 59).unwrap_err(), require(1 << 62).unwrap_err()]
+        {
             assert_eq!(told.kind(), ErrorKind::OutOfMemory);
             assert_eq!(told.to_string(), "expected 4.6 EB of memory, found too little");
         }

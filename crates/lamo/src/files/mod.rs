@@ -7,8 +7,8 @@ mod open;
 #[cfg(test)]
 pub(crate) mod scratch;
 
-pub use open::{open, read, read_to_string};
 pub(crate) use open::{irregular, open_with};
+pub use open::{open, read, read_to_string};
 
 /// Bytes that are read or written at a time where a whole file is.
 pub(crate) const BUFFER: usize = 1 << 18;

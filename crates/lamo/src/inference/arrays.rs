@@ -267,7 +267,8 @@ fn find_arrays(task: &Task, sources: &[Source]) -> Result<Vec<Given>, Error> {
     let mut files: Vec<(&Source, Rc<ArrayFile>)> = Vec::new();
     for source in sources {
         let known = files.iter().find(|(_, file)| file.path() == source.array.path);
-        let file = known.map_or_else(|| ArrayFile::open(&source.array.path).map(Rc::new), |(_, file)| Ok(file.clone()))?;
+        let file =
+            known.map_or_else(|| ArrayFile::open(&source.array.path).map(Rc::new), |(_, file)| Ok(file.clone()))?;
         files.push((source, file));
     }
     fields.iter().map(|field| find_array(task, field, &fields, &files)).collect()

@@ -433,7 +433,8 @@ fn a_source_that_is_overwritten_during_an_import_is_named_and_nothing_is_written
         fs::write(path, other(path)).unwrap();
         fs::File::options().write(true).open(path).unwrap().set_modified(time).unwrap();
     };
-    let changes: [(&str, &dyn Fn(&Path)); 3] = [
+    type Change<'a> = &'a dyn Fn(&Path);
+    let changes: [(&str, Change); 3] = [
         ("in-place", &|path| fs::write(path, other(path)).unwrap()),
         ("same-time", &kept_time), // only the second hash shows it
         ("longer", &|path| fs::write(path, [other(path), vec![0]].concat()).unwrap()),
@@ -453,7 +454,8 @@ fn names_with_control_characters_are_refused_in_one_line() {
     let output = |name: &str| field(name, Role::Output, vec![vec![array.clone()]]);
     let unit = OwnField { unit: "m\ns".into(), ..output("u") };
     let name = Own { name: "a\u{1b}[2J".into(), ..own(grid, vec![output("u")]) };
-    for (own, word) in [(own(grid, vec![output("u\nv")]), "u\\nv"), (own(grid, vec![unit]), "m\\ns"), (name, "\\u{1b}")] {
+    for (own, word) in [(own(grid, vec![output("u\nv")]), "u\\nv"), (own(grid, vec![unit]), "m\\ns"), (name, "\\u{1b}")]
+    {
         let told = refusal(&own);
         assert!(told.contains(word) && told.lines().count() == 1, "{told:?}");
     }

@@ -124,7 +124,8 @@ pub enum Error {
     },
     /// A source file was written to while it was imported.
     #[error(
-        "{}: it changed while it was imported; run the same command again when no other program writes to it", shown(path)
+        "{}: it changed while it was imported; run the same command again when no other program writes to it",
+        shown(path)
     )]
     Changed {
         /// The file.
@@ -147,9 +148,7 @@ pub enum Error {
         reason: String,
     },
     /// A file has the wrong length.
-    #[error(
-        "{}: expected {expected} bytes, found {found}; restore the file or make the data set again", shown(path)
-    )]
+    #[error("{}: expected {expected} bytes, found {found}; restore the file or make the data set again", shown(path))]
     Length {
         /// The file.
         path: PathBuf,
@@ -159,9 +158,7 @@ pub enum Error {
         found: u64,
     },
     /// The bytes of a file have changed.
-    #[error(
-        "{}: expected SHA-256 {expected}, found {found}; restore the file or make the data set again", shown(path)
-    )]
+    #[error("{}: expected SHA-256 {expected}, found {found}; restore the file or make the data set again", shown(path))]
     Hash {
         /// The file.
         path: PathBuf,
@@ -173,7 +170,8 @@ pub enum Error {
     /// The folder holds the data set of another recipe.
     #[error(
         "{} {state}: expected {what} {expected}, found {found}; repeat the earlier command, or choose another folder, \
-         or remove this one", shown(path)
+         or remove this one",
+        shown(path)
     )]
     Different {
         /// The folder.

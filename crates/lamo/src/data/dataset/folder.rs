@@ -104,7 +104,9 @@ impl Dataset {
     /// An empty vector with room for samples of an array.
     fn room(&self, array: &Array, samples: usize) -> Result<Vec<f32>, Error> {
         let room = memory::reserve(samples.saturating_mul(array.count()));
-        room.map_err(|reason| Error::memory(format!("{} of {}", counted(samples, "sample"), shown(&array.path)), reason))
+        room.map_err(|reason| {
+            Error::memory(format!("{} of {}", counted(samples, "sample"), shown(&array.path)), reason)
+        })
     }
 
     /// `[samples, ...shape]` the values of `field` of the samples listed, in the order of the list.

@@ -344,7 +344,8 @@ fn resume(folder: &Path, manifest: &Manifest, warn: Warn) -> Result<(Vec<Array>,
 impl Journal {
     /// The journal in a file of marks.
     fn open(path: &Path, mut marks: Vec<u8>) -> Result<Journal, Error> {
-        let file = files::open_with(path, File::options().write(true)).map_err(|reason| Error::writing(path, reason))?;
+        let file =
+            files::open_with(path, File::options().write(true)).map_err(|reason| Error::writing(path, reason))?;
         marks.iter_mut().for_each(|mark| *mark = if mark.is_ascii_digit() { *mark - b'0' } else { 0 });
         Ok(Journal { file, draws: marks, pending: Vec::new(), synced: Instant::now() })
     }

@@ -252,7 +252,8 @@ impl Column {
 
     /// Bytes of memory for one sample: the array as it is read, and the values taken from it where these are others.
     pub(super) fn memory(&self) -> u64 {
-        let product = |extents: &[usize]| extents.iter().fold(4, |bytes: u64, &extent| bytes.saturating_mul(extent as u64));
+        let product =
+            |extents: &[usize]| extents.iter().fold(4, |bytes: u64, &extent| bytes.saturating_mul(extent as u64));
         let read = self.pieces().map(|piece| product(&piece.extents[1..])).max().unwrap_or(0);
         let taken = if self.whole().is_some() { 0 } else { product(&self.shape()) };
         read.saturating_add(taken)

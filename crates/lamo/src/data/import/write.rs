@@ -75,7 +75,8 @@ impl Import {
             let progress = self.fill(partial, &mut sources, &meter, hashed)?;
             if progress.complete == progress.samples {
                 for (path, entry) in paths.iter().zip(&manifest.sources) {
-                    let again = sources.hash(path, &mut |bytes| meter.tick(bytes)).inspect_err(|_| partial.discard())?;
+                    let again =
+                        sources.hash(path, &mut |bytes| meter.tick(bytes)).inspect_err(|_| partial.discard())?;
                     if again.1 != entry.sha256 {
                         partial.discard();
                         return Err(Error::Changed { path: path.to_path_buf() });
@@ -140,9 +141,8 @@ impl Import {
         for (number, (field, column)) in self.manifest.fields.iter().zip(&self.columns).enumerate() {
             let (first, origin) = if field.common { (0, 0..1) } else { (first, origin.clone()) };
             let read = column.read(origin.clone(), sources, &mut last, meter);
-            let checked = read.and_then(|(values, beyond)| {
-                check(field, column, origin.start, &values, beyond).map(|()| values)
-            });
+            let checked =
+                read.and_then(|(values, beyond)| check(field, column, origin.start, &values, beyond).map(|()| values));
             let values = checked.inspect_err(|error| {
                 if error.kind() != Kind::OutOfSpace {
                     partial.discard();

@@ -161,8 +161,7 @@ fn what_a_killed_process_left_half_written_does_not_get_into_the_set() {
 /// Makes two of three samples, lets `damage` change the unfinished folder, and makes the rest; what was warned of.
 fn resumed_after(name: &str, damage: impl FnOnce(&Path)) -> (Folder, String, usize) {
     let folder = Folder::new(name);
-    let stop =
-        |progress: Progress| if progress.made < 2 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) };
+    let stop = |progress: Progress| if progress.made < 2 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) };
     assert!(matches!(recipe().make(&folder.at("set"), 1, &stop), Ok(Outcome::Stopped(_))));
     damage(&folder.at("set.partial"));
     let (warnings, made) = (Mutex::new(String::new()), Mutex::new(0));
@@ -177,6 +176,8 @@ fn resumed_after(name: &str, damage: impl FnOnce(&Path)) -> (Folder, String, usi
     (folder, warnings, made)
 }
 
+type Damage = Box<dyn FnOnce(&Path)>;
+
 #[test]
 fn samples_that_an_interrupted_attempt_lost_are_made_again_and_said() {
     let whole = Folder::new("whole");
@@ -185,7 +186,7 @@ fn samples_that_an_interrupted_attempt_lost_are_made_again_and_said() {
         move |partial: &Path| File::options().write(true).open(partial.join(file)).unwrap().set_len(bytes).unwrap()
     };
     let row = 4 * 6 * 6; // one sample of `pressure` after a header of 128 bytes
-    let damages: [(&str, Box<dyn FnOnce(&Path)>, &str, usize); 6] = [
+    let damages: [(&str, Damage, &str, usize); 6] = [
         ("nothing", Box::new(|_| {}), "", 1),
         ("empty", Box::new(cut("pressure.npy", 0)), "pressure.npy: cut short or removed; 3 samples made again", 3),
         ("cut", Box::new(cut("pressure.npy", 128 + row + 7)), "cut short or removed; 2 samples made again", 2),
@@ -195,7 +196,12 @@ fn samples_that_an_interrupted_attempt_lost_are_made_again_and_said() {
             "permeability.npy: cut short or removed; 3 samples made again",
             3,
         ),
-        ("foreign", Box::new(|partial| std::fs::write(partial.join("pressure.npy"), "text").unwrap()), "pressure.npy", 3),
+        (
+            "foreign",
+            Box::new(|partial| std::fs::write(partial.join("pressure.npy"), "text").unwrap()),
+            "pressure.npy",
+            3,
+        ),
         ("marks", Box::new(cut(PROGRESS, 1)), "progress: expected marks of 3 samples, found 1", 2),
     ];
     for (name, damage, warning, expected) in damages {
