@@ -1,9 +1,14 @@
 //! The claims of the `lamo` command, in one test program.
 
 mod bench;
+#[cfg(target_os = "linux")]
+#[path = "../../../lamo/tests/claims/bombs.rs"]
+mod bombs; // crafted files
 mod check; // lamo data check
 mod commands; // lamo list, lamo parity, help, exit codes
 mod compare;
+#[cfg(target_os = "linux")]
+mod crafted; // crafted files, pipes and names; `ulimit -v` and `timeout`
 mod errors; // the error line of --json, the kind of each failure
 mod evaluate;
 mod extremes; // settings beyond reason in little memory

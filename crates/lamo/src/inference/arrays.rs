@@ -207,6 +207,11 @@ impl<'a> PlannedInput<'a> {
         })
     }
 
+    /// A failure that the grid of the arrays causes, with the names of their files.
+    pub fn blame(&self, error: &Error) -> Refusal {
+        Refusal::about(self.files.as_str(), error.to_string()).of(error.kind())
+    }
+
     /// Reads the values.
     pub fn read(self) -> Result<PredictionInput, Error> {
         self.require_memory()?;

@@ -114,7 +114,9 @@ pub fn predict(request: &PredictRequest) -> Result<Predicted, Error> {
     let planned = PredictionInput::plan(&operator.task, inputs, *snapshots)?;
     let started = Instant::now();
     let batch = forward_batch(operator.batch, *device).min(planned.count);
-    let mut predictor = operator.predictor(*device, planned.grid, batch)?; // refuses the grid before values are read
+    let predictor = operator.predictor(*device, planned.grid, batch); // refuses the grid before values are read
+    let mut predictor = predictor
+        .map_err(|error| if planned.grid == operator.task.grid { error } else { planned.blame(&error).into() })?;
     let compiled_in = started.elapsed();
     let given = planned.read()?;
     let started = Instant::now();

@@ -6,6 +6,7 @@
 
 #![allow(clippy::print_stdout)] // a long run says how far it came
 
+use crate::bombs::{Bomb, bombs};
 use crate::support::Folder;
 use lamo::data::dataset::Dataset;
 use lamo::data::formats;
@@ -241,4 +242,46 @@ fn the_seeds_themselves_are_read() {
         fs::write(folder.at("dataset.toml"), manifest).unwrap();
         Dataset::open(folder.path()).unwrap_or_else(|error| panic!("{error}")).verify().unwrap();
     }
+}
+
+#[test]
+fn crafted_files_are_refused_in_one_sentence_that_names_them() {
+    let folder = Folder::in_memory("bombs");
+    for Bomb { name, array, bytes } in bombs() {
+        let path = folder.at(name);
+        fs::write(&path, bytes).unwrap();
+        read_everything(&path);
+        let told = formats::visit(&path, array, |_| {}).unwrap_err().to_string();
+        assert!(told.contains(name) && told.lines().count() == 1, "{name}: {told}");
+    }
+}
+
+#[test]
+fn an_empty_array_may_have_extents_that_no_number_can_count() {
+    let folder = Folder::in_memory("empty");
+    let text = "{'descr': '<f8', 'fortran_order': False, 'shape': (4611686018427387904, 0, 4611686018427387904), }\n";
+    let header = [b"\x93NUMPY\x01\x00", &(text.len() as u16).to_le_bytes()[..], text.as_bytes()].concat();
+    fs::write(folder.at("file"), header).unwrap();
+    assert!(formats::read(folder.at("file"), None).unwrap().values.is_empty());
+    formats::visit(folder.at("file"), None, |_| panic!("there are no numbers")).unwrap();
+}
+
+#[test]
+fn an_open_file_does_not_read_its_directory_again() {
+    let folder = Folder::in_memory("directory");
+    let path = folder.at("many.npz");
+    let arrays: Vec<_> = (0..300)
+        .map(|number| formats::Named { name: format!("a{number}"), shape: vec![2], values: vec![number as f32; 2] })
+        .collect();
+    formats::write(&path, &arrays).unwrap();
+    let file = formats::ArrayFile::open(&path).unwrap();
+    let whole = fs::read(&path).unwrap();
+    let directory = whole.windows(4).position(|bytes| bytes == b"PK\x01\x02").unwrap();
+    let mut gone = whole.clone();
+    gone[directory..].fill(0);
+    fs::write(&path, gone).unwrap();
+    for array in &arrays {
+        assert_eq!(file.read(Some(&array.name)).unwrap().values.into_f32(), array.values);
+    }
+    assert!(formats::ArrayFile::open(&path).is_err(), "the directory is gone");
 }

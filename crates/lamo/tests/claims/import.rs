@@ -401,3 +401,69 @@ fn a_full_disk_is_named_and_the_same_command_continues_when_there_is_space() {
     fs::remove_file(partial.join("u.npy")).unwrap();
     assert_eq!(written(&import, &target).read("u", 0..1).unwrap(), [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]);
 }
+
+/// Imports while a source is overwritten once it has been hashed; the refusal.
+fn overwritten(name: &str, change: impl Fn(&Path)) -> Error {
+    let folder = Folder::new(name);
+    let array = counting(&folder, "u.npy", &[6, 4, 3], 0.0);
+    let path = array.path.clone();
+    let import = own(Grid::Plane { rows: 4, columns: 3 }, vec![field("u", Role::Output, vec![vec![array]])]).import();
+    let hashed = fs::metadata(&path).unwrap().len();
+    let done = std::cell::Cell::new(false);
+    let listen = |transfer: lamo::data::import::Transfer| {
+        if transfer.done >= hashed && !done.replace(true) {
+            change(&path);
+        }
+        ControlFlow::Continue(())
+    };
+    let error = import.unwrap().write(&folder.at("set"), &listen).unwrap_err();
+    assert!(done.get() && !folder.at("set").exists() && !folder.at("set.partial").exists(), "{error}");
+    error
+}
+
+#[test]
+fn a_source_that_is_overwritten_during_an_import_is_named_and_nothing_is_written() {
+    let other = |path: &Path| {
+        let mut bytes = fs::read(path).unwrap();
+        *bytes.last_mut().unwrap() ^= 1;
+        bytes
+    };
+    let kept_time = |path: &Path| {
+        let time = fs::metadata(path).unwrap().modified().unwrap();
+        fs::write(path, other(path)).unwrap();
+        fs::File::options().write(true).open(path).unwrap().set_modified(time).unwrap();
+    };
+    type Change<'a> = &'a dyn Fn(&Path);
+    let changes: [(&str, Change); 3] = [
+        ("in-place", &|path| fs::write(path, other(path)).unwrap()),
+        ("same-time", &kept_time), // only the second hash shows it
+        ("longer", &|path| fs::write(path, [other(path), vec![0]].concat()).unwrap()),
+    ];
+    for (name, change) in changes {
+        let error = overwritten(name, change);
+        assert!(matches!(&error, Error::Changed { path } if path.ends_with("u.npy")), "{name}: {error}");
+        assert_eq!(lamo::error::Failure::kind(&error), lamo::Kind::Conflict, "{name}");
+    }
+}
+
+#[test]
+fn names_with_control_characters_are_refused_in_one_line() {
+    let folder = Folder::new("control");
+    let array = counting(&folder, "u.npy", &[6, 4, 3], 0.0);
+    let grid = Grid::Plane { rows: 4, columns: 3 };
+    let output = |name: &str| field(name, Role::Output, vec![vec![array.clone()]]);
+    let unit = OwnField { unit: "m\ns".into(), ..output("u") };
+    let name = Own { name: "a\u{1b}[2J".into(), ..own(grid, vec![output("u")]) };
+    for (own, word) in [(own(grid, vec![output("u\nv")]), "u\\nv"), (own(grid, vec![unit]), "m\\ns"), (name, "\\u{1b}")]
+    {
+        let told = refusal(&own);
+        assert!(told.contains(word) && told.lines().count() == 1, "{told:?}");
+    }
+    written(&own(grid, vec![output("u")]).import().unwrap(), &folder.at("set"));
+    let path = folder.at("set/dataset.toml");
+    let text = fs::read_to_string(&path).unwrap().replace("name = \"u\"", "name = \"u\\nv\"");
+    fs::write(&path, text).unwrap();
+    let told = Dataset::open(&folder.at("set")).unwrap_err().to_string();
+    assert!(told.contains("field `u\\nv`: expected a name without control characters"), "{told}");
+    assert_eq!(told.lines().count(), 1);
+}

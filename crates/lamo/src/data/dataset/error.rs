@@ -247,6 +247,7 @@ impl Error {
         use io::ErrorKind::{QuotaExceeded, StorageFull};
         match reason.kind() {
             StorageFull | QuotaExceeded => Error::Full { path: path.to_owned() },
+            io::ErrorKind::OutOfMemory => Error::memory(shown(path), reason),
             _ => Error::Writing { path: path.to_owned(), reason },
         }
     }

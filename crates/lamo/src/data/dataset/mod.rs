@@ -43,7 +43,8 @@ pub(super) const BLOCK: usize = 1 << 20;
 pub(super) fn file_hash(path: &Path, tick: &mut dyn FnMut(usize)) -> Result<String, Error> {
     let failed = |reason| Error::reading(path, reason);
     let mut file = files::open(path).map_err(failed)?;
-    let (mut hash, mut block) = (Sha256::new(), vec![0; BLOCK]);
+    let mut block = files::memory::filled(0, files::BUFFER).map_err(failed)?;
+    let mut hash = Sha256::new();
     loop {
         match file.read(&mut block).map_err(failed)? {
             0 => return Ok(hexadecimal(hash)),

@@ -5,11 +5,14 @@
 use super::Error;
 use crate::data::formats::npy::FLOAT_MAGIC;
 pub(super) use crate::data::formats::npy::{FLOAT, float_header as header};
-use crate::files;
+use crate::files::{self, memory};
 use std::fs::File;
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+
+/// Values that are converted at a time.
+const BLOCK: usize = files::BUFFER / 4;
 
 /// One field of all samples, `[samples, ...]`, read and written a few samples at a time.
 #[derive(Debug)]
@@ -96,8 +99,10 @@ impl Array {
         let failed = |reason| Error::writing(&self.path, reason);
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         file.seek(self.at(first)).map_err(failed)?;
-        for block in values.chunks(super::BLOCK) {
-            let bytes: Vec<u8> = block.iter().flat_map(|value| value.to_le_bytes()).collect();
+        let mut bytes = memory::reserve(4 * values.len().min(BLOCK)).map_err(failed)?;
+        for block in values.chunks(BLOCK) {
+            bytes.clear();
+            bytes.extend(block.iter().flat_map(|value| value.to_le_bytes()));
             file.write_all(&bytes).map_err(failed)?;
         }
         Ok(())
@@ -106,11 +111,11 @@ impl Array {
     /// Appends `samples` samples from `first` on to `values`, which has room for them.
     pub(super) fn read(&self, first: usize, samples: usize, values: &mut Vec<f32>) -> Result<(), Error> {
         let mut left = samples * self.count;
-        let mut bytes = vec![0; 4 * left.min(super::BLOCK)];
+        let mut bytes = memory::filled(0, 4 * left.min(BLOCK)).map_err(|reason| Error::reading(&self.path, reason))?;
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         file.seek(self.at(first)).map_err(|reason| Error::reading(&self.path, reason))?;
         while left > 0 {
-            let block = &mut bytes[..4 * left.min(super::BLOCK)];
+            let block = &mut bytes[..4 * left.min(BLOCK)];
             file.read_exact(block).map_err(|reason| self.short(&file, reason))?;
             values.extend(block.as_chunks::<4>().0.iter().map(|&bytes| f32::from_le_bytes(bytes)));
             left -= block.len() / 4;

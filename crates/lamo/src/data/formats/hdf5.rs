@@ -21,10 +21,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 const SIGNATURE: &[u8] = b"\x89HDF\r\n\x1a\n";
-/// Values of one slab, which is read and put in order at once: 16 MiB of doubles.
-const SLAB: usize = 1 << 21;
-/// A slab that covers whole chunks may be larger: 256 MiB of doubles.
-const LARGEST_SLAB: usize = 1 << 25;
+/// Values of one slab, which is read and put in order at once, 16 MiB of doubles; and the most values that it may have
+/// so that it covers whole chunks, 256 MiB of doubles.
+const SLAB: [usize; 2] = [1 << 21, 1 << 25];
 /// Axes of an empty array of MATLAB at most.
 const MOST_AXES: u64 = 64;
 /// Groups inside groups that are searched.
@@ -130,9 +129,9 @@ impl Numbers for Rc<Tree> {
         let OpenArray { opened, name, layout, .. } = *array;
         let gathering = Gathering { layout, wanted, tick };
         let found = self.file.dataset(name).and_then(|dataset| match (layout.kind.is_single(), wanted.single) {
-            (true, _) => gathering.run::<f32, _>(|take| slabs(&dataset, layout, wanted, take)),
-            (false, false) => gathering.run::<f64, _>(|take| slabs(&dataset, layout, wanted, take)),
-            (false, true) => gathering.run_narrow(|take| slabs(&dataset, layout, wanted, take)),
+            (true, _) => gathering.run::<f32, _>(|take| slabs(&dataset, layout, wanted, SLAB, take)),
+            (false, false) => gathering.run::<f64, _>(|take| slabs(&dataset, layout, wanted, SLAB, take)),
+            (false, true) => gathering.run_narrow(|take| slabs(&dataset, layout, wanted, SLAB, take)),
         });
         found.map_err(|failure| match plain(failure) {
             Failure::Io(source) if source.kind() == ErrorKind::OutOfMemory => array.too_large(wanted),
@@ -144,7 +143,7 @@ impl Numbers for Rc<Tree> {
         let OpenArray { opened, name, layout, .. } = *array;
         let order: Vec<_> = (0..layout.shape.len()).collect();
         let wanted = Wanted { rows: 0..layout.extent(order.first()), order: &order, single: false };
-        let visited = self.file.dataset(name).and_then(|dataset| slabs(&dataset, layout, &wanted, take));
+        let visited = self.file.dataset(name).and_then(|dataset| slabs(&dataset, layout, &wanted, SLAB, take));
         visited.map_err(|failure| failed(opened, &format!("dataset `{name}`"), failure))
     }
 }
@@ -207,6 +206,7 @@ fn slabs<T: Real + Send>(
     dataset: &Dataset,
     layout: &Layout,
     wanted: &Wanted,
+    [size, largest]: [usize; 2],
     mut take: impl FnMut(&[T]),
 ) -> Outcome<()> {
     let mut selection = SliceInfo::all(dataset.ndim());
@@ -225,9 +225,9 @@ fn slabs<T: Real + Send>(
         chunk.map_or(1, |chunk| chunk.max(1) as usize)
     };
     let inner = |axis: usize| ranges[axis + 1..].iter().map(Range::len).product::<usize>();
-    let fits = |axis: &usize| chunk(*axis).min(ranges[*axis].len()).saturating_mul(inner(*axis)) <= LARGEST_SLAB;
+    let fits = |axis: &usize| chunk(*axis).min(ranges[*axis].len()).saturating_mul(inner(*axis)) <= largest;
     let cut = (0..ranges.len()).find(fits).unwrap_or(ranges.len() - 1);
-    let thickness = (SLAB / inner(cut) / chunk(cut)).max(1).saturating_mul(chunk(cut)); // each chunk is unpacked once
+    let thickness = (size / inner(cut) / chunk(cut)).max(1).saturating_mul(chunk(cut)); // each chunk is unpacked once
     let mut slower: Vec<usize> = ranges[..cut].iter().map(|range| range.start).collect();
     loop {
         for (selected, &index) in selection.selections.iter_mut().zip(&slower) {
@@ -282,5 +282,43 @@ impl<T: Real + Send> H5Type for Number<T> {
         };
         decode::<T>(kind, big_endian, bytes, &mut numbers);
         Some(Ok(numbers.into_iter().map(Number).collect())) // in place
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The wanted part in the order of the file, read in slabs of these sizes.
+    fn read(dataset: &Dataset, layout: &Layout, wanted: &Wanted, sizes: [usize; 2]) -> Outcome<Vec<f64>> {
+        let mut read = Vec::new();
+        slabs(dataset, layout, wanted, sizes, |slab| read.extend_from_slice(slab))?;
+        Ok(read)
+    }
+
+    #[test]
+    fn slabs_of_any_size_give_the_same_numbers_in_the_same_order() {
+        let mut compared = 0;
+        for (name, matlab) in [("hdf5/plain.h5", false), ("hdf5/chunked.h5", false), ("mat73/all.mat", true)] {
+            let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/arrays").join(name);
+            let opened = Opened::open(&path).unwrap();
+            let tree = Tree::open(&opened, matlab).unwrap();
+            for entry in entries(&opened, matlab).unwrap() {
+                let (Ok(layout), Ok(dataset)) = (&entry.holds, tree.file.dataset(&entry.name)) else { continue };
+                for axis in 0..layout.shape.len() {
+                    let others = (0..layout.shape.len()).filter(|&other| other != axis);
+                    let order: Vec<_> = [axis].into_iter().chain(others).collect();
+                    for rows in [0..layout.shape[axis], 1.min(layout.shape[axis])..layout.shape[axis]] {
+                        let wanted = Wanted { order: &order, rows, single: false };
+                        let Ok(expected) = read(&dataset, layout, &wanted, SLAB) else { continue }; // a rare packing
+                        for sizes in [[1, 1], [2, 4], [5, 20], [1, 1 << 20]] {
+                            assert_eq!(read(&dataset, layout, &wanted, sizes).unwrap(), expected, "{name} {sizes:?}");
+                        }
+                        compared += 1;
+                    }
+                }
+            }
+        }
+        assert!(compared > 50, "{compared}");
     }
 }

@@ -71,7 +71,7 @@ impl Opened {
     /// Calls `take` with all bytes of the file, also with those that were appended since it was opened.
     pub(super) fn every_byte(&self, take: &mut dyn FnMut(&[u8])) -> Result<(), Error> {
         let mut file = &self.file;
-        let mut block = vec![0; 1 << 20];
+        let mut block = files::memory::filled(0, files::BUFFER).map_err(|source| self.unreadable(source))?;
         file.seek(SeekFrom::Start(0)).map_err(|source| self.unreadable(source))?;
         loop {
             match file.read(&mut block) {

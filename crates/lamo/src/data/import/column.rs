@@ -243,6 +243,22 @@ impl Column {
         shape
     }
 
+    /// The only array, if its values are those of the data set and in their order.
+    fn whole(&self) -> Option<&Piece> {
+        let [part] = &self.parts[..] else { return None };
+        let [piece] = &part.pieces[..] else { return None };
+        Some(piece).filter(|piece| piece.is_whole(self.stride))
+    }
+
+    /// Bytes of memory for one sample: the array as it is read, and the values taken from it where these are others.
+    pub(super) fn memory(&self) -> u64 {
+        let product =
+            |extents: &[usize]| extents.iter().fold(4, |bytes: u64, &extent| bytes.saturating_mul(extent as u64));
+        let read = self.pieces().map(|piece| product(&piece.extents[1..])).max().unwrap_or(0);
+        let taken = if self.whole().is_some() { 0 } else { product(&self.shape()) };
+        read.saturating_add(taken)
+    }
+
     /// `[samples, ...shape]` in single precision, and a value that single precision cannot hold.
     pub(super) fn read<'a>(
         &self,
@@ -252,10 +268,7 @@ impl Column {
         meter: &Meter,
     ) -> Result<(Cow<'a, [f32]>, Option<f64>), Error> {
         let count: usize = self.shape().iter().product();
-        if let [part] = &self.parts[..]
-            && let [piece] = &part.pieces[..]
-            && piece.is_whole(self.stride)
-        {
+        if let Some(piece) = self.whole() {
             last.load(piece, samples, sources, meter)?;
             return Ok((Cow::Borrowed(&last.values), last.beyond));
         }

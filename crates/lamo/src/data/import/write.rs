@@ -13,6 +13,7 @@ use super::transfer::{Listen, Meter};
 use crate::data::dataset::partial::{self, Partial};
 use crate::data::dataset::{Error, FieldEntry, Manifest, Outcome, Progress, SourceEntry, Warn, position};
 use crate::error::{Failure, Kind};
+use crate::files::memory;
 use std::ops::Range;
 use std::path::Path;
 
@@ -63,6 +64,7 @@ impl Import {
         for (field, column) in manifest.fields.iter_mut().zip(&self.columns) {
             field.origin = column.pieces().map(|piece| piece.origin(&paths)).collect();
         }
+        self.require_memory()?; // before the files are hashed, which takes long
         let mut sources = Sources::as_found_by(&self.sources);
         for path in &paths {
             let (bytes, sha256) = sources.hash(path, &mut |bytes| meter.tick(bytes))?;
@@ -83,6 +85,17 @@ impl Import {
             }
             Ok(progress)
         })
+    }
+
+    /// Refuses an import of which one sample does not fit into memory.
+    fn require_memory(&self) -> Result<(), Error> {
+        for column in &self.columns {
+            memory::require(column.memory()).map_err(|reason| {
+                let thing = format!("1 sample of {}", column.origin(0).0);
+                Error::memory(thing, reason)
+            })?;
+        }
+        Ok(())
     }
 
     /// Bytes to read for `samples` samples.

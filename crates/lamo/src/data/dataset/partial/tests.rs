@@ -157,3 +157,71 @@ fn what_a_killed_process_left_half_written_does_not_get_into_the_set() {
         [MANIFEST, "permeability.npy", "pressure.npy"]
     );
 }
+
+/// Makes two of three samples, lets `damage` change the unfinished folder, and makes the rest; what was warned of.
+fn resumed_after(name: &str, damage: impl FnOnce(&Path)) -> (Folder, String, usize) {
+    let folder = Folder::new(name);
+    let stop = |progress: Progress| if progress.made < 2 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) };
+    assert!(matches!(recipe().make(&folder.at("set"), 1, &stop), Ok(Outcome::Stopped(_))));
+    damage(&folder.at("set.partial"));
+    let (warnings, made) = (Mutex::new(String::new()), Mutex::new(0));
+    let watch = |progress: Progress| {
+        *made.lock().unwrap() = progress.made;
+        ControlFlow::Continue(())
+    };
+    let warn = |text: &str| warnings.lock().unwrap().push_str(text);
+    let outcome = recipe().make_and_warn(&folder.at("set"), 1, &watch, &warn);
+    assert!(matches!(outcome, Ok(Outcome::Made(_))), "{outcome:?}");
+    let (warnings, made) = (warnings.into_inner().unwrap(), *made.lock().unwrap());
+    (folder, warnings, made)
+}
+
+type Damage = Box<dyn FnOnce(&Path)>;
+
+#[test]
+fn samples_that_an_interrupted_attempt_lost_are_made_again_and_said() {
+    let whole = Folder::new("whole");
+    make(&whole.at("set")).unwrap();
+    let cut = |file: &'static str, bytes: u64| {
+        move |partial: &Path| File::options().write(true).open(partial.join(file)).unwrap().set_len(bytes).unwrap()
+    };
+    let row = 4 * 6 * 6; // one sample of `pressure` after a header of 128 bytes
+    let damages: [(&str, Damage, &str, usize); 6] = [
+        ("nothing", Box::new(|_| {}), "", 1),
+        ("empty", Box::new(cut("pressure.npy", 0)), "pressure.npy: cut short or removed; 3 samples made again", 3),
+        ("cut", Box::new(cut("pressure.npy", 128 + row + 7)), "cut short or removed; 2 samples made again", 2),
+        (
+            "gone",
+            Box::new(|partial| std::fs::remove_file(partial.join("permeability.npy")).unwrap()),
+            "permeability.npy: cut short or removed; 3 samples made again",
+            3,
+        ),
+        (
+            "foreign",
+            Box::new(|partial| std::fs::write(partial.join("pressure.npy"), "text").unwrap()),
+            "pressure.npy",
+            3,
+        ),
+        ("marks", Box::new(cut(PROGRESS, 1)), "progress: expected marks of 3 samples, found 1", 2),
+    ];
+    for (name, damage, warning, expected) in damages {
+        let (folder, warned, made) = resumed_after(name, damage);
+        assert!(warned.contains(warning) && warned.is_empty() == warning.is_empty(), "{name}: {warned}");
+        assert_eq!((made, bytes(&folder.at("set")) == bytes(&whole.at("set"))), (expected, true), "{name}");
+    }
+}
+
+#[test]
+#[cfg(unix)]
+fn a_named_pipe_in_an_unfinished_set_is_refused_and_not_waited_for() {
+    let stop = |_: Progress| ControlFlow::Break(());
+    for name in ["pressure.npy", PROGRESS, LOCK, RECIPE] {
+        let folder = Folder::new("pipe");
+        assert!(matches!(recipe().make(&folder.at("set"), 1, &stop), Ok(Outcome::Stopped(_))));
+        let path = folder.at("set.partial").join(name);
+        std::fs::remove_file(&path).unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+        let told = make(&folder.at("set")).unwrap_err().to_string();
+        assert!(told.contains(name) && told.contains("expected a regular file, found a named pipe"), "{told}");
+    }
+}
