@@ -9,9 +9,6 @@ pub(crate) mod scratch;
 
 pub(crate) use open::{irregular, open_with};
 pub use open::{open, read, read_to_string};
-<<<<<<< HEAD
-=======
 
 /// Bytes that are read or written at a time where a whole file is.
 pub(crate) const BUFFER: usize = 1 << 18;
->>>>>>> formats

@@ -375,7 +375,10 @@ fn wrong_counts_shapes_variables_and_numbers_are_refused_in_a_sentence_and_leave
     };
     let darcy = tiny(catalogue::find("darcy").unwrap());
     let files = write(&darcy, &folder.at("fewer"), Style { samples: 5, ..PLAIN });
-    assert!(try_import(&darcy, &files).contains("smooth1.mat:coeff: expected at least 6 samples, found 5; import arrays of your own"));
+    assert!(
+        try_import(&darcy, &files)
+            .contains("smooth1.mat:coeff: expected at least 6 samples, found 5; import arrays of your own")
+    );
 
     let pipe = tiny(catalogue::find("pipe").unwrap());
     let files = write(&pipe, &folder.at("pipe"), PLAIN);
