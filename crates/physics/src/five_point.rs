@@ -13,7 +13,7 @@ use faer::sparse::{SparseColMatRef, SymbolicSparseColMat};
 use faer::{Conj, Par, Side, Spec};
 
 use crate::Error;
-use crate::sparse::{column, norm, unfactored};
+use crate::sparse::{column, norm, unfactored, zeros};
 
 const SYSTEM: &str = "five-point system";
 
@@ -76,7 +76,7 @@ impl FivePoint {
     pub fn solve_positive(&self, conductances: &Conductances, source: &[f64]) -> Result<Vec<f64>, Error> {
         let values = self.lower_values(conductances);
         let matrix = SparseColMatRef::new(self.pattern.as_ref(), &values);
-        let mut factor = vec![0.0; self.symbolic.len_val()];
+        let mut factor = zeros(SYSTEM, self.symbolic.len_val())?;
         let scratch = self.symbolic.factorize_numeric_llt_scratch::<f64>(Par::Seq, Spec::default());
         let solve_scratch = self.symbolic.solve_in_place_scratch::<f64>(1, Par::Seq);
         let mut memory = MemBuffer::try_new(scratch.or(solve_scratch)).map_err(|error| unfactored(SYSTEM, &error))?;
@@ -103,7 +103,7 @@ impl FivePoint {
         let values = self.lower_values(conductances);
         let matrix = SparseColMatRef::new(self.pattern.as_ref(), &values);
         let unknowns = self.rows * self.columns;
-        let mut factor = vec![0.0; self.symbolic.len_val()];
+        let mut factor = zeros(SYSTEM, self.symbolic.len_val())?;
         let mut subdiagonal = vec![0.0; unknowns];
         let (mut forward, mut backward) = (vec![0; unknowns], vec![0; unknowns]);
         let scratch = self.symbolic.factorize_numeric_intranode_lblt_scratch::<f64>(Par::Seq, Spec::default());

@@ -169,7 +169,7 @@ impl Cholesky {
         solution: &mut [f64],
     ) -> Result<(), Error> {
         let matrix = SparseColMatRef::new(assembly.pattern.as_ref(), matrix);
-        let mut factor = vec![0.0; self.symbolic.len_val()];
+        let mut factor = zeros(self.system, self.symbolic.len_val())?;
         let scratch = self.symbolic.factorize_numeric_llt_scratch::<f64>(Par::Seq, Spec::default());
         let solve_scratch = self.symbolic.solve_in_place_scratch::<f64>(1, Par::Seq);
         let refuse = |error: &dyn std::fmt::Debug| unfactored(self.system, error);
@@ -234,6 +234,18 @@ pub(crate) fn norm(values: &[f64]) -> f64 {
 /// The error of a factorisation that failed.
 pub(crate) fn unfactored(system: &'static str, error: &dyn std::fmt::Debug) -> Error {
     Error::Factorisation { system, found: format!("{error:?}") }
+}
+
+/// Zeros for the numbers of a factor, whose size only the pattern tells.
+pub(crate) fn zeros(system: &'static str, count: usize) -> Result<Vec<f64>, Error> {
+    let mut values = Vec::new();
+    let reserved = values.try_reserve_exact(count);
+    reserved.map_err(|_| Error::Factorisation {
+        system,
+        found: format!("{:.1} GB of memory are needed and there are fewer", 8e-9 * count as f64),
+    })?;
+    values.resize(count, 0.0);
+    Ok(values)
 }
 
 #[cfg(test)]

@@ -4,7 +4,8 @@ use super::{Experiment, Normalised, OWN};
 use crate::data::Dataset;
 use crate::data::dataset::{FieldEntry, Normalise, Role, Rule, Split};
 use crate::data::samples::Samples;
-use crate::error::{Error, Kind, Refusal, require};
+use crate::error::{Error, Kind, Refusal, counted, require};
+use crate::files::memory;
 use crate::task::task::lattice;
 use crate::task::{Field, Normaliser, Normalisers, Positions, Spread, Task, Time, TimeMode};
 use lamo_geometry::Grid;
@@ -199,6 +200,7 @@ fn read(
     let values = |fields: &[Field]| -> Result<Vec<Vec<f32>>, Error> {
         Ok(fields.iter().map(|field| dataset.gather(&field.name, samples)).collect::<Result<_, _>>()?)
     };
+    require_memory(dataset, inputs.iter().chain(outputs), samples.len())?;
     let (space, positions) = positions(experiment, dataset, grid, samples)?;
     let (given, asked) = (values(inputs)?, values(outputs)?);
     let arranged = experiment.time_mode().arrange((inputs, &given), (outputs, &asked), grid)?;
@@ -216,6 +218,22 @@ fn read(
     let checked = read.check_norms_of_samples(|sample| samples[sample]).and_then(|()| read.check());
     checked.map_err(|refusal| refusal.within(dataset.folder().display()))?;
     Ok(read)
+}
+
+/// Refuses samples that do not fit into memory: as they are read, arranged for the task, and inside a program.
+fn require_memory<'a>(
+    dataset: &Dataset,
+    fields: impl Iterator<Item = &'a Field>,
+    samples: usize,
+) -> Result<(), Refusal> {
+    let grid = dataset.manifest().grid;
+    let numbers: usize = fields.map(|field| field.functions().saturating_mul(grid.points())).sum();
+    let bytes = numbers.saturating_mul(samples).saturating_mul(3 * size_of::<f32>());
+    memory::require(bytes as u64).map_err(|reason| {
+        Refusal::about(format!("{}: {}", dataset.folder().display(), counted(samples, "sample")), reason.to_string())
+            .advise("use fewer samples")
+            .of(Kind::OutOfSpace)
+    })
 }
 
 /// Coordinates per point, and the positions: from the data set, or the lattice where it has no positions.

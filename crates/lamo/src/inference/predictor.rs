@@ -14,23 +14,29 @@ impl Operator {
     /// allows it.
     pub fn predictor(&self, device: Device, grid: Grid, batch: usize) -> Result<Predictor, Error> {
         self.check()?;
-        let elsewhere = || {
-            let expected = format!("the {} that its parameters belong to", self.task.grid);
-            let refusal = Refusal::new(format!("model {}", self.model.name), expected, format!("a {grid}"));
-            let advice = "predict on the grid it was trained on, or train a model whose parameters do not belong to points, \
-                          such as transolver, or lamo with --set 'model.settings={ latent = \"slices\", mixer = \"hydra\", \
-                          directions = 2 }'";
-            refusal.advise(advice)
-        };
-        if grid != self.task.grid {
-            // Before the program is compiled: it reserves memory for every point of the grid.
-            let row = models::find(&self.model.name)?;
-            let count = row.parameter_count(&self.task.on(grid), &self.model.settings)?;
-            require(!row.is_local(&self.model.settings) && count == self.parameters.len(), elsewhere)?;
-        }
+        self.check_grid(grid)?; // before the program is compiled: it reserves memory for every point of the grid
         let predictor = bounded(|| Predictor::new(self, device, grid, batch))?;
-        require(predictor.program.sections() == self.sections, elsewhere)?;
+        require(predictor.program.sections() == self.sections, || self.elsewhere(grid))?;
         Ok(predictor)
+    }
+
+    /// Refuses a grid that the model cannot predict on.
+    pub(crate) fn check_grid(&self, grid: Grid) -> Result<(), Refusal> {
+        if grid == self.task.grid {
+            return Ok(());
+        }
+        let row = models::find(&self.model.name)?;
+        let count = row.parameter_count(&self.task.on(grid), &self.model.settings)?;
+        require(!row.is_local(&self.model.settings) && count == self.parameters.len(), || self.elsewhere(grid))
+    }
+
+    fn elsewhere(&self, grid: Grid) -> Refusal {
+        let expected = format!("the {} that its parameters belong to", self.task.grid);
+        let refusal = Refusal::new(format!("model {}", self.model.name), expected, format!("a {grid}"));
+        let advice = "predict on the grid it was trained on, or train a model whose parameters do not belong to points, \
+                      such as transolver, or lamo with --set 'model.settings={ latent = \"slices\", mixer = \"hydra\", \
+                      directions = 2 }'";
+        refusal.advise(advice)
     }
 
     /// `[count, times, points, outputs]` predictions in physical units. A roll-out is continued for `samples.times`

@@ -3,10 +3,11 @@
 
 use super::Event;
 use super::Session;
-use crate::data::dataset::{Dataset, FieldEntry, Outcome, Statistics};
+use crate::data::dataset::{Dataset, FieldEntry, Manifest, Outcome, Statistics};
 use crate::data::import::{Import, Own, catalogue};
 use crate::error::{Error, Kind, Refusal, counted, require};
 use crate::experiment::{Data, Experiment};
+use crate::run::Environment;
 use crate::task::Field;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -178,8 +179,38 @@ pub(super) fn of_experiment(experiment: &Experiment, session: &Session<'_>) -> R
     if made_in.is_none() {
         dataset.verify()?; // runs and receipts name these hashes
     }
+    if let Some(warning) = older_generator(dataset.manifest(), dataset.folder()) {
+        (session.listener)(Event::Warning(&warning));
+    }
     (session.listener)(Event::Data { dataset: &dataset, made_in });
     Ok(dataset)
+}
+
+/// What the user should know about data that another version of their solver made.
+#[cfg(feature = "solvers")]
+fn older_generator(manifest: &Manifest, folder: &Path) -> Option<String> {
+    let now = lamo_physics::problems::find(&manifest.problem).ok()?.version;
+    let Manifest { generator: then, problem, .. } = manifest;
+    // Values from files have generator 0.
+    (*then > 0 && *then != now).then(|| {
+        let folder = folder.display();
+        format!("{folder} was made by version {then} of the solver of {problem}; this lamo has version {now}")
+    })
+}
+
+#[cfg(not(feature = "solvers"))]
+fn older_generator(_manifest: &Manifest, _folder: &Path) -> Option<String> {
+    None
+}
+
+/// The data of a run that made its own: where they were, if they are still there. A new version of their solver would make
+/// others.
+pub(super) fn recorded_folder(data: &mut Data, environment: &Environment) {
+    let made =
+        environment.data.as_ref().map(|data| data.folder.as_path()).filter(|folder| Dataset::open(folder).is_ok());
+    if data.folder.is_none() {
+        data.folder = made.map(Path::to_owned);
+    }
 }
 
 fn open_or_make(data: &Data, session: &Session<'_>) -> Result<Outcome, Error> {

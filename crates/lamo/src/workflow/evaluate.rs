@@ -64,7 +64,12 @@ pub fn evaluate(request: &EvaluateRequest, session: &Session<'_>) -> Result<Eval
                 experiment.data.inputs = names(&task.outputs); // nothing beside the series itself
             }
         }
-        None => dataset::require_present(&experiment)?,
+        None => {
+            dataset::require_present(&experiment)?;
+            if let Ok(environment) = run::environment(path) {
+                dataset::recorded_folder(&mut experiment.data, &environment);
+            }
+        }
     }
     let dataset = dataset::of_experiment(&experiment, session)?;
     let split = experiment::split(&experiment, &dataset)?;
@@ -75,6 +80,10 @@ pub fn evaluate(request: &EvaluateRequest, session: &Session<'_>) -> Result<Eval
             .advise("to evaluate the run on them say --data DIR")
             .of(Kind::Conflict)
     })?;
+    if let Some(folder) = data {
+        let fits = trained.operator.check_grid(dataset.manifest().grid);
+        fits.map_err(|refusal| refusal.within(folder.display()))?; // before any value is read
+    }
     let test = experiment::test_samples(&experiment, &dataset)?;
     if let Some(folder) = data {
         let checked = trained.operator.task.time.check_clock(test.times, &dataset.manifest().times);

@@ -205,7 +205,9 @@ pub fn resume(request: &ResumeRequest, session: &Session<'_>) -> Result<TrainedR
     let device = request.device.map_or_else(|| before.device.parse(), Ok)?;
     let job = Job { device, saving: request.saving, session };
     dataset::require_present(&experiment)?;
-    let dataset = dataset::of_experiment(&experiment, session)?;
+    let mut source = experiment.clone();
+    dataset::recorded_folder(&mut source.data, &before);
+    let dataset = dataset::of_experiment(&source, session)?;
     let now = job.environment(&experiment, &dataset)?;
     require(now.sees_the_same(&before), || {
         Refusal::about(dataset.folder().display().to_string(), "the data are not those the run began with")
