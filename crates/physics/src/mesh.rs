@@ -4,7 +4,7 @@
 //! vertex.
 
 use crate::Error;
-use crate::finite_element::{POINTS, Shape, biquadratic, gauss};
+use crate::finite_element::{GAUSS, POINTS, Shape, biquadratic, gauss};
 
 /// A Gauss point of a cell.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -13,6 +13,15 @@ pub struct Point {
     pub position: [f64; 2],
     /// The area that it stands for: weight times Jacobian.
     pub area: f64,
+    /// ∇N of the nodes of the cell.
+    pub slopes: [[f64; 2]; 9],
+}
+
+/// A Gauss point on the border of a cell.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BorderPoint {
+    /// Outward normal, as long as the piece of border that the point stands for.
+    pub normal: [f64; 2],
     /// ∇N of the nodes of the cell.
     pub slopes: [[f64; 2]; 9],
 }
@@ -113,6 +122,22 @@ impl Mesh {
         };
         (0..self.cells()).map(cell).collect()
     }
+
+    /// `[columns, 3]` Gauss points on the last row of nodes, cell by cell. The mesh must have no folded cells.
+    pub fn last_border(&self, positions: &[[f64; 2]]) -> Vec<[BorderPoint; 3]> {
+        assert_eq!(positions.len(), self.nodes(), "one position per node");
+        let cell = |cell: usize| {
+            let nodes = self.cell_nodes(cell).map(|node| positions[node]);
+            GAUSS.map(|[place, weight]| {
+                let shape = biquadratic([1.0, place]);
+                // ∂x / ∂η along the border
+                let tangent = |axis: usize| (0..9).map(|node| nodes[node][axis] * shape.slopes[node][1]).sum::<f64>();
+                let normal = [weight * tangent(1), -weight * tangent(0)];
+                BorderPoint { normal, slopes: shape.mapped(&nodes).slopes }
+            })
+        };
+        (self.cells() - self.columns..self.cells()).map(cell).collect()
+    }
 }
 
 #[cfg(test)]
@@ -149,6 +174,10 @@ mod tests {
         let points = mesh.quadrature(&positions).unwrap();
         let area: f64 = points.iter().flatten().map(|point| point.area).sum();
         assert!((area - 1.0).abs() < 1e-14);
+        // The border from (1, 0) to (1, 1) has the normal (1, 0).
+        let normals = mesh.last_border(&positions).into_iter().flatten().map(|point| point.normal);
+        let [across, along] = normals.fold([0.0; 2], |sum, normal| [sum[0] + normal[0], sum[1] + normal[1]]);
+        assert!((across - 1.0).abs() < 1e-14 && along.abs() < 1e-14, "{across} {along}");
         positions[mesh.node(4, 2)] = [2.0, 0.2];
         let message = mesh.quadrature(&positions).unwrap_err().to_string();
         assert!(message.starts_with("finite-element mesh: expected a positive area at every Gauss point"), "{message}");

@@ -5,6 +5,7 @@ mod darcy;
 mod elasticity;
 mod navier_stokes;
 mod pipe;
+mod pipe_public;
 mod plasticity;
 mod real;
 
