@@ -6,6 +6,7 @@ mod elasticity;
 mod navier_stokes;
 mod pipe;
 mod plasticity;
+mod public_dies;
 mod real;
 
 use lamo_physics::parameters::Kind;
