@@ -31,6 +31,12 @@ fn stated_order(problem: &dyn Problem) -> f64 {
     }
 }
 
+/// Writes a measured number for the documentation; `--nocapture` shows it.
+#[expect(clippy::print_stderr, reason = "the numbers of the documentation")]
+fn say(line: &str) {
+    eprintln!("{line}");
+}
+
 fn norm(values: &[f64]) -> f64 {
     values.iter().map(|value| value * value).sum::<f64>().sqrt()
 }

@@ -1,7 +1,6 @@
 //! Plasticity: exact states of stress, order of accuracy, energy balance, published blocks.
 
 use std::f64::consts::PI;
-use std::io::Write;
 
 use lamo_physics::die;
 use lamo_physics::explicit::{Block, Motion};
@@ -13,7 +12,7 @@ use lamo_physics::problems::find;
 use lamo_physics::problems::plasticity::{Forging, Plasticity, ROW};
 
 use super::public_dies::PUBLIC_DIES;
-use super::{mean_and_deviation, problem, range, relative_error, stated_order};
+use super::{mean_and_deviation, problem, range, relative_error, say, stated_order};
 
 const STEEL: Metal = Metal { young: 200e3, poisson: 0.3, yield_stress: 70.0, density: 7.85e-9 };
 
@@ -308,14 +307,13 @@ fn the_mean_edges_of_several_blocks_agree_with_published_ones() {
 
 /// Prints the rows of the table in docs/problems.md that need the published mesh or several samples.
 #[test]
-#[ignore = "the published mesh takes a minute per die in a release build"]
+#[ignore = "two dies on two meshes and twelve samples take minutes in a release build"]
 fn the_table_of_blocks() {
-    let say = |line: String| writeln!(std::io::stderr(), "{line}").unwrap();
     let resolution: usize = std::env::var("RESOLUTION").map_or(5, |text| text.parse().unwrap());
     let setting = format!("resolution={resolution}");
     for (name, values) in ["left", "right", "bottom"].iter().zip(edges(&setting, 12)) {
         let (mean, deviation) = mean_and_deviation(&values);
-        say(format!("{name}, 12 samples, {setting}: {mean:.2} ± {deviation:.2} mm"));
+        say(&format!("{name}, 12 samples, {setting}: {mean:.2} ± {deviation:.2} mm"));
     }
     for (name, profile) in [("100", die_100()), ("0", shaped(PUBLIC_DIES[1].inner()))] {
         let drops = [0.6, 1.5, 3.0, 5.7];
@@ -325,7 +323,7 @@ fn the_table_of_blocks() {
                 |part: &[f64], slide: f64| part.chunks(2).flat_map(|p| [p[0] + slide, p[1]]).collect::<Vec<_>>();
             let with_slide = relative_error(&whole(&coarse, before), &whole(&fine, after));
             let error = relative_error(&coarse, &fine);
-            say(format!(
+            say(&format!(
                 "die {name} at {drop} mm, {setting} against its double: {with_slide:.3}, without the slide {error:.3}; \
                  slides {before:.3} and {after:.3} mm"
             ));
@@ -335,7 +333,7 @@ fn the_table_of_blocks() {
     let (energy, kinetic, steps) = (block.energy, block.kinetic(), block.steps);
     let [missing, kinetic] = [energy.missing(kinetic), kinetic].map(|part| part / energy.work);
     let found = range(block.positions[0].iter().copied());
-    say(format!("die 100, {setting}: edges {found:.2?}, {steps} steps, missing {missing:.1e}, kinetic {kinetic:.4}"));
+    say(&format!("die 100, {setting}: edges {found:.2?}, {steps} steps, missing {missing:.1e}, kinetic {kinetic:.4}"));
     assert!(missing.abs() < 1e-4, "{missing:e} of the work is missing");
 }
 

@@ -6,7 +6,7 @@ use lamo_physics::die::{self, KNOTS};
 use lamo_physics::hermite::Profile;
 use lamo_physics::random_field::stream;
 
-use super::{mean_and_deviation, norm, range};
+use super::{mean_and_deviation, norm, range, say};
 
 /// One die of the public file.
 pub(crate) struct PublicDie {
@@ -79,7 +79,7 @@ fn heights_of_drawn_dies_agree_with_those_of_public_dies() {
     let ours = statistics(drawn(400).map(|inner| die::profile(0.0, 50.0, 7.5, inner).raised(15.0)));
     for ((name, public), ours) in ["mean", "highest", "lowest"].iter().zip(public).zip(ours) {
         let ((theirs, spread), (mean, deviation)) = (mean_and_deviation(&public), mean_and_deviation(&ours));
-        println!("{name} height: public {theirs:.2} ± {spread:.2} mm, prior {mean:.2} ± {deviation:.2} mm");
+        say(&format!("{name} height: public {theirs:.2} ± {spread:.2} mm, prior {mean:.2} ± {deviation:.2} mm"));
         // two standard errors of the mean of 17 dies
         let error = (theirs - mean).abs();
         assert!(error < 2.0 * spread / 17f64.sqrt(), "{name}: public {theirs:.2}, prior {mean:.2}");
@@ -104,7 +104,8 @@ fn heights_of_inner_knots_have_the_distribution_of_the_public_ones() {
     let below =
         |heights: &[f64], limit: f64| heights.partition_point(|&height| height <= limit) as f64 / heights.len() as f64;
     let distance = public.iter().map(|&limit| (below(&public, limit) - below(&ours, limit)).abs()).fold(0.0, f64::max);
-    println!("inner knots: public {:.2?} mm, Kolmogorov distance {distance:.3}", range(public.iter().copied()));
+    let [least, most] = range(public.iter().copied());
+    say(&format!("inner knots: public {least:.2} to {most:.2} mm, Kolmogorov distance {distance:.3}"));
     assert!(distance < 1.36 * (1.0 / 102.0 + 1.0 / 2400f64).sqrt(), "distance {distance:.3}");
 }
 
