@@ -3,7 +3,7 @@
 //! The prior was identified from pictures of 16 dies of the public file. Nine knots are 6.25 mm apart, and the profile is
 //! a cubic between them. Both end knots are 7.5 mm above the lowest knot. The seven inner knots are uniform from 1.5 to
 //! 7.5 mm, and the lowest of them is then moved to 0. The slopes are not random: those of the public dies are an affine
-//! function of the heights of the inner knots. [`RISES`] is this function, fitted to the 16 dies. Their profiles then agree
+//! function of the heights of the inner knots. `RISES` is this function, fitted to the 16 dies. Their profiles then agree
 //! with the pictures within 0.04 mm rms, and within 0.06 mm for a die that was not used in the fit. `docs/problems.md`
 //! compares more numbers.
 
@@ -17,7 +17,7 @@ pub const KNOTS: usize = 9;
 pub const INNER_KNOTS: usize = KNOTS - 2;
 /// Height of the inner knots above the lowest one, at least, relative to the height of the ends.
 const LEAST: f64 = 0.2;
-/// Height of the ends to which the first column of [`RISES`] belongs, in mm.
+/// Height of the ends to which the first column of `RISES` belongs, in mm.
 const PUBLIC_AMPLITUDE: f64 = 7.5;
 /// Slope times spacing at each knot: a constant, and the factors of the heights of the inner knots above the lowest one.
 const RISES: [[f64; INNER_KNOTS + 1]; KNOTS] = [
