@@ -30,6 +30,16 @@ pub enum Error {
         /// The key as typed.
         found: String,
     },
+    /// The problem had this parameter in an earlier version.
+    #[error("{problem}: parameter `{found}` was removed: {reason}")]
+    RemovedParameter {
+        /// The problem to which the setting belongs.
+        problem: &'static str,
+        /// The parameter.
+        found: &'static str,
+        /// Why it is gone.
+        reason: &'static str,
+    },
     /// The value does not parse, lies outside its range, or contradicts another parameter.
     #[error("{problem}: parameter `{key}` expects {expected}, found `{found}`")]
     BadValue {
@@ -107,6 +117,20 @@ pub enum Error {
         /// The residual of the last shape.
         found: f64,
     },
+    /// An element of a moving body is folded, or so thin that the stable step is too short.
+    #[error("{system} at t = {time:e}: expected {expected} of at least {least:e}, found {found:e}")]
+    Distorted {
+        /// The moving body.
+        system: &'static str,
+        /// Time at which this happened.
+        time: f64,
+        /// The quantity that every element has.
+        expected: &'static str,
+        /// The least value accepted.
+        least: f64,
+        /// The value found.
+        found: f64,
+    },
     /// The state is impossible for a solid body: the solution has blown up.
     #[error("{system} at t = {time:e}: expected {expected}, found {found:e}")]
     Unphysical {
@@ -119,4 +143,11 @@ pub enum Error {
         /// The value found.
         found: f64,
     },
+}
+
+impl Error {
+    /// Whether a body was deformed until its mesh failed. Another random shape can avoid this.
+    pub fn is_distorted(&self) -> bool {
+        matches!(self, Self::Distorted { .. })
+    }
 }

@@ -11,6 +11,8 @@ use lamo_geometry::Grid;
 
 /// Fraction of the stable step that is used; the bound holds for single elements at the last positions.
 const SAFETY: f64 = 0.9;
+/// Steps after which the stable step is computed again. The block deforms by less than 1 % of an element in so many steps.
+const REFRESH: usize = 16;
 /// Smallest stable step relative to that of the undeformed block; below it the elements are too distorted.
 const SHORTEST: f64 = 1e-3;
 
@@ -28,8 +30,6 @@ pub struct Block {
     /// Work and energies since t = 0.
     pub energy: Energy,
     elements: Elements,
-    /// Velocity before the current step.
-    before: [Vec<f64>; 2],
     force: [Vec<f64>; 2],
     mass: Vec<f64>,
     step: f64,
@@ -42,25 +42,23 @@ pub struct Block {
 pub struct Energy {
     /// Work of the tools: force times the distance that the tool moves.
     pub work: f64,
-    /// Energy lost in impacts of a rigid tool on nodes with lumped mass.
+    /// Energy lost in impacts of a rigid tool on nodes with lumped mass; negative where the tool pushes nodes off itself.
     pub impact: f64,
     /// Sum of elastic energy and plastic dissipation.
     pub internal: f64,
-    /// Energy of the hourglass springs.
-    pub hourglass: f64,
 }
 
 impl Energy {
     /// Work minus the sum of all energies: the error of the time steps.
     pub fn missing(&self, kinetic: f64) -> f64 {
-        self.work - (self.impact + self.internal + self.hourglass + kinetic)
+        self.work - (self.impact + self.internal + kinetic)
     }
 }
 
 impl Block {
     /// A block at rest with `counts` columns and rows of elements. `corner` is its lower left corner; `size` is its
     /// length and height.
-    pub fn new(metal: Metal, counts: [usize; 2], corner: [f64; 2], size: [f64; 2], hourglass: f64) -> Self {
+    pub fn new(metal: Metal, counts: [usize; 2], corner: [f64; 2], size: [f64; 2]) -> Self {
         let [columns, rows] = counts;
         let width = columns + 1;
         let nodes = width * (rows + 1);
@@ -80,16 +78,14 @@ impl Block {
             time: 0.0,
             steps: 0,
             energy: Energy::default(),
-            elements: Elements::new(metal, counts, element_mass, hourglass),
-            before: zeros(),
+            elements: Elements::new(metal, counts, element_mass),
             force: zeros(),
             mass,
             step: 0.0,
             stable_step: 0.0,
             shortest_step: 0.0,
         };
-        let summary = block.elements.advance(&block.positions, &block.velocity, 0.0, &mut block.force);
-        block.stable_step = 2.0 / summary.frequency_squared.sqrt();
+        block.stable_step = block.elements.stable_step(&block.positions);
         block.shortest_step = SHORTEST * block.stable_step;
         block
     }
@@ -99,12 +95,12 @@ impl Block {
         self.elements.counts.map(|count| count + 1)
     }
 
-    /// σxx, σyy, σxy at the centres of the elements, `[rows, columns]` each
+    /// σxx, σyy, σxy at the Gauss points of the elements, `[Gauss points, rows, columns]` each
     pub fn stress(&self) -> &[Vec<f64>; 3] {
         &self.elements.stress
     }
 
-    /// Thickness h of the elements, `[rows, columns]`; it is 1 at t = 0.
+    /// Thickness h at the Gauss points, `[Gauss points, rows, columns]`; it is 1 at t = 0.
     pub fn thickness(&self) -> &[f64] {
         &self.elements.thickness
     }
@@ -132,7 +128,6 @@ impl Block {
     fn single_step(&mut self, step: f64, constrain: &impl Fn(&mut Motion<'_>)) -> Result<(), Error> {
         let span = 0.5 * (self.step + step); // the first step starts at t = 0 and has half the length
         for axis in 0..2 {
-            self.before[axis].copy_from_slice(&self.velocity[axis]);
             let forces = self.force[axis].iter().zip(&self.mass);
             self.velocity[axis].iter_mut().zip(forces).for_each(|(v, (f, m))| *v -= span * f / m);
         }
@@ -140,29 +135,34 @@ impl Block {
         constrain(&mut Motion {
             positions: &self.positions,
             velocity: &mut self.velocity,
-            before: &self.before,
+            force: &self.force,
             mass: &self.mass,
             energy: &mut self.energy,
             time: self.time,
             step,
+            span,
         });
         for (positions, velocity) in self.positions.iter_mut().zip(&self.velocity) {
             positions.iter_mut().zip(velocity).for_each(|(x, v)| *x += step * v);
         }
         let summary = self.elements.advance(&self.positions, &self.velocity, step, &mut self.force);
         self.energy.internal += summary.internal;
-        self.energy.hourglass += summary.hourglass;
         self.step = step;
         self.steps += 1;
-        self.stable_step = 2.0 / summary.frequency_squared.sqrt();
         if summary.least_area <= 0.0 {
-            return Err(self.unphysical("elements of positive area", summary.least_area));
+            return Err(self.distorted("an area at each Gauss point", 0.0, summary.least_area));
+        }
+        if self.steps.is_multiple_of(REFRESH) {
+            self.stable_step = self.elements.stable_step(&self.positions);
         }
         if self.stable_step < self.shortest_step {
-            let (expected, found) = (self.shortest_step, self.stable_step);
-            return Err(Error::StepTooSmall { time: self.time, expected, found });
+            return Err(self.distorted("a stable step", self.shortest_step, self.stable_step));
         }
         Ok(())
+    }
+
+    fn distorted(&self, expected: &'static str, least: f64, found: f64) -> Error {
+        Error::Distorted { system: "block", time: self.time, expected, least, found }
     }
 
     pub(crate) fn unphysical(&self, expected: &'static str, found: f64) -> Error {
@@ -175,12 +175,14 @@ impl Block {
 pub struct Motion<'a> {
     positions: &'a [Vec<f64>; 2],
     velocity: &'a mut [Vec<f64>; 2],
-    before: &'a [Vec<f64>; 2],
+    force: &'a [Vec<f64>; 2],
     mass: &'a [f64],
     energy: &'a mut Energy,
     /// t⁺
     pub time: f64,
     step: f64,
+    /// (t⁺ − t⁻) / 2
+    span: f64,
 }
 
 impl Motion<'_> {
@@ -194,19 +196,34 @@ impl Motion<'_> {
         self.push(node, axis, velocity, velocity);
     }
 
-    /// Moves `node` to `target` in this step; a tool with the velocity `tool` pushes it.
-    pub fn move_to(&mut self, node: usize, target: [f64; 2], tool: [f64; 2]) {
-        for axis in 0..2 {
-            self.push(node, axis, (target[axis] - self.positions[axis][node]) / self.step, tool[axis]);
+    /// Where a point of the edge between two nodes is after the step; `share` is its position along the edge, 0 at the
+    /// first node and 1 at the second.
+    pub fn next_point(&self, [first, second]: [usize; 2], share: f64) -> [f64; 2] {
+        let [start, end] = [first, second].map(|node| self.next_position(node));
+        [0, 1].map(|axis| start[axis] + share * (end[axis] - start[axis]))
+    }
+
+    /// Displaces a point of the edge between two nodes by `distance` in this step; a tool with the velocity `tool` pushes
+    /// it. The impulse acts at the point, so the nodes share it as the point divides the edge.
+    pub fn push_point(&mut self, nodes: [usize; 2], share: f64, distance: [f64; 2], tool: [f64; 2]) {
+        let shares = [1.0 - share, share];
+        let mobility: f64 = (0..2).map(|end| shares[end] * shares[end] / self.mass[nodes[end]]).sum();
+        for (node, share) in nodes.into_iter().zip(shares).filter(|&(_, share)| share > 0.0) {
+            for axis in 0..2 {
+                let impulse = share * distance[axis] / (self.step * mobility);
+                self.push(node, axis, self.velocity[axis][node] + impulse / self.mass[node], tool[axis]);
+            }
         }
     }
 
-    /// Sets the velocity of `node` to `after`. The impulse works on the node with the mean of the velocities before and
-    /// after the step; the rest of the work of the tool is lost in the impact.
+    /// Sets the velocity of `node` to `after`. A node can be pushed several times in a step. All impulses of a step work
+    /// with the mean of the velocities before and after the step; the rest of the work of the tool is lost in the impact.
     fn push(&mut self, node: usize, axis: usize, after: f64, tool: f64) {
-        let impulse = self.mass[node] * (after - self.velocity[axis][node]);
+        let (mass, now) = (self.mass[node], self.velocity[axis][node]);
+        let impulse = mass * (after - now);
         self.velocity[axis][node] = after;
         self.energy.work += impulse * tool;
-        self.energy.impact += impulse * (tool - 0.5 * (self.before[axis][node] + after));
+        // The sum over the pushes is m (v⁺ − v*) (v⁻ + v⁺) / 2, where v* = v⁻ − span f / m is the velocity without pushes.
+        self.energy.impact += impulse * (tool - 0.5 * (now + after + self.span * self.force[axis][node] / mass));
     }
 }

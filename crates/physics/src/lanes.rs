@@ -46,12 +46,6 @@ impl<const COUNT: usize> Lanes<COUNT> {
         self.map(f64::sqrt)
     }
 
-    /// The larger number of each pair; the first one if either is NaN.
-    #[inline(always)]
-    pub(crate) fn max(self, other: Self) -> Self {
-        self.zip(other, |first, second| if second > first { second } else { first })
-    }
-
     /// The smaller number of each pair; the first one if either is NaN.
     #[inline(always)]
     pub(crate) fn min(self, other: Self) -> Self {

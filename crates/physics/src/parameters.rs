@@ -17,6 +17,17 @@ pub struct Parameter {
     pub meaning: &'static str,
 }
 
+/// A parameter that an earlier version had. Records of that version still name it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Removed {
+    /// The key in `key=value`.
+    pub name: &'static str,
+    /// The last default.
+    pub default: Value,
+    /// Why it is gone, for the refusal.
+    pub reason: &'static str,
+}
+
 /// The accepted values of a parameter, and its default.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Kind {

@@ -1,31 +1,31 @@
-//! One-point quadrilaterals in plane stress with hourglass control (Flanagan and Belytschko 1981), on a mapped grid.
+//! Bilinear quadrilaterals in plane stress with 2 × 2 Gauss points, on a mapped grid.
 //!
-//! The stress is known at the centre of an element. It follows the Jaumann rate: it rotates with the spin of the step,
-//! then the strain increment changes it. The hourglass mode Γ = (1, −1, 1, −1) has no strain at the centre, so a spring
-//! of stiffness `hourglass` · h (C + G) / 12 · (a² + b²) / A acts against γ·u, where γ is Γ minus its linear part. With
-//! `hourglass` = 1 an elastic square is as stiff as with full integration. The thickness h follows the strain across
-//! the plane.
+//! All terms are integrated with the full rule, so no deformation of an element is free of stress, and no stabilisation
+//! is needed. The thickness of a plate in plane stress is free. Incompressible plastic flow therefore does not constrain
+//! the motion in the plane, and full integration does not lock. The stress of a Gauss point follows the Jaumann rate: it
+//! rotates with the spin of the step, then the strain increment changes it. The thickness h of a Gauss point follows the
+//! strain across the plane.
 //!
-//! With the half diagonals a = (corner 2 − corner 4) / 2 and b = (corner 3 − corner 1) / 2 of positions (X, Y) and of
-//! displacement increments (U, V): A = 2 (Xa Yb − Xb Ya) and ∂u/∂x = 2 (Ua Yb − Ub Ya) / A, ∂u/∂y = 2 (Xa Ub − Xb Ua) /
-//! A.
+//! With the bilinear map x = x₀ + ξ x_ξ + η x_η + ξη x_h and s = ∂/∂ξ, t = ∂/∂η of positions (x, y) and displacement
+//! increments (u, v): D = x_s y_t − x_t y_s, ∂u/∂x = (u_s y_t − u_t y_s) / D, ∂u/∂y = (u_t x_s − u_s x_t) / D.
 
 use crate::lanes::Lanes;
 use crate::plane_stress::{Metal, Stress};
 
-/// The elements `[rows, columns]` of a mapped grid, and the state of each.
+/// ξ and η of the Gauss points; all have the weight 1.
+const GAUSS: [[f64; 2]; 4] = [[-ROOT, -ROOT], [ROOT, -ROOT], [ROOT, ROOT], [-ROOT, ROOT]];
+/// 1 / √3
+const ROOT: f64 = 0.577_350_269_189_625_8;
+
+/// The elements `[rows, columns]` of a mapped grid, and the state of their Gauss points.
 #[derive(Clone, Debug)]
 pub(crate) struct Elements {
     pub(crate) metal: Metal,
     /// columns, rows
     pub(crate) counts: [usize; 2],
-    /// Relative stiffness of the hourglass springs; 1 is that of full integration.
-    pub(crate) hourglass: f64,
-    /// σxx, σyy, σxy
+    /// σxx, σyy, σxy, `[Gauss points, rows, columns]` each
     pub(crate) stress: [Vec<f64>; 3],
-    /// Forces of the hourglass springs along x and y.
-    spring: [Vec<f64>; 2],
-    /// h
+    /// h, `[Gauss points, rows, columns]`
     pub(crate) thickness: Vec<f64>,
     /// Mass of one element; all elements have the same mass.
     pub(crate) mass: f64,
@@ -33,75 +33,60 @@ pub(crate) struct Elements {
     corners: [[Vec<f64>; 4]; 2],
 }
 
-/// Stability limit, smallest area and work of a step.
+/// Smallest area and work of a step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct StepSummary {
-    /// Upper bound on ω² of all elements; it limits the next step.
-    pub(crate) frequency_squared: f64,
-    /// Smallest area; zero or negative when an element is folded.
+    /// Smallest D of all Gauss points, a quarter of an area; zero or negative when an element is folded.
     pub(crate) least_area: f64,
     /// Work of the stresses during the step.
     pub(crate) internal: f64,
-    /// Work of the hourglass springs during the step.
-    pub(crate) hourglass: f64,
 }
 
 /// The parts of a [`StepSummary`] in lanes, over all blocks of one width.
 #[derive(Clone, Copy)]
 struct Tally<const COUNT: usize> {
-    frequency_squared: Lanes<COUNT>,
     least_area: Lanes<COUNT>,
     internal: Lanes<COUNT>,
-    hourglass: Lanes<COUNT>,
 }
 
 impl<const COUNT: usize> Tally<COUNT> {
     #[inline(always)]
     fn new() -> Self {
-        let [zero, infinity] = [0.0, f64::INFINITY].map(Lanes::splat);
-        Self { frequency_squared: zero, least_area: infinity, internal: zero, hourglass: zero }
+        Self { least_area: Lanes::splat(f64::INFINITY), internal: Lanes::splat(0.0) }
     }
 
     #[inline(always)]
     fn merge(self, summary: &mut StepSummary) {
-        summary.frequency_squared = self.frequency_squared.0.into_iter().fold(summary.frequency_squared, f64::max);
         summary.least_area = self.least_area.0.into_iter().fold(summary.least_area, f64::min);
         summary.internal += self.internal.sum();
-        summary.hourglass += self.hourglass.sum();
     }
 }
 
-/// A vector field at the corners of an element, without its mean. Positions and displacements enter an element this
-/// way.
+/// A vector field in an element, without its mean. Positions and displacements enter an element this way.
 #[derive(Clone, Copy)]
-struct CornerField<const COUNT: usize> {
-    /// Half diagonal a, along x and y.
-    a: [Lanes<COUNT>; 2],
-    /// Half diagonal b, along x and y.
-    b: [Lanes<COUNT>; 2],
-    /// Hourglass amplitude Γ·u, along x and y.
-    amplitude: [Lanes<COUNT>; 2],
+struct Bilinear<const COUNT: usize> {
+    /// Factors of ξ, along x and y.
+    xi: [Lanes<COUNT>; 2],
+    /// Factors of η, along x and y.
+    eta: [Lanes<COUNT>; 2],
+    /// Factors of ξη, along x and y.
+    twist: [Lanes<COUNT>; 2],
 }
 
-impl<const COUNT: usize> CornerField<COUNT> {
-    /// The field of `COUNT` consecutive elements; `first` is the lower left node of the first one, and a row has
-    /// `width` nodes.
+impl<const COUNT: usize> Bilinear<COUNT> {
+    /// The field of `COUNT` consecutive elements, times `factor`; `first` is the lower left node of the first one, and a
+    /// row has `width` nodes.
     #[inline(always)]
-    fn load(field: &[Vec<f64>; 2], first: usize, width: usize) -> Self {
+    fn load(field: &[Vec<f64>; 2], first: usize, width: usize, factor: f64) -> Self {
+        let quarter = 0.25 * factor;
         let corners = [0, 1].map(|axis| {
             [first, first + 1, first + width + 1, first + width].map(|node| Lanes::load(&field[axis], node))
         });
         Self {
-            a: corners.map(|[_, two, _, four]| (two - four) * 0.5),
-            b: corners.map(|[one, _, three, _]| (three - one) * 0.5),
-            amplitude: corners.map(|[one, two, three, four]| (one - two) + (three - four)),
+            xi: corners.map(|[one, two, three, four]| ((two - one) + (three - four)) * quarter),
+            eta: corners.map(|[one, two, three, four]| ((four - one) + (three - two)) * quarter),
+            twist: corners.map(|[one, two, three, four]| ((one - two) + (three - four)) * quarter),
         }
-    }
-
-    #[inline(always)]
-    fn scaled(self, factor: f64) -> Self {
-        let scale = |part: [Lanes<COUNT>; 2]| part.map(|value| value * factor);
-        Self { a: scale(self.a), b: scale(self.b), amplitude: scale(self.amplitude) }
     }
 
     /// The positions half a step ago: these positions minus half the `motion`.
@@ -109,51 +94,26 @@ impl<const COUNT: usize> CornerField<COUNT> {
     fn midpoint(&self, motion: &Self) -> Self {
         let half_back = |now: [Lanes<COUNT>; 2], by: [Lanes<COUNT>; 2]| [now[0] - by[0] * 0.5, now[1] - by[1] * 0.5];
         Self {
-            a: half_back(self.a, motion.a),
-            b: half_back(self.b, motion.b),
-            amplitude: half_back(self.amplitude, motion.amplitude),
+            xi: half_back(self.xi, motion.xi),
+            eta: half_back(self.eta, motion.eta),
+            twist: half_back(self.twist, motion.twist),
         }
     }
 
-    /// A / 2
+    /// ∂/∂ξ and ∂/∂η of x and y at a Gauss point.
     #[inline(always)]
-    fn half_area(&self) -> Lanes<COUNT> {
-        self.a[0] * self.b[1] - self.b[0] * self.a[1]
-    }
-
-    /// ∂/∂x and ∂/∂y of each component of `motion`.
-    #[inline(always)]
-    fn gradient(&self, motion: &Self) -> [[Lanes<COUNT>; 2]; 2] {
-        let per_area = self.half_area().recip();
-        [0, 1].map(|axis| {
-            let (a, b) = (motion.a[axis], motion.b[axis]);
-            [(a * self.b[1] - b * self.a[1]) * per_area, (self.a[0] * b - self.b[0] * a) * per_area]
-        })
-    }
-
-    /// γ·u: the hourglass amplitude of `motion` minus that of its linear part, which has the `gradient`.
-    #[inline(always)]
-    fn hourglass_motion(&self, motion: &Self, gradient: [[Lanes<COUNT>; 2]; 2]) -> [Lanes<COUNT>; 2] {
-        let [x, y] = self.amplitude;
-        [0, 1].map(|axis| motion.amplitude[axis] - x * gradient[axis][0] - y * gradient[axis][1])
-    }
-
-    /// Forces on the four corners along one axis, from the stresses (as forces per length) and from the hourglass
-    /// spring.
-    #[inline(always)]
-    fn forces(&self, [along_x, along_y]: [Lanes<COUNT>; 2], spring: Lanes<COUNT>) -> [Lanes<COUNT>; 4] {
-        let (zero, per_area) = (Lanes::splat(0.0), (self.half_area() * 2.0).recip());
-        let one = along_x * self.a[1] - along_y * self.a[0];
-        let two = along_x * self.b[1] - along_y * self.b[0];
-        let linear_one = (self.a[1] * self.amplitude[0] - self.a[0] * self.amplitude[1]) * per_area;
-        let linear_two = (self.b[1] * self.amplitude[0] - self.b[0] * self.amplitude[1]) * per_area;
+    fn derivatives(&self, [xi, eta]: [f64; 2]) -> [[Lanes<COUNT>; 2]; 2] {
         [
-            one + spring * (zero - linear_one + 1.0),
-            two - spring * (linear_two + 1.0),
-            spring * (linear_one + 1.0) - one,
-            spring * (linear_two - 1.0) - two,
+            [self.xi[0] + self.twist[0] * eta, self.xi[1] + self.twist[1] * eta],
+            [self.eta[0] + self.twist[0] * xi, self.eta[1] + self.twist[1] * xi],
         ]
     }
+}
+
+/// D from the derivatives of the positions.
+#[inline(always)]
+fn determinant<const COUNT: usize>([[xs, ys], [xt, yt]]: [[Lanes<COUNT>; 2]; 2]) -> Lanes<COUNT> {
+    xs * yt - xt * ys
 }
 
 /// The stress rotated clockwise by the angle whose tangent is `spin`.
@@ -168,17 +128,16 @@ fn rotated<const COUNT: usize>([xx, yy, xy]: Stress<COUNT>, spin: Lanes<COUNT>) 
 
 impl Elements {
     /// `counts` columns and rows of elements with zero stress and thickness 1.
-    pub(crate) fn new(metal: Metal, counts: [usize; 2], element_mass: f64, hourglass: f64) -> Self {
+    pub(crate) fn new(metal: Metal, counts: [usize; 2], element_mass: f64) -> Self {
         let [columns, rows] = counts;
-        let zeros = || vec![0.0; rows * columns];
+        let points = GAUSS.len() * rows * columns;
+        let zeros = || vec![0.0; points];
         let line = || vec![0.0; columns];
         Self {
             metal,
             counts,
-            hourglass,
             stress: [zeros(), zeros(), zeros()],
-            spring: [zeros(), zeros()],
-            thickness: vec![1.0; rows * columns],
+            thickness: vec![1.0; points],
             mass: element_mass,
             corners: [0, 1].map(|_axis| [line(), line(), line(), line()]),
         }
@@ -194,8 +153,7 @@ impl Elements {
         force: &mut [Vec<f64>; 2],
     ) -> StepSummary {
         let [columns, rows] = self.counts;
-        let mut summary =
-            StepSummary { frequency_squared: 0.0, least_area: f64::INFINITY, internal: 0.0, hourglass: 0.0 };
+        let mut summary = StepSummary { least_area: f64::INFINITY, internal: 0.0 };
         let (mut wide, mut narrow, mut single) = (Tally::<8>::new(), Tally::<4>::new(), Tally::<1>::new());
         force.iter_mut().for_each(|axis| axis.fill(0.0));
         for row in 0..rows {
@@ -231,47 +189,48 @@ impl Elements {
         tally: &mut Tally<COUNT>,
     ) {
         let width = self.counts[0] + 1;
-        let (first, element) = (row * width + column, row * self.counts[0] + column);
-        let shape = CornerField::<COUNT>::load(positions, first, width);
-        let motion = CornerField::load(velocity, first, width).scaled(step);
+        let first = row * width + column;
+        let shape = Bilinear::<COUNT>::load(positions, first, width, 1.0);
+        let motion = Bilinear::load(velocity, first, width, step);
         let midpoint = shape.midpoint(&motion); // there a rotation causes no strain
-        let gradient @ [[ux, uy], [vx, vy]] = midpoint.gradient(&motion);
-        let (strain, spin) = ([ux, vy, (uy + vx) * 0.5], (uy - vx) * 0.5);
+        let zero = [Lanes::splat(0.0); 2];
+        let mut forces = Bilinear { xi: zero, eta: zero, twist: zero }; // conjugate to the factors of ξ, η, ξη
+        for (point, location) in GAUSS.into_iter().enumerate() {
+            let element = (point * self.counts[1] + row) * self.counts[0] + column;
+            let before = midpoint.derivatives(location);
+            let (area, [[xs, ys], [xt, yt]]) = (determinant(before), before);
+            let [[us, vs], [ut, vt]] = motion.derivatives(location);
+            let per_area = area.recip();
+            let [ux, uy] = [(us * yt - ut * ys) * per_area, (ut * xs - us * xt) * per_area];
+            let [vx, vy] = [(vs * yt - vt * ys) * per_area, (vt * xs - vs * xt) * per_area];
+            let (strain, spin) = ([ux, vy, (uy + vx) * 0.5], (uy - vx) * 0.5);
 
-        let stress = [0, 1, 2].map(|part| Lanes::load(&self.stress[part], element));
-        let before = rotated(stress, spin);
-        let (stress, thickness_strain) = self.metal.update_stress(before, strain);
-        let thickness_before = Lanes::load(&self.thickness, element);
-        let thickness = thickness_before + thickness_before * thickness_strain;
+            let stress_before = rotated([0, 1, 2].map(|part| Lanes::load(&self.stress[part], element)), spin);
+            let (stress, thickness_strain) = self.metal.update_stress(stress_before, strain);
+            let thickness_before = Lanes::load(&self.thickness, element);
+            let thickness = thickness_before + thickness_before * thickness_strain;
+            let half_work = |part: usize| (stress_before[part] + stress[part]) * strain[part];
+            let work = (half_work(0) + half_work(1)) * 0.5 + half_work(2);
+            tally.internal = tally.internal + area * thickness_before * work;
 
-        let area = shape.half_area() * 2.0;
-        let [[xa, ya], [xb, yb]] = [shape.a, shape.b];
-        let stiffness_factor = (xa * xa + ya * ya + xb * xb + yb * yb) * area.recip() * thickness; // h (a² + b²) / A
-        let [spring_x, spring_y] = [0, 1].map(|axis| Lanes::load(&self.spring[axis], element));
-        let spring_before = [spring_x + spin * spring_y, spring_y - spin * spring_x]; // rotated
-        let hourglass_motion = midpoint.hourglass_motion(&motion, gradient);
-        let modulus = self.hourglass * (self.metal.plate_modulus() + self.metal.shear_modulus()) / 12.0;
-        let spring = [0, 1].map(|axis| spring_before[axis] + stiffness_factor * modulus * hourglass_motion[axis]);
-
-        let [xx, yy, xy] = stress.map(|part| part * thickness);
-        for (axis, tractions) in [[xx, xy], [xy, yy]].into_iter().enumerate() {
-            let forces = shape.forces(tractions, spring[axis]);
-            forces.into_iter().zip(&mut self.corners[axis]).for_each(|(force, line)| force.store(line, column));
+            let now = shape.derivatives(location);
+            tally.least_area = tally.least_area.min(determinant(now));
+            let [[xs, ys], [xt, yt]] = now;
+            let [xx, yy, xy] = stress.map(|part| part * thickness);
+            for (axis, [along_x, along_y]) in [[xx, xy], [xy, yy]].into_iter().enumerate() {
+                let (s, t) = (along_x * yt - along_y * xt, along_y * xs - along_x * ys); // work: s u_s + t u_t
+                forces.xi[axis] = forces.xi[axis] + s;
+                forces.eta[axis] = forces.eta[axis] + t;
+                forces.twist[axis] = forces.twist[axis] + (s * location[1] + t * location[0]);
+            }
+            stress.into_iter().zip(&mut self.stress).for_each(|(part, stored)| part.store(stored, element));
+            thickness.store(&mut self.thickness, element);
         }
-
-        let twice_work = |part: usize| (before[part] + stress[part]) * strain[part];
-        let work = twice_work(0) + twice_work(1) + twice_work(2) * 2.0;
-        let twice_spring_work = |axis: usize| (spring_before[axis] + spring[axis]) * hourglass_motion[axis];
-        let spring_work = twice_spring_work(0) + twice_spring_work(1);
-        tally.internal = tally.internal + midpoint.half_area() * thickness_before * work;
-        tally.hourglass = tally.hourglass + spring_work * 0.5;
-        let frequency_squared = stiffness_factor * (8.0 * self.metal.plate_modulus() / self.mass);
-        tally.frequency_squared = tally.frequency_squared.max(frequency_squared);
-        tally.least_area = tally.least_area.min(area);
-
-        stress.into_iter().zip(&mut self.stress).for_each(|(part, stored)| part.store(stored, element));
-        spring.into_iter().zip(&mut self.spring).for_each(|(part, stored)| part.store(stored, element));
-        thickness.store(&mut self.thickness, element);
+        for (axis, corners) in self.corners.iter_mut().enumerate() {
+            let [xi, eta, twist] = [forces.xi, forces.eta, forces.twist].map(|part| part[axis] * 0.25);
+            let parts = [twist - xi - eta, xi - eta - twist, xi + eta + twist, eta - xi - twist];
+            parts.into_iter().zip(corners).for_each(|(part, line)| part.store(line, column));
+        }
     }
 
     /// Adds the corner forces of a row of elements to the nodes.
@@ -284,5 +243,36 @@ impl Elements {
                 force[first..].iter_mut().zip(corner).for_each(|(sum, part)| *sum += part);
             }
         }
+    }
+
+    /// A stable step at `positions`: 2 / ω, with an upper bound on ω² of all elements.
+    ///
+    /// The stiffness of an element is at most E / (1 − ν) times that of the Laplacian for each component. Trace and norm
+    /// of the Laplacian on ξ, η and ξη bound its largest eigenvalue (Wolkowicz and Styan 1980); for a square the bound
+    /// on ω² is 1.11 times the exact value.
+    pub(crate) fn stable_step(&self, positions: &[Vec<f64>; 2]) -> f64 {
+        let [columns, rows] = self.counts;
+        let largest = (0..rows * columns).map(|element| self.laplacian(positions, element)).fold(0.0, f64::max);
+        2.0 / (4.0 / self.mass * self.metal.young / (1.0 - self.metal.poisson) * largest).sqrt()
+    }
+
+    /// Upper bound on the largest eigenvalue of h ∇N·∇N, integrated over one element.
+    fn laplacian(&self, positions: &[Vec<f64>; 2], element: usize) -> f64 {
+        let [columns, rows] = self.counts;
+        let shape = Bilinear::<1>::load(positions, element + element / columns, columns + 1, 1.0);
+        let mut entries = [0.0; 6]; // ξξ, ηη, hh, ξη, ξh, ηh, where h = ξη
+        for (point, [xi, eta]) in GAUSS.into_iter().enumerate() {
+            let at_point = shape.derivatives([xi, eta]);
+            let [[xs, ys], [xt, yt]] = at_point.map(|part| part.map(|value| value.0[0]));
+            let factor = 0.25 * self.thickness[point * rows * columns + element] / determinant(at_point).0[0];
+            let [first, second, mixed] = [xt * xt + yt * yt, xs * xs + ys * ys, -xs * xt - ys * yt].map(|v| v * factor);
+            let both = eta * eta * first + 2.0 * xi * eta * mixed + xi * xi * second;
+            let parts = [first, second, both, mixed, eta * first + xi * mixed, eta * mixed + xi * second];
+            entries.iter_mut().zip(parts).for_each(|(sum, part)| *sum += part);
+        }
+        let square = |range: &[f64]| range.iter().map(|entry| entry * entry).sum::<f64>();
+        let mean = entries[..3].iter().sum::<f64>() / 3.0;
+        let variance = (square(&entries[..3]) + 2.0 * square(&entries[3..])) / 3.0 - mean * mean;
+        mean + (2.0 * variance.max(0.0)).sqrt()
     }
 }

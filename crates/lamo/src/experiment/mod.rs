@@ -233,6 +233,7 @@ impl Experiment {
         let mut common = models::find(&self.model.name).and_then(request::defaults).unwrap_or_default();
         let problem_settings = request::problem_settings(&self.data.problem);
         keys::merge(&mut common, problem_settings.unwrap_or_default(), true);
+        keys::merge(&mut common, request::removed_settings(&self.data.problem).unwrap_or_default(), true);
         keys::subtract(&mut table, &common);
         toml::to_string(&table).expect("what is left of an experiment is a table of plain values")
     }

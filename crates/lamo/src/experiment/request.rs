@@ -46,10 +46,16 @@ impl Request<'_> {
         let table = base(&benchmark, model, &OwnData { grid: self.grid, timed }, preset == "quick");
         let mut table = table.map_err(about)?;
         let problem = said.text(&["data", "problem"]).or_else(|| keys::text(&table, &["data", "problem"]));
-        let problem_settings = problem_settings(problem.unwrap_or_default()).map_err(about)?;
+        let problem = problem.unwrap_or_default();
+        let removed = removed_settings(problem).map_err(about)?;
+        let problem_settings = problem_settings(problem).map_err(about)?;
         keys::merge(&mut table, problem_settings, true);
         let published = keys::whole(&table, &["data", "train"]);
-        said.lay_on(&mut table)?;
+        let mut known = keys::flatten(&table);
+        if self.recorded {
+            known.extend(keys::flatten(&removed)); // a run of an earlier version recorded them
+        }
+        said.lay_on(&mut table, &known)?;
         if !self.recorded && benchmark != OWN {
             keep_test_samples(&mut table, published)?;
         }
@@ -101,11 +107,10 @@ impl Said {
         self.0.iter().rev().find_map(|(_, layer)| keys::text(layer, path))
     }
 
-    /// Refuses keys that `table` does not have.
-    fn lay_on(self, table: &mut Table) -> Result<(), Refusal> {
-        let known = keys::flatten(table);
+    /// Refuses keys that are not `known`.
+    fn lay_on(self, table: &mut Table, known: &[String]) -> Result<(), Refusal> {
         for (source, layer) in self.0 {
-            keys::check(&source, &layer, &known)?;
+            keys::check(&source, &layer, known)?;
             keys::merge(table, layer, false);
         }
         Ok(())
@@ -181,6 +186,23 @@ pub(super) fn problem_settings(problem: &str) -> Result<Table, Refusal> {
         keys::merge(&mut table, keys::change(&format!("data.settings.{name}={value}"))?, false);
     }
     Ok(table)
+}
+
+/// `data.settings` that earlier versions of the problem had, with their last defaults.
+#[cfg(feature = "solvers")]
+pub(super) fn removed_settings(problem: &str) -> Result<Table, Refusal> {
+    let mut table = Table::new();
+    for gone in lamo_physics::problems::find(problem).map_or(&[][..], |row| row.removed) {
+        let change = format!("data.settings.{}={}", gone.name, gone.default);
+        keys::merge(&mut table, keys::change(&change)?, false);
+    }
+    Ok(table)
+}
+
+/// Without solvers, the parameters of problems are unknown, so any setting is accepted.
+#[cfg(not(feature = "solvers"))]
+pub(super) fn removed_settings(_problem: &str) -> Result<Table, Refusal> {
+    Ok(Table::new())
 }
 
 /// Without solvers, the parameters of problems are unknown, so any setting is accepted.

@@ -24,6 +24,7 @@ pub const ROW: Row = Row {
     equation: "div(rho v) = 0, div(rho v v + p) = 0, div((E + p) v) = 0 around an airfoil, v.n = 0 on its surface",
     version: 1,
     parameters: PARAMETERS,
+    removed: &[],
     small: &["wake_cells=8", "surface_cells=24", "normal_cells=8"],
     build: |settings| Ok(Box::new(Airfoil::new(settings)?)),
 };

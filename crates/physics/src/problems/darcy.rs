@@ -20,6 +20,7 @@ pub const ROW: Row = Row {
     equation: "-div(a grad u) = f on the unit square, u = 0 on the border",
     version: 1,
     parameters: PARAMETERS,
+    removed: &[],
     small: &["resolution=24"],
     build: |settings| Ok(Box::new(Darcy::new(settings)?)),
 };

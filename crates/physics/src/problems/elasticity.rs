@@ -24,6 +24,7 @@ pub const ROW: Row = Row {
     equation: "-div sigma = 0 in a square with a void, plane stress, clamped below and pulled above",
     version: 1,
     parameters: PARAMETERS,
+    removed: &[],
     small: &["around=12", "layers=2"],
     build: |settings| Ok(Box::new(Elasticity::new(settings)?)),
 };

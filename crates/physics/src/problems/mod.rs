@@ -13,7 +13,7 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use crate::Error;
-use crate::parameters::{Parameter, Settings};
+use crate::parameters::{Parameter, Removed, Settings};
 use lamo_geometry::Grid;
 
 /// One row of the registry.
@@ -27,6 +27,8 @@ pub struct Row {
     pub version: u32,
     /// The parameters that a user can set.
     pub parameters: &'static [Parameter],
+    /// The parameters of earlier versions.
+    pub removed: &'static [Removed],
     /// Settings with which a sample takes milliseconds, for tests and first trials.
     pub small: &'static [&'static str],
     build: fn(Settings) -> Result<Box<dyn Problem>, Error>,
@@ -47,6 +49,11 @@ pub fn find(name: &str) -> Result<&'static Row, Error> {
 impl Row {
     /// The problem with its defaults changed by `key=value` texts.
     pub fn problem<Text: AsRef<str>>(&self, changes: &[Text]) -> Result<Box<dyn Problem>, Error> {
+        let keys = || changes.iter().filter_map(|change| change.as_ref().split_once('=')).map(|(key, _)| key.trim());
+        if let Some(&Removed { name, reason, .. }) = self.removed.iter().find(|gone| keys().any(|key| key == gone.name))
+        {
+            return Err(Error::RemovedParameter { problem: self.name, found: name, reason });
+        }
         (self.build)(Settings::new(self.name, self.parameters, changes)?)
     }
 }

@@ -24,6 +24,7 @@ pub const ROW: Row = Row {
     equation: "w_t + u.grad w = nu Laplacian w + f on the unit torus, u = (psi_y, -psi_x), -Laplacian psi = w",
     version: 1,
     parameters: PARAMETERS,
+    removed: &[],
     small: &["resolution=32", "stride=2", "frames=3", "interval=0.1", "viscosity=1e-3"],
     build: |settings| Ok(Box::new(NavierStokes::new(settings)?)),
 };

@@ -30,6 +30,7 @@ pub const ROW: Row = Row {
     equation: "(u.grad) u - nu lap u + grad p = 0, div u = 0 in a bent pipe",
     version: 1,
     parameters: PARAMETERS,
+    removed: &[],
     small: &["resolution=6"],
     build: |settings| Ok(Box::new(Pipe::new(settings)?)),
 };

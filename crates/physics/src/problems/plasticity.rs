@@ -10,10 +10,10 @@ use rand::Rng;
 
 use super::{FieldKind, Problem, Role, Row, Sample, SpatialOrder};
 use crate::Error;
-use crate::die::Die;
+use crate::die::{self, Die};
 use crate::explicit::{Block, Motion};
-use crate::parameters::{Kind, Parameter, Settings};
-use crate::pchip::Profile;
+use crate::hermite::Profile;
+use crate::parameters::{Kind, Parameter, Removed, Settings, Value};
 use crate::plane_stress::Metal;
 use crate::random_field::stream;
 use lamo_geometry::Grid;
@@ -22,8 +22,9 @@ use lamo_geometry::Grid;
 pub const ROW: Row = Row {
     name: "plasticity",
     equation: "rho u_tt = div sigma, von Mises plasticity in plane stress, a block under a rigid die",
-    version: 1,
+    version: 2,
     parameters: PARAMETERS,
+    removed: &[HOURGLASS],
     small: &["resolution=2", "frames=4"],
     build: |settings| Ok(Box::new(Plasticity::new(settings)?)),
 };
@@ -57,7 +58,7 @@ const PARAMETERS: &[Parameter] = &[
         name: "amplitude",
         kind: Kind::Within { default: 7.5, least: 0.0, most: 30.0 },
         unit: "mm",
-        meaning: "height of both ends of the die above its lowest point, in mm",
+        meaning: "height of both ends of the die above its lowest knot, in mm",
     },
     Parameter {
         name: "mass_scaling",
@@ -65,13 +66,13 @@ const PARAMETERS: &[Parameter] = &[
         unit: "1",
         meaning: "factor on the density; its square root divides the number of time steps, but it adds inertia",
     },
-    Parameter {
-        name: "hourglass",
-        kind: Kind::Within { default: 0.05, least: 0.001, most: 1.0 },
-        unit: "1",
-        meaning: "stiffness against hourglass modes; 1 is that of full integration",
-    },
 ];
+
+const HOURGLASS: Removed = Removed {
+    name: "hourglass",
+    default: Value::Real(0.05),
+    reason: "the elements are fully integrated and have no hourglass modes",
+};
 
 /// Lower left corner of the block, in mm.
 const CORNER: [f64; 2] = [-49.65, -0.1];
@@ -81,8 +82,8 @@ const SIZE: [f64; 2] = [50.0, 15.0];
 const LOWEST: f64 = 15.0;
 /// Distance that the die moves between two snapshots, in mm.
 const DROP: f64 = 0.3;
-/// Knots of the profile of the die, evenly spaced, ends included.
-const KNOTS: usize = 8;
+/// Parts into which contact points divide the edge of an element. With nodes alone, a sharp die sinks in between them.
+const CONTACTS: usize = 4;
 /// E of steel, in MPa.
 const YOUNG: f64 = 200e3;
 /// ν of steel.
@@ -120,31 +121,23 @@ impl Plasticity {
         Ok(Self { settings, counts, metal })
     }
 
-    /// Heights of the knots: the end knots have the full amplitude, the inner knots are uniform below it, and the
-    /// lowest inner knot moves to the lowest point of the die.
-    fn draw(&self, random: &mut impl Rng) -> Vec<f64> {
+    /// A die that starts 0.1 mm above the block.
+    fn draw(&self, random: &mut impl Rng) -> Profile {
         let amplitude = self.settings.real("amplitude");
-        let mut heights = [amplitude; KNOTS];
-        let inner = &mut heights[1..KNOTS - 1];
-        inner.fill_with(|| amplitude * (random.next_u64() >> 11) as f64 * (-53f64).exp2());
-        let lowest = (0..inner.len()).min_by(|&one, &other| inner[one].total_cmp(&inner[other]));
-        if let Some(knot) = lowest {
-            inner[knot] = 0.0;
-        }
-        heights.iter().map(|height| LOWEST + height).collect()
+        let profile = die::profile(CORNER[0], SIZE[0], amplitude, die::draw(amplitude, random));
+        let lowest = profile.lowest();
+        profile.raised(LOWEST - lowest)
     }
 
-    /// A block at rest under a die whose profile has the `heights` at evenly spaced knots from x = −49.65 to 0.35.
-    pub fn forging(&self, heights: Vec<f64>) -> Forging {
-        let profile = Profile::new(CORNER[0], SIZE[0] / (heights.len() - 1) as f64, heights);
-        let block = Block::new(self.metal, self.counts, CORNER, SIZE, self.settings.real("hourglass"));
+    /// A block at rest under a die with this profile.
+    pub fn forging(&self, profile: Profile) -> Forging {
+        let block = Block::new(self.metal, self.counts, CORNER, SIZE);
         Forging { block, die: Die { profile, speed: 1e3 * self.settings.real("speed") } }
     }
 
-    /// `[rows]` profile of the die with knots at `heights`, and `[snapshots, rows, columns, 4]` deformation of the
-    /// block.
-    fn solve(&self, heights: Vec<f64>) -> Result<[Vec<f64>; 2], Error> {
-        let mut forging = self.forging(heights);
+    /// `[rows]` heights of the die, and `[snapshots, rows, columns, 4]` deformation of the block.
+    fn solve(&self, profile: Profile) -> Result<[Vec<f64>; 2], Error> {
+        let mut forging = self.forging(profile);
         let start = forging.block.positions.clone();
         let [width, height] = forging.block.nodes();
         let stored = || (0..width).rev().flat_map(|column| (0..height).rev().map(move |row| row * width + column));
@@ -190,12 +183,13 @@ impl Problem for Plasticity {
         SpatialOrder::Algebraic(2.0)
     }
 
-    /// When a die folds an element or violates the energy balance, the next die is drawn from the same random stream.
+    /// When a die folds or crushes an element, the next die is drawn from the same random stream. Every other error is
+    /// an error of the sample.
     fn sample(&self, seed: u64, index: u64) -> Result<Sample, Error> {
         let mut random = stream(seed, index);
         let mut draws = 1;
         let mut found = self.solve(self.draw(&mut random));
-        while found.is_err() && draws < MOST_DRAWS {
+        while draws < MOST_DRAWS && found.as_ref().is_err_and(Error::is_distorted) {
             found = self.solve(self.draw(&mut random));
             draws += 1;
         }
@@ -217,14 +211,22 @@ impl Forging {
     pub fn press(&mut self, drop: f64) -> Result<(), Error> {
         let Self { block, die } = self;
         let [width, height] = block.nodes();
-        let (bottom, top) = (0..width, width * (height - 1)..width * height);
+        let (bottom, edges) = (0..width, width * (height - 1)..width * height - 1);
         block.advance(drop / die.speed, &|motion: &mut Motion<'_>| {
             bottom.clone().for_each(|node| motion.set_velocity(node, 1, 0.0));
-            for node in top.clone() {
-                if let Some(surface) = die.projection(motion.next_position(node), motion.time) {
-                    motion.move_to(node, surface, [0.0, -die.speed]);
-                }
-            }
+            let push_nodes = |motion: &mut Motion<'_>| {
+                edges.clone().for_each(|node| push_out(motion, die, [node, node + 1], 0.0));
+                push_out(motion, die, [edges.end - 1, edges.end], 1.0);
+            };
+            push_nodes(motion);
+            // The deepest point is pushed first, so neither end of the block is preferred.
+            let shares = (1..CONTACTS).map(|contact| contact as f64 / CONTACTS as f64);
+            let points = edges.clone().flat_map(|node| shares.clone().map(move |share| ([node, node + 1], share)));
+            let depth = |(nodes, share)| way_out(motion, die, nodes, share).map(|[x, y]| x.hypot(y));
+            let mut inside: Vec<_> = points.filter_map(|point| Some((depth(point)?, point))).collect();
+            inside.sort_by(|(one, _), (other, _)| other.total_cmp(one));
+            inside.into_iter().for_each(|(_, (nodes, share))| push_out(motion, die, nodes, share));
+            push_nodes(motion);
         })
     }
 
@@ -237,5 +239,19 @@ impl Forging {
         } else {
             Err(block.unphysical("at most 0.01 of the work of the die to be missing", missing / energy.work))
         }
+    }
+}
+
+/// The distance from a point of an edge to the surface of the die, along its normal; `None` for a point outside.
+fn way_out(motion: &Motion<'_>, die: &Die, nodes: [usize; 2], share: f64) -> Option<[f64; 2]> {
+    let point = motion.next_point(nodes, share);
+    let surface = die.projection(point, motion.time)?;
+    Some([surface[0] - point[0], surface[1] - point[1]])
+}
+
+/// Moves a point of an edge to the surface of the die if it would be inside.
+fn push_out(motion: &mut Motion<'_>, die: &Die, nodes: [usize; 2], share: f64) {
+    if let Some(distance) = way_out(motion, die, nodes, share) {
+        motion.push_point(nodes, share, distance, [0.0, -die.speed]);
     }
 }

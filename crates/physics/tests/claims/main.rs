@@ -7,6 +7,7 @@ mod navier_stokes;
 mod pipe;
 mod pipe_public;
 mod plasticity;
+mod public_dies;
 mod real;
 
 use lamo_physics::parameters::Kind;
@@ -29,6 +30,12 @@ fn stated_order(problem: &dyn Problem) -> f64 {
         SpatialOrder::Algebraic(order) => order,
         SpatialOrder::Spectral => panic!("{} has no algebraic order", problem.name()),
     }
+}
+
+/// Writes a measured number for the documentation; `--nocapture` shows it.
+#[expect(clippy::print_stderr, reason = "the numbers of the documentation")]
+fn say(line: &str) {
+    eprintln!("{line}");
 }
 
 fn norm(values: &[f64]) -> f64 {

@@ -1,0 +1,104 @@
+//! Piecewise cubic profiles on evenly spaced knots with given heights and slopes (cubic Hermite elements).
+
+/// Heights over x; outside the end knots the profile is horizontal.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Profile {
+    first: f64,
+    spacing: f64,
+    heights: Vec<f64>,
+    /// Slopes times the spacing.
+    rises: Vec<f64>,
+}
+
+impl Profile {
+    /// The profile with `heights` and `slopes` at `first + k · spacing`; panics with fewer than two knots, or when the
+    /// numbers of heights and slopes differ.
+    pub fn new(first: f64, spacing: f64, heights: Vec<f64>, slopes: &[f64]) -> Self {
+        let knots = heights.len();
+        assert!(knots >= 2, "a profile needs two knots, not {knots}");
+        assert!(knots == slopes.len(), "a profile with {knots} heights cannot have {} slopes", slopes.len());
+        Self { first, spacing, heights, rises: slopes.iter().map(|slope| slope * spacing).collect() }
+    }
+
+    /// Height and slope at `x`.
+    pub fn at(&self, x: f64) -> (f64, f64) {
+        let (last, position) = (self.heights.len() - 1, (x - self.first) / self.spacing); // in units of the spacing
+        if position <= 0.0 {
+            return (self.heights[0], 0.0);
+        }
+        if position >= last as f64 {
+            return (self.heights[last], 0.0);
+        }
+        let knot = (position as usize).min(last - 1);
+        let (t, [constant, linear, square, cubic]) = (position - knot as f64, self.cubic(knot));
+        let height = constant + t * (linear + t * (square + t * cubic));
+        let slope = (linear + t * (2.0 * square + t * 3.0 * cubic)) / self.spacing;
+        (height, slope)
+    }
+
+    /// The height of the lowest point.
+    pub fn lowest(&self) -> f64 {
+        let knots = self.heights.iter().copied().fold(f64::INFINITY, f64::min);
+        (0..self.heights.len() - 1).fold(knots, |lowest, knot| {
+            let [constant, linear, square, cubic] = self.cubic(knot);
+            // The slope of the cubic is zero at t = −linear / (square ± root); this form has no cancellation at a minimum.
+            let root = (square * square - 3.0 * linear * cubic).sqrt();
+            let t = -linear / (square + root);
+            let height = constant + t * (linear + t * (square + t * cubic));
+            if (0.0..=1.0).contains(&t) { lowest.min(height) } else { lowest }
+        })
+    }
+
+    /// The same profile, `distance` higher.
+    #[must_use]
+    pub fn raised(mut self, distance: f64) -> Self {
+        self.heights.iter_mut().for_each(|height| *height += distance);
+        self
+    }
+
+    /// Factors of 1, t, t², t³ between `knot` and the next knot; t runs from 0 to 1.
+    fn cubic(&self, knot: usize) -> [f64; 4] {
+        let ([low, high], [start, end]) =
+            ([self.heights[knot], self.heights[knot + 1]], [self.rises[knot], self.rises[knot + 1]]);
+        [low, start, 3.0 * (high - low) - 2.0 * start - end, start + end - 2.0 * (high - low)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn example() -> Profile {
+        Profile::new(-1.0, 0.5, vec![2.0, 0.0, 1.0, 1.0, 5.0], &[-3.0, -1.0, 0.5, -4.0, 2.0])
+    }
+
+    #[test]
+    fn a_profile_has_the_heights_and_slopes_of_its_knots() {
+        for (knot, wanted) in [(2.0, -3.0), (0.0, -1.0), (1.0, 0.5), (1.0, -4.0), (5.0, 2.0)].into_iter().enumerate() {
+            // just inside the ends, where the profile is horizontal outside
+            let inside = [1e-12, 0.0, 0.0, 0.0, -1e-12][knot];
+            let found = example().at(-1.0 + 0.5 * knot as f64 + inside);
+            assert!((found.0 - wanted.0).abs() < 1e-10 && (found.1 - wanted.1).abs() < 1e-10, "knot {knot}: {found:?}");
+        }
+        assert_eq!((example().at(-3.0), example().at(1.5)), ((2.0, 0.0), (5.0, 0.0)));
+    }
+
+    #[test]
+    fn the_slope_is_the_derivative_of_the_height() {
+        for x in [-0.8, -0.1, 0.4, 0.7] {
+            let difference = (example().at(x + 1e-6).0 - example().at(x - 1e-6).0) / 2e-6;
+            assert!((difference - example().at(x).1).abs() < 1e-8, "at {x}");
+        }
+    }
+
+    #[test]
+    fn the_lowest_point_is_below_all_samples_and_moves_with_the_profile() {
+        let sampled =
+            (0..=20_000).map(|step| example().at(-1.0 + 1e-4 * f64::from(step)).0).fold(f64::INFINITY, f64::min);
+        let lowest = example().lowest();
+        // a sample is at most half a spacing of 1e-4 away from the lowest point; the curvature is below 100
+        assert!(lowest <= sampled && sampled - lowest < 100.0 * 0.5 * 0.5e-4f64.powi(2), "{lowest}, sampled {sampled}");
+        assert!((example().raised(3.0).lowest() - lowest - 3.0).abs() < 1e-14);
+        assert_eq!(Profile::new(0.0, 1.0, vec![4.0; 3], &[0.0; 3]).lowest(), 4.0);
+    }
+}
