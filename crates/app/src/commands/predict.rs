@@ -19,7 +19,7 @@ pub(crate) struct Predict {
     /// npz, safetensors, MAT or HDF5. May be repeated.
     #[arg(long, value_name = "ARRAY", required = true)]
     input: Vec<String>,
-    /// File to write: .npy, .npz or .safetensors.
+    /// File to write: .npy, .npz, .mat or .safetensors.
     #[arg(long, value_name = "FILE")]
     output: PathBuf,
     /// Number of snapshots to predict of a time series; as many as in training unless given.

@@ -42,7 +42,7 @@ fn complaint(outcome: Result<Output, String>, key: &str) -> Option<String> {
     };
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     let name = key.rsplit('.').next().unwrap_or(key);
-    let words = [name, &name.replace('_', " "), "memory", "operators", "stopped"];
+    let words = [name, &name.replace('_', " "), "memory", "operators", "interrupted", "stopped"];
     match output.status.code() {
         Some(0) => None,
         Some(1) if text.lines().count() == 1 && words.iter().any(|word| text.contains(word)) => None,

@@ -273,8 +273,8 @@ fn doubles(tensor: &TensorView<'_>) -> Option<Vec<f64>> {
     Some(values)
 }
 
-/// Writes θ as float32 tensors in the order of `sections`, which must cover it without gaps, and seals the file with its
-/// SHA-256. A file at `path` is replaced atomically.
+/// Writes θ as float32 tensors in the order of `sections`, which must cover it without gaps. A file with metadata is
+/// sealed with its SHA-256. A file at `path` is replaced atomically.
 pub fn write(
     path: &Path,
     sections: &[Section],
@@ -302,10 +302,14 @@ pub(crate) fn write_parts(
     }
     let tensors = sections.iter().map(|section| (section.name.as_str(), section.shape.dims(), section.range()));
     let mut metadata = metadata.clone();
-    metadata.insert(SEAL.to_owned(), "0".repeat(DIGITS));
+    if !metadata.is_empty() {
+        metadata.insert(SEAL.to_owned(), "0".repeat(DIGITS)); // a plain state dict stays as the authors' code writes it
+    }
     let serialised = formats::safetensors::serialise(tensors, parts, &metadata);
     let mut bytes = serialised.map_err(|reason| Error::file(path, reason))?;
-    if let Some(place) = place_of_seal(&bytes) {
+    if !metadata.is_empty()
+        && let Some(place) = place_of_seal(&bytes)
+    {
         let digits = seal(&bytes, place.clone());
         bytes[place].copy_from_slice(digits.as_bytes());
     }

@@ -74,6 +74,13 @@ pub(super) fn text<'a>(table: &'a Table, path: &[&str]) -> Option<&'a str> {
     inner.get(*last)?.as_str()
 }
 
+/// Whether there is a value at a path of keys.
+pub(super) fn has(table: &Table, path: &[&str]) -> bool {
+    let Some((last, tables)) = path.split_last() else { return false };
+    let inner = tables.iter().try_fold(table, |table, key| table.get(*key)?.as_table());
+    inner.is_some_and(|inner| inner.contains_key(*last))
+}
+
 /// The whole number at a path of keys.
 pub(super) fn whole(table: &Table, path: &[&str]) -> Option<i64> {
     let (last, tables) = path.split_last()?;

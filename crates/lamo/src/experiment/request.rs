@@ -30,6 +30,11 @@ pub struct Request<'a> {
 }
 
 impl Request<'_> {
+    /// Whether the file or a change sets a key.
+    pub(crate) fn says(&self, path: &[&str]) -> bool {
+        Said::by(self).is_ok_and(|said| said.0.iter().any(|(_, layer)| keys::has(layer, path)))
+    }
+
     /// All layers, one on top of the other.
     pub fn resolve(&self) -> Result<Experiment, Refusal> {
         let said = Said::by(self)?;

@@ -77,7 +77,7 @@ pub struct PredictRequest {
     pub model: PathBuf,
     /// Where the input fields are.
     pub inputs: Vec<Source>,
-    /// File to write: .npy, .npz or .safetensors.
+    /// File to write: .npy, .npz, .mat or .safetensors.
     pub output: PathBuf,
     /// Snapshots to continue a time series by; as many as in training unless given.
     pub snapshots: Option<usize>,

@@ -54,6 +54,11 @@ impl TrainRequest {
 
     /// The experiment that is asked for, every key with its value.
     pub fn experiment(&self) -> Result<Experiment, Error> {
+        Ok(self.resolve()?.0)
+    }
+
+    /// The experiment, and whether the user chose the size of its batches.
+    fn resolve(&self) -> Result<(Experiment, bool), Error> {
         let what = self.what.as_str();
         let path = Path::new(what);
         let mut request = Request { model: self.model.as_deref(), ..Request::default() };
@@ -99,7 +104,9 @@ impl TrainRequest {
             changes.splice(0..0, own);
         }
         changes.extend(self.changes.iter().cloned());
-        let mut experiment = Request { changes: &changes, ..request }.resolve()?;
+        let request = Request { changes: &changes, ..request };
+        let mut experiment = request.resolve()?;
+        let chosen = request.says(&["train", "batch"]);
         // A file names the data folder relative to itself; the run stores a path that is valid from any folder.
         let here = self.changes.iter().any(|change| change.trim_start().starts_with("data.folder"));
         let base = path.parent().filter(|_| path.is_file() && !here).unwrap_or(Path::new(""));
@@ -107,7 +114,7 @@ impl TrainRequest {
             let place = base.join(&*folder);
             *folder = std::path::absolute(&place).map_err(|reason| Error::reading(&place, reason))?;
         }
-        Ok(experiment)
+        Ok((experiment, chosen))
     }
 }
 
@@ -176,10 +183,11 @@ pub struct TrainedRun {
 
 /// Trains a model: makes the data if needed, trains, saves checkpoints. A cancelled training is saved and can be resumed.
 pub fn train(request: &TrainRequest, session: &Session<'_>) -> Result<TrainedRun, Error> {
-    let experiment = request.experiment()?;
+    let (mut experiment, batch_chosen) = request.resolve()?;
     let job = Job { device: request.device, saving: request.saving, session };
     job.check_ahead(&experiment, request.out.as_deref())?;
     let dataset = dataset::of_experiment(&experiment, session)?;
+    fit_batch(&mut experiment, &dataset, batch_chosen)?;
     let trainer = job.compile(&experiment, &dataset)?;
     let folder = request.out.clone().map_or_else(|| claim_name(&experiment, &dataset), Ok)?;
     let run = Run::create(&folder, &experiment, &job.environment(&experiment, &dataset)?)?;
@@ -237,6 +245,17 @@ pub fn resume(request: &ResumeRequest, session: &Session<'_>) -> Result<TrainedR
     job.train(&run, &experiment, &dataset, trainer)
 }
 
+/// Refuses a batch of more samples than there are to train on; a default becomes as many as there are.
+fn fit_batch(experiment: &mut Experiment, dataset: &Dataset, chosen: bool) -> Result<(), Error> {
+    let (batch, count) = (experiment.train.batch, experiment::split(experiment, dataset)?.train.len());
+    require(batch <= count || !chosen, || {
+        let expected = format!("at most the {} to train on", counted(count, "sample"));
+        Refusal::new("train.batch", expected, batch.to_string()).advise(format!("set train.batch={count}"))
+    })?;
+    experiment.train.batch = batch.min(count.max(1));
+    Ok(())
+}
+
 struct Job<'a> {
     device: Device,
     saving: Duration,
@@ -264,15 +283,6 @@ impl Job<'_> {
 
     fn compile(&self, experiment: &Experiment, dataset: &Dataset) -> Result<Trainer, Error> {
         let selection = ExperimentData::read(experiment, dataset)?;
-        let (batch, count) = (experiment.train.batch, selection.train.count);
-        require(batch <= count, || {
-            Refusal::new(
-                "train.batch",
-                format!("at most the {} to train on", counted(count, "sample")),
-                batch.to_string(),
-            )
-            .advise(format!("set train.batch={count}"))
-        })?;
         let started = Instant::now();
         let task = selection.task(experiment)?;
         let build = || Trainer::new(experiment, &task, &selection.train, &selection.test, self.device);

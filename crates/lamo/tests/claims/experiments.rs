@@ -113,7 +113,7 @@ fn illegal_settings_are_refused_in_one_sentence_that_names_them() {
         ("elasticity-lamo", "head_width = 48", "do not divide into heads of 48"),
         ("elasticity-lamo", "directions = 4", "scans in [1, 2] directions, found 4"),
         ("plasticity-lamo", "latent = \"patches\"\nmixer = \"cross\"", "neither a time nor unified positions"),
-        ("pipe-transolver", "unified_positions = 1", "at least 2 points a side"),
+        ("pipe-transolver", "unified_positions = 1", "has 2 to 256 points a side, found 1"),
     ] {
         let mut experiment = Experiment::shipped(name).unwrap();
         experiment.model.settings.extend(changes.parse::<models::Settings>().unwrap());

@@ -65,7 +65,7 @@ fn a_patch_model_predicts_batches_and_single_samples_from_every_format() {
     task.outputs = vec![Field::plain("pressure", 1)];
     let trained = trained(&folder, "last.safetensors", &experiment, &task, &train);
     let expected = trained.operator.predict(&train, Device::Cpu).unwrap();
-    for format in ["npy", "npz", "safetensors"] {
+    for format in ["npy", "npz", "mat", "safetensors"] {
         let (input, output) = (folder.at(&format!("in.{format}")), folder.at(&format!("out.{format}")));
         formats::write(&input, &[array("permeability", &[3, 6, 5], &train.inputs)]).unwrap();
         let found = ask(&trained, &input, &output).unwrap();
@@ -96,7 +96,7 @@ fn a_patch_model_predicts_batches_and_single_samples_from_every_format() {
         "{told}"
     );
     let told = formats::write(&folder.at("out.txt"), &[]).unwrap_err().to_string();
-    assert!(told.contains("expected a name that ends in .npy, .npz or .safetensors"), "{told}");
+    assert!(told.contains("expected a name that ends in .npy, .npz, .mat or .safetensors"), "{told}");
 }
 
 #[test]

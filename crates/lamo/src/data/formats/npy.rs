@@ -229,7 +229,7 @@ pub(super) fn write(arrays: &[Named]) -> Result<Vec<u8>, String> {
         _ => {
             let names: Vec<_> = arrays.iter().map(|array| array.name.as_str()).collect();
             let found = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-            Err(format!("an npy file holds one array, found {found}; use .npz or .safetensors"))
+            Err(format!("an npy file holds one array, found {found}; use .npz, .mat or .safetensors"))
         }
     }
 }
