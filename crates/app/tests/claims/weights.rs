@@ -94,7 +94,8 @@ fn weights_come_back_bit_for_bit_under_their_names() {
     assert!(found == tensors, "some tensor changed");
     assert!(found.keys().all(|name| found_header[name]["shape"] == header[name]["shape"]), "some shape changed");
     assert_eq!(folder.names(), ["config.toml", "exported.safetensors", "model", "weights.safetensors"]);
-    assert_eq!(exported, folder.read("model/weights.safetensors"));
+    let (_, kept) = take_apart(&folder.read("model/weights.safetensors"));
+    assert!(kept == tensors, "some tensor changed in the model folder");
 }
 
 #[test]

@@ -203,14 +203,25 @@ fn older_generator(_manifest: &Manifest, _folder: &Path) -> Option<String> {
     None
 }
 
-/// The data of a run that made its own: where they were, if they are still there. A new version of their solver would make
-/// others.
+/// The data of a run that made its own and that are no longer in the cache: where they were, if they are still there. A new
+/// version of their solver would make others.
 pub(super) fn recorded_folder(data: &mut Data, environment: &Environment) {
-    let made =
-        environment.data.as_ref().map(|data| data.folder.as_path()).filter(|folder| Dataset::open(folder).is_ok());
-    if data.folder.is_none() {
-        data.folder = made.map(Path::to_owned);
+    let made = environment.data.as_ref().map(|data| data.folder.as_path());
+    if data.folder.is_none() && !is_cached(data) {
+        data.folder = made.filter(|folder| Dataset::open(folder).is_ok()).map(Path::to_owned);
     }
+}
+
+/// Whether the data of an experiment have been made.
+#[cfg(feature = "solvers")]
+fn is_cached(data: &Data) -> bool {
+    let place = || Ok::<_, Error>(cache::folder()?.join(cache::name(cache::recipe(data)?.manifest())?));
+    place().is_ok_and(|folder| folder.exists())
+}
+
+#[cfg(not(feature = "solvers"))]
+fn is_cached(_data: &Data) -> bool {
+    false
 }
 
 fn open_or_make(data: &Data, session: &Session<'_>) -> Result<Outcome, Error> {
