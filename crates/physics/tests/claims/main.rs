@@ -6,7 +6,9 @@ mod elasticity;
 mod navier_stokes;
 mod pipe;
 mod plasticity;
+mod public;
 mod real;
+mod refined;
 
 use lamo_physics::parameters::Kind;
 use lamo_physics::problems::{self, PROBLEMS, Problem, Role, Row, SpatialOrder};
