@@ -44,12 +44,18 @@ impl CGrid {
         [0.0, 0.25 / cells as f64].into_iter().chain(uniform).collect()
     }
 
-    /// `[rows, columns]` nodes around the body. `surface` holds `[surface + 1]` points from the trailing edge over the
-    /// upper side to the nose and back; `step` is the first step along the wake.
-    pub fn positions(&self, surface: &[[f64; 2]], step: f64) -> Vec<[f64; 2]> {
-        assert_eq!(surface.len(), self.surface + 1, "one point per node of the surface");
-        let [tail_x, tail_y] = surface[0];
+    /// Coordinates from 0 to 1 along the wake, whose first step is `step`, and from the body outwards.
+    pub fn spacing(&self, step: f64) -> Spacing {
         let along = stretched(self.wake, step / (RADIUS - 1.0));
+        Spacing { along, outwards: stretched(self.normal, 2.0 / self.surface as f64 / RADIUS) }
+    }
+
+    /// `[rows, columns]` nodes around the body. `surface` holds `[surface + 1]` points from the trailing edge over the
+    /// upper side to the nose and back.
+    pub fn positions(&self, surface: &[[f64; 2]], Spacing { along, outwards }: &Spacing) -> Vec<[f64; 2]> {
+        assert_eq!(surface.len(), self.surface + 1, "one point per node of the surface");
+        assert_eq!([along.len(), outwards.len()], [self.wake + 1, self.normal + 1], "one coordinate per node");
+        let [tail_x, tail_y] = surface[0];
         let wake = |k: usize| {
             let inner = [tail_x * (1.0 - along[k]) + RADIUS * along[k], tail_y * (1.0 - along[k])];
             (inner, 1.0 + (RADIUS - 1.0) * k as f64 / self.wake as f64)
@@ -60,7 +66,6 @@ impl CGrid {
             (surface[k], [1.0 + RADIUS * angle.cos(), RADIUS * angle.sin()])
         });
         let lower = (0..=self.wake).map(wake).map(|(inner, x)| (inner, [x, -RADIUS]));
-        let outwards = stretched(self.normal, 2.0 / self.surface as f64 / RADIUS);
         let line = |(inner, outer): ([f64; 2], [f64; 2])| {
             let blend = move |weight: &f64| [0, 1].map(|axis| inner[axis] * (1.0 - weight) + outer[axis] * weight);
             outwards.iter().map(blend).collect::<Vec<_>>()
@@ -103,6 +108,36 @@ impl CGrid {
         };
         DualMesh::new(unknown_positions, &quadrilaterals, border)
     }
+}
+
+/// Coordinates of the nodes of a C-grid, from 0 to 1.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Spacing {
+    /// `[wake + 1]` from the trailing edge to the outlet
+    pub along: Vec<f64>,
+    /// `[normal + 1]` from the body to the outer border
+    pub outwards: Vec<f64>,
+}
+
+impl Spacing {
+    /// The spacing of a grid with twice the cells; every second node stays.
+    pub fn halved(&self) -> Self {
+        Self { along: halved(&self.along), outwards: halved(&self.outwards) }
+    }
+}
+
+/// Divides each step in two, so that the halves grow as smoothly as the steps.
+fn halved(coordinates: &[f64]) -> Vec<f64> {
+    let steps: Vec<f64> = coordinates.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    let last = steps.len() - 1;
+    let middle = |k: usize| {
+        let (before, after) = (k.saturating_sub(1), (k + 1).min(last));
+        // Growth from one step to the next; half of it, as a power, from one half to the other.
+        let growth = (steps[after] / steps[before]).powf(1.0 / (after - before).max(1) as f64);
+        coordinates[k] + steps[k] / (1.0 + growth.sqrt())
+    };
+    let pairs = (0..=last).flat_map(|k| [coordinates[k], middle(k)]);
+    pairs.chain([coordinates[last + 1]]).collect()
 }
 
 /// `cells + 1` coordinates from 0 to 1 that start with `step`. The steps grow by one ratio if at most 1.02 is enough.
@@ -155,7 +190,7 @@ mod tests {
     fn positions(grid: CGrid) -> Vec<[f64; 2]> {
         let angle = |k: usize| 2.0 * PI * k as f64 / grid.surface as f64;
         let surface = (0..=grid.surface).map(|k| [0.5 + 0.5 * angle(k).cos(), 0.1 * angle(k).sin()]);
-        grid.positions(&surface.collect::<Vec<_>>(), 0.02)
+        grid.positions(&surface.collect::<Vec<_>>(), &grid.spacing(0.02))
     }
 
     #[test]
@@ -190,6 +225,17 @@ mod tests {
             assert!((area + polygon(0.5 * 0.1, 2.0 * PI) - outside).abs() < 1e-9, "{grid:?}: {area} of {outside}");
             let walls = mesh.border.iter().filter(|face| face.border == Border::Wall).count();
             assert_eq!((walls, mesh.border.len()), (2 * grid.surface, 4 * (grid.surface + grid.wake + grid.normal)));
+        }
+    }
+
+    #[test]
+    fn halved_steps_keep_every_second_node_and_grow_as_smoothly() {
+        let geometric: Vec<f64> = (0..9).map(|k| (1.2f64.powi(k) - 1.0) / (1.2f64.powi(8) - 1.0)).collect();
+        let fine = halved(&geometric);
+        assert!(fine.iter().step_by(2).eq(&geometric));
+        let steps: Vec<f64> = fine.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        for pair in steps.windows(2) {
+            assert!((pair[1] / pair[0] - 1.2f64.sqrt()).abs() < 1e-12, "{steps:?}");
         }
     }
 

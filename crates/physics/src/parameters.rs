@@ -185,6 +185,13 @@ impl Settings {
         Ok(())
     }
 
+    /// These settings with one parameter changed; refuses a value outside its range.
+    pub(crate) fn with(&self, key: &str, value: impl fmt::Display) -> Result<Self, Error> {
+        let mut settings = self.clone();
+        settings.set(&format!("{key}={value}"))?;
+        Ok(settings)
+    }
+
     /// The error for a value that parses but contradicts another parameter.
     pub(crate) fn refuse(&self, key: &'static str, expected: String, found: impl fmt::Display) -> Error {
         Error::BadValue { problem: self.problem, key, expected, found: found.to_string() }

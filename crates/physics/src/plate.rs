@@ -194,11 +194,13 @@ impl Plate {
         points: &[[Point; POINTS]],
         displacement: &[[f64; 2]],
     ) -> Vec<[[f64; 3]; POINTS]> {
-        let cell = |cell: usize| {
-            let local = self.cell_displacements(cell, displacement);
-            points[cell].map(|point| law.cauchy(gradient(&point, &local)))
-        };
+        let cell = |cell: usize| points[cell].map(|point| self.stress(law, cell, &point, displacement));
         (0..points.len()).map(cell).collect()
+    }
+
+    /// True stresses σ_xx, σ_yy, σ_xy at any point of a cell.
+    pub fn stress(&self, law: &Law, cell: usize, point: &Point, displacement: &[[f64; 2]]) -> [f64; 3] {
+        law.cauchy(gradient(point, &self.cell_displacements(cell, displacement)))
     }
 
     fn cell_displacements(&self, cell: usize, displacement: &[[f64; 2]]) -> [[f64; 2]; 9] {

@@ -9,7 +9,7 @@
 
 use rand::Rng;
 
-use super::{FieldKind, Problem, Role, Row, Sample, SpatialOrder};
+use super::{FieldKind, Problem, Refined, Role, Row, Sample, SpatialOrder};
 use crate::c_grid::CGrid;
 use crate::finite_volume::{Flow, Limiter};
 use crate::parameters::{Kind, Parameter, Settings};
@@ -100,6 +100,8 @@ pub type Displacements = [f64; 8];
 pub struct Airfoil {
     settings: Settings,
     grid: CGrid,
+    /// Whether the mesh is that of half the cells with each cell divided into four.
+    divided: bool,
     limiter: Limiter,
 }
 
@@ -128,7 +130,7 @@ impl Airfoil {
         } else {
             Limiter::VanAlbada { smoothing: settings.real("smoothing") }
         };
-        Ok(Self { settings, grid: CGrid { wake, surface, normal }, limiter })
+        Ok(Self { settings, grid: CGrid { wake, surface, normal }, divided: false, limiter })
     }
 
     /// The mesh around one airfoil, in the free stream.
@@ -138,16 +140,35 @@ impl Airfoil {
         Flow { mesh, stream: euler::stream(self.settings.real("mach"), angle), limiter: self.limiter }
     }
 
+    /// The same problem on a mesh with twice the cells in both directions and the same nodes as every second one. The
+    /// new nodes lie on the airfoil and on the outer border, or between them. The limiter is the accurate one.
+    pub fn divided(&self) -> Result<Self, Error> {
+        let mut settings = self.settings.with("canonical", false)?;
+        for key in ["wake_cells", "surface_cells", "normal_cells"] {
+            settings = settings.with(key, 2 * self.settings.whole(key))?;
+        }
+        Ok(Self { divided: true, ..Self::new(settings)? })
+    }
+
     /// `[rows, columns]` nodes around one airfoil; the first step along the wake is the last step along the undeformed
     /// surface.
     pub fn positions(&self, displacements: &Displacements) -> Vec<[f64; 2]> {
-        let x = self.grid.surface_x();
+        let CGrid { wake, surface, normal } = self.grid;
+        let undivided = CGrid { wake: wake / 2, surface: surface / 2, normal: normal / 2 };
+        let grid = if self.divided { undivided } else { self.grid };
+        let mut x = grid.surface_x();
+        let [before, tail] = [x[x.len() - 2], x[x.len() - 1]].map(|x| [x, half_thickness(x)]);
+        let mut spacing = grid.spacing((tail[0] - before[0]).hypot(tail[1] - before[1]));
+        if self.divided {
+            let between = |pair: &[f64]| (pair[0].sqrt() / 2.0 + pair[1].sqrt() / 2.0).powi(2); // even along a round nose
+            let new: Vec<f64> = x.windows(2).map(between).collect();
+            x = x.iter().copied().zip(new).flat_map(|(old, new)| [old, new]).chain([1.0]).collect();
+            spacing = spacing.halved();
+        }
         let upper = x.iter().rev().map(|&x| [x, half_thickness(x)]);
         let lower = x.iter().skip(1).map(|&x| [x, -half_thickness(x)]);
-        let section: Vec<[f64; 2]> = upper.chain(lower).collect();
-        let step = (section[0][0] - section[1][0]).hypot(section[0][1] - section[1][1]);
-        let surface: Vec<[f64; 2]> = section.into_iter().map(|point| displaced(point, displacements)).collect();
-        self.grid.positions(&surface, step)
+        let surface: Vec<[f64; 2]> = upper.chain(lower).map(|point| displaced(point, displacements)).collect();
+        self.grid.positions(&surface, &spacing)
     }
 
     /// The first airfoil of the random stream (`seed`, `index`) for which the solver finds a steady flow.
@@ -212,7 +233,28 @@ impl Problem for Airfoil {
     }
 
     fn sample(&self, seed: u64, index: u64) -> Result<Sample, Error> {
-        let Solution { positions, steady, draws, .. } = self.solve(seed, index)?;
+        Ok(self.stored(self.solve(seed, index)?))
+    }
+
+    fn refined(&self) -> Result<Option<Refined>, Error> {
+        let (stored, fine, kinds) = (Self::new(self.settings.clone())?, self.divided()?, self.fields());
+        let tolerance = self.settings.real("tolerance");
+        let discretisation = "each cell divided into four, limiter of van Albada";
+        Ok(Some(Refined::new(discretisation, move |seed, index| {
+            let Solution { displacements, draws, .. } = stored.solve(seed, index)?; // the airfoil of the stored sample
+            let steady = steady::solve(&fine.flow(&displacements), tolerance).map_err(|stopped| {
+                let found = stopped.residual;
+                Error::NoSteadyFlow { problem: ROW.name, draws: 1, expected: tolerance, found }
+            })?;
+            let positions = fine.positions(&displacements);
+            Ok(fine.stored(Solution { displacements, draws, positions, steady }).at_every_second_node(&kinds))
+        })))
+    }
+}
+
+impl Airfoil {
+    /// The fields of a solution.
+    fn stored(&self, Solution { positions, steady, draws, .. }: Solution) -> Sample {
         let unknowns = self.unknowns();
         let field = |value: &dyn Fn(euler::Primitive) -> f64| -> Vec<f64> {
             unknowns.iter().map(|&unknown| value(steady.states[unknown])).collect()
@@ -221,7 +263,7 @@ impl Problem for Airfoil {
         let mach = field(&euler::mach);
         let positions = positions.into_iter().flatten().collect();
         let sample = Sample::new(self.fields(), [positions, density, velocity_x, velocity_y, pressure, mach]);
-        Ok(Sample { draws, ..sample })
+        Sample { draws, ..sample }
     }
 }
 

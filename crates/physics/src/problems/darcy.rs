@@ -6,7 +6,7 @@
 //! files (`solve_gwf.m`) instead, which is less accurate: splines from centres to nodes, a five-point scheme with
 //! arithmetic means on faces, and splines back to the centres.
 
-use super::{FieldKind, Problem, Role, Row, Sample, SpatialOrder, thinned};
+use super::{FieldKind, Problem, Refined, Role, Row, Sample, SpatialOrder, thinned};
 use crate::Error;
 use crate::five_point::{Conductances, FivePoint};
 use crate::parameters::{Kind, Parameter, Settings};
@@ -128,12 +128,8 @@ impl Problem for Darcy {
     }
 
     fn sample(&self, seed: u64, index: u64) -> Result<Sample, Error> {
-        let real = |key| self.settings.real(key);
-        let covariance = Covariance { alpha: real("alpha"), tau: real("tau") };
-        let level = covariance.neumann(self.resolution, &mut stream(seed, index));
-        let (high, low) = (real("high"), real("low"));
-        let permeability: Vec<f64> = level.iter().map(|&value| if value >= 0.0 { high } else { low }).collect();
-        let source = vec![real("forcing"); permeability.len()];
+        let permeability = medium(&self.settings, seed, index);
+        let source = vec![self.settings.real("forcing"); permeability.len()];
         let pressure = match &self.scheme {
             Scheme::Volumes(volumes) => volumes.solve(&permeability, &source)?,
             Scheme::Canonical(canonical) => canonical.solve(&permeability, &source)?,
@@ -141,6 +137,47 @@ impl Problem for Darcy {
         let store = |plane: &[f64]| thinned(plane, self.resolution, self.stride);
         Ok(Sample::new(self.fields(), [store(&permeability), store(&pressure)]))
     }
+
+    fn refined(&self) -> Result<Option<Refined>, Error> {
+        let (settings, kinds) = (self.settings.clone(), self.fields());
+        let (cells, stride) = (self.resolution, self.stride);
+        let volumes = Volumes::new(2 * cells)?;
+        let discretisation = "finite volumes, each cell of the same medium divided into four";
+        Ok(Some(Refined::new(discretisation, move |seed, index| {
+            let permeability = medium(&settings, seed, index);
+            let pressure = divided(&volumes, &permeability, settings.real("forcing"))?;
+            let store = |plane: &[f64]| thinned(plane, cells, stride);
+            Ok(Sample::new(kinds.clone(), [store(&permeability), store(&pressure)]))
+        })))
+    }
+}
+
+/// `[resolution, resolution]` the permeability of a sample.
+fn medium(settings: &Settings, seed: u64, index: u64) -> Vec<f64> {
+    let real = |key| settings.real(key);
+    let covariance = Covariance { alpha: real("alpha"), tau: real("tau") };
+    let level = covariance.neumann(settings.whole("resolution"), &mut stream(seed, index));
+    let (high, low) = (real("high"), real("low"));
+    level.iter().map(|&value| if value >= 0.0 { high } else { low }).collect()
+}
+
+/// u at the centres of the cells of a medium, solved with each cell divided into four.
+///
+/// The centre is the common corner of its four parts. Their mean is u + h² Δu / 32 up to h⁴, and Δu = −f / a because a is
+/// constant in the cell.
+pub fn divided(volumes: &Volumes, permeability: &[f64], forcing: f64) -> Result<Vec<f64>, Error> {
+    let fine = volumes.cells;
+    let cells = fine / 2;
+    let parts: Vec<f64> =
+        (0..fine * fine).map(|part| permeability[part / fine / 2 * cells + part % fine / 2]).collect();
+    let solved = volumes.solve(&parts, &vec![forcing; fine * fine])?;
+    let centre = |cell: usize| {
+        let first = 2 * (cell / cells) * fine + 2 * (cell % cells);
+        let mean =
+            [first, first + 1, first + fine, first + fine + 1].map(|part| solved[part]).iter().sum::<f64>() / 4.0;
+        mean + forcing / permeability[cell] / (32 * cells * cells) as f64
+    };
+    Ok((0..cells * cells).map(centre).collect())
 }
 
 /// Finite volumes on `cells` × `cells` squares.

@@ -9,10 +9,10 @@
 
 use std::f64::consts::{FRAC_PI_4, PI, TAU};
 
-use super::{FieldKind, Problem, Role, Row, Sample, SpatialOrder};
+use super::{FieldKind, Problem, Refined, Role, Row, Sample, SpatialOrder};
 use crate::Error;
-use crate::finite_element::POINTS;
-use crate::mesh::Mesh;
+use crate::finite_element::{POINTS, biquadratic, gauss};
+use crate::mesh::{Mesh, Point};
 use crate::parameters::{Kind, Parameter, Settings};
 use crate::plate::{Law, Plate, add_traction, von_mises};
 use crate::random_field::{normal_pair, stream};
@@ -127,19 +127,85 @@ impl Problem for Elasticity {
     }
 
     fn sample(&self, seed: u64, index: u64) -> Result<Sample, Error> {
+        let Solution { points, displacement, .. } = self.solve(&self.coefficients(seed, index))?;
+        let stresses = self.plate.stresses(&self.law, &points, &displacement);
+        let positions = points.iter().flatten().flat_map(|point| point.position).collect();
+        let stress = stresses.into_iter().flatten().map(von_mises).collect();
+        Ok(Sample::new(self.fields(), [positions, stress]))
+    }
+
+    /// With three times the cells, the central Gauss points of the stored cells are centres of cells again. With twice
+    /// the cells they would lie on edges, where the stress jumps.
+    fn refined(&self) -> Result<Option<Refined>, Error> {
+        let finer = |key| 3 * self.settings.whole(key);
+        let fine = Self::new(self.settings.with("around", finer("around"))?.with("layers", finer("layers"))?)?;
+        let (mesh, kinds) = (self.mesh, self.fields());
+        Ok(Some(Refined::new("three times the cells around the void and across", move |seed, index| {
+            let coefficients = fine.coefficients(seed, index);
+            let stored = mesh.quadrature(&unit_cell(mesh, |angle| void(&coefficients, angle)))?;
+            let positions: Vec<[f64; 2]> = stored.iter().flatten().map(|point| point.position).collect();
+            let solution = fine.solve(&coefficients)?;
+            let stress = positions.iter().enumerate().map(|(point, &position)| {
+                let (cell, [along, across]) = (point / POINTS, gauss()[point % POINTS].0);
+                // Position in the ring in units of the stored cells.
+                let ring = [
+                    (cell / mesh.columns) as f64 + 0.5 + along / 2.0,
+                    (cell % mesh.columns) as f64 + 0.5 + across / 2.0,
+                ];
+                von_mises(fine.stress_at(&solution, ring.map(|place| 3.0 * place), position))
+            });
+            Ok(Sample::new(kinds.clone(), [positions.as_flattened().to_vec(), stress.collect()]))
+        })))
+    }
+}
+
+/// A solved plate.
+struct Solution {
+    /// `[nodes]` x and y
+    nodes: Vec<[f64; 2]>,
+    points: Vec<[Point; POINTS]>,
+    /// `[nodes]` u_x and u_y
+    displacement: Vec<[f64; 2]>,
+}
+
+impl Elasticity {
+    /// θ₁ … θ₁₀ in pairs.
+    fn coefficients(&self, seed: u64, index: u64) -> [[f64; 2]; 5] {
         let mut random = stream(seed, index);
         let roughness = self.settings.real("roughness");
-        let coefficients: [[f64; 2]; 5] = std::array::from_fn(|_| normal_pair(&mut random).map(|n| roughness * n));
-        let nodes = unit_cell(self.mesh, |angle| void(&coefficients, angle));
+        std::array::from_fn(|_| normal_pair(&mut random).map(|n| roughness * n))
+    }
+
+    fn solve(&self, coefficients: &[[f64; 2]; 5]) -> Result<Solution, Error> {
+        let nodes = unit_cell(self.mesh, |angle| void(coefficients, angle));
         let points = self.mesh.quadrature(&nodes)?;
         let traction = [0.0, self.settings.real("traction")];
         let mut load = vec![[0.0; 2]; nodes.len()];
         edges(self.mesh, Side::Top).for_each(|edge| add_traction(&mut load, &nodes, edge, |_| traction));
         let displacement = self.plate.solve(&self.law, &points, &load, vec![[0.0; 2]; nodes.len()])?;
-        let stresses = self.plate.stresses(&self.law, &points, &displacement);
-        let positions = points.iter().flatten().flat_map(|point| point.position).collect();
-        let stress = stresses.into_iter().flatten().map(von_mises).collect();
-        Ok(Sample::new(self.fields(), [positions, stress]))
+        Ok(Solution { nodes, points, displacement })
+    }
+
+    /// The stress at a position near `ring`, a place in the ring in units of cells: around the void and across.
+    ///
+    /// Newton's method finds the point of the cell of `ring` at this position; its start is off by the difference between
+    /// two approximations of the outline of the void.
+    fn stress_at(&self, solution: &Solution, ring: [f64; 2], position: [f64; 2]) -> [f64; 3] {
+        let cell = ring[0] as usize * self.mesh.columns + ring[1] as usize;
+        let nodes = self.mesh.cell_nodes(cell).map(|node| solution.nodes[node]);
+        let mut place = ring.map(|place| 2.0 * place.fract() - 1.0); // in the reference square
+        for _step in 0..5 {
+            let mapped = biquadratic(place).mapped(&nodes);
+            let missing = [0, 1].map(|axis| position[axis] - mapped.position[axis]);
+            for (node, slope) in mapped.slopes.iter().enumerate() {
+                let change = slope[0] * missing[0] + slope[1] * missing[1];
+                place[0] += (node / 3) as f64 * change; // the reference coordinates are Σ N (node / 3, node % 3) − 1
+                place[1] += (node % 3) as f64 * change;
+            }
+        }
+        let mapped = biquadratic(place).mapped(&nodes);
+        let point = Point { position: mapped.position, area: mapped.jacobian, slopes: mapped.slopes };
+        self.plate.stress(&self.law, cell, &point, &solution.displacement)
     }
 }
 

@@ -80,6 +80,40 @@ pub trait Problem: fmt::Debug + Send + Sync {
     ///
     /// Processors with different vector instructions may round differently, by about 1e-15.
     fn sample(&self, seed: u64, index: u64) -> Result<Sample, Error>;
+
+    /// The solver of the same samples on a finer discretisation; the difference of the two is the error of the labels.
+    fn refined(&self) -> Result<Option<Refined>, Error> {
+        Ok(None)
+    }
+}
+
+/// Solves the samples of a problem on a finer discretisation and gives them at the stored points.
+///
+/// The fields have the shapes of [`Problem::fields`], and the inputs and positions are those of [`Problem::sample`].
+pub struct Refined {
+    /// The finer discretisation in words.
+    pub discretisation: &'static str,
+    sample: Box<dyn Fn(u64, u64) -> Result<Sample, Error> + Send + Sync>,
+}
+
+impl Refined {
+    pub(crate) fn new(
+        discretisation: &'static str,
+        sample: impl Fn(u64, u64) -> Result<Sample, Error> + Send + Sync + 'static,
+    ) -> Self {
+        Self { discretisation, sample: Box::new(sample) }
+    }
+
+    /// Sample `index` of the sequence `seed`, solved finer.
+    pub fn sample(&self, seed: u64, index: u64) -> Result<Sample, Error> {
+        (self.sample)(seed, index)
+    }
+}
+
+impl fmt::Debug for Refined {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "Refined {{ {} }}", self.discretisation)
+    }
 }
 
 /// Order of accuracy of a space discretisation.
@@ -128,6 +162,16 @@ pub struct Field {
     pub values: Vec<f64>,
 }
 
+impl Field {
+    /// ‖self − reference‖ / ‖reference‖, the relative L2 error against a field of the same shape.
+    pub fn relative_error(&self, reference: &Self) -> f64 {
+        assert_eq!(self.shape, reference.shape, "the fields {} and {}", self.name, reference.name);
+        let size = |values: &mut dyn Iterator<Item = f64>| values.map(|value| value * value).sum::<f64>().sqrt();
+        let pairs = self.values.iter().zip(&reference.values);
+        size(&mut pairs.map(|(found, wanted)| found - wanted)) / size(&mut reference.values.iter().copied())
+    }
+}
+
 /// One sample.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample {
@@ -152,6 +196,35 @@ impl Sample {
     pub fn field(&self, name: &str) -> Option<&Field> {
         self.fields.iter().find(|field| field.name == name)
     }
+
+    /// This sample at every second node of each refined axis: the axes of a mesh with twice the cells have 2 n − 1 nodes
+    /// for the n of `kinds`; all different axes have the same length in both.
+    pub(crate) fn at_every_second_node(&self, kinds: &[FieldKind]) -> Self {
+        let fields = self.fields.iter().zip(kinds).map(|(fine, kind)| {
+            let values = every_second_node(fine, &kind.shape);
+            Field { name: kind.name, shape: kind.shape.clone(), values }
+        });
+        Self { fields: fields.collect(), draws: self.draws }
+    }
+}
+
+/// The values of `fine` in the shape of a mesh with half the cells; panics if an axis is neither equal nor refined.
+fn every_second_node(fine: &Field, shape: &[usize]) -> Vec<f64> {
+    assert_eq!(fine.shape.len(), shape.len(), "axes of {}", fine.name);
+    let steps: Vec<usize> =
+        shape.iter().zip(&fine.shape).map(|(&nodes, &fine)| 1 + usize::from(fine != nodes)).collect();
+    for ((nodes, step), &found) in shape.iter().zip(&steps).zip(&fine.shape) {
+        assert_eq!(step * (nodes - 1) + 1, found, "nodes of {}", fine.name);
+    }
+    let position = |mut point: usize| {
+        let (mut position, mut size) = (0, 1);
+        for axis in (0..shape.len()).rev() {
+            position += point % shape[axis] * steps[axis] * size;
+            (point, size) = (point / shape[axis], size * fine.shape[axis]);
+        }
+        position
+    };
+    (0..shape.iter().product()).map(|point| fine.values[position(point)]).collect()
 }
 
 /// The samples `indices` of the sequence `seed`, computed on all threads of the current rayon pool.
@@ -163,4 +236,30 @@ pub fn samples(problem: &dyn Problem, seed: u64, indices: Range<u64>) -> Result<
 pub(crate) fn thinned(plane: &[f64], points: usize, stride: usize) -> Vec<f64> {
     let stored = move || (0..points).step_by(stride);
     stored().flat_map(|row| stored().map(move |column| plane[row * points + column])).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_second_node_of_a_refined_mesh_has_the_values_of_the_coarse_mesh() {
+        // [times, rows, columns, channels]: two refined axes between two axes that stay
+        let at = |shape: [usize; 4], step: usize| {
+            let mut values = Vec::new();
+            for time in 0..shape[0] {
+                for row in 0..shape[1] {
+                    for column in 0..shape[2] {
+                        values.extend(
+                            (0..shape[3]).map(|c| (1000 * time + 100 * row * step + 10 * column * step + c) as f64),
+                        );
+                    }
+                }
+            }
+            Field { name: "field", shape: shape.to_vec(), values }
+        };
+        let (coarse, fine) = (at([2, 3, 4, 2], 2), at([2, 5, 7, 2], 1));
+        assert_eq!(every_second_node(&fine, &coarse.shape), coarse.values);
+        assert_eq!(coarse.relative_error(&coarse), 0.0);
+    }
 }

@@ -10,7 +10,7 @@ use std::f64::consts::TAU;
 
 use rustfft::num_complex::Complex;
 
-use super::{FieldKind, Problem, Role, Row, Sample, SpatialOrder, thinned};
+use super::{FieldKind, Problem, Refined, Role, Row, Sample, SpatialOrder, thinned};
 use crate::Error;
 use crate::parameters::{Kind, Parameter, Settings};
 use crate::random_field::{Covariance, stream};
@@ -130,16 +130,46 @@ impl Problem for NavierStokes {
 
     /// The initial field is the random field without the wave numbers above the 2/3 limit (0.1 to 0.2 % of it at 256²).
     fn sample(&self, seed: u64, index: u64) -> Result<Sample, Error> {
-        let real = |key| self.settings.real(key);
+        self.continued(self.initial(seed, index))
+    }
+
+    /// Three halves of the points keep the stored ones if resolution and stride are even; otherwise twice the points do.
+    fn refined(&self) -> Result<Option<Refined>, Error> {
+        let (resolution, stride) = (self.flow.torus.points(), self.stride);
+        let even = resolution % 2 == 0 && stride % 2 == 0;
+        let (discretisation, [points, step]) = if even {
+            (
+                "three halves of the points along each side, the same initial field",
+                [resolution, stride].map(|n| 3 * n / 2),
+            )
+        } else {
+            ("twice the points along each side, the same initial field", [resolution, stride].map(|n| 2 * n))
+        };
+        let fine = Self::new(self.settings.with("stride", 1)?.with("resolution", points)?.with("stride", step)?)?;
+        let stored = Self::new(self.settings.clone())?;
+        Ok(Some(Refined::new(discretisation, move |seed, index| {
+            fine.continued(fine.flow.torus.extended(&stored.flow.torus, &stored.initial(seed, index)))
+        })))
+    }
+}
+
+impl NavierStokes {
+    /// Half spectrum of ω at t = 0.
+    fn initial(&self, seed: u64, index: u64) -> Vec<Complex<f64>> {
+        let covariance = Covariance { alpha: self.settings.real("alpha"), tau: self.settings.real("tau") };
         let torus = &self.flow.torus;
-        let covariance = Covariance { alpha: real("alpha"), tau: real("tau") };
-        let field = covariance.periodic(torus.points(), &mut stream(seed, index));
+        torus.spectrum(&covariance.periodic(torus.points(), &mut stream(seed, index)))
+    }
+
+    /// The sample that starts from this half spectrum.
+    fn continued(&self, initial: Vec<Complex<f64>>) -> Result<Sample, Error> {
+        let torus = &self.flow.torus;
         let store = |half: &[Complex<f64>]| thinned(&torus.values(half), torus.points(), self.stride);
-        let mut trajectory = Trajectory::new(self.flow.clone(), torus.spectrum(&field));
+        let mut trajectory = Trajectory::new(self.flow.clone(), initial);
         let initial = store(&trajectory.state);
         let mut snapshots = Vec::new();
         for _snapshot in 0..self.settings.whole("frames") {
-            trajectory.advance(real("interval"), real("tolerance"))?;
+            trajectory.advance(self.settings.real("interval"), self.settings.real("tolerance"))?;
             snapshots.extend(store(&trajectory.state));
         }
         Ok(Sample::new(self.fields(), [initial, snapshots]))

@@ -16,7 +16,7 @@
 
 use rand::Rng;
 
-use super::{FieldKind, Problem, Role, Row, Sample, SpatialOrder};
+use super::{FieldKind, Problem, Refined, Role, Row, Sample, SpatialOrder};
 use crate::Error;
 use crate::mesh::Mesh;
 use crate::parameters::{Kind, Parameter, Settings};
@@ -146,6 +146,18 @@ impl Problem for Pipe {
             draws += 1;
         }
         Ok(Sample { draws, ..Sample::new(self.fields(), found?) })
+    }
+
+    fn refined(&self) -> Result<Option<Refined>, Error> {
+        let (stored, kinds) = (Self::new(self.settings.clone())?, self.fields());
+        let fine = Self::new(self.settings.with("resolution", 2 * self.settings.whole("resolution"))?)?;
+        Ok(Some(Refined::new("each cell divided into four", move |seed, index| {
+            let draws = stored.sample(seed, index)?.draws;
+            let mut random = stream(seed, index);
+            let knots = (0..draws).fold(Vec::new(), |_, _| stored.draw(&mut random)); // the pipe of the stored sample
+            let sample = Sample { draws, ..Sample::new(fine.fields(), fine.solve(&knots)?) };
+            Ok(sample.at_every_second_node(&kinds))
+        })))
     }
 }
 

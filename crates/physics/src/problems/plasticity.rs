@@ -8,7 +8,7 @@
 
 use rand::Rng;
 
-use super::{FieldKind, Problem, Role, Row, Sample, SpatialOrder};
+use super::{FieldKind, Problem, Refined, Role, Row, Sample, SpatialOrder};
 use crate::Error;
 use crate::die::{self, Die};
 use crate::explicit::{Block, Motion};
@@ -194,6 +194,19 @@ impl Problem for Plasticity {
             draws += 1;
         }
         Ok(Sample { draws, ..Sample::new(self.fields(), found?) })
+    }
+
+    fn refined(&self) -> Result<Option<Refined>, Error> {
+        let (stored, kinds) = (Self::new(self.settings.clone())?, self.fields());
+        let fine = Self::new(self.settings.with("resolution", 2 * self.settings.whole("resolution"))?)?;
+        Ok(Some(Refined::new("each element divided into four", move |seed, index| {
+            let draws = stored.sample(seed, index)?.draws;
+            let mut random = stream(seed, index);
+            (1..draws).for_each(|_| drop(stored.draw(&mut random)));
+            let profile = stored.draw(&mut random); // the die of the stored sample
+            let sample = Sample { draws, ..Sample::new(fine.fields(), fine.solve(profile)?) };
+            Ok(sample.at_every_second_node(&kinds))
+        })))
     }
 }
 

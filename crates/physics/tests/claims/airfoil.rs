@@ -240,61 +240,122 @@ fn the_example_in_the_notebook_of_the_authors_is_reproduced_to_the_accuracy_of_i
     );
 }
 
-/// Share of supersonic nodes, deviations of p / ρ^γ and of the energy E / ρ, and mean |v·n| on the airfoil. n is
-/// perpendicular to the line between the neighbouring nodes, and both nodes of the trailing edge count.
-fn statistics(problem: &Airfoil, index: u64) -> [f64; 4] {
-    let solution = problem.solve(0, index).unwrap();
-    assert_eq!(solution.draws, 1, "sample {index} was drawn again");
-    let unknowns = problem.unknowns();
-    let states: Vec<Primitive> = unknowns.iter().map(|&unknown| solution.steady.states[unknown]).collect();
+/// Lift and drag coefficients of NACA 0012 at Mach 0.8 and 1.25 degrees.
+fn agard(problem: &Airfoil) -> [f64; 2] {
+    let flow = problem.flow(&[0.0; 8]);
+    let steady = converged(&flow, 5e-7);
+    let [along, across] = flow.force(&steady.states);
+    let (sine, cosine) = 1.25f64.to_radians().sin_cos();
+    let [lift, drag] = [across * cosine - along * sine, along * cosine + across * sine];
+    let cells = flow.mesh.nodes();
+    println!("{:?}, {cells} volumes: lift {lift:.4}, drag {drag:.4}, {} steps", flow.limiter, steady.steps);
+    [lift, drag]
+}
+
+/// `cargo test -p lamo-physics --release --test claims -- --ignored --nocapture the_agard_case`
+#[test]
+#[ignore = "a minute; prints measurements"]
+fn the_agard_case_has_the_published_force_coefficients_on_finer_grids() {
+    for change in ["canonical=true", "canonical=false"] {
+        let problem = airfoil(&["angle=1.25", change]);
+        let [_, coarse] = agard(&problem);
+        let [lift, fine] = agard(&problem.divided().unwrap());
+        println!("{change}: drag {coarse:.4}, then {fine:.4}, lift {lift:.4}");
+    }
+}
+
+/// What omni_hc measured in the public file (docs/benchmarks/airfoil.md and scripts/diagnostics/airfoil at commit 9f2eff6):
+/// the numbers of `statistics`, each with its published value and half of its last digit.
+const PUBLISHED: [(&str, f64, f64); 6] = [
+    ("supersonic share of the states", 0.05, 0.005),
+    ("deviation of p / rho^gamma", 0.01, 0.005),
+    ("greatest |p / rho^gamma - 1|", 0.08, 0.005),
+    ("deviation of E / rho", 0.04, 0.005),
+    ("mean |v.n| at j = 0", 0.009, 0.0005),
+    ("99th percentile of |v.n| at j = 0", 0.07, 0.005),
+];
+
+/// |v·n| at the nodes `rows` with j = 0. n is perpendicular to the line between the neighbouring nodes among them.
+fn normal_velocities(
+    positions: &[[f64; 2]],
+    states: &[Primitive],
+    columns: usize,
+    rows: std::ops::RangeInclusive<usize>,
+) -> Vec<f64> {
+    let (first, last) = (*rows.start(), *rows.end());
+    let at = |row: usize| {
+        let [[x, y], [further, higher]] =
+            [row.saturating_sub(1).max(first), (row + 1).min(last)].map(|row| positions[row * columns]);
+        let [_, u, v, _] = states[row * columns];
+        ((v * (further - x) - u * (higher - y)) / (further - x).hypot(higher - y)).abs()
+    };
+    rows.map(at).collect()
+}
+
+/// The value below which a share of the values lies.
+fn percentile(values: &[f64], share: f64) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let place = share * (sorted.len() - 1) as f64;
+    let below = place as usize;
+    sorted[below] + place.fract() * (sorted[(below + 1).min(sorted.len() - 1)] - sorted[below])
+}
+
+/// The statistics of one flow in the definitions of [`PUBLISHED`], then more: supersonic share of the area of the
+/// interpolated files (|x − 1/2| and |y| below 1), and mean and 99th percentile of |v·n| without the wake cut.
+fn statistics(problem: &Airfoil, positions: &[[f64; 2]], states: &[Primitive], mesh: &DualMesh) -> [f64; 9] {
     let count = states.len() as f64;
     let deviation = |value: &dyn Fn(&Primitive) -> f64| {
         let mean = states.iter().map(value).sum::<f64>() / count;
         (states.iter().map(|state| (value(state) - mean).powi(2)).sum::<f64>() / count).sqrt()
     };
+    let entropy = |&[density, _, _, pressure]: &Primitive| pressure / density.powf(GAMMA);
+    let supersonic = |state: &&Primitive| euler::mach(**state) > 1.0;
+    let near = |[x, y]: [f64; 2]| (x - 0.5).abs() < 1.0 && y.abs() < 1.0;
+    let area: f64 = (0..states.len())
+        .filter(|&node| near(mesh.positions[node]) && supersonic(&&states[node]))
+        .map(|node| mesh.volumes[node])
+        .sum();
+    let on_nodes: Vec<Primitive> = problem.unknowns().iter().map(|&unknown| states[unknown]).collect();
     let columns = problem.grid().shape()[1];
-    let wake = problem.settings().whole("wake_cells");
-    let position = |row: usize| solution.positions[row * columns];
-    let (first, last) = (wake, wake + problem.settings().whole("surface_cells"));
-    let normal_velocity = (first..=last).map(|row| {
-        let ([x, y], [further, higher]) = (position((row - 1).max(first)), position((row + 1).min(last)));
-        let [_, u, v, _] = states[row * columns];
-        ((v * (further - x) - u * (higher - y)) / (further - x).hypot(higher - y)).abs()
-    });
+    let [wake, surface] = ["wake_cells", "surface_cells"].map(|key| problem.settings().whole(key));
+    let cut = normal_velocities(positions, &on_nodes, columns, 0..=2 * wake + surface);
+    let airfoil = normal_velocities(positions, &on_nodes, columns, wake..=wake + surface);
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
     [
-        states.iter().filter(|&&state| euler::mach(state) > 1.0).count() as f64 / count,
-        deviation(&|[density, _, _, pressure]| pressure / density.powf(GAMMA)),
+        states.iter().filter(supersonic).count() as f64 / count,
+        deviation(&entropy),
+        states.iter().map(|state| (entropy(state) - 1.0).abs()).fold(0.0, f64::max),
         deviation(&|&state| euler::conserved(state)[3] / state[0]),
-        normal_velocity.sum::<f64>() / (last - first + 1) as f64,
+        mean(&cut),
+        percentile(&cut, 0.99),
+        area / 4.0,
+        mean(&airfoil),
+        percentile(&airfoil, 0.99),
     ]
 }
 
-/// Compares means over some samples with the published ones. These have one digit, so the test allows half of that
-/// digit and the deviation between samples.
-fn compare_with_the_public_file(changes: &[&str], samples: u64) {
-    const PUBLISHED: [(&str, f64, f64); 4] = [
-        ("supersonic share of nodes", 0.05, 0.005),
-        ("deviation of p / rho^gamma", 0.01, 0.005),
-        ("deviation of E / rho", 0.04, 0.005),
-        ("mean |v.n| on the airfoil", 0.009, 0.0005),
-    ];
+/// The statistics of samples 0 to `samples` − 1.
+fn sampled(changes: &[&str], samples: u64) -> Vec<[f64; 9]> {
     let problem = airfoil(changes);
-    let found: Vec<[f64; 4]> = (0..samples).map(|index| statistics(&problem, index)).collect();
-    for (which, (name, published, digit)) in PUBLISHED.into_iter().enumerate() {
-        let (mean, spread) = mean_and_deviation(&found.iter().map(|values| values[which]).collect::<Vec<_>>());
-        println!("{name}: {mean:.4} ± {spread:.4} between samples, published {published}");
-        assert!((mean - published).abs() < digit + spread, "{name}: {mean} ± {spread}, published {published}");
+    let one = |index| {
+        let solution = problem.solve(0, index).unwrap();
+        assert_eq!(solution.draws, 1, "sample {index} was drawn again");
+        let mesh = problem.flow(&solution.displacements).mesh;
+        statistics(&problem, &solution.positions, &solution.steady.states, &mesh)
+    };
+    (0..samples).map(one).collect()
+}
+
+#[test]
+#[ignore = "scratch"]
+fn candidates() {
+    for changes in [&["canonical=true"][..], &[], &["canonical=true", "tolerance=1e-3"], &["smoothing=1"]] {
+        let found = sampled(changes, 6);
+        println!("{changes:?}");
+        for which in 0..9 {
+            let (mean, spread) = mean_and_deviation(&found.iter().map(|values| values[which]).collect::<Vec<_>>());
+            println!("  {which} {} {mean:.4} ± {spread:.4} between samples", PUBLISHED.get(which).map_or("", |p| p.0));
+        }
     }
-}
-
-#[test]
-fn a_few_samples_have_the_statistics_of_the_public_file() {
-    compare_with_the_public_file(&["canonical=true"], 4);
-}
-
-#[test]
-#[ignore = "24 flows of full size take minutes"]
-fn samples_have_the_statistics_of_the_public_file_with_either_limiter() {
-    compare_with_the_public_file(&["canonical=true"], 12);
-    compare_with_the_public_file(&[], 12);
 }

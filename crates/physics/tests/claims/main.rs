@@ -8,7 +8,9 @@ mod pipe;
 mod pipe_public;
 mod plasticity;
 mod public_dies;
+mod public;
 mod real;
+mod refined;
 
 use lamo_physics::parameters::Kind;
 use lamo_physics::problems::{self, PROBLEMS, Problem, Role, Row, SpatialOrder};

@@ -1,12 +1,12 @@
-//! Agreement with published data: statistics and the neuraloperator Darcy files under `../shared/real`.
+//! Agreement with published data: the neuraloperator Darcy files under `../shared/real`.
 
 #![allow(clippy::print_stdout)] // a test without data prints a line
 
 use std::path::PathBuf;
 
-use lamo_physics::problems::{self, darcy::Volumes};
+use lamo_physics::problems::darcy::Volumes;
 
-use super::{mean_and_deviation, norm, problem, relative_error};
+use super::{mean_and_deviation, relative_error};
 
 /// The bytes of a file of real data; prints a line and returns `None` if the file is missing.
 fn real(path: &str) -> Option<Vec<u8>> {
@@ -16,42 +16,6 @@ fn real(path: &str) -> Option<Vec<u8>> {
         println!("skipped: {path} is missing in shared/real next to the workspace");
     }
     bytes
-}
-
-/// The number that follows `"key":`.
-fn number(text: &str, key: &str) -> f64 {
-    let (_, rest) = text.split_once(&format!("\"{key}\": ")).unwrap_or_else(|| panic!("the statistics have no {key}"));
-    rest.split([',', '}']).next().unwrap().trim().parse().unwrap()
-}
-
-/// Mean and maximum of |u| on the border, and the root mean square of u inside.
-fn statistics(pressure: &[f64], points: usize) -> [f64; 3] {
-    let (mut border, mut inside) = (Vec::new(), Vec::new());
-    for (point, value) in pressure.iter().enumerate() {
-        let edge = [point / points, point % points].iter().any(|&index| index == 0 || index == points - 1);
-        if edge { border.push(value.abs()) } else { inside.push(*value) }
-    }
-    let mean = border.iter().sum::<f64>() / border.len() as f64;
-    let most = border.iter().copied().fold(0.0, f64::max);
-    [mean, most, norm(&inside) / (inside.len() as f64).sqrt()]
-}
-
-#[test]
-fn canonical_samples_have_the_statistics_of_the_public_darcy_file() {
-    let Some(bytes) = real("reference/public_dataset_statistics.json") else { return };
-    let text = String::from_utf8(bytes).unwrap();
-    let keys = ["boundary_abs_u_mean", "boundary_abs_u_mean_of_max", "interior_rms_u"];
-    let count = 12;
-    let problem = problem("darcy", &["canonical=true"]);
-    let samples = problems::samples(problem.as_ref(), 0, 0..count).unwrap();
-    let found: Vec<[f64; 3]> = samples.iter().map(|sample| statistics(&sample.fields[1].values, 421)).collect();
-    for (which, key) in keys.into_iter().enumerate() {
-        let (mean, deviation) = mean_and_deviation(&found.iter().map(|values| values[which]).collect::<Vec<_>>());
-        let error = deviation / (count as f64).sqrt();
-        let published = number(&text, key);
-        println!("{key}: {mean:.3e} ± {error:.1e}, published {published:.3e}");
-        assert!((mean - published).abs() < 3.0 * error, "{key}: {mean:e} ± {error:e}, published {published:e}");
-    }
 }
 
 /// The part of an npy file after its header, which must contain `description`.
