@@ -1,7 +1,9 @@
 //! Data, in this order; no module uses a later one: arrays in files (`formats`), parameters of a model in files
 //! (`state_dict`) and samples in memory (`samples`), data sets in folders (`dataset`), data sets from files (`import`),
-//! data sets from solvers (`make`).
+//! data sets from solvers (`make`) and the error of their labels (`converge`).
 
+#[cfg(feature = "solvers")]
+pub(crate) mod converge;
 pub mod dataset;
 pub mod formats;
 pub mod import;
@@ -10,6 +12,8 @@ mod make;
 pub mod samples;
 pub mod state_dict;
 
+#[cfg(feature = "solvers")]
+pub use converge::{Convergence, LabelError};
 pub use dataset::{Dataset, Split};
 #[cfg(feature = "solvers")]
 pub use make::Recipe;

@@ -48,6 +48,23 @@ pub fn check(folder: &Path) -> Result<CheckedDataset, Error> {
     Ok(CheckedDataset { fields: fields.collect::<Result<_, _>>()?, dataset })
 }
 
+/// Solves some samples of a data set on a finer discretisation, evenly chosen, and says how far the stored ones are.
+#[cfg(feature = "solvers")]
+pub fn converge(folder: &Path, samples: usize, session: &Session<'_>) -> Result<crate::data::Convergence, Error> {
+    let dataset = Dataset::open(folder)?;
+    let count = dataset.samples();
+    require((1..=count).contains(&samples), || {
+        Refusal::new("--converge", format!("1 to {count} samples"), samples.to_string())
+    })?;
+    let numbers: Vec<usize> = (0..samples).map(|place| place * count / samples).collect();
+    let problem = dataset.manifest().problem.clone();
+    let done = crate::data::converge::converge(&dataset, &numbers, &|progress| {
+        (session.listener)(Event::Making { problem: &problem, progress });
+        session.cancel.flow()
+    })?;
+    Ok(done.ok_or_else(|| Refusal::said("stopped").of(Kind::Cancelled))?)
+}
+
 /// A data set to make with a solver.
 #[derive(Clone, Debug)]
 pub struct MakeRequest {

@@ -9,6 +9,8 @@ mod predict;
 mod train;
 
 pub use compare::{Comparison, Entry, compare};
+#[cfg(feature = "solvers")]
+pub use dataset::converge;
 pub use dataset::{
     CheckedDataset, ExportRequest, ImportRequest, ImportSource, MakeRequest, check, export, import, make,
 };

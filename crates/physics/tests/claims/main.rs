@@ -7,8 +7,8 @@ mod navier_stokes;
 mod pipe;
 mod pipe_public;
 mod plasticity;
-mod public_dies;
 mod public;
+mod public_dies;
 mod real;
 mod refined;
 

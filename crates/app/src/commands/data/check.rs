@@ -1,15 +1,19 @@
 //! `lamo data check`: verifies the hashes of a data set, prints its statistics and draws a few samples.
 
 use super::file;
+use crate::commands::progress::Meter;
+use crate::commands::stop::stop_on_signal;
 use crate::commands::{evenly, require_extension, say, write_file};
 use crate::failure::InReport;
 use crate::plot::{Column, Layout, Layouts, Sheet};
 use crate::report::{channels as channel_names, is_deformation, snapshot_name, unit};
+use crate::text::percent;
 use anyhow::Result;
 use clap::Args;
+use lamo::data::LabelError;
 use lamo::data::dataset::{Dataset, FieldEntry, MANIFEST, Manifest, Role, Statistics};
 use lamo::error::{Refusal, counted};
-use lamo::workflow;
+use lamo::workflow::{self, Event, Session};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
@@ -26,16 +30,23 @@ pub(crate) struct Check {
     /// PNG file for the picture; PATH-check.png unless given.
     #[arg(long, value_name = "FILE")]
     picture: Option<PathBuf>,
+    /// Solve K samples, evenly chosen, on a finer discretisation, and print how far the stored ones are from them: the error of
+    /// the labels.
+    #[arg(long, value_name = "K")]
+    converge: Option<usize>,
     /// Print one JSON object on standard output; draw a picture only if --picture is given.
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 pub(crate) fn run(options: &Check) -> Result<()> {
-    let Check { path, picture, json } = options;
+    let Check { path, picture, converge, json } = options;
     picture.as_deref().map_or(Ok(()), |path| require_extension(path, "png"))?;
     if path.is_file() && path.file_name() != Some(MANIFEST.as_ref()) {
         return file::run(path, picture.as_deref(), *json);
+    }
+    if let Some(samples) = converge {
+        return solve_finer(path, *samples, *json);
     }
     let checked = workflow::check(path)?;
     let (dataset, fields) = (&checked.dataset, &checked.fields);
@@ -56,6 +67,40 @@ pub(crate) fn run(options: &Check) -> Result<()> {
         drawn.map_or(Ok(()), |drawn| say(&format!("picture: {}", drawn.display())))?;
     }
     Ok(checked.require_finite().map_err(InReport)?)
+}
+
+/// Prints the error of the labels.
+fn solve_finer(path: &Path, samples: usize, json: bool) -> Result<()> {
+    let meter = Meter::of_samples("solving finer");
+    let listener = |event: Event<'_>| {
+        if let (Event::Making { progress, .. }, false) = (event, json) {
+            meter.show(progress);
+        }
+    };
+    let cancel = stop_on_signal("the sample")?;
+    let found = workflow::converge(path, samples, &Session { listener: &listener, cancel, threads: 1 });
+    meter.clear();
+    let found = found?;
+    if json {
+        let field = |error: &LabelError| {
+            json!({
+                "name": error.field,
+                "mean": error.mean(),
+                "standard_error": error.standard_error(),
+                "greatest": error.greatest(),
+                "samples": error.samples,
+            })
+        };
+        let fields: Vec<Value> = found.fields.iter().map(field).collect();
+        let object = json!({ "finer": found.discretisation, "samples": found.numbers, "label_errors": fields });
+        return say(&object.to_string());
+    }
+    say(&format!("{}: {}, solved finer: {}", path.display(), counted(samples, "sample"), found.discretisation))?;
+    found.fields.iter().try_for_each(|error| {
+        let spread = error.standard_error().map_or_else(String::new, |spread| format!(" ± {}", percent(spread)));
+        let (mean, most) = (percent(error.mean()), percent(error.greatest()));
+        say(&format!("  {:18} mean relative L2 {mean}{spread}, greatest {most}", error.field))
+    })
 }
 
 /// Writes a picture; its path.

@@ -57,6 +57,7 @@ pub(crate) enum Data {
     ///   lamo data check data/darcy
     ///   lamo data check data/darcy --picture darcy.png
     ///   lamo data check NavierStokes_V1e-5_N1200_T20.mat
+    ///   lamo data check data/darcy --converge 4
     ///   lamo data check data/darcy --json
     #[command(verbatim_doc_comment)]
     Check(check::Check),
