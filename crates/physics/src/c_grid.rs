@@ -44,6 +44,12 @@ impl CGrid {
         [0.0, 0.25 / cells as f64].into_iter().chain(uniform).collect()
     }
 
+    /// x of the surface nodes from nose to trailing edge, (k / cells)^(3/2): denser towards the nose, where the flow turns.
+    pub fn graded_surface_x(&self) -> Vec<f64> {
+        let cells = self.surface / 2;
+        (0..=cells).map(|k| (k as f64 / cells as f64).powf(1.5)).collect()
+    }
+
     /// Coordinates from 0 to 1 along the wake, whose first step is `step`, and from the body outwards.
     pub fn spacing(&self, step: f64) -> Spacing {
         let along = stretched(self.wake, step / (RADIUS - 1.0));

@@ -22,7 +22,7 @@ use lamo_geometry::Grid;
 pub const ROW: Row = Row {
     name: "airfoil",
     equation: "div(rho v) = 0, div(rho v v + p) = 0, div((E + p) v) = 0 around an airfoil, v.n = 0 on its surface",
-    version: 1,
+    version: 2, // 2: without `canonical`, the surface nodes are denser towards the nose
     parameters: PARAMETERS,
     removed: &[],
     small: &["wake_cells=8", "surface_cells=24", "normal_cells=8"],
@@ -82,7 +82,7 @@ const PARAMETERS: &[Parameter] = &[
         name: "canonical",
         kind: Kind::Switch { default: false },
         unit: "1",
-        meaning: "limit slopes as in the public files: minmod",
+        meaning: "mesh and limiter as in the public files: nodes evenly spaced in x, minmod",
     },
 ];
 
@@ -100,6 +100,8 @@ pub type Displacements = [f64; 8];
 pub struct Airfoil {
     settings: Settings,
     grid: CGrid,
+    /// Whether the surface nodes are denser towards the nose; the public ones are evenly spaced in x.
+    graded: bool,
     /// Whether the mesh is that of half the cells with each cell divided into four.
     divided: bool,
     limiter: Limiter,
@@ -130,7 +132,8 @@ impl Airfoil {
         } else {
             Limiter::VanAlbada { smoothing: settings.real("smoothing") }
         };
-        Ok(Self { settings, grid: CGrid { wake, surface, normal }, divided: false, limiter })
+        let graded = !settings.switch("canonical");
+        Ok(Self { settings, grid: CGrid { wake, surface, normal }, graded, divided: false, limiter })
     }
 
     /// The mesh around one airfoil, in the free stream.
@@ -147,7 +150,7 @@ impl Airfoil {
         for key in ["wake_cells", "surface_cells", "normal_cells"] {
             settings = settings.with(key, 2 * self.settings.whole(key))?;
         }
-        Ok(Self { divided: true, ..Self::new(settings)? })
+        Ok(Self { graded: self.graded, divided: true, ..Self::new(settings)? })
     }
 
     /// `[rows, columns]` nodes around one airfoil; the first step along the wake is the last step along the undeformed
@@ -156,7 +159,7 @@ impl Airfoil {
         let CGrid { wake, surface, normal } = self.grid;
         let undivided = CGrid { wake: wake / 2, surface: surface / 2, normal: normal / 2 };
         let grid = if self.divided { undivided } else { self.grid };
-        let mut x = grid.surface_x();
+        let mut x = if self.graded { grid.graded_surface_x() } else { grid.surface_x() };
         let [before, tail] = [x[x.len() - 2], x[x.len() - 1]].map(|x| [x, half_thickness(x)]);
         let mut spacing = grid.spacing((tail[0] - before[0]).hypot(tail[1] - before[1]));
         if self.divided {

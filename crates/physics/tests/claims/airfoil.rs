@@ -247,20 +247,24 @@ fn agard(problem: &Airfoil) -> [f64; 2] {
     let [along, across] = flow.force(&steady.states);
     let (sine, cosine) = 1.25f64.to_radians().sin_cos();
     let [lift, drag] = [across * cosine - along * sine, along * cosine + across * sine];
-    let cells = flow.mesh.nodes();
-    println!("{:?}, {cells} volumes: lift {lift:.4}, drag {drag:.4}, {} steps", flow.limiter, steady.steps);
+    println!("{} volumes, {:?}: lift {lift:.4}, drag {drag:.4}", flow.mesh.nodes(), flow.limiter);
     [lift, drag]
 }
 
+/// AGARD-AR-211: codes on fine grids have lift coefficients of about 0.36 and drag coefficients of about 0.023. They differ
+/// by 0.01 and 0.001; the finer of our grids must be that close, within twice their scatter.
+///
 /// `cargo test -p lamo-physics --release --test claims -- --ignored --nocapture the_agard_case`
 #[test]
 #[ignore = "a minute; prints measurements"]
-fn the_agard_case_has_the_published_force_coefficients_on_finer_grids() {
+fn the_agard_case_has_the_published_force_coefficients_on_the_finer_grid() {
     for change in ["canonical=true", "canonical=false"] {
+        println!("{change}");
         let problem = airfoil(&["angle=1.25", change]);
         let [_, coarse] = agard(&problem);
-        let [lift, fine] = agard(&problem.divided().unwrap());
-        println!("{change}: drag {coarse:.4}, then {fine:.4}, lift {lift:.4}");
+        let [lift, drag] = agard(&problem.divided().unwrap());
+        assert!((lift - 0.36).abs() < 0.02 && (drag - 0.023).abs() < 0.002, "{change}: lift {lift}, drag {drag}");
+        assert!(drag < coarse, "{change}: the drag of the scheme grows to {drag}");
     }
 }
 
@@ -335,27 +339,76 @@ fn statistics(problem: &Airfoil, positions: &[[f64; 2]], states: &[Primitive], m
     ]
 }
 
-/// The statistics of samples 0 to `samples` − 1.
-fn sampled(changes: &[&str], samples: u64) -> Vec<[f64; 9]> {
+/// The statistics of samples 0 to `samples` − 1, and the number of steps of each.
+fn sampled(changes: &[&str], samples: u64) -> Vec<([f64; 9], usize)> {
     let problem = airfoil(changes);
     let one = |index| {
         let solution = problem.solve(0, index).unwrap();
         assert_eq!(solution.draws, 1, "sample {index} was drawn again");
         let mesh = problem.flow(&solution.displacements).mesh;
-        statistics(&problem, &solution.positions, &solution.steady.states, &mesh)
+        (statistics(&problem, &solution.positions, &solution.steady.states, &mesh), solution.steady.steps)
     };
     (0..samples).map(one).collect()
 }
 
-#[test]
-#[ignore = "scratch"]
-fn candidates() {
-    for changes in [&["canonical=true"][..], &[], &["canonical=true", "tolerance=1e-3"], &["smoothing=1"]] {
-        let found = sampled(changes, 6);
-        println!("{changes:?}");
-        for which in 0..9 {
-            let (mean, spread) = mean_and_deviation(&found.iter().map(|values| values[which]).collect::<Vec<_>>());
-            println!("  {which} {} {mean:.4} ± {spread:.4} between samples", PUBLISHED.get(which).map_or("", |p| p.0));
-        }
+/// Prints the mean and standard error of each statistic and returns them.
+fn summary(changes: &[&str], found: &[([f64; 9], usize)]) -> Vec<(f64, f64)> {
+    let more = ["supersonic share of the area near the airfoil", "mean |v.n|, no wake", "99th percentile, no wake"];
+    let names = PUBLISHED.iter().map(|(name, ..)| *name).chain(more);
+    println!("{changes:?}, {} samples", found.len());
+    let one = |(which, name): (usize, &str)| {
+        let (mean, deviation) = mean_and_deviation(&found.iter().map(|(values, _)| values[which]).collect::<Vec<_>>());
+        let error = deviation / (found.len() as f64).sqrt();
+        println!("  {name}: {mean:.4} ± {error:.4}");
+        (mean, error)
+    };
+    names.enumerate().map(one).collect()
+}
+
+/// The published numbers have one digit, so a mean may differ by half of it and three standard errors. The supersonic
+/// share is not compared: it differs, see docs/problems.md.
+fn compare_with_the_public_file(samples: u64) {
+    let found = sampled(&["canonical=true"], samples);
+    for ((name, published, digit), (mean, error)) in PUBLISHED.iter().zip(summary(&["canonical=true"], &found)).skip(1)
+    {
+        assert!((mean - published).abs() < digit + 3.0 * error, "{name}: {mean} ± {error}, published {published}");
     }
+}
+
+#[test]
+fn a_few_samples_have_the_statistics_of_the_public_file() {
+    compare_with_the_public_file(4);
+}
+
+/// `cargo test -p lamo-physics --release --test claims -- --ignored --nocapture more_samples_have`
+#[test]
+#[ignore = "24 flows of full size take minutes; prints measurements"]
+fn more_samples_have_the_statistics_of_the_public_file() {
+    compare_with_the_public_file(24);
+}
+
+/// Which choice changes the supersonic share of the nodes?
+///
+/// `cargo test -p lamo-physics --release --test claims -- --ignored --nocapture candidates_for`
+#[test]
+#[ignore = "70 flows of full size take minutes; prints measurements"]
+fn candidates_for_the_supersonic_share_are_printed() {
+    for changes in [&["canonical=true", "tolerance=1e-3"][..], &[], &["smoothing=1"]] {
+        summary(changes, &sampled(changes, 12));
+    }
+    let mut found = sampled(&["canonical=true"], 24);
+    found.sort_by_key(|&(_, steps)| steps);
+    let (fast, slow) = found.split_at(12);
+    println!("the half that needs fewer steps, then the other half:");
+    for half in [fast, slow] {
+        summary(&["canonical=true"], half);
+    }
+    let refined = airfoil(&["canonical=true"]).refined().unwrap().unwrap();
+    let share = |index: u64| {
+        let sample = refined.sample(0, index).unwrap();
+        let mach = &sample.field("mach").unwrap().values;
+        mach.iter().filter(|&&mach| mach > 1.0).count() as f64 / mach.len() as f64
+    };
+    let (mean, deviation) = mean_and_deviation(&(0..4).map(share).collect::<Vec<_>>());
+    println!("{}, 4 samples: supersonic share {mean:.4} ± {:.4}", refined.discretisation, deviation / 2.0);
 }

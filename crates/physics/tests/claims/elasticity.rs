@@ -1,5 +1,7 @@
 //! Elasticity: exact solutions, order of accuracy, equilibrium, published numbers.
 
+#![allow(clippy::print_stdout)] // a test prints its measurement
+
 use lamo_physics::finite_element::{POINTS, quadratic};
 use lamo_physics::mesh::{Mesh, Point};
 use lamo_physics::plate::{Law, Plate, add_traction, von_mises};
@@ -184,16 +186,22 @@ fn cooks_membrane_has_the_published_deflection() {
     assert!((rise - 23.96).abs() < 0.02, "deflection {rise:.4}");
 }
 
-/// Strains are about 100 / 1.2e6 times the stress concentration, and the difference of the laws is of the same order.
+/// The relative difference of the laws is of the order of the greatest strain, which is the greatest stress divided by the
+/// modulus 6 (C₁ + C₂).
 #[test]
-fn at_the_default_traction_the_hyperelastic_law_agrees_with_the_linear_law() {
-    for index in 0..3 {
-        let linear = problem(&[]).sample(3, index).unwrap();
-        let rubber = problem(&["law=hyperelastic"]).sample(3, index).unwrap();
+fn at_the_default_traction_the_hyperelastic_law_agrees_with_the_linear_law_up_to_the_strain() {
+    let (linear, rubber) = (problem(&[]), problem(&["law=hyperelastic"]));
+    let (mut above, mut most) = (0, 0.0f64);
+    for index in 0..50 {
+        let [linear, rubber] = [&linear, &rubber].map(|problem| problem.sample(0, index).unwrap());
         assert_eq!(linear.fields[0], rubber.fields[0]);
         let difference = relative_error(&rubber.fields[1].values, &linear.fields[1].values);
-        assert!((1e-6..1e-3).contains(&difference), "sample {index}: {difference:e}");
+        let strain = linear.fields[1].values.iter().copied().fold(0.0, f64::max) / (6.0 * (1.863e5 + 9.79e3));
+        assert!((1e-6..2.0 * strain).contains(&difference), "sample {index}: {difference:e}, strain {strain:e}");
+        above += usize::from(difference > 1e-3);
+        most = most.max(difference);
     }
+    println!("hyperelastic against linear: at most {most:.1e}, above 1e-3 in {above} of 50 samples");
 }
 
 #[test]

@@ -7,7 +7,10 @@
 
 #![allow(clippy::print_stdout)] // the tests print their measurements
 
+use lamo_physics::mesh::Mesh;
 use lamo_physics::problems;
+use lamo_physics::problems::elasticity::{unit_cell, void};
+use lamo_physics::random_field::{normal_pair, stream};
 
 use super::{mean_and_deviation, norm, problem};
 
@@ -140,35 +143,67 @@ fn the_vorticity_of_all_snapshots_has_the_public_magnitude() {
     compare_vorticity(&[], 20, 24);
 }
 
-/// The histogram of all 2000 · 972 public stresses: counts in bins of width 17.97 from 1.3, read off a figure with 368 per
-/// pixel; the last three quarters of the bins hold 3 %.
+/// The histogram of all 2000 · 972 public stresses: counts in bins of width [`BIN`] from [`LEAST`], read off a figure with
+/// 368 per pixel.
 const STRESSES: [f64; 24] = [
     35000.0, 111263.0, 107579.0, 89526.0, 90632.0, 134474.0, 126737.0, 120474.0, 119737.0, 116789.0, 116421.0,
     110158.0, 102053.0, 90632.0, 77368.0, 66316.0, 54895.0, 45316.0, 36842.0, 31316.0, 25789.0, 21737.0, 17684.0,
     14737.0,
 ];
+const LEAST: f64 = 1.3;
+const BIN: f64 = 17.97;
 
-/// `cargo test -p lamo-physics --release --test claims -- --ignored --nocapture the_histogram_of_stresses`
-#[test]
-#[ignore = "prints measurements"]
-fn the_histogram_of_stresses_is_printed() {
+/// For each sample the share of points, and the share of the area, where the stress is below the end of each bin.
+fn shares(samples: u64) -> [Vec<Vec<f64>>; 2] {
     let problem = problem("elasticity", &[]);
-    let samples = problems::samples(problem.as_ref(), 0, 0..400).unwrap();
+    let mesh = Mesh { rows: 36, columns: 3, ring: true };
+    let one = |index: u64| {
+        let sample = problem.sample(0, index).unwrap();
+        let mut random = stream(0, index);
+        let outline: [[f64; 2]; 5] = std::array::from_fn(|_| normal_pair(&mut random).map(|number| 16.0 * number));
+        let points = mesh.quadrature(&unit_cell(mesh, |angle| void(&outline, angle))).unwrap();
+        let areas: Vec<f64> = points.iter().flatten().map(|point| point.area).collect();
+        let place = points[0][0].position;
+        assert_eq!(sample.fields[0].values[..2], place, "the areas belong to the sample");
+        [vec![1.0; areas.len()], areas].map(|weights| {
+            let total: f64 = weights.iter().sum();
+            let below = |bin: usize| {
+                let end = LEAST + BIN * (bin + 1) as f64;
+                let parts = sample.fields[1].values.iter().zip(&weights).filter(|(stress, _)| **stress < end);
+                parts.map(|(_, weight)| weight).sum::<f64>() / total
+            };
+            (0..STRESSES.len()).map(below).collect()
+        })
+    };
+    let (points, areas) = (0..samples).map(one).map(<[Vec<f64>; 2]>::into).unzip::<_, _, Vec<_>, Vec<_>>();
+    [points, areas]
+}
+
+/// The distribution functions differ by more than their standard errors. The public points belong to an unstructured mesh
+/// whose layout is not published, and both data have errors of discretisation: ours are 3.05 % of the stress (relative L2,
+/// `label_errors_of_the_elliptic_benchmarks`). The test allows what moves all stresses by that much, which is that share of
+/// the root mean square times the density, and three standard errors and one pixel of the figure per bin.
+#[test]
+fn stresses_have_the_public_histogram_up_to_errors_of_discretisation() {
+    const SAMPLES: u64 = 400;
+    let [ring, even] = shares(SAMPLES);
     let total = 2000.0 * 972.0;
-    let (mut below, mut own_below) = (0.0, 0.0);
+    let middle = |bin: usize| LEAST + BIN * (bin as f64 + 0.5);
+    let square: f64 = STRESSES.iter().enumerate().map(|(bin, count)| count / total * middle(bin).powi(2)).sum();
+    let shift = 0.0305 * square.sqrt();
+    let (mut public, mut greatest) = (0.0, 0.0f64);
     for (bin, count) in STRESSES.into_iter().enumerate() {
-        let (low, high) = (1.3 + 17.97 * bin as f64, 1.3 + 17.97 * (bin + 1) as f64);
-        let share = |sample: &problems::Sample| {
-            let stress = &sample.fields[1].values;
-            stress.iter().filter(|&&value| (low..high).contains(&value)).count() as f64 / stress.len() as f64
-        };
-        let (mean, deviation) = mean_and_deviation(&samples.iter().map(share).collect::<Vec<_>>());
-        below += count / total;
-        own_below += mean;
-        println!(
-            "{low:6.1} to {high:6.1}: {mean:.4} ± {:.4}, public {:.4}; below {own_below:.4}, public {below:.4}",
-            deviation / 20.0,
-            count / total
-        );
+        public += count / total;
+        let [(mean, deviation), (area, _)] =
+            [&ring, &even].map(|all| mean_and_deviation(&all.iter().map(|shares| shares[bin]).collect::<Vec<_>>()));
+        let error = deviation * (1.0 / SAMPLES as f64 + 1.0 / 2000.0).sqrt();
+        let next = STRESSES.get(bin + 1).copied().unwrap_or(0.0);
+        let density = (count + next) / 2.0 / total / BIN;
+        let allowed = shift * density + 3.0 * error + 368.0 * (bin + 1) as f64 / total;
+        let end = LEAST + BIN * (bin + 1) as f64;
+        println!("stress below {end:.1}: {mean:.4} ± {error:.4}, by area {area:.4}, public {public:.4}");
+        assert!((mean - public).abs() < allowed, "share below {end}: {mean}, public {public}, allowed {allowed}");
+        greatest = greatest.max((mean - public).abs());
     }
+    println!("greatest difference {greatest:.4}");
 }
