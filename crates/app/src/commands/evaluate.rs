@@ -2,7 +2,7 @@
 
 use super::progress::Meter;
 use super::{make_folder, quoted, say, start_threads, warn, write_file};
-use crate::report::{PAGE, Report, costs, data_name, outputs};
+use crate::report::{PAGE, Report, costs, data_name, label_errors, outputs};
 use crate::text::{error, percent, short};
 use anyhow::Result;
 use clap::Args;
@@ -167,6 +167,10 @@ fn table(evaluated: &Evaluated) -> String {
     let mut lines = vec![title];
     let rows = rows(evaluation, &outputs(&trained.operator.task));
     lines.extend(rows.into_iter().map(|(name, values)| format!("  {name:10} {values}")));
+    let labels = label_errors(dataset.manifest());
+    if !labels.is_empty() {
+        lines.push(format!("  {:10} {labels}", "labels"));
+    }
     lines.push(format!("  {:10} {}", "costs", costs(receipt)));
     lines.join("\n")
 }

@@ -147,6 +147,13 @@ impl Report<'_> {
     }
 }
 
+/// How far the labels are from a finer solution, in a sentence; empty where it is unknown.
+pub(crate) fn label_errors(manifest: &Manifest) -> String {
+    let known = manifest.label_errors.iter();
+    let known: Vec<_> = known.map(|(field, error)| format!("{field} {}", percent(*error))).collect();
+    if known.is_empty() { String::new() } else { format!("{} from a finer solution", known.join(", ")) }
+}
+
 /// The benchmark, or the name of your own data.
 pub(crate) fn data_name<'a>(experiment: &'a Experiment, manifest: &'a Manifest) -> &'a str {
     if experiment.benchmark == OWN { &manifest.problem } else { &experiment.benchmark }

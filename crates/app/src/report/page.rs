@@ -2,7 +2,7 @@
 
 use super::html::{base64, escape};
 use super::tables::tables;
-use super::{Picture, Report, charts, names};
+use super::{Picture, Report, charts, label_errors, names};
 use crate::plot::{Map, PAPER, ends, share_colours};
 use crate::text::{duration, percent, short, whole};
 use anyhow::Result;
@@ -87,11 +87,13 @@ impl Report<'_> {
             ("lamo".into(), self.receipt.lamo.clone()),
             ("seed of the training".into(), self.receipt.seed.to_string()),
             ("seed of the data".into(), self.receipt.data_seed.to_string()),
+            ("error of the labels".into(), label_errors(self.manifest)),
             ("optimiser steps".into(), format!("{}, {} each", whole(costs.steps), counted(costs.batch, "sample"))),
             ("weights".into(), hashes.weights.clone()),
             ("experiment".into(), hashes.experiment.clone()),
             ("split".into(), hashes.split.clone()),
         ];
+        rows.retain(|(_, value)| !value.is_empty());
         rows.extend(self.receipt.commit.iter().map(|commit| ("commit".to_owned(), commit.clone())));
         rows.extend(hashes.data.iter().map(|(field, hash)| (format!("data, {field}"), hash.clone())));
         let row = |(name, value): &(String, String)| {

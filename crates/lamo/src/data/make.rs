@@ -179,7 +179,14 @@ fn manifest(problem: &dyn Problem, generator: u32, seed: u64, samples: usize) ->
     let mut fields: Vec<_> = problem.fields().into_iter().map(entry).collect();
     fields.iter_mut().for_each(|field| field.normalise = catalogue::normalise(problem.name(), &field.name));
     let (grid, split) = (problem.grid(), Rule::default_for(samples));
-    Manifest { generator, seed, ..Manifest::imported(problem.name(), parameters, grid, split, samples, fields) }
+    let stated = problems::label_errors(problem).into_iter();
+    let label_errors = stated.map(|labels| (labels.field.to_owned(), labels.error)).collect();
+    Manifest {
+        generator,
+        seed,
+        label_errors,
+        ..Manifest::imported(problem.name(), parameters, grid, split, samples, fields)
+    }
 }
 
 fn entry(kind: FieldKind) -> FieldEntry {

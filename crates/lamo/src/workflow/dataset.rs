@@ -306,7 +306,8 @@ mod cache {
 
     /// The folder of a recipe: the same for every version of lamo, as the generator has a version of its own.
     pub(super) fn name(recipe: &Manifest) -> Result<String, Error> {
-        let timeless = Manifest { lamo: String::new(), ..recipe.clone() };
+        // A better measurement of the labels makes no other labels.
+        let timeless = Manifest { lamo: String::new(), label_errors: Default::default(), ..recipe.clone() };
         let text = toml::to_string(&timeless).map_err(|error| Refusal::said(error.to_string()))?;
         let hash = Sha256::digest(text.as_bytes());
         let hash: String = hash[..6].iter().map(|byte| format!("{byte:02x}")).collect();

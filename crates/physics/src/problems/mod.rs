@@ -3,9 +3,12 @@
 pub mod airfoil;
 pub mod darcy;
 pub mod elasticity;
+mod labels;
 pub mod navier_stokes;
 pub mod pipe;
 pub mod plasticity;
+
+pub use labels::{LABELS, Labels, label_errors};
 
 use std::fmt;
 use std::ops::Range;

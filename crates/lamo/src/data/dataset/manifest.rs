@@ -11,6 +11,9 @@
 //! redrawn = 2                   # draws without a solution; or absent: 0
 //! split_sha256 = "5c01…"        # of the split: two runs with the same hash used the same samples
 //!
+//! [label_errors]                # mean relative L2 against a finer discretisation; or absent: unknown
+//! deformation = 0.02
+//!
 //! [parameters]                  # settings of the solver or the import
 //!
 //! [grid]                        # line (points), plane (rows, columns) or cloud (points)
@@ -52,6 +55,7 @@ use crate::error::counted;
 use crate::files::{self, atomic};
 use lamo_geometry::Grid;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// The manifest's file name.
@@ -86,6 +90,9 @@ pub struct Manifest {
     /// SHA-256 of the split, in hexadecimal; empty in data sets of earlier versions.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub split_sha256: String,
+    /// Measured errors of the labels by field: mean relative L2 against a finer discretisation. Empty where they are unknown.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub label_errors: BTreeMap<String, f64>,
     /// Every parameter of the problem.
     pub parameters: toml::Table,
     /// The grid of every sample.
@@ -184,6 +191,7 @@ impl Manifest {
             times: Vec::new(),
             redrawn: 0,
             split_sha256: split.split(samples).map(|split| split.hash()).unwrap_or_default(),
+            label_errors: BTreeMap::new(),
             parameters,
             grid,
             split,

@@ -1,0 +1,44 @@
+//! The error of the labels of each benchmark, measured: mean relative L2 of the stored field against a finer
+//! discretisation. `lamo data check DIR --converge K` measures it again on any data set.
+
+use super::{Problem, find};
+use crate::parameters::Settings;
+
+/// The error of one field with some settings.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Labels {
+    /// The problem.
+    pub problem: &'static str,
+    /// The field.
+    pub field: &'static str,
+    /// What is different from the defaults. A `stride` is free: it leaves out points and changes none.
+    pub changes: &'static [&'static str],
+    /// Mean relative L2.
+    pub error: f64,
+}
+
+const fn labels(problem: &'static str, field: &'static str, changes: &'static [&'static str], error: f64) -> Labels {
+    Labels { problem, field, changes, error }
+}
+
+/// What was measured; `docs/problems.md` has the number of samples and the spread.
+pub const LABELS: &[Labels] = &[
+    labels("darcy", "pressure", &["canonical=true"], 0.0021),
+    labels("darcy", "pressure", &[], 0.00045),
+    labels("elasticity", "stress", &[], 0.031),
+];
+
+/// The measured errors that hold for the settings of a problem.
+pub fn label_errors(problem: &dyn Problem) -> Vec<Labels> {
+    let holds = |labels: &&Labels| {
+        let row = find(labels.problem).ok();
+        let settings = row.and_then(|row| Settings::new(row.name, row.parameters, labels.changes).ok());
+        labels.problem == problem.name()
+            && settings.is_some_and(|settings| {
+                let alike = |(one, other): ((_, _), (_, _))| one == other;
+                let counts = |(parameter, _): &(&'static crate::parameters::Parameter, _)| parameter.name != "stride";
+                settings.iter().filter(counts).zip(problem.settings().iter().filter(counts)).all(alike)
+            })
+    };
+    LABELS.iter().filter(holds).copied().collect()
+}
