@@ -129,6 +129,7 @@ fn label_errors_of_the_elliptic_benchmarks() {
 #[ignore = "a minute; prints measurements"]
 fn label_errors_of_the_vorticity() {
     print_label_errors("navier-stokes", &[], "vorticity", 4);
+    print_label_errors("navier-stokes", &["resolution=128", "stride=2"], "vorticity", 4);
 }
 
 /// `cargo test -p lamo-physics --release --test claims -- --ignored --nocapture label_errors_of_the_airfoil`
