@@ -90,6 +90,9 @@ const PARAMETERS: &[Parameter] = &[
 const LARGEST_DISPLACEMENT: f64 = 0.06;
 /// Airfoils drawn for one sample before the sample is an error.
 const MOST_DRAWS: usize = 20;
+/// Residual at which the finer flow may stop. Some flows stall below it; such a residual changes the Mach number by
+/// much less than the mesh does.
+const REFINED_TOLERANCE: f64 = 1e-5;
 
 /// Vertical displacements of the nodes of the design element: lower row from left to right, then upper row from right
 /// to left.
@@ -241,7 +244,7 @@ impl Problem for Airfoil {
 
     fn refined(&self) -> Result<Option<Refined>, Error> {
         let (stored, fine, kinds) = (Self::new(self.settings.clone())?, self.divided()?, self.fields());
-        let tolerance = self.settings.real("tolerance");
+        let tolerance = self.settings.real("tolerance").max(REFINED_TOLERANCE);
         let discretisation = "each cell divided into four, limiter of van Albada";
         Ok(Some(Refined::new(discretisation, move |seed, index| {
             let Solution { displacements, draws, .. } = stored.solve(seed, index)?; // the airfoil of the stored sample

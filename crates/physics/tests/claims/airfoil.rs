@@ -355,7 +355,8 @@ fn sampled(changes: &[&str], samples: u64) -> Vec<([f64; 9], usize)> {
 fn summary(changes: &[&str], found: &[([f64; 9], usize)]) -> Vec<(f64, f64)> {
     let more = ["supersonic share of the area near the airfoil", "mean |v.n|, no wake", "99th percentile, no wake"];
     let names = PUBLISHED.iter().map(|(name, ..)| *name).chain(more);
-    println!("{changes:?}, {} samples", found.len());
+    let [least, most] = range(found.iter().map(|&(_, steps)| steps as f64));
+    println!("{changes:?}, {} samples, {least} to {most} steps", found.len());
     let one = |(which, name): (usize, &str)| {
         let (mean, deviation) = mean_and_deviation(&found.iter().map(|(values, _)| values[which]).collect::<Vec<_>>());
         let error = deviation / (found.len() as f64).sqrt();
@@ -397,6 +398,17 @@ fn candidates_for_the_supersonic_share_are_printed() {
         summary(changes, &sampled(changes, 12));
     }
     let mut found = sampled(&["canonical=true"], 24);
+    let [share, energy] = [0, 3].map(|which| found.iter().map(|(values, _)| values[which]).collect::<Vec<_>>());
+    let ((mean, deviation), (centre, _)) = (mean_and_deviation(&share), mean_and_deviation(&energy));
+    let products: f64 = share.iter().zip(&energy).map(|(x, y)| (x - mean) * (y - centre)).sum();
+    let slope = products / (deviation * deviation * (share.len() - 1) as f64);
+    let spread: Vec<f64> = share.iter().zip(&energy).map(|(x, y)| y - centre - slope * (x - mean)).collect();
+    let (_, spread) = mean_and_deviation(&spread);
+    println!(
+        "deviation of E / rho of a sample: {centre:.4} + {slope:.3} (supersonic share - {mean:.4}) ± {spread:.4}; at a share \
+         of 0.05: {:.4}",
+        centre + slope * (0.05 - mean)
+    );
     found.sort_by_key(|&(_, steps)| steps);
     let (fast, slow) = found.split_at(12);
     println!("the half that needs fewer steps, then the other half:");

@@ -1,10 +1,12 @@
 //! Darcy flow: exact solution, order of accuracy, conserved quantity.
 
+#![allow(clippy::print_stdout)] // the tests print their measurements
+
 use std::f64::consts::PI;
 
 use lamo_physics::Error;
 use lamo_physics::problems::Problem;
-use lamo_physics::problems::darcy::{Canonical, Volumes};
+use lamo_physics::problems::darcy::{Canonical, Volumes, divided};
 
 use super::{relative_error, stated_order};
 
@@ -42,6 +44,7 @@ fn smooth_solutions_converge_with_the_stated_order() {
         };
         let observed = (error(40) / error(80)).log2();
         let stated = stated_order(problem(&["resolution=8", setting]).as_ref());
+        println!("{setting}: order {observed:.2}");
         assert!((observed - stated).abs() < 0.1, "{setting}: observed order {observed:.3}");
     }
 }
@@ -90,6 +93,7 @@ fn the_flux_through_the_walls_equals_the_area() {
                     + faces.between_columns[index * (cells + 1) + cells] * pressure[right]
             })
             .sum();
+        println!("flux through the walls: 1 {:+.1e}", outflow - 1.0);
         // Residuals are about ε · 8 · 12 · max u ≈ 2e-16 each; the bound allows 10201 of them with the same sign.
         assert!((outflow - 1.0).abs() < 4e-12, "sample {index}: outflow {outflow:.15}");
     }
@@ -98,22 +102,36 @@ fn the_flux_through_the_walls_equals_the_area() {
 /// The reference is a solve with each cell of the same two-valued medium divided into four.
 #[test]
 fn finite_volumes_are_closer_to_a_refined_solution_than_the_canonical_recipe() {
-    let (cells, fine) = (64, 128);
+    let cells = 64;
+    let fine = Volumes::new(2 * cells).unwrap();
     for index in 0..3 {
         let sample = problem(&["resolution=64"]).sample(5, index).unwrap();
         let permeability = &sample.fields[0].values;
-        let refined: Vec<f64> =
-            (0..fine * fine).map(|cell| permeability[cell / fine / 2 * cells + cell % fine / 2]).collect();
-        let solved = Volumes::new(fine).unwrap().solve(&refined, &vec![1.0; fine * fine]).unwrap();
-        let mean_of_four = |cell: usize| {
-            let first = 2 * (cell / cells) * fine + 2 * (cell % cells);
-            [first, first + 1, first + fine, first + fine + 1].map(|part| solved[part]).iter().sum::<f64>() / 4.0
-        };
-        let wanted: Vec<f64> = (0..cells * cells).map(mean_of_four).collect();
+        let wanted = divided(&fine, permeability, 1.0).unwrap();
         let [volumes, canonical] = SCHEMES
             .map(|(_, solve)| relative_error(&solve(cells, permeability, &vec![1.0; cells * cells]).unwrap(), &wanted));
+        println!("sample {index}: {volumes:.1e}, canonical {canonical:.1e} from the refined solution");
         assert!(volumes < canonical, "sample {index}: {volumes:e} against {canonical:e}");
     }
+}
+
+/// A constant medium: the corner of four parts has the value of the exact solution up to the fourth power of the
+/// spacing, and the error of the scheme.
+#[test]
+fn the_centre_of_a_divided_cell_has_the_value_of_a_series_solution() {
+    // u = Σ 16 sin(mπx) sin(nπy) / (π⁴ mn (m² + n²)) over odd m and n solves −Δu = 1.
+    let series = |x: f64, y: f64| {
+        let odd = || (0..200).map(|k| f64::from(2 * k + 1));
+        let term = |m: f64, n: f64| (m * PI * x).sin() * (n * PI * y).sin() / (m * n * (m * m + n * n));
+        odd().flat_map(|m| odd().map(move |n| (m, n))).map(|(m, n)| term(m, n)).sum::<f64>() * 16.0 / PI.powi(4)
+    };
+    let error = |cells: usize| {
+        let found = divided(&Volumes::new(2 * cells).unwrap(), &vec![1.0; cells * cells], 1.0).unwrap();
+        relative_error(&found, &at_centres(cells, series))
+    };
+    let (coarse, fine) = (error(8), error(16));
+    println!("divided cells: error {coarse:.1e}, then {fine:.1e}");
+    assert!((coarse / fine).log2() > 1.8, "errors {coarse:e} and {fine:e}"); // the order of the scheme, 2
 }
 
 #[test]
@@ -128,6 +146,7 @@ fn swapping_the_axes_of_the_medium_swaps_the_axes_of_the_solution() {
         let original = solve(cells, &permeability, &forcing).unwrap();
         let swapped = solve(cells, &transpose(&permeability), &forcing).unwrap();
         let error = relative_error(&transpose(&swapped), &original);
+        println!("{setting}: axes swapped within {error:.1e}");
         assert!(error < 1e-11, "{setting}: {error:e}"); // round-off times a condition number below 4 · 4 · 30²
     }
 }

@@ -129,12 +129,19 @@ fn label_errors_of_the_elliptic_benchmarks() {
 #[ignore = "a minute; prints measurements"]
 fn label_errors_of_the_vorticity() {
     print_label_errors("navier-stokes", &[], "vorticity", 4);
+    print_label_errors("navier-stokes", &["resolution=128", "stride=2"], "vorticity", 4);
 }
 
-/// `cargo test -p lamo-physics --release --test claims -- --ignored --nocapture label_errors_of_the_airfoil`
+/// `cargo test -p lamo-physics --release --test claims -- --ignored --nocapture label_errors_of_the_canonical`
 #[test]
-#[ignore = "several minutes; prints measurements"]
-fn label_errors_of_the_airfoil() {
+#[ignore = "minutes; prints measurements"]
+fn label_errors_of_the_canonical_airfoil() {
     print_label_errors("airfoil", &["canonical=true"], "mach", 4);
+}
+
+/// `cargo test -p lamo-physics --release --test claims -- --ignored --nocapture label_errors_of_the_default`
+#[test]
+#[ignore = "minutes; prints measurements"]
+fn label_errors_of_the_default_airfoil() {
     print_label_errors("airfoil", &[], "mach", 4);
 }
