@@ -2,7 +2,7 @@
 
 #![allow(clippy::print_stdout)] // the ignored test prints its measurements
 
-use lamo_physics::problems::{PROBLEMS, Role, Sample};
+use lamo_physics::problems::{FieldKind, LABELS, PROBLEMS, Role, Sample, find, label_errors};
 
 use super::{mean_and_deviation, norm, problem, small};
 
@@ -112,6 +112,27 @@ fn print_label_errors(name: &str, changes: &[&str], target: &str, samples: u64) 
     if !last.is_empty() {
         print("last snapshot", &last);
     }
+}
+
+/// `cargo test -p lamo-physics --release --test claims -- --ignored --nocapture label_errors_of_the_pipe`
+#[test]
+#[ignore = "several minutes; prints measurements"]
+fn label_errors_of_the_pipe() {
+    print_label_errors("pipe", &["canonical=true"], "velocity_x", 6);
+    print_label_errors("pipe", &[], "velocity_x", 6);
+}
+
+#[test]
+fn stated_label_errors_belong_to_an_output_and_hold_for_their_settings_alone() {
+    for labels in LABELS {
+        let stated = problem(labels.problem, labels.changes);
+        let is_output = |kind: &FieldKind| kind.name == labels.field && kind.role == Role::Output;
+        assert!(stated.fields().iter().any(is_output), "{labels:?}");
+        assert!(label_errors(stated.as_ref()).contains(labels), "{labels:?}");
+        assert!(label_errors(small(find(labels.problem).unwrap(), &[]).as_ref()).is_empty(), "{labels:?}");
+    }
+    let thinned = problem("darcy", &["stride=5", "canonical=true"]);
+    assert_eq!(label_errors(thinned.as_ref()).len(), 1, "a stride changes no value");
 }
 
 /// `cargo test -p lamo-physics --release --test claims -- --ignored --nocapture label_errors_of_the_elliptic`
