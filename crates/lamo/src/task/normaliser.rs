@@ -154,7 +154,7 @@ impl Normaliser {
             Refusal::new("", format!("{channels} channels"), found)
         })?;
         let mut pairs = mean.iter().zip(deviation);
-        let wrong = pairs.find(|(mean, deviation)| !mean.is_finite() || !(deviation.is_finite() && **deviation > 0.0));
+        let wrong = pairs.find(|(mean, deviation)| !(mean.is_finite() && deviation.is_finite() && **deviation > 0.0));
         wrong.map_or(Ok(()), |(mean, deviation)| {
             let expected = "a finite mean and a deviation above 0";
             Err(Refusal::new("", expected, format!("{mean} and {deviation}")))

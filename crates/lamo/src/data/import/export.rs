@@ -23,6 +23,9 @@ struct Target {
     pieces: Vec<(&'static FieldRow, &'static PieceRow, usize)>,
 }
 
+/// An array with its values in the order of the file.
+type Filled = (Target, Vec<f32>);
+
 impl Row {
     /// Writes the public files into a folder; their paths. The data set must have the grid and the fields of the public
     /// files. All samples are written in their order; where the public files are one for training and one for testing,
@@ -31,7 +34,7 @@ impl Row {
         self.check(dataset)?;
         let parts = self.samples_of_parts(&dataset.split()?, dataset.samples());
         let paths: Vec<Vec<PathBuf>> = self.parts.iter().map(|part| part.paths(self, out)).collect();
-        for path in paths.iter().flatten().filter(|path| path.exists()) {
+        if let Some(path) = paths.iter().flatten().find(|path| path.exists()) {
             let (expected, found) = ("no file of this name".to_owned(), "one".to_owned());
             return Err(Error::unfit(shown(path), expected, found, "choose another folder"));
         }
@@ -117,7 +120,7 @@ impl Row {
         samples: &[usize],
         dataset: &Dataset,
         meter: &Meter,
-    ) -> Result<Option<Vec<(Target, Vec<f32>)>>, Error> {
+    ) -> Result<Option<Vec<Filled>>, Error> {
         let mut targets: Vec<Target> = Vec::new();
         for field in self.fields {
             for (number, piece) in field.pieces.iter().enumerate().filter(|(_, piece)| piece.file == file) {
@@ -160,13 +163,7 @@ impl Row {
     }
 
     /// Writes one file.
-    fn write(
-        &self,
-        out: &mut dyn io::Write,
-        arrays: &[(Target, Vec<f32>)],
-        file: usize,
-        dataset: &Dataset,
-    ) -> io::Result<()> {
+    fn write(&self, out: &mut dyn io::Write, arrays: &[Filled], file: usize, dataset: &Dataset) -> io::Result<()> {
         if arrays.iter().any(|(target, _)| target.variable.is_some()) {
             out.write_all(&mat5::header())?;
         }
