@@ -83,8 +83,9 @@ impl Metal {
             let slope = (a_now * shrink_p * alpha + b_now * shrink_d) * self.yield_stress;
             let step = (mises - self.yield_stress) * square * slope.recip();
             multiplier = multiplier + step;
-            shrink_p = (multiplier * alpha + 1.0).recip();
-            shrink_d = (multiplier + 1.0).recip();
+            let (grow_p, grow_d) = (multiplier * alpha + 1.0, multiplier + 1.0);
+            let both = (grow_p * grow_d).recip(); // one division for the two
+            (shrink_p, shrink_d) = (both * grow_d, both * grow_p);
             square = a * shrink_p * shrink_p + b * shrink_d * shrink_d;
         }
         let correction = square.sqrt().recip() * self.yield_stress;

@@ -78,15 +78,17 @@ impl<const COUNT: usize> Bilinear<COUNT> {
     /// row has `width` nodes.
     #[inline(always)]
     fn load(field: &[Vec<f64>; 2], first: usize, width: usize, factor: f64) -> Self {
-        let quarter = 0.25 * factor;
-        let corners = [0, 1].map(|axis| {
-            [first, first + 1, first + width + 1, first + width].map(|node| Lanes::load(&field[axis], node))
-        });
-        Self {
-            xi: corners.map(|[one, two, three, four]| ((two - one) + (three - four)) * quarter),
-            eta: corners.map(|[one, two, three, four]| ((four - one) + (three - two)) * quarter),
-            twist: corners.map(|[one, two, three, four]| ((one - two) + (three - four)) * quarter),
-        }
+        let ([xi_x, eta_x, twist_x], [xi_y, eta_y, twist_y]) =
+            (factors(&field[0], first, width, factor), factors(&field[1], first, width, factor));
+        Self { xi: [xi_x, xi_y], eta: [eta_x, eta_y], twist: [twist_x, twist_y] }
+    }
+
+    /// Adds forces s and t, conjugate to ∂/∂ξ and ∂/∂η of one component at a Gauss point.
+    #[inline(always)]
+    fn add(&mut self, axis: usize, s: Lanes<COUNT>, t: Lanes<COUNT>, [xi, eta]: [f64; 2]) {
+        self.xi[axis] = self.xi[axis] + s;
+        self.eta[axis] = self.eta[axis] + t;
+        self.twist[axis] = self.twist[axis] + (s * eta + t * xi);
     }
 
     /// The positions half a step ago: these positions minus half the `motion`.
@@ -108,6 +110,19 @@ impl<const COUNT: usize> Bilinear<COUNT> {
             [self.eta[0] + self.twist[0] * xi, self.eta[1] + self.twist[1] * xi],
         ]
     }
+}
+
+/// Factors of ξ, η and ξη of one component. Written out: arrays of lanes that are mapped go through memory.
+#[inline(always)]
+fn factors<const COUNT: usize>(values: &[f64], first: usize, width: usize, factor: f64) -> [Lanes<COUNT>; 3] {
+    let quarter = 0.25 * factor;
+    let (one, two) = (Lanes::load(values, first), Lanes::load(values, first + 1));
+    let (four, three) = (Lanes::load(values, first + width), Lanes::load(values, first + width + 1));
+    [
+        ((two - one) + (three - four)) * quarter,
+        ((four - one) + (three - two)) * quarter,
+        ((one - two) + (three - four)) * quarter,
+    ]
 }
 
 /// D from the derivatives of the positions.
@@ -205,7 +220,9 @@ impl Elements {
             let [vx, vy] = [(vs * yt - vt * ys) * per_area, (vt * xs - vs * xt) * per_area];
             let (strain, spin) = ([ux, vy, (uy + vx) * 0.5], (uy - vx) * 0.5);
 
-            let stress_before = rotated([0, 1, 2].map(|part| Lanes::load(&self.stress[part], element)), spin);
+            let [xx, yy, xy] = &self.stress;
+            let stress_before =
+                rotated([Lanes::load(xx, element), Lanes::load(yy, element), Lanes::load(xy, element)], spin);
             let (stress, thickness_strain) = self.metal.update_stress(stress_before, strain);
             let thickness_before = Lanes::load(&self.thickness, element);
             let thickness = thickness_before + thickness_before * thickness_strain;
@@ -216,20 +233,22 @@ impl Elements {
             let now = shape.derivatives(location);
             tally.least_area = tally.least_area.min(determinant(now));
             let [[xs, ys], [xt, yt]] = now;
-            let [xx, yy, xy] = stress.map(|part| part * thickness);
-            for (axis, [along_x, along_y]) in [[xx, xy], [xy, yy]].into_iter().enumerate() {
-                let (s, t) = (along_x * yt - along_y * xt, along_y * xs - along_x * ys); // work: s u_s + t u_t
-                forces.xi[axis] = forces.xi[axis] + s;
-                forces.eta[axis] = forces.eta[axis] + t;
-                forces.twist[axis] = forces.twist[axis] + (s * location[1] + t * location[0]);
-            }
-            stress.into_iter().zip(&mut self.stress).for_each(|(part, stored)| part.store(stored, element));
+            let (xx, yy, xy) = (stress[0] * thickness, stress[1] * thickness, stress[2] * thickness);
+            // Along each axis the work is s u_s + t u_t.
+            forces.add(0, xx * yt - xy * xt, xy * xs - xx * ys, location);
+            forces.add(1, xy * yt - yy * xt, yy * xs - xy * ys, location);
+            let [xx, yy, xy] = &mut self.stress;
+            stress[0].store(xx, element);
+            stress[1].store(yy, element);
+            stress[2].store(xy, element);
             thickness.store(&mut self.thickness, element);
         }
-        for (axis, corners) in self.corners.iter_mut().enumerate() {
-            let [xi, eta, twist] = [forces.xi, forces.eta, forces.twist].map(|part| part[axis] * 0.25);
-            let parts = [twist - xi - eta, xi - eta - twist, xi + eta + twist, eta - xi - twist];
-            parts.into_iter().zip(corners).for_each(|(part, line)| part.store(line, column));
+        for (axis, [one, two, three, four]) in self.corners.iter_mut().enumerate() {
+            let (xi, eta, twist) = (forces.xi[axis] * 0.25, forces.eta[axis] * 0.25, forces.twist[axis] * 0.25);
+            (twist - xi - eta).store(one, column);
+            (xi - eta - twist).store(two, column);
+            (xi + eta + twist).store(three, column);
+            (eta - xi - twist).store(four, column);
         }
     }
 

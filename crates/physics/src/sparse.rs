@@ -233,7 +233,9 @@ pub(crate) fn norm(values: &[f64]) -> f64 {
 
 /// The error of a factorisation that failed.
 pub(crate) fn unfactored(system: &'static str, error: &dyn std::fmt::Debug) -> Error {
-    Error::Factorisation { system, found: format!("{error:?}") }
+    let found = format!("{error:?}");
+    let found = if found.contains("OutOfMemory") { "too little memory for its factors".to_owned() } else { found };
+    Error::Factorisation { system, found }
 }
 
 /// Zeros for the numbers of a factor, whose size only the pattern tells.
