@@ -147,7 +147,7 @@ pub struct ModelFolder {
     pub description: Description,
     /// The model with its parameters.
     pub operator: Operator,
-    /// What whoever opens it should know: an older folder does not cover its description by a checksum.
+    /// A warning for the user: the checksum of an older folder does not cover its description.
     pub note: Option<String>,
 }
 

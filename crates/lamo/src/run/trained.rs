@@ -27,7 +27,7 @@ pub struct Trained {
     pub step_bytes: Option<usize>,
     /// Steps at which the recipe was changed: `experiment` holds from the last of them on.
     pub changed: Vec<usize>,
-    /// What whoever opens it should know, such as that an older file does not cover its metadata by a checksum.
+    /// A warning for the user: the checksum of an older file does not cover its metadata.
     pub note: Option<String>,
 }
 

@@ -349,7 +349,7 @@ impl Trainer {
     }
 
     /// The end of an epoch: its mean loss, and the test error where it is due. `None` when the watcher asks to stop during
-    /// the test; the test is then repeated as a whole when the training goes on.
+    /// the test. The whole test runs again when the training is resumed.
     fn end_epoch(&mut self, run: Option<&Run>, pace: &mut Pace, watch: Watch<'_>) -> Result<Option<Line>, Error> {
         let epoch = self.step / self.epoch_steps();
         let due = epoch.is_multiple_of(self.experiment().train.evaluate) || self.step == self.steps();

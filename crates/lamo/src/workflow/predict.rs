@@ -40,7 +40,7 @@ impl Model {
         }
     }
 
-    /// What whoever opens it should know.
+    /// A warning for the user about the files of the model.
     pub fn note(&self) -> Option<&str> {
         match self {
             Model::Trained(trained) => trained.note.as_deref(),

@@ -147,7 +147,7 @@ fn extremes() -> Vec<Value> {
 fn used(trained: &Trained) {
     let task = &trained.operator.task;
     if task.grid.points() * (task.space + task.input_channels()) > 1_000_000 {
-        return; // nobody has such a sample
+        return; // too large for a test to allocate
     }
     let values = |width: usize| vec![1.0; task.grid.points() * width];
     let samples = lamo::data::Samples {
