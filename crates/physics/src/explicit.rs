@@ -1,17 +1,24 @@
-//! Explicit dynamics of a rectangular block: central differences with a lumped mass.
+//! Explicit dynamics of a rectangular block: central differences with a lumped mass, in steps of several lengths.
 //!
-//! v⁺ = v⁻ − M⁻¹ f(x) (t⁺ − t⁻)/2, x⁺ = x + v⁺ (t⁺ − t). The scheme is stable for steps below 2 / ω of the stiffest
-//! element. This limit changes as the elements are compressed, so each step has its own length. Supports and tools
-//! correct v⁺ before x⁺ is computed.
+//! v⁺ = v⁻ − M⁻¹ f(x) Δ, x⁺ = x + v⁺ (t⁺ − t). Each element gives its nodes the impulse of its force f over its own step
+//! Δ: stiff elements often, the others seldom, and all at the ends of a cycle (asynchronous variational integrator; Lew,
+//! Marsden, Ortiz and West 2003). Momentum is preserved to rounding. The limits of the steps change as the elements are
+//! compressed, so cycles and levels follow the deformation. Supports and tools correct v⁺ before x⁺ is computed.
+
+use std::ops::Range;
 
 use crate::Error;
 use crate::plane_stress::Metal;
-use crate::quadrilateral::Elements;
+use crate::quadrilateral::{Elements, Run, StepSummary};
+use crate::rates::Rates;
+use crate::stable_step::stable_steps;
 use lamo_geometry::Grid;
 
-/// Fraction of the stable step that is used; the bound holds for single elements at the last positions.
-const SAFETY: f64 = 0.9;
-/// Steps after which the stable step is computed again. The block deforms by less than 1 % of an element in so many steps.
+/// Length of the steps relative to the limit of stability, unless it is set.
+const FRACTION: f64 = 0.9;
+/// The same near tools, relative to that. Steps at the limit would make contact forces inaccurate.
+const NEAR_TOOLS: f64 = 0.5;
+/// Cycles after which the steps are chosen again. An element is compressed by less than 3 % in so many cycles.
 const REFRESH: usize = 16;
 /// Smallest stable step relative to that of the undeformed block; below it the elements are too distorted.
 const SHORTEST: f64 = 1e-3;
@@ -25,16 +32,40 @@ pub struct Block {
     pub velocity: [Vec<f64>; 2],
     /// t
     pub time: f64,
-    /// Number of steps so far.
+    /// Length of the steps relative to the limit of stability, which holds for the positions at which it was computed.
+    pub fraction: f64,
+    /// Nodes near tools, around which the steps are half as long.
+    pub near_tools: Range<usize>,
+    /// Number of steps so far; of the shortest ones where they differ.
     pub steps: usize,
     /// Work and energies since t = 0.
     pub energy: Energy,
     elements: Elements,
-    force: [Vec<f64>; 2],
     mass: Vec<f64>,
-    step: f64,
-    stable_step: f64,
+    /// 1 / mass
+    mobility: Vec<f64>,
+    rates: Rates,
+    /// For each level, the elements that have it.
+    levels: Vec<Level>,
+    /// Impulse of the elements on the nodes in this step; between two cycles, the half that belongs to the last one.
+    impulse: Nodal,
+    cycles: usize,
     shortest_step: f64,
+}
+
+/// Two components for each node.
+type Nodal = [Vec<f64>; 2];
+
+/// Elements that are advanced together.
+#[derive(Clone, Debug)]
+struct Level {
+    runs: Vec<Run>,
+    /// The rows of nodes around them.
+    nodes: Range<usize>,
+    /// Positions of the nodes when the elements were last advanced.
+    before: Nodal,
+    /// Forces of the elements on the nodes at that time.
+    force: Nodal,
 }
 
 /// Work and energies, for a thickness of 1.
@@ -72,22 +103,26 @@ impl Block {
         let elements = Grid::Plane { rows: rows + 1, columns: width }.cells();
         elements.into_iter().flatten().for_each(|node| mass[node] += 0.25 * element_mass);
         let zeros = || [vec![0.0; nodes], vec![0.0; nodes]];
-        let mut block = Self {
+        let elements = Elements::new(metal, counts);
+        let rates = Rates::new(counts, &stable_steps(&elements, &positions, &mass));
+        let levels = levels(&rates, &positions);
+        Self {
             positions,
             velocity: zeros(),
             time: 0.0,
+            fraction: FRACTION,
+            near_tools: 0..0,
             steps: 0,
             energy: Energy::default(),
-            elements: Elements::new(metal, counts, element_mass),
-            force: zeros(),
+            elements,
+            mobility: mass.iter().map(|mass| 1.0 / mass).collect(),
             mass,
-            step: 0.0,
-            stable_step: 0.0,
-            shortest_step: 0.0,
-        };
-        block.stable_step = block.elements.stable_step(&block.positions);
-        block.shortest_step = SHORTEST * block.stable_step;
-        block
+            shortest_step: SHORTEST * rates.shortest(),
+            rates,
+            levels,
+            impulse: zeros(),
+            cycles: 0,
+        }
     }
 
     /// Columns and rows of nodes.
@@ -115,9 +150,9 @@ impl Block {
     pub fn advance(&mut self, until: f64, constrain: &impl Fn(&mut Motion<'_>)) -> Result<(), Error> {
         while self.time < until {
             let remaining = until - self.time;
-            let steps = (remaining / (SAFETY * self.stable_step) - 1e-9).ceil().max(1.0);
-            self.single_step(remaining / steps, constrain)?;
-            if steps == 1.0 {
+            let cycles = (remaining / (self.fraction * self.rates.cycle) - 1e-9).ceil().max(1.0);
+            self.cycle(remaining / cycles, constrain)?;
+            if cycles == 1.0 {
                 self.time = until; // removes the round-off of the sum of steps
             }
         }
@@ -125,40 +160,94 @@ impl Block {
         if kinetic.is_finite() { Ok(()) } else { Err(self.unphysical("a finite kinetic energy", kinetic)) }
     }
 
-    fn single_step(&mut self, step: f64, constrain: &impl Fn(&mut Motion<'_>)) -> Result<(), Error> {
-        let span = 0.5 * (self.step + step); // the first step starts at t = 0 and has half the length
-        for axis in 0..2 {
-            let forces = self.force[axis].iter().zip(&self.mass);
-            self.velocity[axis].iter_mut().zip(forces).for_each(|(v, (f, m))| *v -= span * f / m);
+    /// Advances by `length`, in as many steps as the stiffest elements need.
+    fn cycle(&mut self, length: f64, constrain: &impl Fn(&mut Motion<'_>)) -> Result<(), Error> {
+        let highest = self.rates.highest();
+        let (count, step_of) = (1 << highest, |level: usize| length / f64::from(1 << level));
+        let step = step_of(highest as usize);
+        // the other half of the impulses at the end of the last cycle
+        for (index, level) in self.levels.iter().enumerate() {
+            level.add_force(&mut self.impulse, 0.5 * step_of(index));
+        }
+        self.step(step, 0..self.mass.len(), constrain);
+        for number in 1..count {
+            let due = |index: &usize| number % (count >> index) == 0;
+            let mut nodes = self.mass.len()..0; // around the elements that are advanced
+            for index in (0..self.levels.len()).filter(due) {
+                self.advance_level(index)?;
+                self.levels[index].add_force(&mut self.impulse, step_of(index));
+                let level = &self.levels[index].nodes;
+                nodes = nodes.start.min(level.start)..nodes.end.max(level.end);
+            }
+            self.step(step, nodes, constrain);
+        }
+        self.cycles += 1;
+        self.settle(length)
+    }
+
+    /// Moves the nodes, after the impulse of the elements has changed the velocity of `pushed`; then there is no impulse.
+    fn step(&mut self, step: f64, pushed: Range<usize>, constrain: &impl Fn(&mut Motion<'_>)) {
+        let mobility = &self.mobility[pushed.clone()];
+        for (velocity, impulse) in self.velocity.iter_mut().zip(&self.impulse) {
+            let nodes = velocity[pushed.clone()].iter_mut().zip(impulse[pushed.clone()].iter().zip(mobility));
+            nodes.for_each(|(velocity, (impulse, mobility))| *velocity -= impulse * mobility);
         }
         self.time += step;
+        self.steps += 1;
         constrain(&mut Motion {
             positions: &self.positions,
             velocity: &mut self.velocity,
-            force: &self.force,
+            impulse: &self.impulse,
             mass: &self.mass,
             energy: &mut self.energy,
             time: self.time,
             step,
-            span,
         });
         for (positions, velocity) in self.positions.iter_mut().zip(&self.velocity) {
             positions.iter_mut().zip(velocity).for_each(|(x, v)| *x += step * v);
         }
-        let summary = self.elements.advance(&self.positions, &self.velocity, step, &mut self.force);
-        self.energy.internal += summary.internal;
-        self.step = step;
-        self.steps += 1;
-        if summary.least_area <= 0.0 {
-            return Err(self.distorted("an area at each Gauss point", 0.0, summary.least_area));
+        self.impulse.iter_mut().for_each(|axis| axis[pushed.clone()].fill(0.0));
+    }
+
+    /// Advances all elements to the end of a cycle, keeps half of their impulse, and chooses new steps from time to time.
+    fn settle(&mut self, length: f64) -> Result<(), Error> {
+        let half = |index: usize| 0.5 * length / f64::from(1 << index);
+        if !self.cycles.is_multiple_of(REFRESH) {
+            for index in 0..self.levels.len() {
+                self.advance_level(index)?;
+                self.levels[index].add_force(&mut self.impulse, half(index));
+            }
+            return Ok(());
         }
-        if self.steps.is_multiple_of(REFRESH) {
-            self.stable_step = self.elements.stable_step(&self.positions);
+        let mut limits = stable_steps(&self.elements, &self.positions, &self.mass);
+        limits[self.near_tools.clone()].iter_mut().for_each(|limit| *limit *= NEAR_TOOLS);
+        let rates = Rates::new(self.elements.counts, &limits);
+        let mut next = levels(&rates, &self.positions);
+        for index in 0..self.levels.len() {
+            let before = self.levels[index].before.clone();
+            for (new_index, new_level) in next.iter_mut().enumerate() {
+                let runs = self.rates.runs(index as u32, &rates, new_index as u32);
+                // the part of this level that goes over to the new one
+                self.levels[index] = Level { before: before.clone(), ..Level::new(runs, &self.positions) };
+                self.advance_level(index)?;
+                self.levels[index].add_force(&mut self.impulse, half(index));
+                self.levels[index].add_force(&mut new_level.force, 1.0);
+            }
         }
-        if self.stable_step < self.shortest_step {
-            return Err(self.distorted("a stable step", self.shortest_step, self.stable_step));
+        (self.rates, self.levels) = (rates, next);
+        let shortest = self.rates.shortest();
+        if shortest < self.shortest_step {
+            return Err(self.distorted("a stable step", self.shortest_step, shortest));
         }
         Ok(())
+    }
+
+    /// Advances the elements of a level to the positions of the nodes, counts their work, and refuses folded ones.
+    fn advance_level(&mut self, index: usize) -> Result<(), Error> {
+        let summary = self.levels[index].advance(&mut self.elements, &self.positions);
+        self.energy.internal += summary.internal;
+        let found = summary.least_area;
+        if found <= 0.0 { Err(self.distorted("an area at each Gauss point", 0.0, found)) } else { Ok(()) }
     }
 
     fn distorted(&self, expected: &'static str, least: f64, found: f64) -> Error {
@@ -170,25 +259,58 @@ impl Block {
     }
 }
 
+/// The elements of each level of `rates`, advanced to `positions`, with no force yet.
+fn levels(rates: &Rates, positions: &Nodal) -> Vec<Level> {
+    (0..=rates.highest()).map(|level| Level::new(rates.runs(level, rates, level), positions)).collect()
+}
+
+impl Level {
+    /// Elements at `positions`, with no force yet. Runs are in the order of their rows.
+    fn new(runs: Vec<Run>, positions: &Nodal) -> Self {
+        let count = positions[0].len();
+        let first = runs.first().map_or(0, |run| run.nodes.start);
+        let last = runs.last().map_or(0, |run| run.nodes.end);
+        Self { runs, nodes: first..last, before: positions.clone(), force: [vec![0.0; count], vec![0.0; count]] }
+    }
+
+    /// Advances the elements to `positions` and computes their forces there.
+    fn advance(&mut self, elements: &mut Elements, positions: &Nodal) -> StepSummary {
+        let nodes = self.nodes.clone();
+        self.force.iter_mut().for_each(|axis| axis[nodes.clone()].fill(0.0));
+        let summary = elements.advance(&self.runs, positions, &self.before, &mut self.force);
+        let both = self.before.iter_mut().zip(positions);
+        both.for_each(|(before, now)| before[nodes.clone()].copy_from_slice(&now[nodes.clone()]));
+        summary
+    }
+
+    /// sum += factor · force
+    fn add_force(&self, sum: &mut Nodal, factor: f64) {
+        for (sum, force) in sum.iter_mut().zip(&self.force) {
+            let forces = &force[self.nodes.clone()];
+            sum[self.nodes.clone()].iter_mut().zip(forces).for_each(|(sum, force)| *sum += factor * force);
+        }
+    }
+}
+
 /// The nodes within a step, after the new velocities and before the new positions.
 #[derive(Debug)]
 pub struct Motion<'a> {
     positions: &'a [Vec<f64>; 2],
     velocity: &'a mut [Vec<f64>; 2],
-    force: &'a [Vec<f64>; 2],
+    /// Impulse of the elements at the start of the step, already in the velocity
+    impulse: &'a Nodal,
     mass: &'a [f64],
     energy: &'a mut Energy,
     /// t⁺
     pub time: f64,
     step: f64,
-    /// (t⁺ − t⁻) / 2
-    span: f64,
 }
 
 impl Motion<'_> {
     /// Position of `node` after the step if its velocity does not change.
     pub fn next_position(&self, node: usize) -> [f64; 2] {
-        [0, 1].map(|axis| self.positions[axis][node] + self.step * self.velocity[axis][node])
+        let [x, y] = self.positions;
+        [x[node] + self.step * self.velocity[0][node], y[node] + self.step * self.velocity[1][node]]
     }
 
     /// Prescribes the velocity of `node` along `axis`; zero fixes the node.
@@ -199,8 +321,8 @@ impl Motion<'_> {
     /// Where a point of the edge between two nodes is after the step; `share` is its position along the edge, 0 at the
     /// first node and 1 at the second.
     pub fn next_point(&self, [first, second]: [usize; 2], share: f64) -> [f64; 2] {
-        let [start, end] = [first, second].map(|node| self.next_position(node));
-        [0, 1].map(|axis| start[axis] + share * (end[axis] - start[axis]))
+        let (start, end) = (self.next_position(first), self.next_position(second));
+        [start[0] + share * (end[0] - start[0]), start[1] + share * (end[1] - start[1])]
     }
 
     /// Displaces a point of the edge between two nodes by `distance` in this step; a tool with the velocity `tool` pushes
@@ -223,7 +345,71 @@ impl Motion<'_> {
         let impulse = mass * (after - now);
         self.velocity[axis][node] = after;
         self.energy.work += impulse * tool;
-        // The sum over the pushes is m (v⁺ − v*) (v⁻ + v⁺) / 2, where v* = v⁻ − span f / m is the velocity without pushes.
-        self.energy.impact += impulse * (tool - 0.5 * (now + after + self.span * self.force[axis][node] / mass));
+        // The sum over the pushes is m (v⁺ − v*) (v⁻ + v⁺) / 2, where v* = v⁻ − impulse / m is the velocity without pushes.
+        self.energy.impact += impulse * (tool - 0.5 * (now + after + self.impulse[axis][node] / mass));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Elastic: the energy must be preserved.
+    const GLASS: Metal = Metal { young: 70e3, poisson: 0.2, yield_stress: 1e9, density: 2.5e-9 };
+
+    /// A free block in motion, one column of which has a fiftieth of the width of the others.
+    fn squeezed() -> Block {
+        let mut block = Block::new(GLASS, [60, 20], [0.0, 0.0], [60.0, 20.0]);
+        block.positions[0].iter_mut().filter(|x| **x > 30.5).for_each(|x| *x -= 0.98);
+        let [x, y] = &block.positions;
+        let wave = |phase: f64| x.iter().zip(y).map(|(x, y)| 50.0 * (0.4 * x + 0.3 * y + phase).sin()).collect();
+        block.velocity = [wave(0.0), wave(1.0)];
+        let limits = stable_steps(&block.elements, &block.positions, &block.mass);
+        block.rates = Rates::new(block.elements.counts, &limits);
+        block.levels = levels(&block.rates, &block.positions);
+        block
+    }
+
+    fn momentum(block: &Block) -> [f64; 2] {
+        let sum = |velocity: &Vec<f64>| velocity.iter().zip(&block.mass).map(|(v, m)| v * m).sum();
+        [sum(&block.velocity[0]), sum(&block.velocity[1])]
+    }
+
+    #[test]
+    fn steps_of_several_lengths_preserve_momentum_and_energy() {
+        let mut block = squeezed();
+        assert!(block.rates.highest() >= 2, "levels up to {}", block.rates.highest());
+        let (start, kinetic) = (momentum(&block), block.kinetic());
+        block.advance(400.0 * block.rates.shortest(), &|_: &mut Motion<'_>| {}).unwrap();
+        let moved = block.mass.iter().sum::<f64>() * 50.0;
+        for (now, start) in momentum(&block).into_iter().zip(start) {
+            assert!((now - start).abs() < 1e-12 * moved, "momentum from {start:e} to {now:e}");
+        }
+        let lost = 1.0 - (block.kinetic() + block.energy.internal) / kinetic;
+        assert!(block.energy.internal > 0.2 * kinetic, "the motion must have become stress");
+        assert!(lost.abs() < 0.02, "{lost:.4} of the energy is lost"); // the kinetic energy is half a step behind
+    }
+
+    #[test]
+    fn steps_of_several_lengths_move_the_block_as_short_steps_do() {
+        let (mut several, mut short) = (squeezed(), squeezed());
+        let end = 200.0 * several.rates.shortest();
+        let rest = several.positions.clone();
+        several.advance(end, &|_: &mut Motion<'_>| {}).unwrap();
+        // The shortest step for all; the cycles stay below the number after which steps are chosen again.
+        let limit = vec![several.rates.shortest() / 4.0; short.mass.len()];
+        (short.rates, short.cycles) = (Rates::new(short.elements.counts, &limit), 1);
+        short.levels = levels(&short.rates, &short.positions);
+        while short.time < end {
+            short.cycles = 1;
+            let until = (short.time + 8.0 * short.fraction * short.rates.cycle).min(end);
+            short.advance(until, &|_: &mut Motion<'_>| {}).unwrap();
+        }
+        assert!(several.steps * 3 < short.steps, "{} against {} steps", several.steps, short.steps);
+        let pairs = || (0..2).flat_map(|axis| (0..rest[0].len()).map(move |node| [axis, node]));
+        let square = |of: &dyn Fn(usize, usize) -> f64| pairs().map(|[a, n]| of(a, n).powi(2)).sum::<f64>().sqrt();
+        let miss = square(&|axis, node| several.positions[axis][node] - short.positions[axis][node]);
+        let size = square(&|axis, node| short.positions[axis][node] - rest[axis][node]);
+        assert!(miss < 0.03 * size, "{:.4} apart", miss / size);
     }
 }

@@ -6,8 +6,8 @@ pub struct Profile {
     first: f64,
     spacing: f64,
     heights: Vec<f64>,
-    /// Slopes times the spacing.
-    rises: Vec<f64>,
+    /// Factors of 1, t, t², t³ between a knot and the next one; t runs from 0 to 1.
+    cubics: Vec<[f64; 4]>,
 }
 
 impl Profile {
@@ -17,10 +17,17 @@ impl Profile {
         let knots = heights.len();
         assert!(knots >= 2, "a profile needs two knots, not {knots}");
         assert!(knots == slopes.len(), "a profile with {knots} heights cannot have {} slopes", slopes.len());
-        Self { first, spacing, heights, rises: slopes.iter().map(|slope| slope * spacing).collect() }
+        let cubic = |knot: usize| {
+            let [low, high] = [heights[knot], heights[knot + 1]];
+            let [start, end] = [slopes[knot] * spacing, slopes[knot + 1] * spacing];
+            [low, start, 3.0 * (high - low) - 2.0 * start - end, start + end - 2.0 * (high - low)]
+        };
+        let cubics = (0..knots - 1).map(cubic).collect();
+        Self { first, spacing, heights, cubics }
     }
 
     /// Height and slope at `x`.
+    #[inline]
     pub fn at(&self, x: f64) -> (f64, f64) {
         let (last, position) = (self.heights.len() - 1, (x - self.first) / self.spacing); // in units of the spacing
         if position <= 0.0 {
@@ -30,7 +37,7 @@ impl Profile {
             return (self.heights[last], 0.0);
         }
         let knot = (position as usize).min(last - 1);
-        let (t, [constant, linear, square, cubic]) = (position - knot as f64, self.cubic(knot));
+        let (t, [constant, linear, square, cubic]) = (position - knot as f64, self.cubics[knot]);
         let height = constant + t * (linear + t * (square + t * cubic));
         let slope = (linear + t * (2.0 * square + t * 3.0 * cubic)) / self.spacing;
         (height, slope)
@@ -40,7 +47,7 @@ impl Profile {
     pub fn lowest(&self) -> f64 {
         let knots = self.heights.iter().copied().fold(f64::INFINITY, f64::min);
         (0..self.heights.len() - 1).fold(knots, |lowest, knot| {
-            let [constant, linear, square, cubic] = self.cubic(knot);
+            let [constant, linear, square, cubic] = self.cubics[knot];
             // The slope of the cubic is zero at t = −linear / (square ± root); this form has no cancellation at a minimum.
             let root = (square * square - 3.0 * linear * cubic).sqrt();
             let t = -linear / (square + root);
@@ -49,18 +56,26 @@ impl Profile {
         })
     }
 
+    /// Greatest |second derivative| between the end knots.
+    pub fn bend(&self) -> f64 {
+        let ends = (0..self.heights.len() - 1).flat_map(|knot| {
+            let [_, _, square, cubic] = self.cubics[knot];
+            [2.0 * square, 2.0 * square + 6.0 * cubic] // it is linear in between
+        });
+        ends.map(f64::abs).fold(0.0, f64::max) / (self.spacing * self.spacing)
+    }
+
+    /// Whether `x` is between the end knots.
+    pub fn spans(&self, x: f64) -> bool {
+        (self.first..=self.first + self.spacing * (self.heights.len() - 1) as f64).contains(&x)
+    }
+
     /// The same profile, `distance` higher.
     #[must_use]
     pub fn raised(mut self, distance: f64) -> Self {
         self.heights.iter_mut().for_each(|height| *height += distance);
+        self.cubics.iter_mut().for_each(|cubic| cubic[0] += distance);
         self
-    }
-
-    /// Factors of 1, t, t², t³ between `knot` and the next knot; t runs from 0 to 1.
-    fn cubic(&self, knot: usize) -> [f64; 4] {
-        let ([low, high], [start, end]) =
-            ([self.heights[knot], self.heights[knot + 1]], [self.rises[knot], self.rises[knot + 1]]);
-        [low, start, 3.0 * (high - low) - 2.0 * start - end, start + end - 2.0 * (high - low)]
     }
 }
 
@@ -89,6 +104,18 @@ mod tests {
             let difference = (example().at(x + 1e-6).0 - example().at(x - 1e-6).0) / 2e-6;
             assert!((difference - example().at(x).1).abs() < 1e-8, "at {x}");
         }
+    }
+
+    #[test]
+    fn the_bend_bounds_all_second_differences() {
+        let (profile, step) = (example(), 1e-4);
+        let second = |x: f64| (profile.at(x - step).0 - 2.0 * profile.at(x).0 + profile.at(x + step).0) / (step * step);
+        // between two knots; across a knot the second derivative jumps
+        let inside = |knot: i32| (1..99).map(move |part| -1.0 + 0.5 * (f64::from(knot) + 0.01 * f64::from(part)));
+        let greatest = (0..4).flat_map(inside).map(|x| second(x).abs()).fold(0.0, f64::max);
+        let bend = profile.bend();
+        assert!(greatest <= bend + 1e-6 && greatest > 0.9 * bend, "bend {bend}, differences up to {greatest}");
+        assert!(profile.spans(-1.0) && profile.spans(1.0) && !profile.spans(-1.01) && !profile.spans(1.01));
     }
 
     #[test]

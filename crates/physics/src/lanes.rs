@@ -1,83 +1,99 @@
-//! A few numbers that are computed together; the compiler turns their arithmetic into vector instructions.
+//! A few numbers that are computed together in the vector instructions of the machine.
 
-use std::array;
 use std::ops::{Add, Mul, Sub};
 
-/// `COUNT` numbers in lanes. Each lane rounds as a single f64 does, so the results do not depend on `COUNT`.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Lanes<const COUNT: usize>(pub(crate) [f64; COUNT]);
+use pulp::Simd;
 
-impl<const COUNT: usize> Lanes<COUNT> {
+/// As many numbers as the vector unit `S` takes at once. Each lane rounds as a single f64 does.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lanes<S: Simd> {
+    unit: S,
+    values: S::f64s,
+}
+
+impl<S: Simd> Lanes<S> {
+    /// Numbers per vector.
+    pub(crate) const COUNT: usize = S::F64_LANES;
+
     #[inline(always)]
-    pub(crate) fn splat(value: f64) -> Self {
-        Self([value; COUNT])
+    pub(crate) fn splat(unit: S, value: f64) -> Self {
+        Self { unit, values: unit.splat_f64s(value) }
     }
 
     /// Reads consecutive values.
     #[inline(always)]
-    pub(crate) fn load(values: &[f64], start: usize) -> Self {
-        let part = &values[start..start + COUNT];
-        Self(array::from_fn(|lane| part[lane]))
+    pub(crate) fn load(unit: S, values: &[f64], start: usize) -> Self {
+        Self { unit, values: S::as_simd_f64s(&values[start..start + Self::COUNT]).0[0] }
     }
 
     /// Writes consecutive values.
     #[inline(always)]
     pub(crate) fn store(self, values: &mut [f64], start: usize) {
-        values[start..start + COUNT].copy_from_slice(&self.0);
-    }
-
-    #[inline(always)]
-    pub(crate) fn map(self, function: impl Fn(f64) -> f64) -> Self {
-        Self(array::from_fn(|lane| function(self.0[lane])))
-    }
-
-    #[inline(always)]
-    pub(crate) fn zip(self, other: Self, function: impl Fn(f64, f64) -> f64) -> Self {
-        Self(array::from_fn(|lane| function(self.0[lane], other.0[lane])))
+        S::as_mut_simd_f64s(&mut values[start..start + Self::COUNT]).0[0] = self.values;
     }
 
     #[inline(always)]
     pub(crate) fn recip(self) -> Self {
-        self.map(f64::recip)
+        Self { values: self.unit.div_f64s(self.unit.splat_f64s(1.0), self.values), ..self }
     }
 
     #[inline(always)]
     pub(crate) fn sqrt(self) -> Self {
-        self.map(f64::sqrt)
+        Self { values: self.unit.sqrt_f64s(self.values), ..self }
     }
 
     /// The smaller number of each pair; the first one if either is NaN.
     #[inline(always)]
     pub(crate) fn min(self, other: Self) -> Self {
-        self.zip(other, |first, second| if second < first { second } else { first })
+        let less = self.unit.less_than_f64s(other.values, self.values);
+        Self { values: self.unit.select_f64s(less, other.values, self.values), ..self }
+    }
+
+    /// These numbers in the lanes in which `of` exceeds `limit`, the `other` ones elsewhere.
+    #[inline(always)]
+    pub(crate) fn where_above(self, of: Self, limit: f64, other: Self) -> Self {
+        let above = self.unit.less_than_f64s(self.unit.splat_f64s(limit), of.values);
+        Self { values: self.unit.select_f64s(above, self.values, other.values), ..self }
+    }
+
+    /// The greatest number.
+    #[inline(always)]
+    pub(crate) fn greatest(self) -> f64 {
+        self.unit.reduce_max_f64s(self.values)
+    }
+
+    /// The least number.
+    #[inline(always)]
+    pub(crate) fn least(self) -> f64 {
+        self.unit.reduce_min_f64s(self.values)
     }
 
     #[inline(always)]
     pub(crate) fn sum(self) -> f64 {
-        self.0.iter().sum()
+        self.unit.reduce_sum_f64s(self.values)
     }
 }
 
 macro_rules! operator {
-    ($name:ident, $method:ident, $symbol:tt) => {
-        impl<const COUNT: usize> $name for Lanes<COUNT> {
+    ($name:ident, $method:ident, $operation:ident) => {
+        impl<S: Simd> $name for Lanes<S> {
             type Output = Self;
             #[inline(always)]
             fn $method(self, other: Self) -> Self {
-                self.zip(other, |first, second| first $symbol second)
+                Self { values: self.unit.$operation(self.values, other.values), ..self }
             }
         }
 
-        impl<const COUNT: usize> $name<f64> for Lanes<COUNT> {
+        impl<S: Simd> $name<f64> for Lanes<S> {
             type Output = Self;
             #[inline(always)]
             fn $method(self, other: f64) -> Self {
-                self.map(|first| first $symbol other)
+                Self { values: self.unit.$operation(self.values, self.unit.splat_f64s(other)), ..self }
             }
         }
     };
 }
 
-operator!(Add, add, +);
-operator!(Sub, sub, -);
-operator!(Mul, mul, *);
+operator!(Add, add, add_f64s);
+operator!(Sub, sub, sub_f64s);
+operator!(Mul, mul, mul_f64s);

@@ -5,6 +5,7 @@
 
 pub mod block_sparse;
 pub mod c_grid;
+mod contact;
 pub mod die;
 pub mod dual_mesh;
 mod error;
@@ -23,9 +24,11 @@ pub mod plate;
 pub mod problems;
 mod quadrilateral;
 pub mod random_field;
+mod rates;
 pub mod sparse;
 pub mod spectral;
 pub mod spline;
+mod stable_step;
 pub mod steady;
 pub mod stepping;
 pub mod taylor_hood;

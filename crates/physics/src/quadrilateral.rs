@@ -9,11 +9,15 @@
 //! With the bilinear map x = x₀ + ξ x_ξ + η x_η + ξη x_h and s = ∂/∂ξ, t = ∂/∂η of positions (x, y) and displacement
 //! increments (u, v): D = x_s y_t − x_t y_s, ∂u/∂x = (u_s y_t − u_t y_s) / D, ∂u/∂y = (u_t x_s − u_s x_t) / D.
 
+use std::ops::{Range, Sub};
+
+use pulp::{Arch, Scalar, Simd, WithSimd};
+
 use crate::lanes::Lanes;
 use crate::plane_stress::{Metal, Stress};
 
 /// ξ and η of the Gauss points; all have the weight 1.
-const GAUSS: [[f64; 2]; 4] = [[-ROOT, -ROOT], [ROOT, -ROOT], [ROOT, ROOT], [-ROOT, ROOT]];
+pub(crate) const GAUSS: [[f64; 2]; 4] = [[-ROOT, -ROOT], [ROOT, -ROOT], [ROOT, ROOT], [-ROOT, ROOT]];
 /// 1 / √3
 const ROOT: f64 = 0.577_350_269_189_625_8;
 
@@ -27,8 +31,6 @@ pub(crate) struct Elements {
     pub(crate) stress: [Vec<f64>; 3],
     /// h, `[Gauss points, rows, columns]`
     pub(crate) thickness: Vec<f64>,
-    /// Mass of one element; all elements have the same mass.
-    pub(crate) mass: f64,
     /// Forces of one row of elements on their corners, `[axis][corner][column]`
     corners: [[Vec<f64>; 4]; 2],
 }
@@ -44,67 +46,61 @@ pub(crate) struct StepSummary {
 
 /// The parts of a [`StepSummary`] in lanes, over all blocks of one width.
 #[derive(Clone, Copy)]
-struct Tally<const COUNT: usize> {
-    least_area: Lanes<COUNT>,
-    internal: Lanes<COUNT>,
+struct Tally<S: Simd> {
+    least_area: Lanes<S>,
+    internal: Lanes<S>,
 }
 
-impl<const COUNT: usize> Tally<COUNT> {
+impl<S: Simd> Tally<S> {
     #[inline(always)]
-    fn new() -> Self {
-        Self { least_area: Lanes::splat(f64::INFINITY), internal: Lanes::splat(0.0) }
+    fn new(unit: S) -> Self {
+        Self { least_area: Lanes::splat(unit, f64::INFINITY), internal: Lanes::splat(unit, 0.0) }
     }
 
     #[inline(always)]
     fn merge(self, summary: &mut StepSummary) {
-        summary.least_area = self.least_area.0.into_iter().fold(summary.least_area, f64::min);
+        summary.least_area = summary.least_area.min(self.least_area.least());
         summary.internal += self.internal.sum();
     }
 }
 
 /// A vector field in an element, without its mean. Positions and displacements enter an element this way.
 #[derive(Clone, Copy)]
-struct Bilinear<const COUNT: usize> {
+pub(crate) struct Bilinear<S: Simd> {
     /// Factors of ξ, along x and y.
-    xi: [Lanes<COUNT>; 2],
+    xi: [Lanes<S>; 2],
     /// Factors of η, along x and y.
-    eta: [Lanes<COUNT>; 2],
+    eta: [Lanes<S>; 2],
     /// Factors of ξη, along x and y.
-    twist: [Lanes<COUNT>; 2],
+    twist: [Lanes<S>; 2],
 }
 
-impl<const COUNT: usize> Bilinear<COUNT> {
-    /// The field of `COUNT` consecutive elements, times `factor`; `first` is the lower left node of the first one, and a
-    /// row has `width` nodes.
+impl<S: Simd> Bilinear<S> {
     #[inline(always)]
-    fn load(field: &[Vec<f64>; 2], first: usize, width: usize, factor: f64) -> Self {
+    fn zero(unit: S) -> Self {
+        let zero = [Lanes::splat(unit, 0.0); 2];
+        Self { xi: zero, eta: zero, twist: zero }
+    }
+
+    /// The field of consecutive elements; `first` is the lower left node of the first one, and a row has `width` nodes.
+    #[inline(always)]
+    pub(crate) fn load(unit: S, field: &[Vec<f64>; 2], first: usize, width: usize) -> Self {
         let ([xi_x, eta_x, twist_x], [xi_y, eta_y, twist_y]) =
-            (factors(&field[0], first, width, factor), factors(&field[1], first, width, factor));
+            (factors(unit, &field[0], first, width), factors(unit, &field[1], first, width));
         Self { xi: [xi_x, xi_y], eta: [eta_x, eta_y], twist: [twist_x, twist_y] }
     }
 
     /// Adds forces s and t, conjugate to ∂/∂ξ and ∂/∂η of one component at a Gauss point.
     #[inline(always)]
-    fn add(&mut self, axis: usize, s: Lanes<COUNT>, t: Lanes<COUNT>, [xi, eta]: [f64; 2]) {
+    fn add(&mut self, axis: usize, s: Lanes<S>, t: Lanes<S>, [xi, eta]: [f64; 2]) {
         self.xi[axis] = self.xi[axis] + s;
         self.eta[axis] = self.eta[axis] + t;
         self.twist[axis] = self.twist[axis] + (s * eta + t * xi);
     }
 
-    /// The positions half a step ago: these positions minus half the `motion`.
-    #[inline(always)]
-    fn midpoint(&self, motion: &Self) -> Self {
-        let half_back = |now: [Lanes<COUNT>; 2], by: [Lanes<COUNT>; 2]| [now[0] - by[0] * 0.5, now[1] - by[1] * 0.5];
-        Self {
-            xi: half_back(self.xi, motion.xi),
-            eta: half_back(self.eta, motion.eta),
-            twist: half_back(self.twist, motion.twist),
-        }
-    }
-
     /// ∂/∂ξ and ∂/∂η of x and y at a Gauss point.
     #[inline(always)]
-    fn derivatives(&self, [xi, eta]: [f64; 2]) -> [[Lanes<COUNT>; 2]; 2] {
+    pub(crate) fn derivatives(&self, [xi, eta]: [f64; 2]) -> [[Lanes<S>; 2]; 2] {
         [
             [self.xi[0] + self.twist[0] * eta, self.xi[1] + self.twist[1] * eta],
             [self.eta[0] + self.twist[0] * xi, self.eta[1] + self.twist[1] * xi],
@@ -112,38 +108,111 @@ impl<const COUNT: usize> Bilinear<COUNT> {
     }
 }
 
-/// Factors of ξ, η and ξη of one component. Written out: arrays of lanes that are mapped go through memory.
+impl<S: Simd> Sub for Bilinear<S> {
+    type Output = Self;
+
+    #[inline(always)]
+    fn sub(self, other: Self) -> Self {
+        let less = |one: [Lanes<S>; 2], two: [Lanes<S>; 2]| [one[0] - two[0], one[1] - two[1]];
+        Self { xi: less(self.xi, other.xi), eta: less(self.eta, other.eta), twist: less(self.twist, other.twist) }
+    }
+}
+
+/// Factors of ξ, η and ξη of one component.
 #[inline(always)]
-fn factors<const COUNT: usize>(values: &[f64], first: usize, width: usize, factor: f64) -> [Lanes<COUNT>; 3] {
-    let quarter = 0.25 * factor;
-    let (one, two) = (Lanes::load(values, first), Lanes::load(values, first + 1));
-    let (four, three) = (Lanes::load(values, first + width), Lanes::load(values, first + width + 1));
+fn factors<S: Simd>(unit: S, values: &[f64], first: usize, width: usize) -> [Lanes<S>; 3] {
+    let (one, two) = (Lanes::load(unit, values, first), Lanes::load(unit, values, first + 1));
+    let (four, three) = (Lanes::load(unit, values, first + width), Lanes::load(unit, values, first + width + 1));
     [
-        ((two - one) + (three - four)) * quarter,
-        ((four - one) + (three - two)) * quarter,
-        ((one - two) + (three - four)) * quarter,
+        ((two - one) + (three - four)) * 0.25,
+        ((four - one) + (three - two)) * 0.25,
+        ((one - two) + (three - four)) * 0.25,
     ]
 }
 
 /// D from the derivatives of the positions.
 #[inline(always)]
-fn determinant<const COUNT: usize>([[xs, ys], [xt, yt]]: [[Lanes<COUNT>; 2]; 2]) -> Lanes<COUNT> {
+pub(crate) fn determinant<S: Simd>([[xs, ys], [xt, yt]]: [[Lanes<S>; 2]; 2]) -> Lanes<S> {
     xs * yt - xt * ys
 }
 
-/// The stress rotated clockwise by the angle whose tangent is `spin`.
-#[inline(always)]
-fn rotated<const COUNT: usize>([xx, yy, xy]: Stress<COUNT>, spin: Lanes<COUNT>) -> Stress<COUNT> {
-    let factor = (spin * spin + 1.0).recip() * 2.0;
-    let (cosine, sine) = (factor - 1.0, factor * spin); // of twice the angle
-    let (mean, half) = ((xx + yy) * 0.5, (xx - yy) * 0.5);
-    let (half, xy) = (half * cosine + xy * sine, xy * cosine - half * sine);
-    [mean + half, mean - half, xy]
+/// The strain increment, and cos and sin of twice the angle by which the step turns a point clockwise.
+struct Increment<S: Simd> {
+    strain: Stress<S>,
+    turn: [Lanes<S>; 2],
+}
+
+impl<S: Simd> Increment<S> {
+    /// From the derivatives of the positions in the middle of the step, their determinant `area`, and the derivatives of
+    /// the displacement. With r = ∂u/∂y − ∂v/∂x, tan of the angle is r/2; one division serves 1/D and cos.
+    #[inline(always)]
+    fn new([[xs, ys], [xt, yt]]: [[Lanes<S>; 2]; 2], area: Lanes<S>, [[us, vs], [ut, vt]]: [[Lanes<S>; 2]; 2]) -> Self {
+        let [uy, vx] = [ut * xs - us * xt, vs * yt - vt * ys]; // times D
+        let (half_spin, square) = ((uy - vx) * 0.5, area * area);
+        let sum = square + half_spin * half_spin;
+        let inverse = (sum * area).recip();
+        let (per_area, twice) = (sum * inverse, square * area * inverse * 2.0); // 1/D, 2 cos² of the angle
+        let strain = [(us * yt - ut * ys) * per_area, (vt * xs - vs * xt) * per_area, (uy + vx) * 0.5 * per_area];
+        Self { strain, turn: [twice - 1.0, twice * (half_spin * per_area)] }
+    }
+
+    /// The stress turned with the point.
+    #[inline(always)]
+    fn turned(&self, [xx, yy, xy]: Stress<S>) -> Stress<S> {
+        let [cosine, sine] = self.turn;
+        let (mean, half) = ((xx + yy) * 0.5, (xx - yy) * 0.5);
+        let (half, xy) = (half * cosine + xy * sine, xy * cosine - half * sine);
+        [mean + half, mean - half, xy]
+    }
+}
+
+/// Consecutive elements of one row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Run {
+    pub(crate) row: usize,
+    pub(crate) columns: Range<usize>,
+    /// All nodes of the two rows around them.
+    pub(crate) nodes: Range<usize>,
+}
+
+/// One step of some elements, compiled for each vector unit; the machine chooses at run time.
+struct Sweep<'a> {
+    elements: &'a mut Elements,
+    runs: &'a [Run],
+    positions: &'a [Vec<f64>; 2],
+    before: &'a [Vec<f64>; 2],
+    force: &'a mut [Vec<f64>; 2],
+}
+
+impl WithSimd for Sweep<'_> {
+    type Output = StepSummary;
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, unit: S) -> StepSummary {
+        let Self { elements, runs, positions, before, force } = self;
+        let mut summary = StepSummary { least_area: f64::INFINITY, internal: 0.0 };
+        let (mut wide, mut single) = (Tally::new(unit), Tally::new(Scalar::new()));
+        for Run { row, columns, .. } in runs {
+            let mut column = columns.start;
+            while column + Lanes::<S>::COUNT <= columns.end {
+                elements.block(unit, positions, before, [*row, column], &mut wide);
+                column += Lanes::<S>::COUNT;
+            }
+            while column < columns.end {
+                elements.block(Scalar::new(), positions, before, [*row, column], &mut single);
+                column += 1;
+            }
+            elements.assemble(*row, columns, force);
+        }
+        wide.merge(&mut summary);
+        single.merge(&mut summary);
+        summary
+    }
 }
 
 impl Elements {
     /// `counts` columns and rows of elements with zero stress and thickness 1.
-    pub(crate) fn new(metal: Metal, counts: [usize; 2], element_mass: f64) -> Self {
+    pub(crate) fn new(metal: Metal, counts: [usize; 2]) -> Self {
         let [columns, rows] = counts;
         let points = GAUSS.len() * rows * columns;
         let zeros = || vec![0.0; points];
@@ -153,95 +222,77 @@ impl Elements {
             counts,
             stress: [zeros(), zeros(), zeros()],
             thickness: vec![1.0; points],
-            mass: element_mass,
             corners: [0, 1].map(|_axis| [line(), line(), line(), line()]),
         }
     }
 
-    /// Moves the elements to the new nodal `positions`, which the nodes reached with `velocity` in `step`. Writes the
-    /// internal `force` of each node; it accelerates the node in the opposite direction.
+    /// Moves the elements of `runs` to the new nodal `positions`; at their last step the nodes were at `before`. Adds their
+    /// internal forces to `force`, which accelerates the nodes in the opposite direction.
     pub(crate) fn advance(
         &mut self,
+        runs: &[Run],
         positions: &[Vec<f64>; 2],
-        velocity: &[Vec<f64>; 2],
-        step: f64,
+        before: &[Vec<f64>; 2],
         force: &mut [Vec<f64>; 2],
     ) -> StepSummary {
-        let [columns, rows] = self.counts;
-        let mut summary = StepSummary { least_area: f64::INFINITY, internal: 0.0 };
-        let (mut wide, mut narrow, mut single) = (Tally::<8>::new(), Tally::<4>::new(), Tally::<1>::new());
-        force.iter_mut().for_each(|axis| axis.fill(0.0));
-        for row in 0..rows {
-            let mut column = 0;
-            while column + 8 <= columns {
-                self.block(positions, velocity, step, [row, column], &mut wide);
-                column += 8;
-            }
-            while column + 4 <= columns {
-                self.block(positions, velocity, step, [row, column], &mut narrow);
-                column += 4;
-            }
-            while column < columns {
-                self.block(positions, velocity, step, [row, column], &mut single);
-                column += 1;
-            }
-            self.assemble(row, force);
-        }
-        wide.merge(&mut summary);
-        narrow.merge(&mut summary);
-        single.merge(&mut summary);
-        summary
+        Arch::new().dispatch(Sweep { elements: self, runs, positions, before, force })
     }
 
-    /// Advances `COUNT` consecutive elements of a row.
+    /// Index of the Gauss point `point` of the element `[row, column]`.
     #[inline(always)]
-    fn block<const COUNT: usize>(
+    pub(crate) fn index(&self, point: usize, [row, column]: [usize; 2]) -> usize {
+        (point * self.counts[1] + row) * self.counts[0] + column
+    }
+
+    /// Advances as many consecutive elements of a row as `unit` takes at once; `place` is row and column of the first.
+    #[inline(always)]
+    fn block<S: Simd>(
         &mut self,
+        unit: S,
         positions: &[Vec<f64>; 2],
-        velocity: &[Vec<f64>; 2],
-        step: f64,
-        [row, column]: [usize; 2],
-        tally: &mut Tally<COUNT>,
+        before: &[Vec<f64>; 2],
+        place: [usize; 2],
+        tally: &mut Tally<S>,
     ) {
+        let [row, column] = place;
         let width = self.counts[0] + 1;
         let first = row * width + column;
-        let shape = Bilinear::<COUNT>::load(positions, first, width, 1.0);
-        let motion = Bilinear::load(velocity, first, width, step);
-        let midpoint = shape.midpoint(&motion); // there a rotation causes no strain
-        let zero = [Lanes::splat(0.0); 2];
-        let mut forces = Bilinear { xi: zero, eta: zero, twist: zero }; // conjugate to the factors of ξ, η, ξη
+        let shape = Bilinear::load(unit, positions, first, width);
+        let motion = shape - Bilinear::load(unit, before, first, width);
+        let mut forces = Bilinear::zero(unit); // conjugate to the factors of ξ, η, ξη
         for (point, location) in GAUSS.into_iter().enumerate() {
-            let element = (point * self.counts[1] + row) * self.counts[0] + column;
-            let before = midpoint.derivatives(location);
-            let (area, [[xs, ys], [xt, yt]]) = (determinant(before), before);
-            let [[us, vs], [ut, vt]] = motion.derivatives(location);
-            let per_area = area.recip();
-            let [ux, uy] = [(us * yt - ut * ys) * per_area, (ut * xs - us * xt) * per_area];
-            let [vx, vy] = [(vs * yt - vt * ys) * per_area, (vt * xs - vs * xt) * per_area];
-            let (strain, spin) = ([ux, vy, (uy + vx) * 0.5], (uy - vx) * 0.5);
+            let index = self.index(point, place);
+            let ([[xs, ys], [xt, yt]], moved) = (shape.derivatives(location), motion.derivatives(location));
+            let [[us, vs], [ut, vt]] = moved;
+            // In the middle of the step a rotation causes no strain.
+            let middle = [[xs - us * 0.5, ys - vs * 0.5], [xt - ut * 0.5, yt - vt * 0.5]];
+            let area = determinant(middle);
+            let increment = Increment::new(middle, area, moved);
 
             let [xx, yy, xy] = &self.stress;
-            let stress_before =
-                rotated([Lanes::load(xx, element), Lanes::load(yy, element), Lanes::load(xy, element)], spin);
+            let stress_before = increment.turned([
+                Lanes::load(unit, xx, index),
+                Lanes::load(unit, yy, index),
+                Lanes::load(unit, xy, index),
+            ]);
+            let strain = increment.strain;
             let (stress, thickness_strain) = self.metal.update_stress(stress_before, strain);
-            let thickness_before = Lanes::load(&self.thickness, element);
+            let thickness_before = Lanes::load(unit, &self.thickness, index);
             let thickness = thickness_before + thickness_before * thickness_strain;
-            let half_work = |part: usize| (stress_before[part] + stress[part]) * strain[part];
-            let work = (half_work(0) + half_work(1)) * 0.5 + half_work(2);
+            let work = ((stress_before[0] + stress[0]) * strain[0] + (stress_before[1] + stress[1]) * strain[1]) * 0.5
+                + (stress_before[2] + stress[2]) * strain[2];
             tally.internal = tally.internal + area * thickness_before * work;
+            tally.least_area = tally.least_area.min(determinant([[xs, ys], [xt, yt]]));
 
-            let now = shape.derivatives(location);
-            tally.least_area = tally.least_area.min(determinant(now));
-            let [[xs, ys], [xt, yt]] = now;
-            let (xx, yy, xy) = (stress[0] * thickness, stress[1] * thickness, stress[2] * thickness);
+            let (pull_x, pull_y, shear) = (stress[0] * thickness, stress[1] * thickness, stress[2] * thickness);
             // Along each axis the work is s u_s + t u_t.
-            forces.add(0, xx * yt - xy * xt, xy * xs - xx * ys, location);
-            forces.add(1, xy * yt - yy * xt, yy * xs - xy * ys, location);
+            forces.add(0, pull_x * yt - shear * xt, shear * xs - pull_x * ys, location);
+            forces.add(1, shear * yt - pull_y * xt, pull_y * xs - shear * ys, location);
             let [xx, yy, xy] = &mut self.stress;
-            stress[0].store(xx, element);
-            stress[1].store(yy, element);
-            stress[2].store(xy, element);
-            thickness.store(&mut self.thickness, element);
+            stress[0].store(xx, index);
+            stress[1].store(yy, index);
+            stress[2].store(xy, index);
+            thickness.store(&mut self.thickness, index);
         }
         for (axis, [one, two, three, four]) in self.corners.iter_mut().enumerate() {
             let (xi, eta, twist) = (forces.xi[axis] * 0.25, forces.eta[axis] * 0.25, forces.twist[axis] * 0.25);
@@ -252,46 +303,16 @@ impl Elements {
         }
     }
 
-    /// Adds the corner forces of a row of elements to the nodes.
+    /// Adds the corner forces of some elements of a row to the nodes.
     #[inline(always)]
-    fn assemble(&self, row: usize, force: &mut [Vec<f64>; 2]) {
+    fn assemble(&self, row: usize, columns: &Range<usize>, force: &mut [Vec<f64>; 2]) {
         let width = self.counts[0] + 1;
         for (corners, force) in self.corners.iter().zip(force) {
             let first_nodes = [row * width, row * width + 1, (row + 1) * width + 1, (row + 1) * width];
             for (corner, first) in corners.iter().zip(first_nodes) {
-                force[first..].iter_mut().zip(corner).for_each(|(sum, part)| *sum += part);
+                let nodes = force[first + columns.start..].iter_mut();
+                nodes.zip(&corner[columns.clone()]).for_each(|(sum, part)| *sum += part);
             }
         }
-    }
-
-    /// A stable step at `positions`: 2 / ω, with an upper bound on ω² of all elements.
-    ///
-    /// The stiffness of an element is at most E / (1 − ν) times that of the Laplacian for each component. Trace and norm
-    /// of the Laplacian on ξ, η and ξη bound its largest eigenvalue (Wolkowicz and Styan 1980); for a square the bound
-    /// on ω² is 1.11 times the exact value.
-    pub(crate) fn stable_step(&self, positions: &[Vec<f64>; 2]) -> f64 {
-        let [columns, rows] = self.counts;
-        let largest = (0..rows * columns).map(|element| self.laplacian(positions, element)).fold(0.0, f64::max);
-        2.0 / (4.0 / self.mass * self.metal.young / (1.0 - self.metal.poisson) * largest).sqrt()
-    }
-
-    /// Upper bound on the largest eigenvalue of h ∇N·∇N, integrated over one element.
-    fn laplacian(&self, positions: &[Vec<f64>; 2], element: usize) -> f64 {
-        let [columns, rows] = self.counts;
-        let shape = Bilinear::<1>::load(positions, element + element / columns, columns + 1, 1.0);
-        let mut entries = [0.0; 6]; // ξξ, ηη, hh, ξη, ξh, ηh, where h = ξη
-        for (point, [xi, eta]) in GAUSS.into_iter().enumerate() {
-            let at_point = shape.derivatives([xi, eta]);
-            let [[xs, ys], [xt, yt]] = at_point.map(|part| part.map(|value| value.0[0]));
-            let factor = 0.25 * self.thickness[point * rows * columns + element] / determinant(at_point).0[0];
-            let [first, second, mixed] = [xt * xt + yt * yt, xs * xs + ys * ys, -xs * xt - ys * yt].map(|v| v * factor);
-            let both = eta * eta * first + 2.0 * xi * eta * mixed + xi * xi * second;
-            let parts = [first, second, both, mixed, eta * first + xi * mixed, eta * mixed + xi * second];
-            entries.iter_mut().zip(parts).for_each(|(sum, part)| *sum += part);
-        }
-        let square = |range: &[f64]| range.iter().map(|entry| entry * entry).sum::<f64>();
-        let mean = entries[..3].iter().sum::<f64>() / 3.0;
-        let variance = (square(&entries[..3]) + 2.0 * square(&entries[3..])) / 3.0 - mean * mean;
-        mean + (2.0 * variance.max(0.0)).sqrt()
     }
 }

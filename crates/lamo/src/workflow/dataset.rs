@@ -58,7 +58,7 @@ pub fn converge(folder: &Path, samples: usize, session: &Session<'_>) -> Result<
     })?;
     let numbers: Vec<usize> = (0..samples).map(|place| place * count / samples).collect();
     let problem = dataset.manifest().problem.clone();
-    let done = crate::data::converge::converge(&dataset, &numbers, &|progress| {
+    let done = crate::data::converge::converge(&dataset, &numbers, session.threads, &|progress| {
         (session.listener)(Event::Making { problem: &problem, progress });
         session.cancel.flow()
     })?;

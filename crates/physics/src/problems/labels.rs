@@ -9,7 +9,7 @@ use crate::parameters::Settings;
 pub struct Labels {
     /// The problem.
     pub problem: &'static str,
-    /// The field.
+    /// The field, or the quantity in it.
     pub field: &'static str,
     /// What is different from the defaults. A `stride` is free: it leaves out points and changes none.
     pub changes: &'static [&'static str],
@@ -27,6 +27,8 @@ pub const LABELS: &[Labels] = &[
     labels("darcy", "pressure", &[], 0.0005),
     labels("navier-stokes", "vorticity", &[], 0.0025),
     labels("elasticity", "stress", &[], 0.0305),
+    labels("plasticity", "deformation", &[], 0.0019),
+    labels("plasticity", "displacement", &[], 0.054),
     labels("airfoil", "mach", &["canonical=true"], 0.0231),
     labels("airfoil", "mach", &[], 0.0127),
     labels("pipe", "velocity_x", &["canonical=true"], 0.0016),

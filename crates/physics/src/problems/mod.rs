@@ -84,10 +84,27 @@ pub trait Problem: fmt::Debug + Send + Sync {
     /// Processors with different vector instructions may round differently, by about 1e-15.
     fn sample(&self, seed: u64, index: u64) -> Result<Sample, Error>;
 
+    /// What has a label error: the fields to predict, and their parts that are better judged alone.
+    fn quantities(&self) -> Vec<Quantity> {
+        let outputs = self.fields().into_iter().filter(|field| field.role == Role::Output);
+        outputs.map(|field| Quantity { name: field.name, field: field.name, channels: None }).collect()
+    }
+
     /// The solver of the same samples on a finer discretisation; the difference of the two is the error of the labels.
     fn refined(&self) -> Result<Option<Refined>, Error> {
         Ok(None)
     }
+}
+
+/// Something whose label error is stated: a field to predict, or some of its channels.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Quantity {
+    /// Its name.
+    pub name: &'static str,
+    /// The field that holds it.
+    pub field: &'static str,
+    /// The channels, along the last axis; `None` for the whole field.
+    pub channels: Option<Range<usize>>,
 }
 
 /// Solves the samples of a problem on a finer discretisation and gives them at the stored points.

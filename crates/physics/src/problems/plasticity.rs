@@ -8,8 +8,9 @@
 
 use rand::Rng;
 
-use super::{FieldKind, Problem, Refined, Role, Row, Sample, SpatialOrder};
+use super::{FieldKind, Problem, Quantity, Refined, Role, Row, Sample, SpatialOrder};
 use crate::Error;
+use crate::contact::Contact;
 use crate::die::{self, Die};
 use crate::explicit::{Block, Motion};
 use crate::hermite::Profile;
@@ -22,7 +23,7 @@ use lamo_geometry::Grid;
 pub const ROW: Row = Row {
     name: "plasticity",
     equation: "rho u_tt = div sigma, von Mises plasticity in plane stress, a block under a rigid die",
-    version: 2,
+    version: 3,
     parameters: PARAMETERS,
     removed: &[HOURGLASS],
     small: &["resolution=2", "frames=4"],
@@ -61,6 +62,12 @@ const PARAMETERS: &[Parameter] = &[
         meaning: "height of both ends of the die above its lowest knot, in mm",
     },
     Parameter {
+        name: "step",
+        kind: Kind::Within { default: 0.9, least: 0.05, most: 0.95 },
+        unit: "1",
+        meaning: "length of the time steps relative to the limit of stability; near the die they are half as long",
+    },
+    Parameter {
         name: "mass_scaling",
         kind: Kind::Within { default: 1.0, least: 1.0, most: 1000.0 },
         unit: "1",
@@ -82,8 +89,8 @@ const SIZE: [f64; 2] = [50.0, 15.0];
 const LOWEST: f64 = 15.0;
 /// Distance that the die moves between two snapshots, in mm.
 const DROP: f64 = 0.3;
-/// Parts into which contact points divide the edge of an element. With nodes alone, a sharp die sinks in between them.
-const CONTACTS: usize = 4;
+/// Rows of nodes from the top for which the die counts as near.
+const NEAR_DIE: usize = 4;
 /// E of steel, in MPa.
 const YOUNG: f64 = 200e3;
 /// ν of steel.
@@ -131,7 +138,10 @@ impl Plasticity {
 
     /// A block at rest under a die with this profile.
     pub fn forging(&self, profile: Profile) -> Forging {
-        let block = Block::new(self.metal, self.counts, CORNER, SIZE);
+        let mut block = Block::new(self.metal, self.counts, CORNER, SIZE);
+        block.fraction = self.settings.real("step");
+        let [width, height] = block.nodes();
+        block.near_tools = width * height.saturating_sub(NEAR_DIE)..width * height;
         Forging { block, die: Die { profile, speed: 1e3 * self.settings.real("speed") } }
     }
 
@@ -196,6 +206,12 @@ impl Problem for Plasticity {
         Ok(Sample { draws, ..Sample::new(self.fields(), found?) })
     }
 
+    /// The positions hide the error of the displacements, which are far smaller.
+    fn quantities(&self) -> Vec<Quantity> {
+        let quantity = |name, channels| Quantity { name, field: "deformation", channels };
+        vec![quantity("deformation", None), quantity("displacement", Some(2..4))]
+    }
+
     fn refined(&self) -> Result<Option<Refined>, Error> {
         let (stored, kinds) = (Self::new(self.settings.clone())?, self.fields());
         let fine = Self::new(self.settings.with("resolution", 2 * self.settings.whole("resolution"))?)?;
@@ -224,22 +240,10 @@ impl Forging {
     pub fn press(&mut self, drop: f64) -> Result<(), Error> {
         let Self { block, die } = self;
         let [width, height] = block.nodes();
-        let (bottom, edges) = (0..width, width * (height - 1)..width * height - 1);
+        let contact = Contact::new(die, width * (height - 1), width * height - 1);
         block.advance(drop / die.speed, &|motion: &mut Motion<'_>| {
-            bottom.clone().for_each(|node| motion.set_velocity(node, 1, 0.0));
-            let push_nodes = |motion: &mut Motion<'_>| {
-                edges.clone().for_each(|node| push_out(motion, die, [node, node + 1], 0.0));
-                push_out(motion, die, [edges.end - 1, edges.end], 1.0);
-            };
-            push_nodes(motion);
-            // The deepest point is pushed first, so neither end of the block is preferred.
-            let shares = (1..CONTACTS).map(|contact| contact as f64 / CONTACTS as f64);
-            let points = edges.clone().flat_map(|node| shares.clone().map(move |share| ([node, node + 1], share)));
-            let depth = |(nodes, share)| way_out(motion, die, nodes, share).map(|[x, y]| x.hypot(y));
-            let mut inside: Vec<_> = points.filter_map(|point| Some((depth(point)?, point))).collect();
-            inside.sort_by(|(one, _), (other, _)| other.total_cmp(one));
-            inside.into_iter().for_each(|(_, (nodes, share))| push_out(motion, die, nodes, share));
-            push_nodes(motion);
+            (0..width).for_each(|node| motion.set_velocity(node, 1, 0.0));
+            contact.push_out(motion);
         })
     }
 
@@ -252,19 +256,5 @@ impl Forging {
         } else {
             Err(block.unphysical("at most 0.01 of the work of the die to be missing", missing / energy.work))
         }
-    }
-}
-
-/// The distance from a point of an edge to the surface of the die, along its normal; `None` for a point outside.
-fn way_out(motion: &Motion<'_>, die: &Die, nodes: [usize; 2], share: f64) -> Option<[f64; 2]> {
-    let point = motion.next_point(nodes, share);
-    let surface = die.projection(point, motion.time)?;
-    Some([surface[0] - point[0], surface[1] - point[1]])
-}
-
-/// Moves a point of an edge to the surface of the die if it would be inside.
-fn push_out(motion: &mut Motion<'_>, die: &Die, nodes: [usize; 2], share: f64) {
-    if let Some(distance) = way_out(motion, die, nodes, share) {
-        motion.push_point(nodes, share, distance, [0.0, -die.speed]);
     }
 }

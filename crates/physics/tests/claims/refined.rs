@@ -126,7 +126,8 @@ fn label_errors_of_the_pipe() {
 fn stated_label_errors_belong_to_an_output_and_hold_for_their_settings_alone() {
     for labels in LABELS {
         let stated = problem(labels.problem, labels.changes);
-        let is_output = |kind: &FieldKind| kind.name == labels.field && kind.role == Role::Output;
+        let quantity = stated.quantities().into_iter().find(|quantity| quantity.name == labels.field).unwrap();
+        let is_output = |kind: &FieldKind| kind.name == quantity.field && kind.role == Role::Output;
         assert!(stated.fields().iter().any(is_output), "{labels:?}");
         assert!(label_errors(stated.as_ref()).contains(labels), "{labels:?}");
         assert!(label_errors(small(find(labels.problem).unwrap(), &[]).as_ref()).is_empty(), "{labels:?}");

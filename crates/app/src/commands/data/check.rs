@@ -34,19 +34,22 @@ pub(crate) struct Check {
     /// the labels.
     #[arg(long, value_name = "K")]
     converge: Option<usize>,
+    /// Samples that --converge solves at the same time; one per core unless given.
+    #[arg(long, value_name = "T", value_parser = clap::value_parser!(u16).range(1..))]
+    threads: Option<u16>,
     /// Print one JSON object on standard output; draw a picture only if --picture is given.
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 pub(crate) fn run(options: &Check) -> Result<()> {
-    let Check { path, picture, converge, json } = options;
+    let Check { path, picture, converge, threads, json } = options;
     picture.as_deref().map_or(Ok(()), |path| require_extension(path, "png"))?;
     if path.is_file() && path.file_name() != Some(MANIFEST.as_ref()) {
         return file::run(path, picture.as_deref(), *json);
     }
     if let Some(samples) = converge {
-        return solve_finer(path, *samples, *json);
+        return solve_finer(path, *samples, *threads, *json);
     }
     let checked = workflow::check(path)?;
     let (dataset, fields) = (&checked.dataset, &checked.fields);
@@ -70,7 +73,7 @@ pub(crate) fn run(options: &Check) -> Result<()> {
 }
 
 /// Prints the error of the labels.
-fn solve_finer(path: &Path, samples: usize, json: bool) -> Result<()> {
+fn solve_finer(path: &Path, samples: usize, threads: Option<u16>, json: bool) -> Result<()> {
     let meter = Meter::of_samples("solving finer");
     let listener = |event: Event<'_>| {
         if let (Event::Making { progress, .. }, false) = (event, json) {
@@ -78,28 +81,35 @@ fn solve_finer(path: &Path, samples: usize, json: bool) -> Result<()> {
         }
     };
     let cancel = stop_on_signal("the sample")?;
-    let found = workflow::converge(path, samples, &Session { listener: &listener, cancel, threads: 1 });
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = threads.map_or(cores, usize::from);
+    let found = workflow::converge(path, samples, &Session { listener: &listener, cancel, threads });
     meter.clear();
     let found = found?;
     if json {
         let field = |error: &LabelError| {
             json!({
-                "name": error.field,
+                "name": error.quantity,
                 "mean": error.mean(),
                 "standard_error": error.standard_error(),
                 "greatest": error.greatest(),
                 "samples": error.samples,
+                "snapshots": error.snapshots,
             })
         };
-        let fields: Vec<Value> = found.fields.iter().map(field).collect();
+        let fields: Vec<Value> = found.quantities.iter().map(field).collect();
         let object = json!({ "finer": found.discretisation, "samples": found.numbers, "label_errors": fields });
         return say(&object.to_string());
     }
     say(&format!("{}: {}, solved finer: {}", path.display(), counted(samples, "sample"), found.discretisation))?;
-    found.fields.iter().try_for_each(|error| {
+    found.quantities.iter().try_for_each(|error| {
         let spread = error.standard_error().map_or_else(String::new, |spread| format!(" ± {}", percent(spread)));
         let (mean, most) = (percent(error.mean()), percent(error.greatest()));
-        say(&format!("  {:18} mean relative L2 {mean}{spread}, greatest {most}", error.field))
+        say(&format!("  {:18} mean relative L2 {mean}{spread}, greatest {most}", error.quantity))?;
+        let count = error.snapshots.len();
+        let snapshots = [2, 3, 4, 6, 11, count].into_iter().filter(|&number| number <= count);
+        let shown: Vec<_> = snapshots.map(|n| format!("{n}: {}", percent(error.snapshots[n - 1]))).collect();
+        if shown.is_empty() { Ok(()) } else { say(&format!("  {:18} by snapshot {}", "", shown.join(", "))) }
     })
 }
 
