@@ -4,7 +4,7 @@ use crate::commands::{say, warn};
 use crate::text::duration;
 use anyhow::Result;
 use clap::Args;
-use lamo::error::counted;
+use lamo::error::{Refusal, counted};
 use lamo::inference::Source;
 use lamo::workflow::{self, PredictRequest};
 use lamo_tensor::Device;
@@ -15,11 +15,17 @@ use std::path::PathBuf;
 pub(crate) struct Predict {
     /// A run folder (its last checkpoint), a checkpoint file, or a model folder made by lamo import.
     run: PathBuf,
-    /// The arrays of the input fields, for one sample or several: FILE, FILE:VARIABLE or FIELD=FILE:VARIABLE. Files are npy,
-    /// npz, safetensors, MAT or HDF5. May be repeated.
+    /// The arrays of the input fields, for one sample or several: FILE, FILE:VARIABLE or FIELD=FILE:VARIABLE, as for lamo data
+    /// import. Files are npy, npz, safetensors, MAT, HDF5 or CSV. A pattern such as 'FIELD=case_*.npy' and a repeated field add
+    /// samples, in the order of the names. Of a longer time series the last snapshots are continued.
     #[arg(long, value_name = "ARRAY", required = true)]
     input: Vec<String>,
-    /// File to write: .npy, .npz, .mat or .safetensors.
+    /// Axes of a field's arrays, one letter each, if they are not those of the data set: n samples, t snapshots, x rows, y
+    /// columns, p points, c channels, 1 an axis of length 1.
+    #[arg(long, value_name = "FIELD=LETTERS")]
+    axes: Vec<String>,
+    /// File to write: .npy, .npz, .mat or .safetensors. It holds all samples. With a * in its name, such as 'out/*.npz', each
+    /// input file has an output file of its own, and * is the name of the input file without its ending.
     #[arg(long, value_name = "FILE")]
     output: PathBuf,
     /// Number of snapshots to predict of a time series; as many as in training unless given.
@@ -31,9 +37,16 @@ pub(crate) struct Predict {
 }
 
 pub(crate) fn run(options: &Predict) -> Result<()> {
+    let mut inputs = Vec::new();
+    for text in &options.input {
+        inputs.extend(Source::parse_all(text)?);
+    }
+    for text in &options.axes {
+        name_axes(&mut inputs, text)?;
+    }
     let request = PredictRequest {
         model: options.run.clone(),
-        inputs: options.input.iter().map(|text| Source::parse(text)).collect(),
+        inputs,
         output: options.output.clone(),
         snapshots: options.frames,
         device: options.device,
@@ -42,7 +55,29 @@ pub(crate) fn run(options: &Predict) -> Result<()> {
     if let Some(note) = &predicted.note {
         warn(&format!("warning: {note}"));
     }
+    predicted.notes.iter().try_for_each(|note| say(note))?;
     let arrays: Vec<_> = predicted.arrays.iter().map(|array| format!("{} {:?}", array.name, array.shape)).collect();
     let (samples, time) = (counted(predicted.samples, "sample"), duration(predicted.elapsed.as_secs_f64()));
-    say(&format!("{}: {} of {samples} in {time}", options.output.display(), arrays.join(", ")))
+    let files = match predicted.files.len() {
+        1 => predicted.files[0].display().to_string(),
+        count => format!("{} ({count} files)", options.output.display()),
+    };
+    say(&format!("{files}: {} of {samples} in {time}", arrays.join(", ")))
+}
+
+/// Gives the inputs of a field their axes; the only input need not be named.
+fn name_axes(inputs: &mut [Source], text: &str) -> Result<(), Refusal> {
+    let form = || Refusal::new("--axes", "FIELD=LETTERS, such as u=xytn", format!("`{text}`"));
+    let (name, axes) =
+        text.split_once('=').filter(|(name, axes)| !name.is_empty() && !axes.is_empty()).ok_or_else(form)?;
+    let named = inputs.iter().any(|input| input.field.as_deref() == Some(name));
+    let unnamed = inputs.iter().all(|input| input.field.is_none());
+    if !named && !unnamed {
+        let expected = format!("a field that --input names, as in --input {name}=FILE");
+        return Err(Refusal::new("--axes", expected, format!("`{name}`")));
+    }
+    for input in inputs.iter_mut().filter(|input| !named || input.field.as_deref() == Some(name)) {
+        input.axes = Some(axes.to_owned());
+    }
+    Ok(())
 }

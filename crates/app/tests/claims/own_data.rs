@@ -38,9 +38,9 @@ fn your_own_data_set_trains_and_predicts_and_may_move() {
 
 /// Imports the input `a` and the output `u`, a time series with the times in `t.npy`.
 fn import_series(folder: &Folder, out: &str) {
-    let arrays =
-        ["--input=a=a.npy", "--output=u=u.npy", "--time=t.npy", "--raw=a", "--grid=4x5", "--train=4", "--test=2"];
-    folder.ok(&[&["data", "import", "--out", out], &arrays[..]].concat());
+    let arrays = ["--input=a=a.npy", "--output=u=u.npy", "--time=t.npy", "--raw=a", "--grid=4x5"];
+    let split = ["--ordered", "--train=4", "--test=2"];
+    folder.ok(&[&["data", "import", "--out", out], &arrays[..], &split].concat());
 }
 
 /// Trains a small model that predicts each time by itself.

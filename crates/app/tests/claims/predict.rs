@@ -59,6 +59,34 @@ fn inputs_are_found_by_field_and_by_variable() {
 }
 
 #[test]
+fn several_files_are_samples_in_one_output_or_in_an_output_each() {
+    let folder = two_inputs("files");
+    let values: Vec<f32> = wave().take(100).collect();
+    for (place, case) in ["1", "2", "10"].into_iter().enumerate() {
+        let a = Named { name: "a".into(), shape: vec![6, 4], values: values[30 * place..][..24].to_vec() };
+        let b = Named { name: "b".into(), shape: vec![], values: vec![values[place]] };
+        formats::write(&folder.at(&format!("case_{case}.npz")), &[a, b]).unwrap();
+    }
+    let predict = |arguments: &[&str]| folder.ok(&[&["predict", "run"], arguments].concat());
+    contains(&predict(&["--input=case_*.npz", "--output=all.npy"]), &["all.npy: u [3, 6, 4] of 3 samples"]);
+    let (shape, all) = prediction(&folder, "all.npy");
+    assert_eq!(shape, [3, 6, 4]);
+    contains(&predict(&["--input=case_*.npz", "--output=u_*.npy"]), &["u_*.npy (3 files): u [3, 6, 4] of 3 samples"]);
+    for (place, case) in ["1", "2", "10"].into_iter().enumerate() {
+        let one = prediction(&folder, &format!("u_case_{case}.npy"));
+        assert_eq!(one, (vec![6, 4], all[24 * place..][..24].to_vec()), "case {case}");
+    }
+    predict(&["--input=a=case_*.npz:a", "--input=b=case_*.npz:b", "--output=named.npy"]);
+    assert_eq!(prediction(&folder, "named.npy").1, all);
+    let fails = |arguments: &[&str]| folder.fails(&[&["predict", "run", "--output=no.npy"], arguments].concat());
+    contains(&fails(&["--input=a=case_*.npz:a", "--input=b=case_1.npz:b"]), &["`b`", "3 samples as in `a`"]);
+    contains(&fails(&["--input=none_*.npz"]), &["none_*.npz: expected files that fit the pattern, found none"]);
+    wave_npy(&folder.at("case_3.npy"), &[5, 4]);
+    contains(&fails(&["--input=a=case_*.np?:a", "--input=b=case_1.npz:b"]), &["case_3.npy"]);
+    assert!(!folder.at("no.npy").exists());
+}
+
+#[test]
 fn a_single_input_may_be_any_variable_of_a_file() {
     let folder = Folder::new("variable");
     folder.make_darcy("0", "set");

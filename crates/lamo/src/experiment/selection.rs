@@ -127,7 +127,8 @@ pub fn test_samples(experiment: &Experiment, dataset: &Dataset) -> Result<Sample
 
 /// Samples for training and for testing. The split of the data set counts where its sizes are those of the experiment; an
 /// official split need not be the first and the last samples. Otherwise training takes the first samples and testing those
-/// from `first_test` on, or the last.
+/// from `first_test` on, or the last; where the split of an own data set is not the first and the last samples, it is
+/// shortened, so that a sample to test on is never one to train on.
 pub fn split(experiment: &Experiment, dataset: &Dataset) -> Result<Split, Error> {
     let data = &experiment.data;
     let stated = dataset.split()?;
@@ -137,6 +138,8 @@ pub fn split(experiment: &Experiment, dataset: &Dataset) -> Result<Split, Error>
         let test = data.first_test..data.first_test.saturating_add(data.test);
         let train = (0..data.samples()).filter(|sample| !test.contains(sample)).take(data.train).collect();
         Rule::Indices { train, test: test.collect() }.split(dataset.samples())?
+    } else if experiment.benchmark == OWN && !matches!(dataset.manifest().split, Rule::Ends { .. }) {
+        shortened(&stated, data.train, data.test)?
     } else {
         Rule::Ends { train: data.train, test: data.test }.split(dataset.samples())?
     };
@@ -144,6 +147,18 @@ pub fn split(experiment: &Experiment, dataset: &Dataset) -> Result<Split, Error>
         Refusal::new(dataset.folder().display().to_string(), "samples to test on", "none")
     })?;
     Ok(split)
+}
+
+/// The first samples of both lists of a split; 0 to test on means all.
+fn shortened(stated: &Split, train: usize, test: usize) -> Result<Split, Refusal> {
+    let test = if test == 0 { stated.test.len() } else { test };
+    for (key, wanted, list) in [("data.train", train, &stated.train), ("data.test", test, &stated.test)] {
+        require(wanted <= list.len(), || {
+            let expected = format!("at most {}, as the split of the data set has", counted(list.len(), "sample"));
+            Refusal::new(key, expected, wanted.to_string())
+        })?;
+    }
+    Ok(Split { train: stated.train[..train].to_vec(), test: stated.test[..test].to_vec() })
 }
 
 /// The fields given and asked for.

@@ -1,16 +1,18 @@
 //! From files of arrays to a file of predictions: fields shaped as in a data set, one sample or several.
 //!
 //! The files hold the input fields by name, and the positions where the task has no lattice. If one array is enough, it
-//! may have any name. The grid may differ from the one trained on, if the model allows it. Shapes are compared before any
-//! value is read: a small packed file may promise more values than memory holds.
+//! may have any name. Several files of the same field are samples one after another. The grid may differ from the one
+//! trained on, if the model allows it. Shapes are compared before any value is read: a small packed file may promise more
+//! values than memory holds.
 
 use crate::data::Samples;
 use crate::data::formats::{self, ArrayFile, Named};
-use crate::data::import::ArrayName;
+use crate::data::import::{self, ArrayName};
 use crate::error::{Error, Kind, Refusal, counted, require};
 use crate::files::memory;
 use crate::task::{Field, Spread, Task};
 use lamo_geometry::Grid;
+use std::path::PathBuf;
 use std::rc::Rc;
 
 /// Where the arrays of a prediction are: `FILE`, `FILE:VARIABLE`, or `NAME=FILE:VARIABLE` for the field called NAME.
@@ -20,6 +22,8 @@ pub struct Source {
     pub field: Option<String>,
     /// The file, and which of its arrays.
     pub array: ArrayName,
+    /// A letter for each axis of the array, as in an import; without it, they are those of the data set.
+    pub axes: Option<String>,
 }
 
 impl Source {
@@ -28,10 +32,17 @@ impl Source {
         let name = |field: &str| field.chars().all(|letter| letter.is_ascii_alphanumeric() || "_-".contains(letter));
         match text.split_once('=') {
             Some((field, array)) if name(field) && !field.is_empty() && !std::path::Path::new(text).exists() => {
-                Source { field: Some(field.to_owned()), array: ArrayName::parse(array) }
+                Source { field: Some(field.to_owned()), array: ArrayName::parse(array), axes: None }
             }
-            _ => Source { field: None, array: ArrayName::parse(text) },
+            _ => Source { field: None, array: ArrayName::parse(text), axes: None },
         }
+    }
+
+    /// The same, once for each file of a pattern such as `NAME=case_*.npy`, in the order of their names.
+    pub fn parse_all(text: &str) -> Result<Vec<Source>, Error> {
+        let pattern = Source::parse(text);
+        let files = import::expand(&pattern.array)?.into_iter();
+        Ok(files.map(|array| Source { array, ..pattern.clone() }).collect())
     }
 }
 
@@ -42,32 +53,84 @@ pub struct PredictionInput {
     pub samples: Samples,
     /// Whether the files hold one sample without an axis for samples.
     pub single: bool,
+    /// The files one after another, and how many samples each holds.
+    pub files: Vec<SampleFile>,
 }
 
-/// One array and its field.
+/// A file of samples.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SampleFile {
+    /// The file.
+    pub path: PathBuf,
+    /// Its samples; `None` where it holds one without an axis for samples.
+    pub samples: Option<usize>,
+}
+
+/// One array.
+#[derive(Debug)]
+struct Part {
+    file: Rc<ArrayFile>,
+    variable: Option<String>,
+    /// The axes of the file in the order of the data set.
+    order: Option<Vec<usize>>,
+    /// Shape in the order of the data set, with the snapshots that are used.
+    shape: Vec<usize>,
+    /// Snapshots of the file, of which the last ones are used.
+    series: Option<usize>,
+}
+
+impl Part {
+    /// Number of samples, if the array has an axis for samples; a sample has `axes` axes.
+    fn samples(&self, axes: usize) -> Option<usize> {
+        (self.shape.len() > axes).then(|| self.shape[0])
+    }
+
+    /// Shape of one sample.
+    fn sample(&self, axes: usize) -> &[usize] {
+        &self.shape[usize::from(self.samples(axes).is_some())..]
+    }
+
+    /// How many values are read.
+    fn count(&self) -> u64 {
+        let used = self.shape.iter().fold(1, |count: u64, &extent| count.saturating_mul(extent as u64));
+        used.saturating_mul(self.series.map_or(1, |series| series as u64))
+    }
+}
+
+/// A field and its arrays, which hold samples one after another.
 #[derive(Debug)]
 struct Given {
     field: Field,
     /// Shape of one sample on the training grid.
     trained: Vec<usize>,
-    shape: Vec<usize>,
-    file: Rc<ArrayFile>,
-    variable: Option<String>,
+    /// At least one.
+    parts: Vec<Part>,
 }
 
 impl Given {
-    /// Number of samples, if the array has an axis for samples.
+    /// Number of samples, unless there is one array without an axis for samples.
     fn samples(&self) -> Option<usize> {
-        (self.shape.len() > self.trained.len()).then(|| self.shape[0])
+        let axes = self.trained.len();
+        match &self.parts[..] {
+            [only] => only.samples(axes),
+            parts => Some(parts.iter().map(|part| part.samples(axes).unwrap_or(1)).sum()),
+        }
     }
 
-    /// Shape of one sample.
+    /// Shape of one sample of the first array.
     fn sample(&self) -> &[usize] {
-        &self.shape[usize::from(self.samples().is_some())..]
+        self.parts[0].sample(self.trained.len())
     }
 
     fn refuse(&self, expected: impl Into<String>) -> Refusal {
-        Refusal::new(format!("array `{}`", self.field.name), expected, format!("shape {:?}", self.shape))
+        self.refuse_part(&self.parts[0], expected)
+    }
+
+    fn refuse_part(&self, part: &Part, expected: impl Into<String>) -> Refusal {
+        let thing = format!("array `{}`", self.field.name);
+        let thing = if self.parts.len() > 1 { format!("{thing} of {}", part.file.path().display()) } else { thing };
+        let cut = part.series.map_or_else(String::new, |series| format!(", the last of {series} snapshots"));
+        Refusal::new(thing, expected, format!("shape {:?}{cut}", part.shape))
     }
 
     /// The grid of the array. Fields without a value at every point fit any grid.
@@ -78,11 +141,13 @@ impl Given {
             self.refuse(expected).advise("bring it into that shape")
         };
         let flattened = || self.refuse(format!("samples of shape {:?}", self.trained)).advise("reshape it");
-        let (axes, found) = (self.trained.len(), self.shape.len());
-        require(axes <= found || !plane || !self.shape.contains(&trained.points()), flattened)?;
+        let shape = &self.parts[0].shape;
+        let (axes, found) = (self.trained.len(), shape.len());
+        let samples = self.parts[0].samples(axes);
+        require(axes <= found || !plane || !shape.contains(&trained.points()), flattened)?;
         require(found == axes || found == axes + 1, as_trained)?;
-        require(self.samples() != Some(0), || self.refuse("at least one sample"))?;
-        require(!self.shape.contains(&0), as_trained)?; // else the points may be more than a number can count
+        require(samples != Some(0), || self.refuse("at least one sample"))?;
+        require(!shape.contains(&0), as_trained)?; // else the points may be more than a number can count
         let grid = match (trained, &self.sample()[usize::from(self.field.snapshots.is_some())..]) {
             (Grid::Plane { .. }, [rows, columns, ..]) => Grid::Plane { rows: *rows, columns: *columns },
             (Grid::Line { .. }, [points, ..]) => Grid::Line { points: *points },
@@ -91,7 +156,7 @@ impl Given {
         };
         let flat = |grid: Grid| match grid {
             // With an axis for samples, a square sample is a finer grid even if its side is the number of training points.
-            Grid::Plane { rows, columns } if rows == columns && self.samples().is_some() => false,
+            Grid::Plane { rows, columns } if rows == columns && samples.is_some() => false,
             Grid::Plane { rows, columns } => [rows, columns].contains(&trained.points()),
             Grid::Line { .. } | Grid::Cloud { .. } => false,
         };
@@ -100,22 +165,43 @@ impl Given {
         Ok(grid)
     }
 
-    /// How many values it has.
-    fn count(&self) -> u64 {
-        self.shape.iter().fold(1, |count: u64, &extent| count.saturating_mul(extent as u64))
+    /// Its files, for sentences and outputs.
+    fn files(&self) -> Vec<SampleFile> {
+        let axes = self.trained.len();
+        let file = |part: &Part| SampleFile { path: part.file.path().to_owned(), samples: part.samples(axes) };
+        self.parts.iter().map(file).collect()
     }
 
     fn read(&self) -> Result<Vec<f32>, Error> {
-        let array = self.file.read_single(self.variable.as_deref(), None, None, &mut |_| {})?;
+        let mut values = Vec::new();
+        for part in &self.parts {
+            let read = self.read_part(part)?;
+            if values.is_empty() {
+                values = read;
+            } else {
+                values.extend_from_slice(&read);
+            }
+        }
+        Ok(values)
+    }
+
+    fn read_part(&self, part: &Part) -> Result<Vec<f32>, Error> {
+        let array = part.file.read_single(part.variable.as_deref(), part.order.as_deref(), None, &mut |_| {})?;
         if let Some(value) = array.beyond {
-            let thing = format!("{}: array `{}`", self.file.path().display(), self.field.name);
+            let thing = format!("{}: array `{}`", part.file.path().display(), self.field.name);
             let refusal = Refusal::new(thing, "values up to 3.4e38, as float32 has", format!("{value:e}"));
             return Err(refusal.advise("give it in another unit").into());
         }
-        require(array.shape == self.shape, || {
-            Refusal::about(self.file.path().display().to_string(), "it changed while it was read").of(Kind::Conflict)
+        let (samples, sample) = (part.samples(self.trained.len()).unwrap_or(1), part.sample(self.trained.len()));
+        let used: usize = sample.iter().product();
+        let whole = part.series.map_or(used, |series| used / sample[0] * series);
+        require(array.values.len() == samples * whole, || {
+            Refusal::about(part.file.path().display().to_string(), "it changed while it was read").of(Kind::Conflict)
         })?;
-        Ok(array.values)
+        if part.series.is_none() {
+            return Ok(array.values);
+        }
+        Ok(array.values.chunks_exact(whole).flat_map(|sample| &sample[whole - used..]).copied().collect())
     }
 }
 
@@ -132,6 +218,8 @@ pub struct PlannedInput<'a> {
     pub count: usize,
     single: bool,
     times: usize,
+    /// The files of the samples.
+    pub samples: Vec<SampleFile>,
 }
 
 impl PredictionInput {
@@ -143,8 +231,11 @@ impl PredictionInput {
     /// Finds the inputs of a task and compares their shapes, which the headers of the files hold.
     pub fn plan<'a>(task: &'a Task, sources: &[Source], snapshots: Option<usize>) -> Result<PlannedInput<'a>, Error> {
         let arrays = find_arrays(task, sources)?;
-        let names: Vec<_> = sources.iter().map(|source| source.array.path.display().to_string()).collect();
-        let files = names.join(", ");
+        let mut names: Vec<_> = sources.iter().map(|source| source.array.path.display().to_string()).collect();
+        names.dedup();
+        let more = names.len().saturating_sub(FILES_NAMED);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let files = format!("{}{more}", names[..names.len().min(FILES_NAMED)].join(", "));
         let planned = PlannedInput::of(task, arrays, files.clone(), snapshots);
         planned.map_err(|refusal| refusal.within(files).into())
     }
@@ -190,7 +281,18 @@ impl<'a> PlannedInput<'a> {
         }
         let (single, count) = (leading.samples().is_none(), leading.samples().unwrap_or(1));
         let times = task.time.predicted_times(snapshots)?;
-        Ok(PlannedInput { task, arrays, files, grid, count, single, times })
+        let samples = leading.files();
+        Ok(PlannedInput { task, arrays, files, grid, count, single, times, samples })
+    }
+
+    /// What the user should know about the arrays: time series of which only the last snapshots are used.
+    pub fn notes(&self) -> Vec<String> {
+        let series = self.arrays.iter().filter_map(|given| {
+            let (field, past) = (&given.field.name, given.field.snapshots?);
+            let series = given.parts.iter().find_map(|part| part.series)?;
+            Some(format!("{field}: the prediction continues the last {past} of {series} snapshots"))
+        });
+        series.collect()
     }
 
     /// Refuses arrays that do not fit into memory: their values, the samples made of them, and the positions.
@@ -198,7 +300,8 @@ impl<'a> PlannedInput<'a> {
         let Task { space, .. } = self.task;
         let points = self.grid.points() as u64;
         let samples = points.saturating_mul((self.count as u64).saturating_mul(self.task.input_channels() as u64));
-        let arrays = self.arrays.iter().map(Given::count).fold(0, u64::saturating_add);
+        let parts = self.arrays.iter().flat_map(|given| &given.parts);
+        let arrays = parts.map(Part::count).fold(0, u64::saturating_add);
         let values = arrays.saturating_add(samples).saturating_add(points.saturating_mul(*space as u64));
         memory::require(values.saturating_mul(4)).map_err(|reason| {
             Refusal::about(self.files.as_str(), reason.to_string())
@@ -215,7 +318,7 @@ impl<'a> PlannedInput<'a> {
     /// Reads the values.
     pub fn read(self) -> Result<PredictionInput, Error> {
         self.require_memory()?;
-        let PlannedInput { task, arrays, files, grid, count, single, times } = self;
+        let PlannedInput { task, arrays, files, grid, count, single, times, samples: sample_files } = self;
         let (mut positions, mut fields, mut values) = (None, Vec::new(), Vec::new());
         for given in arrays {
             let read = given.read()?;
@@ -240,13 +343,16 @@ impl<'a> PlannedInput<'a> {
             targets: Vec::new(),
         };
         samples.check_for(task).map_err(within)?;
-        Ok(PredictionInput { samples, single })
+        Ok(PredictionInput { samples, single, files: sample_files })
     }
 }
 
 fn is_position(task: &Task, given: &Given) -> bool {
     task.needs_positions() && given.field.name == POSITIONS
 }
+
+/// Files that a sentence names at most.
+const FILES_NAMED: usize = 4;
 
 /// Name of the positions in a file.
 const POSITIONS: &str = "positions";
@@ -274,23 +380,25 @@ fn find_arrays(task: &Task, sources: &[Source]) -> Result<Vec<Given>, Error> {
     fields.iter().map(|field| find_array(task, field, &fields, &files)).collect()
 }
 
-/// Finds one field: in the source that names it, else in the first file with an array of its name, else the only array.
+/// Finds one field: in the sources that name it, else in all files with an array of its name, else in files with one
+/// array each.
 fn find_array(
     task: &Task,
     field: &Field,
     fields: &[Field],
     sources: &[(&Source, Rc<ArrayFile>)],
 ) -> Result<Given, Error> {
-    let named = sources.iter().find(|(source, _)| source.field.as_deref() == Some(&field.name));
-    let unnamed = || sources.iter().filter(|(source, _)| source.field.is_none());
     let mut found: Vec<String> = sources.iter().filter_map(|(source, _)| source.field.clone()).collect();
-    let mut chosen = named.map(|(source, file)| (file, source.array.variable.clone()));
-    for (source, file) in unnamed() {
+    let named = sources.iter().filter(|(source, _)| source.field.as_deref() == Some(&field.name));
+    let mut chosen: Vec<_> =
+        named.map(|(source, file)| (file, source.array.variable.clone(), source.axes.as_deref())).collect();
+    let by_name = !chosen.is_empty();
+    for (source, file) in sources.iter().filter(|(source, _)| source.field.is_none()) {
         let known = file.list();
         if known.is_empty() {
             file.describe(None)?; // its error names the type of the array
         }
-        let alone = fields.len() == 1 && unnamed().count() == 1;
+        let alone = fields.len() == 1;
         let variable = match &source.array.variable {
             Some(variable) if alone || *variable == field.name => Some(Some(variable.clone())),
             Some(_) => None,
@@ -299,18 +407,70 @@ fn find_array(
             None => None,
         };
         found.extend(known.into_iter().map(|array| array.name));
-        chosen = chosen.or(variable.map(|variable| (file, variable)));
+        let variable = variable.filter(|_| !by_name);
+        chosen.extend(variable.map(|variable| (file, variable, source.axes.as_deref())));
     }
-    let Some((file, variable)) = chosen else {
+    if chosen.is_empty() {
         let names: Vec<_> = fields.iter().map(|field| format!("`{}`", field.name)).collect();
         let files: Vec<_> = sources.iter().map(|(_, file)| file.path().display().to_string()).collect();
         let refusal =
             Refusal::new(files.join(", "), format!("arrays named {}", names.join(", ")), formats::listed(&found));
         let advice = format!("save the file with these names, or say --input {}=FILE:VARIABLE", field.name);
         return Err(refusal.advise(advice).into());
-    };
-    let shape = file.describe(variable.as_deref())?.shape;
-    Ok(Given { field: field.clone(), trained: field.shape(task.grid), shape, file: Rc::clone(file), variable })
+    }
+    let trained = field.shape(task.grid);
+    let parts = chosen.into_iter().map(|(file, variable, axes)| part(task, field, &trained, file, variable, axes));
+    Ok(Given { field: field.clone(), parts: parts.collect::<Result<_, _>>()?, trained })
+}
+
+/// The shape of positions without what means nothing: the points of a line need no axis for their one coordinate, and
+/// beside other inputs one sample of positions is that of all samples.
+fn plain_positions(shape: &mut Vec<usize>, trained: &[usize], beside: bool) {
+    if trained.len() == 2 && trained[1] == 1 && shape.last() != Some(&1) {
+        shape.push(1);
+    }
+    if beside && shape.len() == trained.len() + 1 && shape[0] == 1 {
+        shape.remove(0);
+    }
+}
+
+/// One array of a field: its axes in the order of the data set, and the last snapshots of a longer time series.
+fn part(
+    task: &Task,
+    field: &Field,
+    trained: &[usize],
+    file: &Rc<ArrayFile>,
+    variable: Option<String>,
+    axes: Option<&str>,
+) -> Result<Part, Error> {
+    let info = file.describe(variable.as_deref())?;
+    let complex = info.kind.is_complex();
+    let (mut shape, mut order) = (info.shape.clone(), None);
+    if let Some(axes) = axes {
+        // The parts of complex numbers are the last axis of the array, which no letter names.
+        let letters = if complex { format!("{axes}c") } else { axes.to_owned() };
+        let found = import::order(&letters, &shape, &task.grid).map_err(|(expected, found)| {
+            let thing = format!("{} with --axes {}={axes}", file.path().display(), field.name);
+            Refusal::new(thing, expected, found)
+        })?;
+        let used = found.len() - axes.matches('1').count();
+        shape = found[..used].iter().map(|&axis| info.shape[axis]).collect();
+        order = Some(found);
+    }
+    if task.needs_positions() && field.name == POSITIONS {
+        plain_positions(&mut shape, trained, task.input_channels() > 0);
+    }
+    let mut part = Part { file: Rc::clone(file), variable, order, shape, series: None };
+    let axis = usize::from(part.samples(trained.len()).is_some());
+    // Without letters for its axes, only an array on the grid of the training is surely a longer time series.
+    let fits =
+        part.shape.len() == trained.len() + axis && (axes.is_some() || part.shape.get(axis + 1..) == trained.get(1..));
+    let past = field.snapshots.filter(|_| fits && task.time.past() > 0);
+    if let Some((past, snapshots)) = past.zip(part.shape.get_mut(axis)).filter(|(past, snapshots)| *past < **snapshots)
+    {
+        part.series = Some(std::mem::replace(snapshots, past));
+    }
+    Ok(part)
 }
 
 /// The grid of the arrays: that of the first array with a value at every point, else the training grid.
@@ -318,9 +478,13 @@ fn find_grid(task: &Task, arrays: &[Given]) -> Result<Grid, Refusal> {
     let spread = arrays.iter().find(|given| given.field.spread == Spread::Points);
     let grid = spread.map_or(Ok(task.grid), |given| given.grid(task.grid))?;
     for given in arrays {
-        let expected = given.field.shape(grid);
-        require(given.samples() != Some(0), || given.refuse("at least one sample"))?;
-        require(given.sample() == expected, || given.refuse(format!("samples of shape {expected:?}")))?;
+        let (expected, axes) = (given.field.shape(grid), given.trained.len());
+        for part in &given.parts {
+            require(part.samples(axes) != Some(0), || given.refuse_part(part, "at least one sample"))?;
+            require(part.sample(axes) == expected, || {
+                given.refuse_part(part, format!("samples of shape {expected:?}"))
+            })?;
+        }
     }
     Ok(grid)
 }

@@ -5,5 +5,5 @@ pub mod evaluate;
 pub mod parity;
 mod predictor;
 
-pub use arrays::{PlannedInput, PredictionInput, Source};
+pub use arrays::{PlannedInput, PredictionInput, SampleFile, Source};
 pub use predictor::Predictor;

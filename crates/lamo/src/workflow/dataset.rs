@@ -3,10 +3,10 @@
 
 use super::Event;
 use super::Session;
-use crate::data::dataset::{Dataset, FieldEntry, Manifest, Outcome, Statistics};
-use crate::data::import::{Import, Own, catalogue};
+use crate::data::dataset::{Dataset, FieldEntry, Manifest, Outcome, Split, Statistics};
+use crate::data::import::{self, Import, Own, catalogue};
 use crate::error::{Error, Kind, Refusal, counted, require};
-use crate::experiment::{Data, Experiment};
+use crate::experiment::{self, Data, Experiment, OWN};
 use crate::run::Environment;
 use crate::task::Field;
 use std::path::{Path, PathBuf};
@@ -123,7 +123,7 @@ pub enum ImportSource {
         all: bool,
     },
     /// Your own arrays.
-    Own(Own),
+    Own(Box<Own>),
 }
 
 /// A data set to import from files.
@@ -153,8 +153,39 @@ pub fn import(request: &ImportRequest, session: &Session<'_>) -> Result<Outcome,
         (session.listener)(Event::Importing(transfer));
         session.cancel.flow()
     };
+    plan.notes().iter().for_each(|note| (session.listener)(Event::Note(note)));
     let warn = |text: &str| (session.listener)(Event::Warning(text));
-    Ok(plan.write_and_warn(&request.out, &listen, &warn)?)
+    let outcome = plan.write_and_warn(&request.out, &listen, &warn)?;
+    if let (ImportSource::Own(_), Outcome::Made(dataset) | Outcome::AlreadyThere(dataset)) = (&request.source, &outcome)
+    {
+        tell_sweep(dataset, &dataset.split()?, session, true)?;
+    }
+    Ok(outcome)
+}
+
+/// Says that the samples are a sweep: a warning where the test samples lie beyond the training samples, else a note if
+/// `notes`. Windows of a time series follow each other by their nature.
+fn tell_sweep(dataset: &Dataset, split: &Split, session: &Session<'_>, notes: bool) -> Result<(), Error> {
+    let ends = |list: &[usize]| Some((*list.iter().min()?, *list.iter().max()?));
+    let beyond = match (ends(&split.train), ends(&split.test)) {
+        (Some((first, last)), Some((from, to))) => last < from || to < first,
+        _ => false,
+    };
+    if dataset.manifest().parameters.contains_key("window") || !(beyond || notes) {
+        return Ok(());
+    }
+    let Some(sweep) = import::sweep(dataset)? else { return Ok(()) };
+    if beyond {
+        let warning = format!(
+            "{sweep}; the test samples lie beyond the training samples, so the test error is one of extrapolation; \
+             import without --ordered to draw them"
+        );
+        (session.listener)(Event::Warning(&warning));
+    } else {
+        let note = format!("{sweep}; the test samples lie between the training samples");
+        (session.listener)(Event::Note(&note));
+    }
+    Ok(())
 }
 
 /// A data set to write as the public files of a benchmark.
@@ -198,6 +229,11 @@ pub(super) fn of_experiment(experiment: &Experiment, session: &Session<'_>) -> R
     }
     if let Some(warning) = older_generator(dataset.manifest(), dataset.folder()) {
         (session.listener)(Event::Warning(&warning));
+    }
+    if let (OWN, true, Ok(split)) =
+        (experiment.benchmark.as_str(), dataset.is_imported(), experiment::split(experiment, &dataset))
+    {
+        tell_sweep(&dataset, &split, session, false)?;
     }
     (session.listener)(Event::Data { dataset: &dataset, made_in });
     Ok(dataset)

@@ -70,6 +70,8 @@ pub enum Event<'a> {
         /// Optimiser steps taken.
         step: usize,
     },
+    /// How something was understood, such as the axes of an array.
+    Note(&'a str),
     /// Something that the user should know.
     Warning(&'a str),
 }

@@ -2,10 +2,11 @@
 
 use crate::data::formats::{self, Named};
 use crate::error::{Error, Kind, Refusal, require};
-use crate::inference::{PredictionInput, Source};
+use crate::inference::{PredictionInput, SampleFile, Source};
 use crate::run::model_folder::{DESCRIPTION, ModelFolder};
 use crate::run::{self, Operator, Trained, forward_batch};
 use lamo_tensor::Device;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -77,7 +78,8 @@ pub struct PredictRequest {
     pub model: PathBuf,
     /// Where the input fields are.
     pub inputs: Vec<Source>,
-    /// File to write: .npy, .npz, .mat or .safetensors.
+    /// File to write: .npy, .npz, .mat or .safetensors. A `*` in its name stands for the name of an input file without its
+    /// ending: then each input file has an output file of its own.
     pub output: PathBuf,
     /// Snapshots to continue a time series by; as many as in training unless given.
     pub snapshots: Option<usize>,
@@ -90,8 +92,12 @@ pub struct PredictRequest {
 pub struct Predicted {
     /// The output fields.
     pub arrays: Vec<Named>,
+    /// The files.
+    pub files: Vec<PathBuf>,
     /// Number of samples.
     pub samples: usize,
+    /// How the inputs were understood.
+    pub notes: Vec<String>,
     /// How long the predictions took, compiling included.
     pub elapsed: Duration,
     /// What the user should know about the model.
@@ -102,16 +108,17 @@ pub struct Predicted {
 pub fn predict(request: &PredictRequest) -> Result<Predicted, Error> {
     let PredictRequest { model, inputs, output, snapshots, device } = request;
     require(*snapshots != Some(0), || Refusal::new("--frames", "at least 1", "0"))?;
-    let place = |path: &Path| path.canonicalize().ok();
-    let same = |input: &&Source| place(output).is_some_and(|output| place(&input.array.path) == Some(output));
-    require(!inputs.iter().any(|input| same(&input)), || {
-        Refusal::new(format!("--output {}", output.display()), "another file than --input", "the same")
-            .of(Kind::Conflict)
-    })?;
+    require_new(output, inputs)?;
     let model = Model::open(model)?;
     model.protect(output)?;
     let operator = model.operator();
     let planned = PredictionInput::plan(&operator.task, inputs, *snapshots)?;
+    let files = output_files(output, &planned.samples)?;
+    for file in &files {
+        require_new(file, inputs)?;
+        model.protect(file)?;
+    }
+    let notes = planned.notes();
     let started = Instant::now();
     let batch = forward_batch(operator.batch, *device).min(planned.count);
     let predictor = operator.predictor(*device, planned.grid, batch); // refuses the grid before values are read
@@ -125,6 +132,56 @@ pub fn predict(request: &PredictRequest) -> Result<Predicted, Error> {
     let names: Vec<_> = inputs.iter().map(|input| input.array.path.display().to_string()).collect();
     let arrays = given.output_fields(&operator.task, &prediction);
     let arrays = arrays.map_err(|refusal| refusal.within(names.join(", ")))?;
-    formats::write(output, &arrays)?;
-    Ok(Predicted { arrays, samples: given.samples.count, elapsed, note: model.note().map(str::to_owned) })
+    match &files[..] {
+        [only] => formats::write(only, &arrays)?,
+        files => {
+            let mut first = 0;
+            for (file, SampleFile { samples, .. }) in files.iter().zip(&given.files) {
+                let count = samples.unwrap_or(1);
+                let part: Vec<Named> = arrays.iter().map(|array| rows(array, first..first + count, *samples)).collect();
+                formats::write(file, &part)?;
+                first += count;
+            }
+        }
+    }
+    let note = model.note().map(str::to_owned);
+    Ok(Predicted { arrays, files, samples: given.samples.count, notes, elapsed, note })
+}
+
+/// Refuses to overwrite an input.
+fn require_new(output: &Path, inputs: &[Source]) -> Result<(), Refusal> {
+    let place = |path: &Path| path.canonicalize().ok();
+    let same = |input: &Source| place(output).is_some_and(|output| place(&input.array.path) == Some(output));
+    require(!inputs.iter().any(same), || {
+        Refusal::new(format!("--output {}", output.display()), "another file than --input", "the same")
+            .of(Kind::Conflict)
+    })
+}
+
+/// The files to write: one, or one for each input file where the name has a `*`.
+fn output_files(output: &Path, inputs: &[SampleFile]) -> Result<Vec<PathBuf>, Refusal> {
+    let name = output.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    if !name.contains('*') {
+        return Ok(vec![output.to_owned()]);
+    }
+    let mut files: Vec<PathBuf> = Vec::new();
+    for input in inputs {
+        let stem = input.path.file_stem().unwrap_or_default().to_string_lossy();
+        let file = output.with_file_name(name.replace('*', &stem));
+        require(!files.contains(&file), || {
+            let thing = format!("--output {}", output.display());
+            Refusal::new(thing, "input files of different names", format!("`{stem}` twice")).of(Kind::Conflict)
+        })?;
+        files.push(file);
+    }
+    Ok(files)
+}
+
+/// Some samples of an array; without an axis for samples where there are `None`.
+fn rows(array: &Named, samples: Range<usize>, axis: Option<usize>) -> Named {
+    let shape = array.shape.get(1..).unwrap_or_default();
+    let length: usize = shape.iter().product();
+    let shape = axis.into_iter().chain(shape.iter().copied()).collect();
+    let values = array.values[samples.start * length..samples.end * length].to_vec();
+    Named { name: array.name.clone(), shape, values }
 }

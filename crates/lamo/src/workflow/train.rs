@@ -57,6 +57,11 @@ impl TrainRequest {
         Ok(self.resolve()?.0)
     }
 
+    /// Whether a change sets a key.
+    fn says(&self, key: &str) -> bool {
+        self.changes.iter().any(|change| change.trim_start().starts_with(key))
+    }
+
     /// The experiment, and whether the user chose the size of its batches.
     fn resolve(&self) -> Result<(Experiment, bool), Error> {
         let what = self.what.as_str();
@@ -75,9 +80,16 @@ impl TrainRequest {
             if benchmarks::find(&manifest.problem).is_ok() {
                 named = manifest.problem;
             } else {
-                if is_time_series(&manifest) {
+                let window = manifest.parameters.get("window").and_then(toml::Value::as_integer);
+                if window.is_some() || is_time_series(&manifest) {
                     changes.push("train.loss=relative-l2-of-frames".to_owned());
                 }
+                // The samples of an import with windows begin with the snapshots that are given.
+                changes.extend(
+                    window
+                        .filter(|_| !self.says("train.loss") && !self.says("train="))
+                        .map(|window| format!("data.past={window}")),
+                );
                 named = OWN.to_owned();
             }
         } else if let Ok(shipped) = experiment::shipped_text(what) {

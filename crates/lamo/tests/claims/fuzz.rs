@@ -181,6 +181,11 @@ fn safetensors_files_of_any_bytes_are_read_or_refused() {
     fuzz_reader("safetensors");
 }
 
+#[test]
+fn tables_of_any_bytes_are_read_or_refused() {
+    fuzz_reader("csv");
+}
+
 /// Opens a data set and reads what it offers.
 fn read_dataset(folder: &Path) {
     let dataset = match Dataset::open(folder) {

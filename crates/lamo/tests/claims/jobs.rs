@@ -234,9 +234,18 @@ fn a_full_disk_is_out_of_space() {
         arrays: vec![vec![array]],
     };
     let grid = Grid::Plane { rows: 3, columns: 2 };
-    let own = Own { name: "flow".into(), grid, stride: 1, fields: vec![field], times: None, split: None };
+    let own = Own {
+        name: "flow".into(),
+        grid,
+        stride: 1,
+        fields: vec![field],
+        times: None,
+        windows: None,
+        split: None,
+        sizes: Default::default(),
+    };
     let import = |out: &str| {
-        let request = ImportRequest { source: ImportSource::Own(own.clone()), out: folder.at(out) };
+        let request = ImportRequest { source: ImportSource::Own(Box::new(own.clone())), out: folder.at(out) };
         workflow::import(&request, &Session::default())
     };
     import("set").unwrap();

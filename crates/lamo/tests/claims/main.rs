@@ -30,4 +30,5 @@ mod runs; // a run resumed from any checkpoint ends with the same bits; failures
 mod support; // what the claims about training share
 mod theory; // the paper's theory
 mod training; // a whole step as one program learns
+mod trajectories; // time series cut into windows, a file for each sample, tables; which samples are for testing
 mod versions; // what lamo 0.1 wrote still opens

@@ -128,7 +128,7 @@ fn lone_lines_versions_chunks_and_filters_read_as_their_writer_shows_them() {
         ("npy/big_endian_fortran.npy", None, "i2", &SHAPE),
         ("npy/line.npy", None, "f4", &[7]),
         ("npy/empty.npy", None, "f8", &[0, 3]),
-        ("npz/odd.npz", None, "f8", &SHAPE),
+        ("npz/odd.npz", Some("numbers"), "f8", &SHAPE),
         ("npz/one.npz", Some("field"), "f4", &SHAPE),
         ("npz/zip64.npz", Some("field"), "f4", &SHAPE),
         ("mat5/one.mat", Some("field"), "f4", &SHAPE),
@@ -164,12 +164,11 @@ fn lone_lines_versions_chunks_and_filters_read_as_their_writer_shows_them() {
 fn only_arrays_of_real_numbers_are_listed_and_other_arrays_are_refused_on_request() {
     for (name, others) in [
         ("mat5/plain.mat", &[("text", "text"), ("cell", "a cell"), ("structure", "a structure")][..]),
-        ("mat5/packed.mat", &[("sparse", "a sparse matrix"), ("complex", "complex numbers")]),
-        ("npz/odd.npz", &[("text", "<U1"), ("complex", "<c16"), ("readme.txt", "not npy")]),
-        ("hdf5/plain.h5", &[("text", "text"), ("complex", "complex")]),
+        ("mat5/packed.mat", &[("sparse", "a sparse matrix")]),
+        ("npz/odd.npz", &[("text", "<U1"), ("readme.txt", "not npy")]),
+        ("hdf5/plain.h5", &[("text", "text")]),
         ("mat73/all.mat", &[("text", "text"), ("cell", "a cell")]),
         ("safetensors/half.safetensors", &[("f8_e4m3", "F8_E4M3")]),
-        ("npy/complex.npy", &[("", "<c16")]),
         ("npy/records.npy", &[("", "records")]),
     ] {
         let listed = formats::list(file(name)).unwrap();
@@ -211,7 +210,7 @@ fn what_is_wrong_is_said_in_one_sentence_with_file_expected_found_and_remedy() {
         (wrong(&packed[..packed.len() - 9]), "bytes, found"),
         (
             formats::read(file("mat5/plain.mat"), Some("coeff")).unwrap_err(),
-            "array named `coeff`, found `f4`, `f8`, `i1`",
+            "array named `coeff`, found `complex`, `f4`, `f8`, `i1`",
         ),
         (formats::read(file("mat5/plain.mat"), None).unwrap_err(), "expected the name of one array"),
         (formats::read(file("npy/c.npy"), Some("x")).unwrap_err(), "found one array without a name"),
@@ -266,8 +265,104 @@ fn files_that_matlab_wrote_read_as_scipy_reads_them() {
         let rows = formats::read_rows(&path, Some(array), row..row + 1).unwrap();
         assert_eq!(rows.values.into_f64(), values[row * shape[1]..][..shape[1]], "{name} {array}");
     }
-    let complex = formats::read(folder.join("real_NLS.mat"), Some("uu")).unwrap_err();
-    assert!(complex.to_string().contains("found complex numbers"), "{complex}");
+    // The solution of the nonlinear Schrödinger equation begins with 2 / cosh(x), at rest.
+    let positions = formats::read(folder.join("real_NLS.mat"), Some("x")).unwrap().values.into_f64();
+    let complex =
+        formats::read_ordered(folder.join("real_NLS.mat"), Some("uu"), &[1, 0, 2], 0..1, &mut |_| {}).unwrap();
+    assert_eq!(complex.shape, [1, 256, 2]);
+    for (x, number) in positions.iter().zip(complex.values.into_f64().chunks(2)) {
+        assert!((number[0] - 2.0 / x.cosh()).abs() < 1e-14 && number[1] == 0.0, "{number:?} at {x}");
+    }
+}
+
+#[test]
+fn complex_numbers_are_read_with_one_more_axis_for_their_parts() {
+    for (name, array, shape) in [
+        ("mat5/plain.mat", Some("complex"), &[2, 2, 2][..]),
+        ("mat5/packed.mat", Some("complex"), &[2, 2, 2]),
+        ("npz/odd.npz", Some("complex"), &[2, 2]),
+        ("hdf5/plain.h5", Some("complex"), &[2, 2]),
+        ("npy/complex.npy", None, &[2, 2, 2]),
+    ] {
+        let info = formats::describe(file(name), array).unwrap();
+        assert_eq!((&info.shape[..], info.kind), (shape, ElementKind::C128), "{name}");
+        let count: usize = shape.iter().product();
+        let imaginary = if name.starts_with("mat5") { 1.0 } else { 0.0 }; // as in `make.py`
+        let expected: Vec<f64> = (0..count).map(|place| if place % 2 == 1 { imaginary } else { 0.0 }).collect();
+        assert_eq!(formats::read(file(name), array).unwrap().values.into_f64(), expected, "{name}");
+        let parts_first: Vec<_> = [shape.len() - 1].into_iter().chain(0..shape.len() - 1).collect();
+        let second = formats::read_ordered(file(name), array, &parts_first, 1..2, &mut |_| {}).unwrap();
+        assert_eq!(second.values.into_f64(), vec![imaginary; count / 2], "{name}");
+        let (mut seen, mut sum) = (0, 0.0);
+        formats::visit(file(name), array, |values| {
+            seen += values.len();
+            sum += values.iter().sum::<f64>();
+        })
+        .unwrap();
+        assert_eq!((seen, sum), (count, imaginary * (count / 2) as f64), "{name}");
+    }
+    let folder = Folder::new("complex");
+    let numbers: Vec<f32> = (0..12).map(|number| number as f32).collect();
+    let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
+    for (order, expected) in
+        [("False", numbers.clone()), ("True", vec![0., 1., 4., 5., 8., 9., 2., 3., 6., 7., 10., 11.])]
+    {
+        let header = npy(&format!("{{'descr': '<c8', 'fortran_order': {order}, 'shape': (2, 3), }}"));
+        fs::write(folder.at("c.npy"), [header, bytes.clone()].concat()).unwrap();
+        let found = formats::read(folder.at("c.npy"), None).unwrap();
+        assert_eq!(found, Array { shape: vec![2, 3, 2], values: Values::F32(expected.clone()) }, "{order}");
+        let row = formats::read_rows(folder.at("c.npy"), None, 1..2).unwrap();
+        assert_eq!(row.values, Values::F32(expected[6..].to_vec()), "{order}");
+    }
+}
+
+#[test]
+fn tables_are_read_by_column_and_numbered_columns_are_one_array() {
+    let folder = Folder::new("tables");
+    let table = |text: &str| {
+        fs::write(folder.at("table"), text).unwrap();
+        folder.at("table")
+    };
+    let shapes = |path: &Path| -> Vec<(String, Vec<usize>)> {
+        formats::list(path).unwrap().into_iter().map(|info| (info.name, info.shape)).collect()
+    };
+    let values = |path: &Path, name: Option<&str>| formats::read(path, name).unwrap().values.into_f64();
+    let path = table("case, mu,u_0,u_1,u_2\nfirst, 0.5,1,2,3\n\n# a comment\nsecond,-1e2,4,5,6\n");
+    assert_eq!(shapes(&path), [("mu".to_owned(), vec![2]), ("u".to_owned(), vec![2, 3])]);
+    assert_eq!(values(&path, Some("mu")), [0.5, -100.0]);
+    assert_eq!(values(&path, Some("u")), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+    assert_eq!(values(&path, Some("u_1")), [2.0, 5.0], "a column of a group has its own name");
+    let turned = formats::read_ordered(&path, Some("u"), &[1, 0], 1..3, &mut |_| {}).unwrap();
+    assert_eq!((turned.shape, turned.values.into_f64()), (vec![2, 2], vec![2.0, 5.0, 3.0, 6.0]));
+    let text = formats::read(&path, Some("case")).unwrap_err().to_string();
+    assert!(text.contains("array `case` to hold real numbers, found text in line 2: `first`"), "{text}");
+    for text in
+        ["1;2,5\n3;4\n", "1\t2.5\r\n3\t4\r\n", "A title of three\n 1.0 2.5D0\n 3 4", "# written by hand\n1,2.5\n3,4\n"]
+    {
+        let path = table(text);
+        assert_eq!(shapes(&path), [(String::new(), vec![2, 2])], "{text:?}");
+        assert_eq!(values(&path, None), [1.0, 2.5, 3.0, 4.0], "{text:?}");
+        assert_eq!(values(&path, Some("2")), [2.5, 4.0], "{text:?}");
+    }
+    assert_eq!(shapes(&table("# x y\n1 2\n")), [("x".to_owned(), vec![1]), ("y".to_owned(), vec![1])]);
+    assert!(values(&table("x,y\n1,\n2,NaN\n"), Some("y")).iter().all(|value| value.is_nan()));
+    let ragged = formats::list(table("x,y\n1,2\n3\n")).unwrap_err().to_string();
+    assert!(
+        ragged.ends_with("expected 2 cells in each row, as in line 2, found 1 in line 3; correct the line"),
+        "{ragged}"
+    );
+    let several = formats::read(table("x,y\n1,2\n"), None).unwrap_err().to_string();
+    assert!(several.contains("the file holds `x`, `y`; name one of them"), "{several}");
+}
+
+#[test]
+fn a_pytorch_file_is_answered_with_the_command_that_converts_it() {
+    let folder = Folder::new("pytorch");
+    let member = [b"PK\x03\x04", &[0; 22][..], &[16, 0, 0, 0], b"archive/data.pkl", b"\x80\x02}."].concat();
+    fs::write(folder.at("darcy.pt"), member).unwrap();
+    let told = formats::list(folder.at("darcy.pt")).unwrap_err().to_string();
+    assert!(told.contains("found a PyTorch file; convert it with: python -c \"import sys, numpy, torch; "), "{told}");
+    assert!(told.ends_with("darcy.npz") && told.lines().count() == 1, "{told}");
 }
 
 /// Lists a file and reads everything in it.

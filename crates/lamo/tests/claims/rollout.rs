@@ -51,7 +51,16 @@ fn waves(folder: &Folder, samples: usize) -> ExperimentData {
     };
     let split = Some(Rule::Ends { train: samples - 1, test: 1 });
     let fields = fields.map(field).to_vec();
-    let own = Own { name: "waves".into(), grid: GRID, stride: 1, fields, times: None, split };
+    let own = Own {
+        name: "waves".into(),
+        grid: GRID,
+        stride: 1,
+        fields,
+        times: None,
+        windows: None,
+        split,
+        sizes: Default::default(),
+    };
     let Outcome::Made(dataset) =
         own.import().unwrap().write(&folder.at("set"), &|_| ControlFlow::Continue(())).unwrap()
     else {

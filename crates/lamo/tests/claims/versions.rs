@@ -124,6 +124,7 @@ fn runs_and_model_folders_of_0_1_predict_what_they_predicted() {
     let source = |field: &str, file: &str| Source {
         field: Some(field.into()),
         array: ArrayName { path: old(&format!("data/{file}.npy")), variable: None },
+        axes: None,
     };
     let cloud = |load: &str| vec![source("positions", "cloud/positions"), source(load, "cloud/load")];
     for (model, inputs, expected) in [

@@ -53,7 +53,7 @@ pub(super) fn run(path: &Path, picture: Option<&Path>, json: bool) -> Result<()>
     }
     say(&format!("{}: {}", path.display(), counted(arrays.len(), "array")))?;
     say(&format!(
-        "{:18} {:8} {:22} {:>11} {:>11} {:>11} {:>11} {:>7} {:>5}",
+        "{:18} {:10} {:22} {:>11} {:>11} {:>11} {:>11} {:>7} {:>5}",
         "array", "type", "shape", "least", "most", "mean", "deviation", "NaN", "inf"
     ))?;
     for (array, summary) in arrays.iter().zip(&summaries) {
@@ -84,7 +84,7 @@ fn line(array: &ArrayInfo, summary: &Summary) -> String {
         true => format!("{least:>11.4e} {most:>11.4e} {} {}", shown(moments.mean()), shown(moments.deviation())),
         false => format!("{:>11} {:>11} {:>11} {:>11}", "-", "-", "-", "-"), // no finite value
     };
-    format!("{name:18} {kind:8} {shape:22} {range} {missing:>7} {infinite:>5}")
+    format!("{name:18} {kind:10} {shape:22} {range} {missing:>7} {infinite:>5}")
 }
 
 /// A mean or a deviation; `-` if the values are too large for one.
@@ -108,8 +108,13 @@ fn object(array: &ArrayInfo, summary: &Summary) -> Value {
     })
 }
 
+/// Some rows of an array; the absolute values of complex numbers.
 fn single(file: &ArrayFile, array: &ArrayInfo, rows: Option<Range<usize>>) -> Result<Vec<f32>> {
-    Ok(file.read_single(Some(&array.name), None, rows, &mut |_| {})?.values)
+    let values = file.read_single(Some(&array.name), None, rows, &mut |_| {})?.values;
+    Ok(match array.kind.is_complex() {
+        true => values.chunks_exact(2).map(|parts| parts[0].hypot(parts[1])).collect(),
+        false => values,
+    })
 }
 
 /// Draws arrays with one axis as curves and arrays with two axes as maps. Of more axes the first counts samples, the last two
@@ -118,12 +123,13 @@ fn sheet(file: &ArrayFile, arrays: &[ArrayInfo]) -> Result<Option<Sheet>> {
     let mut columns: Vec<Column> = Vec::new();
     let mut sample_counts = Vec::new();
     let drawable = |array: &&ArrayInfo| {
-        let sample = array.shape.iter().skip(usize::from(array.shape.len() > 2));
+        let sample = array.shape.iter().skip(usize::from(array.shape.len() > 2 && !array.kind.is_complex()));
         let count = sample.fold(1, |count: usize, &extent| count.saturating_mul(extent));
         (2..=LARGEST_SAMPLE).contains(&count) && array.shape.iter().all(|&extent| extent > 0)
     };
     for array in arrays.iter().filter(drawable).take(ARRAYS) {
-        let (samples, snapshots, plane) = match array.shape[..] {
+        let axes = array.shape.len() - usize::from(array.kind.is_complex());
+        let (samples, snapshots, plane) = match array.shape[..axes] {
             [points] => (None, 1, [points, 1]),
             [rows, 1] | [1, rows] => (None, 1, [rows, 1]),
             [rows, columns] => (None, 1, [rows, columns]),
@@ -143,6 +149,7 @@ fn sheet(file: &ArrayFile, arrays: &[ArrayInfo]) -> Result<Option<Sheet>> {
         let size = plane[0] * plane[1];
         for snapshot in evenly(snapshots, SNAPSHOTS) {
             let name = array.name.replace('_', " ");
+            let name = if array.kind.is_complex() { format!("|{name}|") } else { name };
             let title = if snapshots == 1 { name } else { format!("{name} {}/{snapshots}", snapshot + 1) };
             let cells = values.iter().map(|sample| sample[snapshot * size..][..size].to_vec()).collect();
             columns.push(Column { title, field: array.name.clone(), plane, cells, layouts: None });

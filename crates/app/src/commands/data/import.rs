@@ -6,10 +6,10 @@ use crate::commands::say;
 use crate::commands::stop::stop_on_signal;
 use anyhow::Result;
 use clap::Args;
-use lamo::data::dataset::{Normalise, Role, Rule};
+use lamo::data::dataset::{Normalise, Role};
 use lamo::data::formats;
 use lamo::data::import::catalogue::CATALOGUE;
-use lamo::data::import::{ArrayName, Own, OwnField};
+use lamo::data::import::{ArrayName, Own, OwnField, Sizes, Windows, parse_arrays};
 use lamo::error::{Refusal, counted};
 use lamo::workflow::{self, Event, ImportRequest, ImportSource, Session};
 use lamo_geometry::Grid;
@@ -28,14 +28,15 @@ pub(crate) struct Import {
     /// Import every sample of the files, not only those of the official split.
     #[arg(long, requires = "benchmark")]
     all: bool,
-    /// Positions of the points: [samples, points, 2], or [points, 2] if all samples share them (1 to 3 coordinates). X,Y joins
-    /// two arrays.
+    /// Positions of the points: [samples, points, 2], or [points, 2] if all samples share them (1 to 3 coordinates). A,B joins
+    /// two arrays, FILE:X,Y two arrays of a file.
     #[arg(long, value_name = "ARRAY")]
     positions: Vec<String>,
-    /// An input field. The same name again adds samples; A,B joins two arrays as channels.
+    /// An input field. The same name again and a pattern, such as 'a=case_*.npy', add samples; A,B joins two arrays as channels.
+    /// An array without samples is one sample of several files, or else the same for all samples.
     #[arg(long, value_name = "NAME=ARRAY")]
     input: Vec<String>,
-    /// An output field, which the model learns. The same name again adds samples; A,B joins two arrays as channels.
+    /// An output field, which the model learns; arrays as for --input.
     #[arg(long, value_name = "NAME=ARRAY", required_unless_present = "benchmark")]
     output: Vec<String>,
     /// Times of the snapshots of a time series.
@@ -44,21 +45,35 @@ pub(crate) struct Import {
     /// The grid: ROWSxCOLUMNS, line:POINTS or cloud:POINTS. For line and cloud without a number the positions are counted.
     #[arg(long, required_unless_present = "benchmark", conflicts_with = "benchmark")]
     grid: Option<String>,
-    /// Axes of a field's arrays, one letter each: n samples, t snapshots, x rows, y columns, p points, c channels.
+    /// Axes of a field's arrays, one letter each: n samples, t snapshots, x rows, y columns, p points, c channels, 1 an axis of
+    /// length 1. On a line the points are x or p. Without it they are found by the shape, and printed.
     #[arg(long, value_name = "NAME=LETTERS", conflicts_with = "benchmark")]
     axes: Vec<String>,
+    /// Cut time series into samples: snapshots that are given.
+    #[arg(long, value_name = "W", requires = "horizon", conflicts_with = "benchmark")]
+    window: Option<u16>,
+    /// Cut time series into samples: snapshots that are predicted after the window.
+    #[arg(long, value_name = "H", requires = "window")]
+    horizon: Option<u16>,
+    /// With --window, begin a sample at every K-th snapshot (1 unless given). Without it, the same as --thin.
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u16).range(1..), conflicts_with = "benchmark")]
+    stride: Option<u16>,
     /// Take every K-th row and column of the grid.
-    #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..), conflicts_with = "benchmark")]
-    stride: u16,
-    /// Number of training samples: the first ones. 0 makes a data set for evaluation only.
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u16).range(1..), conflicts_with = "benchmark")]
+    thin: Option<u16>,
+    /// Number of training samples. 0 makes a data set for evaluation only.
     #[arg(long, value_name = "N", conflicts_with = "benchmark")]
     train: Option<usize>,
-    /// Number of test samples: the last ones.
+    /// Number of test samples; a sixth unless given.
     #[arg(long, value_name = "N", conflicts_with = "benchmark")]
     test: Option<usize>,
-    /// Draw the training and test samples at random, with this seed.
-    #[arg(long, value_name = "S", requires = "train", requires = "test", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
+    /// Seed with which the training and test samples are drawn; 0 unless given. Files with train and test in their names keep
+    /// their samples unless a seed is given.
+    #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64), conflicts_with = "benchmark")]
     seed: Option<u64>,
+    /// Train on the first samples and test on the last, in the order of the files, instead of drawing them.
+    #[arg(long, conflicts_with_all = ["benchmark", "seed"])]
+    ordered: bool,
     /// Unit of a field.
     #[arg(long, value_name = "NAME=UNIT", conflicts_with = "benchmark")]
     unit: Vec<String>,
@@ -90,7 +105,7 @@ pub(crate) fn run(options: &Import) -> Result<()> {
         }
         None => {
             let own = options.own()?;
-            (own.name.clone(), ImportSource::Own(own))
+            (own.name.clone(), ImportSource::Own(Box::new(own)))
         }
     };
     let official = options.benchmark.is_some() && !options.all;
@@ -101,6 +116,9 @@ pub(crate) fn run(options: &Import) -> Result<()> {
             let _ = say(&format!("{title}: {samples} of the official split; --all imports every sample"));
         }
         Event::Importing(transfer) => meter.show(transfer),
+        Event::Note(note) => {
+            let _ = say(note);
+        }
         Event::Warning(warning) => {
             let _ = say(&format!("warning: {warning}"));
         }
@@ -117,13 +135,13 @@ impl Import {
     fn own(&self) -> Result<Own> {
         let mut fields: Vec<OwnField> = Vec::new();
         for text in &self.positions {
-            add(&mut fields, "positions", Role::Position, text);
+            add(&mut fields, "positions", Role::Position, text)?;
         }
         for (role, texts) in [(Role::Input, &self.input), (Role::Output, &self.output)] {
             for text in texts {
                 let (name, arrays) =
                     pair(text, "--input and --output", "NAME=ARRAY, such as a=perm.npy or u=flow.mat:sol")?;
-                add(&mut fields, name, role, arrays);
+                add(&mut fields, name, role, arrays)?;
             }
         }
         for text in &self.axes {
@@ -141,9 +159,16 @@ impl Import {
         let name = self.name.clone().or(folder).unwrap_or_else(|| "own".into());
         let grid = self.grid(&fields)?;
         let times = self.time.as_deref().map(ArrayName::parse);
-        let mut own = Own { name, grid, stride: self.stride.into(), fields, times, split: None };
-        own.split = self.split(&own)?;
-        Ok(own)
+        let (windows, stride) = match (self.window, self.horizon, self.stride) {
+            (Some(window), Some(horizon), step) => {
+                let (window, horizon, step) = (window.into(), horizon.into(), step.unwrap_or(1).into());
+                (Some(Windows { window, horizon, step }), self.thin)
+            }
+            (_, _, stride) => (None, self.thin.or(stride)),
+        };
+        let stride = stride.map_or(1, usize::from);
+        let sizes = Sizes { train: self.train, test: self.test, seed: self.seed, ordered: self.ordered };
+        Ok(Own { name, grid, stride, fields, times, windows, split: None, sizes })
     }
 
     fn grid(&self, fields: &[OwnField]) -> Result<Grid> {
@@ -168,20 +193,6 @@ impl Import {
             }
         }
     }
-
-    /// The split: both numbers are given, or one is given and the other is the rest, or the library chooses.
-    fn split(&self, own: &Own) -> Result<Option<Rule>> {
-        Ok(match (self.train, self.test, self.seed) {
-            (Some(train), Some(test), Some(seed)) => Some(Rule::Random { train, test, seed }),
-            (Some(train), Some(test), None) => Some(Rule::Ends { train, test }),
-            (None, None, _) => None,
-            (train, test, _) => {
-                let samples = own.import()?.manifest().samples;
-                let rest = |given: Option<usize>| samples.saturating_sub(given.unwrap_or(0));
-                Some(Rule::Ends { train: train.unwrap_or(rest(test)), test: test.unwrap_or(rest(train)) })
-            }
-        })
-    }
 }
 
 fn pair<'a>(text: &'a str, flag: &str, form: &str) -> Result<(&'a str, &'a str), Refusal> {
@@ -192,15 +203,15 @@ fn pair<'a>(text: &'a str, flag: &str, form: &str) -> Result<(&'a str, &'a str),
 }
 
 /// Adds a field, or more samples to a field that exists.
-fn add(fields: &mut Vec<OwnField>, name: &str, role: Role, arrays: &str) {
-    let whole = ArrayName::parse(arrays); // the name of a file may contain a comma
-    let arrays =
-        if whole.path.exists() { vec![whole] } else { arrays.split(',').map(ArrayName::parse).collect::<Vec<_>>() };
+fn add(fields: &mut Vec<OwnField>, name: &str, role: Role, arrays: &str) -> Result<()> {
+    let arrays = parse_arrays(arrays)?;
     if let Some(field) = fields.iter_mut().find(|field| field.name == name && field.role == role) {
-        return field.arrays.push(arrays);
+        field.arrays.extend(arrays);
+        return Ok(());
     }
     let normalise = if role == Role::Position { Normalise::None } else { Normalise::Channels };
-    fields.push(OwnField { name: name.into(), role, unit: "1".into(), normalise, axes: None, arrays: vec![arrays] });
+    fields.push(OwnField { name: name.into(), role, unit: "1".into(), normalise, axes: None, arrays });
+    Ok(())
 }
 
 /// The field of a name that a flag gives.
@@ -219,6 +230,10 @@ fn count_points(fields: &[OwnField]) -> Result<usize> {
     let arrays = &field.arrays[0];
     let shape = formats::describe(&arrays[0].path, arrays[0].variable.as_deref())?.shape;
     let by_letter = field.axes.as_deref().and_then(|axes| axes.find('p'));
+    // A row of numbers, as MATLAB writes the points of a line.
+    if let ([1, points], None) = (&shape[..], by_letter) {
+        return Ok(*points);
+    }
     let axis = by_letter.or_else(|| shape.len().checked_sub(if arrays.len() > 1 { 1 } else { 2 })).unwrap_or(0);
     Ok(shape.get(axis).copied().unwrap_or(1))
 }

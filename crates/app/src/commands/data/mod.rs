@@ -25,15 +25,21 @@ pub(crate) enum Data {
     Make(make::Make),
     /// Make a data set from public benchmark files, or from your own arrays.
     ///
-    /// An ARRAY is FILE, or FILE:VARIABLE if the file holds several. Files are npy, npz, MAT v5 and v7.3, HDF5 or
-    /// safetensors. The same command continues after an interruption. The folder has the same format as that of lamo data
-    /// make; it also records the source files and their hashes.
+    /// An ARRAY is FILE, or FILE:VARIABLE if the file holds several. Files are npy, npz, MAT v5 and v7.3, HDF5, safetensors or
+    /// CSV. A pattern such as 'case_*.npz:p' is one file after another. The same command continues after an interruption.
+    /// The folder has the same format as that of lamo data make; it also records the source files and their hashes.
+    ///
+    /// The training and test samples are drawn with a seed. Files with train and test in their names keep their samples;
+    /// windows of one time series are split in time; --ordered takes the first and the last.
     ///
     /// Examples:
     ///   lamo data import piececonst_r421_N1024_smooth1.mat piececonst_r421_N1024_smooth2.mat --as darcy --out data/darcy
     ///   lamo data import downloads --as elasticity --out data/elasticity
     ///   lamo data import --input a=perm.npy --output u=flow.mat:sol --grid 64x64 --train 800 --test 200 --out data/own
     ///   lamo data import --positions xy.npy --output s=stress.npy --axes s=pn --grid cloud --out data/own
+    ///   lamo data import --positions 'car_*.npz:vertices' --output 'p=car_*.npz:press' --grid cloud --out data/cars
+    ///   lamo data import --output u=AC.mat:uu --grid line:512 --window 10 --horizon 10 --stride 1 --out data/ac
+    ///   lamo data import --input mu=runs.csv:mu --output u=runs.csv:u --grid line:64 --out data/runs
     #[command(verbatim_doc_comment, after_long_help = import::public_files())]
     Import(Box<import::Import>),
     /// Write a data set as the public files of a benchmark, for the loaders of other codes.

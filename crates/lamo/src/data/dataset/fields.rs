@@ -42,7 +42,7 @@ pub struct OriginEntry {
     /// Its name in the file; empty where the array has no name.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub array: String,
-    /// A letter for each of its axes: n samples, t snapshots, x rows, y columns, p points, c channels.
+    /// A letter for each of its axes: n samples, t snapshots, x rows, y columns, p points, c channels, 1 an unused axis.
     pub axes: String,
     /// The channel that was read, where it is only one.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -40,7 +40,7 @@
 //! [[fields.origin]]             # the arrays that an import read, joined along channels, then along samples
 //! source = 0                    # index of its file in [[sources]]
 //! array = "output"              # or absent: the array has no name
-//! axes = "nxytc"                # a letter each: n samples, t snapshots, x rows, y columns, p points, c channels
+//! axes = "nxytc"                # a letter each: n samples, t snapshots, x rows, y columns, p points, c channels, 1 unused
 //! channel = 2                   # the only channel read; or absent: all channels
 //!
 //! [[sources]]                   # the files that an import read

@@ -23,6 +23,8 @@ pub enum ElementKind {
     U32,
     U64,
     Bool,
+    C64,
+    C128,
 }
 
 impl ElementKind {
@@ -32,13 +34,19 @@ impl ElementKind {
             Self::I8 | Self::U8 | Self::Bool => 1,
             Self::F16 | Self::Bf16 | Self::I16 | Self::U16 => 2,
             Self::F32 | Self::I32 | Self::U32 => 4,
-            Self::F64 | Self::I64 | Self::U64 => 8,
+            Self::F64 | Self::I64 | Self::U64 | Self::C64 => 8,
+            Self::C128 => 16,
         }
     }
 
     /// Whether it is read as [`Values::F32`], else as [`Values::F64`].
     pub fn is_single(self) -> bool {
-        matches!(self, Self::F16 | Self::Bf16 | Self::F32)
+        matches!(self, Self::F16 | Self::Bf16 | Self::F32 | Self::C64)
+    }
+
+    /// Whether it is complex. Its array has one more axis than the file says, the last one: real and imaginary part.
+    pub fn is_complex(self) -> bool {
+        matches!(self, Self::C64 | Self::C128)
     }
 }
 
@@ -59,6 +67,8 @@ impl fmt::Display for ElementKind {
             Self::U32 => "uint32",
             Self::U64 => "uint64",
             Self::Bool => "bool",
+            Self::C64 => "complex64",
+            Self::C128 => "complex128",
         })
     }
 }
@@ -68,7 +78,7 @@ impl fmt::Display for ElementKind {
 pub struct ArrayInfo {
     /// Its name; empty in an npy file.
     pub name: String,
-    /// Points along each axis, the slowest first.
+    /// Points along each axis, the slowest first; for complex numbers the last axis is 2, real and imaginary part.
     pub shape: Vec<usize>,
     /// Type of its numbers.
     pub kind: ElementKind,
@@ -185,8 +195,8 @@ pub(crate) fn decode<T: Real>(stored: ElementKind, big_endian: bool, bytes: &[u8
     match stored {
         ElementKind::F16 => each!(u16, half),
         ElementKind::Bf16 => each!(u16, |bits: u16| f64::from(f32::from_bits(u32::from(bits) << 16))),
-        ElementKind::F32 => each!(f32, f64::from),
-        ElementKind::F64 => each!(f64, f64::from),
+        ElementKind::F32 | ElementKind::C64 => each!(f32, f64::from), // a complex number is two numbers
+        ElementKind::F64 | ElementKind::C128 => each!(f64, f64::from),
         ElementKind::I8 => each!(i8, f64::from),
         ElementKind::I16 => each!(i16, f64::from),
         ElementKind::I32 => each!(i32, f64::from),
@@ -232,6 +242,8 @@ pub(super) struct Layout {
     pub(super) big_endian: bool,
     /// The first axis is the fastest, as in MATLAB and Fortran.
     pub(super) column_major: bool,
+    /// The last axis is the real and the imaginary part, which stand side by side whatever the order of the other axes.
+    pub(super) pairs: bool,
 }
 
 impl Layout {
@@ -255,8 +267,12 @@ impl Layout {
 
     /// The axes in the order of the file, the fastest first.
     pub(super) fn fastest_first(&self) -> Vec<usize> {
-        let axes = 0..self.shape.len();
-        if self.column_major { axes.collect() } else { axes.rev().collect() }
+        let rank = self.shape.len();
+        match (self.column_major, self.pairs) {
+            (true, true) => [rank - 1].into_iter().chain(0..rank - 1).collect(),
+            (true, false) => (0..rank).collect(),
+            (false, _) => (0..rank).rev().collect(),
+        }
     }
 
     /// The shape of the wanted part.

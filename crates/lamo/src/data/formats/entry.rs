@@ -9,12 +9,19 @@ pub(super) struct Entry {
     pub(super) name: String,
     /// How its numbers are laid out, or what it holds instead of real numbers.
     pub(super) holds: Result<Layout, String>,
+    /// It is found by its name and left out of lists: another entry holds its numbers, too.
+    pub(super) hidden: bool,
     numbers: Box<dyn Numbers>,
 }
 
 impl Entry {
     pub(super) fn new(name: String, holds: Result<Layout, String>, numbers: impl Numbers + 'static) -> Entry {
-        Entry { name, holds, numbers: Box::new(numbers) }
+        Entry { name, holds, hidden: false, numbers: Box::new(numbers) }
+    }
+
+    /// The same, left out of lists.
+    pub(super) fn hide(self) -> Entry {
+        Entry { hidden: true, ..self }
     }
 
     /// The array in its open file; `None` where it holds no real numbers.

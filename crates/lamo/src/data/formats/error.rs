@@ -42,6 +42,24 @@ pub enum Error {
         /// What its first bytes look like.
         found: String,
     },
+    /// PyTorch wrote the file. Its values are Python objects, which only Python reads.
+    #[error("{}: expected a file of arrays, found a PyTorch file; convert it with: {command}", shown(.path))]
+    PyTorch {
+        /// The file.
+        path: PathBuf,
+        /// A command that writes its tensors as npz.
+        command: String,
+    },
+    /// A line of a table does not fit the others.
+    #[error("{}: expected {expected}, found {found}; correct the line", shown(.path))]
+    Table {
+        /// The file.
+        path: PathBuf,
+        /// What the line should hold.
+        expected: String,
+        /// The line, and what it holds.
+        found: String,
+    },
     /// The file is too short or too long.
     #[error("{}: {part} promises {expected} bytes, found {found}; the file is cut short or damaged, copy or download it again", shown(.path))]
     WrongLength {
@@ -76,7 +94,7 @@ pub enum Error {
         /// What is there.
         found: String,
     },
-    /// An array of text, complex numbers or structures instead of real numbers.
+    /// An array of text, records or structures instead of numbers.
     #[error("{}: expected {} to hold real numbers, found {found}; save it as plain float32 or float64", shown(.path), Titled(name))]
     WrongType {
         /// The file.
@@ -216,6 +234,8 @@ impl Failure for Error {
             Error::Memory { .. } => Kind::OutOfSpace,
             Error::NotAFile { .. }
             | Error::UnknownFormat { .. }
+            | Error::PyTorch { .. }
+            | Error::Table { .. }
             | Error::WrongLength { .. }
             | Error::AbsurdShape { .. }
             | Error::Damaged { .. }

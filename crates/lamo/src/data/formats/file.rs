@@ -4,7 +4,7 @@ use super::array::{Array, ArrayInfo, Found, Single, Tick, Values, Wanted};
 use super::entry::{Entry, OpenArray};
 use super::error::{Error, alternatives};
 use super::source::{Opened, Stamp};
-use super::{FORMATS, START, looks_like};
+use super::{FORMATS, START, looks_like, pytorch};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::path::Path;
@@ -24,6 +24,9 @@ impl ArrayFile {
         let opened = Opened::open(path.as_ref())?;
         let stamp = opened.stamp()?;
         let start = opened.bytes(0, opened.size.min(START), "the file")?;
+        if let Some(command) = pytorch::conversion(&start, &opened.path) {
+            return Err(Error::PyTorch { path: opened.path.clone(), command });
+        }
         let format = FORMATS.iter().find(|format| (format.sniff)(&start, opened.size)).ok_or_else(|| {
             let expected = alternatives(FORMATS.iter().map(|format| format.name));
             Error::UnknownFormat { path: opened.path.clone(), expected, found: looks_like(&start) }
@@ -44,9 +47,14 @@ impl ArrayFile {
         &self.opened.path
     }
 
-    /// The arrays of real numbers.
+    /// The entries that lists show.
+    fn shown(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.iter().filter(|entry| !entry.hidden)
+    }
+
+    /// The arrays of numbers.
     pub fn list(&self) -> Vec<ArrayInfo> {
-        self.entries.iter().filter_map(|entry| entry.array(&self.opened)).map(|array| array.info()).collect()
+        self.shown().filter_map(|entry| entry.array(&self.opened)).map(|array| array.info()).collect()
     }
 
     /// What the header says about the array called `name`, or about the only array.
@@ -138,7 +146,7 @@ impl ArrayFile {
 
     fn find(&self, name: Option<&str>) -> Result<OpenArray<'_>, Error> {
         let path = || self.opened.path.clone();
-        let real = || self.entries.iter().filter(|entry| entry.holds.is_ok());
+        let real = || self.shown().filter(|entry| entry.holds.is_ok());
         let known = || real().map(|entry| entry.name.clone()).collect();
         let entry = match name {
             Some(name) => {

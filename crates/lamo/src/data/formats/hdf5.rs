@@ -11,8 +11,8 @@ use crate::files::memory;
 use hdf5_reader::error::{Error as Failure, Result as Outcome};
 use hdf5_reader::group::Group;
 use hdf5_reader::{
-    ByteOrder, DEFAULT_MAX_CHUNK_BYTES, Dataset, Datatype, FileStorage, H5Type, Hdf5File, OpenOptions, SliceInfo,
-    SliceInfoElem,
+    ByteOrder, CompoundField, DEFAULT_MAX_CHUNK_BYTES, Dataset, Datatype, FileStorage, H5Type, Hdf5File, OpenOptions,
+    SliceInfo, SliceInfoElem,
 };
 use std::collections::HashSet;
 use std::io::ErrorKind;
@@ -98,6 +98,11 @@ impl Tree {
         if self.matlab {
             shape.reverse();
         }
+        if let Some((_, [(_, stored, big_endian), _])) = pair(dataset.dtype()) {
+            let kind = if stored == ElementKind::F32 { ElementKind::C64 } else { ElementKind::C128 };
+            shape.push(2);
+            return Ok(Ok(Layout { shape, kind, stored, big_endian, column_major: self.matlab, pairs: true }));
+        }
         let (kind, stored, big_endian) = match (element(dataset.dtype()), class.as_deref()) {
             (_, Some("char")) => return Ok(Err("text".to_owned())),
             (_, Some("cell")) => return Ok(Err("a cell array".to_owned())),
@@ -114,7 +119,7 @@ impl Tree {
                 return Ok(Err("an empty array that is not empty".to_owned()));
             }
         }
-        Ok(Ok(Layout { shape, kind, stored, big_endian, column_major: self.matlab }))
+        Ok(Ok(Layout { shape, kind, stored, big_endian, column_major: self.matlab, pairs: false }))
     }
 }
 
@@ -192,12 +197,32 @@ fn element(datatype: &Datatype) -> Result<(ElementKind, bool), &'static str> {
             let truth = members.len() == 2 && members.iter().any(|member| member.name == "TRUE");
             return element(base).map(|(kind, order)| (if truth { ElementKind::Bool } else { kind }, order));
         }
-        Datatype::Compound { .. } => return Err("complex numbers or records"),
+        Datatype::Compound { .. } => return Err("records"),
         Datatype::String { .. } | Datatype::VarLen { .. } => return Err("text or lists"),
         Datatype::Reference { .. } => return Err("a cell array or other references"),
         _ => return Err("elements of a rare type"),
     };
     Ok((kind, *order == ByteOrder::BigEndian))
+}
+
+/// Where a part of a complex number begins in it, and its type and byte order.
+type ComplexPart = (usize, ElementKind, bool);
+
+/// Bytes of a complex number, and its two parts; `None` where a datatype is another one. h5py calls the parts `r` and `i`,
+/// MATLAB `real` and `imag`.
+fn pair(datatype: &Datatype) -> Option<(usize, [ComplexPart; 2])> {
+    let Datatype::Compound { size, fields } = datatype else { return None };
+    let [real, imaginary] = &fields[..] else { return None };
+    let names = [real.name.as_str(), imaginary.name.as_str()];
+    let known = [["r", "i"], ["real", "imag"], ["re", "im"]].contains(&names);
+    let part = |field: &CompoundField| -> Option<ComplexPart> {
+        let (kind, big_endian) = element(&field.datatype).ok()?;
+        let (start, size) = (field.byte_offset as usize, *size as usize);
+        let inside = start.checked_add(kind.bytes()).is_some_and(|end| end <= size);
+        (inside && matches!(kind, ElementKind::F32 | ElementKind::F64)).then_some((start, kind, big_endian))
+    };
+    let parts = [part(real)?, part(imaginary)?];
+    (known && parts[0].1 == parts[1].1).then_some((*size as usize, parts))
 }
 
 /// Calls `take` with the wanted part in the order of the file, in slabs of bounded size. A slab is cut along the slowest
@@ -217,8 +242,19 @@ fn slabs<T: Real + Send>(
     if layout.count() == Some(0) {
         return Ok(());
     }
+    // The parts of complex numbers are the last axis of the layout and no axis of the dataset.
+    let parts = if layout.pairs && rows_axis + 1 == layout.shape.len() { wanted.rows.clone() } else { 0..2 };
+    let values = |selection: &SliceInfo| match layout.pairs {
+        true => complex_numbers(dataset, selection, parts.clone()),
+        false => numbers(dataset, selection),
+    };
+    if dataset.ndim() == 0 {
+        take(&values(&selection)?); // a single complex number
+        return Ok(());
+    }
     let range = |axis: usize| if axis == rows_axis { wanted.rows.clone() } else { 0..layout.shape[axis] };
-    let ranges: Vec<Range<usize>> = layout.fastest_first().into_iter().rev().map(range).collect(); // slowest first
+    let slowest_first = layout.fastest_first().into_iter().rev();
+    let ranges: Vec<Range<usize>> = slowest_first.take(dataset.ndim()).map(range).collect();
     selection.selections.iter_mut().zip(&ranges).for_each(|(selected, range)| *selected = span(range));
     let chunk = |axis: usize| {
         let chunk = dataset.chunks().and_then(|chunks| chunks.get(axis).copied());
@@ -237,7 +273,7 @@ fn slabs<T: Real + Send>(
         while start < ranges[cut].end {
             let end = ranges[cut].end.min((start - start % chunk(cut)).saturating_add(thickness));
             selection.selections[cut] = span(&(start..end));
-            take(&numbers(dataset, &selection)?);
+            take(&values(&selection)?);
             start = end;
         }
         let Some(axis) = (0..cut).rev().find(|&axis| slower[axis] + 1 < ranges[axis].end) else { return Ok(()) };
@@ -253,6 +289,51 @@ fn span(rows: &Range<usize>) -> SliceInfoElem {
 fn numbers<T: Real + Send>(dataset: &Dataset, selection: &SliceInfo) -> Outcome<Vec<T>> {
     let (numbers, _) = dataset.read_slice::<Number<T>>(selection)?.into_raw_vec_and_offset();
     Ok(numbers.into_iter().map(|number| number.0).collect())
+}
+
+/// The real parts, the imaginary parts or both, side by side.
+fn complex_numbers<T: Real + Send>(dataset: &Dataset, selection: &SliceInfo, parts: Range<usize>) -> Outcome<Vec<T>> {
+    let (found, _) = dataset.read_slice::<Pair<T>>(selection)?.into_raw_vec_and_offset();
+    let mut numbers = memory::reserve(found.len().saturating_mul(parts.len()))?;
+    found.iter().for_each(|pair| numbers.extend_from_slice(&pair.0[parts.clone()]));
+    Ok(numbers)
+}
+
+/// A complex number, read in precision `T`.
+#[derive(Clone)]
+struct Pair<T>([T; 2]);
+
+impl<T: Real + Send> H5Type for Pair<T> {
+    fn hdf5_type() -> Datatype {
+        f64::hdf5_type()
+    }
+
+    fn from_bytes(bytes: &[u8], datatype: &Datatype) -> Outcome<Self> {
+        let one = Self::decode_vec(bytes, datatype, 1).and_then(|decoded| decoded.ok()?.into_iter().next());
+        one.ok_or_else(|| Failure::InvalidData("a number that is cut short".to_owned()))
+    }
+
+    fn element_size(datatype: &Datatype) -> usize {
+        pair(datatype).map_or(1, |(size, _)| size)
+    }
+
+    fn decode_vec(raw: &[u8], datatype: &Datatype, count: usize) -> Option<Outcome<Vec<Self>>> {
+        let (size, parts) = pair(datatype)?;
+        let bytes = raw.get(..count.checked_mul(size)?)?;
+        let mut pairs = match memory::reserve(count) {
+            Ok(pairs) => pairs,
+            Err(reason) => return Some(Err(reason.into())),
+        };
+        let mut numbers: Vec<T> = Vec::with_capacity(2);
+        for number in bytes.chunks_exact(size) {
+            numbers.clear();
+            for (start, kind, big_endian) in parts {
+                decode::<T>(kind, big_endian, &number[start..start + kind.bytes()], &mut numbers);
+            }
+            pairs.push(Pair([numbers[0], numbers[1]]));
+        }
+        Some(Ok(pairs))
+    }
 }
 
 /// A number of any stored type, read in precision `T`.
@@ -288,6 +369,22 @@ impl<T: Real + Send> H5Type for Number<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_parts_of_a_complex_number_are_found_by_name_and_place() {
+        let float = |size| Datatype::FloatingPoint { size, byte_order: ByteOrder::BigEndian };
+        let field =
+            |name: &str, byte_offset, size| CompoundField { name: name.into(), byte_offset, datatype: float(size) };
+        let compound = |size, fields| Datatype::Compound { size, fields };
+        let padded = compound(12, vec![field("real", 4, 4), field("imag", 8, 4)]);
+        let bytes: Vec<u8> = [0.0_f32, 1.5, -2.5, 0.0, 3.0, 4.0].iter().flat_map(|value| value.to_be_bytes()).collect();
+        let found = Pair::<f64>::decode_vec(&bytes, &padded, 2).unwrap().unwrap();
+        assert_eq!([found[0].0, found[1].0], [[1.5, -2.5], [3.0, 4.0]]);
+        assert!(Pair::<f64>::decode_vec(&bytes, &padded, 3).is_none(), "cut short");
+        assert!(pair(&compound(16, vec![field("x", 0, 8), field("y", 8, 8)])).is_none(), "a record");
+        assert!(pair(&compound(8, vec![field("r", 0, 4), field("i", 6, 4)])).is_none(), "beyond the end");
+        assert!(pair(&compound(12, vec![field("r", 0, 4), field("i", 4, 8)])).is_none(), "two types");
+    }
 
     /// The wanted part in the order of the file, read in slabs of these sizes.
     fn read(dataset: &Dataset, layout: &Layout, wanted: &Wanted, sizes: [usize; 2]) -> Outcome<Vec<f64>> {

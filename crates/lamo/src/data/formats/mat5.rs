@@ -8,6 +8,7 @@
 pub(crate) mod write;
 
 use super::array::{ElementKind, Layout};
+use super::complex::Complex;
 use super::entry::Entry;
 use super::error::Error;
 use super::section::{Packing, Section};
@@ -19,6 +20,8 @@ const INT32: u32 = 5;
 const UINT32: u32 = 6;
 const MATRIX: u32 = 14;
 const COMPRESSED: u32 = 15;
+/// Flag of a variable of complex numbers.
+const COMPLEX: u8 = 8;
 /// Letters of a name at most; MATLAB allows 63.
 const LONGEST_NAME: u32 = 1024;
 /// Axes of an array at most.
@@ -29,7 +32,7 @@ pub(super) fn sniff(start: &[u8], _size: u64) -> bool {
     matches!(start.get(124..128), Some([0, 1, b'I', b'M'] | [1, 0, b'M', b'I']))
 }
 
-/// All variables, with or without real numbers.
+/// All variables, with or without numbers.
 pub(super) fn open(opened: &Opened) -> Result<Vec<Entry>, Error> {
     let start = opened.bytes(0, HEADER, "the MAT v5 header")?;
     let big_endian = start[126] == b'M';
@@ -47,17 +50,36 @@ pub(super) fn open(opened: &Opened) -> Result<Vec<Entry>, Error> {
         section.check_end(opened)?;
         let part = format!("the variable at byte {at}");
         let described = describe(section.source(opened)?, &mut section, big_endian);
-        let (name, holds) = described.map_err(|error| opened.broken(&part, error))?;
+        let Description { name, holds, imaginary } = described.map_err(|error| opened.broken(&part, error))?;
         at += 8 + bytes;
-        if !name.is_empty() {
-            entries.push(Entry::new(name, holds, section)); // MATLAB's own variable about classes has no name
+        if name.is_empty() {
+            continue; // MATLAB's own variable about classes has no name
         }
+        entries.push(match (holds, imaginary) {
+            (Ok(real), Some((before, imaginary))) => {
+                let parts = [(section, real), (Section { before, ..section }, imaginary)];
+                Complex::entry(name, parts)
+            }
+            (holds, _) => Entry::new(name, holds, section),
+        });
     }
     Ok(entries)
 }
 
-/// Name of a variable, and its layout or what it holds instead of real numbers.
-type Description = (String, Result<Layout, String>);
+/// A variable.
+struct Description {
+    name: String,
+    /// The layout of its numbers, of the real parts where they are complex, or what it holds instead of numbers.
+    holds: Result<Layout, String>,
+    /// Where the imaginary parts begin, and their layout.
+    imaginary: Option<(u64, Layout)>,
+}
+
+impl Description {
+    fn other(name: String, found: &str) -> Description {
+        Description { name, holds: Err(found.to_owned()), imaginary: None }
+    }
+}
 
 /// Reads the parts of a variable up to its numbers, and sets where these begin.
 fn describe(source: Box<dyn Source + '_>, section: &mut Section, big_endian: bool) -> io::Result<Description> {
@@ -71,22 +93,31 @@ fn describe(source: Box<dyn Source + '_>, section: &mut Section, big_endian: boo
         whole = 8 + u64::from(bytes);
     }
     if whole == parts.at {
-        return Ok((String::new(), Err("nothing".to_owned()))); // an empty element
+        return Ok(Description::other(String::new(), "nothing")); // an empty element
     }
     let (class, flags) = parts.flags()?;
     let (kind, bytes) = parts.tag()?;
     if class == 17 {
-        return Ok((parts.text(bytes)?, Err("an object".to_owned()))); // an object has no dimensions
+        return Ok(Description::other(parts.text(bytes)?, "an object")); // an object has no dimensions
     }
     let shape = parts.dimensions(kind, bytes)?;
     let (_, bytes) = parts.tag()?;
     let name = parts.text(bytes)?;
-    let holds = match element(class, flags) {
-        Ok(kind) => Ok(parts.numbers(shape, kind, whole)?),
-        Err(found) => Err(found.to_owned()),
+    let kind = match element(class, flags) {
+        Ok(kind) => kind,
+        Err(found) => return Ok(Description::other(name, found)),
     };
+    let numbers = parts.numbers(shape, kind, whole)?;
     section.before = parts.at;
-    Ok((name, holds))
+    let imaginary = match flags & COMPLEX != 0 {
+        true => {
+            parts.skip(numbers.bytes().unwrap_or(0))?;
+            let imaginary = parts.numbers(numbers.shape.clone(), kind, whole)?;
+            Some((parts.at, imaginary))
+        }
+        false => None,
+    };
+    Ok(Description { name, holds: Ok(numbers), imaginary })
 }
 
 fn damage(found: String) -> io::Error {
@@ -95,7 +126,6 @@ fn damage(found: String) -> io::Error {
 
 /// The type of a variable with this class and these flags, or what it is instead of real numbers.
 fn element(class: u8, flags: u8) -> Result<ElementKind, &'static str> {
-    const COMPLEX: u8 = 8;
     const LOGICAL: u8 = 2;
     let kind = match class {
         1 => return Err("a cell array"),
@@ -103,7 +133,6 @@ fn element(class: u8, flags: u8) -> Result<ElementKind, &'static str> {
         3 => return Err("an object"),
         4 => return Err("text"),
         5 => return Err("a sparse matrix"),
-        _ if flags & COMPLEX != 0 => return Err("complex numbers"),
         6 => ElementKind::F64,
         7 => ElementKind::F32,
         8 => ElementKind::I8,
@@ -142,13 +171,13 @@ fn word(bytes: &[u8], big_endian: bool) -> u32 {
 }
 
 /// The parts of one variable, read one after another.
-struct Parts<R> {
-    source: R,
+struct Parts<'a> {
+    source: Box<dyn Source + 'a>,
     at: u64,
     big_endian: bool,
 }
 
-impl<R: Read> Parts<R> {
+impl Parts<'_> {
     fn bytes<const N: usize>(&mut self) -> io::Result<[u8; N]> {
         let mut bytes = [0; N];
         self.source.read_exact(&mut bytes)?;
@@ -176,6 +205,13 @@ impl<R: Read> Parts<R> {
             self.bytes::<1>()?;
         }
         Ok(())
+    }
+
+    /// Skips the rest of a part, and its padding.
+    fn skip(&mut self, bytes: u64) -> io::Result<()> {
+        self.source.skip(bytes)?;
+        self.at += bytes;
+        self.pad()
     }
 
     /// Class and flags of the variable.
@@ -221,7 +257,7 @@ impl<R: Read> Parts<R> {
     fn numbers(&mut self, shape: Vec<usize>, kind: ElementKind, whole: u64) -> io::Result<Layout> {
         let (stored, bytes) = self.tag()?;
         let stored = stored_as(stored).ok_or_else(|| damage(format!("numbers of type {stored}")))?;
-        let layout = Layout { shape, kind, stored, big_endian: self.big_endian, column_major: true };
+        let layout = Layout { shape, kind, stored, big_endian: self.big_endian, column_major: true, pairs: false };
         let bytes = u64::from(bytes);
         if self.at + bytes > whole || layout.bytes().is_some_and(|needed| needed != bytes) {
             return Err(damage(format!("{bytes} bytes of numbers for shape {:?} in {whole} bytes", layout.shape)));

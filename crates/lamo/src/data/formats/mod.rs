@@ -1,4 +1,4 @@
-//! Array files: npy, npz, MAT v5 and v7.3, HDF5 and safetensors. The first bytes of a file show its format.
+//! Array files: npy, npz, MAT v5 and v7.3, HDF5, safetensors and CSV. The first bytes of a file show its format.
 //!
 //! A new format is one file in this folder, with its `mod` line, and one row of [`FORMATS`]. The file has
 //!
@@ -17,6 +17,8 @@
 //! [`ArrayFile`] keeps it open where several arrays are read.
 
 mod array;
+mod complex;
+mod csv;
 mod entry;
 mod error;
 mod file;
@@ -25,6 +27,7 @@ pub(in crate::data) mod mat5;
 mod mat73;
 pub(crate) mod npy;
 mod npz;
+mod pytorch;
 pub(crate) mod safetensors;
 mod section;
 mod source;
@@ -112,6 +115,14 @@ pub const FORMATS: &[Format] = &[
         sniff: safetensors::sniff,
         open: safetensors::open,
         write: Some(safetensors::write),
+    },
+    Format {
+        name: "CSV",
+        endings: &["csv", "tsv", "txt", "dat"],
+        summary: "a table as text: columns by their names in the first line, numbered columns u0, u1, ... as one array",
+        sniff: csv::sniff,
+        open: csv::open,
+        write: None,
     },
 ];
 

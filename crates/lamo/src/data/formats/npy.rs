@@ -115,7 +115,12 @@ fn dictionary(text: &str) -> Result<Result<Layout, String>, Problem> {
         return Err(Problem::new(KEYS, format!("{keys:?}")));
     };
     Ok(match element(&descr) {
-        Some((kind, big_endian)) => Ok(Layout { shape, kind, stored: kind, big_endian, column_major }),
+        Some((kind, big_endian)) if kind.is_complex() => {
+            let stored = if kind == ElementKind::C64 { ElementKind::F32 } else { ElementKind::F64 };
+            let shape = shape.into_iter().chain([2]).collect();
+            Ok(Layout { shape, kind, stored, big_endian, column_major, pairs: true })
+        }
+        Some((kind, big_endian)) => Ok(Layout { shape, kind, stored: kind, big_endian, column_major, pairs: false }),
         None => Err(format!("elements of type {descr:?}")),
     })
 }
@@ -136,6 +141,8 @@ fn element(descr: &str) -> Option<(ElementKind, bool)> {
         "u4" => ElementKind::U32,
         "u8" => ElementKind::U64,
         "b1" => ElementKind::Bool,
+        "c8" => ElementKind::C64,
+        "c16" => ElementKind::C128,
         _ => return None,
     };
     match order {

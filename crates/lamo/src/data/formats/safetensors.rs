@@ -59,9 +59,14 @@ fn entry(opened: &Opened, name: String, numbers: u64, description: Description) 
         return Err(opened.wrong_length(&format!("array `{name}`"), to, available));
     }
     let holds = match element(&description.dtype) {
-        Some(kind) => {
-            Ok(Layout { shape: description.shape, kind, stored: kind, big_endian: false, column_major: false })
-        }
+        Some(kind) => Ok(Layout {
+            shape: description.shape,
+            kind,
+            stored: kind,
+            big_endian: false,
+            column_major: false,
+            pairs: false,
+        }),
         None => Err(format!("elements of type {}", description.dtype)),
     };
     if let Some(expected) = holds.as_ref().ok().and_then(Layout::bytes).filter(|&bytes| bytes != to - from) {

@@ -20,6 +20,7 @@ pub(super) enum Packing {
 }
 
 /// The bytes of a file that hold one array.
+#[derive(Clone, Copy)]
 pub(super) struct Section {
     pub(super) start: u64,
     pub(super) bytes: u64,

@@ -5,6 +5,13 @@ use lamo_geometry::Grid;
 
 /// The axes of a data set in their order: samples, snapshots, rows, columns, points, channels.
 pub(super) const ORDER: &str = "ntxypc";
+/// An axis of length 1 that means nothing: MATLAB writes a row of numbers as `[1, count]`.
+pub(super) const UNUSED: char = '1';
+/// Channels that an array without samples has at most, unless its axes are given.
+const MOST_CHANNELS: usize = 16;
+/// The letters in words, for errors.
+pub(super) const LETTERS: &str =
+    "n samples, t snapshots, x rows, y columns, p points, c channels and 1 for an axis of length 1";
 
 /// The axes `letters`, which have these extents, in words: `samples, 3 rows, 2 columns`.
 pub(super) fn words(axes: impl IntoIterator<Item = (char, usize)>) -> String {
@@ -19,102 +26,281 @@ pub(super) fn words(axes: impl IntoIterator<Item = (char, usize)>) -> String {
     axes.into_iter().map(word).collect::<Vec<_>>().join(", ")
 }
 
-/// Whether a field of this role may have the axes `axes`. Each letter occurs once. Positions have all axes of the grid
-/// and no snapshots. Inputs and outputs have samples, and all axes of the grid, or only the rows of a plane, or none of
-/// them; only fields with all axes of the grid may have snapshots.
-pub(super) fn allowed(axes: &str, role: Role, grid: &Grid) -> bool {
-    let once = |(index, letter): (usize, char)| ORDER.contains(letter) && !axes[..index].contains(letter);
-    let has = |letter| axes.contains(letter);
-    let (all, only_rows) = match grid {
-        Grid::Plane { .. } => (has('x') && has('y') && !has('p'), has('x') && !has('y') && !has('p')),
-        Grid::Line { .. } | Grid::Cloud { .. } => (has('p') && !has('x') && !has('y'), false),
-    };
-    let none = !has('x') && !has('y') && !has('p');
-    axes.char_indices().all(once)
-        && match role {
-            Role::Position => all && !has('t'),
-            Role::Input | Role::Output => has('n') && (all || !has('t') && (only_rows || none)),
-        }
+/// The axes as the data set names them: the points of a line are `x` or `p`.
+pub(super) fn named(axes: &str, grid: &Grid) -> String {
+    match grid {
+        Grid::Line { .. } if !axes.contains('p') => axes.replace('x', "p"),
+        _ => axes.to_owned(),
+    }
 }
 
-/// Whether an array of this shape has the rows, columns and points of the grid along these axes, and is not empty.
-pub(super) fn fits(axes: &str, shape: &[usize], grid: &Grid) -> bool {
-    axes.chars().zip(shape).all(|(letter, &extent)| match (letter, grid) {
-        ('x', Grid::Plane { rows, .. }) => extent == *rows,
-        ('y', Grid::Plane { columns, .. }) => extent == *columns,
-        ('p', Grid::Line { points } | Grid::Cloud { points }) => extent == *points,
-        ('x' | 'y' | 'p', _) => false,
-        _ => extent > 0,
+/// What does not fit: what was expected, and what was found.
+pub(super) type Misfit = (String, String);
+
+/// Why a field of this role cannot have the axes `axes`. Each letter occurs once. Positions have all axes of the grid
+/// and no snapshots. Inputs and outputs have all axes of the grid, or only the rows of a plane, or none of them; only
+/// fields with all axes of the grid may have snapshots.
+pub(super) fn refused(axes: &str, role: Role, grid: &Grid) -> Option<Misfit> {
+    let misfit = |expected: &str, found: String| Some((expected.to_owned(), found));
+    for (index, letter) in axes.char_indices().filter(|(_, letter)| *letter != UNUSED) {
+        if !ORDER.contains(letter) {
+            return misfit(LETTERS, format!("`{letter}`"));
+        }
+        if axes[..index].contains(letter) {
+            return misfit("each letter once", format!("`{letter}` twice"));
+        }
+    }
+    let has = |letter| axes.contains(letter);
+    let (all, only_rows, points) = match grid {
+        Grid::Plane { .. } => {
+            (has('x') && has('y'), has('x') && !has('y'), "x and y, the rows and columns of the grid")
+        }
+        Grid::Line { .. } => (has('p'), false, "p or x, the points of the line"),
+        Grid::Cloud { .. } => (has('p'), false, "p, the points of the cloud"),
+    };
+    let foreign = match grid {
+        Grid::Plane { .. } => "p",
+        Grid::Line { .. } | Grid::Cloud { .. } => "xy",
+    };
+    if let Some(letter) = axes.chars().find(|letter| foreign.contains(*letter)) {
+        return misfit(points, format!("`{letter}`"));
+    }
+    let none = !has('x') && !has('y') && !has('p');
+    match role {
+        Role::Position if has('t') => misfit("positions that do not change in time", "`t`".into()),
+        Role::Position if !all => misfit(points, format!("`{axes}`")),
+        Role::Input | Role::Output if has('t') && !all => {
+            misfit(points, format!("snapshots (t) without them, `{axes}`"))
+        }
+        Role::Input | Role::Output if !all && !only_rows && !none => misfit(points, format!("`{axes}`")),
+        _ => None,
+    }
+}
+
+/// Why an array of this shape does not have these axes: the extent of an axis is not that of the grid, or 0.
+pub(super) fn misfit(axes: &str, shape: &[usize], grid: &Grid) -> Option<Misfit> {
+    let letters = axes.chars().count();
+    if letters != shape.len() {
+        let expected = format!("a letter for each of its {} axes", shape.len());
+        return Some((expected, format!("{letters} in `{axes}` for shape {shape:?}")));
+    }
+    axes.chars().zip(shape).enumerate().find_map(|(axis, (letter, &extent))| {
+        let (expected, thing) = match (letter, grid) {
+            ('x', Grid::Plane { rows, .. }) => (Some(*rows), "rows"),
+            ('y', Grid::Plane { columns, .. }) => (Some(*columns), "columns"),
+            ('p', Grid::Line { points } | Grid::Cloud { points }) => (Some(*points), "points"),
+            (UNUSED, _) => (Some(1), "unused values"),
+            _ => (None, "values"),
+        };
+        let fits = expected.map_or(extent > 0, |expected| extent == expected);
+        (!fits).then(|| {
+            let expected = match expected {
+                Some(count) if letter == UNUSED => format!("length {count} along its axis `1`"),
+                Some(count) => format!("{count} {thing} along its axis {letter}, as the grid has"),
+                None => format!("at least 1 along its axis {letter}"),
+            };
+            (expected, format!("{extent}, axis {axis} of shape {shape:?}"))
+        })
     })
 }
 
+/// The axes of an array in the order of the data set; `axes` are the letters that the user gives for them. Axes of length 1
+/// that mean nothing come last. The grid may differ from that of the array.
+pub(crate) fn order(axes: &str, shape: &[usize], grid: &Grid) -> Result<Vec<usize>, Misfit> {
+    let axes = named(axes, grid);
+    if let Some(misfit) = refused(&axes, Role::Input, grid) {
+        return Err(misfit);
+    }
+    if axes.chars().count() != shape.len() {
+        let expected = format!("a letter for each of its {} axes", shape.len());
+        return Err((expected, format!("`{axes}` for shape {shape:?}")));
+    }
+    let axis_of = |letter| axes.chars().position(|axis| axis == letter);
+    let unused = axes.chars().enumerate().filter(|(_, letter)| *letter == UNUSED).map(|(axis, _)| axis);
+    if let Some(axis) = unused.clone().find(|&axis| shape[axis] != 1) {
+        return Err(("length 1 along its axis `1`".into(), format!("{}, axis {axis} of shape {shape:?}", shape[axis])));
+    }
+    Ok(ORDER.chars().filter_map(axis_of).chain(unused).collect())
+}
+
+/// Whether an array of this shape has these axes on the grid.
+fn fits(axes: &str, shape: &[usize], grid: &Grid) -> bool {
+    misfit(axes, shape, grid).is_none()
+}
+
+/// What is known about a field before its axes are.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Context {
+    /// It is one of several arrays side by side, none of which has channels.
+    pub(super) side_by_side: bool,
+    /// Its numbers are complex: their two parts are its channels.
+    pub(super) complex: bool,
+    /// Time series are cut into windows.
+    pub(super) windows: bool,
+    /// It is one of several arrays with samples of their own.
+    pub(super) joined: bool,
+    /// Number of times that are given.
+    pub(super) times: Option<usize>,
+    /// Number of samples of the outputs, if it is known.
+    pub(super) samples: Option<usize>,
+}
+
+/// The axes that an array of this shape has, the most likely ones.
+pub(super) fn guess(role: Role, shape: &[usize], grid: &Grid, context: Context) -> Option<String> {
+    let extent =
+        |axes: &str, letter| axes.chars().zip(shape).find(|(axis, _)| *axis == letter).map(|(_, found)| *found);
+    let mut found = candidates(role, grid, context);
+    found.retain(|axes| fits(axes, shape, grid) && !(context.complex && axes.contains('c')));
+    // Of one sample without a name for its axes, many channels are rather snapshots.
+    found.sort_by_key(|axes| !axes.contains('n') && extent(axes, 'c').is_some_and(|channels| channels > MOST_CHANNELS));
+    let better = |axes: &String| match (role, context.times, context.samples) {
+        (Role::Output, Some(times), _) => extent(axes, 't') == Some(times),
+        (Role::Input, _, Some(samples)) => extent(axes, 'n') == Some(samples),
+        _ => false,
+    };
+    let common = |axes: &String| role == Role::Input && context.samples.is_some() && !axes.contains(['n', 't']);
+    let best = found.iter().find(|axes| better(axes)).or_else(|| found.iter().find(|axes| common(axes)));
+    best.or(found.first()).cloned()
+}
+
 /// The axes that an array may have, the most likely first.
-pub(super) fn candidates(role: Role, side_by_side: bool, grid: &Grid) -> Vec<String> {
+fn candidates(role: Role, grid: &Grid, context: Context) -> Vec<String> {
     let (points, line, plane) = match grid {
         Grid::Plane { .. } => ("xy", false, true),
         Grid::Line { .. } => ("p", true, false),
         Grid::Cloud { .. } => ("p", false, false),
     };
-    let over_points = |patterns: &[&str]| patterns.iter().map(|pattern| pattern.replace('*', points)).collect();
-    let mut found: Vec<String> = match (role, side_by_side) {
-        (Role::Position, true) => return over_points(&["n*", "*"]),
-        (Role::Position, false) if line => return over_points(&["n*c", "*c", "n*", "*"]),
-        (Role::Position, false) => return over_points(&["n*c", "*c"]),
-        (_, true) => over_points(&["n*", "nt*"]),
-        (_, false) => over_points(&["n*", "n*c", "nt*", "nt*c"]),
+    let Context { side_by_side, windows, joined, .. } = context;
+    let patterns: &[&str] = match (role, side_by_side) {
+        (Role::Position, true) => &["1*", "n*", "*"],
+        (Role::Position, false) if line => &["n*c", "*c", "1*", "n*", "*"],
+        (Role::Position, false) => &["n*c", "*c"],
+        (_, true) if windows => &["t*", "*t", "nt*", "*", "n*"],
+        (_, true) => &["n*", "nt*", "t*", "*t", "*"],
+        (_, false) if windows => &["t*", "*t", "t*c", "*tc", "nt*", "nt*c", "*", "*c", "n*", "n*c"],
+        (_, false) => &["n*", "n*c", "nt*", "nt*c"],
     };
-    if plane {
-        found.push("nx".into());
+    let one_sample: &[&str] =
+        if windows || side_by_side || role == Role::Position { &[] } else { &["*", "*c", "t*", "*t", "t*c", "*tc"] };
+    let few: &[&str] = match role {
+        Role::Position => &[],
+        _ if plane => &["nx", "n", "nc"],
+        _ => &["n", "nc"],
+    };
+    // A file for each sample has no axis of samples. An input by itself may be one number for each sample.
+    let rest = if role == Role::Input && !joined { [few, one_sample] } else { [one_sample, few] };
+    patterns.iter().chain(rest.concat().iter()).map(|pattern| pattern.replace('*', points)).collect()
+}
+
+/// A few axes in another order that an array of this shape may have.
+pub(super) fn suggestions(shape: &[usize], role: Role, grid: &Grid) -> Vec<String> {
+    let points = if matches!(grid, Grid::Plane { .. }) { "xy" } else { "p" };
+    let sets = ["n*", "n*c", "nt*", "nt*c", "t*", "t*c", "*c", "*"].map(|set| set.replace('*', points));
+    let mut found = Vec::new();
+    for set in sets.iter().filter(|set| set.len() == shape.len()) {
+        permute(&mut String::new(), set, &mut |axes| {
+            if refused(axes, role, grid).is_none() && fits(axes, shape, grid) {
+                found.push(axes.to_owned());
+            }
+        });
     }
-    found.extend(["n".into(), "nc".into()]);
+    found.truncate(3);
     found
+}
+
+/// Calls `take` with every order of the letters.
+fn permute(begun: &mut String, letters: &str, take: &mut dyn FnMut(&str)) {
+    if begun.len() == letters.len() {
+        return take(begun);
+    }
+    for letter in letters.chars() {
+        if !begun.contains(letter) {
+            begun.push(letter);
+            permute(begun, letters, take);
+            begun.pop();
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use Role::{Input, Output, Position};
+
+    const PLANE: Grid = Grid::Plane { rows: 5, columns: 3 };
+    const CLOUD: Grid = Grid::Cloud { points: 7 };
+    const LINE: Grid = Grid::Line { points: 16 };
 
     #[test]
     fn axes_are_found_by_the_shape() {
-        let plane = Grid::Plane { rows: 5, columns: 3 };
-        let cloud = Grid::Cloud { points: 7 };
-        let found = |role, side, grid, shape: &[usize]| {
-            let fit = |axes: &String| axes.len() == shape.len() && fits(axes, shape, grid);
-            candidates(role, side, grid).into_iter().find(fit)
-        };
-        use Role::{Input, Output, Position};
-        for (role, side, grid, shape, axes) in [
-            (Output, false, &plane, &[9, 5, 3][..], "nxy"),
-            (Output, false, &plane, &[9, 20, 5, 3], "ntxy"),
-            (Output, false, &plane, &[9, 5, 3, 4], "nxyc"),
-            (Output, false, &plane, &[9, 20, 5, 3, 4], "ntxyc"),
-            (Input, false, &plane, &[9, 5], "nx"),
-            (Input, false, &plane, &[9], "n"),
-            (Input, false, &plane, &[9, 2], "nc"),
-            (Position, false, &plane, &[5, 3, 2], "xyc"),
-            (Position, true, &plane, &[9, 5, 3], "nxy"),
-            (Position, false, &cloud, &[9, 7, 2], "npc"),
-            (Position, false, &cloud, &[7, 2], "pc"),
-            (Output, true, &cloud, &[9, 7], "np"),
+        let plain = Context::default();
+        let side = Context { side_by_side: true, ..plain };
+        let cut = Context { windows: true, ..plain };
+        let joined = Context { joined: true, ..plain };
+        for (role, context, grid, shape, axes) in [
+            (Output, plain, PLANE, &[9, 5, 3][..], "nxy"),
+            (Output, plain, PLANE, &[9, 20, 5, 3], "ntxy"),
+            (Output, plain, PLANE, &[9, 5, 3, 4], "nxyc"),
+            (Output, plain, PLANE, &[9, 20, 5, 3, 4], "ntxyc"),
+            (Input, plain, PLANE, &[9, 5], "nx"),
+            (Input, plain, PLANE, &[9], "n"),
+            (Input, plain, PLANE, &[9, 2], "nc"),
+            (Input, plain, PLANE, &[5, 3], "nc"),
+            (Input, Context { samples: Some(9), ..plain }, PLANE, &[5, 3], "xy"),
+            (Input, Context { samples: Some(4), ..plain }, PLANE, &[9, 5, 3], "nxy"), // refused: 9 samples are not 4
+            (Position, plain, PLANE, &[5, 3, 2], "xyc"),
+            (Position, side, PLANE, &[9, 5, 3], "nxy"),
+            (Position, plain, CLOUD, &[9, 7, 2], "npc"),
+            (Position, plain, CLOUD, &[7, 2], "pc"),
+            (Position, plain, LINE, &[1, 16], "1p"),
+            (Position, side, CLOUD, &[1, 7], "1p"),
+            (Output, side, CLOUD, &[9, 7], "np"),
+            (Output, plain, LINE, &[16, 201], "pt"),
+            (Output, plain, LINE, &[9, 17, 16], "ntp"),
+            (Output, cut, LINE, &[201, 16], "tp"),
+            (Output, cut, PLANE, &[20, 5, 3, 2], "txyc"),
+            (Output, Context { times: Some(9), ..plain }, LINE, &[9, 16], "tp"),
+            (Output, joined, PLANE, &[5, 3], "xy"),
+            (Input, joined, CLOUD, &[7, 3], "pc"),
+            (Output, joined, CLOUD, &[7, 201], "pt"),
         ] {
-            assert_eq!(found(role, side, grid, shape).as_deref(), Some(axes), "{shape:?}");
+            assert_eq!(guess(role, shape, &grid, context).as_deref(), Some(axes), "{role:?} {shape:?}");
         }
-        assert_eq!(found(Output, false, &plane, &[9, 3, 5]), None);
+        assert_eq!(guess(Output, &[9, 3, 5], &PLANE, plain), None);
+        assert_eq!(suggestions(&[9, 3, 5], Output, &PLANE), ["nyx", "tyx", "cyx"]);
+        assert_eq!(suggestions(&[9, 3, 4], Output, &PLANE), Vec::<String>::new());
+    }
+
+    #[test]
+    fn axes_that_a_field_cannot_have_are_refused_with_their_cause() {
         for (axes, role, grid, expected) in [
-            ("xytn", Output, &plane, true),
-            ("xn", Input, &plane, true),
-            ("n", Input, &plane, true),
-            ("xyt", Output, &plane, false),
-            ("yn", Input, &plane, false),
-            ("nxyz", Output, &plane, false),
-            ("nxx", Output, &plane, false),
-            ("np", Output, &plane, false),
-            ("pcn", Position, &cloud, true),
-            ("pc", Position, &cloud, true),
-            ("cn", Position, &cloud, false),
-            ("tpc", Position, &cloud, false),
+            ("xytn", Output, PLANE, None),
+            ("xyt", Output, PLANE, None),
+            ("xn", Input, PLANE, None),
+            ("n", Input, PLANE, None),
+            ("xy", Input, PLANE, None),
+            ("pcn", Position, CLOUD, None),
+            ("pc", Position, CLOUD, None),
+            ("1p", Position, CLOUD, None),
+            ("11np", Output, CLOUD, None),
+            ("yn", Input, PLANE, Some("`yn`")),
+            ("nxyz", Output, PLANE, Some("`z`")),
+            ("nxx", Output, PLANE, Some("`x` twice")),
+            ("np", Output, PLANE, Some("`p`")),
+            ("nx", Output, CLOUD, Some("`x`")),
+            ("cn", Position, CLOUD, Some("`cn`")),
+            ("tpc", Position, CLOUD, Some("`t`")),
+            ("nt", Output, CLOUD, Some("snapshots (t) without them, `nt`")),
         ] {
-            assert_eq!(allowed(axes, role, grid), expected, "{axes}");
+            assert_eq!(refused(axes, role, &grid).map(|(_, found)| found).as_deref(), expected, "{axes}");
         }
+        assert_eq!(named("ntx", &LINE), "ntp");
+        assert_eq!(named("ntx", &PLANE), "ntx");
+        let told = |axes: &str, shape: &[usize]| misfit(axes, shape, &LINE);
+        assert_eq!(told("pt", &[16, 9]), None);
+        assert_eq!(told("tp", &[16, 9]).unwrap().1, "9, axis 1 of shape [16, 9]");
+        assert_eq!(told("ntp", &[16, 9]).unwrap().1, "3 in `ntp` for shape [16, 9]");
+        assert_eq!(told("np", &[0, 16]).unwrap().0, "at least 1 along its axis n");
+        assert_eq!(told("1p", &[2, 16]).unwrap().0, "length 1 along its axis `1`");
     }
 }

@@ -4,9 +4,10 @@
 //! column (one field) = parts joined along the samples;  part = pieces joined along the channels;  piece = one array
 //! ```
 
-use super::axes::{self, ORDER};
+use super::axes::{self, ORDER, UNUSED};
 use super::sources::Sources;
 use super::transfer::Meter;
+use super::windows::Windows;
 use crate::data::dataset::{Error, OriginEntry};
 use crate::data::formats::{ArrayInfo, ElementKind, Single};
 use crate::error::counted;
@@ -42,10 +43,17 @@ pub(super) struct Piece {
     axes: String,
     /// The axes of the file in the order of the data set.
     order: Vec<usize>,
-    /// Extents along samples, snapshots, rows, columns, points and channels; 1 where the array has no such axis.
+    /// Extents along samples, snapshots, rows, columns, points and channels; 1 where the array has no such axis. The
+    /// samples are those of the file, the snapshots those of one sample of the data set.
     extents: [usize; 6],
+    /// Snapshots of the file; 1 where it has none.
+    snapshots: usize,
     /// Letters and extents of one sample, before the stride.
     inner: Vec<(char, usize)>,
+    /// How its time series are cut.
+    cut: Option<Windows>,
+    /// Samples of the data set for each sample of the file: the windows of a trajectory, else 1.
+    windows: usize,
     has_samples: bool,
     kind: ElementKind,
     /// The only channel that is read.
@@ -75,7 +83,8 @@ impl Piece {
         channel: Option<usize>,
     ) -> Piece {
         let axis_of = |letter| axes.chars().position(|axis| axis == letter);
-        let order: Vec<_> = ORDER.chars().filter_map(axis_of).collect();
+        let unused = axes.chars().enumerate().filter(|(_, letter)| *letter == UNUSED).map(|(axis, _)| axis);
+        let order: Vec<_> = ORDER.chars().filter_map(axis_of).chain(unused).collect();
         assert_eq!(order.len(), info.shape.len(), "a letter of {ORDER} for each axis, found {axes}");
         let mut extents = [1; 6];
         for (extent, letter) in extents.iter_mut().zip(ORDER.chars()) {
@@ -88,8 +97,11 @@ impl Piece {
             name: info.name.clone(),
             axes: axes.to_owned(),
             order,
+            snapshots: extents[1],
             extents,
             inner,
+            cut: None,
+            windows: 1,
             has_samples: axes.contains('n'),
             kind: info.kind,
             channel,
@@ -100,18 +112,43 @@ impl Piece {
         title(&self.path, self.variable.as_deref())
     }
 
+    /// Whether its numbers are complex.
+    pub(super) fn is_complex(&self) -> bool {
+        self.kind.is_complex()
+    }
+
+    /// Its axes, one letter each.
+    pub(super) fn axes(&self) -> &str {
+        &self.axes
+    }
+
+    /// Samples of the data set.
     pub(super) fn samples(&self) -> usize {
-        self.extents[0]
+        self.extents[0].saturating_mul(self.windows)
     }
 
-    pub(super) fn has_samples(&self) -> bool {
-        self.has_samples
+    /// Samples of the data set for each sample of the file.
+    pub(super) fn windows(&self) -> usize {
+        self.windows
     }
 
-    /// Its axes in words.
+    /// The same cut into windows, if it has snapshots.
+    pub(super) fn cut(mut self, windows: Windows) -> Piece {
+        if let Some((_, snapshots)) = self.inner.iter_mut().find(|(letter, _)| *letter == 't') {
+            (self.cut, self.windows) = (Some(windows), windows.count(self.snapshots));
+            (*snapshots, self.extents[1]) = (windows.length(), windows.length());
+        }
+        self
+    }
+
+    /// Snapshots of the file; 1 where it has none.
+    pub(super) fn all_snapshots(&self) -> usize {
+        self.snapshots
+    }
+
+    /// The axes of one sample in words.
     pub(super) fn words(&self) -> String {
-        let samples = self.has_samples.then_some(('n', self.samples()));
-        axes::words(samples.into_iter().chain(self.inner.iter().copied()))
+        axes::words(self.inner.iter().copied())
     }
 
     /// Whether both have the same axes and extents, but for the number of samples and the order in the file.
@@ -143,18 +180,56 @@ impl Piece {
         self.extents[1..].iter().fold(self.width(), |bytes, &extent| bytes.saturating_mul(extent))
     }
 
-    /// Samples `rows` with all channels, the axes in the order of the data set.
-    fn read(&self, rows: Range<usize>, sources: &mut Sources, meter: &Meter) -> Result<Single, Error> {
-        let rows = if self.has_samples { rows } else { 0..self.first_extent() };
+    /// Samples `samples` with all channels, the axes in the order of the data set.
+    fn read(&self, samples: Range<usize>, sources: &mut Sources, meter: &Meter) -> Result<Single, Error> {
+        let last = samples.end.saturating_sub(1).max(samples.start);
+        let rows = match (self.has_samples, self.cut) {
+            (true, _) => samples.start / self.windows..last / self.windows + 1,
+            (false, Some(windows)) => windows.snapshots(&samples),
+            (false, None) => 0..self.first_extent(),
+        };
         let tick = &mut |count| meter.tick(count * self.width());
         let file = sources.file(&self.path)?;
+        let first = rows.start;
+        let expected: usize = match (self.has_samples, self.cut) {
+            (true, _) => rows.len() * self.snapshots * self.point_values(),
+            (false, Some(_)) => rows.len() * self.point_values(),
+            (false, None) => self.snapshots * self.point_values(),
+        };
         let array = file.read_single(self.variable.as_deref(), Some(&self.order), Some(rows), tick)?;
-        let inner: Vec<_> = self.inner.iter().map(|(_, extent)| *extent).collect();
-        if !array.shape.ends_with(&inner) {
-            let (expected, found) = (format!("{inner:?} for each sample, as before"), format!("{:?}", array.shape));
+        if array.values.len() != expected {
+            let (expected, found) = (format!("{expected} values, as before"), array.values.len().to_string());
             return Err(Error::unfit(self.title(), expected, found, "do not change the file while it is imported"));
         }
-        Ok(array)
+        if self.windows == 1 && self.cut.is_none() {
+            return Ok(array);
+        }
+        let values = self.cut_out(&array.values, samples, first)?;
+        Ok(Single { values, ..array })
+    }
+
+    /// Values of all points and channels of one snapshot.
+    fn point_values(&self) -> usize {
+        self.extents[2..].iter().product()
+    }
+
+    /// The samples of the data set from the rows of the file, the first of which is `first`.
+    fn cut_out(&self, values: &[f32], samples: Range<usize>, first: usize) -> Result<Vec<f32>, Error> {
+        let (points, length) = (self.point_values(), self.extents[1] * self.point_values());
+        let mut found = memory::reserve(samples.len().saturating_mul(length)).map_err(|reason| {
+            Error::memory(format!("{} of {}", counted(samples.len(), "sample"), self.title()), reason)
+        })?;
+        for sample in samples {
+            let (trajectory, window) = (sample / self.windows, sample % self.windows);
+            let step = self.cut.map_or(0, |windows| windows.step);
+            let start = match self.has_samples {
+                true => ((trajectory - first) * self.snapshots + window * step) * points,
+                false if self.cut.is_some() => (window * step - first) * points,
+                false => 0, // one value for all windows
+            };
+            found.extend_from_slice(&values[start..start + length]);
+        }
+        Ok(found)
     }
 
     /// Whether the values of a sample are all those of the data set, in its order.
@@ -191,6 +266,16 @@ impl Piece {
     fn first_extent(&self) -> usize {
         self.inner.first().map_or(1, |(_, extent)| *extent)
     }
+
+    /// Its extents in words, samples and snapshots as in the file: `3 samples, 201 snapshots, 512 points`.
+    pub(super) fn described(&self) -> String {
+        let samples = self.has_samples.then(|| counted(self.extents[0], "sample"));
+        let file =
+            self.inner.iter().map(|&(letter, extent)| (letter, if letter == 't' { self.snapshots } else { extent }));
+        let rest = axes::words(file);
+        let words: Vec<String> = samples.into_iter().chain(Some(rest).filter(|rest| !rest.is_empty())).collect();
+        if words.is_empty() { "one number".to_owned() } else { words.join(", ") }
+    }
 }
 
 impl Part {
@@ -219,6 +304,22 @@ impl Column {
 
     pub(super) fn samples(&self) -> usize {
         self.parts.iter().map(|part| part.samples).sum()
+    }
+
+    /// Whether all samples share its values: it is one array without samples and without windows.
+    pub(super) fn is_common(&self) -> bool {
+        let [part] = &self.parts[..] else { return false };
+        part.pieces.first().is_some_and(|piece| !piece.has_samples && piece.cut.is_none())
+    }
+
+    /// Repeats each sample for the windows of its trajectory; nothing to do where it has snapshots of its own.
+    pub(super) fn repeat(&mut self, windows: usize) {
+        for part in &mut self.parts {
+            for piece in part.pieces.iter_mut().filter(|piece| piece.cut.is_none()) {
+                piece.windows = windows;
+            }
+            part.samples = part.pieces.first().map_or(0, Piece::samples);
+        }
     }
 
     /// Channels per point.

@@ -1,8 +1,12 @@
 //! Arrays of your own: which arrays are which field, and what their axes are.
 
-use super::axes::{self, ORDER};
-use super::column::{Column, Part, Piece, thinned, title};
+use super::axes::Context;
+use super::column::{Column, Piece, thinned};
+use super::field::Shared;
+use super::glob;
+use super::partition::Sizes;
 use super::sources::Sources;
+use super::windows::Windows;
 use super::write::Import;
 use crate::data::dataset::{Error, FieldEntry, Manifest, Normalise, Role, Rule};
 use crate::error::counted;
@@ -25,8 +29,12 @@ pub struct Own {
     pub fields: Vec<OwnField>,
     /// Times of the snapshots.
     pub times: Option<ArrayName>,
-    /// Samples to train and to test on; without it, the last sixth is the test set.
+    /// Cuts the time series of the files into samples; without it, each time series is a sample.
+    pub windows: Option<Windows>,
+    /// Samples to train and to test on; without it, `sizes` and the files decide.
     pub split: Option<Rule>,
+    /// What is said about the split where there is no rule.
+    pub sizes: Sizes,
 }
 
 /// One field of the data set.
@@ -40,10 +48,11 @@ pub struct OwnField {
     pub unit: String,
     /// What a training run does to its values before a model sees them.
     pub normalise: Normalise,
-    /// A letter for each axis of its arrays: n samples, t snapshots, x rows, y columns, p points, c channels; without
-    /// it, they are found by the shape.
+    /// A letter for each axis of its arrays: n samples, t snapshots, x rows, y columns, p points, c channels, 1 an axis of
+    /// length 1; without it, they are found by the shape. The points of a line are p or x.
     pub axes: Option<String>,
-    /// Its arrays: the outer list is joined along the samples, the inner lists along the channels.
+    /// Its arrays: the outer list is joined along the samples, the inner lists along the channels. Several arrays without an
+    /// axis of samples are a sample each; a single one is the same for all samples.
     pub arrays: Vec<Vec<ArrayName>>,
 }
 
@@ -66,10 +75,6 @@ impl ArrayName {
             _ => ArrayName { path: text.into(), variable: None },
         }
     }
-
-    fn title(&self) -> String {
-        title(&self.path, self.variable.as_deref())
-    }
 }
 
 impl Own {
@@ -86,45 +91,132 @@ impl Own {
             return Err(Error::Number { what: "stride", expected, found });
         }
         check_words("--name", &self.name)?;
-        let (mut columns, mut sources) = (Vec::new(), Sources::default());
-        let mut entries: Vec<FieldEntry> = Vec::new();
+        self.windows.map_or(Ok(()), Windows::check)?;
+        let mut sources = Sources::default();
+        let shared = self.shared(&mut sources)?;
+        let (mut columns, mut notes, mut names) = (Vec::new(), Vec::new(), Vec::new());
         for field in &self.fields {
-            field.check_name(&entries)?;
+            field.check_name(&names)?;
             check_words("--unit", &field.unit)?;
-            let column = field.column(&self.grid, self.stride, &mut sources)?;
-            field.check_coordinates(&column)?;
-            let common = !column.parts[0].pieces()[0].has_samples();
-            let normalise = field.normalise;
-            let shape = column.shape();
-            entries.push(FieldEntry {
-                common,
-                normalise,
-                ..FieldEntry::new(&field.name, field.role, &field.unit, shape)
-            });
+            let column = field.column(&shared, &mut sources)?;
+            field.check_column(&column, self.windows.is_some())?;
+            notes.extend(field.note(&column));
+            names.push(field.name.as_str());
             columns.push(column);
         }
-        let samples = self.samples(&entries, &columns)?;
+        self.check_numbers()?;
+        let series = self.windows.map(|windows| Ok::<_, Error>((windows, self.cut(&mut columns)?))).transpose()?;
+        let samples = self.samples(&columns)?;
         self.check_outputs(&columns)?;
-        let times = self.times(&columns, &mut sources)?;
+        let times = self.times(&columns, &mut notes, &mut sources)?;
         sources.close();
-        let split = self.split.clone().unwrap_or_else(|| Rule::default_for(samples));
+        let series = series.as_ref().map(|(windows, counts)| (*windows, counts.as_slice()));
+        let split = match &self.split {
+            Some(rule) => rule.clone(),
+            None => {
+                let (rule, note) = self.sizes.choose(samples, &columns, series)?;
+                notes.extend(note);
+                rule
+            }
+        };
         if split.split(samples)?.test.is_empty() {
             let (what, expected) = ("the import".into(), "at least 1 sample to test on".into());
             let advice = "give a number with --test; --train 0 makes a data set that is only a test set";
             return Err(Error::unfit(what, expected, format!("none of {}", counted(samples, "sample")), advice));
         }
-        let stride = Some(("stride".to_owned(), toml::Value::from(self.stride as i64))).filter(|_| self.stride > 1);
-        let (grid, parameters) = (thinned(self.grid, self.stride), stride.into_iter().collect());
-        let manifest = Manifest::imported(&self.name, parameters, grid, split, samples, entries);
+        let entries = self.fields.iter().zip(&columns).map(|(field, column)| field.entry(column)).collect();
+        let grid = thinned(self.grid, self.stride);
+        let manifest = Manifest::imported(&self.name, self.parameters(), grid, split, samples, entries);
         let all = 0..samples;
-        Ok(Import { manifest: Manifest { times, ..manifest }, columns, selected: vec![all], sources })
+        Ok(Import { manifest: Manifest { times, ..manifest }, columns, selected: vec![all], sources, notes })
+    }
+
+    /// What all fields share; looks at the outputs and the times first, which help to find the axes of the rest.
+    fn shared(&self, sources: &mut Sources) -> Result<Shared, Error> {
+        let count = |shape: Vec<usize>| shape.iter().fold(1, |count: usize, &extent| count.saturating_mul(extent));
+        let times = match &self.times {
+            Some(name) => Some(count(sources.file(&name.path)?.describe(name.variable.as_deref())?.shape)),
+            None => None,
+        };
+        let context = Context { windows: self.windows.is_some(), times, ..Context::default() };
+        let mut shared = Shared { grid: self.grid, stride: self.stride, windows: self.windows, context };
+        if self.windows.is_none() {
+            let output = self.fields.iter().find(|field| field.role == Role::Output);
+            let column = output.and_then(|output| output.column(&shared, sources).ok()); // an error comes in its turn
+            shared.context.samples = column.filter(|column| !column.is_common()).map(|column| column.samples());
+        }
+        Ok(shared)
+    }
+
+    /// The settings of the import that stand in the manifest.
+    fn parameters(&self) -> toml::Table {
+        let mut table = toml::Table::new();
+        let mut insert = |key: &str, value: usize| table.insert(key.to_owned(), toml::Value::from(value as i64));
+        if self.stride > 1 {
+            insert("stride", self.stride);
+        }
+        if let Some(Windows { window, horizon, step }) = self.windows {
+            for (key, value) in [("window", window), ("horizon", horizon), ("step", step)] {
+                insert(key, value);
+            }
+        }
+        table
+    }
+
+    /// How many windows each time series has. A field without snapshots is repeated for the windows of its series.
+    fn cut(&self, columns: &mut [Column]) -> Result<Vec<usize>, Error> {
+        let moves = |column: &&Column| column.pieces().any(|piece| piece.snapshots().is_some());
+        let Some(leading) = columns.iter().find(moves) else {
+            let advice = "name the axis of the snapshots (t) with --axes, such as u=tx";
+            return Err(Error::unfit("--window".into(), "a field with snapshots".into(), "none".into(), advice));
+        };
+        let first = leading.parts.iter().filter_map(|part| part.pieces().first());
+        let counts = |piece: &Piece| std::iter::repeat_n(piece.windows(), piece.samples() / piece.windows().max(1));
+        let counts: Vec<usize> = first.flat_map(counts).collect();
+        for (field, column) in self.fields.iter().zip(columns.iter_mut()) {
+            if moves(&&*column) || column.is_common() {
+                continue;
+            }
+            if let Some(other) = counts.iter().find(|&&count| count != counts[0]) {
+                let expected = "snapshots, or time series of the same length beside it".into();
+                let found = format!("series of {} and {other} windows", counts[0]);
+                return Err(Error::unfit(field.title(), expected, found, "import series of one length together"));
+            }
+            column.repeat(counts.first().copied().unwrap_or(1));
+        }
+        Ok(counts)
+    }
+
+    /// Refuses files that belong together by their order and not by the numbers in their names.
+    fn check_numbers(&self) -> Result<(), Error> {
+        let mut first: Option<(Vec<String>, Vec<u64>)> = None;
+        for field in self.fields.iter().filter(|field| field.arrays.len() > 1) {
+            let paths = field.arrays.iter().filter_map(|arrays| arrays.first()?.path.file_name());
+            let names: Vec<String> = paths.map(|name| name.to_string_lossy().into_owned()).collect();
+            let Some(numbers) = glob::numbers(&names) else { continue };
+            let Some((others, expected)) = &first else {
+                first = Some((names, numbers));
+                continue;
+            };
+            // Numbers from 0 on and numbers from 1 on belong together.
+            let shifted =
+                |number: &u64, by: &[u64]| i128::from(*number) - by.first().map_or(0, |first| i128::from(*first));
+            let pairs = expected.iter().zip(&numbers).enumerate();
+            let apart = pairs.filter(|_| expected.len() == numbers.len());
+            let apart = apart.into_iter().find(|(_, (one, other))| shifted(one, expected) != shifted(other, &numbers));
+            if let Some((place, _)) = apart {
+                let (thing, expected) = (names[place].clone(), format!("the partner of {}", others[place]));
+                let advice = "give the files of the same cases for each field";
+                return Err(Error::unfit(thing, expected, "another number in its name".into(), advice));
+            }
+        }
+        Ok(())
     }
 
     /// The number of samples, which all fields must have.
-    fn samples(&self, entries: &[FieldEntry], columns: &[Column]) -> Result<usize, Error> {
+    fn samples(&self, columns: &[Column]) -> Result<usize, Error> {
         let mut first: Option<(String, usize)> = None;
-        let fields = self.fields.iter().zip(entries).zip(columns);
-        for ((field, _), column) in fields.filter(|((_, entry), _)| !entry.common) {
+        for (field, column) in self.fields.iter().zip(columns).filter(|(_, column)| !column.is_common()) {
             let (name, found) = (field.title(), column.samples());
             let (other, expected) = first.get_or_insert_with(|| (name.clone(), found));
             if found != *expected {
@@ -154,10 +246,14 @@ impl Own {
     }
 
     /// Times of the snapshots; refuses another number of times than of snapshots.
-    fn times(&self, columns: &[Column], sources: &mut Sources) -> Result<Vec<f64>, Error> {
+    fn times(&self, columns: &[Column], notes: &mut Vec<String>, sources: &mut Sources) -> Result<Vec<f64>, Error> {
         let Some(name) = &self.times else { return Ok(Vec::new()) };
         let file = sources.file(&name.path)?;
-        let snapshots = columns.iter().filter_map(|column| column.parts[0].pieces()[0].snapshots()).max();
+        let all = |column: &Column| {
+            let piece = column.pieces().next()?;
+            piece.snapshots().map(|_| piece.all_snapshots())
+        };
+        let snapshots = columns.iter().filter_map(all).max();
         let info = file.describe(name.variable.as_deref())?;
         let found = info.shape.iter().fold(1, |count: usize, &extent| count.saturating_mul(extent));
         if found > snapshots.unwrap_or(0).max(MOST_TIMES) {
@@ -174,122 +270,39 @@ impl Own {
             let found = format!("{} at index {index}", times[index]);
             return Err(Error::unfit(name.title(), "finite times".into(), found, "correct the file"));
         }
-        if columns.iter().all(|column| column.parts[0].pieces()[0].snapshots().is_none()) {
+        if snapshots.is_none() {
             let advice = "name the axis of the snapshots (t) with --axes, or leave --time out";
             return Err(Error::unfit(name.title(), "a field with snapshots".into(), "none".into(), advice));
         }
         for (field, column) in self.fields.iter().zip(columns) {
-            let snapshots = column.parts[0].pieces()[0].snapshots();
-            if let Some(snapshots) = snapshots.filter(|&snapshots| snapshots != times.len()) {
+            if let Some(snapshots) = all(column).filter(|&snapshots| snapshots != times.len()) {
                 let expected = format!("{snapshots} times, one for each snapshot of {}", field.title());
                 let advice = "give the times of these snapshots, or name their axis (t) with --axes";
                 return Err(Error::unfit(name.title(), expected, times.len().to_string(), advice));
             }
         }
-        Ok(times)
+        let Some(windows) = self.windows else { return Ok(times) };
+        if is_even(&times) {
+            return Ok(times.into_iter().take(windows.length()).collect()); // every window has the same times, moved
+        }
+        notes.push(format!("{}: the snapshots are not equally spaced, so their times are left out", name.title()));
+        Ok(Vec::new())
     }
 }
 
+/// Whether times are equally spaced, up to the rounding of single precision.
+fn is_even(times: &[f64]) -> bool {
+    let [first, .., last] = times else { return true };
+    let step = (last - first) / (times.len() - 1) as f64;
+    let bound = 1e-6 * (last - first).abs();
+    times.iter().enumerate().all(|(index, time)| (time - first - index as f64 * step).abs() <= bound)
+}
+
 impl OwnField {
-    /// The title of its first array in a sentence.
-    fn title(&self) -> String {
-        self.arrays.iter().flatten().next().map_or_else(|| self.name.clone(), ArrayName::title)
-    }
-
-    fn check_name(&self, before: &[FieldEntry]) -> Result<(), Error> {
-        let plain = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || "_-".contains(letter);
-        let name = &self.name;
-        if name.is_empty() || !name.chars().all(plain) || name.len() > 64 {
-            let expected = "a name of small letters, digits, `_` and `-`".into();
-            return Err(Error::unfit("field".into(), expected, format!("`{name}`"), "choose another name"));
-        }
-        if before.iter().any(|field| field.name == *name) {
-            let expected = "each name once among positions, inputs and outputs".into();
-            return Err(Error::unfit("field".into(), expected, format!("`{name}` twice"), "choose another name"));
-        }
-        Ok(())
-    }
-
-    /// Refuses positions that have not 1 to 3 coordinates.
-    fn check_coordinates(&self, column: &Column) -> Result<(), Error> {
-        let found = column.channels();
-        if self.role == Role::Position && !(1..=3).contains(&found) {
-            let expected = "1 to 3 coordinates for each point".into();
-            let advice = "check --grid, or name the axes with --axes, such as positions=pc";
-            return Err(Error::unfit(self.title(), expected, found.to_string(), advice));
-        }
-        Ok(())
-    }
-
-    /// Refuses letters that are not axes, or occur twice.
-    fn check_axes(&self) -> Result<(), Error> {
-        let axes = self.axes.as_deref().unwrap_or_default();
-        let letters = || axes.char_indices();
-        let unknown = letters().find(|(_, letter)| !ORDER.contains(*letter)).map(|(_, letter)| format!("`{letter}`"));
-        let twice = letters().find(|(index, letter)| axes[..*index].contains(*letter));
-        let Some(found) = unknown.or(twice.map(|(_, letter)| format!("`{letter}` twice"))) else { return Ok(()) };
-        let expected = "n samples, t snapshots, x rows, y columns, p points and c channels, each once at most";
-        let advice = format!("give {} a letter for each axis", self.name);
-        Err(Error::unfit(format!("--axes {}={axes}", self.name), expected.into(), found, advice))
-    }
-
-    /// Its arrays, checked against the grid and each other.
-    fn column(&self, grid: &Grid, stride: usize, sources: &mut Sources) -> Result<Column, Error> {
-        self.check_axes()?;
-        if self.arrays.is_empty() || self.arrays.iter().any(Vec::is_empty) {
-            let what = format!("field `{}`", self.name);
-            return Err(Error::unfit(what, "an array".into(), "none".into(), "name its file"));
-        }
-        let mut column = Column::new(stride);
-        for arrays in &self.arrays {
-            let mut pieces: Vec<Piece> = Vec::new();
-            for name in arrays {
-                let piece = self.piece(name, arrays.len() > 1, grid, sources)?;
-                if let Some(first) = pieces.first().filter(|first| first.samples() != piece.samples()) {
-                    let expected = format!("{}, as {} holds", counted(first.samples(), "sample"), first.title());
-                    let found = piece.samples().to_string();
-                    let advice = "give arrays of the same samples";
-                    return Err(Error::unfit(piece.title(), expected, found, advice));
-                }
-                if let Some(first) = pieces.first().filter(|first| !first.alike(&piece)) {
-                    return Err(unlike(&piece, first));
-                }
-                pieces.push(piece);
-            }
-            let part = Part::new(pieces);
-            if let Some(before) = column.parts.first() {
-                check_join(before, &part)?;
-            }
-            column.parts.push(part);
-        }
-        Ok(column)
-    }
-
-    /// One array with its axes; arrays side by side have no axis of channels.
-    fn piece(&self, name: &ArrayName, side_by_side: bool, grid: &Grid, sources: &mut Sources) -> Result<Piece, Error> {
-        let info = sources.file(&name.path)?.describe(name.variable.as_deref())?;
-        let fits = |axes: &str| axes.chars().count() == info.shape.len() && axes::fits(axes, &info.shape, grid);
-        let axes = match &self.axes {
-            Some(axes) => Some(axes.clone()).filter(|axes| axes::allowed(axes, self.role, grid) && fits(axes)),
-            None => axes::candidates(self.role, side_by_side, grid).into_iter().find(|axes| fits(axes)),
-        };
-        let (path, variable) = (&name.path, name.variable.as_deref());
-        axes.map(|axes| Piece::new(path, variable, &axes, &info, None)).ok_or_else(|| {
-            let expected = match &self.axes {
-                Some(axes) => format!("axes {axes} over a grid of {:?}", grid.shape()),
-                None => format!("{} over a grid of {:?}", self.wanted(), grid.shape()),
-            };
-            let advice = "check --grid, or name the axes with --axes, such as u=xytn";
-            Error::unfit(name.title(), expected, format!("shape {:?}", info.shape), advice)
-        })
-    }
-
-    /// The axes that its arrays may have, in words.
-    fn wanted(&self) -> &'static str {
-        match self.role {
-            Role::Position => "x and y for each point, for each sample or for all",
-            Role::Input | Role::Output => "samples, then snapshots if any, points, channels if any",
-        }
+    /// Its entry in the manifest.
+    fn entry(&self, column: &Column) -> FieldEntry {
+        let (common, normalise) = (column.is_common(), self.normalise);
+        FieldEntry { common, normalise, ..FieldEntry::new(&self.name, self.role, &self.unit, column.shape()) }
     }
 }
 
@@ -300,34 +313,6 @@ fn check_words(flag: &str, text: &str) -> Result<(), Error> {
     }
     let expected = "a text without control characters".into();
     Err(Error::unfit(flag.into(), expected, format!("`{text}`"), "choose another"))
-}
-
-/// Refuses a part that cannot be joined to the first part of its column.
-fn check_join(first: &Part, part: &Part) -> Result<(), Error> {
-    let ([before, ..], [piece, ..]) = (first.pieces(), part.pieces()) else { return Ok(()) };
-    if !before.alike(piece) {
-        return Err(unlike(piece, before));
-    }
-    let [expected, found] = [first, part].map(|part| counted(part.pieces().len(), "array"));
-    if expected != found {
-        let expected = format!("{expected} side by side, as {} begins", before.title());
-        return Err(Error::unfit(piece.title(), expected, found, "give the same number of arrays each time"));
-    }
-    if !piece.has_samples() {
-        let expected = "an axis of samples, along which arrays are joined".into();
-        return Err(Error::unfit(
-            piece.title(),
-            expected,
-            piece.words(),
-            "name the axis (n) with --axes, or give one array",
-        ));
-    }
-    Ok(())
-}
-
-fn unlike(piece: &Piece, first: &Piece) -> Error {
-    let expected = format!("the shape of {} but for the samples, {}", first.title(), first.words());
-    Error::unfit(piece.title(), expected, piece.words(), "give arrays with the same axes for one field")
 }
 
 #[cfg(test)]

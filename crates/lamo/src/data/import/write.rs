@@ -30,12 +30,19 @@ pub struct Import {
     pub(super) selected: Vec<Range<usize>>,
     /// The files, as they were when their headers were read.
     pub(super) sources: Sources,
+    /// How the files were understood, a sentence each.
+    pub(super) notes: Vec<String>,
 }
 
 impl Import {
     /// The manifest of the data set to be written, without hashes.
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
+    }
+
+    /// How the files were understood: the axes of each field, and the split where it is not the plain one.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
     }
 
     /// Every file to read, once.

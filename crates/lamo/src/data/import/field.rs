@@ -1,0 +1,228 @@
+//! One field of an import of your own arrays: its arrays, their axes, and what they must share.
+
+use super::axes::{self, Context, Misfit};
+use super::column::{Column, Part, Piece, title};
+use super::own::{ArrayName, OwnField};
+use super::sources::Sources;
+use super::windows::Windows;
+use crate::data::dataset::{Error, Role};
+use crate::data::formats::ArrayInfo;
+use crate::error::counted;
+use lamo_geometry::Grid;
+
+/// What the fields of an import share.
+pub(super) struct Shared {
+    /// The grid of the arrays.
+    pub(super) grid: Grid,
+    /// Distance of the rows and columns that are read.
+    pub(super) stride: usize,
+    /// How time series are cut.
+    pub(super) windows: Option<Windows>,
+    /// What helps to find the axes.
+    pub(super) context: Context,
+}
+
+impl ArrayName {
+    pub(super) fn title(&self) -> String {
+        title(&self.path, self.variable.as_deref())
+    }
+}
+
+impl OwnField {
+    /// The title of its first array in a sentence.
+    pub(super) fn title(&self) -> String {
+        self.arrays.iter().flatten().next().map_or_else(|| self.name.clone(), ArrayName::title)
+    }
+
+    pub(super) fn check_name(&self, before: &[&str]) -> Result<(), Error> {
+        let plain = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || "_-".contains(letter);
+        let name = &self.name;
+        if name.is_empty() || !name.chars().all(plain) || name.len() > 64 {
+            let expected = "a name of small letters, digits, `_` and `-`".into();
+            return Err(Error::unfit("field".into(), expected, format!("`{name}`"), "choose another name"));
+        }
+        if before.contains(&name.as_str()) {
+            let expected = "each name once among positions, inputs and outputs".into();
+            return Err(Error::unfit("field".into(), expected, format!("`{name}` twice"), "choose another name"));
+        }
+        Ok(())
+    }
+
+    /// Refuses positions that have not 1 to 3 coordinates, and outputs that are one sample.
+    pub(super) fn check_column(&self, column: &Column, windows: bool) -> Result<(), Error> {
+        let found = column.channels();
+        if self.role == Role::Position && !(1..=3).contains(&found) {
+            let expected = "1 to 3 coordinates for each point".into();
+            let advice = "check --grid, or name the axes with --axes, such as positions=pc";
+            return Err(Error::unfit(self.title(), expected, found.to_string(), advice));
+        }
+        if self.role != Role::Output || !column.is_common() {
+            return Ok(());
+        }
+        let piece = column.pieces().next();
+        let found = piece.map(|piece| format!("{} and no axis n (axes {})", piece.described(), piece.axes()));
+        let found = found.unwrap_or_default();
+        let series = piece.is_some_and(|piece| piece.snapshots().is_some());
+        let name = &self.name;
+        let (expected, advice) = match (windows, series) {
+            (true, _) => {
+                ("snapshots (axis t) to cut windows from", format!("name its axes with --axes {name}=LETTERS"))
+            }
+            (false, true) => (
+                "several samples",
+                format!(
+                    "cut the time series into samples with --window 10 --horizon 10, or give a file for each sample, such as --output '{name}=run_*.npy'"
+                ),
+            ),
+            (false, false) => (
+                "several samples",
+                format!(
+                    "name the axis of samples (n) with --axes {name}=LETTERS, or give a file for each sample, such as --output '{name}=run_*.npy'"
+                ),
+            ),
+        };
+        Err(Error::unfit(self.title(), expected.into(), found, advice))
+    }
+
+    /// Its arrays, checked against the grid and each other.
+    pub(super) fn column(&self, shared: &Shared, sources: &mut Sources) -> Result<Column, Error> {
+        if self.arrays.is_empty() || self.arrays.iter().any(Vec::is_empty) {
+            let what = format!("field `{}`", self.name);
+            return Err(Error::unfit(what, "an array".into(), "none".into(), "name its file"));
+        }
+        let mut column = Column::new(shared.stride);
+        for arrays in &self.arrays {
+            let mut pieces: Vec<Piece> = Vec::new();
+            for name in arrays {
+                let piece = self.piece(name, arrays.len() > 1, shared, sources)?;
+                if let Some(first) = pieces.first().filter(|first| first.samples() != piece.samples()) {
+                    let expected = format!("{}, as {} holds", counted(first.samples(), "sample"), first.title());
+                    let found = piece.samples().to_string();
+                    let advice = "give arrays of the same samples";
+                    return Err(Error::unfit(piece.title(), expected, found, advice));
+                }
+                if let Some(first) = pieces.first().filter(|first| !first.alike(&piece)) {
+                    return Err(unlike(&piece, first));
+                }
+                pieces.push(piece);
+            }
+            let part = Part::new(pieces);
+            if let Some(before) = column.parts.first() {
+                check_join(before, &part)?;
+            }
+            column.parts.push(part);
+        }
+        Ok(column)
+    }
+
+    /// One array with its axes; arrays side by side have no axis of channels.
+    fn piece(
+        &self,
+        name: &ArrayName,
+        side_by_side: bool,
+        shared: &Shared,
+        sources: &mut Sources,
+    ) -> Result<Piece, Error> {
+        let info = sources.file(&name.path)?.describe(name.variable.as_deref())?;
+        let (complex, grid) = (info.kind.is_complex(), &shared.grid);
+        // The parts of complex numbers are the last axis of the array, which no letter of the user names.
+        let shape = if complex { &info.shape[..info.shape.len() - 1] } else { &info.shape[..] };
+        let mut axes = match &self.axes {
+            Some(given) => self.given(given, shape, grid).map_err(|(expected, found)| {
+                let thing = format!("{} with --axes {}={given}", name.title(), self.name);
+                Error::unfit(thing, expected, found, "check --grid and --axes")
+            })?,
+            None => {
+                let joined = self.arrays.len() > 1;
+                let samples = shared.context.samples.filter(|_| !joined);
+                let context = Context { side_by_side, complex, joined, samples, ..shared.context };
+                axes::guess(self.role, shape, grid, context).ok_or_else(|| self.unknown(name, &info, grid))?
+            }
+        };
+        if complex && (axes.contains('c') || side_by_side) {
+            let advice = "save its real and imaginary parts as two arrays";
+            let expected = "real numbers where there are several channels".into();
+            return Err(Error::unfit(name.title(), expected, "complex numbers".into(), advice));
+        }
+        if complex {
+            axes.push('c');
+        }
+        let piece = Piece::new(&name.path, name.variable.as_deref(), &axes, &info, None);
+        match shared.windows {
+            Some(windows) => cut(piece, windows),
+            None => Ok(piece),
+        }
+    }
+
+    /// The axes that the user gives, in the letters of the data set.
+    fn given(&self, given: &str, shape: &[usize], grid: &Grid) -> Result<String, Misfit> {
+        let axes = axes::named(given, grid);
+        let refused = axes::refused(&axes, self.role, grid).or_else(|| axes::misfit(&axes, shape, grid));
+        refused.map_or(Ok(axes), Err)
+    }
+
+    /// The axes cannot be found by the shape.
+    fn unknown(&self, name: &ArrayName, info: &ArrayInfo, grid: &Grid) -> Error {
+        let wanted = match self.role {
+            Role::Position => "x and y for each point, for each sample or for all",
+            Role::Input | Role::Output => "samples, then snapshots if any, points, channels if any",
+        };
+        let expected = format!("{wanted} over a grid of {:?}", grid.shape());
+        let others = axes::suggestions(&info.shape, self.role, grid);
+        let advice = match others.is_empty() {
+            true => "check --grid: no order of these axes fits it".to_owned(),
+            false => {
+                let others: Vec<_> = others.iter().map(|axes| format!("{}={axes}", self.name)).collect();
+                format!("check --grid, or name the axes with --axes, such as {}", others.join(" or "))
+            }
+        };
+        Error::unfit(name.title(), expected, format!("shape {:?}", info.shape), advice)
+    }
+
+    /// How the shape of its arrays is understood, in a sentence.
+    pub(super) fn note(&self, column: &Column) -> Option<String> {
+        let piece = column.pieces().next()?;
+        let files = column.parts.len();
+        let files = if files > 1 { format!(" in each of {files} files") } else { String::new() };
+        let how = match self.axes {
+            Some(_) => "as given".to_owned(),
+            None => format!("found by the shape; --axes {}=LETTERS changes them", self.name),
+        };
+        let common = if column.is_common() { ", the same for all samples" } else { "" };
+        let complex = if piece.is_complex() { "; its real and imaginary parts are two channels" } else { "" };
+        let (name, words, axes) = (&self.name, piece.described(), piece.axes());
+        Some(format!("{name}: {words}{files}{common} (axes {axes}, {how}){complex}"))
+    }
+}
+
+/// Cuts an array into windows; refuses one that is too short for one.
+fn cut(piece: Piece, windows: Windows) -> Result<Piece, Error> {
+    let piece = piece.cut(windows);
+    if piece.windows() > 0 {
+        return Ok(piece);
+    }
+    let Windows { window, horizon, .. } = windows;
+    let expected = format!("at least {} snapshots, {window} given and {horizon} predicted", windows.length());
+    let found = format!("{} (axes {})", piece.all_snapshots(), piece.axes());
+    Err(Error::unfit(piece.title(), expected, found, "give smaller numbers with --window and --horizon"))
+}
+
+/// Refuses a part that cannot be joined to the first part of its column.
+fn check_join(first: &Part, part: &Part) -> Result<(), Error> {
+    let ([before, ..], [piece, ..]) = (first.pieces(), part.pieces()) else { return Ok(()) };
+    if !before.alike(piece) {
+        return Err(unlike(piece, before));
+    }
+    let [expected, found] = [first, part].map(|part| counted(part.pieces().len(), "array"));
+    if expected != found {
+        let expected = format!("{expected} side by side, as {} begins", before.title());
+        return Err(Error::unfit(piece.title(), expected, found, "give the same number of arrays each time"));
+    }
+    Ok(())
+}
+
+fn unlike(piece: &Piece, first: &Piece) -> Error {
+    let expected = format!("{} for each sample, as {} holds (axes {})", first.words(), first.title(), first.axes());
+    let found = format!("{} (axes {})", piece.words(), piece.axes());
+    Error::unfit(piece.title(), expected, found, "give arrays with the same axes for one field")
+}

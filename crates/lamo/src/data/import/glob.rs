@@ -1,0 +1,167 @@
+//! Names of arrays as users write them: `FILE`, `FILE:VARIABLE`, patterns with `*` and `?` for one file after another, and
+//! `A,B` for arrays side by side.
+
+use super::own::ArrayName;
+use crate::data::dataset::Error;
+use crate::data::formats;
+use std::cmp::Ordering;
+use std::path::{Component, Path, PathBuf};
+
+/// The arrays of a text: the outer list is joined along the samples, the inner lists along the channels. `FILE:X,Y` is
+/// `FILE:X,FILE:Y`. The files of a pattern are in the order of their names, `run_2` before `run_10`.
+pub fn parse_arrays(text: &str) -> Result<Vec<Vec<ArrayName>>, Error> {
+    let whole = ArrayName::parse(text); // the name of a file, or of an array, may contain a comma
+    let several = whole.variable.as_ref().is_some_and(|variable| variable.contains(','));
+    if whole.path.exists() && (!several || formats::describe(&whole.path, whole.variable.as_deref()).is_ok()) {
+        return Ok(vec![vec![whole]]);
+    }
+    let mut lists: Vec<Vec<ArrayName>> = Vec::new();
+    let mut before: Option<ArrayName> = None;
+    for part in text.split(',') {
+        let mut name = ArrayName::parse(part);
+        let plain = name.variable.is_none() && !name.path.exists() && !part.contains(['*', '?', '/', '.']);
+        if let Some(before) = before.as_ref().filter(|before| plain && before.variable.is_some()) {
+            name = ArrayName { path: before.path.clone(), variable: Some(part.to_owned()) };
+        }
+        lists.push(expand(&name)?);
+        before = Some(name);
+    }
+    let files = lists.first().map_or(0, Vec::len);
+    if let Some(other) = lists.iter().find(|list| list.len() != files) {
+        let expected = format!("{files} files for each array side by side");
+        return Err(Error::unfit(text.to_owned(), expected, other.len().to_string(), "give as many files for each"));
+    }
+    Ok((0..files).map(|file| lists.iter().map(|list| list[file].clone()).collect()).collect())
+}
+
+/// The arrays of a name, one for each file of a pattern.
+pub(crate) fn expand(name: &ArrayName) -> Result<Vec<ArrayName>, Error> {
+    let pattern = name.path.to_string_lossy();
+    if !pattern.contains(['*', '?']) || name.path.exists() {
+        return Ok(vec![name.clone()]);
+    }
+    let files = matching(&name.path);
+    if files.is_empty() {
+        let advice = "check the pattern, and put it between quotes";
+        return Err(Error::unfit(pattern.into_owned(), "files that fit the pattern".into(), "none".into(), advice));
+    }
+    Ok(files.into_iter().map(|path| ArrayName { path, variable: name.variable.clone() }).collect())
+}
+
+/// The files that fit a pattern, in the order of their names.
+fn matching(pattern: &Path) -> Vec<PathBuf> {
+    let mut found = vec![PathBuf::new()];
+    for component in pattern.components() {
+        let text = component.as_os_str().to_string_lossy();
+        found = match component {
+            Component::Normal(_) if text.contains(['*', '?']) => {
+                found.iter().flat_map(|folder| inside(folder, &text)).collect()
+            }
+            _ => found.into_iter().map(|folder| folder.join(component)).collect(),
+        };
+    }
+    found.retain(|path| path.is_file());
+    found.sort_by(|one, other| natural(&one.to_string_lossy(), &other.to_string_lossy()));
+    found
+}
+
+/// What a folder holds that fits a pattern; hidden files only where the pattern says so.
+fn inside(folder: &Path, pattern: &str) -> Vec<PathBuf> {
+    let here = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    let entries = std::fs::read_dir(here).into_iter().flatten().flatten().map(|entry| entry.file_name());
+    let pattern: Vec<char> = pattern.chars().collect();
+    let fitting = entries.filter(|name| {
+        let name: Vec<char> = name.to_string_lossy().chars().collect();
+        fits(&pattern, &name) && (name.first() != Some(&'.') || pattern.first() == Some(&'.'))
+    });
+    fitting.map(|name| folder.join(name)).collect()
+}
+
+/// Whether a name fits a pattern of letters, `?` for any letter and `*` for any letters.
+fn fits(pattern: &[char], name: &[char]) -> bool {
+    let (mut at, mut place) = (0, 0); // in the pattern, in the name
+    let mut star: Option<(usize, usize)> = None; // after the last star, and the place it has come to
+    while place < name.len() {
+        match pattern.get(at) {
+            Some('*') => {
+                star = Some((at + 1, place));
+                at += 1;
+            }
+            Some(letter) if *letter == '?' || *letter == name[place] => (at, place) = (at + 1, place + 1),
+            _ => match star {
+                Some((after, come)) => {
+                    star = Some((after, come + 1));
+                    (at, place) = (after, come + 1);
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern[at..].iter().all(|letter| *letter == '*')
+}
+
+/// The order of names in which numbers count as numbers.
+fn natural(one: &str, other: &str) -> Ordering {
+    let (mut one, mut other) = (one, other);
+    loop {
+        let [a, b] = [one, other].map(|text| text.find(|letter: char| letter.is_ascii_digit()).unwrap_or(text.len()));
+        let texts = one[..a].cmp(&other[..b]);
+        if texts.is_ne() || one.len() == a && other.len() == b {
+            return texts;
+        }
+        (one, other) = (&one[a..], &other[b..]);
+        let [a, b] = [one, other].map(|text| text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len()));
+        let [left, right] = [one[..a].trim_start_matches('0'), other[..b].trim_start_matches('0')];
+        let numbers = left.len().cmp(&right.len()).then(left.cmp(right)).then(a.cmp(&b));
+        if numbers.is_ne() {
+            return numbers;
+        }
+        (one, other) = (&one[a..], &other[b..]);
+    }
+}
+
+/// The number in which each of several names differs from the rest; `None` where they differ in other letters.
+pub(super) fn numbers(names: &[String]) -> Option<Vec<u64>> {
+    let first = names.first()?;
+    let same = |one: &str, other: &str| one.chars().zip(other.chars()).take_while(|(one, other)| one == other).count();
+    let count = |name: &String| name.chars().count();
+    let before = names.iter().map(|name| same(first, name)).min()?;
+    let backwards: Vec<String> = names.iter().map(|name| name.chars().rev().collect()).collect();
+    let behind = backwards.iter().map(|name| same(&backwards[0], name)).min()?;
+    let letters: Vec<char> = first.chars().collect();
+    // A number that all names begin with or end with belongs to the number in which they differ.
+    let before = (0..=before).rev().find(|&end| end == 0 || !letters[end - 1].is_ascii_digit())?;
+    let behind = (0..=behind.min(letters.len())).rev();
+    let behind = behind.into_iter().find(|&length| length == 0 || !letters[letters.len() - length].is_ascii_digit())?;
+    let middle = |name: &String| -> Option<u64> {
+        let length = count(name).checked_sub(before + behind)?;
+        name.chars().skip(before).take(length).collect::<String>().parse().ok()
+    };
+    names.iter().map(middle).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pattern_fits_any_letters_and_names_count_their_numbers() {
+        let fit =
+            |pattern: &str, name: &str| fits(&pattern.chars().collect::<Vec<_>>(), &name.chars().collect::<Vec<_>>());
+        assert!(fit("run_*.npy", "run_12.npy") && fit("*", "a") && fit("a*b*c", "aXbYbZc") && fit("r?n", "run"));
+        assert!(!fit("run_*.npy", "run_12.npz") && !fit("a*b*c", "aXc") && !fit("r?n", "rn") && !fit("", "a"));
+        let mut names = ["run_10", "run_2", "run_1b", "run_1", "run_02", "a"];
+        names.sort_by(|one, other| natural(one, other));
+        assert_eq!(names, ["a", "run_1", "run_1b", "run_2", "run_02", "run_10"]);
+    }
+
+    #[test]
+    fn the_number_of_a_name_is_found_with_all_its_digits() {
+        let found = |names: &[&str]| numbers(&names.iter().map(ToString::to_string).collect::<Vec<_>>());
+        assert_eq!(found(&["case_10.npy", "case_11.npy"]), Some(vec![10, 11]));
+        assert_eq!(found(&["u_01_v2.npy", "u_11_v2.npy"]), Some(vec![1, 11]));
+        assert_eq!(found(&["a9.npy", "a10.npy", "a11.npy"]), Some(vec![9, 10, 11]));
+        assert_eq!(found(&["left.npy", "right.npy"]), None);
+        assert_eq!(found(&["a1b1.npy", "a2b2.npy"]), None);
+    }
+}
