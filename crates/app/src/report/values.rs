@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use std::rc::Rc;
 
 /// Bytes of all values of a page, approximately.
-pub(super) const BUDGET: usize = 2_500_000;
+pub(super) const BUDGET: usize = 2_000_000;
 /// Times of a series that are animated.
 const TIMES: usize = 48;
 /// The code of a value that is not finite.
