@@ -6,23 +6,30 @@
 //! use lamo::{Device, Evaluation, Grid, Preset, Request, Samples, Trainer};
 //! use std::{ops::ControlFlow, time::Duration};
 //!
-//! // Inputs and targets are [samples, points, channels]. Yours come from files; these are waves and the same waves, shifted.
+//! // Inputs and targets are [samples, points, channels]. Yours come from files;
+//! // these are waves and the same waves, shifted.
 //! let grid = Grid::Plane { rows: 8, columns: 6 };
 //! let field = |samples: usize, shift: f32| -> Vec<f32> {
-//!     (0..samples * grid.points()).map(|value| 1.5 + (0.7 * value as f32 + shift).sin()).collect()
+//!     let values = 0..samples * grid.points();
+//!     values.map(|value| 1.5 + (0.7 * value as f32 + shift).sin()).collect()
 //! };
 //! let train = Samples::new(grid, 1, field(20, 0.0), 1, field(20, 0.5))?;
 //! let test = Samples::new(grid, 1, field(4, 0.1), 1, field(4, 0.6))?;
 //!
-//! // `Quick` trains in minutes on a CPU, `Paper` is the published recipe and takes hours. Any key can be changed.
-//! let changes = ["train.epochs=2".to_owned(), "model.settings.width=16".to_owned()];
-//! let request = Request { model: Some("lamo"), preset: Some(Preset::Quick), changes: &changes, ..Request::default() };
-//! let experiment = request.resolve()?;
+//! // `Quick` trains in minutes on a CPU; `Paper` is the published recipe and takes hours.
+//! let experiment = Request {
+//!     model: Some("lamo"),
+//!     preset: Some(Preset::Quick),
+//!     changes: &["train.epochs=2".to_owned(), "model.settings.width=16".to_owned()], // any key
+//!     ..Request::default()
+//! }
+//! .resolve()?;
 //! let task = experiment.task(&train)?;
 //! let mut trainer = Trainer::new(&experiment, &task, &train, &test, Device::Cpu)?;
 //! trainer.run(None, Duration::from_secs(60), &mut |progress| {
 //!     if let Some(epoch) = progress.finished {
-//!         println!("epoch {} of {}: train {:.4}, test {:?}", epoch.epoch, progress.epochs, epoch.train, epoch.test);
+//!         let (number, count) = (epoch.epoch, progress.epochs);
+//!         println!("epoch {number} of {count}: train {:.4}, test {:?}", epoch.train, epoch.test);
 //!     }
 //!     ControlFlow::Continue(()) // or Break, to stop
 //! })?;
@@ -40,9 +47,11 @@
 //! ```
 //! use lamo::Samples;
 //!
-//! let positions = vec![0.0, 0.0, 1.0, 0.0, 0.0, 1.0]; // [points, coordinates], or [samples, points, coordinates]
-//! let pressure = vec![1.0, 2.0, 3.0, 2.0, 3.0, 4.0]; // [samples, points, 1]
-//! let samples = Samples::cloud(2, (2, positions), (0, vec![]), (1, pressure))?; // 0 inputs: the shape alone
+//! // Two samples of three points: [points, coordinates], or [samples, points, coordinates],
+//! let positions = vec![0.0, 0.0, 1.0, 0.0, 0.0, 1.0];
+//! let load = vec![0.1, 0.2, 0.3, 0.4, 0.5, 0.6]; // [samples, points, inputs], none for the shape alone,
+//! let pressure = vec![1.0, 2.0, 3.0, 2.0, 3.0, 4.0]; // [samples, points, outputs]
+//! let samples = Samples::cloud(2, (2, positions), (1, load), (1, pressure))?;
 //! assert_eq!(samples.grid, lamo::Grid::Cloud { points: 3 });
 //! # Ok::<(), lamo::Error>(())
 //! ```

@@ -105,6 +105,7 @@ impl Layout {
     /// `[width, height]` of the map in pixels; maps that share a window have the same size.
     pub(crate) fn size(&self, window: Option<&Window>) -> [usize; 2] {
         match (self, window) {
+            (Layout::Grid([1, 1]), _) => [MAP / 3, MAP / 2],
             (Layout::Grid([_, 1]) | Layout::Line(_), _) => [MAP, MAP / 2],
             (Layout::Grid([rows, columns]), _) => {
                 let longest = rows.max(columns);
@@ -211,13 +212,13 @@ impl Map {
         self.draw_in(canvas, Area { corner, size: self.size() });
     }
 
-    /// The map without its title. Meshes and clouds are drawn at twice the resolution, for smooth edges; a plane has a pixel
-    /// per point, unless it is very fine.
-    pub(crate) fn picture(&self) -> Canvas {
+    /// The map without its title. Meshes and clouds are drawn at `fine` times the resolution, for smooth edges; a plane has a
+    /// pixel per point, unless it has very many.
+    pub(crate) fn picture(&self, fine: usize) -> Canvas {
         let size = match &self.layout {
             Layout::Grid([rows, columns]) if *rows.max(columns) <= FINEST => [*columns, *rows],
             Layout::Grid(_) | Layout::Line(_) => self.size(),
-            Layout::Mesh(..) | Layout::Wire(..) | Layout::Cloud(..) => self.size().map(|side| 2 * side),
+            Layout::Mesh(..) | Layout::Wire(..) | Layout::Cloud(..) => self.size().map(|side| fine * side),
         };
         let mut canvas = Canvas::new(size[0], size[1], PAPER);
         self.draw_in(&mut canvas, Area { corner: [0, 0], size });
@@ -331,7 +332,7 @@ mod tests {
             scale,
             source: None,
         };
-        let (picture, [width, height]) = (map.picture(), map.size());
+        let (picture, [width, height]) = (map.picture(1), map.size());
         let drawn = |colour: Rgb| {
             let pixels = (0..width).flat_map(|x| (0..height).map(move |y| [x, y]));
             pixels.filter(|&[x, y]| picture.at(x, y) == colour).collect::<Vec<_>>()
@@ -370,7 +371,7 @@ mod tests {
         let scale = Scale::of(values.iter().copied());
         let layout = Layout::Grid([2, 3]);
         let map = Map { title: String::new(), layout, window: None, values, over: None, scale, source: None };
-        let picture = map.picture();
+        let picture = map.picture(1);
         let corners = [(0, 0), (2, 0), (0, 1), (2, 1)].map(|(x, y)| picture.at(x, y));
         assert_eq!(corners, [0.0, 0.4, 0.6, 1.0].map(|value| scale.colour(value)));
         let [width, height] = map.size();

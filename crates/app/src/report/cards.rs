@@ -11,8 +11,29 @@ use crate::text::{percent, short};
 use anyhow::Result;
 use std::fmt::Write;
 
-/// The card of a sample, one of `count` on the page.
-pub(super) fn sample(picture: &Picture, shared: &Shared, count: usize) -> Result<String> {
+/// Maps of meshes and clouds on a page that are drawn at twice their size.
+const FINE_MAPS: usize = 40;
+
+/// How much of the page a card may take.
+#[derive(Clone, Copy)]
+pub(super) struct Room {
+    /// Bytes of the values.
+    budget: usize,
+    /// Pixels of the maps of meshes and clouds for each pixel of their size.
+    fine: usize,
+}
+
+impl Room {
+    /// The room of each of several cards. With very many maps on the page, each is coarser.
+    pub(super) fn of(pictures: &[Picture]) -> Room {
+        let maps = pictures.iter().flat_map(|picture| picture.figure.rows.iter().flatten());
+        let drawn = maps.filter(|map| map.layout.positions().is_some()).count();
+        Room { budget: BUDGET / pictures.len().max(1), fine: if drawn > FINE_MAPS { 1 } else { 2 } }
+    }
+}
+
+/// The card of a sample.
+pub(super) fn sample(picture: &Picture, shared: &Shared, room: Room) -> Result<String> {
     let Picture { rank, sample, error, scene, figure } = picture;
     let mut out = format!(
         "<article class=\"sample\"><header><h3>{}</h3><span>sample {sample} · relative L2 {}</span></header>",
@@ -38,7 +59,7 @@ pub(super) fn sample(picture: &Picture, shared: &Shared, count: usize) -> Result
                 let known = outputs.map(|output| times_of(output.times.len(), &output.drawn_times()));
                 [field, known.and_then(|times| times.iter().position(|&known| known == time)).unwrap_or(time), set]
             });
-            out += &drawn(map, source, !shares && map.has_bar())?;
+            out += &drawn(map, room.fine, source, !shares && map.has_bar())?;
         }
         if shares {
             let _ =
@@ -47,7 +68,7 @@ pub(super) fn sample(picture: &Picture, shared: &Shared, count: usize) -> Result
         out += "</div>";
     }
     // A `<` could end the element.
-    let values = values(scene, shared, BUDGET / count.max(1)).to_string().replace('<', "\\u003c");
+    let values = values(scene, shared, room.budget).to_string().replace('<', "\\u003c");
     let _ = write!(out, "<script type=\"application/json\">{values}</script>");
     Ok(out + "</article>\n")
 }
@@ -139,12 +160,12 @@ fn title(map: &Map) -> String {
 }
 
 /// A map under its title, with a colour bar if `bar`. `source` is its field, its time and its set among the values of the card.
-fn drawn(map: &Map, source: Option<[usize; 3]>, bar: bool) -> Result<String> {
+fn drawn(map: &Map, fine: usize, source: Option<[usize; 3]>, bar: bool) -> Result<String> {
     let title = title(map);
     let view = if map.layout.is_curve() {
         curves(map)
     } else {
-        let picture = base64(&map.picture().png(Some(PAPER))?);
+        let picture = base64(&map.picture(fine).png(Some(PAPER))?);
         let [width, height] = map.size();
         let class = if matches!(map.layout, Layout::Grid(_)) { " class=\"plane\"" } else { "" };
         format!(

@@ -82,14 +82,15 @@ impl Report<'_> {
         Ok(write_file(&folder.join(PAGE), self.page(&pictures, &shared)?.as_bytes())?)
     }
 
-    /// Draws the best sample, the median, the worst, and for steady problems the quartiles.
+    /// Draws the best sample, the median, the worst, and without time series the quartiles.
     fn pictures(&self) -> (Vec<Picture>, Shared) {
         let errors = &self.receipt.evaluation.samples;
         let mut order: Vec<usize> = (0..errors.len()).collect();
         order.sort_by(|&one, &other| errors[one].error.total_cmp(&errors[other].error));
         let last = order.len() - 1;
         let mut ranks = vec![("Best", order[0]), ("Median", order[last / 2]), ("Worst", order[last])];
-        if self.samples.times == 1 {
+        let task = &self.trained.operator.task;
+        if !task.time.is_series() && task.outputs.iter().all(|field| field.length() == 1) {
             ranks.insert(1, ("25th percentile", order[last / 4]));
             ranks.insert(3, ("75th percentile", order[last * 3 / 4]));
         }

@@ -168,16 +168,17 @@
     tip.style.top = `${y + 14 + size.height > innerHeight ? Math.max(4, y - size.height - 10) : y + 14}px`;
   }
 
-  document.addEventListener("pointermove", event => {
+  function point(event) {
     const view = event.target instanceof Element && event.target.closest(".map[data-field] .view");
     if (!view) return shown && !shown.map.contains(document.activeElement) ? hide() : undefined;
     const map = view.closest(".map"), box = view.getBoundingClientRect(), [left, top, width, height] = plotOf(view);
     const field = dataOf(map.closest(".sample")).fields[map.dataset.field];
     const at = [((event.clientX - box.left) / box.width - left) / width, ((event.clientY - box.top) / box.height - top) / height];
-    const point = nearest(layoutOf(field, map), Number(map.dataset.time || 0), at);
-    if (point < 0) return hide();
-    if (!shown || shown.map !== map || shown.point !== point) show(map, point);
-  });
+    const found = nearest(layoutOf(field, map), Number(map.dataset.time || 0), at);
+    if (found < 0) return hide();
+    if (!shown || shown.map !== map || shown.point !== found) show(map, found);
+  }
+  for (const kind of ["pointermove", "pointerdown"]) document.addEventListener(kind, point);
   document.addEventListener("scroll", hide, { passive: true });
 
   // Arrow keys move the point of the map that has the focus.

@@ -42,8 +42,9 @@ impl Report<'_> {
         page += "<h2>Predictions</h2><p class=\"under\">Test samples from the best to the worst. All samples have the same colours \
                  and the same size. The colours of the prediction have the range of the truth; the error has a range of its \
                  own.<span class=\"scripted\" hidden> Point at a map to read its values.</span></p>\n";
+        let room = cards::Room::of(pictures);
         for picture in pictures {
-            page += &cards::sample(picture, shared, pictures.len())?;
+            page += &cards::sample(picture, shared, room)?;
         }
         page += &self.training();
         page += &self.errors();
