@@ -3,8 +3,7 @@
 //! `cargo run --release -p lamo --example own_data`
 #![allow(clippy::print_stdout)]
 
-use lamo::experiment::Preset;
-use lamo::{Device, Grid, Request, Samples, Trainer};
+use lamo::{Device, Grid, Preset, Request, Samples, Trainer};
 use std::f32::consts::TAU;
 use std::ops::ControlFlow;
 use std::time::Duration;

@@ -37,15 +37,17 @@ pub(crate) struct Compare {
 pub(crate) fn run(options: &Compare) -> Result<()> {
     require_extension(&options.out, "png")?;
     let comparison = workflow::compare(&options.runs)?;
-    write_file(&options.out, &draw(&comparison).png(None)?)?;
+    if comparison.same_test {
+        write_file(&options.out, &draw(&comparison).png(None)?)?;
+    }
     if options.json {
         return say(&serde_json::to_string_pretty(&comparison)?);
     }
     say(&table(&comparison))?;
-    if !comparison.same_test {
-        say(DIFFERENT_TESTS)?;
+    match comparison.same_test {
+        true => say(&format!("picture: {}", options.out.display())),
+        false => say(&format!("{DIFFERENT_TESTS}, so no picture is drawn")),
     }
-    say(&format!("picture: {}", options.out.display()))
 }
 
 /// What a column shows of a run: the length of its bar, and its text.

@@ -23,7 +23,7 @@ struct Library {
     missing: Option<String>,
 }
 
-#[derive(Serialize)]
+#[derive(Clone, Serialize)]
 struct Gpu {
     device: String,
     name: String,
@@ -41,8 +41,9 @@ struct Report {
     /// The CUDA version of the driver.
     cuda_driver: Option<String>,
     libraries: Vec<Library>,
-    #[serde(rename = "cards")]
     gpus: Vec<Gpu>,
+    /// The same list under the name that 0.1 gave it, for scripts that read it.
+    cards: Vec<Gpu>,
     /// Why `--device cuda` does not work; empty if it works.
     obstacles: Vec<String>,
 }
@@ -56,9 +57,11 @@ pub(crate) fn run(options: &Doctor) -> Result<()> {
         cuda_driver: None,
         libraries: Vec::new(),
         gpus: Vec::new(),
+        cards: Vec::new(),
         obstacles: Vec::new(),
     };
     look_for_gpus(&mut report);
+    report.cards.clone_from(&report.gpus);
     if options.json {
         return say(&serde_json::to_string_pretty(&report)?);
     }

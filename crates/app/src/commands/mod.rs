@@ -10,6 +10,7 @@ pub(crate) mod parity;
 pub(crate) mod predict;
 pub(crate) mod progress;
 pub(crate) mod stop;
+pub(crate) mod terminal;
 pub(crate) mod train;
 pub(crate) mod weights;
 

@@ -1,5 +1,6 @@
 //! The progress line of a long job.
 
+use super::terminal::{self, Part};
 use crate::text::duration;
 use lamo::data::dataset::Progress;
 use lamo::data::import::Transfer;
@@ -91,9 +92,10 @@ impl Meter {
         if !self.is_due(if self.terminal { REDRAW_INTERVAL } else { LOG_INTERVAL }) {
             return;
         }
-        let line = format!("{} {}", self.title, status(state.into(), self.unit, self.start.elapsed()));
+        let width = self.terminal.then(terminal::width);
+        let line = line(&self.title, state.into(), self.unit, self.start.elapsed(), width);
         let _ = if self.terminal {
-            write!(std::io::stderr(), "\r\x1b[K{line}")
+            write!(std::io::stderr(), "\r\x1b[K\x1b[?7l{line}\x1b[?7h")
         } else {
             writeln!(std::io::stdout(), "{line}")
         };
@@ -108,10 +110,25 @@ impl Meter {
     }
 }
 
-fn status(state: State, unit: Unit, elapsed: Duration) -> String {
+/// The title and the state, or as much of both as fits into a width.
+fn line(title: &str, state: State, unit: Unit, elapsed: Duration, width: Option<usize>) -> String {
+    let title = format!("{title} ");
+    let room = width.map(|width| width.saturating_sub(title.chars().count()));
+    let state = |room| status(state, unit, elapsed, room);
+    match room.map(|room| (room, state(Some(room)))) {
+        None => title + &state(None),
+        Some((room, short)) if short.chars().count() <= room && short.contains("left") => title + &short,
+        Some(_) => state(width), // the title gives way to the time left
+    }
+}
+
+fn status(state: State, unit: Unit, elapsed: Duration, width: Option<usize>) -> String {
     let State { complete, made, total } = state;
     let rate = made as f64 / elapsed.as_secs_f64().max(1e-9);
-    let left = if made > 0 { format!(", {} left", duration((total - complete) as f64 / rate)) } else { String::new() };
+    let left = match made > 0 {
+        true => format!("{} left", duration((total - complete) as f64 / rate)),
+        false => "time left unknown".to_owned(),
+    };
     let (name, size) = match unit {
         Unit::Samples => ("samples", 1),
         Unit::Megabytes => ("MB", 1_000_000),
@@ -120,7 +137,12 @@ fn status(state: State, unit: Unit, elapsed: Duration) -> String {
     let rate = if rate < 9.95 { format!("{rate:.2}") } else { format!("{rate:.0}") };
     let percent = 100 * complete / total.max(1);
     let (complete, total) = (complete / size, total / size);
-    format!("{complete}/{total} {name} ({percent} %), {rate} {name}/s{left}")
+    let parts = [
+        Part::essential().of(format!("{complete}/{total} {name} ({percent} %)")),
+        Part::first(1).of(format!("{rate} {name}/s")),
+        Part::essential().of(left),
+    ];
+    terminal::fit(&parts, ", ", width)
 }
 
 #[cfg(test)]
@@ -130,13 +152,30 @@ mod tests {
     #[test]
     fn the_rate_counts_only_what_this_process_made() {
         let state = State { complete: 150, made: 50, total: 1200 };
-        let line = status(state, Unit::Samples, Duration::from_secs(25));
+        let line = status(state, Unit::Samples, Duration::from_secs(25), None);
         assert_eq!(line, "150/1200 samples (12 %), 2.00 samples/s, 8 min 45 s left");
         let state = State { complete: 500_000_000, made: 500_000_000, total: 2_000_000_000 };
-        let line = status(state, Unit::Megabytes, Duration::from_secs(5));
+        let line = status(state, Unit::Megabytes, Duration::from_secs(5), None);
         assert_eq!(line, "500/2000 MB (25 %), 100 MB/s, 15 s left");
         let state = State { complete: 150, made: 0, total: 1200 };
-        let line = status(state, Unit::Samples, Duration::from_secs(1));
-        assert_eq!(line, "150/1200 samples (12 %), 0.00 samples/s");
+        let line = status(state, Unit::Samples, Duration::from_secs(1), None);
+        assert_eq!(line, "150/1200 samples (12 %), 0.00 samples/s, time left unknown");
+    }
+
+    #[test]
+    fn the_line_of_a_job_fits_every_terminal_and_always_has_the_count_and_the_time_left() {
+        let state = State { complete: 150, made: 50, total: 1200 };
+        let said = |title: &str, columns| line(title, state, Unit::Samples, Duration::from_secs(25), Some(columns));
+        for title in
+            ["making darcy", "importing a/folder/with/a/very/long/name/of/its/own/permeability_of_all_samples.npy"]
+        {
+            for columns in [60, 80, 100, 140] {
+                let line = said(title, columns);
+                assert!(line.chars().count() <= columns, "{columns} columns: {line}");
+                assert!(line.contains("150/1200 samples (12 %)") && line.ends_with("8 min 45 s left"), "{line}");
+            }
+        }
+        assert_eq!(said("making darcy", 60), "making darcy 150/1200 samples (12 %), 8 min 45 s left");
+        assert_eq!(said("making darcy", 80), "making darcy 150/1200 samples (12 %), 2.00 samples/s, 8 min 45 s left");
     }
 }

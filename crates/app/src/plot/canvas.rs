@@ -3,6 +3,7 @@
 use super::colour::Rgb;
 use super::font;
 use anyhow::Result;
+use std::collections::HashMap;
 
 /// An image. x runs to the right, y downwards.
 pub(crate) struct Canvas {
@@ -57,20 +58,51 @@ impl Canvas {
         }
     }
 
-    /// The image as the bytes of a PNG file; pixels of the `clear` colour are transparent.
+    /// The image as the bytes of a PNG file; pixels of the `clear` colour are transparent. With at most 256 colours, a pixel is
+    /// one byte in the file instead of three.
     pub(crate) fn png(&self, clear: Option<Rgb>) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         let mut encoder = png::Encoder::new(&mut bytes, self.width as u32, self.height as u32);
-        encoder.set_color(png::ColorType::Rgb);
         encoder.set_depth(png::BitDepth::Eight);
         encoder.set_compression(png::Compression::High);
-        if let Some([red, green, blue]) = clear {
-            encoder.set_trns(vec![0, red, 0, green, 0, blue]);
+        let indexed = self.indexed();
+        match (&indexed, clear) {
+            (Some((colours, _)), clear) => {
+                encoder.set_color(png::ColorType::Indexed);
+                encoder.set_palette(colours.concat());
+                encoder.set_trns(
+                    colours.iter().map(|colour| if Some(*colour) == clear { 0 } else { 255 }).collect::<Vec<u8>>(),
+                );
+            }
+            (None, Some([red, green, blue])) => {
+                encoder.set_color(png::ColorType::Rgb);
+                encoder.set_trns(vec![0, red, 0, green, 0, blue]);
+            }
+            (None, None) => encoder.set_color(png::ColorType::Rgb),
         }
         let mut writer = encoder.write_header()?;
-        writer.write_image_data(self.pixels.as_flattened())?;
+        match &indexed {
+            Some((_, pixels)) => writer.write_image_data(pixels)?,
+            None => writer.write_image_data(self.pixels.as_flattened())?,
+        }
         writer.finish()?;
         Ok(bytes)
+    }
+
+    /// The colours of the image and the index of that of each pixel; `None` with more than 256 colours.
+    fn indexed(&self) -> Option<(Vec<Rgb>, Vec<u8>)> {
+        let (mut colours, mut known) = (Vec::new(), HashMap::new());
+        let mut index = |colour: Rgb| -> Option<u8> {
+            if let Some(index) = known.get(&colour) {
+                return Some(*index);
+            }
+            let index = u8::try_from(colours.len()).ok()?;
+            colours.push(colour);
+            known.insert(colour, index);
+            Some(index)
+        };
+        let pixels: Option<Vec<u8>> = self.pixels.iter().map(|&colour| index(colour)).collect();
+        Some((colours, pixels?))
     }
 }
 
@@ -87,16 +119,38 @@ mod tests {
         assert!(dark.clone().count() > 3 && dark.into_iter().all(|(x, _)| x >= 15));
     }
 
-    #[test]
-    fn the_file_holds_every_pixel() {
-        let mut canvas = Canvas::new(7, 5, PAPER);
-        canvas.dot(3, 4, [1, 2, 3]);
-        let bytes = canvas.png(Some(PAPER)).unwrap();
-        let mut reader = png::Decoder::new(std::io::Cursor::new(bytes)).read_info().unwrap();
+    /// The pixels of a file as red, green, blue and opacity.
+    fn decoded(bytes: Vec<u8>) -> (Vec<[u8; 4]>, [u32; 2]) {
+        let mut decoder = png::Decoder::new(std::io::Cursor::new(bytes));
+        decoder.set_transformations(png::Transformations::EXPAND | png::Transformations::ALPHA);
+        let mut reader = decoder.read_info().unwrap();
         let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
         let decoded = reader.next_frame(&mut pixels).unwrap();
-        assert_eq!([decoded.width, decoded.height], [7, 5]);
-        assert_eq!(reader.info().trns.as_deref(), Some(&PAPER[..]), "the reader returns the low bytes");
-        assert_eq!(&pixels[3 * (4 * 7 + 3)..][..3], [1, 2, 3]);
+        (
+            pixels.chunks(4).map(|pixel| [pixel[0], pixel[1], pixel[2], pixel[3]]).collect(),
+            [decoded.width, decoded.height],
+        )
+    }
+
+    #[test]
+    fn the_file_holds_every_pixel_with_few_colours_and_with_many() {
+        for side in [6, 40] {
+            let mut canvas = Canvas::new(side, side + 1, PAPER);
+            let colour = |x: usize, y: usize| [x as u8, y as u8, 7];
+            for (x, y) in (0..side).flat_map(|x| (0..side).map(move |y| (x, y))) {
+                canvas.dot(x, y, colour(x, y));
+            }
+            assert_eq!(canvas.indexed().is_some(), side * side < 256, "{side} x {side} colours");
+            for clear in [Some(PAPER), None] {
+                let (pixels, size) = decoded(canvas.png(clear).unwrap());
+                assert_eq!(size, [side as u32, side as u32 + 1]);
+                for (at, pixel) in pixels.iter().enumerate() {
+                    let (x, y) = (at % side, at / side);
+                    let wanted = if y < side { colour(x, y) } else { PAPER };
+                    let opacity = if y == side && clear.is_some() { 0 } else { 255 };
+                    assert_eq!((pixel[..3].to_vec(), pixel[3]), (wanted.to_vec(), opacity), "pixel {x}, {y}");
+                }
+            }
+        }
     }
 }

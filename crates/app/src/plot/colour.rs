@@ -17,6 +17,8 @@ const VIRIDIS: &[u32] =
 const COOL_WARM: &[u32] = &[0x3b4cc0, 0x5d7ce6, 0x82a6fb, 0xaac7fd, 0xdddddd, 0xf5c1a9, 0xf4987a, 0xdd5f4b, 0xb40426];
 /// A single grey.
 const PLAIN: &[u32] = &[0x787c84, 0x787c84];
+/// Steps of a scale: with those of a few more things a map has at most 256 colours, which makes its file small.
+const STEPS: f32 = 250.0;
 /// A field is signed if the smaller of its two extremes reaches this fraction of the larger one.
 const SIGNED: f32 = 0.2;
 
@@ -82,6 +84,7 @@ impl Scale {
         }
         let width = self.most - self.least;
         let share = if width > 0.0 { ((value - self.least) / width).clamp(0.0, 1.0) } else { 0.5 };
+        let share = (share * STEPS).round() / STEPS;
         let position = share * (self.table.len() - 1) as f32;
         let first = (position as usize).min(self.table.len() - 2);
         let (from, to) = (parts(self.table[first]), parts(self.table[first + 1]));

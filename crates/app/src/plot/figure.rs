@@ -93,7 +93,7 @@ mod tests {
     fn rows_with_the_same_number_of_maps_have_the_same_columns() {
         let map = |title: &str| {
             let (layout, scale) = (Layout::Grid([2, 2]), Scale::plain());
-            Map { title: title.into(), layout, window: None, values: vec![0.0; 4], scale }
+            Map { title: title.into(), layout, window: None, values: vec![0.0; 4], over: None, scale, source: None }
         };
         let long = "a title that is wider than the map";
         let rows = vec![vec![map("alone")], vec![map("a"), map("b")], vec![map("a"), map(long)]];

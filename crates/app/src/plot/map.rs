@@ -1,7 +1,7 @@
-//! One field as a picture. x runs to the right and y upwards, as in the equations. A field on a line is a curve; a field with
-//! positions is drawn on its mesh or point cloud.
+//! One field as a picture. The values of a plane are drawn as `imshow` draws them, row 0 on top. A field with positions is drawn
+//! on its mesh or point cloud, x to the right and y upwards. A field on a line is a curve, and a single value is a number.
 
-use super::colour::{FAINT, PAPER, Rgb, Scale};
+use super::colour::{FAINT, INK, PAPER, Rgb, Scale};
 use super::mesh::{Area, Window, draw_cloud, draw_mesh};
 use super::number::number;
 use super::{Canvas, font};
@@ -13,14 +13,18 @@ const FINEST: usize = 256;
 /// Colours of the background and the axes of a curve.
 const GROUND: Rgb = [244, 245, 247];
 const AXIS: Rgb = [208, 211, 216];
+/// Colours of a curve, and of a second one over it.
+const CURVES: [Rgb; 2] = [[0x25, 0x63, 0xa8], [0xc2, 0x54, 0x2d]];
 /// Lines of a mesh that are drawn in each direction, approximately.
 const LINES: usize = 12;
 
 /// The points at which a map has its values.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Layout {
-    /// `[rows, columns]` squares; rows run along x. A single column is a line.
+    /// `[rows, columns]` squares, row 0 on top. A single column is a line of evenly spaced points, drawn as a curve.
     Grid([usize; 2]),
+    /// A line of points with growing coordinates, drawn as a curve.
+    Line(Vec<f32>),
     /// `[rows, columns]` nodes with their positions.
     Mesh([usize; 2], Vec<[f32; 2]>),
     /// The same, drawn as lines without values.
@@ -46,15 +50,37 @@ impl Layout {
 
     /// Whether the values are drawn as a curve.
     pub(crate) fn is_curve(&self) -> bool {
-        matches!(self, Layout::Grid([_, 1]))
+        matches!(self, Layout::Grid([_, 1]) | Layout::Line(_)) && !self.is_number()
+    }
+
+    /// Whether there is a single value.
+    pub(crate) fn is_number(&self) -> bool {
+        *self == Layout::Grid([1, 1])
+    }
+
+    /// Number of points.
+    pub(crate) fn points(&self) -> usize {
+        match self {
+            Layout::Grid([rows, columns]) => rows * columns,
+            Layout::Line(positions) => positions.len(),
+            Layout::Mesh(_, positions) | Layout::Wire(_, positions) | Layout::Cloud(positions, _) => positions.len(),
+        }
     }
 
     /// A note on the axes; the unit of the positions as in ` (mm)`.
     pub(crate) fn axes(&self, window: Option<&Window>, unit: &str) -> String {
         let range = || window.map_or_else(String::new, |window| window.range(unit));
         match self {
-            Layout::Grid([points, 1]) => format!("points 1 to {points} to the right"),
-            Layout::Grid([rows, columns]) => format!("{rows} rows to the right, {columns} columns up"),
+            Layout::Grid([1, 1]) => "a single value".to_owned(),
+            Layout::Grid([points, 1]) => format!("points 0 to {} from left to right", points - 1),
+            Layout::Grid([rows, columns]) => {
+                format!("{rows} rows, {columns} columns, row 0 on top and column 0 at the left, as imshow draws them")
+            }
+            Layout::Line(positions) => {
+                let [first, last] =
+                    [positions.first(), positions.last()].map(|end| number(end.copied().unwrap_or(0.0)));
+                format!("x {first} to {last}{unit}")
+            }
             Layout::Cloud(_, depths) if !depths.is_empty() => format!("{}, viewed along z", range()),
             Layout::Mesh(..) | Layout::Wire(..) | Layout::Cloud(..) => range(),
         }
@@ -63,7 +89,7 @@ impl Layout {
     /// The positions, if there are any.
     pub(crate) fn positions(&self) -> Option<&[[f32; 2]]> {
         match self {
-            Layout::Grid(_) => None,
+            Layout::Grid(_) | Layout::Line(_) => None,
             Layout::Mesh(_, positions) | Layout::Wire(_, positions) | Layout::Cloud(positions, _) => Some(positions),
         }
     }
@@ -79,11 +105,12 @@ impl Layout {
     /// `[width, height]` of the map in pixels; maps that share a window have the same size.
     pub(crate) fn size(&self, window: Option<&Window>) -> [usize; 2] {
         match (self, window) {
-            (Layout::Grid([_, 1]), _) => [MAP, MAP / 2],
+            (Layout::Grid([1, 1]), _) => [MAP / 3, MAP / 2],
+            (Layout::Grid([_, 1]) | Layout::Line(_), _) => [MAP, MAP / 2],
             (Layout::Grid([rows, columns]), _) => {
                 let longest = rows.max(columns);
                 let map = if *longest <= FINEST { longest * MAP.div_ceil(*longest) } else { MAP };
-                [rows, columns].map(|points| (points * map / longest).max(MAP / 8))
+                [columns, rows].map(|points| (points * map / longest).max(MAP / 8))
             }
             (_, Some(window)) => window.size(MAP),
             (_, None) => [MAP, MAP],
@@ -93,7 +120,12 @@ impl Layout {
     /// Draws the values into the area. Layouts with positions need a window; without one nothing is drawn.
     pub(crate) fn draw(&self, canvas: &mut Canvas, area: Area, window: Option<&Window>, values: &[f32], scale: &Scale) {
         match (self, window) {
-            (Layout::Grid([_, 1]), _) => curve(canvas, area, values, scale),
+            (Layout::Grid([1, 1]), _) => {
+                let (text, [left, top], [_, height]) =
+                    (number(values.first().copied().unwrap_or(f32::NAN)), area.corner, area.size);
+                canvas.text([left, top + (height - font::HEIGHT) / 2], &text, INK);
+            }
+            (Layout::Grid([_, 1]) | Layout::Line(_), _) => self.draw_curves(canvas, area, &[values], scale),
             (Layout::Grid(plane), _) => squares(canvas, area, *plane, values, scale),
             (Layout::Mesh(plane, positions), Some(window)) => {
                 draw_mesh(canvas, area, window, *plane, positions, values, scale);
@@ -105,6 +137,56 @@ impl Layout {
             (_, None) => {}
         }
     }
+
+    /// Where the points of a curve lie between its left end, 0, and its right end, 1.
+    pub(crate) fn shares(&self) -> Vec<f32> {
+        let even = |count: usize| (0..count).map(|point| point as f32 / (count.max(2) - 1) as f32).collect();
+        match self {
+            Layout::Line(positions) => match (positions.first(), positions.last()) {
+                (Some(first), Some(last)) if last > first => {
+                    positions.iter().map(|position| (position - first) / (last - first)).collect()
+                }
+                _ => even(positions.len()),
+            },
+            other => even(other.points()),
+        }
+    }
+
+    /// Draws curves over each other, the ends of the scale beside them, and a line at zero if zero is between the ends.
+    fn draw_curves(&self, canvas: &mut Canvas, area: Area, curves: &[&[f32]], scale: &Scale) {
+        let ([left, top], [_, height]) = (area.corner, area.size);
+        canvas.fill(area.corner, area.size, GROUND);
+        let [least, most] = [scale.least, scale.most].map(number);
+        let beside = font::width(&least).max(font::width(&most)) + 8;
+        let (left, width) = (left + beside, area.size[0].saturating_sub(beside));
+        for (y, end) in [(top, &most), (top + height - font::HEIGHT, &least)] {
+            canvas.text([left - 5 - font::width(end), y], end, FAINT);
+        }
+        let extent = (scale.most - scale.least).max(f32::MIN_POSITIVE);
+        let level = |value: f32| (height - 3) as f32 * (1.0 - (value - scale.least) / extent).clamp(0.0, 1.0);
+        canvas.fill([left - 1, top], [1, height], AXIS);
+        if scale.least < 0.0 && scale.most > 0.0 {
+            canvas.fill([left, top + level(0.0) as usize], [width, 1], AXIS);
+        }
+        let shares = self.shares();
+        for (values, colour) in curves.iter().zip(CURVES) {
+            let corner = |(share, value): (&f32, &f32)| [share * (width.max(2) - 2) as f32, level(*value)];
+            let corners: Vec<[f32; 2]> = shares.iter().zip(*values).map(corner).collect();
+            for pair in corners.windows(2).filter(|pair| pair.iter().flatten().all(|side| side.is_finite())) {
+                stroke(canvas, [left, top], [pair[0], pair[1]], colour);
+            }
+        }
+    }
+}
+
+/// Draws a line two pixels wide between two points relative to a corner.
+fn stroke(canvas: &mut Canvas, [left, top]: [usize; 2], [from, to]: [[f32; 2]; 2], colour: Rgb) {
+    let length = (to[0] - from[0]).abs().max((to[1] - from[1]).abs()).ceil().max(1.0);
+    for step in 0..=length as usize {
+        let share = step as f32 / length;
+        let [x, y] = [0, 1].map(|axis| from[axis] + share * (to[axis] - from[axis]));
+        canvas.fill([left + x as usize, top + y as usize], [2, 2], colour);
+    }
 }
 
 /// A map with its own colours.
@@ -114,7 +196,11 @@ pub(crate) struct Map {
     /// The part of the domain that is drawn, for layouts with positions.
     pub(crate) window: Option<Window>,
     pub(crate) values: Vec<f32>,
+    /// A second curve over that of the values: the prediction over the truth.
+    pub(crate) over: Option<Vec<f32>>,
     pub(crate) scale: Scale,
+    /// Which field of a page it shows, at which of its times, and which of its sets of values: 0 truth, 1 prediction, 2 error.
+    pub(crate) source: Option<[usize; 3]>,
 }
 
 impl Map {
@@ -126,10 +212,14 @@ impl Map {
         self.draw_in(canvas, Area { corner, size: self.size() });
     }
 
-    /// The map without its title. Meshes and clouds are drawn at twice the resolution, for smooth edges.
-    pub(crate) fn picture(&self) -> Canvas {
-        let fine = if self.layout.positions().is_some() { 2 } else { 1 };
-        let size = self.size().map(|side| fine * side);
+    /// The map without its title. Meshes and clouds are drawn at `fine` times the resolution, for smooth edges; a plane has a
+    /// pixel per point, unless it has very many.
+    pub(crate) fn picture(&self, fine: usize) -> Canvas {
+        let size = match &self.layout {
+            Layout::Grid([rows, columns]) if *rows.max(columns) <= FINEST => [*columns, *rows],
+            Layout::Grid(_) | Layout::Line(_) => self.size(),
+            Layout::Mesh(..) | Layout::Wire(..) | Layout::Cloud(..) => self.size().map(|side| fine * side),
+        };
         let mut canvas = Canvas::new(size[0], size[1], PAPER);
         self.draw_in(&mut canvas, Area { corner: [0, 0], size });
         canvas
@@ -137,11 +227,16 @@ impl Map {
 
     /// Whether it needs a colour bar. A curve has its numbers beside it, and a mesh without a field has one colour.
     pub(crate) fn has_bar(&self) -> bool {
-        !self.scale.is_plain() && !self.layout.is_curve()
+        !self.scale.is_plain() && !self.layout.is_curve() && !self.layout.is_number()
     }
 
     fn draw_in(&self, canvas: &mut Canvas, area: Area) {
-        self.layout.draw(canvas, area, self.window.as_ref(), &self.values, &self.scale);
+        match &self.over {
+            Some(over) if self.layout.is_curve() => {
+                self.layout.draw_curves(canvas, area, &[&self.values, over], &self.scale);
+            }
+            _ => self.layout.draw(canvas, area, self.window.as_ref(), &self.values, &self.scale),
+        }
     }
 }
 
@@ -185,9 +280,9 @@ fn squares(canvas: &mut Canvas, area: Area, [rows, columns]: [usize; 2], values:
     let ([left, top], [width, height]) = (area.corner, area.size);
     for y in 0..height {
         for x in 0..width {
-            let (right, up) = (cells(x, width, rows), cells(height - 1 - y, height, columns));
-            let count = (right.len() * up.len()) as f32;
-            let sum: f32 = right.flat_map(|row| up.clone().map(move |column| values[row * columns + column])).sum();
+            let (down, right) = (cells(y, height, rows), cells(x, width, columns));
+            let count = (down.len() * right.len()) as f32;
+            let sum: f32 = down.flat_map(|row| right.clone().map(move |column| values[row * columns + column])).sum();
             canvas.dot(left + x, top + y, scale.colour(sum / count));
         }
     }
@@ -197,37 +292,6 @@ fn squares(canvas: &mut Canvas, area: Area, [rows, columns]: [usize; 2], values:
 fn cells(pixel: usize, pixels: usize, points: usize) -> std::ops::Range<usize> {
     let first = pixel * points / pixels;
     first..((pixel + 1) * points / pixels).clamp(first + 1, points.max(first + 1))
-}
-
-/// Draws a line through the values, the ends of the scale beside it, and a line at zero if zero is between them.
-fn curve(canvas: &mut Canvas, area: Area, values: &[f32], scale: &Scale) {
-    let ([left, top], [_, height]) = (area.corner, area.size);
-    canvas.fill(area.corner, area.size, GROUND);
-    let [least, most] = [scale.least, scale.most].map(number);
-    let beside = font::width(&least).max(font::width(&most)) + 8;
-    let (left, width) = (left + beside, area.size[0].saturating_sub(beside));
-    for (y, end) in [(top, &most), (top + height - font::HEIGHT, &least)] {
-        canvas.text([left - 5 - font::width(end), y], end, FAINT);
-    }
-    let extent = (scale.most - scale.least).max(f32::MIN_POSITIVE);
-    let level = |value: f32| ((height - 3) as f32 * (1.0 - (value - scale.least) / extent).clamp(0.0, 1.0)) as usize;
-    canvas.fill([left - 1, top], [1, height], AXIS);
-    if scale.least < 0.0 && scale.most > 0.0 {
-        canvas.fill([left, top + level(0.0)], [width, 1], AXIS);
-    }
-    let mut previous = None;
-    for x in 0..width {
-        let position = x as f32 / (width - 1).max(1) as f32 * (values.len() - 1) as f32;
-        let (before, after) = (values[position as usize], values[position.ceil() as usize]);
-        let value = before + position.fract() * (after - before);
-        if !value.is_finite() {
-            previous = None;
-            continue;
-        }
-        let (now, last) = (level(value), previous.unwrap_or(level(value)));
-        canvas.fill([left + x, top + now.min(last)], [1, now.abs_diff(last) + 2], scale.colour(value));
-        previous = Some(now);
-    }
 }
 
 #[cfg(test)]
@@ -256,20 +320,61 @@ mod tests {
     }
 
     #[test]
+    fn a_second_curve_is_drawn_over_the_first_at_the_positions_of_the_points() {
+        let layout = Layout::Line(vec![0.0, 9.0, 10.0]);
+        let scale = Scale::of([0.0, 1.0].into_iter());
+        let map = Map {
+            title: String::new(),
+            layout,
+            window: None,
+            values: vec![0.0, 0.0, 0.0],
+            over: Some(vec![1.0, 1.0, 0.0]),
+            scale,
+            source: None,
+        };
+        let (picture, [width, height]) = (map.picture(1), map.size());
+        let drawn = |colour: Rgb| {
+            let pixels = (0..width).flat_map(|x| (0..height).map(move |y| [x, y]));
+            pixels.filter(|&[x, y]| picture.at(x, y) == colour).collect::<Vec<_>>()
+        };
+        let [truth, over] = CURVES.map(drawn);
+        assert!(truth.iter().all(|[_, y]| *y > height - 6), "the first one lies at the bottom");
+        let falls = over.iter().filter(|[_, y]| (20..height - 20).contains(y)).map(|[x, _]| *x).min().unwrap();
+        assert!(falls > width * 8 / 10, "the second one falls between 9 and 10: {falls} of {width}");
+        assert_eq!(map.layout.axes(None, " (m)"), "x 0 to 10 (m)");
+    }
+
+    #[test]
+    fn a_single_value_is_written_as_a_number() {
+        let layout = Layout::Grid([1, 1]);
+        let mut canvas = Canvas::new(220, 110, PAPER);
+        let area = Area { corner: [0, 0], size: layout.size(None) };
+        layout.draw(&mut canvas, area, None, &[12.5], &Scale::of([12.5].into_iter()));
+        let mut wanted = Canvas::new(220, 110, PAPER);
+        wanted.text([0, (110 - font::HEIGHT) / 2], "12.5", INK);
+        assert!((0..220).all(|x| (0..110).all(|y| canvas.at(x, y) == wanted.at(x, y))));
+        assert!(layout.is_number() && !layout.is_curve());
+    }
+
+    #[test]
     fn axes_are_named() {
-        assert_eq!(Layout::Grid([31, 7]).axes(None, ""), "31 rows to the right, 7 columns up");
-        assert_eq!(Layout::Grid([16, 1]).axes(None, ""), "points 1 to 16 to the right");
+        let rows = "31 rows, 7 columns, row 0 on top and column 0 at the left, as imshow draws them";
+        assert_eq!(Layout::Grid([31, 7]).axes(None, ""), rows);
+        assert_eq!(Layout::Grid([16, 1]).axes(None, ""), "points 0 to 15 from left to right");
         let cloud = Layout::cloud(&[0.0, 1.0, 7.0, 2.0, 3.0, 8.0], 3);
         assert_eq!(cloud.axes(window(&[&cloud]).as_ref(), " (m)"), "x 0 to 2, y 1 to 3 (m), viewed along z");
     }
 
     #[test]
-    fn the_first_row_is_at_the_left_and_the_first_column_at_the_bottom() {
-        let values = vec![0.0, 0.25, 0.75, 1.0];
+    fn the_first_row_is_on_top_and_the_first_column_at_the_left() {
+        let values = vec![0.0, 0.2, 0.4, 0.6, 0.8, 1.0];
         let scale = Scale::of(values.iter().copied());
-        let map = Map { title: String::new(), layout: Layout::Grid([2, 2]), window: None, values, scale };
-        let (picture, [width, height]) = (map.picture(), map.size());
-        let corners = [(0, height - 1), (0, 0), (width - 1, height - 1), (width - 1, 0)];
-        assert_eq!(corners.map(|(x, y)| picture.at(x, y)), [0.0, 0.25, 0.75, 1.0].map(|value| scale.colour(value)));
+        let layout = Layout::Grid([2, 3]);
+        let map = Map { title: String::new(), layout, window: None, values, over: None, scale, source: None };
+        let picture = map.picture(1);
+        let corners = [(0, 0), (2, 0), (0, 1), (2, 1)].map(|(x, y)| picture.at(x, y));
+        assert_eq!(corners, [0.0, 0.4, 0.6, 1.0].map(|value| scale.colour(value)));
+        let [width, height] = map.size();
+        assert!(width > height, "three columns are wider than two rows are high: {width} x {height}");
     }
 }

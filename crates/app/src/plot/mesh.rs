@@ -60,6 +60,16 @@ impl Window {
         Window { least: ends.map(|[least, _]| least), most: ends.map(|[_, most]| most), extremes }
     }
 
+    /// `[x, y]` of the lower left corner.
+    pub(crate) fn least(&self) -> [f32; 2] {
+        self.least
+    }
+
+    /// `[x, y]` of the upper right corner.
+    pub(crate) fn most(&self) -> [f32; 2] {
+        self.most
+    }
+
     /// A slightly larger window, in which discs at the edge fit.
     pub(super) fn wider(self) -> Window {
         const MARGIN: f32 = 0.03;

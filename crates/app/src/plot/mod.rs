@@ -14,5 +14,6 @@ pub(crate) use colour::{FAINT, INK, PAPER, Rgb, Scale};
 pub(crate) use figure::{Figure, share_colours};
 pub(crate) use font::width as text_width;
 pub(crate) use map::{Layout, Map, ends, strides, window};
+pub(crate) use mesh::Window;
 pub(crate) use number::number;
 pub(crate) use sheet::{Column, Layouts, Sheet};

@@ -97,7 +97,7 @@ impl<'a> Group<'a> {
             }
             x += self.width(column) + GAP;
         }
-        if !self.columns[0].layout(0).is_curve() {
+        if !self.columns[0].layout(0).is_curve() && !self.columns[0].layout(0).is_number() {
             let ends = self.scale.ends(std::iter::empty(), number);
             bar(canvas, [left, bottom], x - GAP - left, &self.scale, ends);
         }
@@ -170,6 +170,8 @@ pub(super) fn bar(
 mod tests {
     use super::*;
 
+    const PLANE: &str = "2 rows, 2 columns, row 0 on top and column 0 at the left, as imshow draws them";
+
     #[test]
     fn notes_name_the_fields_if_their_axes_differ() {
         let column = |field: &str, plane| Column {
@@ -184,8 +186,8 @@ mod tests {
             [("die", [4, 1]), ("u", [2, 2]), ("v", [2, 2])].map(|(name, plane)| column(name, plane));
         assert_eq!(
             note(&[line, plane, other]),
-            ["die: points 1 to 4 to the right", "u, v: 2 rows to the right, 2 columns up"]
+            ["die: points 0 to 3 from left to right".to_owned(), format!("u, v: {PLANE}")]
         );
-        assert_eq!(note(&[column("u", [2, 2])]), ["2 rows to the right, 2 columns up"]);
+        assert_eq!(note(&[column("u", [2, 2])]), [PLANE]);
     }
 }

@@ -1,12 +1,16 @@
 //! `report.html` and its pictures: all about a run on one page, which opens in any browser without a network.
 
+mod cards;
 mod charts;
+mod curves;
 mod html;
 mod names;
 mod page;
 mod pictures;
+mod scene;
 mod svg;
 mod tables;
+mod values;
 
 pub(crate) use names::{channels, is_deformation, outputs, snapshot_name, unit};
 pub(crate) use tables::costs;
@@ -24,7 +28,8 @@ use lamo::inference::evaluate::Receipt;
 use lamo::network::models;
 use lamo::run::{Line, Trained};
 use lamo::task::{Field, Task};
-use pictures::SampleView;
+use pictures::Shared;
+use scene::{SampleView, Scene};
 use std::path::Path;
 use std::time::Duration;
 
@@ -57,13 +62,14 @@ struct Picture {
     rank: &'static str,
     sample: usize,
     error: f64,
+    scene: Scene,
     figure: Figure,
 }
 
 impl Report<'_> {
     /// Writes the page and the pictures; each file appears complete or not at all.
     pub(crate) fn write(&self, folder: &Path) -> Result<()> {
-        let pictures = self.pictures();
+        let (pictures, shared) = self.pictures();
         let picture_folder = folder.join(PICTURES);
         make_folder(&picture_folder)?;
         for folder in [folder, &picture_folder] {
@@ -73,36 +79,42 @@ impl Report<'_> {
             let name = picture.rank.to_lowercase().replace(' ', "-");
             write_file(&picture_folder.join(format!("{name}.png")), &picture.figure.draw().png(None)?)?;
         }
-        Ok(write_file(&folder.join(PAGE), self.page(&pictures)?.as_bytes())?)
+        Ok(write_file(&folder.join(PAGE), self.page(&pictures, &shared)?.as_bytes())?)
     }
 
-    /// Draws the best sample, the median, the worst, and for steady problems the quartiles.
-    fn pictures(&self) -> Vec<Picture> {
+    /// Draws the best sample, the median, the worst, and without time series the quartiles.
+    fn pictures(&self) -> (Vec<Picture>, Shared) {
         let errors = &self.receipt.evaluation.samples;
         let mut order: Vec<usize> = (0..errors.len()).collect();
         order.sort_by(|&one, &other| errors[one].error.total_cmp(&errors[other].error));
         let last = order.len() - 1;
-        let mut ranks = vec![("Best", 0), ("Median", last / 2), ("Worst", last)];
-        if self.samples.times == 1 {
-            ranks.insert(1, ("25th percentile", last / 4));
-            ranks.insert(3, ("75th percentile", last * 3 / 4));
+        let mut ranks = vec![("Best", order[0]), ("Median", order[last / 2]), ("Worst", order[last])];
+        let task = &self.trained.operator.task;
+        if !task.time.is_series() && task.outputs.iter().all(|field| field.length() == 1) {
+            ranks.insert(1, ("25th percentile", order[last / 4]));
+            ranks.insert(3, ("75th percentile", order[last * 3 / 4]));
         }
-        let mut pictures: Vec<Picture> = Vec::new();
-        for (rank, position) in ranks {
-            let index = order[position];
-            let (sample, error) = (errors[index].sample, errors[index].error);
-            if pictures.iter().all(|picture| picture.sample != sample) {
-                let title = format!(
-                    "{}, {}: sample {sample} ({}), relative L2 {}",
-                    data_name(&self.trained.experiment, self.manifest),
-                    self.trained.experiment.model.name,
-                    rank.to_lowercase(),
-                    percent(error)
-                );
-                pictures.push(Picture { rank, sample, error, figure: self.view(index).figure(title) });
+        let mut chosen: Vec<(&'static str, usize)> = Vec::new();
+        for (rank, index) in ranks {
+            if chosen.iter().all(|(_, known)| *known != index) {
+                chosen.push((rank, index));
             }
         }
-        pictures
+        let scenes: Vec<Scene> = chosen.iter().map(|(_, index)| self.view(*index).scene()).collect();
+        let shared = Shared::of(&scenes);
+        let picture = |((rank, index), scene): ((&'static str, usize), Scene)| {
+            let (sample, error) = (errors[index].sample, errors[index].error);
+            let title = format!(
+                "{}, {}: sample {sample} ({}), relative L2 {}",
+                data_name(&self.trained.experiment, self.manifest),
+                self.trained.experiment.model.name,
+                rank.to_lowercase(),
+                percent(error)
+            );
+            let figure = scene.figure(title, &shared);
+            Picture { rank, sample, error, scene, figure }
+        };
+        (chosen.into_iter().zip(scenes).map(picture).collect(), shared)
     }
 
     /// The test sample of an index, with its prediction.

@@ -1,6 +1,6 @@
 //! The names of fields, channels and snapshots in pictures and tables.
 
-use lamo::task::{Field, Spread, Task};
+use lamo::task::{Field, Task};
 
 /// The field of a deforming body, and its channels: the position of a point and its displacement.
 const DEFORMATION: &str = "deformation";
@@ -34,26 +34,18 @@ pub(crate) fn snapshot_name(snapshot: usize, snapshots: usize, times: &[f64]) ->
     }
 }
 
-/// One function of the points.
-pub(super) struct Function {
-    pub(super) name: String,
-    /// As in ` (kPa)`, or empty.
-    pub(super) unit: String,
-    pub(super) spread: Spread,
-}
-
-/// The functions that fields consist of, in their order. With `steady`, each snapshot of a field is a function of its own.
-pub(super) fn functions(fields: &[Field], steady: bool) -> Vec<Function> {
+/// The names of the functions that fields consist of, in their order. With `steady`, each snapshot of a field is a function of
+/// its own.
+fn functions(fields: &[Field], steady: bool) -> Vec<String> {
     let mut functions = Vec::new();
     for field in fields {
         let snapshots = if steady { field.length() } else { 1 };
         for snapshot in 0..snapshots {
             for name in channels(&field.name, field.width()) {
-                let name = match snapshots {
+                functions.push(match snapshots {
                     1 => name,
                     _ => format!("{name} at {}", snapshot_name(snapshot, snapshots, &[])),
-                };
-                functions.push(Function { name, unit: unit(&field.unit), spread: field.spread });
+                });
             }
         }
     }
@@ -62,7 +54,7 @@ pub(super) fn functions(fields: &[Field], steady: bool) -> Vec<Function> {
 
 /// A name for each output of a task, in the order of its errors.
 pub(crate) fn outputs(task: &Task) -> Vec<String> {
-    functions(&task.outputs, !task.time.is_series()).into_iter().map(|function| function.name).collect()
+    functions(&task.outputs, !task.time.is_series())
 }
 
 #[cfg(test)]
@@ -78,11 +70,11 @@ mod tests {
     }
 
     #[test]
-    fn functions_have_a_name_a_snapshot_and_a_unit() {
-        let series = Field { unit: "kPa".into(), snapshots: Some(2), ..Field::plain("p", 1) };
-        let title = |function: &Function| format!("{}{}", function.name, function.unit);
-        let titles: Vec<_> = functions(&[series.clone(), Field::plain("u", 2)], true).iter().map(title).collect();
-        assert_eq!(titles, ["p at snapshot 1/2 (kPa)", "p at snapshot 2/2 (kPa)", "u 1", "u 2"]);
+    fn functions_have_a_name_and_a_snapshot() {
+        let series = Field { snapshots: Some(2), ..Field::plain("p", 1) };
+        let names = functions(&[series.clone(), Field::plain("u", 2)], true);
+        assert_eq!(names, ["p at snapshot 1/2", "p at snapshot 2/2", "u 1", "u 2"]);
+        assert_eq!([unit("kPa"), unit("1"), unit("")], [" (kPa)", "", ""]);
         assert_eq!(functions(&[series], false).len(), 1);
     }
 

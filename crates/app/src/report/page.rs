@@ -1,21 +1,25 @@
-//! The page: one HTML file that contains its style, charts and pictures. It needs no network and no script.
+//! The page: one HTML file that contains its style, charts, pictures and values. It needs no network. A script reads values off
+//! the maps and animates time series; without it the page has everything else.
 
-use super::html::{base64, escape};
+use super::html::escape;
+use super::pictures::Shared;
 use super::tables::tables;
-use super::{Picture, Report, charts, label_errors, names};
-use crate::plot::{Map, PAPER, ends, share_colours};
-use crate::text::{duration, percent, short, whole};
+use super::{Picture, Report, cards, charts, label_errors, names};
+use crate::text::{duration, percent, whole};
 use anyhow::Result;
 use lamo::error::counted;
 use lamo::inference::evaluate::Receipt;
+use lamo::run;
 use lamo_geometry::Grid;
 use std::fmt::Write;
+use std::path::Path;
 
 const STYLE: &str = include_str!("page.css");
+const SCRIPT: &str = include_str!("page.js");
 
 impl Report<'_> {
     /// The text of the file.
-    pub(super) fn page(&self, pictures: &[Picture]) -> Result<String> {
+    pub(super) fn page(&self, pictures: &[Picture], shared: &Shared) -> Result<String> {
         let (title, receipt) = (escape(&self.title()), self.receipt);
         let mut page = format!(
             "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
@@ -25,23 +29,35 @@ impl Report<'_> {
         );
         let _ = writeln!(
             page,
-            "<p class=\"over\">lamo {} · {} · seed {}</p><h1>{title}</h1><p class=\"lead\">{}</p>",
+            "<p class=\"over\">lamo {} · {} · seed {}{}</p><h1>{title}</h1><p class=\"lead\">{}</p>",
             escape(&receipt.lamo),
             escape(&receipt.model),
             receipt.seed,
+            Some(self.trained_on())
+                .filter(|on| !on.is_empty())
+                .map_or_else(String::new, |on| format!(" · {}", escape(&on))),
             escape(&self.summary())
         );
         page += &facts(receipt);
-        page += "<h2>Predictions</h2><p class=\"under\">Test samples from the best to the worst. The colours of the prediction \
-                 have the range of the truth; the error has a range of its own.</p>\n";
+        page += "<h2>Predictions</h2><p class=\"under\">Test samples from the best to the worst. All samples have the same colours \
+                 and the same size. The colours of the prediction have the range of the truth; the error has a range of its \
+                 own.<span class=\"scripted\" hidden> Point at a map to read its values.</span></p>\n";
+        let room = cards::Room::of(pictures);
         for picture in pictures {
-            page += &sample(picture)?;
+            page += &cards::sample(picture, shared, room)?;
         }
         page += &self.training();
         page += &self.errors();
         page += &self.provenance();
-        page += "</main></body></html>\n";
+        let _ = writeln!(page, "</main>\n<script>\n{SCRIPT}</script>\n</body></html>");
         Ok(page)
+    }
+
+    /// The device of the training, a GPU by its name; empty if no record of it lies beside the checkpoint.
+    fn trained_on(&self) -> String {
+        let folder = self.trained.path.parent().and_then(Path::parent);
+        let environment = folder.and_then(|folder| run::environment(folder).ok());
+        environment.map_or_else(String::new, |found| device(&found.device, found.gpu.as_deref()))
     }
 
     /// The charts of the training; nothing without a history.
@@ -81,7 +97,9 @@ impl Report<'_> {
     fn provenance(&self) -> String {
         let Receipt { machine, hashes, costs, .. } = self.receipt;
         let mut rows = vec![
-            ("device".to_owned(), format!("{}, {}, {}", machine.device, machine.vectors, machine.system)),
+            ("trained on".to_owned(), self.trained_on()),
+            ("evaluated on".into(), device(&machine.device, machine.gpu.as_deref())),
+            ("processor".into(), format!("{}, {}", machine.vectors, machine.system)),
             ("precision".into(), machine.precision.clone()),
             ("threads".into(), machine.threads.to_string()),
             ("lamo".into(), self.receipt.lamo.clone()),
@@ -111,6 +129,11 @@ impl Report<'_> {
     }
 }
 
+/// `cuda:1, NVIDIA H200`, or `cpu`.
+fn device(device: &str, gpu: Option<&str>) -> String {
+    gpu.map_or_else(|| device.to_owned(), |gpu| format!("{device}, {gpu}"))
+}
+
 /// The numbers at the top.
 fn facts(receipt: &Receipt) -> String {
     let Receipt { evaluation, costs, .. } = receipt;
@@ -129,58 +152,12 @@ fn facts(receipt: &Receipt) -> String {
     format!("<dl class=\"facts\">{}</dl>\n", facts.iter().enumerate().map(fact).collect::<String>())
 }
 
-/// A test sample with its maps.
-fn sample(picture: &Picture) -> Result<String> {
-    let mut out = format!(
-        "<article class=\"sample\"><header><h3>{}</h3><span>sample {} · relative L2 {}</span></header>",
-        escape(picture.rank),
-        picture.sample,
-        percent(picture.error)
-    );
-    let _ = write!(out, "<p class=\"notes\">{}</p>", escape(&picture.figure.notes.join(" · ")));
-    for row in &picture.figure.rows {
-        let shared = share_colours(row);
-        let _ = write!(out, "<div class=\"maps\" style=\"--columns:{}\">", columns(row));
-        for map in row {
-            out += &drawn(map, !shared && map.has_bar())?;
-        }
-        if shared {
-            let _ = write!(out, "<div class=\"all\">{}</div>", colours(row));
-        }
-        out += "</div>";
+#[cfg(test)]
+mod tests {
+    use super::device;
+
+    #[test]
+    fn a_gpu_is_named() {
+        assert_eq!([device("cuda:1", Some("NVIDIA H200")), device("cpu", None)], ["cuda:1, NVIDIA H200", "cpu"]);
     }
-    Ok(out + "</article>\n")
-}
-
-/// The columns of a row of maps: two if the maps are long and flat.
-fn columns(row: &[Map]) -> usize {
-    let flat = row.iter().any(|map| map.size()[0] > 3 * map.size()[1]);
-    if flat && row.len() == 4 && !share_colours(row) { 2 } else { row.len().max(4) }
-}
-
-/// A map under its title, with a colour bar if `bar`.
-fn drawn(map: &Map, bar: bool) -> Result<String> {
-    let (name, last) = map.title.rsplit_once(", ").unwrap_or(("", &map.title));
-    let last = last.replace(' ', "\u{a0}"); // `snapshot 1/10 (mm)` stays on one line
-    let title = if name.is_empty() { map.title.clone() } else { format!("{name}, {last}") };
-    let title = escape(&title.replace(" - ", " − "));
-    let picture = base64(&map.picture().png(Some(PAPER))?);
-    let [width, height] = map.size();
-    let bar = if bar { colours(std::slice::from_ref(map)) } else { String::new() };
-    Ok(format!(
-        "<div class=\"map\"><p title=\"{title}\">{title}</p>\
-         <img alt=\"{title}\" width=\"{width}\" height=\"{height}\" src=\"data:image/png;base64,{picture}\">{bar}</div>"
-    ))
-}
-
-/// The colour bar of maps that share their colours, with the numbers at its ends.
-fn colours(maps: &[Map]) -> String {
-    let stops = maps.iter().take(1).flat_map(|map| map.scale.stops());
-    let stops: Vec<_> = stops.map(|[red, green, blue]| format!("#{red:02x}{green:02x}{blue:02x}")).collect();
-    let [least, most] = ends(maps, |end| short(end.into())).map(|end| escape(&end));
-    format!(
-        "<div class=\"colours\" style=\"background:linear-gradient(90deg,{})\"></div>\
-         <div class=\"ends\"><span>{least}</span><span>{most}</span></div>",
-        stops.join(",")
-    )
 }

@@ -1,60 +1,92 @@
-//! The pictures of a test sample: input, truth, prediction and error, on the mesh of the sample.
+//! The maps of a test sample: inputs, truth, prediction and error. All samples of a page are drawn with the same colours, at the
+//! same size and in the same part of the domain, so that they can be compared.
 
-use super::names::{Function, functions, is_deformation, snapshot_name, unit};
+use super::scene::{Given, Output, SNAPSHOTS, Scene, State};
 use crate::commands::evenly;
-use crate::plot::{Figure, Layout, Map, Scale, ends, number, strides, window};
-use lamo::data::Samples;
-use lamo::task::{Positions, Spread, Task};
-use lamo_geometry::Grid;
+use crate::plot::{Figure, Layout, Map, Scale, Window, ends, number, window};
 
-/// Snapshots drawn of a time series.
-const SNAPSHOTS: usize = 4;
-/// Functions drawn of the input, and of the output.
-const CHANNELS: usize = 3;
-
-/// One test sample with its prediction.
-#[derive(Clone, Copy)]
-pub(super) struct SampleView<'a> {
-    pub(super) task: &'a Task,
-    pub(super) samples: &'a Samples,
-    /// Which of the samples.
-    pub(super) index: usize,
-    /// `[times, points, outputs]`
-    pub(super) prediction: &'a [f32],
-    /// Times of the snapshots of a time series, if known.
-    pub(super) times: &'a [f64],
-    /// Unit of the positions.
-    pub(super) unit: &'a str,
+/// What all samples of a page share. Fields are counted as in [`Scene`].
+pub(super) struct Shared {
+    /// Colours of each field given.
+    pub(super) given: Vec<Scale>,
+    /// Colours of the truth and the prediction of each output, and of its error.
+    pub(super) outputs: Vec<[Scale; 2]>,
+    /// The part of the domain that is drawn.
+    pub(super) window: Option<Window>,
 }
 
-/// A field at one time: the layout of its points, and its values.
-type State = (Layout, Vec<f32>);
-
-impl SampleView<'_> {
-    /// All maps of the sample.
-    pub(super) fn figure(&self, title: String) -> Figure {
-        let rows = match (self.task.time.is_series(), self.deforms()) {
-            (false, _) => self.steady(),
-            (true, true) => self.deformation(),
-            (true, false) => self.time_series(),
+impl Shared {
+    /// The colours of truth and prediction have the range of the truth. Curves have the range of both, as a curve outside its
+    /// range cannot be seen.
+    pub(super) fn of(scenes: &[Scene]) -> Shared {
+        let given = |field: usize| {
+            let all = || scenes.iter().filter_map(|scene| scene.given.get(field));
+            let states = all().flat_map(|given| &given.states);
+            match all().any(|given| given.has_values) {
+                true => Scale::of(states.flat_map(|state| &state.values).copied()),
+                false => Scale::plain(),
+            }
         };
+        let output = |output: usize| {
+            let all = || scenes.iter().filter_map(|scene| scene.outputs.get(output));
+            let truth = all().flat_map(|output| output.past.iter().map(|(_, state)| state).chain(&output.truth));
+            let prediction = all().filter(|output| output.is_curve()).flat_map(|output| &output.prediction);
+            let errors = all().flat_map(|output| &output.error).flat_map(|state| &state.values).copied();
+            let is_distance = all().any(|output| output.is_distance);
+            let scale = Scale::of(truth.chain(prediction).flat_map(|state| &state.values).copied());
+            [scale, if is_distance { Scale::of(errors) } else { Scale::signed(errors) }]
+        };
+        let most = |count: fn(&Scene) -> usize| scenes.iter().map(count).max().unwrap_or(0);
+        let layouts: Vec<&Layout> = scenes.iter().flat_map(Scene::layouts).collect();
+        Shared {
+            given: (0..most(|scene| scene.given.len())).map(given).collect(),
+            outputs: (0..most(|scene| scene.outputs.len())).map(output).collect(),
+            window: if layouts.is_empty() { None } else { window(&layouts) },
+        }
+    }
+}
+
+impl Scene {
+    /// All layouts with positions.
+    fn layouts(&self) -> impl Iterator<Item = &Layout> {
+        let given = self.given.iter().flat_map(|given| &given.states);
+        let outputs = self.outputs.iter().flat_map(|output| output.truth.iter().chain(&output.prediction));
+        given.chain(outputs).map(|state| &*state.layout).filter(|layout| layout.positions().is_some())
+    }
+
+    /// All maps of the sample.
+    pub(super) fn figure(&self, title: String, shared: &Shared) -> Figure {
+        let fields = self.given.iter().zip(&shared.given).enumerate();
+        let inputs = fields.map(|(field, (given, scale))| given.maps(field, *scale, shared));
+        let mut rows: Vec<Vec<Map>> = match self.given.iter().all(|given| given.states.len() == 1) {
+            true => vec![inputs.flatten().collect()],
+            false => inputs.collect(),
+        };
+        for (output, (series, scales)) in self.outputs.iter().zip(&shared.outputs).enumerate() {
+            let mut maps = series.rows(self.given.len() + output, *scales, shared);
+            match (&mut rows[..], &mut maps[..]) {
+                ([inputs], [only]) if output == 0 && inputs.len() <= 1 => inputs.append(only), // side by side
+                _ => rows.append(&mut maps),
+            }
+        }
+        rows.retain(|row| !row.is_empty());
         Figure { title, notes: self.notes(&rows), rows }
     }
 
     /// Notes for all maps: the axes, functions that are not drawn, values outside the range of the colours.
     fn notes(&self, rows: &[Vec<Map>]) -> Vec<String> {
-        let mut notes = Vec::new();
-        if let Some(map) = rows.last().and_then(|row| row.last()) {
-            let unit = unit(if self.deforms() { &self.task.outputs[0].unit } else { self.unit });
-            notes.push(map.layout.axes(map.window.as_ref(), &unit));
+        let mut notes: Vec<String> = Vec::new();
+        for map in rows.iter().flatten() {
+            let axes = map.layout.axes(map.window.as_ref(), &self.unit);
+            if !notes.contains(&axes) {
+                notes.push(axes);
+            }
         }
-        let (inputs, outputs) = (self.samples.functions, self.samples.outputs);
-        let few = |count: usize, what: &str| (count > CHANNELS).then(|| format!("{CHANNELS} of {count} {what}"));
-        let inputs = if self.past() > 0 { None } else { few(inputs, "inputs") };
-        let outputs = if self.deforms() { None } else { few(outputs, "outputs") };
-        let few: Vec<_> = inputs.into_iter().chain(outputs).collect();
-        if !few.is_empty() {
-            notes.push(format!("{} are drawn", few.join(" and ")));
+        if rows.iter().flatten().any(|map| map.over.is_some()) {
+            notes.push("truth blue, prediction orange".into());
+        }
+        if !self.omitted.is_empty() {
+            notes.push(format!("{} are drawn", self.omitted.join(" and ")));
         }
         let outside = |map: &Map| map.has_bar() && ends(std::slice::from_ref(map), number).concat().contains('<');
         if rows.iter().flatten().any(outside) {
@@ -62,265 +94,175 @@ impl SampleView<'_> {
         }
         notes
     }
+}
 
-    fn truth(&self) -> &[f32] {
-        self.samples.target_of(self.index)
+impl Given {
+    fn maps(&self, field: usize, scale: Scale, shared: &Shared) -> Vec<Map> {
+        let map = |(time, (title, state)): (usize, (&String, &State))| Map {
+            source: self.has_values.then_some([field, time, 0]),
+            ..map(title.clone(), state, scale, shared)
+        };
+        self.titles.iter().zip(&self.states).enumerate().map(map).collect()
+    }
+}
+
+impl Output {
+    /// The times that are drawn side by side, spread over the whole time.
+    pub(super) fn drawn_times(&self) -> Vec<usize> {
+        evenly(self.times.len(), SNAPSHOTS)
     }
 
-    /// Whether the only output holds the positions to which the points have moved.
-    fn deforms(&self) -> bool {
-        let series = self.task.time.is_series();
-        matches!(&self.task.outputs[..], [field] if series && is_deformation(&field.name, field.width()))
-    }
-
-    /// The layout of the points of the sample; a lattice is drawn as squares.
-    fn layout(&self) -> Layout {
-        let Samples { grid, space, .. } = *self.samples;
-        let positions = self.samples.positions_of(self.index);
-        match grid {
-            Grid::Plane { rows, columns } if (self.task.positions != Positions::Given) || space < 2 => {
-                Layout::Grid([rows, columns])
-            }
-            Grid::Plane { rows, columns } => {
-                let positions = positions.chunks_exact(space).map(|point| [point[0], point[1]]).collect();
-                Layout::Mesh([rows, columns], positions)
-            }
-            Grid::Cloud { .. } if space > 1 => Layout::cloud(positions, space),
-            Grid::Line { points } | Grid::Cloud { points } => Layout::Grid([points, 1]),
+    /// The maps of an animation at its first time: truth, prediction and error; curves of truth and prediction are one map.
+    pub(super) fn first_maps(&self, [scale, error_scale]: [Scale; 2], shared: &Shared) -> Vec<Map> {
+        let Output { name, unit, .. } = self;
+        let error = if self.is_distance { "distance to the truth" } else { "prediction - truth" };
+        let first =
+            |what: String, states: &[State], scale: Scale| map(format!("{what}{unit}"), &states[0], scale, shared);
+        let error = first(error.to_owned(), &self.error, error_scale);
+        if self.is_curve() {
+            let over = Some(self.prediction[0].values.clone());
+            let both = first(name.clone(), &self.truth, scale);
+            return vec![Map { over, ..both }, error];
         }
+        let truth = first(format!("{name}, truth"), &self.truth, scale);
+        vec![truth, first(format!("{name}, prediction"), &self.prediction, scale), error]
     }
 
-    /// One channel at one time of `[times, points, outputs]` values.
-    fn channel(&self, values: &[f32], time: usize, channel: usize) -> Vec<f32> {
-        let (outputs, size) = (self.samples.outputs, self.samples.grid.points() * self.samples.outputs);
-        values[time * size..][..size].iter().skip(channel).step_by(outputs).copied().collect()
-    }
-
-    /// The colours of truth and prediction have the range of the truth. Curves have the range of both, as a curve outside its
-    /// range cannot be seen.
-    fn scale(&self, truth: &[State], prediction: &[State]) -> Scale {
-        let curves = truth.iter().any(|(layout, _)| layout.is_curve());
-        let prediction = if curves { prediction } else { &[] };
-        Scale::of(truth.iter().chain(prediction).flat_map(|(_, values)| values).copied())
-    }
-
-    /// The inputs, then truth, prediction and error in a row for each output.
-    fn steady(&self) -> Vec<Vec<Map>> {
-        let layout = self.layout();
-        let functions = functions(&self.task.outputs, true);
-        let mut rows = Vec::new();
-        for (output, Function { name, unit, .. }) in functions.iter().enumerate().take(CHANNELS) {
-            let [truth, prediction] = [self.truth(), self.prediction].map(|values| self.channel(values, 0, output));
-            let error = difference(&prediction, &truth);
-            let [truth, prediction, error] = [truth, prediction, error].map(|values| vec![(layout.clone(), values)]);
-            let scale = self.scale(&truth, &prediction);
-            let error_scale = Scale::signed(error[0].1.iter().copied());
-            let mut row = if output == 0 { self.inputs(&layout) } else { Vec::new() };
-            row.extend(maps(vec![format!("{name}, truth{unit}")], truth, scale));
-            row.extend(maps(vec![format!("{name}, prediction{unit}")], prediction, scale));
-            row.extend(maps(vec![format!("prediction - truth{unit}")], error, error_scale));
-            rows.push(row);
-        }
-        rows
-    }
-
-    /// Maps of the input functions; the mesh itself if there are none.
-    fn inputs(&self, layout: &Layout) -> Vec<Map> {
-        let count = self.samples.functions;
-        if count == 0 {
-            let (layout, values) = (layout.clone().without_field(), vec![0.0; self.samples.grid.points()]);
-            return maps(vec![mesh_title(&layout)], vec![(layout, values)], Scale::plain());
-        }
-        let functions = functions(&self.task.inputs, true);
-        let one = |(input, Function { name, unit, spread }): (usize, &Function)| {
-            let values = self.samples.input_of(self.index).iter().skip(input).step_by(count).copied();
-            let (title, layout, values): (_, _, Vec<f32>) = match (spread, self.samples.grid) {
-                (Spread::Rows, Grid::Plane { rows, columns }) => {
-                    let title = format!("{name} along the rows, input{unit}");
-                    (title, Layout::Grid([rows, 1]), values.step_by(columns).collect())
-                }
-                _ => (format!("{name}, input{unit}"), layout.clone(), values.collect()),
+    /// Rows for the past, the truth, the prediction and the error, with a column for each of a few times. Curves of truth and
+    /// prediction lie over each other. A steady output is a single row.
+    fn rows(&self, field: usize, [scale, error_scale]: [Scale; 2], shared: &Shared) -> Vec<Vec<Map>> {
+        let Output { name, unit, .. } = self;
+        let title = |what: &str, time: usize| match self.times[time].as_str() {
+            "" => format!("{what}{unit}"),
+            when => format!("{what}, {when}{unit}"),
+        };
+        let row = |what: &str, states: &[State], scale: Scale, set: usize| -> Vec<Map> {
+            let drawn = |&time: &usize| Map {
+                source: Some([field, time, set]),
+                ..map(title(what, time), &states[time], scale, shared)
             };
-            let scale = Scale::of(values.iter().copied());
-            maps(vec![title], vec![(layout, values)], scale)
+            self.drawn_times().iter().map(drawn).collect()
         };
-        functions.iter().enumerate().take(count.min(CHANNELS)).flat_map(one).collect()
-    }
-
-    /// Snapshots of a time series that are input.
-    fn past(&self) -> usize {
-        self.task.time.past()
-    }
-
-    /// The name of a snapshot; the input snapshots count.
-    fn snapshot_name(&self, snapshot: usize) -> String {
-        snapshot_name(snapshot, self.past() + self.samples.times, self.times)
-    }
-
-    /// The inputs, then the first few outputs.
-    fn time_series(&self) -> Vec<Vec<Map>> {
-        let mut rows = if self.past() > 0 { Vec::new() } else { vec![self.inputs(&self.layout())] };
-        for (output, function) in functions(&self.task.outputs, false).iter().enumerate().take(CHANNELS) {
-            rows.extend(self.series_of(output, function));
-        }
-        rows
-    }
-
-    /// Rows for the input snapshots, the truth, the prediction and the error of one output, with a column for each of a few
-    /// snapshots.
-    fn series_of(&self, output: usize, Function { name, unit, .. }: &Function) -> Vec<Vec<Map>> {
-        let layout = self.layout();
-        let times = evenly(self.samples.times, SNAPSHOTS);
-        let states = |values: &[f32]| -> Vec<State> {
-            times.iter().map(|&time| (layout.clone(), self.channel(values, time, output))).collect()
+        let past = |(when, state): &(String, State)| map(format!("{name}, input, {when}{unit}"), state, scale, shared);
+        let past: Vec<Map> = self.past.iter().map(past).collect();
+        let error = if self.is_distance { "distance to the truth" } else { "prediction - truth" };
+        let error = row(error, &self.error, error_scale, 2);
+        let rows = if self.is_curve() {
+            let mut both = row(name, &self.truth, scale, 0);
+            for (map, &time) in both.iter_mut().zip(&self.drawn_times()) {
+                map.over = Some(self.prediction[time].values.clone());
+            }
+            vec![past, both, error]
+        } else {
+            let truth = row(&format!("{name}, truth"), &self.truth, scale, 0);
+            let prediction = row(&format!("{name}, prediction"), &self.prediction, scale, 1);
+            vec![past, truth, prediction, error]
         };
-        let (truth, prediction) = (states(self.truth()), states(self.prediction));
-        let error = |(prediction, truth): (&State, &State)| (layout.clone(), difference(&prediction.1, &truth.1));
-        let errors: Vec<State> = prediction.iter().zip(&truth).map(error).collect();
-        let past = evenly(self.past(), SNAPSHOTS);
-        let input: Vec<State> = past.iter().map(|&snapshot| (layout.clone(), self.input(snapshot, output))).collect();
-        let scale = self.scale(&[input.as_slice(), &truth].concat(), &prediction);
-        let error_scale = Scale::signed(errors.iter().flat_map(|(_, values)| values).copied());
-        let titles = |what: &str, snapshots: &[usize]| -> Vec<String> {
-            snapshots.iter().map(|&snapshot| format!("{what}, {}{unit}", self.snapshot_name(snapshot))).collect()
-        };
-        let predicted: Vec<usize> = times.iter().map(|time| self.past() + time).collect();
-        let rows = [
-            maps(titles(&format!("{name}, input"), &past), input, scale),
-            maps(titles(&format!("{name}, truth"), &predicted), truth, scale),
-            maps(titles(&format!("{name}, prediction"), &predicted), prediction, scale),
-            maps(titles("prediction - truth", &predicted), errors, error_scale),
-        ];
-        rows.into_iter().filter(|row| !row.is_empty()).collect()
-    }
-
-    /// One channel of an input snapshot.
-    fn input(&self, snapshot: usize, output: usize) -> Vec<f32> {
-        let (functions, outputs) = (self.samples.functions, self.samples.outputs);
-        let first = snapshot * outputs + output;
-        self.samples.input_of(self.index).iter().skip(first).step_by(functions).copied().collect()
-    }
-
-    /// The inputs, then the deformed body coloured by the length of the displacement, and the distance of each point from its
-    /// true position.
-    fn deformation(&self) -> Vec<Vec<Map>> {
-        let times = evenly(self.samples.times, SNAPSHOTS);
-        let states = |values: &[f32]| -> Vec<State> { times.iter().map(|&time| self.deformed(values, time)).collect() };
-        let (truth, prediction) = (states(self.truth()), states(self.prediction));
-        let distance = |(truth, &time): (&State, &usize)| (truth.0.clone(), self.distance(time));
-        let distances: Vec<State> = truth.iter().zip(&times).map(distance).collect();
-        let scale = self.scale(&truth, &prediction);
-        let distance_scale = Scale::of(distances.iter().flat_map(|(_, values)| values).copied());
-        let unit = unit(&self.task.outputs[0].unit);
-        let titles = |what: &str| -> Vec<String> {
-            times.iter().map(|&time| format!("{what}, {}{unit}", self.snapshot_name(self.past() + time))).collect()
-        };
-        let shared = window(&truth.iter().chain(&prediction).map(|(layout, _)| layout).collect::<Vec<_>>());
-        let mut rows = vec![
-            maps(titles("displacement, truth"), truth, scale),
-            maps(titles("displacement, prediction"), prediction, scale),
-            maps(titles("distance to the truth"), distances, distance_scale),
-        ];
-        rows.iter_mut().flatten().for_each(|map| map.window = shared);
-        if self.past() == 0 {
-            rows.insert(0, self.inputs(&self.layout()));
-        }
-        rows
-    }
-
-    /// The deformed mesh, with the length of the displacement.
-    fn deformed(&self, values: &[f32], time: usize) -> State {
-        let [x, y, right, up] = [0, 1, 2, 3].map(|channel| self.channel(values, time, channel));
-        let positions = x.into_iter().zip(y).map(|(x, y)| [x, y]).collect();
-        let layout = match self.samples.grid {
-            Grid::Plane { rows, columns } => Layout::Mesh([rows, columns], positions),
-            Grid::Line { .. } | Grid::Cloud { .. } => Layout::Cloud(positions, Vec::new()),
-        };
-        (layout, right.iter().zip(&up).map(|(right, up)| right.hypot(*up)).collect())
-    }
-
-    /// The distance of each point of a deformed mesh from its true position.
-    fn distance(&self, time: usize) -> Vec<f32> {
-        let [x, y] = [0, 1].map(|channel| {
-            difference(&self.channel(self.prediction, time, channel), &self.channel(self.truth(), time, channel))
-        });
-        x.iter().zip(y).map(|(x, y)| x.hypot(y)).collect()
+        let rows: Vec<Vec<Map>> = rows.into_iter().filter(|row| !row.is_empty()).collect();
+        if self.times.len() == 1 { vec![rows.into_iter().flatten().collect()] } else { rows }
     }
 }
 
-/// Prediction minus truth.
-fn difference(prediction: &[f32], truth: &[f32]) -> Vec<f32> {
-    prediction.iter().zip(truth).map(|(prediction, truth)| prediction - truth).collect()
-}
-
-/// Maps that share their colours and their window.
-fn maps(titles: Vec<String>, states: Vec<State>, scale: Scale) -> Vec<Map> {
-    let window = window(&states.iter().map(|(layout, _)| layout).collect::<Vec<_>>());
-    let map = |(title, (layout, values))| Map { title, layout, window, values, scale };
-    titles.into_iter().zip(states).map(map).collect()
-}
-
-/// The title of a mesh without a field.
-fn mesh_title(layout: &Layout) -> String {
-    match layout {
-        Layout::Wire(plane, _) if strides(*plane) != [1, 1] => {
-            let [rows, columns] = strides(*plane);
-            format!("mesh, a line every {rows} rows and {columns} columns")
-        }
-        Layout::Cloud(..) => "points".into(),
-        Layout::Grid(_) | Layout::Mesh(..) | Layout::Wire(..) => "mesh".into(),
-    }
+/// A map of a state.
+fn map(title: String, state: &State, scale: Scale, shared: &Shared) -> Map {
+    let layout = Layout::clone(&state.layout);
+    let window = layout.positions().and(shared.window);
+    Map { title, layout, window, values: state.values.clone(), over: None, scale, source: None }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::scene::tests::scene;
     use super::*;
-    use lamo::task::{Field, TimeMode};
+    use lamo::data::Samples;
+    use lamo::task::{Field, Positions, Task, TimeMode};
+    use lamo_geometry::Grid;
 
     const PLANE: Grid = Grid::Plane { rows: 2, columns: 2 };
 
-    /// The figure of a time series with one input snapshot and one output snapshot.
-    fn figure(name: &str, outputs: usize, input: &[f32], truth: &[f32], prediction: &[f32]) -> Figure {
+    fn samples(grid: Grid, outputs: usize, input: &[f32], times: usize, truth: &[f32]) -> Samples {
+        let (inputs, targets) = (input.to_vec(), truth.to_vec());
+        let functions = inputs.len() / grid.points();
+        let positions = vec![0.0; 2 * grid.points()];
+        Samples { count: 1, grid, space: 2, positions, functions, inputs, times, outputs, targets }
+    }
+
+    /// The figure of a time series with one input snapshot and `times` output snapshots.
+    fn figure(name: &str, outputs: usize, [input, truth, prediction]: [&[f32]; 3], times: usize) -> Figure {
         let task = Task {
             positions: Positions::Lattice,
             outputs: vec![Field { unit: "1/s".into(), ..Field::plain(name, outputs) }],
-            time: TimeMode::RollOut { past: 1 }.of(1, &[]).unwrap(),
+            time: TimeMode::RollOut { past: 1 }.of(times, &[]).unwrap(),
             ..Task::plain(PLANE, 2, 0, outputs)
         };
-        let samples = Samples {
-            count: 1,
-            grid: PLANE,
-            space: 2,
-            positions: vec![0.0; 8],
-            functions: outputs,
-            inputs: input.to_vec(),
-            times: 1,
-            outputs,
-            targets: truth.to_vec(),
-        };
-        let view = SampleView { task: &task, samples: &samples, index: 0, prediction, times: &[], unit: "" };
-        view.figure(String::new())
+        let scene = scene(&task, &samples(PLANE, outputs, input, times, truth), prediction, &[]);
+        let shared = Shared::of(std::slice::from_ref(&scene));
+        scene.figure(String::new(), &shared)
     }
 
     #[test]
     fn input_and_truth_of_a_series_share_their_colours_and_values_outside_are_noted() {
-        let figure = figure("w", 1, &[1.0, 2.0, 3.0, 4.0], &[2.0, 2.0, 2.0, 3.0], &[2.0, 2.0, 2.0, 9.0]);
-        let titles: Vec<_> = figure.rows.iter().map(|row| row[0].title.as_str()).collect();
+        let figure = figure("w", 1, [&[1.0, 2.0, 3.0, 4.0], &[2.0, 2.0, 2.0, 3.0], &[2.0, 2.0, 2.0, 9.0]], 1);
+        let titles: Vec<_> = figure.rows[0].iter().map(|map| map.title.as_str()).collect();
         let last = "snapshot 2/2 (1/s)";
         assert_eq!(titles[0], "w, input, snapshot 1/2 (1/s)");
         assert_eq!(titles[1..3], [format!("w, truth, {last}"), format!("w, prediction, {last}")]);
-        assert!(figure.rows[..3].iter().all(|row| row[0].scale == figure.rows[0][0].scale));
-        assert_eq!(ends(&figure.rows[2], number), ["1", "4 < 9"]);
-        assert!(figure.notes[0].contains("2 rows to the right") && figure.notes[1].contains("outside the range"));
+        assert!(figure.rows[0][..3].iter().all(|map| map.scale == figure.rows[0][0].scale));
+        assert_eq!(ends(&figure.rows[0][2..3], number), ["1", "4 < 9"]);
+        assert!(figure.notes[0].contains("row 0 on top") && figure.notes[1].contains("outside the range"));
+    }
+
+    #[test]
+    fn snapshots_are_spread_over_the_whole_time() {
+        let (input, series): (Vec<f32>, Vec<f32>) = (vec![1.0; 4], (0..68).map(|value| value as f32).collect());
+        let figure = figure("w", 1, [&input, &series, &series], 17);
+        let titles: Vec<_> = figure.rows[2].iter().map(|map| map.title.as_str()).collect();
+        let wanted = [2, 7, 12, 18].map(|snapshot| format!("w, prediction, snapshot {snapshot}/18 (1/s)"));
+        assert_eq!(titles, wanted);
+        assert_eq!(figure.rows[3][3].source, Some([0, 16, 2]));
     }
 
     #[test]
     fn only_a_deformation_is_drawn_on_its_own_positions() {
         let values: Vec<f32> = (1..=16).map(|value| value as f32).collect();
-        let layout =
-            |name: &str| figure(name, 4, &values, &values, &values).rows.pop().map(|row| row[0].layout.clone());
-        assert!(matches!(layout("deformation"), Some(Layout::Mesh(..))));
-        assert!(matches!(layout("flow"), Some(Layout::Grid(..))));
-        assert!(figure("flow", 4, &values, &values, &values).notes.contains(&"3 of 4 outputs are drawn".to_owned()));
+        let drawn = |name: &str| figure(name, 4, [&values, &values, &values], 1);
+        let last = |name: &str| drawn(name).rows.pop().and_then(|mut row| row.pop()).map(|map| map.layout);
+        assert!(matches!(last("deformation"), Some(Layout::Mesh(..))));
+        assert!(matches!(last("flow"), Some(Layout::Grid(..))));
+        assert!(drawn("flow").notes.contains(&"3 of 4 outputs are drawn".to_owned()));
+    }
+
+    #[test]
+    fn truth_and_prediction_of_a_line_lie_over_each_other() {
+        let grid = Grid::Line { points: 4 };
+        let task = Task { positions: Positions::Lattice, ..Task::plain(grid, 2, 1, 1) };
+        let (truth, prediction) = ([0.0, 1.0, 2.0, 3.0], [0.0, 1.0, 2.0, 5.0]);
+        let scene = scene(&task, &samples(grid, 1, &[1.0; 4], 1, &truth), &prediction, &[]);
+        let figure = scene.figure(String::new(), &Shared::of(std::slice::from_ref(&scene)));
+        let titles: Vec<_> = figure.rows.iter().flatten().map(|map| map.title.as_str()).collect();
+        assert_eq!(titles, ["inputs, input", "outputs", "prediction - truth"]);
+        assert!(figure.notes.contains(&"truth blue, prediction orange".to_owned()), "{:?}", figure.notes);
+        let map = &figure.rows[0][1];
+        assert_eq!((map.values.as_slice(), map.over.as_deref()), (&truth[..], Some(&prediction[..])));
+        assert_eq!(map.scale.most, 5.0, "the scale holds both curves");
+    }
+
+    #[test]
+    fn all_samples_of_a_page_have_the_same_colours_and_the_same_size() {
+        let task = Task::plain(PLANE, 2, 1, 1);
+        let sample = |size: f32, most: f32| {
+            let mut samples = samples(PLANE, 1, &[0.0, 1.0, 2.0, most], 1, &[0.0, 1.0, 2.0, most]);
+            samples.positions = [[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]].as_flattened().to_vec();
+            samples.positions.iter_mut().for_each(|position| *position *= size);
+            scene(&task, &samples, &[0.0; 4], &[])
+        };
+        let scenes = [sample(1.0, 3.0), sample(2.0, 30.0)];
+        let shared = Shared::of(&scenes);
+        let figures = scenes.each_ref().map(|scene| scene.figure(String::new(), &shared));
+        for column in 0..4 {
+            let [one, other] = figures.each_ref().map(|figure| &figure.rows[0][column]);
+            assert_eq!((one.scale, one.size(), one.window), (other.scale, other.size(), other.window), "{}", one.title);
+        }
+        assert_eq!(figures[0].rows[0][1].scale.most, 30.0);
     }
 }

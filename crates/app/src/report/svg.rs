@@ -171,16 +171,16 @@ fn step(series: &Series) -> f64 {
 
 /// The range of an axis, with its ticks at round numbers.
 #[derive(Debug, PartialEq)]
-struct Axis {
+pub(super) struct Axis {
     least: f64,
     most: f64,
     scaling: Scaling,
-    ticks: Vec<f64>,
+    pub(super) ticks: Vec<f64>,
 }
 
 impl Axis {
     /// About five steps of 1, 2 or 5 times a power of ten; of at least 1 with `integers`.
-    fn linear([least, most]: [f64; 2], integers: bool) -> Axis {
+    pub(super) fn linear([least, most]: [f64; 2], integers: bool) -> Axis {
         let (least, most) = if most > least { (least, most) } else { (least - 0.5, least + 0.5) };
         let rough = (most - least) / 5.0;
         let power = 10f64.powf(rough.log10().floor());
@@ -208,8 +208,18 @@ impl Axis {
         Axis { least: below, most: above, scaling: Scaling::Logarithmic, ticks }
     }
 
+    /// Its lower end.
+    pub(super) fn least(&self) -> f64 {
+        self.least
+    }
+
+    /// Its upper end.
+    pub(super) fn most(&self) -> f64 {
+        self.most
+    }
+
     /// The position of a value on the axis: 0 at its lower end, 1 at its upper end.
-    fn share(&self, value: f64) -> f64 {
+    pub(super) fn share(&self, value: f64) -> f64 {
         match self.scaling {
             Scaling::Linear => (value - self.least) / (self.most - self.least),
             Scaling::Logarithmic => (value / self.least).ln() / (self.most / self.least).ln(),

@@ -22,7 +22,8 @@ fn doctor_says_whether_a_gpu_can_be_used() {
     let folder = Folder::new("doctor");
     contains(&folder.ok(&["doctor"]), &["cpu", "thread", "--device cuda"]);
     let report = folder.ok_json(&["doctor", "--json"]);
-    assert!(report["threads"].as_u64().unwrap() > 0 && report["cards"].is_array(), "{report}");
+    assert!(report["threads"].as_u64().unwrap() > 0 && report["gpus"].is_array(), "{report}");
+    assert_eq!(report["cards"], report["gpus"], "the name of 0.1 still works");
 }
 
 /// The path of a fixture of the repository.

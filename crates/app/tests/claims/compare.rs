@@ -36,11 +36,15 @@ fn runs_that_differ_in_their_training_samples_have_the_same_test() {
 }
 
 #[test]
-fn runs_with_different_test_samples_are_noted_and_only_png_is_written() {
+fn runs_with_different_test_samples_are_not_drawn_together_and_only_png_is_written() {
     let folder = trained("different");
     folder.make_darcy("5", "other");
     folder.ok(&["evaluate", "lamo", "--data", "other", "--out", "evaluated"]);
-    contains(&folder.ok(&["compare", "lamo", "evaluated"]), &["their errors cannot be compared"]);
+    let text = folder.ok(&["compare", "lamo", "evaluated"]);
+    contains(&text, &["their errors cannot be compared, so no picture is drawn"]);
+    assert!(!text.contains("picture:") && !folder.at("compare.png").exists(), "{text}");
+    assert_eq!(folder.ok_json(&["compare", "lamo", "evaluated", "--json"])["same_test"], false);
+    assert!(!folder.at("compare.png").exists());
     let sentence = folder.fails(&["compare", "nowhere", "--out", "x.jpg"]);
     assert_eq!(sentence, "x.jpg: expected a file name that ends in .png, found .jpg");
     assert!(!folder.at("x.jpg").exists());

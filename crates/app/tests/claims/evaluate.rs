@@ -37,15 +37,20 @@ pub(crate) fn trained(test: &str) -> Folder {
 }
 
 #[test]
-fn the_page_of_a_run_needs_no_network_no_file_and_no_script() {
+fn the_page_of_a_run_needs_no_network_and_no_file() {
     let folder = trained("page");
     let page = folder.text("lamo/report.html");
     assert!(page.starts_with("<!doctype html>") && page.ends_with("</html>\n"));
-    for foreign in ["http:", "https:", "<script", "<link", "@import", "url("] {
+    let foreign = ["http:", "https:", "<link", "@import", "url(", "<script src", "import(", "fetch(", "XMLHttpRequest"];
+    for foreign in foreign {
         assert!(!page.contains(foreign), "{foreign}");
     }
     assert!(page.split("src=\"").skip(1).all(|rest| rest.starts_with("data:image/png;base64,")));
     contains(&page, &["<svg", "test error", "learned to map permeability to pressure from 6 training samples"]);
+    contains(
+        &page,
+        &["· cpu</p>", "<th>trained on</th><td><code>cpu</code>", "<th>evaluated on</th><td><code>cpu</code>"],
+    );
     assert_eq!(page.matches("<div").count(), page.matches("</div>").count());
     let ranks = ["Best", "25th percentile", "Median", "75th percentile", "Worst"];
     assert_eq!(page.matches("<article").count(), ranks.len());
@@ -53,6 +58,39 @@ fn the_page_of_a_run_needs_no_network_no_file_and_no_script() {
         contains(&page, &[&format!("<h3>{rank}</h3>")]);
         assert!(folder.is_png(&format!("lamo/pictures/{}.png", rank.to_lowercase().replace(' ', "-"))), "{rank}");
     }
+}
+
+/// The values behind the maps of each sample of a page.
+pub(crate) fn values(page: &str) -> Vec<Value> {
+    let blocks = page.split("<script type=\"application/json\">").skip(1);
+    blocks.map(|rest| serde_json::from_str(rest.split("</script>").next().unwrap()).unwrap()).collect()
+}
+
+#[test]
+fn every_map_of_a_page_can_be_read_off_the_values_of_its_sample() {
+    let page = trained("values").text("lamo/report.html");
+    let samples: Vec<&str> = page.split("<article").skip(1).collect();
+    for (card, values) in samples.iter().zip(values(&page)) {
+        let maps: Vec<&str> = card.split("<div class=\"map\" ").skip(1).collect();
+        assert_eq!(maps.len(), 4, "permeability, truth, prediction, error");
+        for map in maps {
+            let number = |name: &str| -> usize {
+                map.split(&format!("{name}=\"")).nth(1).unwrap().split('"').next().unwrap().parse().unwrap()
+            };
+            let field = &values["fields"][number("data-field")];
+            assert!(number("data-time") < field["times"].as_array().unwrap().len());
+            let set = &field["sets"][0];
+            let layout = &values["layouts"][set["layout"].as_u64().unwrap() as usize];
+            assert_eq!((&layout["kind"], &layout["plane"]), (&"grid".into(), &serde_json::json!([12, 12])));
+            assert_eq!(
+                set["values"]["codes"].as_str().unwrap().len(),
+                12 * 12 * 2 * 4 / 3,
+                "16 bits per value, in base64"
+            );
+        }
+    }
+    assert_eq!(values(&page).len(), 5);
+    assert!(page.len() < 400_000, "{} bytes", page.len());
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Your own data: trained on, predicted with, evaluated, moved.
 
+use crate::evaluate::values;
 use crate::support::{Folder, TINY, contains, ok, wave, wave_npy, write_npy};
 use lamo::run::Trained;
 use lamo::task::TimeMode;
@@ -109,7 +110,9 @@ fn a_time_series_is_drawn_with_its_unit_and_is_not_taken_for_a_deformation() {
     contains(
         &page,
         &[
-            "6 rows to the right, 4 columns up · 3 of 4 outputs are drawn",
+            "6 rows, 4 columns, row 0 on top and column 0 at the left, as imshow draws them · 3 of 4 outputs are drawn",
+            "<div class=\"player\" hidden>",
+            "<input type=\"range\" min=\"0\" max=\"2\"",
             "(m/s)",
             "snapshot\u{a0}3/3",
             "u 4",
@@ -117,6 +120,31 @@ fn a_time_series_is_drawn_with_its_unit_and_is_not_taken_for_a_deformation() {
         ],
     );
     assert!(!page.contains("displacement"), "a field of another name is no deformation");
+}
+
+#[test]
+fn the_page_of_a_line_overlays_truth_and_prediction_at_times_spread_over_the_whole_series() {
+    let folder = Folder::new("line");
+    wave_npy(&folder.at("a.npy"), &[8, 10]);
+    wave_npy(&folder.at("nu.npy"), &[8]);
+    wave_npy(&folder.at("u.npy"), &[8, 17, 10]);
+    write_npy(&folder.at("t.npy"), &[17], (0..17).map(|time| time as f32 / 16.0));
+    let arrays = ["--input=a=a.npy", "--input=nu=nu.npy", "--output=u=u.npy", "--time=t.npy", "--grid=line:10"];
+    folder.ok(&[&["data", "import", "--out=set", "--train=7", "--test=1"], &arrays[..]].concat());
+    let model = &BY_TIME[..2];
+    folder.ok(&[&["train", "set", "--out=run", "--threads=1", "--set=train.epochs=1"], model].concat());
+    let page = folder.text("run/report.html");
+    let titles = ["0", "0.3125", "0.625", "1"].map(|time| format!("<p title=\"u, t\u{a0}=\u{a0}{time}\">"));
+    contains(&page, &titles.each_ref().map(String::as_str));
+    contains(
+        &page,
+        &["truth blue, prediction orange", "<dt>nu, input</dt><dd>", "max=\"16\"", "data-plot=", "data-range="],
+    );
+    let card = page.split("</article>").next().unwrap();
+    let curves: Vec<usize> =
+        card.split("<svg class=\"curves\"").skip(1).map(|svg| svg.matches("<polyline").count()).collect();
+    assert_eq!(curves, [1, 2, 1, 2, 2, 2, 2, 1, 1, 1, 1], "input, animation, four times, and their errors");
+    assert_eq!(values(&page)[0]["fields"][1]["times"][16], "t = 1");
 }
 
 #[test]

@@ -63,6 +63,33 @@ impl Samples {
         Ok(samples)
     }
 
+    /// `count` samples of a cloud, whose points lie anywhere: `positions` `[points, space]` for all samples or
+    /// `[count, points, space]`, `inputs` `[count, points, functions]`, `targets` `[count, points, outputs]`, or empty where
+    /// they are to be predicted. The number of points follows from the arrays.
+    pub fn cloud(
+        count: usize,
+        (space, positions): (usize, Vec<f32>),
+        (functions, inputs): (usize, Vec<f32>),
+        (outputs, targets): (usize, Vec<f32>),
+    ) -> Result<Samples, Refusal> {
+        require(count > 0 && space > 0 && outputs > 0, || {
+            let found = format!("{}, {space} and {outputs}", counted(count, "sample"));
+            Refusal::new("cloud", "at least one sample, one coordinate and one output", found)
+        })?;
+        // Positions may belong to all samples, so they count the points only where nothing else does.
+        let arrays = [("targets", &targets, count * outputs), ("inputs", &inputs, count * functions)];
+        let array = arrays.into_iter().find(|(_, values, each)| !values.is_empty() && *each > 0);
+        let (name, values, each) = array.unwrap_or(("positions", &positions, count * space));
+        require(!values.is_empty() && values.len() % each == 0, || {
+            let expected = format!("{each} values for each point of {}", counted(count, "sample"));
+            Refusal::new(name, expected, format!("{} values", values.len()))
+        })?;
+        let grid = Grid::Cloud { points: values.len() / each };
+        let samples = Samples { count, grid, space, positions, functions, inputs, times: 1, outputs, targets };
+        samples.check()?;
+        Ok(samples)
+    }
+
     /// The same with other points: `[points, space]` for all samples or `[count, points, space]`.
     pub fn at(self, space: usize, positions: Vec<f32>) -> Result<Samples, Refusal> {
         let samples = Samples { space, positions, ..self };

@@ -16,6 +16,7 @@ mod initialisation; // first values are drawn as the official classes draw them
 mod jobs; // what a listener hears, how a cancelled job is resumed, and the kind of each failure
 mod labels; // how far the labels of a data set are from finer ones
 mod layers; // embeddings, patches and slices equal the authors', each alone
+mod library; // one crate is enough, and the README's program is an example
 mod loops; // the training loop takes the authors' steps, and every shipped experiment runs
 mod operators; // norms, maps and scan orders equal PyTorch's and the authors'
 mod optimisation; // the optimiser equals PyTorch's, moments and all

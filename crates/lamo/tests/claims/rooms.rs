@@ -20,7 +20,7 @@ const ROOMS: &[&[&str]] = &[
 /// The folders inside `data` from bottom to top.
 const INSIDE_DATA: &[&[&str]] = &[&["formats"], &["state_dict", "samples"], &["dataset"], &["import"], &["make"]];
 
-fn workspace() -> PathBuf {
+pub(crate) fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 

@@ -1,5 +1,6 @@
 //! The progress of a training: a line redrawn in place on a terminal, a line per epoch in a log.
 
+use crate::commands::terminal::{self, Part};
 use crate::text::duration;
 use lamo::run::Line;
 use lamo::training::Progress;
@@ -31,10 +32,11 @@ impl View {
         let rate = progress.step.saturating_sub(first) as f64 / started.elapsed().as_secs_f64().max(1e-9);
         self.history.extend(progress.finished);
         if self.terminal {
-            // Without ?7l a line longer than the terminal is wide would wrap and stay on the screen.
-            let _ = write!(std::io::stderr(), "\r\x1b[K\x1b[?7l{}\x1b[?7h", status(progress, rate, &self.history));
+            let line = status(progress, rate, &self.history, Some(terminal::width()));
+            // ?7l: a terminal that becomes narrower meanwhile must not wrap the line, or it would stay on the screen.
+            let _ = write!(std::io::stderr(), "\r\x1b[K\x1b[?7l{line}\x1b[?7h");
         } else if let Some(line) = progress.finished {
-            let text = if self.json { json(line) } else { status(progress, rate, &[*line]) };
+            let text = if self.json { json(line) } else { status(progress, rate, &[*line], None) };
             let _ = writeln!(std::io::stdout(), "{text}");
         }
     }
@@ -53,21 +55,28 @@ fn json(line: &Line) -> String {
     value.to_string()
 }
 
-/// `epoch 3/24  ▇▄▂  train 0.1021  test 0.0893  rate 1.9e-3  24.1 steps/s  1 min 20 s left`
-fn status(progress: &Progress<'_>, rate: f64, history: &[Line]) -> String {
-    let mut parts = vec![format!("epoch {}/{}", progress.epoch, progress.epochs)];
+/// `epoch 3/24  ▇▄▂  train 0.1021  test 0.0893  rate 1.9e-3  24.1 steps/s  1 min 20 s left`, or as much of it as fits into
+/// a width: the epoch, the error and the time left first.
+fn status(progress: &Progress<'_>, rate: f64, history: &[Line], width: Option<usize>) -> String {
     let errors: Vec<f64> = history.iter().map(|line| line.test.unwrap_or(line.train)).collect();
-    if errors.len() > 1 {
-        parts.push(sparkline(&errors[errors.len().saturating_sub(WIDTH)..]));
-    }
-    parts.push(format!("train {:.4}", progress.train));
-    parts.extend(history.iter().rev().find_map(|line| line.test).map(|test| format!("test {test:.4}")));
-    parts.push(format!("rate {:.1e}", progress.rate));
-    if rate > 0.0 {
-        parts.push(format!("{rate:.1} steps/s"));
-        parts.push(format!("{} left", duration((progress.steps - progress.step) as f64 / rate)));
-    }
-    parts.join("  ")
+    let errors = &errors[errors.len().saturating_sub(WIDTH)..];
+    let bars = if errors.len() > 1 { sparkline(errors) } else { String::new() };
+    let test = history.iter().rev().find_map(|line| line.test);
+    let (speed, left) = match rate > 0.0 {
+        true => (format!("{rate:.1} steps/s"), duration((progress.steps - progress.step) as f64 / rate) + " left"),
+        false => (String::new(), "time left unknown".to_owned()),
+    };
+    let train = if test.is_some() { Part::first(1) } else { Part::essential() };
+    let parts = [
+        Part::essential().of(format!("epoch {}/{}", progress.epoch, progress.epochs)),
+        Part::first(2).of(bars),
+        train.of(format!("train {:.4}", progress.train)),
+        Part::essential().of(test.map_or_else(String::new, |test| format!("test {test:.4}"))),
+        Part::first(4).of(format!("rate {:.1e}", progress.rate)),
+        Part::first(3).of(speed),
+        Part::essential().of(left),
+    ];
+    terminal::fit(&parts, "  ", width)
 }
 
 /// A bar for each error, on a logarithmic scale.
@@ -89,28 +98,65 @@ mod tests {
         assert_eq!(sparkline(&[0.5, 0.5]), "▁▁");
     }
 
-    #[test]
-    fn the_line_has_epoch_losses_rate_and_time_left() {
-        let line = |epoch: usize, test: f64| Line {
-            epoch,
+    /// Step 200 of 500, in epoch 3 of 5.
+    const PROGRESS: Progress<'static> = Progress {
+        step: 200,
+        steps: 500,
+        epoch: 3,
+        epochs: 5,
+        train: 0.123_44,
+        rate: 1.93e-3,
+        seconds: 10.0,
+        finished: None,
+        saved: false,
+    };
+
+    fn history(tests: &[f64]) -> Vec<Line> {
+        let line = |(epoch, &test): (usize, &f64)| Line {
+            epoch: epoch + 1,
             step: 100 * epoch,
             train: 0.2,
             test: Some(test),
             rate: 1e-3,
             seconds: 1.0,
         };
-        let progress = Progress {
-            step: 200,
-            steps: 500,
-            epoch: 3,
-            epochs: 5,
-            train: 0.123_44,
-            rate: 1.93e-3,
-            seconds: 10.0,
-            finished: None,
-            saved: false,
-        };
-        let said = status(&progress, 10.0, &[line(1, 0.5), line(2, 0.25)]);
+        tests.iter().enumerate().map(line).collect()
+    }
+
+    #[test]
+    fn the_line_has_epoch_losses_rate_and_time_left() {
+        let said = status(&PROGRESS, 10.0, &history(&[0.5, 0.25]), None);
         assert_eq!(said, "epoch 3/5  █▁  train 0.1234  test 0.2500  rate 1.9e-3  10.0 steps/s  30 s left");
+    }
+
+    #[test]
+    fn the_line_fits_every_terminal_and_always_has_epoch_error_and_time_left() {
+        let long = Progress { step: 1, steps: 7_000_000, epoch: 12_345, epochs: 99_999, ..PROGRESS };
+        let many: Vec<f64> = (1..=40).map(|epoch| 1.0 / f64::from(epoch)).collect();
+        for (progress, epoch) in [(PROGRESS, "epoch 3/5"), (long, "epoch 12345/99999")] {
+            for (history, error) in [(history(&many), "test 0.0250"), (Vec::new(), "train 0.1234")] {
+                let mut before = 0;
+                for columns in [60, 80, 100, 140] {
+                    let line = status(&progress, 23.4, &history, Some(columns));
+                    assert!(line.chars().count() <= columns, "{columns} columns: {line}");
+                    assert!(
+                        [epoch, error, " left"].iter().all(|part| line.contains(part)),
+                        "{columns} columns: {line}"
+                    );
+                    assert!(line.chars().count() >= before, "a wider terminal shows at least as much: {line}");
+                    before = line.chars().count();
+                }
+            }
+        }
+        let line = |columns| status(&PROGRESS, 23.4, &history(&many), Some(columns));
+        assert_eq!(line(60), "epoch 3/5  train 0.1234  test 0.0250  12.8 s left");
+        assert!(line(80).contains("▁  train") && !line(80).contains("steps/s"), "{}", line(80));
+        assert!(line(140).contains("rate 1.9e-3  23.4 steps/s"), "{}", line(140));
+    }
+
+    #[test]
+    fn the_line_says_that_the_time_left_is_unknown_before_the_second_step() {
+        let line = status(&PROGRESS, 0.0, &[], Some(60));
+        assert_eq!(line, "epoch 3/5  train 0.1234  rate 1.9e-3  time left unknown");
     }
 }

@@ -1,0 +1,456 @@
+//! What is drawn of a test sample: its scalars as numbers, the fields given, and each output at all its times.
+
+use super::names::{channels, is_deformation, snapshot_name, unit};
+use crate::commands::evenly;
+use crate::plot::{Layout, strides};
+use lamo::data::Samples;
+use lamo::task::{Field, Positions, Spread, Task};
+use lamo_geometry::Grid;
+use std::rc::Rc;
+
+/// Snapshots of a time series that are drawn side by side, the first and the last included.
+pub(super) const SNAPSHOTS: usize = 4;
+/// Channels drawn of the input, and of the output.
+const CHANNELS: usize = 3;
+/// Scalars shown.
+const NUMBERS: usize = 24;
+
+/// One test sample with its prediction.
+#[derive(Clone, Copy)]
+pub(super) struct SampleView<'a> {
+    pub(super) task: &'a Task,
+    pub(super) samples: &'a Samples,
+    /// Which of the samples.
+    pub(super) index: usize,
+    /// `[times, points, outputs]`
+    pub(super) prediction: &'a [f32],
+    /// Times of the snapshots of a time series, if known.
+    pub(super) times: &'a [f64],
+    /// Unit of the positions.
+    pub(super) unit: &'a str,
+}
+
+/// A field at one time: the layout of its points, and its values.
+#[derive(Clone)]
+pub(super) struct State {
+    pub(super) layout: Rc<Layout>,
+    pub(super) values: Vec<f32>,
+}
+
+/// A scalar: one value if it is given, the truth and the prediction if it is an output.
+#[derive(Debug, PartialEq)]
+pub(super) struct Number {
+    /// With its unit.
+    pub(super) name: String,
+    pub(super) values: Vec<f32>,
+}
+
+/// A field that is given, at a few of its times.
+pub(super) struct Given {
+    /// With its unit.
+    pub(super) titles: Vec<String>,
+    pub(super) states: Vec<State>,
+    /// Whether it has values; a mesh alone has none.
+    pub(super) has_values: bool,
+}
+
+/// An output at all its times.
+pub(super) struct Output {
+    pub(super) name: String,
+    /// As in ` (kPa)`, or empty.
+    pub(super) unit: String,
+    /// Names of the times; a steady output has one time without a name.
+    pub(super) times: Vec<String>,
+    /// Snapshots that are given, with their names.
+    pub(super) past: Vec<(String, State)>,
+    pub(super) truth: Vec<State>,
+    pub(super) prediction: Vec<State>,
+    /// Prediction minus truth, or the distance of each point from its true position.
+    pub(super) error: Vec<State>,
+    pub(super) is_distance: bool,
+}
+
+impl Output {
+    /// Whether it is drawn as curves.
+    pub(super) fn is_curve(&self) -> bool {
+        self.truth.first().is_some_and(|state| state.layout.is_curve())
+    }
+}
+
+/// All that is drawn of a sample.
+pub(super) struct Scene {
+    pub(super) numbers: Vec<Number>,
+    pub(super) given: Vec<Given>,
+    pub(super) outputs: Vec<Output>,
+    /// Channels and scalars that are not drawn.
+    pub(super) omitted: Vec<String>,
+    /// Unit of the positions, as in ` (mm)`.
+    pub(super) unit: String,
+}
+
+impl SampleView<'_> {
+    /// All that is drawn of the sample.
+    pub(super) fn scene(&self) -> Scene {
+        let layout = Rc::new(self.layout());
+        let mut scene = Scene {
+            numbers: Vec::new(),
+            given: Vec::new(),
+            outputs: Vec::new(),
+            omitted: Vec::new(),
+            unit: unit(if self.deforms() { &self.task.outputs[0].unit } else { self.unit }),
+        };
+        self.add_given(&mut scene, &layout);
+        if self.deforms() {
+            scene.outputs.push(self.deformation());
+        } else {
+            self.add_outputs(&mut scene, &layout);
+        }
+        if scene.numbers.len() > NUMBERS {
+            scene.omitted.push(format!("{NUMBERS} of {} scalars", scene.numbers.len()));
+            scene.numbers.truncate(NUMBERS);
+        }
+        scene
+    }
+
+    /// Whether the only output holds the positions to which the points have moved.
+    fn deforms(&self) -> bool {
+        let series = self.task.time.is_series();
+        matches!(&self.task.outputs[..], [field] if series && is_deformation(&field.name, field.width()))
+    }
+
+    /// The layout of the points of the sample.
+    fn layout(&self) -> Layout {
+        let Samples { grid, space, .. } = *self.samples;
+        let positions = self.samples.positions_of(self.index);
+        let is_given = self.task.positions == Positions::Given;
+        match grid {
+            Grid::Plane { rows, columns } if !is_given || space < 2 => Layout::Grid([rows, columns]),
+            Grid::Plane { rows, columns } => {
+                let positions = positions.chunks_exact(space).map(|point| [point[0], point[1]]).collect();
+                Layout::Mesh([rows, columns], positions)
+            }
+            Grid::Cloud { .. } if space > 1 => Layout::cloud(positions, space),
+            Grid::Line { points } | Grid::Cloud { points } if points < 2 || !is_given || space != 1 => {
+                Layout::Grid([points, 1])
+            }
+            Grid::Line { .. } | Grid::Cloud { .. } => {
+                let mut sorted = positions.to_vec();
+                sorted.sort_by(f32::total_cmp);
+                Layout::Line(sorted)
+            }
+        }
+    }
+
+    /// Values of the points in the order of the layout: a curve runs from the left to the right.
+    fn along(&self, layout: &Layout, values: Vec<f32>) -> Vec<f32> {
+        let Layout::Line(_) = layout else { return values };
+        let positions = self.samples.positions_of(self.index);
+        let mut order: Vec<usize> = (0..values.len()).collect();
+        order.sort_by(|&one, &other| positions[one].total_cmp(&positions[other]));
+        order.into_iter().map(|point| values[point]).collect()
+    }
+
+    /// Values of the points as the field spreads them: at the points, along the rows, or one for the whole sample.
+    fn state(&self, layout: &Rc<Layout>, spread: Spread, values: Vec<f32>) -> State {
+        match (spread, self.samples.grid) {
+            (Spread::Rows, Grid::Plane { rows, columns }) => {
+                let values = values.chunks_exact(columns).map(mean).collect();
+                State { layout: Rc::new(Layout::Grid([rows, 1])), values }
+            }
+            (Spread::Sample, _) => State { layout: Rc::new(Layout::Grid([1, 1])), values: vec![mean(&values)] },
+            _ => State { layout: layout.clone(), values: self.along(layout, values) },
+        }
+    }
+
+    /// One of the input functions.
+    fn input(&self, function: usize) -> Vec<f32> {
+        self.samples.input_of(self.index).iter().skip(function).step_by(self.samples.functions).copied().collect()
+    }
+
+    /// One channel at one time of `[times, points, outputs]` values.
+    fn channel(&self, values: &[f32], time: usize, channel: usize) -> Vec<f32> {
+        let (outputs, size) = (self.samples.outputs, self.samples.grid.points() * self.samples.outputs);
+        values[time * size..][..size].iter().skip(channel).step_by(outputs).copied().collect()
+    }
+
+    /// Adds the fields given; the mesh itself if there are none.
+    fn add_given(&self, scene: &mut Scene, layout: &Rc<Layout>) {
+        let mut first = self.past() * self.samples.outputs;
+        let mut count = 0;
+        for field in &self.task.inputs {
+            for (channel, name) in channels(&field.name, field.width()).into_iter().enumerate() {
+                let chosen = evenly(field.length(), SNAPSHOTS);
+                let state = |&snapshot: &usize| {
+                    let values = self.input(first + snapshot * field.width() + channel);
+                    self.state(layout, field.spread, values)
+                };
+                let states: Vec<State> = chosen.iter().map(state).collect();
+                let rows = if field.spread == Spread::Rows { " along the rows" } else { "" };
+                let title = |&snapshot: &usize| {
+                    let when = self.when(field, snapshot);
+                    format!("{name}{rows}, input{when}{}", unit(&field.unit))
+                };
+                let titles: Vec<String> = chosen.iter().map(title).collect();
+                if states.iter().all(|state| state.layout.is_number()) {
+                    let number = |(name, state): (String, State)| Number { name, values: state.values };
+                    scene.numbers.extend(titles.into_iter().zip(states).map(number));
+                    continue;
+                }
+                count += 1;
+                if count <= CHANNELS {
+                    scene.given.push(Given { titles, states, has_values: true });
+                }
+            }
+            first += field.functions();
+        }
+        if count > CHANNELS {
+            scene.omitted.push(format!("{CHANNELS} of {count} inputs"));
+        }
+        let shape = if self.deforms() { None } else { Some(layout).filter(|layout| layout.positions().is_some()) };
+        if let (true, Some(shape)) = (self.samples.functions == 0 || (count == 0 && self.past() == 0), shape) {
+            let layout = Rc::new(Layout::clone(shape).without_field());
+            let (title, values) = (mesh_title(&layout), vec![0.0; layout.points()]);
+            let given = Given { titles: vec![title], states: vec![State { layout, values }], has_values: false };
+            scene.given.push(given);
+        }
+    }
+
+    /// The name of a snapshot of a field in a title; nothing if it has only one.
+    fn when(&self, field: &Field, snapshot: usize) -> String {
+        match field.length() {
+            1 => String::new(),
+            length => format!(", {}", snapshot_name(snapshot, length, self.times)),
+        }
+    }
+
+    /// Snapshots of a time series that are input.
+    fn past(&self) -> usize {
+        self.task.time.past()
+    }
+
+    /// The name of a snapshot of a series; the input snapshots count.
+    fn snapshot_name(&self, snapshot: usize) -> String {
+        snapshot_name(snapshot, self.past() + self.samples.times, self.times)
+    }
+
+    /// Adds the outputs. A field with several snapshots is a time series, also if the task asks for all of them at once.
+    fn add_outputs(&self, scene: &mut Scene, layout: &Rc<Layout>) {
+        let series = self.task.time.is_series();
+        let (mut first, mut count) = (0, 0);
+        for field in &self.task.outputs {
+            let width = field.width();
+            let length = if series { self.samples.times } else { field.length() };
+            let times: Vec<String> = match (series, length) {
+                (true, _) => (0..length).map(|time| self.snapshot_name(self.past() + time)).collect(),
+                (false, 1) => vec![String::new()],
+                (false, _) => (0..length).map(|snapshot| snapshot_name(snapshot, length, self.times)).collect(),
+            };
+            for (channel, name) in channels(&field.name, width).into_iter().enumerate() {
+                let state = |values: &[f32], time: usize| {
+                    let values = match series {
+                        true => self.channel(values, time, first + channel),
+                        false => self.channel(values, 0, first + time * width + channel),
+                    };
+                    self.state(layout, field.spread, values)
+                };
+                let states = |values: &[f32]| (0..length).map(|time| state(values, time)).collect::<Vec<_>>();
+                let (truth, prediction) = (states(self.samples.target_of(self.index)), states(self.prediction));
+                let unit = unit(&field.unit);
+                if let ([truth], [prediction]) = (&truth[..], &prediction[..])
+                    && truth.layout.is_number()
+                {
+                    let values = vec![truth.values[0], prediction.values[0]];
+                    scene.numbers.push(Number { name: format!("{name}{unit}"), values });
+                    continue;
+                }
+                count += 1;
+                if count > CHANNELS {
+                    continue;
+                }
+                let past = if series { self.past_of(layout, field.spread, first + channel) } else { Vec::new() };
+                let error: Vec<State> = truth.iter().zip(&prediction).map(difference).collect();
+                let output =
+                    Output { name, unit, times: times.clone(), past, truth, prediction, error, is_distance: false };
+                scene.outputs.push(if output.truth[0].layout.is_number() { output.over_time() } else { output });
+            }
+            first += if series { width } else { field.functions() };
+        }
+        if count > CHANNELS {
+            scene.omitted.push(format!("{CHANNELS} of {count} outputs"));
+        }
+    }
+
+    /// A few of the input snapshots of one channel, with their names.
+    fn past_of(&self, layout: &Rc<Layout>, spread: Spread, channel: usize) -> Vec<(String, State)> {
+        let state = |snapshot: usize| {
+            let values = self.input(snapshot * self.samples.outputs + channel);
+            (self.snapshot_name(snapshot), self.state(layout, spread, values))
+        };
+        evenly(self.past(), SNAPSHOTS).into_iter().map(state).collect()
+    }
+
+    /// The deformed body at all times, coloured by the length of the displacement, and the distance of each point from its
+    /// true position.
+    fn deformation(&self) -> Output {
+        let truth = self.samples.target_of(self.index);
+        let deformed = |values: &[f32], time: usize| {
+            let [x, y, right, up] = [0, 1, 2, 3].map(|channel| self.channel(values, time, channel));
+            let positions: Vec<[f32; 2]> = x.into_iter().zip(y).map(|(x, y)| [x, y]).collect();
+            let layout = match self.samples.grid {
+                Grid::Plane { rows, columns } => Layout::Mesh([rows, columns], positions),
+                Grid::Line { .. } | Grid::Cloud { .. } => Layout::Cloud(positions, Vec::new()),
+            };
+            let values = right.iter().zip(&up).map(|(right, up)| right.hypot(*up)).collect();
+            State { layout: Rc::new(layout), values }
+        };
+        let states =
+            |values: &[f32]| (0..self.samples.times).map(|time| deformed(values, time)).collect::<Vec<State>>();
+        let (truth, prediction) = (states(truth), states(self.prediction));
+        let distance = |(truth, prediction): (&State, &State)| {
+            let [true_positions, positions] =
+                [truth, prediction].map(|state| state.layout.positions().unwrap_or_default());
+            let apart = |(one, other): (&[f32; 2], &[f32; 2])| (one[0] - other[0]).hypot(one[1] - other[1]);
+            let values = true_positions.iter().zip(positions).map(apart).collect();
+            State { layout: truth.layout.clone(), values }
+        };
+        Output {
+            name: "displacement".into(),
+            unit: unit(&self.task.outputs[0].unit),
+            times: (0..self.samples.times).map(|time| self.snapshot_name(self.past() + time)).collect(),
+            past: Vec::new(),
+            error: truth.iter().zip(&prediction).map(distance).collect(),
+            truth,
+            prediction,
+            is_distance: true,
+        }
+    }
+}
+
+impl Output {
+    /// A scalar at several times as one curve over the snapshots.
+    fn over_time(self) -> Output {
+        let curve = |states: &[State]| {
+            let values: Vec<f32> = states.iter().flat_map(|state| &state.values).copied().collect();
+            vec![State { layout: Rc::new(Layout::Grid([values.len(), 1])), values }]
+        };
+        Output {
+            name: format!("{} over time", self.name),
+            times: vec![String::new()],
+            past: Vec::new(),
+            truth: curve(&self.truth),
+            prediction: curve(&self.prediction),
+            error: curve(&self.error),
+            ..self
+        }
+    }
+}
+
+/// The mean of values; that of equal values is their value.
+fn mean(values: &[f32]) -> f32 {
+    (values.iter().map(|value| f64::from(*value)).sum::<f64>() / values.len() as f64) as f32
+}
+
+/// Prediction minus truth.
+fn difference((truth, prediction): (&State, &State)) -> State {
+    let values = prediction.values.iter().zip(&truth.values).map(|(prediction, truth)| prediction - truth).collect();
+    State { layout: truth.layout.clone(), values }
+}
+
+/// The title of a mesh without a field.
+fn mesh_title(layout: &Layout) -> String {
+    match layout {
+        Layout::Wire(plane, _) if strides(*plane) != [1, 1] => {
+            let [rows, columns] = strides(*plane);
+            format!("mesh, a line every {rows} rows and {columns} columns")
+        }
+        Layout::Cloud(..) => "points".into(),
+        Layout::Grid(_) | Layout::Line(_) | Layout::Mesh(..) | Layout::Wire(..) => "mesh".into(),
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use lamo::task::TimeMode;
+
+    /// The scene of the first sample of a task.
+    pub(in crate::report) fn scene(task: &Task, samples: &Samples, prediction: &[f32], times: &[f64]) -> Scene {
+        SampleView { task, samples, index: 0, prediction, times, unit: "m" }.scene()
+    }
+
+    /// Values 1, 2, 3, ...
+    fn count(values: usize) -> Vec<f32> {
+        (1..=values).map(|value| value as f32).collect()
+    }
+
+    fn samples(grid: Grid, functions: usize, [times, outputs]: [usize; 2]) -> Samples {
+        let points = grid.points();
+        Samples {
+            count: 1,
+            grid,
+            space: 1,
+            positions: (0..points).map(|point| -(point as f32)).collect(), // from the right to the left
+            functions,
+            inputs: count(points * functions),
+            times,
+            outputs,
+            targets: count(times * points * outputs),
+        }
+    }
+
+    #[test]
+    fn a_field_with_snapshots_is_a_time_series_also_if_all_are_asked_for_at_once() {
+        let grid = Grid::Line { points: 2 };
+        let field = Field { snapshots: Some(17), ..Field::plain("u", 1) };
+        let task = Task { positions: Positions::Lattice, outputs: vec![field], ..Task::plain(grid, 1, 1, 1) };
+        let samples = samples(grid, 1, [1, 17]);
+        let clock: Vec<f64> = (0..17).map(|time| f64::from(time) / 16.0).collect();
+        let scene = scene(&task, &samples, &samples.targets, &clock);
+        let output = &scene.outputs[0];
+        assert_eq!((output.times.len(), &*output.times[0], &*output.times[16]), (17, "t = 0", "t = 1"));
+        assert_eq!(output.truth[16].values, [17.0, 34.0], "[points, snapshots]");
+        assert!(scene.omitted.is_empty(), "{:?}", scene.omitted);
+    }
+
+    #[test]
+    fn scalars_are_numbers_and_scalars_over_time_are_curves() {
+        let grid = Grid::Line { points: 3 };
+        let given = Field { spread: Spread::Sample, unit: "Pa".into(), ..Field::plain("load", 2) };
+        let asked = Field { spread: Spread::Sample, ..Field::plain("drag", 1) };
+        let mut task = Task { inputs: vec![given], outputs: vec![asked], ..Task::plain(grid, 1, 2, 1) };
+        let mut samples = samples(grid, 2, [1, 1]);
+        samples.targets = vec![4.0; 3];
+        let steady = scene(&task, &samples, &[5.0, 5.0, 8.0], &[]);
+        let number = |name: &str, values: &[f32]| Number { name: name.into(), values: values.to_vec() };
+        let wanted =
+            [number("load 1, input (Pa)", &[3.0]), number("load 2, input (Pa)", &[4.0]), number("drag", &[4.0, 6.0])];
+        assert_eq!(steady.numbers, wanted);
+        assert!(steady.outputs.is_empty() && steady.given.is_empty());
+        task.time = TimeMode::ByTime.of(4, &[]).unwrap();
+        (samples.times, samples.targets) = (4, count(4).into_iter().flat_map(|value| [value; 3]).collect());
+        let series = scene(&task, &samples, &samples.targets, &[]);
+        assert_eq!((&*series.outputs[0].name, series.outputs[0].times.len()), ("drag over time", 1));
+        assert_eq!(series.outputs[0].truth[0].values, count(4));
+    }
+
+    #[test]
+    fn a_curve_runs_from_the_left_to_the_right_whatever_the_order_of_its_points() {
+        let grid = Grid::Cloud { points: 3 };
+        let (task, samples) = (Task::plain(grid, 1, 0, 1), samples(grid, 0, [1, 1]));
+        let output = &scene(&task, &samples, &samples.targets, &[]).outputs[0];
+        assert_eq!(*output.truth[0].layout, Layout::Line(vec![-2.0, -1.0, 0.0]));
+        assert_eq!(output.truth[0].values, [3.0, 2.0, 1.0]);
+    }
+
+    #[test]
+    fn fields_beside_the_past_of_a_roll_out_are_drawn_too() {
+        let grid = Grid::Line { points: 2 };
+        let time = TimeMode::RollOut { past: 2 }.of(3, &[]).unwrap();
+        let task = Task { positions: Positions::Lattice, time, ..Task::plain(grid, 1, 1, 1) };
+        let samples = samples(grid, 3, [3, 1]);
+        let scene = scene(&task, &samples, &samples.targets, &[]);
+        let past: Vec<_> = scene.outputs[0].past.iter().map(|(name, state)| (&**name, &*state.values)).collect();
+        assert_eq!(past, [("snapshot 1/5", &[1.0, 4.0][..]), ("snapshot 2/5", &[2.0, 5.0][..])]);
+        assert_eq!((&*scene.given[0].titles[0], &*scene.given[0].states[0].values), ("inputs, input", &[3.0, 6.0][..]));
+    }
+}
