@@ -16,6 +16,7 @@ mod initialisation; // first values are drawn as the official classes draw them
 mod jobs; // what a listener hears, how a cancelled job is resumed, and the kind of each failure
 mod layers; // embeddings, patches and slices equal the authors', each alone
 mod loops; // the training loop takes the authors' steps, and every shipped experiment runs
+mod losses; // every loss is what it says, its gradient too
 mod operators; // norms, maps and scan orders equal PyTorch's and the authors'
 mod optimisation; // the optimiser equals PyTorch's, moments and all
 mod parity; // models and operators equal the authors' code, number for number
@@ -29,4 +30,5 @@ mod runs; // a run resumed from any checkpoint ends with the same bits; failures
 mod support; // what the claims about training share
 mod theory; // the paper's theory
 mod training; // a whole step as one program learns
+mod validation; // validation samples choose the best epoch and the end of a training
 mod versions; // what lamo 0.1 wrote still opens

@@ -56,12 +56,14 @@ fn json(line: &Line) -> String {
 /// `epoch 3/24  ▇▄▂  train 0.1021  test 0.0893  rate 1.9e-3  24.1 steps/s  1 min 20 s left`
 fn status(progress: &Progress<'_>, rate: f64, history: &[Line]) -> String {
     let mut parts = vec![format!("epoch {}/{}", progress.epoch, progress.epochs)];
-    let errors: Vec<f64> = history.iter().map(|line| line.test.unwrap_or(line.train)).collect();
+    let errors: Vec<f64> = history.iter().map(|line| line.error().unwrap_or(line.train)).collect();
     if errors.len() > 1 {
         parts.push(sparkline(&errors[errors.len().saturating_sub(WIDTH)..]));
     }
     parts.push(format!("train {:.4}", progress.train));
-    parts.extend(history.iter().rev().find_map(|line| line.test).map(|test| format!("test {test:.4}")));
+    let last = |error: fn(&Line) -> Option<f64>| history.iter().rev().find_map(error);
+    parts.extend(last(|line| line.validation).map(|error| format!("validation {error:.4}")));
+    parts.extend(last(|line| line.test).map(|error| format!("test {error:.4}")));
     parts.push(format!("rate {:.1e}", progress.rate));
     if rate > 0.0 {
         parts.push(format!("{rate:.1} steps/s"));
@@ -95,6 +97,7 @@ mod tests {
             epoch,
             step: 100 * epoch,
             train: 0.2,
+            validation: None,
             test: Some(test),
             rate: 1e-3,
             seconds: 1.0,
@@ -112,5 +115,7 @@ mod tests {
         };
         let said = status(&progress, 10.0, &[line(1, 0.5), line(2, 0.25)]);
         assert_eq!(said, "epoch 3/5  █▁  train 0.1234  test 0.2500  rate 1.9e-3  10.0 steps/s  30 s left");
+        let validated = Line { validation: Some(0.125), test: None, ..line(2, 0.0) };
+        assert!(status(&progress, 10.0, &[validated]).contains("train 0.1234  validation 0.1250  rate"));
     }
 }
