@@ -42,7 +42,9 @@ pub(crate) fn run(options: &Compare) -> Result<()> {
         return say(&serde_json::to_string_pretty(&comparison)?);
     }
     say(&table(&comparison))?;
-    say(&format!("error: {}", comparison.metric))?;
+    if comparison.runs.iter().any(|run| run.error != run.relative_l2) {
+        say(&format!("error: {}", comparison.metric))?;
+    }
     if !comparison.same_test {
         say(DIFFERENT_TESTS)?;
     }

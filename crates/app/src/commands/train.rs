@@ -184,6 +184,7 @@ impl Console {
                 Ok(())
             }
             Event::Warning(warning) => {
+                self.clear();
                 self.say(&format!("warning: {warning}"), &json!({ "event": "warning", "message": warning }))
             }
             _ => Ok(()),

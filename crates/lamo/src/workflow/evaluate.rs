@@ -41,8 +41,17 @@ pub struct Evaluated {
     pub history: Vec<Line>,
 }
 
-/// Predicts the test samples of a run and measures the errors. Data that are gone are made again.
+/// Predicts the test samples of a run and measures the errors. Data that are gone are made again. A warning says where the
+/// model is not better than a predictor that learns nothing.
 pub fn evaluate(request: &EvaluateRequest, session: &Session<'_>) -> Result<Evaluated, Error> {
+    let evaluated = measure(request, session)?;
+    if let Some(doubt) = doubt(&evaluated.receipt.evaluation) {
+        (session.listener)(Event::Warning(&doubt));
+    }
+    Ok(evaluated)
+}
+
+fn measure(request: &EvaluateRequest, session: &Session<'_>) -> Result<Evaluated, Error> {
     let EvaluateRequest { run: path, data, device } = request;
     let trained = Trained::open(path)?;
     if let Some(note) = &trained.note {
@@ -101,9 +110,6 @@ pub fn evaluate(request: &EvaluateRequest, session: &Session<'_>) -> Result<Eval
             .advise("train again with a smaller train.rate")
             .of(Kind::Failed)
     })?;
-    if let Some(doubt) = doubt(&evaluation) {
-        (session.listener)(Event::Warning(&doubt));
-    }
     let receipt = Receipt::new(&trained, &dataset, (&split, &test), &environment, evaluation, seconds)?;
     let stated = trained.experiment.data.train;
     let train_samples = if data.is_none() { Some(split.train.len()) } else { (stated > 0).then_some(stated) };
@@ -168,7 +174,7 @@ pub fn verify(request: &VerifyRequest, session: &Session<'_>) -> Result<Verified
             .of(Kind::Missing)
     })?;
     let run = run.as_deref().unwrap_or(beside).to_owned();
-    let evaluated = evaluate(&EvaluateRequest { run, data: data.clone(), device: *device }, session)?;
+    let evaluated = measure(&EvaluateRequest { run, data: data.clone(), device: *device }, session)?;
     if let Some(difference) = stated.difference(&evaluated.receipt) {
         let hint = if data.is_none() { " (if it was made with --data, give it again)" } else { "" };
         let advice = format!("the receipt is not of this run and data{hint}, or something has changed");

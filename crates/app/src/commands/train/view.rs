@@ -39,9 +39,9 @@ impl View {
         }
     }
 
-    /// Ends the line; its last state stays on the screen.
-    pub(super) fn clear(&self) {
-        if self.terminal && self.start.is_some() {
+    /// Ends the line; its last state stays on the screen. The next progress begins a new one.
+    pub(super) fn clear(&mut self) {
+        if self.start.take().is_some() && self.terminal {
             let _ = writeln!(std::io::stderr());
         }
     }

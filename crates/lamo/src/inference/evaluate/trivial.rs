@@ -12,6 +12,8 @@ use std::ops::Range;
 const MOST_WORK: usize = 10_000_000_000;
 /// Values between two looks at whether a sample is already farther than the nearest so far.
 const STRIP: usize = 1024;
+/// Sums side by side.
+const LANES: usize = 16;
 
 /// Errors of the trivial predictors; `None` where one cannot be made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -226,12 +228,26 @@ fn nearest(task: &Task, train: &Samples, test: &Samples) -> Vec<usize> {
 fn closer(one: &[f32], other: &[f32], bound: f64) -> Option<f64> {
     let mut sum = 0.0f64;
     for (one, other) in one.chunks(STRIP).zip(other.chunks(STRIP)) {
-        sum += f64::from(one.iter().zip(other).map(|(one, other)| (one - other) * (one - other)).sum::<f32>());
+        sum += f64::from(square_distance(one, other));
         if sum >= bound {
             return None;
         }
     }
     (sum < bound).then_some(sum)
+}
+
+/// Σ (a − b)² in [`LANES`] sums side by side, which the compiler turns into vector instructions.
+fn square_distance(one: &[f32], other: &[f32]) -> f32 {
+    let mut sums = [0.0f32; LANES];
+    let (lanes, others) = (one.chunks_exact(LANES), other.chunks_exact(LANES));
+    let rest = lanes.remainder().iter().zip(others.remainder()).map(|(one, other)| (one - other) * (one - other));
+    let rest: f32 = rest.sum();
+    for (one, other) in lanes.zip(others) {
+        for ((sum, one), other) in sums.iter_mut().zip(one).zip(other) {
+            *sum += (one - other) * (one - other);
+        }
+    }
+    sums.iter().sum::<f32>() + rest
 }
 
 #[cfg(test)]
@@ -316,6 +332,16 @@ mod tests {
             ..Task::plain(LINE, 1, 3, 2)
         };
         assert_eq!(past_of_outputs(&both), Some(vec![1, 2]));
+    }
+
+    #[test]
+    fn a_distance_of_any_length_is_exact_and_the_search_stops_where_it_is_too_long() {
+        for length in [1, 15, 16, 17, 1024, 1025, 5000] {
+            let [one, other] = [3.0f32, 1.0].map(|value| vec![value; length]);
+            let distance = 4.0 * length as f64;
+            assert_eq!(closer(&one, &other, f64::INFINITY), Some(distance), "{length} values");
+            assert_eq!(closer(&one, &other, distance), None, "{length} values: not closer than itself");
+        }
     }
 
     #[test]
