@@ -69,7 +69,7 @@
 //! };
 //! let request = TrainRequest { preset: Some(Preset::Quick), ..TrainRequest::new("darcy") };
 //! let run = train(&request, &Session { listener: &show, ..Session::default() })?;
-//! println!("{}: best test error {:?}", run.folder.display(), run.best);
+//! println!("{}: best epoch {:?}", run.folder.display(), run.best);
 //! # Ok::<(), lamo::Error>(())
 //! ```
 //!
@@ -79,7 +79,7 @@
 //! # use lamo::{Device, EvaluateRequest, PredictRequest, Session, Source, evaluate, predict};
 //! # let (run, device) = (std::path::PathBuf::from("runs/darcy-lamo-1"), Device::Cpu);
 //! let evaluated = evaluate(&EvaluateRequest { run: run.clone(), data: None, device }, &Session::default())?;
-//! println!("mean relative L2 {:.4}", evaluated.receipt.evaluation.relative_l2);
+//! println!("error {:.4}, {:?}", evaluated.receipt.evaluation.headline(), evaluated.receipt.evaluation.outputs);
 //! let inputs = vec![Source::parse("permeability.npy")];
 //! predict(&PredictRequest { model: run, inputs, output: "pressure.npy".into(), snapshots: None, device })?;
 //! # Ok::<(), lamo::Error>(())

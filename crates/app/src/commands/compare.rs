@@ -44,6 +44,9 @@ pub(crate) fn run(options: &Compare) -> Result<()> {
         return say(&serde_json::to_string_pretty(&comparison)?);
     }
     say(&table(&comparison))?;
+    if comparison.runs.iter().any(|run| run.error != run.relative_l2) {
+        say(&format!("error: {}", comparison.metric))?;
+    }
     match comparison.same_test {
         true => say(&format!("picture: {}", options.out.display())),
         false => say(&format!("{DIFFERENT_TESTS}, so no picture is drawn")),
@@ -54,7 +57,7 @@ pub(crate) fn run(options: &Compare) -> Result<()> {
 type Show = fn(&Entry) -> (f64, String);
 
 const COLUMNS: [(&str, Show); 4] = [
-    ("mean relative L2", |run| (run.relative_l2, percent(run.relative_l2))),
+    ("error", |run| (run.error, percent(run.error))),
     ("parameters", |run| (run.parameters as f64, whole(run.parameters))),
     ("training step", |run| (run.step_seconds, duration(run.step_seconds))),
     ("memory per step", |run| (run.step_bytes.map_or(f64::NAN, |bytes| bytes as f64), memory(run.step_bytes))),
@@ -69,7 +72,7 @@ fn table(comparison: &Comparison) -> String {
         [
             run.run.clone(),
             comparison.label(run),
-            percent(run.relative_l2),
+            percent(run.error),
             percent(run.median),
             percent(run.worst),
             whole(run.parameters),
@@ -94,7 +97,7 @@ fn table(comparison: &Comparison) -> String {
 /// A row of bars per run. Shorter bars are better, and the shortest of each column is darker. If the runs have different
 /// test samples, errors have no bars and no bar is darker.
 fn draw(comparison: &Comparison) -> Canvas {
-    let Comparison { same_test, runs } = comparison;
+    let Comparison { same_test, runs, .. } = comparison;
     let label = |run: &Entry| format!("{} ({})", run.run, comparison.label(run));
     let names = runs.iter().map(|run| text_width(&label(run))).max().unwrap_or(0);
     let head = if *same_test { MARGIN } else { MARGIN + ROW };
@@ -138,6 +141,7 @@ mod tests {
             model: "fno".into(),
             device: "cpu".into(),
             relative_l2: error,
+            error,
             median: error,
             worst: error,
             parameters: 7,
@@ -146,7 +150,11 @@ mod tests {
             step_seconds: 0.1,
             step_bytes: Some(64),
         };
-        Comparison { same_test, runs: data.into_iter().zip([0.00368, 0.00375]).map(entry).collect() }
+        Comparison {
+            same_test,
+            metric: "mean relative L2 error",
+            runs: data.into_iter().zip([0.00368, 0.00375]).map(entry).collect(),
+        }
     }
 
     #[test]

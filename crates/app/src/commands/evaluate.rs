@@ -2,14 +2,14 @@
 
 use super::progress::Meter;
 use super::{make_folder, quoted, say, start_threads, warn, write_file};
-use crate::report::{PAGE, Report, costs, data_name, label_errors, outputs};
+use crate::report::{PAGE, Report, costs, data_name, label_errors, outputs, unit};
 use crate::text::{error, percent, short};
 use anyhow::Result;
 use clap::Args;
 use lamo::Kind;
 use lamo::data::dataset::MANIFEST;
 use lamo::error::{Refusal, counted};
-use lamo::inference::evaluate::{Evaluation, RECEIPT};
+use lamo::inference::evaluate::{Evaluation, OutputErrors, RECEIPT, Receipt};
 use lamo::run;
 use lamo::workflow::{self, Cancel, EvaluateRequest, Evaluated, Event, Session, VerifyRequest};
 use lamo_tensor::Device;
@@ -103,12 +103,46 @@ fn with_meter<T>(script: bool, threads: usize, job: impl FnOnce(&Session<'_>) ->
 }
 
 /// Evaluates a run that has just ended, on its own data, and writes the receipt, the report and the pictures into its
-/// folder; the mean relative L2 error.
-pub(crate) fn after_training(folder: &Path, device: Device, threads: usize) -> Result<f64> {
+/// folder; the receipt. Only warnings are reported.
+pub(crate) fn after_training(folder: &Path, device: Device, session: &Session<'_>) -> Result<Receipt> {
     let request = EvaluateRequest { run: folder.to_owned(), data: None, device };
-    let evaluated = workflow::evaluate(&request, &Session { threads, ..Session::default() })?;
+    let listener = |event: Event<'_>| {
+        if let Event::Warning(_) = event {
+            (session.listener)(event);
+        }
+    };
+    let evaluated = workflow::evaluate(&request, &Session { listener: &listener, ..session.clone() })?;
     write(&evaluated, &request, folder)?;
-    Ok(evaluated.receipt.evaluation.relative_l2)
+    Ok(evaluated.receipt)
+}
+
+/// What stands beside the headline: the errors of each output in its unit, and the errors of predictors that learn nothing;
+/// a name and its values per row.
+pub(crate) fn beside(evaluation: &Evaluation) -> Vec<(&'static str, String)> {
+    let mut rows: Vec<(&'static str, String)> = Vec::new();
+    for output in &evaluation.outputs {
+        rows.push((if rows.is_empty() { "outputs" } else { "" }, measured(output)));
+    }
+    if let Some(trivial) = &evaluation.trivial {
+        let named = trivial.named();
+        let named: Vec<_> = named.iter().map(|(name, error)| format!("{name} {}", percent(*error))).collect();
+        let none = || "cannot be computed without the training samples of the run".to_owned();
+        rows.push(("trivial", if named.is_empty() { none() } else { named.join(", ") }));
+    }
+    rows
+}
+
+/// The errors of an output in one line.
+fn measured(output: &OutputErrors) -> String {
+    let unit = unit(&output.unit);
+    let relative = output.relative_l2.map_or("no relative error, as it is zero".to_owned(), percent);
+    let mut parts = vec![format!("{} {relative}", output.name.replace('_', " "))];
+    let numbers = [("MAE", output.mae), ("RMSE", output.rmse), ("max error", output.max)];
+    parts.push(numbers.map(|(name, value)| format!("{name} {}", error(value))).join(", ") + &unit);
+    parts.extend(output.r2.map(|r2| format!("R² {}", error(r2))));
+    parts.extend(output.h1.map(|h1| format!("H1 {}", percent(h1))));
+    parts.extend(output.spectrum.map(|spectrum| format!("energy spectrum {}", percent(spectrum))));
+    parts.join(", ")
 }
 
 fn verify(options: &Evaluate, path: &Path, threads: usize) -> Result<()> {
@@ -157,11 +191,12 @@ fn table(evaluated: &Evaluated) -> String {
     let Evaluated { trained, dataset, receipt, .. } = evaluated;
     let evaluation = &receipt.evaluation;
     let title = format!(
-        "{}, {}: mean relative L2 error {} ({}) on {}",
+        "{}, {}: {} {} ({}) on {}",
         data_name(&trained.experiment, dataset.manifest()),
         receipt.model,
-        error(evaluation.relative_l2),
-        percent(evaluation.relative_l2),
+        evaluation.headline_name(),
+        error(evaluation.headline()),
+        percent(evaluation.headline()),
         counted(evaluation.distribution.count, "test sample")
     );
     let mut lines = vec![title];
@@ -180,7 +215,12 @@ fn rows(evaluation: &Evaluation, outputs: &[String]) -> Vec<(&'static str, Strin
     let [best, p5, p25, median, p75, p95, worst] = evaluation.distribution.quantiles.map(percent);
     let samples =
         format!("best {best}, 5th percentile {p5}, 25th {p25}, median {median}, 75th {p75}, 95th {p95}, worst {worst}");
-    let mut rows = vec![("samples", samples)];
+    let mut rows = beside(evaluation);
+    let samples = match evaluation.mean_of_outputs {
+        Some(_) => format!("all outputs as one: mean {}, {samples}", percent(evaluation.relative_l2)),
+        None => samples,
+    };
+    rows.push(("samples", samples));
     let list = |values: &[f64]| values.iter().map(|value| percent(*value)).collect::<Vec<_>>().join(", ");
     if !evaluation.snapshots.is_empty() {
         let values = format!("{}; their mean {}", list(&evaluation.snapshots), percent(evaluation.mean_snapshot()));
@@ -188,7 +228,7 @@ fn rows(evaluation: &Evaluation, outputs: &[String]) -> Vec<(&'static str, Strin
     }
     if !evaluation.channels.is_empty() {
         let each = outputs.iter().zip(&evaluation.channels).map(|(name, error)| format!("{name} {}", percent(*error)));
-        rows.push(("outputs", each.collect::<Vec<_>>().join(", ")));
+        rows.push(("channels", each.collect::<Vec<_>>().join(", ")));
     }
     if let Some(spectrum) = &evaluation.spectrum {
         let bands = spectrum.bands();

@@ -11,9 +11,9 @@ use anyhow::Result;
 use clap::Args;
 use lamo::Kind;
 use lamo::error::{Refusal, counted};
-use lamo::experiment::Preset;
+use lamo::experiment::{self, Preset};
 use lamo::inference::evaluate::RECEIPT;
-use lamo::workflow::{self, Event, ResumeRequest, Session, TrainRequest, TrainedRun};
+use lamo::workflow::{self, Cancel, Event, ResumeRequest, Session, TrainRequest, TrainedRun};
 use lamo_tensor::Device;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ use view::View;
 #[derive(Args)]
 pub(crate) struct Train {
     /// A benchmark, a shipped experiment, an experiment file, or the folder of your own data set.
-    #[arg(required_unless_present = "resume", conflicts_with = "resume")]
+    #[arg(required_unless_present_any = ["resume", "keys"], conflicts_with_all = ["resume", "keys"])]
     what: Option<String>,
     /// The model; lamo list names them all.
     #[arg(long, value_name = "M", conflicts_with = "resume")]
@@ -65,12 +65,18 @@ pub(crate) struct Train {
     /// Print one JSON object per line on standard output.
     #[arg(long)]
     pub(crate) json: bool,
+    /// Print every key of an experiment with its meaning, unit, default and the presets that set it, and stop.
+    #[arg(long, conflicts_with = "resume")]
+    keys: bool,
     /// Print the experiment with every key, and stop.
     #[arg(long, conflicts_with = "resume")]
     print_config: bool,
 }
 
 pub(crate) fn run(options: &Train) -> Result<()> {
+    if options.keys {
+        return say(experiment::reference().trim_end());
+    }
     let threads = start_threads(options.threads)?;
     let saving = Duration::try_from_secs_f64(options.save_every)
         .map_err(|_| Refusal::new("--save-every", "seconds from 0 on", options.save_every.to_string()))?;
@@ -178,6 +184,7 @@ impl Console {
                 Ok(())
             }
             Event::Warning(warning) => {
+                self.clear();
                 self.say(&format!("warning: {warning}"), &json!({ "event": "warning", "message": warning }))
             }
             _ => Ok(()),
@@ -213,20 +220,45 @@ impl Console {
             let refusal = Refusal::said(format!("stopped and saved at step {step} of {steps}")).advise(advice);
             return Err(refusal.of(Kind::Cancelled).into());
         }
-        let evaluated = evaluate::after_training(folder, *device, threads)?;
-        // The history lacks a test error if the number of epochs was lowered after the run was stopped.
-        let test = history.last().and_then(|line| line.test).unwrap_or(evaluated);
+        if run.ended_early() {
+            let patience = counted(run.experiment.train.patience, "epoch");
+            let (best, last) = (run.best.map_or(0, |best| best.epoch), counted(*epoch, "epoch"));
+            self.say(
+                &format!("ended early after {last}: the validation error has not improved for {patience}"),
+                &json!({ "event": "early", "epoch": epoch, "best": best, "patience": run.experiment.train.patience }),
+            )?;
+        }
+        let listener = |event: Event<'_>| self.show(event);
+        let session = Session { listener: &listener, cancel: Cancel::new(), threads };
+        let receipt = evaluate::after_training(folder, *device, &session)?;
+        let evaluation = &receipt.evaluation;
+        // The history lacks a test error if the run has validation samples, or if its epochs were lowered after a stop.
+        let test = history.last().and_then(|line| line.test).unwrap_or(evaluation.headline());
+        let chosen = match history.last().is_some_and(|line| line.validation.is_some()) {
+            true => format!(", by the checkpoint of epoch {}, the best on the validation samples", receipt.epoch),
+            false => String::new(),
+        };
         self.say(
             &format!(
-                "{data}: mean relative L2 error on the test samples {} ({}) after {}, {}; saved in {}",
+                "{data}: {} on the test samples {} ({}) after {}, {}{chosen}; saved in {}",
+                evaluation.headline_name(),
                 error(test),
                 percent(test),
                 counted(*epoch, "epoch"),
                 duration(*seconds),
                 folder.display()
             ),
-            &json!({ "event": "end", "folder": text(folder), "epoch": epoch, "test": test, "seconds": seconds }),
+            &json!({
+                "event": "end", "folder": text(folder), "epoch": epoch, "test": test, "seconds": seconds,
+                "metric": evaluation.headline_name(), "best_epoch": receipt.epoch, "relative_l2": evaluation.relative_l2,
+                "outputs": evaluation.outputs, "trivial": evaluation.trivial,
+            }),
         )?;
+        if !self.json {
+            for (name, values) in evaluate::beside(evaluation) {
+                say(&format!("  {name:10} {values}"))?;
+            }
+        }
         let page = folder.join(PAGE);
         self.say(
             &format!("report: {}", page.display()),

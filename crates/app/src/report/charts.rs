@@ -13,7 +13,13 @@ fn line(name: &'static str, points: Vec<(f64, f64)>) -> Series {
     Series { name, shape: Shape::Line, points }
 }
 
-/// Loss, test error and learning rate over the epochs; nothing without a history.
+/// The epoch with the least validation error, the first of several; `None` without validation samples.
+fn best(history: &[Line]) -> Option<usize> {
+    let errors = history.iter().filter_map(|line| Some((line.epoch, line.validation?)));
+    errors.min_by(|one, other| one.1.total_cmp(&other.1)).map(|(epoch, _)| epoch)
+}
+
+/// Loss, errors on validation and test samples, and learning rate over the epochs; nothing without a history.
 pub(super) fn training(history: &[Line]) -> String {
     if history.is_empty() {
         return String::new();
@@ -27,11 +33,15 @@ pub(super) fn training(history: &[Line]) -> String {
         scaling: Scaling::Logarithmic,
         percent: false,
         integers: [true, false],
-        series: vec![
+        series: [
             line("training loss", points(&|line| Some(line.train))),
+            line("validation error", points(&|line| line.validation)),
             line("test error", points(&|line| line.test)),
-        ],
-        mark: None,
+        ]
+        .into_iter()
+        .filter(|series| !series.points.is_empty())
+        .collect(),
+        mark: best(history).map(|epoch| (epoch as f64, "best".to_owned())),
     };
     let rate = Chart {
         title: "Learning rate",

@@ -24,7 +24,7 @@ use lamo::data::dataset::{Manifest, Role};
 use lamo::error::counted;
 use lamo::experiment::{Experiment, OWN};
 use lamo::files::atomic;
-use lamo::inference::evaluate::Receipt;
+use lamo::inference::evaluate::{Receipt, Trivial};
 use lamo::network::models;
 use lamo::run::{Line, Trained};
 use lamo::task::{Field, Task};
@@ -143,18 +143,25 @@ impl Report<'_> {
         letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
     }
 
-    /// The result in two sentences.
+    /// The result in a few sentences.
     fn summary(&self) -> String {
         let Receipt { model, evaluation, costs, .. } = self.receipt;
         let name = models::find(model).map_or(model.as_str(), |row| row.summary.split(" (").next().unwrap_or(row.name));
+        let trivial = evaluation.trivial.as_ref().and_then(Trivial::best);
+        let trivial = trivial.map(|(name, error)| {
+            let best = if name == "persistence" { name.to_owned() } else { format!("the {name}") };
+            format!(" The best predictor that learns nothing, {best}, has {}.", percent(error))
+        });
         let from = self.train_samples.map(|count| format!(" from {}", counted(count, "training sample")));
         format!(
-            "A {name} with {} parameters learned to map {}{}. Its mean relative L2 error on {} is {}.",
+            "A {name} with {} parameters learned to map {}{}. Its {} on {} is {}.{}",
             whole(costs.parameters),
             mapping(&self.trained.operator.task),
             from.unwrap_or_default(),
+            evaluation.headline_name(),
             counted(evaluation.distribution.count, "test sample"),
-            percent(evaluation.relative_l2)
+            percent(evaluation.headline()),
+            trivial.unwrap_or_default()
         )
     }
 }

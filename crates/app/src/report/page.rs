@@ -8,7 +8,7 @@ use super::{Picture, Report, cards, charts, label_errors, names};
 use crate::text::{duration, percent, whole};
 use anyhow::Result;
 use lamo::error::counted;
-use lamo::inference::evaluate::Receipt;
+use lamo::inference::evaluate::{Evaluation, Receipt};
 use lamo::run;
 use lamo_geometry::Grid;
 use std::fmt::Write;
@@ -25,7 +25,7 @@ impl Report<'_> {
             "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
              <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\
              <title>{title}: {} mean error</title>\n<style>{STYLE}</style></head>\n<body><main>\n",
-            percent(receipt.evaluation.relative_l2)
+            percent(receipt.evaluation.headline())
         );
         let _ = writeln!(
             page,
@@ -66,8 +66,12 @@ impl Report<'_> {
         if charts.is_empty() {
             return charts;
         }
+        let tested = match self.history.iter().any(|line| line.validation.is_some()) {
+            true => "validation samples, which chose the best epoch",
+            false => "test samples",
+        };
         format!(
-            "<h2>Training</h2><p class=\"under\">The training loss, the mean relative L2 error on the test samples, and the \
+            "<h2>Training</h2><p class=\"under\">The training loss, the mean relative L2 error on the {tested}, and the \
              learning rate.</p><div class=\"charts\">{charts}</div>\n"
         )
     }
@@ -80,10 +84,12 @@ impl Report<'_> {
         charts += &evaluation.spectrum.as_ref().map_or_else(String::new, charts::waves);
         let missing = match self.samples.grid {
             Grid::Cloud { .. } => {
-                " A point cloud has no wave numbers and no border, so the tables of these are missing."
+                " A point cloud has no wave numbers, no border and no neighbours, so the tables of these and H1 are missing."
             }
-            Grid::Line { .. } => " The spectrum of the error is computed on planes only.",
-            Grid::Plane { .. } => "",
+            Grid::Line { .. } | Grid::Plane { .. } if evaluation.outputs.iter().all(|output| output.h1.is_none()) => {
+                " The points are not equally spaced, so there is no H1 error and no error of the energy spectrum."
+            }
+            Grid::Line { .. } | Grid::Plane { .. } => "",
         };
         format!(
             "<h2>Where the error is</h2><p class=\"under\">The relative L2 error of a sample is ‖prediction − truth‖ / ‖truth‖. \
@@ -134,13 +140,22 @@ fn device(device: &str, gpu: Option<&str>) -> String {
     gpu.map_or_else(|| device.to_owned(), |gpu| format!("{device}, {gpu}"))
 }
 
+/// The name of the first number at the top.
+fn main_fact(evaluation: &Evaluation) -> String {
+    match evaluation.mean_of_outputs {
+        Some(_) => format!("mean over {} outputs", evaluation.outputs.len()),
+        None => "mean relative L2".to_owned(),
+    }
+}
+
 /// The numbers at the top.
 fn facts(receipt: &Receipt) -> String {
     let Receipt { evaluation, costs, .. } = receipt;
+    let whole_sample = if evaluation.mean_of_outputs.is_some() { ", outputs as one" } else { "" };
     let facts = [
-        ("mean relative L2".to_owned(), percent(evaluation.relative_l2)),
-        ("median".into(), percent(evaluation.distribution.median())),
-        ("worst".into(), percent(evaluation.distribution.most())),
+        (main_fact(evaluation), percent(evaluation.headline())),
+        (format!("median{whole_sample}"), percent(evaluation.distribution.median())),
+        (format!("worst{whole_sample}"), percent(evaluation.distribution.most())),
         ("parameters".into(), whole(costs.parameters)),
         (format!("training, {}", counted(receipt.epoch, "epoch")), duration(costs.training_seconds)),
         ("one prediction".into(), duration(costs.prediction_seconds / evaluation.distribution.count as f64)),

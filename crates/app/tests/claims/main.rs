@@ -14,6 +14,7 @@ mod evaluate;
 mod extremes; // settings beyond reason in little memory
 mod import; // lamo data import
 mod make; // lamo data make
+mod measures; // validation, outputs in their units, predictors that learn nothing, keys
 mod own_data; // your own data: train, predict, evaluate
 mod predict;
 mod support;

@@ -90,8 +90,12 @@ fn outputs_without_inputs_are_a_time_series_that_is_continued() {
     folder.ok(&["train", "series", TINY, "--set=train.epochs=1", "--out=run"]);
     let time = Trained::open(&folder.at("run")).unwrap().operator.task.time;
     assert_eq!((time.mode(), time.count()), (TimeMode::RollOut { past: 1 }, 2));
-    let steady = folder.fails(&["train", "series", TINY, "--set=train.loss=relative-l2", "--out=none"]);
+    let steady =
+        folder.fails(&["train", "series", TINY, "--set=data.time=steady", "--set=train.loss=mse", "--out=none"]);
     contains(&steady, &["input"]);
+    folder.ok(&["train", "series", TINY, "--set=train={ epochs = 1, loss = \"mse\" }", "--out=mse"]);
+    assert!(Trained::open(&folder.at("mse")).unwrap().operator.task.time.mode().is_roll_out(), "the loss is another");
+    contains(&folder.ok(&["evaluate", "mse"]), &["persistence "]);
     import(&[6, 4, 5, 3], "channels");
     contains(&folder.fails(&["train", "channels", TINY, "--out=none"]), &["input"]);
 }

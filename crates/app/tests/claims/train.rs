@@ -126,9 +126,10 @@ fn scripts_read_lines_of_json_and_every_key_is_printed() {
     let folder = Folder::new("json");
     let lines = lines(&folder.ok(&[SMALL, &["--set=train.epochs=2", "--json"]].concat()));
     let events: Vec<_> = lines.iter().map(|line| line["event"].as_str().unwrap()).collect();
-    assert_eq!(events, ["data", "model", "run", "epoch", "epoch", "end", "report"]);
+    assert_eq!(events, ["data", "model", "run", "epoch", "epoch", "warning", "end", "report"]);
     assert_eq!(lines[2]["folder"], "runs/darcy-lamo-1");
-    assert!(lines[5]["test"].as_f64().unwrap() > 0.0);
+    assert!(lines[5]["message"].as_str().unwrap().contains("not better than a predictor that learns nothing"));
+    assert!(lines[6]["test"].as_f64().unwrap() > 0.0);
     let printed = folder.ok(&[SMALL, &["--print-config"]].concat());
     folder.write("mine.toml", &printed);
     assert_eq!(folder.ok(&["train", "mine.toml", "--print-config"]), printed, "a printed experiment is a file");

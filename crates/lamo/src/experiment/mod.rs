@@ -6,21 +6,26 @@
 
 pub mod benchmarks;
 mod keys;
+mod loss;
+mod reference;
 mod request;
 mod selection;
 mod shipped;
 
+pub use loss::{Loss, TimeRole};
+pub use reference::reference;
 pub use request::Request;
-pub use selection::{ExperimentData, split, test_samples};
+pub(crate) use selection::default_validation;
+pub use selection::{ExperimentData, split, test_samples, train_samples};
 pub use shipped::{EXPERIMENTS, Shipped, nearest, shipped_text};
 
 use crate::error::{Refusal, require};
 use crate::network::models::{self, Choice};
-use crate::task::TimeMode;
+use crate::task::{Task, TimeMode};
 use benchmarks::Benchmark;
-use lamo_geometry::Grid;
 use lamo_tensor::Precision;
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 use std::path::PathBuf;
 use toml::{Table, Value};
 
@@ -34,41 +39,6 @@ pub enum Pacing {
     CosineByEpoch,
     /// A constant rate.
     Constant,
-}
-
-/// Training losses; each is a sum over the batch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Loss {
-    /// Relative L2 of the whole field.
-    RelativeL2,
-    /// Relative L2 of the field plus a tenth of the relative L2 of both central differences (Darcy).
-    RelativeL2WithGradient,
-    /// Sum of the relative L2 over teacher-forced frames (Navier–Stokes).
-    RelativeL2OfFrames,
-    /// Relative L2 of each time, with one optimiser step per time (Plasticity).
-    RelativeL2OfTimes,
-}
-
-impl Loss {
-    /// How time enters.
-    fn time_mode(self, past: usize) -> TimeMode {
-        match self {
-            Loss::RelativeL2 | Loss::RelativeL2WithGradient => TimeMode::Steady,
-            Loss::RelativeL2OfFrames => TimeMode::RollOut { past },
-            Loss::RelativeL2OfTimes => TimeMode::ByTime,
-        }
-    }
-
-    /// Refuses a loss that cannot be computed on these points.
-    fn check(self, grid: Grid, outputs: usize) -> Result<(), Refusal> {
-        let smooth = matches!(grid, Grid::Plane { rows, columns } if rows > 2 && columns > 2) && outputs == 1;
-        require(self != Loss::RelativeL2WithGradient || smooth, || {
-            let found = format!("{outputs} outputs on a grid of shape {:?}", grid.shape());
-            Refusal::new("train.loss = relative-l2-with-gradient", "one output on a plane", found)
-                .advise("use relative-l2")
-        })
-    }
 }
 
 /// The recipe.
@@ -89,8 +59,11 @@ pub struct Training {
     pub clip: f64,
     /// Loss to minimise.
     pub loss: Loss,
-    /// Number of epochs between two test errors; the last epoch is always tested.
+    /// Number of epochs between two errors on the validation samples, or on the test samples where there are none; the
+    /// last epoch is always tested.
     pub evaluate: usize,
+    /// Ends the training when the validation error has not improved for this many epochs; 0 never does.
+    pub patience: usize,
     /// Shows each batch under a random mirroring or rotation. The problem must be symmetric: scalar values on a plane
     /// without a preferred direction.
     pub symmetries: bool,
@@ -131,6 +104,9 @@ pub struct Data {
     /// Number of the first test sample; 0 takes the last samples of the data set. A change of `train` sets it, so that
     /// runs with fewer or more training samples share their test samples.
     pub first_test: usize,
+    /// Number of training samples that are not trained on but decide the best epoch and the end of the training; 0
+    /// tests on the test samples after each epoch.
+    pub validation: usize,
     /// Input fields; an empty list takes the inputs of the data set.
     pub inputs: Vec<String>,
     /// Output fields; an empty list takes the outputs of the data set.
@@ -139,6 +115,8 @@ pub struct Data {
     pub scrambled: bool,
     /// Values to normalise.
     pub normalise: Vec<Normalised>,
+    /// The role of time.
+    pub time: TimeRole,
     /// Past snapshots that a roll-out is given.
     pub past: usize,
 }
@@ -216,7 +194,15 @@ impl Experiment {
 
     /// How time enters.
     pub fn time_mode(&self) -> TimeMode {
-        self.train.loss.time_mode(self.data.past)
+        self.data.time.mode(self.train.loss, self.data.past)
+    }
+
+    /// The functions of the outputs whose relative errors the headline averages: those of each output field of a user's
+    /// own data, as a pressure and a velocity have different sizes; all together on a benchmark, as in its papers.
+    pub fn output_groups(&self, task: &Task) -> Vec<Range<usize>> {
+        let ranges = task.output_ranges();
+        let whole = 0..task.output_channels();
+        if self.benchmark == OWN && ranges.len() > 1 { ranges } else { vec![whole] }
     }
 
     /// Every key with its value, as an experiment file.
@@ -240,7 +226,7 @@ impl Experiment {
 
     /// Refuses numbers that no training can have.
     fn check(&self) -> Result<(), Refusal> {
-        let Training { epochs, batch, rate, weight_decay, clip, evaluate, .. } = self.train;
+        let Training { epochs, batch, rate, weight_decay, clip, evaluate, patience, .. } = self.train;
         for (key, value) in [("epochs", epochs), ("batch", batch), ("evaluate", evaluate)] {
             require((1..=MOST).contains(&value), || {
                 Refusal::new(format!("train.{key}"), format!("a number from 1 to {MOST}"), value.to_string())
@@ -254,19 +240,40 @@ impl Experiment {
         require(i64::try_from(self.seed).is_ok(), || {
             format!("seed: expected at most {}, found {}", i64::MAX, self.seed)
         })?;
-        let Data { train, test, first_test, past, .. } = self.data;
-        for (key, value) in [("train", train), ("test", test), ("first_test", first_test), ("past", past)] {
-            require(value <= MOST, || {
-                Refusal::new(format!("data.{key}"), format!("at most {MOST}"), value.to_string())
-            })?;
+        let Data { train, test, first_test, validation, past, .. } = self.data;
+        let counts = [
+            ("data.train", train),
+            ("data.test", test),
+            ("data.first_test", first_test),
+            ("data.validation", validation),
+            ("data.past", past),
+            ("train.patience", patience),
+        ];
+        for (key, value) in counts {
+            require(value <= MOST, || Refusal::new(key, format!("at most {MOST}"), value.to_string()))?;
         }
-        require(past == 1 || self.train.loss == Loss::RelativeL2OfFrames, || {
-            format!("data.past: expected 1 unless train.loss = relative-l2-of-frames, found {past}")
+        require(train == 0 || validation < train, || {
+            let expected = format!("fewer than the {train} of data.train, from which they are taken");
+            Refusal::new("data.validation", expected, validation.to_string())
+        })?;
+        // Your own data get validation samples when their number is known.
+        require(patience == 0 || validation > 0 || self.benchmark == OWN, || patience_needs_validation(patience))?;
+        self.data.time.check(self.train.loss)?;
+        require(past == 1 || self.time_mode().is_roll_out(), || {
+            format!(
+                "data.past: expected 1 unless train.loss = relative-l2-of-frames or data.time = roll-out, found {past}"
+            )
         })?;
         require((train == 0) == (test == 0), || {
             format!("data.train and data.test: expected both or neither to be 0, found {train} and {test}")
         })
     }
+}
+
+/// Without validation samples, the test samples would decide when the training ends.
+pub(crate) fn patience_needs_validation(patience: usize) -> Refusal {
+    Refusal::new("train.patience", "0 without validation samples", patience.to_string())
+        .advise("set data.validation to the number of training samples that decide when to stop")
 }
 
 impl Preset {

@@ -6,9 +6,9 @@ use crate::network::models::{self, MODELS, OwnData, Row};
 use lamo_geometry::Grid;
 use toml::{Table, Value};
 
-const DEFAULTS: &str = include_str!("defaults.toml");
+pub(super) const DEFAULTS: &str = include_str!("defaults.toml");
 /// Keys that all experiments on a user's data share.
-const OWN_KEYS: &str = include_str!("../../../../experiments/own.toml");
+pub(super) const OWN_KEYS: &str = include_str!("../../../../experiments/own.toml");
 
 /// An experiment before it is resolved.
 #[derive(Clone, Copy, Debug, Default)]
@@ -47,7 +47,8 @@ impl Request<'_> {
         };
         let model = models::find(&text(self.model, &["model", "name"]).unwrap_or("lamo".into())).map_err(about)?;
         let preset = text(self.preset.map(Preset::name), &["preset"]).unwrap_or("paper".into());
-        let timed = said.text(&["train", "loss"]) == Some("relative-l2-of-times");
+        let timed = said.text(&["train", "loss"]) == Some("relative-l2-of-times")
+            || said.text(&["data", "time"]) == Some("by-time");
         let table = base(&benchmark, model, &OwnData { grid: self.grid, timed }, preset == "quick");
         let mut table = table.map_err(about)?;
         let problem = said.text(&["data", "problem"]).or_else(|| keys::text(&table, &["data", "problem"]));

@@ -7,10 +7,10 @@ use crate::data::samples::Samples;
 use crate::error::{Error, Kind, Refusal, counted, require};
 use crate::files::memory;
 use crate::task::task::lattice;
-use crate::task::{Field, Normaliser, Normalisers, Positions, Spread, Task, Time, TimeMode};
+use crate::task::{Field, Normaliser, Normalisers, Positions, Spread, Task, Time, TimeMode, spacing};
 use lamo_geometry::Grid;
 
-/// The fields that an experiment uses, and the samples of both splits.
+/// The fields that an experiment uses, and the samples of each part of the split.
 #[derive(Debug)]
 pub struct ExperimentData {
     /// Fields given.
@@ -19,6 +19,8 @@ pub struct ExperimentData {
     pub outputs: Vec<Field>,
     /// Samples to train on.
     pub train: Samples,
+    /// Samples that decide the best epoch, where the experiment has them.
+    pub validation: Option<Samples>,
     /// Samples to test on.
     pub test: Samples,
     /// Times of the snapshots; empty where they are unknown.
@@ -35,10 +37,11 @@ impl ExperimentData {
         let (inputs, outputs) = fields(experiment, dataset)?;
         let read = |samples: &[usize]| read(experiment, dataset, &inputs, &outputs, samples);
         let (train, test) = (read(&split.train)?, read(&split.test)?);
+        let validation = (!split.validation.is_empty()).then(|| read(&split.validation)).transpose()?;
         if experiment.time_mode().is_series() {
             train.check_norms_of_snapshots(|sample| split.train[sample])?;
         }
-        Ok(ExperimentData { train, test, inputs, outputs, clock: dataset.manifest().times.clone() })
+        Ok(ExperimentData { train, validation, test, inputs, outputs, clock: dataset.manifest().times.clone() })
     }
 
     /// The task that the experiment learns from these samples.
@@ -67,7 +70,7 @@ impl Experiment {
         };
         require(past > 0 && functions >= past * outputs, || {
             let expected = format!("inputs of at least one snapshot of {outputs} functions");
-            Refusal::new("train.loss = relative-l2-of-frames", expected, functions.to_string())
+            Refusal::new("a roll-out", expected, functions.to_string())
         })?;
         fitted(self, TimeMode::RollOut { past }, train, &[])
     }
@@ -81,10 +84,12 @@ fn fitted(experiment: &Experiment, mode: TimeMode, train: &Samples, clock: &[f64
     }
     require(functions > 0 || !train.share_positions(), || {
         Refusal::new("samples", "inputs, or points that differ between samples", "neither")
-            .advise("name an input, or continue a time series with train.loss = relative-l2-of-frames")
+            .advise("name an input, or continue a time series with data.time = roll-out")
     })?;
     let time = mode.of(times, clock)?;
-    experiment.train.loss.check(grid, outputs)?;
+    let regular = spacing(grid, space, &train.positions).is_some();
+    experiment.train.loss.check(grid, outputs, regular)?;
+    experiment.train.loss.check_targets(&train.targets, grid.points(), outputs)?;
     let scrambled = experiment.data.scrambled;
     let on_lattice = lattice(grid, scrambled).is_ok_and(|lattice| lattice == train.positions);
     let positions = match (on_lattice, scrambled) {
@@ -125,10 +130,22 @@ pub fn test_samples(experiment: &Experiment, dataset: &Dataset) -> Result<Sample
     read(experiment, dataset, &inputs, &outputs, &split(experiment, dataset)?.test)
 }
 
-/// Samples for training and for testing. The split of the data set counts where its sizes are those of the experiment; an
+/// The samples an experiment is trained on, without its validation samples.
+pub fn train_samples(experiment: &Experiment, dataset: &Dataset) -> Result<Samples, Error> {
+    let (inputs, outputs) = fields(experiment, dataset)?;
+    read(experiment, dataset, &inputs, &outputs, &split(experiment, dataset)?.train)
+}
+
+/// Number of validation samples of a user's own data with so many training samples: a tenth, none where a tenth is too few
+/// to decide anything.
+pub(crate) fn default_validation(train: usize) -> usize {
+    if train < 40 { 0 } else { train / 10 }
+}
+
+/// Samples for training, for validation and for testing. The split of the data set counts where its sizes are those of the experiment; an
 /// official split need not be the first and the last samples. Otherwise training takes the first samples and testing those
 /// from `first_test` on, or the last; where the split of an own data set is not the first and the last samples, it is
-/// shortened, so that a sample to test on is never one to train on.
+/// shortened, so that a sample to test on is never one to train on. Validation samples are drawn from the training samples.
 pub fn split(experiment: &Experiment, dataset: &Dataset) -> Result<Split, Error> {
     let data = &experiment.data;
     let stated = dataset.split()?;
@@ -146,7 +163,7 @@ pub fn split(experiment: &Experiment, dataset: &Dataset) -> Result<Split, Error>
     require(!split.test.is_empty(), || {
         Refusal::new(dataset.folder().display().to_string(), "samples to test on", "none")
     })?;
-    Ok(split)
+    Ok(split.validated(data.validation, data.seed)?)
 }
 
 /// The first samples of both lists of a split; 0 to test on means all.
@@ -158,7 +175,7 @@ fn shortened(stated: &Split, train: usize, test: usize) -> Result<Split, Refusal
             Refusal::new(key, expected, wanted.to_string())
         })?;
     }
-    Ok(Split { train: stated.train[..train].to_vec(), test: stated.test[..test].to_vec() })
+    Ok(Split::of(stated.train[..train].to_vec(), stated.test[..test].to_vec()))
 }
 
 /// The fields given and asked for.

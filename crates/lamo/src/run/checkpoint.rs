@@ -21,13 +21,15 @@ const MOST_SECONDS: f64 = 1e12;
 /// Steps at most: whole numbers up to here are exact in f64.
 const MOST_STEPS: usize = 1 << 53;
 
-/// The best test error so far.
+/// The best epoch so far: the one with the least error on the validation samples, or on the test samples where a run has no
+/// validation samples.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Best {
-    /// Epoch of the best test error.
+    /// The epoch, counted from 1.
     pub epoch: usize,
-    /// Mean relative L2 over the test samples.
-    pub test: f64,
+    /// Its error.
+    #[serde(rename = "test")] // the key of earlier versions, which had test samples only
+    pub error: f64,
 }
 
 /// A training, stopped between two steps.
@@ -37,8 +39,10 @@ pub struct Checkpoint {
     pub trained: Trained,
     /// Every other state of the training program by its name: moments, running sums and states of the model.
     pub states: BTreeMap<String, Vec<f32>>,
-    /// The best test error so far.
+    /// The best epoch so far.
     pub best: Option<Best>,
+    /// Epochs whose end, with its test, `best` takes into account; `None` in files of earlier versions.
+    pub tested: Option<usize>,
 }
 
 /// The metadata that are stored as JSON.
@@ -52,6 +56,8 @@ struct Counters {
     #[serde(default)]
     step_bytes: Option<usize>,
     best: Option<Best>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    tested: Option<usize>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     changed: Vec<usize>,
 }
@@ -59,19 +65,19 @@ struct Counters {
 impl Counters {
     /// Refuses numbers that no training reaches.
     fn check(&self) -> Result<(), Refusal> {
-        let Counters { epoch, step, seconds, paused, best, changed, .. } = self;
+        let Counters { epoch, step, seconds, paused, best, tested, changed, .. } = self;
         for (key, time) in [("seconds", *seconds), ("paused", *paused)] {
             require((0.0..=MOST_SECONDS).contains(&time), || {
                 Refusal::new(key, format!("a number from 0 to {MOST_SECONDS:e}"), time.to_string())
             })?;
         }
-        let latest = changed.iter().chain(best.as_ref().map(|best| &best.epoch)).chain([epoch]).max();
+        let latest = changed.iter().chain(best.as_ref().map(|best| &best.epoch)).chain(tested).chain([epoch]).max();
         require(latest <= Some(step) && *step <= MOST_STEPS, || {
             let found = format!("epoch {epoch}, step {step}, best {best:?}, changed {changed:?}");
             Refusal::new("counters", format!("at most {MOST_STEPS} steps, and nothing after the last step"), found)
         })?;
-        require(best.is_none_or(|best| best.test.is_finite() && best.test >= 0.0), || {
-            Refusal::new("best", "a test error not below 0", format!("{best:?}"))
+        require(best.is_none_or(|best| best.error.is_finite() && best.error >= 0.0), || {
+            Refusal::new("best", "an error not below 0", format!("{best:?}"))
         })
     }
 }
@@ -95,6 +101,7 @@ impl Checkpoint {
             paused: *paused,
             step_bytes: *step_bytes,
             best: self.best,
+            tested: self.tested,
             changed: changed.clone(),
         };
         let lengths: BTreeMap<&str, usize> =
@@ -150,7 +157,7 @@ impl Checkpoint {
         })?;
         let counters: Counters = serde_json::from_str(text("counters")?).map_err(damaged)?;
         counters.check().map_err(about)?;
-        let Counters { epoch, step, seconds, paused, step_bytes, best, changed } = counters;
+        let Counters { epoch, step, seconds, paused, step_bytes, best, tested, changed } = counters;
         let sections = operator::sections(&experiment.model, &task).map_err(about)?;
         let count: usize = sections.iter().map(|section| section.shape.count()).sum();
         let lengths = if lengths.is_empty() { legacy::states(count) } else { lengths };
@@ -170,7 +177,7 @@ impl Checkpoint {
         let operator = Operator { model, task, precision, batch, sections, parameters };
         let path = path.to_owned();
         let trained = Trained { path, experiment, operator, epoch, step, seconds, paused, step_bytes, changed, note };
-        Ok(Checkpoint { trained, states, best })
+        Ok(Checkpoint { trained, states, best, tested })
     }
 }
 

@@ -28,7 +28,7 @@ pub const HISTORY: &str = "history.jsonl";
 pub const CHECKPOINTS: &str = "checkpoints";
 /// The checkpoint to resume from.
 pub const LAST: &str = "last.safetensors";
-/// The checkpoint with the least test error.
+/// The checkpoint of the best epoch: the least error on the validation samples, or on the test samples without them.
 pub const BEST: &str = "best.safetensors";
 const LOCK: &str = "lock";
 /// A partial file older than this belongs to a process that has ended.
@@ -39,9 +39,17 @@ pub fn checkpoint_path(folder: &Path, name: &str) -> PathBuf {
     folder.join(CHECKPOINTS).join(name)
 }
 
-/// The checkpoint to use for a run: the last, or the best where a full disk prevented the last.
+/// The checkpoint to resume a run from: the last, or the best where a full disk prevented the last.
 pub fn latest(folder: &Path) -> Option<PathBuf> {
     [LAST, BEST].map(|name| checkpoint_path(folder, name)).into_iter().find(|file| file.is_file())
+}
+
+/// The checkpoint to evaluate and to predict with: the best of a run that has validation samples to choose it by, else
+/// [`latest`]. The test samples must not choose the checkpoint that they then measure.
+pub fn chosen(folder: &Path) -> Option<PathBuf> {
+    let best = checkpoint_path(folder, BEST);
+    let validated = || experiment(folder).is_ok_and(|experiment| experiment.data.validation > 0);
+    if best.is_file() && validated() { Some(best) } else { latest(folder) }
 }
 
 /// One epoch.
@@ -53,13 +61,23 @@ pub struct Line {
     pub step: usize,
     /// The loss, mean over the samples (and times) of the epoch while it was trained.
     pub train: f64,
-    /// Mean relative L2 over the test samples, if the epoch was tested.
+    /// Error on the validation samples, if the run has them and the epoch was tested.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub validation: Option<f64>,
+    /// Error on the test samples, if the epoch was tested on them; a run with validation samples is not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test: Option<f64>,
     /// Learning rate of the last step.
     pub rate: f64,
     /// Seconds of training so far, evaluations included.
     pub seconds: f64,
+}
+
+impl Line {
+    /// The error that decides which epoch is the best: on the validation samples, or on the test samples without them.
+    pub fn error(&self) -> Option<f64> {
+        self.validation.or(self.test)
+    }
 }
 
 /// A run folder, open for writing by this process alone.

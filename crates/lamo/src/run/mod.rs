@@ -11,8 +11,8 @@ mod trained;
 pub use checkpoint::{Best, Checkpoint};
 pub use environment::{Environment, Provenance};
 pub use folder::{
-    BEST, CHECKPOINTS, ENVIRONMENT, EXPERIMENT, HISTORY, LAST, Line, Run, checkpoint_path, environment, experiment,
-    free, history, latest, writable,
+    BEST, CHECKPOINTS, ENVIRONMENT, EXPERIMENT, HISTORY, LAST, Line, Run, checkpoint_path, chosen, environment,
+    experiment, free, history, latest, writable,
 };
 pub use operator::Operator;
 pub(crate) use operator::forward_batch;

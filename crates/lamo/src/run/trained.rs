@@ -32,13 +32,14 @@ pub struct Trained {
 }
 
 impl Trained {
-    /// Opens a checkpoint file, or a run folder: its last checkpoint, or the best one where the last is missing.
+    /// Opens a checkpoint file, or a run folder: the best checkpoint of a run with validation samples, else its last one, or
+    /// the best where the last is missing.
     pub fn open(path: &Path) -> Result<Trained, Error> {
         if !path.exists() {
             let refusal = Refusal::new(path.display().to_string(), "a run folder or a checkpoint file", "nothing");
             return Err(refusal.of(Kind::Missing).into());
         }
-        match folder::latest(path) {
+        match folder::chosen(path) {
             Some(file) => Ok(folder::read_checkpoint(path, &file)?.trained),
             None if path.is_dir() => {
                 let expected = "a run folder with checkpoints/last.safetensors";

@@ -2,6 +2,7 @@
 
 pub mod field;
 mod normaliser;
+mod spacing;
 #[allow(clippy::module_inception)] // the folder is named after its main type
 pub(crate) mod task;
 pub mod time;
@@ -9,5 +10,6 @@ pub mod time;
 pub use field::{Field, Spread};
 pub(crate) use normaliser::moments as normaliser_moments;
 pub use normaliser::{Moments, Normaliser};
+pub(crate) use spacing::spacing;
 pub use task::{Normalisers, Positions, Task};
 pub use time::{Time, TimeMode};

@@ -6,6 +6,7 @@ use crate::error::{Refusal, require};
 use lamo_geometry::Grid;
 use lamo_tensor::Tensor;
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 
 /// Positions of the points of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -90,6 +91,16 @@ impl Task {
     /// Functions a model is asked for at each point and time.
     pub fn output_channels(&self) -> usize {
         self.time.output_channels(&self.outputs)
+    }
+
+    /// The functions of each output field among [`Task::output_channels`].
+    pub fn output_ranges(&self) -> Vec<Range<usize>> {
+        let ranges = self.outputs.iter().scan(0, |first, field| {
+            let start = *first;
+            *first += self.time.output_channels(std::slice::from_ref(field));
+            Some(start..*first)
+        });
+        ranges.collect()
     }
 
     /// True when a prediction needs the positions as input.

@@ -9,6 +9,8 @@ pub enum Broken {
     Loss,
     /// A parameter.
     Parameter,
+    /// The error on the validation samples.
+    Validation,
     /// The error on the test samples.
     Test,
 }
@@ -40,6 +42,7 @@ impl std::fmt::Display for Divergence {
             Broken::Loss if loss.is_finite() => format!("the loss grew to {loss:.3e}"),
             Broken::Loss => "the loss is not finite".into(),
             Broken::Parameter => "a parameter is not finite".into(),
+            Broken::Validation => "the error on the validation samples is not finite".into(),
             Broken::Test => "the error on the test samples is not finite".into(),
         };
         write!(out, "{what} at step {step} in epoch {epoch}")?;

@@ -1,5 +1,6 @@
-//! Relative L2: ‖prediction − target‖₂ / ‖target‖₂ per sample, the error every benchmark of the field reports.
+//! Losses per sample. Relative L2, ‖prediction − target‖₂ / ‖target‖₂, is the error every benchmark of the field reports.
 
+use lamo_geometry::Grid;
 use lamo_tensor::Tensor;
 
 /// One error per sample, shape `[batch]`; all axes but the first are flattened. No ε: a target of zero norm is an error
@@ -48,4 +49,58 @@ pub fn relative_l2_with_gradient_each<'g>(prediction: Tensor<'g>, target: Tensor
     let slope =
         |axis: usize| relative_l2(central_difference(inside, axis, spacing), central_difference(target, axis, spacing));
     relative_l2(prediction, target) + (slope(2) + slope(1)) * 0.1
+}
+
+/// Mean over the channels of the relative L2 of each, shape `[batch]`, for `[batch, points, channels]`. A channel of zero
+/// norm gives infinity.
+pub fn relative_l2_per_channel<'g>(prediction: Tensor<'g>, target: Tensor<'g>) -> Tensor<'g> {
+    let [batch, _, channels] = prediction.dims();
+    let norm = |tensor: Tensor<'g>| tensor.square().sum(&[1]).sqrt().reshape([batch, channels]);
+    let ratios = norm(prediction - target) / norm(target);
+    (ratios.sum(&[1]) * (1.0 / channels as f64)).reshape([batch])
+}
+
+/// Mean of (prediction − target)² over all axes but the first, shape `[batch]`.
+pub fn mean_square<'g>(prediction: Tensor<'g>, target: Tensor<'g>) -> Tensor<'g> {
+    mean_of_each((prediction - target).square())
+}
+
+/// Mean of |prediction − target| over all axes but the first, shape `[batch]`.
+pub fn mean_absolute<'g>(prediction: Tensor<'g>, target: Tensor<'g>) -> Tensor<'g> {
+    let miss = prediction - target;
+    mean_of_each(miss.maximum(miss * -1.0))
+}
+
+/// `[batch]` means over all axes but the first.
+fn mean_of_each(values: Tensor<'_>) -> Tensor<'_> {
+    let shape = values.shape();
+    let batch = shape.dims()[0];
+    let each = shape.count() / batch;
+    (values.reshape([batch, each]).sum(&[1]) * (1.0 / each as f64)).reshape([batch])
+}
+
+/// √(‖e‖² + Σₐ ‖Δₐe / hₐ‖²) / √(‖u‖² + Σₐ ‖Δₐu / hₐ‖²) of each sample, shape `[batch]`, for `[batch, points, channels]`.
+/// Δₐ is the difference of neighbours along axis a of the grid, hₐ their distance.
+pub fn relative_h1<'g>(prediction: Tensor<'g>, target: Tensor<'g>, grid: Grid, spacing: &[f64]) -> Tensor<'g> {
+    let [batch, _, channels] = prediction.dims();
+    let extents = grid.shape();
+    assert_eq!(spacing.len(), extents.len(), "a spacing for each axis of the {grid}");
+    let shape: Vec<usize> = [batch].into_iter().chain(extents).chain([channels]).collect();
+    let square = |tensor: Tensor<'g>| {
+        let count = tensor.shape().count() / batch;
+        tensor.square().reshape([batch, count]).sum(&[1]).reshape([batch])
+    };
+    let norm = |field: Tensor<'g>| {
+        let field = field.reshape(shape.as_slice());
+        let slopes =
+            spacing.iter().enumerate().map(|(axis, distance)| square(difference(field, axis + 1) * (1.0 / distance)));
+        slopes.fold(square(field), |sum, slope| sum + slope).sqrt()
+    };
+    norm(prediction - target) / norm(target)
+}
+
+/// vᵢ₊₁ − vᵢ along an axis, one shorter than the field.
+fn difference(field: Tensor<'_>, axis: usize) -> Tensor<'_> {
+    let extent = field.shape().dims()[axis];
+    field.slice(axis, 1, extent) - field.slice(axis, 0, extent - 1)
 }

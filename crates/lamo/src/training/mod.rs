@@ -1,5 +1,6 @@
 //! Training: the step as one program, the test error as another, and the loop around them.
 
+pub mod convergence;
 mod divergence;
 pub mod loss;
 pub mod optimiser;

@@ -56,6 +56,11 @@ impl StepProgram {
             let found = if odd.is_empty() { "points elsewhere".to_owned() } else { odd.join(", ") };
             Refusal::new("train.symmetries", "fields of one value at every point of a lattice", found)
         })?;
+        let regular = task.spacing(task.grid, &train.positions).is_some();
+        require(recipe.loss != Loss::H1 || regular, || {
+            Refusal::new("train.loss = h1", "a regular line or plane", format!("a {}", task.grid))
+                .advise("use relative-l2")
+        })?;
         let clip = (recipe.clip > 0.0).then_some(recipe.clip);
         let adamw = AdamW { weight_decay: recipe.weight_decay, clip, ..AdamW::default() };
         let batches = train.count.div_ceil(recipe.batch);
@@ -174,13 +179,15 @@ fn compile(
         task.normalisers.outputs.as_ref(),
     );
     let prediction = task.decoded(model.forward(&Input { positions, functions, time }, Mode::Training));
-    let (prediction, target) = if experiment.train.balanced && train.outputs > 1 {
+    let loss = experiment.train.loss;
+    let (prediction, target) = if loss.counts_deviations() || (experiment.train.balanced && train.outputs > 1) {
         let units = graph.constant(&units(&train.targets, train.outputs), [train.outputs]);
         (prediction / units, target / units)
     } else {
         (prediction, target)
     };
-    let each = loss_of_each(experiment.train.loss, task.grid, prediction, target);
+    let spacing = task.spacing(task.grid, &train.positions);
+    let each = loss_of_each(loss, task.grid, spacing.as_deref(), prediction, target);
     let weights = graph.input(WEIGHTS, [batch]);
     let loss = (each.reshape([windows, batch]) * weights).sum_all();
     let total = graph.state(TOTAL, [1]);
@@ -204,13 +211,23 @@ fn require_memory(model: &str, program: &Program) -> Result<(), Refusal> {
 }
 
 /// `[batch · windows]` the loss of each sample and window.
-fn loss_of_each<'g>(kind: Loss, grid: Grid, prediction: Tensor<'g>, target: Tensor<'g>) -> Tensor<'g> {
-    match (kind, grid) {
-        (Loss::RelativeL2WithGradient, Grid::Plane { rows, columns }) => {
+fn loss_of_each<'g>(
+    kind: Loss,
+    grid: Grid,
+    spacing: Option<&[f64]>,
+    prediction: Tensor<'g>,
+    target: Tensor<'g>,
+) -> Tensor<'g> {
+    match (kind, grid, spacing) {
+        (Loss::RelativeL2WithGradient, Grid::Plane { rows, columns }, _) => {
             let [batch, _, _] = prediction.dims();
             let plane = [batch, rows, columns];
             loss::relative_l2_with_gradient_each(prediction.reshape(plane), target.reshape(plane))
         }
+        (Loss::RelativeL2PerChannel, ..) => loss::relative_l2_per_channel(prediction, target),
+        (Loss::Mse, ..) => loss::mean_square(prediction, target),
+        (Loss::L1, ..) => loss::mean_absolute(prediction, target),
+        (Loss::H1, _, Some(spacing)) => loss::relative_h1(prediction, target, grid, spacing),
         _ => loss::relative_l2(prediction, target),
     }
 }

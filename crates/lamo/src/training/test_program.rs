@@ -1,5 +1,6 @@
-//! The test error as a program: the test samples live inside it, and predictions stay on the device.
+//! The error on test or validation samples as a program: the samples live inside it, and predictions stay on the device.
 //!
+//! Where the headline of the experiment is a mean over outputs, so is this error.
 //! [`Predictor`](crate::inference::Predictor) and [`Samples::errors`] compute the same error more simply and more slowly.
 
 use super::resident::{self, ROWS, Resident, SAMPLES, TIME};
@@ -11,10 +12,23 @@ use crate::task::Task;
 use crate::task::time::WINDOW;
 use lamo_tensor::{Device, Graph, Program, Snapshot};
 
-/// State `[batch]`: Σ (prediction − target)² over the times so far, points and functions.
+/// State `[batch]` of each group of outputs: Σ (prediction − target)² over the times so far, points and functions.
 const MISS: &str = "miss";
-/// State `[batch]`: Σ target².
+/// State `[batch]` of each group of outputs: Σ target².
 const SIZE: &str = "size";
+
+/// The names of both states of a group.
+fn states(group: usize) -> [String; 2] {
+    [MISS, SIZE].map(|name| format!("{name}.{group}"))
+}
+
+/// The errors of one group of outputs so far.
+#[derive(Clone, Copy, Debug, Default)]
+struct Errors {
+    /// Samples whose target is not zero.
+    count: usize,
+    sum: f64,
+}
 
 pub(crate) struct TestProgram {
     program: Program,
@@ -23,9 +37,10 @@ pub(crate) struct TestProgram {
     count: usize,
     /// `[count, points, functions]` the first windows of a roll-out, normalised.
     windows: Vec<f32>,
-    /// Samples tested so far, and the sum of their errors.
+    /// Samples tested so far.
     tested: usize,
-    sum: f64,
+    /// Their errors in each group of outputs.
+    errors: Vec<Errors>,
 }
 
 impl TestProgram {
@@ -48,46 +63,64 @@ impl TestProgram {
         }
         let target = resident.targets_of_rows();
         let miss = task.decoded(found) - target;
-        for (name, value) in [(MISS, miss), (SIZE, target)] {
-            let sum = graph.state(name, [batch]);
-            graph.assign(sum, sum + value.square().sum(&[1, 2]).reshape([batch]));
+        let groups = experiment.output_groups(task);
+        for (group, range) in groups.iter().enumerate() {
+            let parts = [miss, target].map(|values| match groups.len() {
+                1 => values,
+                _ => values.slice(2, range.start, range.end),
+            });
+            for (name, value) in states(group).iter().zip(parts) {
+                let sum = graph.state(name, [batch]);
+                graph.assign(sum, sum + value.square().sum(&[1, 2]).reshape([batch]));
+            }
         }
         let mut program = Program::compile_on(&graph, device, experiment.precision)?;
         resident::fill(&mut program, task, test, window.is_none() && width > 0)?;
         let windows = if window.is_some() { task.encode_inputs(&test.inputs) } else { Vec::new() };
-        Ok(TestProgram { program, task: task.clone(), batch, count: test.count, windows, tested: 0, sum: 0.0 })
+        let errors = vec![Errors::default(); groups.len()];
+        Ok(TestProgram { program, task: task.clone(), batch, count: test.count, windows, tested: 0, errors })
     }
 
     /// Names of the states that a snapshot may set: θ and the states of the model.
     pub(crate) fn model_states(&self) -> Vec<String> {
-        let own = [MISS, SIZE, WINDOW];
-        self.program.states().into_iter().filter(|name| !own.contains(&name.as_str())).collect()
+        let mut own: Vec<String> = (0..self.errors.len()).flat_map(states).collect();
+        own.push(WINDOW.to_owned());
+        self.program.states().into_iter().filter(|name| !own.contains(name)).collect()
     }
 
     /// Begins a test of the model in these states.
     pub(crate) fn begin(&mut self, states: &Snapshot) -> Result<(), Error> {
         states.restore(&mut self.program)?;
-        (self.tested, self.sum) = (0, 0.0);
+        self.tested = 0;
+        self.errors.fill(Errors::default());
         Ok(())
     }
 
-    /// Tests the next batch. After the last one: the mean relative L2 over the test samples, all times of a sample together.
+    /// Tests the next batch. After the last one: the mean relative L2 over the samples, all times of a sample together; with
+    /// several groups of outputs, the mean over the groups.
     pub(crate) fn advance(&mut self) -> Result<Option<f64>, Error> {
-        self.sum += self.errors(self.tested)?.into_iter().sum::<f64>();
+        let batch = self.errors_of_batch(self.tested)?;
+        for (all, new) in self.errors.iter_mut().zip(batch) {
+            all.sum += new.sum;
+            all.count += new.count;
+        }
         self.tested += self.batch;
-        Ok((self.tested >= self.count).then_some(self.sum / self.count as f64))
+        let means = self.errors.iter().filter(|errors| errors.count > 0).map(|errors| errors.sum / errors.count as f64);
+        let (count, sum) = means.fold((0.0, 0.0), |(count, sum), mean| (count + 1.0, sum + mean));
+        Ok((self.tested >= self.count).then_some(sum / count))
     }
 
     /// Errors of the batch that begins with sample `first`. A short batch is filled with copies of
     /// the last sample, whose errors are dropped.
-    fn errors(&mut self, first: usize) -> Result<Vec<f64>, Error> {
+    fn errors_of_batch(&mut self, first: usize) -> Result<Vec<Errors>, Error> {
         let place = |place: usize| (first + place).min(self.count - 1);
         let samples: Vec<usize> = (0..self.batch).map(place).collect();
         let rows = |of: &dyn Fn(usize) -> usize| -> Vec<u32> { samples.iter().map(|&s| of(s) as u32).collect() };
+        let groups = 0..self.errors.len();
         let program = &mut self.program;
         program.try_write_index(SAMPLES, &rows(&|sample| sample))?;
-        for state in [MISS, SIZE] {
-            program.try_write(state, &vec![0.0; self.batch])?;
+        for state in groups.clone().flat_map(states) {
+            program.try_write(&state, &vec![0.0; self.batch])?;
         }
         if !self.windows.is_empty() {
             let length = self.windows.len() / self.count;
@@ -102,8 +135,15 @@ impl TestProgram {
             }
             program.try_run()?;
         }
-        let (miss, size) = (program.try_read(MISS)?, program.try_read(SIZE)?);
-        let pairs = miss.iter().zip(size).take(self.count - first);
-        Ok(pairs.map(|(miss, size)| (f64::from(*miss) / f64::from(*size)).sqrt()).collect())
+        let alone = groups.len() == 1;
+        let errors = groups.map(|group| {
+            let [miss, size] = states(group);
+            let (miss, size) = (program.try_read(&miss)?.to_vec(), program.try_read(&size)?);
+            // A target of zeros has no relative error. Samples with such a target are refused, single outputs of them not.
+            let pairs = miss.iter().zip(size).take(self.count - first).filter(|(_, size)| alone || **size > 0.0);
+            let ratios: Vec<f64> = pairs.map(|(miss, size)| (f64::from(*miss) / f64::from(*size)).sqrt()).collect();
+            Ok(Errors { count: ratios.len(), sum: ratios.into_iter().sum() })
+        });
+        errors.collect()
     }
 }

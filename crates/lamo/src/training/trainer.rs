@@ -5,7 +5,7 @@ use super::step::StepProgram;
 use super::test_program::TestProgram;
 use crate::data::Samples;
 use crate::error::{Error, Kind, Refusal, bounded, counted, require};
-use crate::experiment::{Data, Experiment};
+use crate::experiment::{Data, Experiment, Training, patience_needs_validation};
 use crate::run::{self, Best, Checkpoint, Line, Operator, Run, Trained};
 use crate::task::Task;
 use lamo_geometry::Grid;
@@ -46,7 +46,7 @@ pub type Watch<'a> = &'a mut dyn FnMut(Progress<'_>) -> ControlFlow<()>;
 /// How a training ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// All epochs are done.
+    /// All epochs are done, or the validation error has not improved for `train.patience` epochs.
     Finished,
     /// The watcher asked to stop; the same training can be resumed from here.
     Stopped,
@@ -60,6 +60,8 @@ pub struct Trainer {
     tested: Snapshot,
     pub(super) step: usize,
     best: Option<Best>,
+    /// Epochs whose end, with its test, `best` takes into account.
+    ended: usize,
     /// Seconds of earlier attempts, and when this one started.
     seconds: f64,
     started: Option<Instant>,
@@ -107,10 +109,12 @@ struct Moment {
     seconds: f64,
     paused: f64,
     best: Option<Best>,
+    ended: usize,
 }
 
 impl Trainer {
-    /// Compiles the programs; no step is taken yet.
+    /// Compiles the programs; no step is taken yet. `test` are the samples that are tested after an epoch: the validation
+    /// samples if `experiment.data.validation` is above 0.
     pub fn new(
         experiment: &Experiment,
         task: &Task,
@@ -118,7 +122,9 @@ impl Trainer {
         test: &Samples,
         device: Device,
     ) -> Result<Trainer, Error> {
-        for (samples, which) in [(train, "training"), (test, "test")] {
+        let (validates, patience) = (experiment.data.validation > 0, experiment.train.patience);
+        require(validates || patience == 0, || patience_needs_validation(patience))?;
+        for (samples, which) in [(train, "training"), (test, if validates { "validation" } else { "test" })] {
             samples.check_for(task)?;
             let words = |grid: Grid, times: usize| format!("a {grid} and {}", counted(times, "time"));
             let fits = samples.grid == task.grid && samples.times == task.time.count();
@@ -140,6 +146,7 @@ impl Trainer {
             program,
             step: 0,
             best: None,
+            ended: 0,
             seconds: 0.0,
             started: None,
             paused: 0.0,
@@ -189,6 +196,7 @@ impl Trainer {
             self.program.program.try_write(name, from.state(name).unwrap_or_default())?;
         }
         (self.step, self.best, self.unsaved_best) = (from.trained.step, from.best, None);
+        self.ended = from.tested.unwrap_or(self.step / self.epoch_steps());
         self.untested = false;
         (self.seconds, self.paused) = (from.trained.seconds, from.trained.paused);
         self.started = self.started.map(|_| Instant::now());
@@ -202,7 +210,7 @@ impl Trainer {
     }
 
     fn moment(&self) -> Moment {
-        Moment { step: self.step, seconds: self.elapsed(), paused: self.paused, best: self.best }
+        Moment { step: self.step, seconds: self.elapsed(), paused: self.paused, best: self.best, ended: self.ended }
     }
 
     fn checkpoint_of(
@@ -221,7 +229,7 @@ impl Trainer {
             sections: program.sections().to_vec(),
             parameters: read(PARAMETERS)?,
         };
-        let Moment { step, seconds, paused, best } = moment;
+        let Moment { step, seconds, paused, best, ended } = moment;
         let trained = Trained {
             path: Default::default(),
             experiment: experiment.clone(),
@@ -234,7 +242,7 @@ impl Trainer {
             changed: self.changed.clone(),
             note: None,
         };
-        Ok(Checkpoint { trained, states, best })
+        Ok(Checkpoint { trained, states, best, tested: Some(ended) })
     }
 
     /// The model as it stands.
@@ -280,16 +288,17 @@ impl Trainer {
     fn train(&mut self, run: Option<&Run>, saving: Duration, watch: Watch<'_>) -> Result<Outcome, Error> {
         if let Some(run) = run {
             let epoch = self.step / self.epoch_steps();
-            let lines = run.rewind(epoch)?;
+            // The test of an epoch may have ended after its checkpoint was written; its line is then written again.
+            let lines = run.rewind(epoch.min(self.ended))?;
             let ended = self.step > 0 && self.step.is_multiple_of(self.epoch_steps());
             self.untested = ended && lines.last().is_none_or(|line| line.epoch < epoch);
         }
         self.good = Some(self.checkpoint()?);
-        if run.is_some_and(|run| self.step == self.steps() && !run::checkpoint_path(run.folder(), run::LAST).exists()) {
+        if run.is_some_and(|run| self.is_done() && !run::checkpoint_path(run.folder(), run::LAST).exists()) {
             self.save(run)?; // the last epoch was the best, and only its best checkpoint was written
         }
         let mut pace = Pace::new(saving);
-        while self.untested || self.step < self.steps() {
+        while !self.is_done() {
             if !self.untested {
                 self.advance()?;
             }
@@ -301,10 +310,11 @@ impl Trainer {
             self.check_or_undo(run, due, watch)?;
             self.untested = ended;
             let line = if ended { self.end_epoch(run, &mut pace, watch)? } else { None };
-            if line.is_some_and(|line| line.test.is_some_and(|test| !test.is_finite())) {
+            if line.is_some_and(|line| line.error().is_some_and(|error| !error.is_finite())) {
                 let (step, loss) = (self.step, self.mean_loss()?);
                 self.undo(run)?;
-                return Err(self.diverged(Broken::Test, step, loss, None));
+                let broken = if self.validates() { Broken::Validation } else { Broken::Test };
+                return Err(self.diverged(broken, step, loss, None));
             }
             if let (Some(run), Some(line)) = (run, &line) {
                 run.append(line)?;
@@ -312,16 +322,32 @@ impl Trainer {
             let interrupted = ended && line.is_none();
             self.untested = interrupted;
             let stop = watch(self.progress(line.as_ref(), false)?).is_break() || interrupted;
-            if stop || due {
+            if stop || due || self.is_done() {
                 self.save_checked(run, !due, &mut pace, watch)?;
             }
             if stop {
-                let finished = self.step == self.steps() && !self.untested;
-                return Ok(if finished { Outcome::Finished } else { Outcome::Stopped });
+                return Ok(if self.is_done() { Outcome::Finished } else { Outcome::Stopped });
             }
             pace.pulse = Instant::now();
         }
         Ok(Outcome::Finished)
+    }
+
+    /// Whether the epochs are tested on validation samples.
+    fn validates(&self) -> bool {
+        self.experiment().data.validation > 0
+    }
+
+    /// True when all epochs are done and tested, or the validation error has not improved for `train.patience` epochs.
+    fn is_done(&self) -> bool {
+        if self.untested {
+            return false;
+        }
+        let Training { patience, evaluate, .. } = self.experiment().train;
+        let epoch = self.step / self.epoch_steps();
+        let tested = self.step.is_multiple_of(self.epoch_steps()) && epoch.is_multiple_of(evaluate);
+        let best = self.best.map_or(0, |best| best.epoch);
+        self.step == self.steps() || (patience > 0 && tested && epoch >= best + patience)
     }
 
     /// Saves, after a check that the state is finite; with `parameters`, these too.
@@ -348,29 +374,32 @@ impl Trainer {
         Ok(())
     }
 
-    /// The end of an epoch: its mean loss, and the test error where it is due. `None` when the watcher asks to stop during
+    /// The end of an epoch: its mean loss, and the error on the validation or test samples where it is due. `None` when the watcher asks to stop during
     /// the test. The whole test runs again when the training is resumed.
     fn end_epoch(&mut self, run: Option<&Run>, pace: &mut Pace, watch: Watch<'_>) -> Result<Option<Line>, Error> {
         let epoch = self.step / self.epoch_steps();
         let due = epoch.is_multiple_of(self.experiment().train.evaluate) || self.step == self.steps();
-        let mut test = None;
+        let mut error = None;
         if due {
             let begun = Instant::now(); // reading the loss has waited for the steps before
             let paused = self.paused;
-            test = self.watched_test(run, pace, watch)?;
+            error = self.watched_test(run, pace, watch)?;
             self.paused = paused + begun.elapsed().as_secs_f64();
-            if test.is_none() {
+            if error.is_none() {
                 return Ok(None);
             }
         }
-        let better = |test: &f64| test.is_finite() && self.best.is_none_or(|best| *test < best.test);
-        if let Some(test) = test.filter(better) {
-            self.best = Some(Best { epoch, test });
+        self.ended = epoch;
+        let better = |error: &f64| error.is_finite() && self.best.is_none_or(|best| *error < best.error);
+        if let Some(error) = error.filter(better) {
+            self.best = Some(Best { epoch, error });
             self.unsaved_best = Some(self.moment());
             self.snapshot.capture(&self.program.program)?;
         }
         let rate = self.program.pace(self.step - 1).rate;
-        Ok(Some(Line { epoch, step: self.step, train: self.mean_loss()?, test, rate, seconds: self.elapsed() }))
+        let (validation, test) = if self.validates() { (error, None) } else { (None, error) };
+        let (step, train, seconds) = (self.step, self.mean_loss()?, self.elapsed());
+        Ok(Some(Line { epoch, step, train, validation, test, rate, seconds }))
     }
 
     /// [`Trainer::test_error`] that calls the watcher and saves as the training does; `None` if the watcher asks to stop.
@@ -398,7 +427,8 @@ impl Trainer {
         self.test.begin(&self.tested)
     }
 
-    /// Mean relative L2 over the test samples, all times of a sample together.
+    /// Mean relative L2 over the samples that are tested after an epoch, all times of a sample together; with several outputs
+    /// of a user's own data, the mean over the outputs.
     pub fn test_error(&mut self) -> Result<f64, Error> {
         self.begin_test()?;
         loop {

@@ -20,8 +20,10 @@ pub struct Entry {
     pub model: String,
     /// Device of the evaluation.
     pub device: String,
-    /// Mean relative L2 over the test samples.
+    /// Mean relative L2 over the test samples, all outputs together.
     pub relative_l2: f64,
+    /// The error that the runs are compared by.
+    pub error: f64,
     /// Median over the test samples.
     pub median: f64,
     /// The worst test sample.
@@ -43,6 +45,8 @@ pub struct Entry {
 pub struct Comparison {
     /// True when all runs were evaluated on the same test samples.
     pub same_test: bool,
+    /// What [`Entry::error`] is: the headline of the runs where all have the same, else the mean relative L2 error.
+    pub metric: &'static str,
     /// The runs.
     pub runs: Vec<Entry>,
 }
@@ -51,8 +55,13 @@ pub struct Comparison {
 pub fn compare(runs: &[PathBuf]) -> Result<Comparison, Error> {
     let receipts = runs.iter().map(|path| read(path)).collect::<Result<Vec<_>, _>>()?;
     let same_test = receipts.iter().all(|receipt| receipt.same_test(&receipts[0]));
-    let runs = runs.iter().zip(&receipts).map(|(path, receipt)| entry(path, receipt)).collect();
-    Ok(Comparison { same_test, runs })
+    let name = receipts.first().map_or("", |receipt| receipt.evaluation.headline_name());
+    let alike = receipts.iter().all(|receipt| receipt.evaluation.headline_name() == name);
+    let runs = runs.iter().zip(&receipts).map(|(path, receipt)| Entry {
+        error: if alike { receipt.evaluation.headline() } else { receipt.evaluation.relative_l2 },
+        ..entry(path, receipt)
+    });
+    Ok(Comparison { same_test, metric: if alike { name } else { "mean relative L2 error" }, runs: runs.collect() })
 }
 
 fn read(path: &Path) -> Result<Receipt, Error> {
@@ -81,6 +90,7 @@ fn entry(path: &Path, receipt: &Receipt) -> Entry {
         model: receipt.model.clone(),
         device: receipt.machine.device.clone(),
         relative_l2: receipt.evaluation.relative_l2,
+        error: receipt.evaluation.headline(),
         median: spread.median(),
         worst: spread.most(),
         parameters: receipt.costs.parameters,

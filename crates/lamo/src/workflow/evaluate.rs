@@ -41,8 +41,17 @@ pub struct Evaluated {
     pub history: Vec<Line>,
 }
 
-/// Predicts the test samples of a run and measures the errors. Data that are gone are made again.
+/// Predicts the test samples of a run and measures the errors. Data that are gone are made again. A warning says where the
+/// model is not better than a predictor that learns nothing.
 pub fn evaluate(request: &EvaluateRequest, session: &Session<'_>) -> Result<Evaluated, Error> {
+    let evaluated = measure(request, session)?;
+    if let Some(doubt) = doubt(&evaluated.receipt.evaluation) {
+        (session.listener)(Event::Warning(&doubt));
+    }
+    Ok(evaluated)
+}
+
+fn measure(request: &EvaluateRequest, session: &Session<'_>) -> Result<Evaluated, Error> {
     let EvaluateRequest { run: path, data, device } = request;
     let trained = Trained::open(path)?;
     if let Some(note) = &trained.note {
@@ -55,7 +64,7 @@ pub fn evaluate(request: &EvaluateRequest, session: &Session<'_>) -> Result<Eval
     match data {
         Some(folder) => {
             experiment.data.folder = Some(folder.clone());
-            (experiment.data.train, experiment.data.test) = (0, 0);
+            (experiment.data.train, experiment.data.test, experiment.data.validation) = (0, 0, 0);
             let names = |fields: &[Field]| fields.iter().map(|field| field.name.clone()).collect::<Vec<_>>();
             let task = &trained.operator.task;
             experiment.data.outputs = names(&task.outputs);
@@ -92,7 +101,10 @@ pub fn evaluate(request: &EvaluateRequest, session: &Session<'_>) -> Result<Eval
     let started = Instant::now();
     let prediction = attempt(|| session.cancel.is_cancelled(), || trained.operator.predict(&test, *device))??;
     let seconds = started.elapsed().as_secs_f64();
-    let evaluation = Evaluation::of(&test, &split.test, &prediction);
+    // The training samples of other data did not train this model.
+    let train = if data.is_none() { known(experiment::train_samples(&experiment, &dataset))? } else { None };
+    let subject = (&trained.experiment, &trained.operator.task);
+    let evaluation = Evaluation::of_task(subject, train.as_ref(), (&test, &split.test), &prediction);
     require(evaluation.relative_l2.is_finite(), || {
         Refusal::about(path.display().to_string(), "its predictions are not finite")
             .advise("train again with a smaller train.rate")
@@ -103,6 +115,29 @@ pub fn evaluate(request: &EvaluateRequest, session: &Session<'_>) -> Result<Eval
     let train_samples = if data.is_none() { Some(split.train.len()) } else { (stated > 0).then_some(stated) };
     let history = if path.is_dir() { run::history(path)? } else { Vec::new() };
     Ok(Evaluated { trained, dataset, test, prediction, train_samples, receipt, history })
+}
+
+/// Training samples that do not fit into memory are unknown; the trivial predictors are then left out.
+fn known(samples: Result<Samples, Error>) -> Result<Option<Samples>, Error> {
+    match samples {
+        Err(error) if error.kind() == Kind::OutOfSpace => Ok(None),
+        samples => samples.map(Some),
+    }
+}
+
+/// A sentence where the model is not better than a predictor that learns nothing.
+fn doubt(evaluation: &Evaluation) -> Option<String> {
+    let (name, trivial) = evaluation.trivial.as_ref()?.best()?;
+    let error = evaluation.headline();
+    let percent = |error: f64| format!("{:.2} %", 100.0 * error);
+    (error >= trivial).then(|| {
+        let (error, trivial) = (percent(error), percent(trivial));
+        let name = if name == "persistence" { name.to_owned() } else { format!("the {name}") };
+        format!(
+            "the model is not better than a predictor that learns nothing: its error is {error}, that of {name} {trivial}; train \
+             longer, or check that the inputs determine the outputs"
+        )
+    })
 }
 
 /// A receipt that holds.
@@ -139,7 +174,7 @@ pub fn verify(request: &VerifyRequest, session: &Session<'_>) -> Result<Verified
             .of(Kind::Missing)
     })?;
     let run = run.as_deref().unwrap_or(beside).to_owned();
-    let evaluated = evaluate(&EvaluateRequest { run, data: data.clone(), device: *device }, session)?;
+    let evaluated = measure(&EvaluateRequest { run, data: data.clone(), device: *device }, session)?;
     if let Some(difference) = stated.difference(&evaluated.receipt) {
         let hint = if data.is_none() { " (if it was made with --data, give it again)" } else { "" };
         let advice = format!("the receipt is not of this run and data{hint}, or something has changed");

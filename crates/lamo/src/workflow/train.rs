@@ -3,11 +3,11 @@
 use super::{Event, Session, dataset};
 use crate::data::dataset::{Dataset, FieldEntry, MANIFEST, Manifest, Role};
 use crate::error::{Error, Kind, Refusal, counted, require};
-use crate::experiment::{self, Experiment, ExperimentData, OWN, Preset, Request, benchmarks};
+use crate::experiment::{self, Experiment, ExperimentData, Loss, OWN, Preset, Request, TimeRole, benchmarks};
 use crate::files;
 use crate::run::{self, Best, Checkpoint, Environment, Line, Provenance, Run};
 use crate::task::Field;
-use crate::training::{Outcome, Trainer};
+use crate::training::{Outcome, Trainer, convergence};
 use lamo_tensor::{Device, Graph, Program, attempt};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -52,9 +52,15 @@ impl TrainRequest {
         }
     }
 
-    /// The experiment that is asked for, every key with its value.
+    /// The experiment that is asked for, every key with its value. Sizes that follow from a data set on disk are those of
+    /// that data set.
     pub fn experiment(&self) -> Result<Experiment, Error> {
-        Ok(self.resolve()?.0)
+        let (mut experiment, chosen) = self.resolve()?;
+        let there = experiment.data.folder.as_ref().filter(|folder| folder.join(MANIFEST).is_file());
+        if let Some(dataset) = there.map(|folder| Dataset::open(folder)).transpose()? {
+            fit_sizes(&mut experiment, &dataset, chosen)?;
+        }
+        Ok(experiment)
     }
 
     /// Whether a change sets a key.
@@ -62,8 +68,8 @@ impl TrainRequest {
         self.changes.iter().any(|change| change.trim_start().starts_with(key))
     }
 
-    /// The experiment, and whether the user chose the size of its batches.
-    fn resolve(&self) -> Result<(Experiment, bool), Error> {
+    /// The experiment, and which sizes the user chose.
+    fn resolve(&self) -> Result<(Experiment, Chosen), Error> {
         let what = self.what.as_str();
         let path = Path::new(what);
         let mut request = Request { model: self.model.as_deref(), ..Request::default() };
@@ -83,6 +89,10 @@ impl TrainRequest {
                 let window = manifest.parameters.get("window").and_then(toml::Value::as_integer);
                 if window.is_some() || is_time_series(&manifest) {
                     changes.push("train.loss=relative-l2-of-frames".to_owned());
+                    // A loss for all tasks leaves the series a roll-out.
+                    if !self.changes.iter().any(|change| change.contains(Loss::RelativeL2OfTimes.name())) {
+                        changes.push(format!("data.time={}", TimeRole::RollOut.name()));
+                    }
                 }
                 // The samples of an import with windows begin with the snapshots that are given.
                 changes.extend(
@@ -118,7 +128,8 @@ impl TrainRequest {
         changes.extend(self.changes.iter().cloned());
         let request = Request { changes: &changes, ..request };
         let mut experiment = request.resolve()?;
-        let chosen = request.says(&["train", "batch"]);
+        let chosen =
+            Chosen { batch: request.says(&["train", "batch"]), validation: request.says(&["data", "validation"]) };
         // A file names the data folder relative to itself; the run stores a path that is valid from any folder.
         let here = self.changes.iter().any(|change| change.trim_start().starts_with("data.folder"));
         let base = path.parent().filter(|_| path.is_file() && !here).unwrap_or(Path::new(""));
@@ -128,6 +139,13 @@ impl TrainRequest {
         }
         Ok((experiment, chosen))
     }
+}
+
+/// Which of the sizes that fit the data set the user chose.
+#[derive(Clone, Copy)]
+struct Chosen {
+    batch: bool,
+    validation: bool,
 }
 
 fn unknown(what: &str) -> Refusal {
@@ -177,7 +195,7 @@ pub struct TrainedRun {
     pub data: String,
     /// Where it ran.
     pub device: Device,
-    /// Whether all epochs are done.
+    /// Whether all epochs are done, or the validation error no longer improved.
     pub finished: bool,
     /// Optimiser steps taken.
     pub step: usize,
@@ -193,13 +211,20 @@ pub struct TrainedRun {
     pub history: Vec<Line>,
 }
 
+impl TrainedRun {
+    /// True when `train.patience` ended the training before its last epoch.
+    pub fn ended_early(&self) -> bool {
+        self.finished && self.step < self.steps
+    }
+}
+
 /// Trains a model: makes the data if needed, trains, saves checkpoints. A cancelled training is saved and can be resumed.
 pub fn train(request: &TrainRequest, session: &Session<'_>) -> Result<TrainedRun, Error> {
-    let (mut experiment, batch_chosen) = request.resolve()?;
+    let (mut experiment, chosen) = request.resolve()?;
     let job = Job { device: request.device, saving: request.saving, session };
     job.check_ahead(&experiment, request.out.as_deref())?;
     let dataset = dataset::of_experiment(&experiment, session)?;
-    fit_batch(&mut experiment, &dataset, batch_chosen)?;
+    fit_sizes(&mut experiment, &dataset, chosen)?;
     let trainer = job.compile(&experiment, &dataset)?;
     let folder = request.out.clone().map_or_else(|| claim_name(&experiment, &dataset), Ok)?;
     let run = Run::create(&folder, &experiment, &job.environment(&experiment, &dataset)?)?;
@@ -257,10 +282,15 @@ pub fn resume(request: &ResumeRequest, session: &Session<'_>) -> Result<TrainedR
     job.train(&run, &experiment, &dataset, trainer)
 }
 
-/// Refuses a batch of more samples than there are to train on; a default becomes as many as there are.
-fn fit_batch(experiment: &mut Experiment, dataset: &Dataset, chosen: bool) -> Result<(), Error> {
+/// Sets the sizes that follow from the data set, unless the user chose them: your own data get validation samples, and a
+/// batch has no more samples than there are to train on. A larger batch that was chosen is refused.
+fn fit_sizes(experiment: &mut Experiment, dataset: &Dataset, chosen: Chosen) -> Result<(), Error> {
+    if experiment.benchmark == OWN && !chosen.validation {
+        let train = experiment::split(experiment, dataset)?.train.len();
+        experiment.data.validation = experiment::default_validation(train);
+    }
     let (batch, count) = (experiment.train.batch, experiment::split(experiment, dataset)?.train.len());
-    require(batch <= count || !chosen, || {
+    require(batch <= count || !chosen.batch, || {
         let expected = format!("at most the {} to train on", counted(count, "sample"));
         Refusal::new("train.batch", expected, batch.to_string()).advise(format!("set train.batch={count}"))
     })?;
@@ -297,7 +327,8 @@ impl Job<'_> {
         let selection = ExperimentData::read(experiment, dataset)?;
         let started = Instant::now();
         let task = selection.task(experiment)?;
-        let build = || Trainer::new(experiment, &task, &selection.train, &selection.test, self.device);
+        let tested = selection.validation.as_ref().unwrap_or(&selection.test);
+        let build = || Trainer::new(experiment, &task, &selection.train, tested, self.device);
         let trainer = attempt(|| self.session.cancel.is_cancelled(), build)??;
         (self.session.listener)(Event::Model {
             name: &experiment.model.name,
@@ -331,18 +362,24 @@ impl Job<'_> {
             cancel.flow()
         })?;
         let Checkpoint { trained, best, .. } = trainer.checkpoint()?;
+        let history = run::history(run.folder())?;
+        let finished = outcome == Outcome::Finished;
+        // A training that ended early did not improve any more, whatever its loss does.
+        if let Some(doubt) = convergence::doubt(&history).filter(|_| finished && trained.step == steps) {
+            listener(Event::Warning(&doubt));
+        }
         Ok(TrainedRun {
             folder: run.folder().to_owned(),
             experiment: experiment.clone(),
             data: dataset.manifest().problem.clone(),
             device: self.device,
-            finished: outcome == Outcome::Finished,
+            finished,
             step: trained.step,
             steps,
             epoch: trained.epoch,
             seconds: trained.seconds,
             best,
-            history: run::history(run.folder())?,
+            history,
         })
     }
 }

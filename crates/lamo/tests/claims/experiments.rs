@@ -155,7 +155,10 @@ fn an_unknown_key_is_refused_with_the_nearest_known_one() {
         ("[train\nbatch = 0", "experiment mine, line 2: unclosed table"),
         ("precision = \"f8\"", "precision \"f8\" does not exist"),
         ("[data]\nproblem = \"darcyy\"", "data.problem: unknown problem `darcyy`: expected one of darcy, "),
-        ("[data]\npast = 4", "data.past: expected 1 unless train.loss = relative-l2-of-frames, found 4"),
+        (
+            "[data]\npast = 4",
+            "data.past: expected 1 unless train.loss = relative-l2-of-frames or data.time = roll-out, found 4",
+        ),
     ] {
         let refusal = Experiment::parse("mine", &format!("benchmark = \"darcy\"\n{text}")).unwrap_err().to_string();
         assert!(refusal.contains(sentence) && !refusal.contains('\n'), "{text:?}: {refusal:?}");
@@ -289,4 +292,22 @@ fn another_number_of_training_samples_leaves_the_test_samples_as_they_are() {
     }
     let own = data(&["data.folder=somewhere", "data.train=8", "data.test=4"]);
     assert_eq!(own.first_test, 0, "a data set of your own has its own last samples");
+}
+
+/// `lamo train --keys > docs/keys.md` writes the page again.
+#[test]
+fn the_page_of_keys_is_the_reference_that_the_command_prints() {
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/keys.md")).unwrap();
+    let reference = lamo::experiment::reference();
+    let lines = page.lines().zip(reference.lines()).enumerate();
+    let differs = lines.filter(|(_, (found, expected))| found != expected).map(|(line, _)| line + 1).next();
+    assert_eq!(differs, None, "docs/keys.md is out of date in this line: run lamo train --keys > docs/keys.md");
+    assert_eq!(page, reference);
+    for key in ["`data.validation`", "`train.patience`", "`relative-l2-per-channel`", "`model.settings.modes`"] {
+        assert!(reference.contains(key), "{key}");
+    }
+    for (key, preset) in [("train.epochs", "to `500` by darcy"), ("data.past", "to `10` by navier-stokes")] {
+        let row = reference.split("\n- ").find(|row| row.starts_with(&format!("`{key}`"))).unwrap();
+        assert!(row.contains(preset), "{row}");
+    }
 }

@@ -18,6 +18,7 @@ mod labels; // how far the labels of a data set are from finer ones
 mod layers; // embeddings, patches and slices equal the authors', each alone
 mod library; // one crate is enough, and the README's program is an example
 mod loops; // the training loop takes the authors' steps, and every shipped experiment runs
+mod losses; // every loss is what it says, its gradient too
 mod operators; // norms, maps and scan orders equal PyTorch's and the authors'
 mod optimisation; // the optimiser equals PyTorch's, moments and all
 mod parity; // models and operators equal the authors' code, number for number
@@ -32,4 +33,5 @@ mod support; // what the claims about training share
 mod theory; // the paper's theory
 mod training; // a whole step as one program learns
 mod trajectories; // time series cut into windows, a file for each sample, tables; which samples are for testing
+mod validation; // validation samples choose the best epoch and the end of a training
 mod versions; // what lamo 0.1 wrote still opens

@@ -48,7 +48,7 @@ pub(crate) fn essence(folder: &Path) -> (Checkpoint, Vec<Bits>) {
     (last.trained.seconds, last.trained.paused) = (0.0, 0.0);
     last.trained.path.clear();
     let lines = run::history(folder).unwrap();
-    let bits = lines.iter().map(|line| (line.epoch, line.step, line.train.to_bits(), line.test.map(f64::to_bits)));
+    let bits = lines.iter().map(|line| (line.epoch, line.step, line.train.to_bits(), line.error().map(f64::to_bits)));
     (last, bits.collect())
 }
 

@@ -63,7 +63,7 @@ fn one_time_series_is_cut_into_windows_and_no_snapshot_is_in_training_and_test()
             let expected = (0..length * 4).map(|place| (10 * (sample * step + place / 4) + place % 4) as f32);
             assert!(dataset.read("u", sample..sample + 1).unwrap().into_iter().eq(expected), "sample {sample}");
         }
-        let Split { train, test } = dataset.split().unwrap();
+        let Split { train, test, .. } = dataset.split().unwrap();
         assert!(!train.is_empty() && test.last() == Some(&(count - 1)), "{train:?} {test:?}");
         let [trained, tested] = [&train, &test].map(|list| snapshots(list, length, step));
         assert!(trained.iter().max() < tested.iter().min(), "the test is the last part, without a common snapshot");
@@ -106,7 +106,7 @@ fn several_series_are_cut_one_by_one_and_split_as_wholes() {
         let first = (1000 * (sample / 5) + 20 * (sample % 5)) as f32;
         assert_eq!(dataset.read("u", sample..sample + 1).unwrap()[0], first, "sample {sample}");
     }
-    let Split { train, test } = dataset.split().unwrap();
+    let Split { train, test, .. } = dataset.split().unwrap();
     assert_eq!((train.len(), test.len()), (35, 5));
     assert!(train.iter().all(|sample| sample / 5 != test[0] / 5), "the series of a test window is not trained on");
 

@@ -41,9 +41,9 @@ impl View {
         }
     }
 
-    /// Ends the line; its last state stays on the screen.
-    pub(super) fn clear(&self) {
-        if self.terminal && self.start.is_some() {
+    /// Ends the line; its last state stays on the screen. The next progress begins a new one.
+    pub(super) fn clear(&mut self) {
+        if self.start.take().is_some() && self.terminal {
             let _ = writeln!(std::io::stderr());
         }
     }
@@ -58,20 +58,23 @@ fn json(line: &Line) -> String {
 /// `epoch 3/24  ▇▄▂  train 0.1021  test 0.0893  rate 1.9e-3  24.1 steps/s  1 min 20 s left`, or as much of it as fits into
 /// a width: the epoch, the error and the time left first.
 fn status(progress: &Progress<'_>, rate: f64, history: &[Line], width: Option<usize>) -> String {
-    let errors: Vec<f64> = history.iter().map(|line| line.test.unwrap_or(line.train)).collect();
+    let errors: Vec<f64> = history.iter().map(|line| line.error().unwrap_or(line.train)).collect();
     let errors = &errors[errors.len().saturating_sub(WIDTH)..];
     let bars = if errors.len() > 1 { sparkline(errors) } else { String::new() };
-    let test = history.iter().rev().find_map(|line| line.test);
+    let last = |error: fn(&Line) -> Option<f64>| history.iter().rev().find_map(error);
+    let (validation, test) = (last(|line| line.validation), last(|line| line.test));
     let (speed, left) = match rate > 0.0 {
         true => (format!("{rate:.1} steps/s"), duration((progress.steps - progress.step) as f64 / rate) + " left"),
         false => (String::new(), "time left unknown".to_owned()),
     };
-    let train = if test.is_some() { Part::first(1) } else { Part::essential() };
+    let shown = |name: &str, error: Option<f64>| error.map_or_else(String::new, |error| format!("{name} {error:.4}"));
+    let train = if validation.or(test).is_some() { Part::first(1) } else { Part::essential() };
     let parts = [
         Part::essential().of(format!("epoch {}/{}", progress.epoch, progress.epochs)),
         Part::first(2).of(bars),
         train.of(format!("train {:.4}", progress.train)),
-        Part::essential().of(test.map_or_else(String::new, |test| format!("test {test:.4}"))),
+        Part::essential().of(shown("validation", validation)),
+        Part::essential().of(shown("test", test)),
         Part::first(4).of(format!("rate {:.1e}", progress.rate)),
         Part::first(3).of(speed),
         Part::essential().of(left),
@@ -116,6 +119,7 @@ mod tests {
             epoch: epoch + 1,
             step: 100 * epoch,
             train: 0.2,
+            validation: None,
             test: Some(test),
             rate: 1e-3,
             seconds: 1.0,
@@ -127,6 +131,9 @@ mod tests {
     fn the_line_has_epoch_losses_rate_and_time_left() {
         let said = status(&PROGRESS, 10.0, &history(&[0.5, 0.25]), None);
         assert_eq!(said, "epoch 3/5  █▁  train 0.1234  test 0.2500  rate 1.9e-3  10.0 steps/s  30 s left");
+        let validated = history(&[0.5]).into_iter().map(|line| Line { validation: Some(0.125), test: None, ..line });
+        let said = status(&PROGRESS, 10.0, &validated.collect::<Vec<_>>(), None);
+        assert!(said.contains("train 0.1234  validation 0.1250  rate"), "{said}");
     }
 
     #[test]

@@ -50,6 +50,8 @@ pub enum Rule {
 pub struct Split {
     /// Samples to train on.
     pub train: Vec<usize>,
+    /// Samples that decide the best epoch and the end of a training; an experiment takes them from the training samples.
+    pub validation: Vec<usize>,
     /// Samples to test on.
     pub test: Vec<usize>,
 }
@@ -71,9 +73,9 @@ impl Rule {
                     let mut order = list(0..samples)?;
                     shuffle(&mut order, *seed, u64::MAX);
                     let chosen = |places: Range<usize>| listed(places.len(), order[places].iter().copied());
-                    Split { train: chosen(first)?, test: chosen(last)? }
+                    Split::of(chosen(first)?, chosen(last)?)
                 } else {
-                    Split { train: list(first)?, test: list(last)? }
+                    Split::of(list(first)?, list(last)?)
                 }
             }
             Rule::Ranges { train: [first, end], test: [from, to] } => {
@@ -82,9 +84,9 @@ impl Rule {
                     let (expected, found) = (format!("samples below {samples}"), format!("sample {}", end - 1));
                     return Err(Error::Number { what: "split", expected, found });
                 }
-                Split { train: list(*first..*end)?, test: list(*from..*to)? }
+                Split::of(list(*first..*end)?, list(*from..*to)?)
             }
-            Rule::Indices { train, test } => Split { train: train.clone(), test: test.clone() },
+            Rule::Indices { train, test } => Split::of(train.clone(), test.clone()),
         };
         split.check(samples)?;
         Ok(split)
@@ -126,7 +128,35 @@ fn enough(train: usize, test: usize, samples: usize) -> Result<(), Error> {
     Err(Error::Number { what: "split", expected, found: format!("{train} to train and {test} to test on") })
 }
 
+/// Makes the draw of validation samples independent of a random split with the same seed.
+const VALIDATION: u64 = 0x7661_6c69;
+
 impl Split {
+    /// A split without validation samples.
+    pub fn of(train: Vec<usize>, test: Vec<usize>) -> Split {
+        Split { train, validation: Vec::new(), test }
+    }
+
+    /// Moves `count` training samples, drawn with a seed, to the validation samples. Both lists keep their order. At least
+    /// one sample must stay to train on.
+    pub fn validated(self, count: usize, seed: u64) -> Result<Split, Error> {
+        if count == 0 {
+            return Ok(self);
+        }
+        if count >= self.train.len() {
+            let expected = format!("fewer than the {} to train on, from which they are taken", self.train.len());
+            return Err(Error::Number { what: "data.validation", expected, found: count.to_string() });
+        }
+        let mut order = list(0..self.train.len())?;
+        shuffle(&mut order, seed ^ VALIDATION, u64::MAX);
+        let mut drawn = memory::filled(false, self.train.len()).map_err(|reason| Error::memory("split", reason))?;
+        order[..count].iter().for_each(|&place| drawn[place] = true);
+        let chosen = |which: bool| -> Vec<usize> {
+            self.train.iter().zip(&drawn).filter(|(_, drawn)| **drawn == which).map(|(&sample, _)| sample).collect()
+        };
+        Ok(Split { train: chosen(false), validation: chosen(true), test: self.test })
+    }
+
     fn check(&self, samples: usize) -> Result<(), Error> {
         let mut used = memory::filled(false, samples).map_err(|reason| Error::memory("split", reason))?;
         for &sample in self.train.iter().chain(&self.test) {
@@ -143,10 +173,12 @@ impl Split {
         Ok(())
     }
 
-    /// SHA-256 of both lists, in hexadecimal. Two runs with the same hash used the same samples to train and to test.
+    /// SHA-256 of the lists, in hexadecimal. Two runs with the same hash used the same samples to train, to validate and to
+    /// test. An empty list of validation samples does not count, so the hash of a split without them is that of lamo 0.1.
     pub fn hash(&self) -> String {
         let mut hash = Sha256::new();
-        for list in [&self.train, &self.test] {
+        let validation = (!self.validation.is_empty()).then_some(&self.validation);
+        for list in [&self.train, &self.test].into_iter().chain(validation) {
             for &number in [&list.len()].into_iter().chain(list) {
                 hash.update((number as u64).to_le_bytes());
             }

@@ -6,12 +6,18 @@
 
 pub mod border;
 pub mod distribution;
+mod metrics;
 mod receipt;
 pub mod spectrum;
+mod trivial;
 
+pub use metrics::OutputErrors;
 pub use receipt::{Costs, Hashes, Machine, RECEIPT, Receipt};
+pub use trivial::Trivial;
 
 use crate::data::Samples;
+use crate::experiment::Experiment;
+use crate::task::Task;
 use border::{Border, Edge};
 use distribution::Distribution;
 use lamo_geometry::Grid;
@@ -57,7 +63,16 @@ pub struct Evaluation {
     /// For several outputs: the mean over samples of the relative L2 of each channel.
     #[serde(default, skip_serializing_if = "Vec::is_empty", with = "infinite")]
     pub channels: Vec<f64>,
-    /// On planes: error and truth by wave number.
+    /// The errors of each output field, also in its unit; empty in receipts of earlier versions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outputs: Vec<OutputErrors>,
+    /// For several output fields of a user's own data: the mean of their relative errors, which is the headline.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mean_of_outputs: Option<f64>,
+    /// The errors of predictors that learn nothing; `None` in receipts of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trivial: Option<Trivial>,
+    /// On lines and planes: error and truth by wave number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spectrum: Option<Spectrum>,
     /// On lines and planes: the outermost points against the inner ones.
@@ -80,6 +95,47 @@ impl Evaluation {
             tally.add(number, &prediction[place * length..][..length], samples.target_of(place));
         }
         tally.finish()
+    }
+
+    /// [`Evaluation::of`], with the errors of each output field of the task and with the trivial predictors. `train` are the
+    /// samples that the model was trained on, where they are known.
+    pub fn of_task(
+        (experiment, task): (&Experiment, &Task),
+        train: Option<&Samples>,
+        (test, numbers): (&Samples, &[usize]),
+        prediction: &[f32],
+    ) -> Evaluation {
+        let outputs = metrics::of(task, test, prediction);
+        let groups = experiment.output_groups(task);
+        let mean_of_outputs = if groups.len() > 1 { metrics::mean_of_outputs(&outputs) } else { None };
+        let trivial = Some(Trivial::of(task, &groups, train, test));
+        Evaluation { outputs, mean_of_outputs, trivial, ..Evaluation::of(test, numbers, prediction) }
+    }
+
+    /// The error that a run is known by: the mean of the relative errors of the outputs where a user's own data have
+    /// several, else the official metric.
+    pub fn headline(&self) -> f64 {
+        self.mean_of_outputs.unwrap_or(self.relative_l2)
+    }
+
+    /// What [`Evaluation::headline`] is, in words.
+    pub fn headline_name(&self) -> &'static str {
+        if self.mean_of_outputs.is_some() {
+            "mean over the outputs of their relative L2 error"
+        } else {
+            "mean relative L2 error"
+        }
+    }
+
+    /// This evaluation without what an earlier one does not state, because an older version of lamo made it.
+    fn as_stated_by(&self, earlier: &Evaluation) -> Evaluation {
+        let mut same = self.clone();
+        if earlier.outputs.is_empty() {
+            (same.outputs, same.mean_of_outputs) = (Vec::new(), None);
+        }
+        same.trivial = same.trivial.filter(|_| earlier.trivial.is_some());
+        same.spectrum = same.spectrum.filter(|_| earlier.spectrum.is_some());
+        same
     }
 
     /// The mean over snapshots of their mean relative L2, `test_step` of the authors' code; a steady field has one snapshot.
@@ -216,6 +272,9 @@ impl Tally {
             distribution: Distribution::of(&errors),
             snapshots: means(self.by_snapshot),
             channels: means(self.by_channel),
+            outputs: Vec::new(),
+            mean_of_outputs: None,
+            trivial: None,
             spectrum: self.spectrum.map(|spectrum| spectrum.finish(count)),
             border: self.border.map(Edge::finish),
             samples: self.samples,

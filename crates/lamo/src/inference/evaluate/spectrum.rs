@@ -1,4 +1,4 @@
-//! Error and truth by wave number: the orthonormal cosine transform of a plane, its squares summed over rings.
+//! Error and truth by wave number: the orthonormal cosine transform of a line or plane, its squares summed over rings.
 //!
 //! Mode (p, q) of the transform holds p/2 and q/2 waves per side; ring k holds the modes with √(p² + q²)/2 nearest to k.
 //! A field need not be periodic, since its even mirror image is continuous. On deformed meshes waves are counted along
@@ -63,9 +63,13 @@ pub(super) struct Analyser {
 }
 
 impl Analyser {
-    /// For planes only: clouds and lines have no rows to transform along.
+    /// For lines and planes: a cloud has no rows to transform along. A line is a plane of one row.
     pub(super) fn of(grid: Grid) -> Option<Analyser> {
-        let Grid::Plane { rows, columns } = grid else { return None };
+        let [rows, columns] = match grid {
+            Grid::Plane { rows, columns } => [rows, columns],
+            Grid::Line { points } => [1, points],
+            Grid::Cloud { .. } => return None,
+        };
         let mut planner = DctPlanner::new();
         let ring = |mode: usize| ((mode / columns) as f64).hypot((mode % columns) as f64) / 2.0;
         let ring: Vec<usize> = (0..rows * columns).map(|mode| ring(mode).round() as usize).collect();
@@ -88,6 +92,14 @@ impl Analyser {
             self.sums.error[ring] += error[mode] * error[mode] / norm;
             self.sums.truth[ring] += truth[mode] * truth[mode] / norm;
         }
+    }
+
+    /// `[wave numbers]` the energy of a field in each ring.
+    pub(super) fn energies(&self, mut field: Vec<f64>) -> Vec<f64> {
+        self.transform(&mut field);
+        let mut energies = vec![0.0; self.sums.truth.len()];
+        self.ring.iter().zip(&field).for_each(|(&ring, mode)| energies[ring] += mode * mode);
+        energies
     }
 
     /// The orthonormal transform along both axes, in place.
@@ -178,6 +190,15 @@ mod tests {
         assert!(low.error < 1e-12 && middle.error < 1e-12);
         assert!((high.error - 0.01 / 1.01f64.sqrt()).abs() < 1e-12, "{}", high.error);
         assert!((high.relative - 0.1).abs() < 1e-12 && (high.share - 1.0).abs() < 1e-12, "{high:?}");
+    }
+
+    #[test]
+    fn the_waves_of_a_line_are_counted_along_it() {
+        let wave: Vec<f64> = (0..32).map(|place| (PI * 6.0 * (f64::from(place) + 0.5) / 32.0).cos()).collect();
+        let analyser = Analyser::of(Grid::Line { points: 32 }).unwrap();
+        let energies = analyser.energies(wave.clone());
+        let whole = squares(&wave);
+        assert!((energies[3] - whole).abs() < 1e-12 * whole, "{energies:?}");
     }
 
     #[test]

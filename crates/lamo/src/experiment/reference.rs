@@ -1,0 +1,319 @@
+//! The reference of every key: meaning, unit, default, and which presets set it. `lamo train --keys` prints it, and
+//! `docs/keys.md` is the same text.
+
+use super::benchmarks::BENCHMARKS;
+use super::request::{self, DEFAULTS, OWN_KEYS};
+use super::{Loss, OWN, TimeRole, keys};
+use crate::network::models::{MODELS, Row};
+use std::fmt::Write;
+use toml::{Table, Value};
+
+/// A key with its unit and its meaning; `–` where it has no unit.
+type Entry = (&'static str, &'static str, &'static str);
+
+/// Every key but the settings of models and problems, in the order of the text.
+const KEYS: &[Entry] = &[
+    ("benchmark", "–", "The benchmark, or `own` for your own data."),
+    ("preset", "–", "The size: `quick` takes minutes on two cores, `paper` is the published recipe."),
+    ("seed", "–", "Seed of the first parameters and of the order of the samples."),
+    (
+        "precision",
+        "–",
+        "Precision of products, convolutions and scans on a GPU: `f32`, `tf32` or `bf16`. A CPU computes in f32.",
+    ),
+    ("model.name", "–", "The model; `lamo list` names them all."),
+    ("data.folder", "–", "A data set to use instead of making one."),
+    ("data.problem", "–", "The problem whose solver makes the samples; empty for your own data."),
+    ("data.seed", "–", "Seed of the samples that a solver makes, and of the draw of the validation samples."),
+    (
+        "data.train",
+        "samples",
+        "Samples to train on, the first of the data set, validation samples included; 0 takes the split of the data set.",
+    ),
+    (
+        "data.test",
+        "samples",
+        "Samples to test on, from `data.first_test` on, or the last of the data set; 0 takes the split of the data set.",
+    ),
+    (
+        "data.first_test",
+        "samples",
+        "Number of the first test sample; 0 takes the last samples. A change of `data.train` on a benchmark sets it, so that the test samples stay the same.",
+    ),
+    (
+        "data.validation",
+        "samples",
+        "Training samples that are not trained on, drawn with `data.seed`. Their error after each epoch chooses the best checkpoint, which `evaluate` and `predict` then use; the test samples are evaluated once, at the end. 0: there are none, the test error is computed after each epoch, and the last checkpoint is used. Your own data get a tenth of their training samples, from 40 on, unless you set it.",
+    ),
+    ("data.inputs", "–", "Input fields; an empty list takes the inputs of the data set."),
+    ("data.outputs", "–", "Output fields; an empty list takes the outputs of the data set."),
+    (
+        "data.scrambled",
+        "–",
+        "Counts the lattice of positions along the wrong axis, as the authors' Plasticity loader does.",
+    ),
+    (
+        "data.normalise",
+        "–",
+        "What is shifted and scaled to mean 0 and deviation 1, channel by channel, fitted to the training samples: `positions`, `inputs`, `outputs`.",
+    ),
+    ("data.time", "–", "The role of time."),
+    ("data.past", "snapshots", "Past snapshots that a roll-out is given."),
+    ("train.epochs", "epochs", "Passes over the training samples."),
+    ("train.batch", "samples", "Samples per optimiser step; at most those to train on."),
+    ("train.rate", "–", "Largest learning rate."),
+    (
+        "train.schedule",
+        "–",
+        "How the rate changes: `onecycle` (up over 30 % of the steps, then down to nearly 0), `cosine-by-epoch` (half a cosine to 0) or `constant`.",
+    ),
+    ("train.weight_decay", "–", "λ of AdamW: each step multiplies the parameters by 1 − rate · λ."),
+    ("train.clip", "–", "Largest norm of the gradient of a batch; 0 does not clip."),
+    ("train.loss", "–", "What is minimised, a sum over the samples of a batch."),
+    (
+        "train.evaluate",
+        "epochs",
+        "Epochs between two errors on the validation samples, or on the test samples without them; the last epoch is always tested.",
+    ),
+    (
+        "train.patience",
+        "epochs",
+        "Ends the training when the validation error has not improved for so many epochs; 0 never does. It needs validation samples. The rate of `onecycle` is still high in the middle of the training, so `constant` suits it better.",
+    ),
+    (
+        "train.symmetries",
+        "–",
+        "Shows each batch under a random reflection or rotation. The problem must be symmetric: scalar fields on a plane without a preferred direction.",
+    ),
+    (
+        "train.balanced",
+        "–",
+        "Divides the error of each output by its deviation over the training samples, so that outputs with small units are learned too. `mse` and `l1` always do.",
+    ),
+];
+
+/// Settings of models: a name, or `model.name` where a model means something else by it.
+const SETTINGS: &[Entry] = &[
+    ("latent", "–", "What the latent tokens are: `patches` of a plane or `slices` of any points."),
+    ("patch", "points", "Side of a patch."),
+    (
+        "padded",
+        "points",
+        "Extents of the plane after zero padding below and right; 0 is the next multiple of the patch.",
+    ),
+    ("tokens", "–", "Number of slices, per head."),
+    ("slice_heads", "–", "Heads of the slice maps."),
+    ("encoder", "–", "Whose slice maps a block uses: its `own`, or those `shared` by all blocks."),
+    ("decoder", "–", "How tokens become points again: by the encoder's weights (`tied`) or by its `own`."),
+    (
+        "mixer",
+        "–",
+        "What mixes the tokens: `cross` along rows and columns of a plane, `hydra` or `mamba2` along the slices.",
+    ),
+    ("directions", "–", "Directions of the scans: 1, 2, or 4 for the mixer `cross`."),
+    ("width", "channels", "Channels of points and tokens."),
+    ("depth", "–", "Number of blocks."),
+    ("mlp_ratio", "–", "Hidden channels of a block's MLP over its width."),
+    ("states", "–", "Size of the state of a scan."),
+    ("expand", "–", "Inner channels of the mixer over its width."),
+    ("head_width", "channels", "Channels of a scan head (hydra, mamba2)."),
+    ("groups", "–", "Groups of heads that share their input and output maps (hydra, mamba2)."),
+    ("convolution", "tokens", "Width of the mixer's convolution."),
+    (
+        "discretisation",
+        "–",
+        "How the continuous system becomes a recurrence: one `euler` step, or the exact zero-order hold `zoh`.",
+    ),
+    (
+        "unified_positions",
+        "points",
+        "Side of the lattice whose distances replace the positions; 0 keeps the positions.",
+    ),
+    ("modes", "–", "Frequencies along each axis."),
+    ("fno.width", "channels", "Channels of the hidden fields."),
+    ("fno.depth", "–", "Number of Fourier layers."),
+    ("deeponet.width", "channels", "Terms of the sum, and hidden channels of branch and trunk."),
+    ("deeponet.depth", "–", "Linear maps of the branch and of the trunk."),
+];
+
+/// The whole reference, as Markdown.
+pub fn reference() -> String {
+    let mut out = String::from(
+        "# Keys of an experiment\n\n\
+         Every key can be set in an experiment file and with `--set KEY=VALUE`; `lamo train WHAT --print-config` prints the values that \
+         an experiment has. `lamo train --keys` prints this page.\n",
+    );
+    let defaults = keys::parse("defaults", DEFAULTS).unwrap_or_default();
+    let layers = layers();
+    for (title, prefix) in [("Experiment", ""), ("Data", "data."), ("Training", "train.")] {
+        let _ = write!(out, "\n## {title}\n\n");
+        let belongs = |key: &str| match prefix {
+            "" => !key.starts_with("data.") && !key.starts_with("train."),
+            prefix => key.starts_with(prefix),
+        };
+        for (key, unit, meaning) in KEYS.iter().filter(|(key, ..)| belongs(key)) {
+            let default = value(&defaults, key).map_or_else(|| "none".to_owned(), |value| shown(&value));
+            entry(&mut out, key, (unit, meaning), &default, &presets(&layers, key));
+            out += &choices(key);
+        }
+    }
+    for row in MODELS {
+        let _ = write!(out, "\n## Settings of the model {}\n\n", row.name);
+        let layers = model_layers(row);
+        for (name, default) in row.defaults() {
+            let key = format!("model.settings.{name}");
+            entry(&mut out, &key, about(row.name, &name), &shown(&default), &presets(&layers, &key));
+        }
+    }
+    problems(&mut out, &layers);
+    out
+}
+
+/// One key: its meaning in a line, then unit, default and presets.
+fn entry(out: &mut String, key: &str, (unit, meaning): (&str, &str), default: &str, presets: &str) {
+    let unit = if unit == "–" { String::new() } else { format!("Unit: {unit}. ") };
+    let _ = writeln!(out, "- `{key}`: {meaning}\n  {unit}Default: {default}.{presets}");
+}
+
+/// The values of keys that have a list of them.
+fn choices(key: &str) -> String {
+    let list: Vec<(&str, &str)> = match key {
+        "train.loss" => Loss::ALL.iter().map(|loss| (loss.name(), loss.summary())).collect(),
+        "data.time" => {
+            let all = [TimeRole::Auto, TimeRole::Steady, TimeRole::RollOut, TimeRole::ByTime];
+            all.iter().map(|role| (role.name(), role.summary())).collect()
+        }
+        _ => Vec::new(),
+    };
+    list.iter().map(|(name, summary)| format!("  - `{name}`: {summary}.\n")).collect()
+}
+
+/// Unit and meaning of a setting of a model; both are empty for an unknown one.
+fn about(model: &str, setting: &str) -> (&'static str, &'static str) {
+    let own = format!("{model}.{setting}");
+    let find = |name: &str| SETTINGS.iter().find(|(known, ..)| *known == name);
+    find(&own).or_else(|| find(setting)).map_or(("–", ""), |(_, unit, meaning)| (*unit, *meaning))
+}
+
+/// The value of a dotted key.
+fn value(table: &Table, key: &str) -> Option<Value> {
+    let mut path = key.split('.');
+    let first = table.get(path.next()?)?.clone();
+    path.try_fold(first, |value, name| value.as_table()?.get(name).cloned())
+}
+
+fn shown(value: &Value) -> String {
+    let text = value.to_string();
+    if text == "\"\"" { "empty".to_owned() } else { format!("`{}`", text.trim_matches('"')) }
+}
+
+/// A preset or a recipe with the keys that it sets.
+type Layer = (String, Table);
+
+/// The benchmarks, your own data, and the recipes of all models.
+fn layers() -> Vec<Layer> {
+    let texts = BENCHMARKS.iter().map(|row| (row.name, row.keys)).chain([(OWN, OWN_KEYS)]);
+    let mut layers = Vec::new();
+    for (name, text) in texts {
+        let mut shared = keys::parse(name, text).unwrap_or_default();
+        let quick = shared.remove("quick");
+        layers.push((name.to_owned(), shared));
+        if let Some(Value::Table(quick)) = quick {
+            layers.push((format!("{name} quick"), quick));
+        }
+    }
+    layers.extend(MODELS.iter().flat_map(model_layers));
+    layers
+}
+
+/// The recipes and sizes of one model.
+fn model_layers(row: &Row) -> Vec<Layer> {
+    let parsed = |name: String, text: &str| {
+        let table = keys::parse(&name, text).unwrap_or_default();
+        (name, table)
+    };
+    let names = || BENCHMARKS.iter().map(|row| row.name).chain([OWN]);
+    let recipe = |name: &str| (row.recipe)(name).map(|text| parsed(format!("{name}-{}", row.name), text));
+    let quick = |name: &str| (row.quick)(name).map(|text| parsed(format!("{name}-{} quick", row.name), text));
+    let variants = row.variants.iter();
+    let variants = variants.map(|other| parsed(format!("{}-{}-{}", other.benchmark, row.name, other.name), other.text));
+    names().filter_map(recipe).chain(variants).chain(names().filter_map(quick)).collect()
+}
+
+/// Which layers set a key, those with the same value together: ` Set to 500 by a, b; to 40 by c.`
+fn presets(layers: &[Layer], key: &str) -> String {
+    let mut groups: Vec<(String, Vec<&str>)> = Vec::new();
+    for (name, table) in layers {
+        let Some(value) = value(table, key).map(|value| shown(&value)) else { continue };
+        match groups.iter_mut().find(|(known, _)| *known == value) {
+            Some((_, names)) => names.push(name),
+            None => groups.push((value, vec![name])),
+        }
+    }
+    let groups: Vec<_> = groups.iter().map(|(value, names)| format!("to {value} by {}", names.join(", "))).collect();
+    if groups.is_empty() { String::new() } else { format!(" Set {}.", groups.join("; ")) }
+}
+
+/// `data.settings` of each problem.
+#[cfg(feature = "solvers")]
+fn problems(out: &mut String, layers: &[Layer]) {
+    for problem in lamo_physics::problems::PROBLEMS {
+        let _ = write!(out, "\n## Settings of the problem {}\n\n", problem.name);
+        let settings = request::problem_settings(problem.name).unwrap_or_default();
+        let own: Vec<Layer> =
+            layers.iter().filter(|(name, _)| name.split(' ').next() == Some(problem.name)).cloned().collect();
+        for parameter in problem.parameters {
+            let key = format!("data.settings.{}", parameter.name);
+            let unit = if parameter.unit == "1" { "–" } else { parameter.unit };
+            let default = value(&settings, &key).map_or_else(String::new, |value| shown(&value));
+            let meaning = sentence(parameter.meaning);
+            entry(out, &key, (unit, &meaning), &default, &presets(&own, &key));
+        }
+    }
+}
+
+/// Without solvers, the parameters of problems are unknown.
+#[cfg(not(feature = "solvers"))]
+fn problems(_: &mut String, _: &[Layer]) {}
+
+/// Begins with a capital letter and ends with a full stop.
+#[cfg(feature = "solvers")]
+fn sentence(text: &str) -> String {
+    let mut letters = text.trim_end_matches('.').chars();
+    let first: String = letters.next().map(|first| first.to_uppercase().collect()).unwrap_or_default();
+    format!("{first}{}.", letters.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_key_has_a_row_and_every_row_is_a_key() {
+        let mut known = keys::flatten(&keys::parse("defaults", DEFAULTS).unwrap());
+        known.retain(|key| key != "data.settings");
+        known.push("data.folder".into());
+        let mut rows: Vec<String> = KEYS.iter().map(|(key, ..)| (*key).to_owned()).collect();
+        known.sort();
+        rows.sort();
+        assert_eq!(rows, known);
+    }
+
+    #[test]
+    fn every_setting_of_every_model_has_a_meaning() {
+        for row in MODELS {
+            for (name, _) in row.defaults() {
+                let (_, meaning) = about(row.name, &name);
+                assert!(meaning.ends_with('.'), "SETTINGS lacks {name} of model {}: say what it means", row.name);
+            }
+        }
+    }
+
+    #[test]
+    fn presets_with_the_same_value_stand_together() {
+        let layer = |name: &str, text: &str| (name.to_owned(), text.parse::<Table>().unwrap());
+        let layers = [layer("a", "x.y = 1"), layer("b", "x.y = 2"), layer("c", "x.y = 1"), layer("d", "z = 1")];
+        assert_eq!(presets(&layers, "x.y"), " Set to `1` by a, c; to `2` by b.");
+        assert_eq!(presets(&layers, "x.z"), "");
+    }
+}

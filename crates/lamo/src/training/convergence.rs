@@ -1,0 +1,111 @@
+//! Whether a training had visibly not converged when it ended, seen from the errors and losses of its epochs.
+
+use crate::run::Line;
+
+/// Epochs below which nothing is said: the error of a handful of epochs always falls.
+const FEWEST: usize = 10;
+/// An error that fell by more than this share from the last but one tenth of the epochs to the last tenth is still falling.
+/// An error of 1/epoch falls by a tenth between them; twice the epochs would halve it.
+const STEEP: f64 = 0.1;
+/// A loss that fell by less than this share since the first epoch shows that nothing was learned.
+const STUCK: f64 = 0.1;
+
+/// A sentence where the error was still falling steeply in the last epochs, or where the loss never fell; `None` otherwise.
+/// The error is that on the validation or test samples; the loss takes its place where too few epochs were tested, because it
+/// also falls when a model only learns its samples by heart.
+pub fn doubt(history: &[Line]) -> Option<String> {
+    let losses: Vec<f64> = history.iter().map(|line| line.train).collect();
+    let errors: Vec<f64> = history.iter().filter_map(Line::error).collect();
+    let (what, values) = if errors.len() < FEWEST { ("loss", &losses) } else { ("error", &errors) };
+    let strange = |value: &f64| !(value.is_finite() && *value > 0.0);
+    if losses.len() < FEWEST || losses.iter().chain(values).any(strange) {
+        return None;
+    }
+    let (fallen, first, last) = (fall(values), losses[0], losses[losses.len() - 1]);
+    match () {
+        () if last > (1.0 - STUCK) * first => Some(format!(
+            "the training has learned next to nothing: its loss went from {first:.3e} to {last:.3e}; try another train.rate, and \
+             check that the inputs determine the outputs"
+        )),
+        () if fallen > STEEP => Some(format!(
+            "the training has not converged: its {what} still fell by {:.0} % over the last tenth of the epochs; train longer with \
+             a larger train.epochs",
+            100.0 * fallen
+        )),
+        () => None,
+    }
+}
+
+/// The share by which the mean over the last tenth of the values lies below the mean over the tenth before.
+fn fall(values: &[f64]) -> f64 {
+    let tenth = values.len().div_ceil(10);
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+    let end = values.len() - tenth;
+    1.0 - mean(&values[end..]) / mean(&values[end - tenth..end])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn history(loss: impl Fn(f64) -> f64, epochs: usize) -> Vec<Line> {
+        let line = |epoch: usize| Line {
+            epoch,
+            step: epoch,
+            train: loss(epoch as f64),
+            validation: None,
+            test: None,
+            rate: 1e-3,
+            seconds: 1.0,
+        };
+        (1..=epochs).map(line).collect()
+    }
+
+    #[test]
+    fn a_loss_that_still_falls_as_fast_as_one_over_the_epochs_has_not_converged() {
+        for epochs in [10, 37, 500] {
+            let said = doubt(&history(|epoch| 1.0 / epoch.powf(1.2), epochs)).unwrap();
+            assert!(said.contains("not converged") && said.contains("train.epochs"), "{said}");
+            assert_eq!(doubt(&history(|epoch| 1.0 / epoch.sqrt(), epochs)), None, "{epochs} epochs of a slow loss");
+            assert_eq!(doubt(&history(|epoch| 0.05 + (-epoch).exp(), epochs)), None, "{epochs} epochs to a plateau");
+        }
+    }
+
+    #[test]
+    fn a_loss_that_never_fell_was_not_learned() {
+        let said = doubt(&history(|epoch| 1.0 - 1e-3 * epoch, 20)).unwrap();
+        assert!(said.contains("learned next to nothing") && said.contains("9.99"), "{said}");
+        assert!(doubt(&history(|_| 1.0, 20)).is_some());
+    }
+
+    #[test]
+    fn an_error_that_no_longer_falls_has_converged_whatever_the_loss_does() {
+        let overfitted = |error: fn(f64) -> f64| -> Vec<Line> {
+            let lines = history(|epoch| 1.0 / epoch.powi(2), 40).into_iter();
+            lines.map(|line| Line { validation: Some(error(line.epoch as f64)), ..line }).collect()
+        };
+        assert_eq!(doubt(&overfitted(|epoch| 0.1 + 0.2 / epoch.powi(2))), None);
+        assert!(doubt(&overfitted(|epoch| 1.0 / epoch.powf(1.2))).is_some_and(|said| said.contains("its error")));
+        let rarely: Vec<Line> = overfitted(|_| 0.1)
+            .into_iter()
+            .map(|line| Line { validation: line.validation.filter(|_| line.epoch % 10 == 0), ..line })
+            .collect();
+        assert!(doubt(&rarely).is_some_and(|said| said.contains("its loss")), "four errors decide nothing");
+    }
+
+    #[test]
+    fn a_handful_of_epochs_and_numbers_that_are_none_say_nothing() {
+        assert_eq!(doubt(&history(|epoch| 1.0 / epoch.powi(2), 9)), None);
+        assert_eq!(doubt(&history(|_| f64::NAN, 20)), None);
+        assert_eq!(doubt(&history(|_| 0.0, 20)), None);
+        assert_eq!(doubt(&[]), None);
+    }
+
+    #[test]
+    fn noise_of_a_few_percent_raises_no_doubt() {
+        let noisy = |epoch: f64| (0.1 + 0.9 * (-epoch / 3.0).exp()) * (1.0 + 0.04 * (7.3 * epoch).sin());
+        for epochs in [15, 40, 200] {
+            assert_eq!(doubt(&history(noisy, epochs)), None, "{epochs} epochs");
+        }
+    }
+}
