@@ -15,6 +15,7 @@ mod inference; // one checkpoint file predicts, from and to files of arrays
 mod initialisation; // first values are drawn as the official classes draw them
 mod jobs; // what a listener hears, how a cancelled job is resumed, and the kind of each failure
 mod layers; // embeddings, patches and slices equal the authors', each alone
+mod lines; // models in one dimension
 mod loops; // the training loop takes the authors' steps, and every shipped experiment runs
 mod operators; // norms, maps and scan orders equal PyTorch's and the authors'
 mod optimisation; // the optimiser equals PyTorch's, moments and all
