@@ -36,7 +36,7 @@ impl Operator {
         if grid == self.task.grid {
             return Ok(self.model.settings.clone());
         }
-        let moved = models::find(&self.model.name)?.moved(&self.model.settings, self.task.grid);
+        let moved = models::find(&self.model.name)?.moved(&self.model.settings, [self.task.grid, grid]);
         moved.ok_or_else(|| self.elsewhere(grid))
     }
 

@@ -239,6 +239,25 @@ fn patches_of_two_points_are_points_with_twice_the_channels() {
     check("a line of odd length", &odd, &even[..9], 1e-12);
 }
 
+/// A wave that ends at the last point stays the same wave: half the distance between points, twice the points.
+#[test]
+fn the_padding_of_the_fourier_operator_keeps_its_length_on_another_grid() {
+    let grid = |points: usize| Grid::Line { points };
+    let plane = |rows: usize, columns: usize| Grid::Plane { rows, columns };
+    for (from, to, expected) in [
+        (grid(50), grid(99), [0, 128]), // 64 steps of 1/49 are 128 of 1/98
+        (grid(50), grid(50), [0, 64]),
+        (grid(32), grid(100), [0, 100]), // no zeros, so the line is one period
+        (grid(30), grid(16), [0, 17]),   // 32 steps of 1/29 are 16.6 of 1/15
+        (grid(1), grid(5), [0, 0]),
+        (plane(85, 16), plane(141, 31), [160, 31]),
+    ] {
+        let moved = find("fno").unwrap().moved(&Settings::new(), [from, to]).unwrap();
+        let padded: Vec<_> = moved["padded"].as_array().unwrap().iter().map(|n| n.as_integer().unwrap()).collect();
+        assert_eq!(padded, expected, "{from} to {to}");
+    }
+}
+
 #[test]
 fn settings_that_do_not_fit_a_line_are_refused_with_a_sentence() {
     let refusal = |model: &str, task: &Task, text: &str| {
@@ -247,6 +266,7 @@ fn settings_that_do_not_fit_a_line_are_refused_with_a_sentence() {
     };
     for (model, text, expected) in [
         ("fno", "", "model fno: a padded line of 16 points carries at most 9 modes, found 12; set modes = 9"),
+        ("fno", "modes = 2\npadded = [0, 8]", "model fno: padded = [8] must cover [9] points; set padded = [0, 0]"),
         ("lamo", "", "model lamo: a line is scanned in 1 or 2 directions, found 4; set directions = 2"),
         (
             "lamo",
@@ -329,7 +349,7 @@ fn own_data_get_the_model_and_the_first_weights_that_learn_on_their_grid() {
     let initial = |model: &str, grid: Option<Grid>, changes: &[String]| {
         resolved(Some(model), grid, changes).model.settings["initial"].as_str().unwrap().to_owned()
     };
-    for (model, grid) in [("transolver", line), ("transolver", cloud), ("lamo", cloud)] {
+    for (model, grid) in [("transolver", line), ("transolver", cloud), ("lamo", line), ("lamo", cloud)] {
         assert_eq!(initial(model, Some(grid), &[]), "fan-in", "{model} on a {grid}");
         assert_eq!(initial(model, Some(grid), &["model.settings.initial=small".to_owned()]), "small");
     }

@@ -11,6 +11,7 @@ use crate::error::{Refusal, require};
 use crate::network::layers::{LineConvolution, Linear, Pointwise, SpectralConvolution, TimeEmbedding};
 use crate::network::{Input, Mode, Model, Scope};
 use crate::task::Task;
+use lamo_geometry::Grid;
 use lamo_tensor::Tensor;
 use serde::{Deserialize, Serialize};
 
@@ -29,11 +30,14 @@ pub struct Config {
     pub depth: usize,
     /// Side of the lattice whose distances replace the positions. FNO supports only 0: plain positions.
     pub unified_positions: usize,
+    /// Points along each axis after zero padding, the period of the waves; 0 is the next multiple of 16. A line is padded to
+    /// the second.
+    pub padded: [usize; 2],
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Config { width: 64, modes: 12, depth: 4, unified_positions: 0 }
+        Config { width: 64, modes: 12, depth: 4, unified_positions: 0, padded: [0, 0] }
     }
 }
 
@@ -43,15 +47,23 @@ fn most_modes(extents: &[usize]) -> usize {
     others.iter().map(|extent| extent / 2).fold(last / 2 + 1, usize::min)
 }
 
-fn padded(extents: &[usize]) -> Vec<usize> {
-    extents.iter().map(|extent| extent.next_multiple_of(PADDING)).collect()
-}
-
 impl Config {
+    /// Points along each axis after padding.
+    fn padded(&self, extents: &[usize]) -> Vec<usize> {
+        let wanted = &self.padded[self.padded.len() - extents.len()..];
+        let pad =
+            |(extent, wanted): (&usize, &usize)| if *wanted == 0 { extent.next_multiple_of(PADDING) } else { *wanted };
+        extents.iter().zip(wanted).map(pad).collect()
+    }
+
     fn check(&self, task: &Task, padded: &[usize]) -> Result<(), Refusal> {
-        let Config { width, modes, depth, unified_positions } = *self;
+        let Config { width, modes, depth, unified_positions, .. } = *self;
         require(width > 0 && modes > 0 && depth > 0, || {
             format!("model fno: width, modes and depth are at least 1, found {width}, {modes} and {depth}")
+        })?;
+        let extents = task.grid.shape();
+        require(padded.iter().zip(&extents).all(|(padded, extent)| padded >= extent), || {
+            format!("model fno: padded = {padded:?} must cover {extents:?} points; set padded = [0, 0]")
         })?;
         let most = most_modes(padded);
         require(modes <= most, || {
@@ -101,7 +113,7 @@ impl<'g> Convolution<'g> {
 fn build<'g>(scope: &Scope<'_, 'g>, task: &Task, settings: &Settings) -> Result<Box<dyn Model<'g> + 'g>, Refusal> {
     let config: Config = read("fno", settings)?;
     let extents = task.grid.shape();
-    let (axes, padded) = (extents.len(), padded(&extents));
+    let (axes, padded) = (extents.len(), config.padded(&extents));
     config.check(task, &padded)?;
     let Config { width, modes, depth, .. } = config;
     let preprocess = scope.enter("preprocess");
@@ -183,9 +195,26 @@ fn recipe(benchmark: &str) -> Option<&'static str> {
     })
 }
 
+/// On another grid the waves keep their length: the zeros are as long as in training, up to half a point, where the
+/// outermost points of both grids coincide. Without zeros, the grid itself is one period.
+fn moved(settings: &Settings, [from, to]: [Grid; 2]) -> Option<Settings> {
+    let mut config: Config = read("fno", settings).ok()?;
+    let (from, to) = (from.shape(), to.shape());
+    let (periods, first) = (config.padded(&from), config.padded.len().checked_sub(from.len())?);
+    for (axis, ((&from, &period), &to)) in from.iter().zip(&periods).zip(&to).enumerate() {
+        config.padded[first + axis] = match (from, period) {
+            (1, _) => 0,
+            _ if period == from => to,
+            _ => ((period * (to - 1)) as f64 / (from - 1) as f64).round().max(to as f64) as usize,
+        };
+    }
+    Some(super::settings(&config))
+}
+
 /// As many modes as usual, fewer on a small grid.
 fn own(data: &OwnData) -> Settings {
-    let modes = data.grid.map(|grid| Config::default().modes.min(most_modes(&padded(&grid.shape()))));
+    let usual = Config::default();
+    let modes = data.grid.map(|grid| usual.modes.min(most_modes(&usual.padded(&grid.shape()))));
     modes.map(|modes| ("modes".to_owned(), toml::Value::from(modes as i64))).into_iter().collect()
 }
 
@@ -213,7 +242,7 @@ pub(super) const ROW: Row = Row {
     supports: Support { grids: &[GridKind::Line, GridKind::Plane], time: true },
     build,
     defaults: super::defaults::<Config>,
-    moved: |settings, _| Some(settings.clone()),
+    moved,
     recipe,
     variants: &[],
     quick: |benchmark| match benchmark {
@@ -229,7 +258,6 @@ pub(super) const ROW: Row = Row {
 mod tests {
     use super::*;
     use crate::network::Parameters;
-    use lamo_geometry::Grid;
     use lamo_tensor::reference::{self, Bindings};
     use lamo_tensor::{Graph, PARAMETERS};
 

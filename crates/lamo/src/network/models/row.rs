@@ -27,8 +27,8 @@ pub struct Row {
     pub(super) build: Build,
     /// All settings with their default values.
     pub(super) defaults: fn() -> Settings,
-    /// Settings, for other grids, of a model that was trained on a grid; `None` where its parameters belong to points.
-    pub(super) moved: fn(&Settings, Grid) -> Option<Settings>,
+    /// Settings on the second grid of a model that was trained on the first; `None` where its parameters belong to points.
+    pub(super) moved: fn(&Settings, [Grid; 2]) -> Option<Settings>,
     /// The published recipe for a benchmark, if there is one. Its first line is a comment that says what it is.
     pub recipe: fn(&str) -> Option<&'static str>,
     /// Other published recipes.
@@ -136,10 +136,10 @@ impl Row {
         (self.defaults)()
     }
 
-    /// Settings with which the parameters of a model that was trained on `grid` are used on other grids; `None` where they
-    /// belong to its points, so that the model works on this grid only.
-    pub fn moved(&self, settings: &Settings, grid: Grid) -> Option<Settings> {
-        (self.moved)(settings, grid)
+    /// Settings with which the parameters of a model that was trained on the first grid are used on the second; `None` where
+    /// they belong to points, so that the model works on its own grid only.
+    pub fn moved(&self, settings: &Settings, grids: [Grid; 2]) -> Option<Settings> {
+        (self.moved)(settings, grids)
     }
 
     /// Refuses a task that the model does not support, and names the models that do.
