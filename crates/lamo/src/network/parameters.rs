@@ -3,6 +3,7 @@
 use lamo_tensor::{DeviceError, Graph, Program, Shape, Tensor};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha12Rng;
+use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 
 /// How a parameter is drawn before training.
@@ -94,12 +95,13 @@ fn orthogonal(rows: usize, columns: usize, random: &mut impl Rng) -> Vec<f32> {
 }
 
 /// Default first values of linear maps; a layer may choose its own.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Style {
     /// PyTorch's default, U(±1/√fan_in) for weight and bias.
     #[default]
     FanIn,
-    /// N(0, 0.02²) and zero bias, as in the slice models.
+    /// N(0, 0.02²) and zero bias, as in the authors' slice models.
     Small,
 }
 

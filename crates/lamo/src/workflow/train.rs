@@ -21,7 +21,7 @@ const RUNS: &str = "runs";
 pub struct TrainRequest {
     /// A benchmark, a shipped experiment, an experiment file, or the folder of a data set.
     pub what: String,
-    /// Name of the model; LaMO unless given here or in the file.
+    /// Name of the model; unless given here or in the file, FNO on lines of a user's data and LaMO elsewhere.
     pub model: Option<String>,
     /// Size; unless given here or in the file, quick on a CPU and the published recipe on a GPU.
     pub preset: Option<Preset>,

@@ -107,7 +107,7 @@ fn illegal_settings_are_refused_in_one_sentence_that_names_them() {
         ("darcy-lamo", "padded = [89, 88]", "in patches of 2"),
         ("darcy-lamo", "depth = 0", "depth must be at least 1"),
         ("darcy-lamo", "convolution = 4", "its width is odd, found 4"),
-        ("elasticity-lamo", "latent = \"patches\"", "patches need a plane"),
+        ("elasticity-lamo", "latent = \"patches\"", "patches need a line or a plane"),
         ("elasticity-lamo", "mixer = \"cross\"", "slices have no rows and columns"),
         ("elasticity-lamo", "slice_heads = 7", "width 128 does not divide into 7 slice heads"),
         ("elasticity-lamo", "head_width = 48", "do not divide into heads of 48"),
@@ -254,6 +254,8 @@ fn every_switch_gives_a_model_with_finite_output_and_gradient() {
         (Grid::Cloud { points: 11 }, slices, "mixer = \"hydra\"\ndirections = 1"),
         (Grid::Cloud { points: 11 }, slices, "mixer = \"mamba2\"\ndiscretisation = \"zoh\"\nconvolution = 4"),
         (Grid::Line { points: 9 }, slices, "mixer = \"mamba2\"\ntokens = 1"),
+        (Grid::Line { points: 9 }, patches, "directions = 2\nconvolution = 5"),
+        (Grid::Line { points: 9 }, patches, "mixer = \"hydra\"\ndirections = 1\npatch = 4"),
     ] {
         let mut settings: models::Settings = base.parse().unwrap();
         settings.extend(change.parse::<models::Settings>().unwrap());

@@ -78,17 +78,10 @@ fn a_patch_model_predicts_batches_and_single_samples_from_every_format() {
         assert!(worst < 1e-5, "{format}: alone and in a batch differ by {worst:.1e}");
     }
     let input = folder.at("in.npy");
-    formats::write(&input, &[array("", &[8, 8], &wave(64, 0.1))]).unwrap();
-    let told = ask(&trained, &input, &folder.at("out.npy")).unwrap_err();
-    assert!(
-        told.contains(
-            "expected the plane of 6 x 5 points that its parameters belong to, found a plane of 8 x 8 points"
-        ),
-        "{told}"
-    );
-    formats::write(&input, &[array("", &[5, 6], &wave(30, 0.1))]).unwrap();
-    let told = ask(&trained, &input, &folder.at("out.npy")).unwrap_err();
-    assert!(told.contains("found a plane of 5 x 6 points"), "as many patches, elsewhere: {told}");
+    for shape in [[8, 8], [5, 6]] {
+        formats::write(&input, &[array("", &shape, &wave(shape[0] * shape[1], 0.1))]).unwrap();
+        assert_eq!(ask(&trained, &input, &folder.at("out.npy")).unwrap()[0].shape, shape, "another grid");
+    }
     formats::write(&input, &[array("", &[30], &wave(30, 0.1))]).unwrap();
     let told = ask(&trained, &input, &folder.at("out.npy")).unwrap_err();
     assert!(
@@ -97,6 +90,64 @@ fn a_patch_model_predicts_batches_and_single_samples_from_every_format() {
     );
     let told = formats::write(&folder.at("out.txt"), &[]).unwrap_err().to_string();
     assert!(told.contains("expected a name that ends in .npy, .npz, .mat or .safetensors"), "{told}");
+}
+
+/// At these points, interpolation to the lattice of the training has the weight 1.
+#[test]
+fn patches_on_a_finer_grid_predict_the_same_at_the_points_of_the_training_grid() {
+    let folder = Folder::new("finer");
+    let (coarse, fine) = ([5, 4], [9, 10]); // 2 (5 − 1) + 1 and 3 (4 − 1) + 1
+    let plane = |[rows, columns]: [usize; 2]| Grid::Plane { rows, columns };
+    let line = |[_, points]: [usize; 2]| Grid::Line { points };
+    let grids: [(Grid, Grid, usize, &str); 2] = [
+        (plane(coarse), plane(fine), 5, "model.settings={ width = 16, depth = 1, mlp_ratio = 1, states = 4 }"),
+        (
+            line(coarse),
+            line(fine),
+            1,
+            "model.settings={ width = 16, depth = 1, states = 4, directions = 2, patch = 3 }",
+        ),
+    ];
+    for (grid, finer, rows, settings) in grids {
+        let count = grid.points();
+        let experiment = experiment(&[settings, "train={ epochs = 1, batch = 2 }"]);
+        let train = Samples::new(grid, 1, wave(2 * count, 0.3), 1, wave(2 * count, 0.2)).unwrap();
+        let task = experiment.task(&train).unwrap();
+        let trained = trained(&folder, &format!("{rows}"), &experiment, &task, &train);
+        let expected = trained.operator.predict(&train, Device::Cpu).unwrap();
+        // Any values between the points of the training grid.
+        let places: Vec<usize> = (0..count).map(|n| n / 4 * 2 * fine[1] + n % 4 * 3).collect();
+        let mut inputs = wave(2 * finer.points(), 1.7);
+        for (sample, values) in inputs.chunks_exact_mut(finer.points()).enumerate() {
+            places.iter().enumerate().for_each(|(n, &place)| values[place] = train.inputs[sample * count + n]);
+        }
+        let samples = Samples::new(finer, 1, inputs, 1, wave(2 * finer.points(), 0.2)).unwrap();
+        let found = trained.operator.predict(&samples, Device::Cpu).unwrap();
+        assert_eq!(found.len(), 2 * finer.points());
+        for (sample, values) in found.chunks_exact(finer.points()).enumerate() {
+            for (n, &place) in places.iter().enumerate() {
+                let (found, expected) = (values[place], expected[sample * count + n]);
+                assert!((found - expected).abs() < 1e-4, "{finer}, point {place}: {found} and {expected}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_model_whose_parameters_belong_to_points_is_refused_on_another_grid() {
+    let folder = Folder::new("bound");
+    let experiment = experiment(&["model.name=deeponet", "model.settings={ width = 8, depth = 2 }"]);
+    let train = Samples::new(Grid::Plane { rows: 6, columns: 5 }, 1, wave(60, 0.3), 1, wave(60, 0.2)).unwrap();
+    let task = experiment.task(&train).unwrap();
+    let trained = trained(&folder, "last.safetensors", &experiment, &task, &train);
+    let (input, output) = (folder.at("in.npy"), folder.at("out.npy"));
+    for shape in [[8, 8], [5, 6]] {
+        formats::write(&input, &[array("", &shape, &wave(shape[0] * shape[1], 0.1))]).unwrap();
+        let told = ask(&trained, &input, &output).unwrap_err();
+        let expected = "expected the plane of 6 x 5 points that its parameters belong to, found a plane of ";
+        assert!(told.contains(&format!("{expected}{} x {} points", shape[0], shape[1])), "{told}");
+        assert!(!output.exists());
+    }
 }
 
 #[test]

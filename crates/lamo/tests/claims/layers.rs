@@ -100,11 +100,11 @@ fn patches_equal_the_authors_both_ways() {
     let graph = Graph::new();
     check(&open("patchify"), &graph, |parameters, image| {
         let image = image.permute(&[0, 2, 3, 1]); // [batch, rows, columns, channels]
-        Patchify::new(&parameters.root(), 2, 3, 10).forward(image)
+        Patchify::new(&parameters.root(), [2; 2], 3, 10).forward(image)
     });
     let graph = Graph::new();
     check(&open("depatchify"), &graph, |parameters, tokens| {
-        Depatchify::new(&parameters.root(), 2, 10, 2).forward(tokens, 8, 12).permute(&[0, 3, 1, 2])
+        Depatchify::new(&parameters.root(), [2; 2], 10, 2).forward(tokens, 8, 12).permute(&[0, 3, 1, 2])
     });
 }
 

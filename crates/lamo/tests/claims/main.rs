@@ -17,6 +17,7 @@ mod jobs; // what a listener hears, how a cancelled job is resumed, and the kind
 mod labels; // how far the labels of a data set are from finer ones
 mod layers; // embeddings, patches and slices equal the authors', each alone
 mod library; // one crate is enough, and the README's program is an example
+mod lines; // models in one dimension
 mod loops; // the training loop takes the authors' steps, and every shipped experiment runs
 mod losses; // every loss is what it says, its gradient too
 mod operators; // norms, maps and scan orders equal PyTorch's and the authors'

@@ -190,7 +190,7 @@ fn a_token_ignores_later_tokens_in_the_unidirectional_mixer_and_sees_all_tokens_
             assert_eq!(seen, other <= token, "unidirectional: token {token} and token {other}");
         }
     }
-    let graphs = [Graph::new(), Graph::new(), Graph::new(), Graph::new()];
+    let graphs = [Graph::new(), Graph::new(), Graph::new(), Graph::new(), Graph::new()];
     let others = [
         ("mamba2", influence(&graphs[0], |p, u| Mamba2::new(&p.root(), 16, selection(2)).forward(u), tokens)),
         ("hydra", influence(&graphs[1], |p, u| Hydra::new(&p.root(), 16, selection(2)).forward(u), tokens)),
@@ -198,6 +198,10 @@ fn a_token_ignores_later_tokens_in_the_unidirectional_mixer_and_sees_all_tokens_
         (
             "cross in four",
             influence(&graphs[3], |p, u| Ss2d::new(&p.root(), 16, selection(4)).forward(u, 3, 4), tokens),
+        ),
+        (
+            "cross along a line",
+            influence(&graphs[4], |p, u| Ss2d::on_line(&p.root(), 16, selection(2)).forward(u, 1, 12), tokens),
         ),
     ];
     for (name, table) in others {

@@ -10,6 +10,7 @@ mod mlp;
 mod norm;
 
 mod patches;
+mod resample;
 mod selective;
 mod slice_stack;
 mod slices;
@@ -25,6 +26,7 @@ pub use mlp::Mlp;
 pub use norm::LayerNorm;
 
 pub use patches::{Depatchify, Patchify};
+pub use resample::resample;
 pub use selective::{Discretisation, Selection, discretise};
 pub use slice_stack::{SliceStack, StackShape, TokenMixer};
 pub use slices::{SliceShape, Sliced, Slices};

@@ -123,6 +123,12 @@ pub struct LineConvolution<'g> {
 }
 
 impl<'g> LineConvolution<'g> {
+    /// `weights1` of Neural-Solver-Library, uniform on [0, 1/(inputs · outputs)).
+    pub fn new(scope: &Scope<'_, 'g>, [inputs, outputs]: [usize; 2], modes: usize) -> Self {
+        let initial = Initial::Uniform { low: 0.0, high: 1.0 / (inputs * outputs) as f64 };
+        LineConvolution::of(scope.parameter("weights1", [inputs, outputs, modes, 2], initial))
+    }
+
     /// R for 0 ≤ l < modes, `[inputs, outputs, modes, re and im]`.
     pub fn of(weight: Tensor<'g>) -> Self {
         LineConvolution { weight }
@@ -131,16 +137,22 @@ impl<'g> LineConvolution<'g> {
     /// `[points, lanes, inputs]` → `[points, lanes, outputs]`: a convolution along the points, the same in every lane; the
     /// points are one period of the waves.
     pub fn forward(&self, field: Tensor<'g>) -> Tensor<'g> {
+        let [points, _, _] = field.dims();
+        self.forward_padded(field, points, points)
+    }
+
+    /// On a line of `period` points that is zero beyond the end of `field`; the result is cut to `extent` points.
+    pub fn forward_padded(&self, field: Tensor<'g>, period: usize, extent: usize) -> Tensor<'g> {
         let ([points, lanes, width], [inputs, outputs, modes, _]) = (field.dims(), self.weight.dims());
         let graph = field.graph();
-        let sums = waves(graph, modes, points, points, |_| 1.0).matmul(field.reshape([points, lanes * width]));
+        let sums = waves(graph, modes, points, period, |_| 1.0).matmul(field.reshape([points, lanes * width]));
         let [cos, sin] = sums.reshape([2 * modes, lanes, width]).split(0, [modes; 2]);
         let spectrum = Tensor::concatenate(&[cos, -sin], 1); // e^{−ib}, [l, 2 lanes, inputs]
         let matrices = self.weight.permute(&[2, 0, 3, 1]).reshape([modes, inputs, 2 * outputs]);
         let [re, im] = complex_product(spectrum, matrices).split(1, [lanes; 2]);
         let sums = Tensor::concatenate(&[re, -im], 0).reshape([2 * modes, lanes * outputs]); // Re(V e^{ib})
-        let waves = waves(graph, modes, points, points, |l| images(l, points) / points as f64);
-        waves.transpose().matmul(sums).reshape([points, lanes, outputs])
+        let waves = waves(graph, modes, extent, period, |l| images(l, period) / period as f64);
+        waves.transpose().matmul(sums).reshape([extent, lanes, outputs])
     }
 }
 
@@ -173,19 +185,19 @@ fn waves(graph: &Graph, frequencies: usize, points: usize, period: usize, weight
     graph.constant(&values, [2 * frequencies, points])
 }
 
-/// W v + b at every point. Weights files store it as a 1 × 1 convolution.
+/// W v + b at every point. Weights files store it as a convolution of one tap.
 pub struct Pointwise<'g> {
-    /// `[outputs, inputs, 1, 1]`
+    /// `[outputs, inputs, 1]` on a line, `[outputs, inputs, 1, 1]` on a plane
     weight: Tensor<'g>,
     /// `[outputs]`
     bias: Tensor<'g>,
 }
 
 impl<'g> Pointwise<'g> {
-    /// `inputs` channels to `outputs`.
-    pub fn new(scope: &Scope<'_, 'g>, inputs: usize, outputs: usize) -> Self {
+    /// `inputs` channels to `outputs` on a grid of `axes` axes.
+    pub fn new(scope: &Scope<'_, 'g>, axes: usize, inputs: usize, outputs: usize) -> Self {
         let initial = Initial::fan_in(inputs);
-        let weight = scope.parameter("weight", [outputs, inputs, 1, 1], initial);
+        let weight = scope.parameter("weight", [vec![outputs, inputs], vec![1; axes]].concat(), initial);
         Pointwise { weight, bias: scope.parameter("bias", [outputs], initial) }
     }
 
@@ -194,16 +206,19 @@ impl<'g> Pointwise<'g> {
         self.product(field) + self.bias
     }
 
-    /// Maps `[rows, columns, batch, inputs]`, cropped or padded with v = 0 to the new extents.
-    pub fn forward_padded(&self, field: Tensor<'g>, [to_rows, to_columns]: [usize; 2]) -> Tensor<'g> {
-        let ([rows, columns, batch, inputs], [outputs]) = (field.dims(), self.bias.dims());
-        let common = |width: usize| [rows.min(to_rows), columns.min(to_columns), batch, width].map(Span::all);
-        let product = self.product(field.spans(&common(inputs)));
-        product.embed(&common(outputs), [to_rows, to_columns, batch, outputs]) + self.bias
+    /// Maps `[…extents, batch, inputs]`, cropped or padded with v = 0 to the new extents.
+    pub fn forward_padded(&self, field: Tensor<'g>, to: &[usize]) -> Tensor<'g> {
+        let (shape, [outputs]) = (field.shape(), self.bias.dims());
+        let (extents, rest) = shape.dims().split_at(to.len());
+        let common: Vec<Span> = extents.iter().zip(to).map(|(from, to)| Span::all(*from.min(to))).collect();
+        let spans = |width: usize| [&common[..], &[Span::all(rest[0]), Span::all(width)]].concat();
+        let product = self.product(field.spans(&spans(rest[1])));
+        product.embed(&spans(outputs), [to, &[rest[0], outputs]].concat()) + self.bias
     }
 
     fn product(&self, field: Tensor<'g>) -> Tensor<'g> {
-        let [outputs, inputs, _, _] = self.weight.dims();
+        let shape = self.weight.shape();
+        let [outputs, inputs] = [shape.dims()[0], shape.dims()[1]];
         field.matmul(self.weight.reshape([outputs, inputs]).transpose())
     }
 }

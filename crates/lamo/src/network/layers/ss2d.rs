@@ -1,7 +1,7 @@
 //! The mixer of regular grids (SS2D on the state-space dual; `mamba_4D` in the authors' code).
 //!
-//! Tokens of a rows × columns grid are scanned row by row, column by column, and both ways back; the results are
-//! summed. Step Δ, write B and read C are functions of the token, one set per direction:
+//! Tokens of a rows × columns grid are scanned row by row, column by column, and both ways back; those of a line, which is
+//! one row, forwards and backwards. The results are summed. Step Δ, write B and read C are functions of the token, one set per direction:
 //!
 //! h = e^{ΔA} h + B̄ x,  y = h C + D ∘ x,  A = −e^{A_log}.
 
@@ -17,7 +17,7 @@ const WIDTH_PER_HEAD: usize = 16;
 pub struct Ss2d<'g> {
     selection: Selection,
     in_projection: Linear<'g>,
-    /// `[inner, 1, k, k]`
+    /// `[inner, 1, k, k]`, on a line `[inner, 1, 1, k]`
     kernel: Tensor<'g>,
     /// `[inner]`
     kernel_bias: Tensor<'g>,
@@ -39,11 +39,20 @@ pub fn cross_heads(width: usize) -> usize {
 }
 
 impl<'g> Ss2d<'g> {
-    /// Mixes tokens of `width` channels; heads and groups follow from the width and the directions.
+    /// Mixes tokens of `width` channels on a plane; heads and groups follow from the width and the directions.
     pub fn new(scope: &Scope<'_, 'g>, width: usize, selection: Selection) -> Self {
-        let Selection { states, directions, convolution: side, .. } = selection;
+        Ss2d::with_kernel(scope, width, selection, [selection.convolution; 2])
+    }
+
+    /// Mixes tokens along a line, in one direction or in both. The kernel of its convolution has one row.
+    pub fn on_line(scope: &Scope<'_, 'g>, width: usize, selection: Selection) -> Self {
+        Ss2d::with_kernel(scope, width, selection, [1, selection.convolution])
+    }
+
+    fn with_kernel(scope: &Scope<'_, 'g>, width: usize, selection: Selection, [high, long]: [usize; 2]) -> Self {
+        let Selection { states, directions, .. } = selection;
         let (inner, heads) = (selection.inner(width), cross_heads(width));
-        let taps = Initial::fan_in(side * side);
+        let taps = Initial::fan_in(high * long);
         let convolution = scope.enter("conv2d").enter("1");
         let initial_step = Initial::Uniform { low: 0.0, high: 0.1 };
         let rows = heads + 2 * states;
@@ -54,7 +63,7 @@ impl<'g> Ss2d<'g> {
             step_bias: scope.parameter("dt_projs_bias", [directions, heads], initial_step),
             norm: LayerNorm::new(&scope.enter("out_norm"), inner),
             in_projection: Linear::without_bias(&scope.enter("in_proj"), width, 2 * inner),
-            kernel: convolution.parameter("weight", [inner, 1, side, side], taps),
+            kernel: convolution.parameter("weight", [inner, 1, high, long], taps),
             kernel_bias: convolution.parameter("bias", [inner], taps),
             out_projection: Linear::without_bias(&scope.enter("out_proj"), inner, width),
             selection,
@@ -64,10 +73,11 @@ impl<'g> Ss2d<'g> {
     /// Mixes `[batch, rows · columns, width]` over the grid.
     pub fn forward(&self, tokens: Tensor<'g>, rows: usize, columns: usize) -> Tensor<'g> {
         let [batch, length, width] = tokens.dims();
-        let Selection { states, directions, discretisation, convolution: side, .. } = self.selection;
+        let Selection { states, directions, discretisation, .. } = self.selection;
         let (inner, heads) = (self.selection.inner(width), cross_heads(width));
         let [x, z] = self.in_projection.forward(tokens).split(2, [inner, inner]); // [batch, tokens, inner]
-        let padding = [[side / 2, side / 2]; 2];
+        let [_, _, high, long] = self.kernel.dims();
+        let padding = [high, long].map(|taps| [taps / 2; 2]);
         let around = ConvolutionOptions { groups: inner, padding, ..ConvolutionOptions::default() };
         let image = x.reshape([batch, rows, columns, inner]).convolve(self.kernel, around) + self.kernel_bias;
         let x = image.gelu().reshape([batch, length, inner]);

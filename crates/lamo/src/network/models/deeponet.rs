@@ -141,7 +141,7 @@ pub(super) const ROW: Row = Row {
     supports: Support::EVERYTHING,
     build,
     defaults: super::defaults::<Config>,
-    is_local: |_| true,
+    moved: |_, _| None,
     recipe,
     variants: &[],
     quick,

@@ -1,19 +1,21 @@
-//! Fourier Neural Operator on a plane (Li et al. 2021, Eqs. 2, 4 and 5; `FNO` of Neural-Solver-Library).
+//! Fourier Neural Operator on lines and planes (Li et al. 2021, Eqs. 2, 4 and 5; `FNO` of Neural-Solver-Library).
 //!
 //! v₀ = P(positions, functions),  vₜ₊₁ = σ(F⁻¹(R · F vₜ) + W vₜ + b),  u = Q(v_T);  no σ after the last layer.
 //!
-//! F⁻¹(R · F v) is the [`SpectralConvolution`] with |k| ≤ modes along rows and 0 ≤ l < modes along columns. Inside the
-//! layers a field is `[rows, columns, batch, width]`. Where time is an input, its embedding is added to v₀ at all points.
+//! F⁻¹(R · F v) is the [`SpectralConvolution`] with |k| ≤ modes along rows and 0 ≤ l < modes along columns, or the
+//! [`LineConvolution`] with 0 ≤ l < modes. Inside the layers a field is `[rows, columns, batch, width]` or
+//! `[points, batch, width]`. Where time is an input, its embedding is added to v₀ at all points.
 
 use super::{Authored, GridKind, OwnData, Row, Settings, Support, Translated, read};
 use crate::error::{Refusal, require};
-use crate::network::layers::{Linear, Pointwise, SpectralConvolution, TimeEmbedding};
+use crate::network::layers::{LineConvolution, Linear, Pointwise, SpectralConvolution, TimeEmbedding};
 use crate::network::{Input, Mode, Model, Scope};
 use crate::task::Task;
+use lamo_geometry::Grid;
 use lamo_tensor::Tensor;
 use serde::{Deserialize, Serialize};
 
-/// The plane is padded with zeros, below and right, to multiples of this, as the library does.
+/// The grid is padded with zeros, behind the last point of each axis, to multiples of this, as the library does.
 const PADDING: usize = 16;
 
 /// All settings; the defaults are the library's usual ones.
@@ -22,39 +24,53 @@ const PADDING: usize = 16;
 pub struct Config {
     /// Channels of the hidden fields.
     pub width: usize,
-    /// Frequencies along each axis: 0 ≤ l < modes along columns, −modes ≤ k < modes along rows.
+    /// Frequencies along each axis: 0 ≤ l < modes along columns or a line, −modes ≤ k < modes along rows.
     pub modes: usize,
     /// T, number of Fourier layers.
     pub depth: usize,
     /// Side of the lattice whose distances replace the positions. FNO supports only 0: plain positions.
     pub unified_positions: usize,
+    /// Points along each axis after zero padding, the period of the waves; 0 is the next multiple of 16. A line is padded to
+    /// the second.
+    pub padded: [usize; 2],
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Config { width: 64, modes: 12, depth: 4, unified_positions: 0 }
+        Config { width: 64, modes: 12, depth: 4, unified_positions: 0, padded: [0, 0] }
     }
 }
 
-/// Largest number of modes that the FFT of the padded plane has along both axes.
-fn most_modes([rows, columns]: [usize; 2]) -> usize {
-    (rows / 2).min(columns / 2 + 1)
-}
-
-fn padded(extents: [usize; 2]) -> [usize; 2] {
-    extents.map(|extent| extent.next_multiple_of(PADDING))
+/// Largest number of modes that the FFT of the padded grid has along all axes.
+fn most_modes(extents: &[usize]) -> usize {
+    let (last, others) = extents.split_last().expect("a grid has an axis");
+    others.iter().map(|extent| extent / 2).fold(last / 2 + 1, usize::min)
 }
 
 impl Config {
-    fn check(&self, task: &Task, [rows, columns]: [usize; 2]) -> Result<(), Refusal> {
-        let Config { width, modes, depth, unified_positions } = *self;
+    /// Points along each axis after padding.
+    fn padded(&self, extents: &[usize]) -> Vec<usize> {
+        let wanted = &self.padded[self.padded.len() - extents.len()..];
+        let pad =
+            |(extent, wanted): (&usize, &usize)| if *wanted == 0 { extent.next_multiple_of(PADDING) } else { *wanted };
+        extents.iter().zip(wanted).map(pad).collect()
+    }
+
+    fn check(&self, task: &Task, padded: &[usize]) -> Result<(), Refusal> {
+        let Config { width, modes, depth, unified_positions, .. } = *self;
         require(width > 0 && modes > 0 && depth > 0, || {
             format!("model fno: width, modes and depth are at least 1, found {width}, {modes} and {depth}")
         })?;
-        let most = most_modes([rows, columns]);
+        let extents = task.grid.shape();
+        require(padded.iter().zip(&extents).all(|(padded, extent)| padded >= extent), || {
+            format!("model fno: padded = {padded:?} must cover {extents:?} points; set padded = [0, 0]")
+        })?;
+        let most = most_modes(padded);
         require(modes <= most, || {
+            let extents: Vec<_> = padded.iter().map(ToString::to_string).collect();
+            let (kind, extents) = (GridKind::of(task.grid).name(), extents.join(" × "));
             format!(
-                "model fno: a padded plane of {rows} × {columns} points carries at most {most} modes, found {modes}; set modes = {most}"
+                "model fno: a padded {kind} of {extents} points carries at most {most} modes, found {modes}; set modes = {most}"
             )
         })?;
         require(unified_positions == 0, || {
@@ -68,22 +84,47 @@ impl Config {
     }
 }
 
+/// F⁻¹(R · F v) on one kind of grid.
+enum Convolution<'g> {
+    Line(LineConvolution<'g>),
+    Plane(SpectralConvolution<'g>),
+}
+
+impl<'g> Convolution<'g> {
+    fn new(scope: &Scope<'_, 'g>, axes: usize, width: usize, modes: usize) -> Self {
+        match axes {
+            1 => Convolution::Line(LineConvolution::new(scope, [width; 2], modes)),
+            _ => Convolution::Plane(SpectralConvolution::new(scope, [width; 2], [modes; 2])),
+        }
+    }
+
+    /// On a grid of `periods` points that is zero beyond the edges of `field`; the result is cut to `extents`.
+    fn forward(&self, field: Tensor<'g>, periods: &[usize], extents: &[usize]) -> Tensor<'g> {
+        match self {
+            Convolution::Line(line) => line.forward_padded(field, periods[0], extents[0]),
+            Convolution::Plane(plane) => {
+                plane.forward_padded(field, [periods[0], periods[1]], [extents[0], extents[1]])
+            }
+        }
+    }
+}
+
 /// Declares the parameters under the library's names, in its order.
 fn build<'g>(scope: &Scope<'_, 'g>, task: &Task, settings: &Settings) -> Result<Box<dyn Model<'g> + 'g>, Refusal> {
     let config: Config = read("fno", settings)?;
-    let [rows, columns] = task.grid.plane().expect("the registry refuses grids that the row does not support");
-    let padded = padded([rows, columns]);
-    config.check(task, padded)?;
+    let extents = task.grid.shape();
+    let (axes, padded) = (extents.len(), config.padded(&extents));
+    config.check(task, &padded)?;
     let Config { width, modes, depth, .. } = config;
     let preprocess = scope.enter("preprocess");
     let lift = Linear::new(&preprocess.enter("linear_pre").enter("0"), task.space + task.input_channels(), 2 * width);
     let settle = Linear::new(&preprocess.enter("linear_post"), 2 * width, width);
     let time = task.time.is_input().then(|| TimeEmbedding::new(scope, width, width));
-    let convolution = |layer| SpectralConvolution::new(&scope.enter(&format!("conv{layer}")), [width; 2], [modes; 2]);
+    let convolution = |layer| Convolution::new(&scope.enter(&format!("conv{layer}")), axes, width, modes);
     let convolutions: Vec<_> = (0..depth).map(convolution).collect();
-    let pointwise = (0..depth).map(|layer| Pointwise::new(&scope.enter(&format!("w{layer}")), width, width));
+    let pointwise = (0..depth).map(|layer| Pointwise::new(&scope.enter(&format!("w{layer}")), axes, width, width));
     Ok(Box::new(Fno {
-        extents: [rows, columns],
+        extents,
         padded,
         preprocess: [lift, settle],
         time,
@@ -97,38 +138,37 @@ fn build<'g>(scope: &Scope<'_, 'g>, task: &Task, settings: &Settings) -> Result<
 
 /// The model.
 struct Fno<'g> {
-    /// Rows and columns of the plane.
-    extents: [usize; 2],
-    /// Rows and columns with the zeros.
-    padded: [usize; 2],
+    /// Points along each axis.
+    extents: Vec<usize>,
+    /// Points along each axis with the zeros.
+    padded: Vec<usize>,
     /// P
     preprocess: [Linear<'g>; 2],
     time: Option<TimeEmbedding<'g>>,
-    layers: Vec<(SpectralConvolution<'g>, Pointwise<'g>)>,
+    layers: Vec<(Convolution<'g>, Pointwise<'g>)>,
     /// Q
     project: [Linear<'g>; 2],
 }
 
 impl<'g> Model<'g> for Fno<'g> {
     fn forward(&self, input: &Input<'g>, _mode: Mode) -> Tensor<'g> {
-        let [rows, columns] = self.extents;
         let [lift, settle] = &self.preprocess;
         let mut points = settle.forward(lift.forward(input.channels().swap(0, 1)).gelu()); // [points, batch, width]
-        let [_, batch, width] = points.dims();
+        let [count, batch, width] = points.dims();
         if let (Some(embedding), Some(time)) = (&self.time, input.time) {
             points = points + embedding.forward(time);
         }
-        let mut field = points.reshape([rows, columns, batch, width]);
-        // The transforms pad and crop: the first layer reads the unpadded plane, and the last layer writes it.
+        let mut field = points.reshape([&self.extents[..], &[batch, width]].concat());
+        // The transforms pad and crop: the first layer reads the unpadded grid, and the last layer writes it.
         for (layer, (convolution, pointwise)) in self.layers.iter().enumerate() {
             let last = layer + 1 == self.layers.len();
-            let extents = if last { self.extents } else { self.padded };
-            let convolved = convolution.forward_padded(field, self.padded, extents);
+            let extents = if last { &self.extents } else { &self.padded };
+            let convolved = convolution.forward(field, &self.padded, extents);
             field = convolved + pointwise.forward_padded(field, extents); // Eq. 2
             field = if last { field } else { field.gelu() };
         }
         let [fc1, fc2] = &self.project;
-        fc2.forward(fc1.forward(field.reshape([rows * columns, batch, width])).gelu()).swap(0, 1)
+        fc2.forward(fc1.forward(field.reshape([count, batch, width])).gelu()).swap(0, 1)
     }
 }
 
@@ -155,10 +195,26 @@ fn recipe(benchmark: &str) -> Option<&'static str> {
     })
 }
 
-/// As many modes as usual, fewer on a small plane.
+/// On another grid the waves keep their length: the zeros are as long as in training, up to half a point, where the
+/// outermost points of both grids coincide. Without zeros, the grid itself is one period.
+fn moved(settings: &Settings, [from, to]: [Grid; 2]) -> Option<Settings> {
+    let mut config: Config = read("fno", settings).ok()?;
+    let (from, to) = (from.shape(), to.shape());
+    let (periods, first) = (config.padded(&from), config.padded.len().checked_sub(from.len())?);
+    for (axis, ((&from, &period), &to)) in from.iter().zip(&periods).zip(&to).enumerate() {
+        config.padded[first + axis] = match (from, period) {
+            (1, _) => 0,
+            _ if period == from => to,
+            _ => ((period * (to - 1)) as f64 / (from - 1) as f64).round().max(to as f64) as usize,
+        };
+    }
+    Some(super::settings(&config))
+}
+
+/// As many modes as usual, fewer on a small grid.
 fn own(data: &OwnData) -> Settings {
-    let plane = data.grid.and_then(|grid| grid.plane());
-    let modes = plane.map(|extents| Config::default().modes.min(most_modes(padded(extents))));
+    let usual = Config::default();
+    let modes = data.grid.map(|grid| usual.modes.min(most_modes(&usual.padded(&grid.shape()))));
     modes.map(|modes| ("modes".to_owned(), toml::Value::from(modes as i64))).into_iter().collect()
 }
 
@@ -181,12 +237,12 @@ fn translate(authored: &Authored<'_>) -> Result<Translated, Refusal> {
 
 pub(super) const ROW: Row = Row {
     name: "fno",
-    summary: "Fourier Neural Operator (ICLR 2021): products in truncated Fourier space, on planes",
+    summary: "Fourier Neural Operator (ICLR 2021): products in truncated Fourier space, on lines and planes",
     paper: "Li et al.: Fourier Neural Operator for Parametric Partial Differential Equations, ICLR 2021, arXiv:2010.08895",
-    supports: Support { grids: &[GridKind::Plane], time: true },
+    supports: Support { grids: &[GridKind::Line, GridKind::Plane], time: true },
     build,
     defaults: super::defaults::<Config>,
-    is_local: |_| false,
+    moved,
     recipe,
     variants: &[],
     quick: |benchmark| match benchmark {
@@ -202,7 +258,6 @@ pub(super) const ROW: Row = Row {
 mod tests {
     use super::*;
     use crate::network::Parameters;
-    use lamo_geometry::Grid;
     use lamo_tensor::reference::{self, Bindings};
     use lamo_tensor::{Graph, PARAMETERS};
 

@@ -3,7 +3,7 @@
 //! Lift the input functions, compress N points into M latent tokens, mix the tokens with selective state-space scans,
 //! expand back, project:
 //!
-//! - on planes, *patches*: z = Patchify([x | f]) + e;  z ← z + SS2D(LN₁ z);  z ← z + MLP(LN₂ z);  y = Depatchify(z);
+//! - on lines and planes, *patches*: z = Patchify([x | f]) + e;  z ← z + SS2D(LN₁ z);  z ← z + MLP(LN₂ z);  y = Depatchify(z);
 //! - anywhere, *slices*: v = P([x | f]);  v ← v + Dec(Mix(Enc(LN₁ v)));  v ← v + MLP(LN₂ v);  y = Q(LN₃ v),
 //!   with Enc and Dec of [`crate::network::layers::Slices`].
 //!
@@ -13,30 +13,35 @@
 mod config;
 mod recipes;
 
+use config::Layout;
 pub use config::{Config, Decoder, Encoder, Latent, Mixer};
 
 use super::{Authored, OwnData, Row, Settings, Support, Translated, read};
 use crate::error::Refusal;
 use crate::network::layers::{
-    Depatchify, Hydra, LayerNorm, Mamba2, Mlp, Patchify, SliceShape, SliceStack, Ss2d, StackShape, TokenMixer,
+    Depatchify, Hydra, LayerNorm, Mamba2, Mlp, Patchify, SliceShape, SliceStack, Ss2d, StackShape, TokenMixer, resample,
 };
-use crate::network::{Initial, Input, Mode, Model, Scope, Style};
+use crate::network::{Initial, Input, Mode, Model, Scope};
 use crate::task::Task;
 use lamo_geometry::Grid;
 use lamo_tensor::Tensor;
 
-/// Each patch has an embedding of its own.
-fn is_local(settings: &Settings) -> bool {
-    read("lamo", settings).is_ok_and(|config: Config| config.latent == Latent::Patches)
+/// Patches keep the lattice of the training: their embeddings, convolutions and scans count in tokens, so that finer tokens
+/// are another problem. Darcy flow trained on 16 × 16 points has an error of 0.09 there. On 32 × 32 points it has 0.12 on its
+/// own lattice, and 0.62 with twice as many tokens along each axis and interpolated embeddings.
+fn moved(settings: &Settings, [from, _]: [Grid; 2]) -> Option<Settings> {
+    let mut config: Config = read("lamo", settings).ok()?;
+    if let (Latent::Patches, Some(Layout { extents, .. })) = (config.latent, config.layout(from)) {
+        config.lattice = extents;
+    }
+    Some(super::settings(&config))
 }
 
 fn build<'g>(scope: &Scope<'_, 'g>, task: &Task, settings: &Settings) -> Result<Box<dyn Model<'g> + 'g>, Refusal> {
     let config: Config = read("lamo", settings)?;
     config.check(task)?;
-    Ok(match (config.latent, task.grid) {
-        (Latent::Patches, Grid::Plane { rows, columns }) => {
-            Box::new(PatchModel::new(scope, task, &config, [rows, columns]))
-        }
+    Ok(match config.layout(task.grid) {
+        Some(layout) if config.latent == Latent::Patches => Box::new(PatchModel::new(scope, task, &config, layout)),
         _ => Box::new(slice_model(scope, task, &config)),
     })
 }
@@ -71,7 +76,7 @@ fn slice_model<'g>(scope: &Scope<'_, 'g>, task: &Task, config: &Config) -> Slice
         own_decoder: config.decoder == Decoder::Own,
         unified_positions: config.unified_positions,
     };
-    let scope = scope.with_style(Style::Small);
+    let scope = scope.with_style(config.initial);
     SliceStack::new(&scope, task, shape, |block| sequence_mixer(&block.enter("hydra"), config))
 }
 
@@ -95,12 +100,13 @@ struct PatchBlock<'g> {
 }
 
 impl<'g> PatchBlock<'g> {
-    fn new(scope: &Scope<'_, 'g>, config: &Config) -> Self {
+    fn new(scope: &Scope<'_, 'g>, config: &Config, is_line: bool) -> Self {
         let (width, mixer) = (config.width, scope.enter("hydra"));
+        let cross = if is_line { Ss2d::on_line } else { Ss2d::new };
         PatchBlock {
             norm1: LayerNorm::new(&scope.enter("norm1"), width),
             mixer: match config.mixer {
-                Mixer::Cross => PatchMixer::Cross(Box::new(Ss2d::new(&mixer, width, config.selection()))),
+                Mixer::Cross => PatchMixer::Cross(Box::new(cross(&mixer, width, config.selection()))),
                 Mixer::Hydra | Mixer::Mamba2 => PatchMixer::Sequence(sequence_mixer(&mixer, config)),
             },
             norm2: LayerNorm::new(&scope.enter("norm2"), width),
@@ -121,10 +127,7 @@ impl<'g> PatchBlock<'g> {
 
 /// LaMO on regular grids.
 struct PatchModel<'g> {
-    plane: [usize; 2],
-    padded: [usize; 2],
-    /// Patches down and across.
-    patches: [usize; 2],
+    layout: Layout,
     encode: Patchify<'g>,
     /// `[1, tokens, width]`
     position: Tensor<'g>,
@@ -135,18 +138,14 @@ struct PatchModel<'g> {
 }
 
 impl<'g> PatchModel<'g> {
-    fn new(scope: &Scope<'_, 'g>, task: &Task, config: &Config, plane: [usize; 2]) -> Self {
-        let Config { patch, width, .. } = *config;
-        let padded = config.padded(plane[0], plane[1]);
-        let patches = padded.map(|extent| extent / patch);
-        let tokens = [1, patches[0] * patches[1], width];
-        let block = |number: usize| PatchBlock::new(&scope.enter("block1").enter(&number.to_string()), config);
+    fn new(scope: &Scope<'_, 'g>, task: &Task, config: &Config, layout: Layout) -> Self {
+        let (width, patch, [down, across]) = (config.width, layout.patch, layout.patches());
+        let is_line = matches!(task.grid, Grid::Line { .. });
+        let block = |number: usize| PatchBlock::new(&scope.enter("block1").enter(&number.to_string()), config, is_line);
         PatchModel {
-            plane,
-            padded,
-            patches,
+            layout,
             encode: Patchify::new(&scope.enter("patch_embed1"), patch, task.space + task.input_channels(), width),
-            position: scope.parameter("pos_embed1", tokens, Initial::Constant(0.0)),
+            position: scope.parameter("pos_embed1", [1, down * across, width], Initial::Constant(0.0)),
             placeholder: scope.parameter("placeholder", [task.space], Initial::Uniform { low: 0.0, high: 0.5 }),
             blocks: (0..config.depth).map(block).collect(),
             decode: Depatchify::new(&scope.enter("depatch_embed1"), patch, width, task.output_channels()),
@@ -156,21 +155,22 @@ impl<'g> PatchModel<'g> {
 
 impl<'g> Model<'g> for PatchModel<'g> {
     fn forward(&self, input: &Input<'g>, _mode: Mode) -> Tensor<'g> {
-        let ([rows, columns], [padded_rows, padded_columns]) = (self.plane, self.padded);
+        let Layout { points: grid, extents, padded: [padded_rows, padded_columns], .. } = self.layout;
+        let [rows, columns] = extents;
         let channels = match input.functions {
             Some(_) => input.channels(),
             None => input.channels() + self.placeholder,
         };
         let [batch, points, inputs] = channels.dims();
-        let image = channels.reshape([batch, rows, columns, inputs]);
+        let image = resample(channels.reshape([batch, grid[0], grid[1], inputs]), extents);
         let image = image.pad(1, 0, padded_rows - rows).pad(2, 0, padded_columns - columns); // below and right
         let mut tokens = self.encode.forward(image) + self.position; // padded tokens are mixed like all tokens
         for block in &self.blocks {
-            tokens = block.forward(tokens, self.patches);
+            tokens = block.forward(tokens, self.layout.patches());
         }
         let image = self.decode.forward(tokens, padded_rows, padded_columns);
         let [_, _, _, outputs] = image.dims();
-        image.slice(1, 0, rows).slice(2, 0, columns).reshape([batch, points, outputs])
+        resample(image.slice(1, 0, rows).slice(2, 0, columns), grid).reshape([batch, points, outputs])
     }
 }
 
@@ -183,20 +183,24 @@ fn slices() -> Settings {
     }
 }
 
-/// Slices for data without rows and columns, or with a time as input. Their widths are those of the official code.
+/// Patches on lines and planes. Slices for clouds and where a time is an input; their widths are those of the official code.
 fn own(data: &OwnData) -> Settings {
-    let patches = data.grid.is_none_or(|grid| grid.plane().is_some()) && !data.timed;
-    if patches {
-        return Settings::new();
-    }
-    let mut settings = slices();
-    settings.extend(toml::toml! {
-        encoder = "shared"
-        mlp_ratio = 1
-        head_width = 64
-        groups = 2
-        width = 128
-    });
+    let mut settings = match data.grid {
+        None | Some(Grid::Plane { .. }) if !data.timed => return Settings::new(),
+        Some(Grid::Line { .. }) if !data.timed => toml::toml! { directions = 2 },
+        _ => {
+            let mut settings = slices();
+            settings.extend(toml::toml! {
+                encoder = "shared"
+                mlp_ratio = 1
+                head_width = 64
+                groups = 2
+                width = 128
+            });
+            settings
+        }
+    };
+    settings.extend(data.slice_settings());
     settings
 }
 
@@ -211,8 +215,10 @@ fn tiny(task: &Task) -> Settings {
         head_width = 8
         padded = [0, 0]
     };
-    if task.grid.plane().is_none() || task.time.is_input() {
-        settings.extend(slices());
+    match task.grid {
+        Grid::Plane { .. } if !task.time.is_input() => {}
+        Grid::Line { .. } if !task.time.is_input() => settings.extend(toml::toml! { directions = 2 }),
+        _ => settings.extend(slices()),
     }
     settings
 }
@@ -273,7 +279,7 @@ pub(super) const ROW: Row = Row {
     supports: Support::EVERYTHING,
     build,
     defaults: super::defaults::<Config>,
-    is_local,
+    moved,
     recipe: recipes::recipe,
     variants: recipes::VARIANTS,
     quick: recipes::quick,

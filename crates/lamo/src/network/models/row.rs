@@ -27,8 +27,8 @@ pub struct Row {
     pub(super) build: Build,
     /// All settings with their default values.
     pub(super) defaults: fn() -> Settings,
-    /// Whether parameters belong to points of the grid.
-    pub(super) is_local: fn(&Settings) -> bool,
+    /// Settings on the second grid of a model that was trained on the first; `None` where its parameters belong to points.
+    pub(super) moved: fn(&Settings, [Grid; 2]) -> Option<Settings>,
     /// The published recipe for a benchmark, if there is one. Its first line is a comment that says what it is.
     pub recipe: fn(&str) -> Option<&'static str>,
     /// Other published recipes.
@@ -60,6 +60,15 @@ pub struct OwnData {
     pub grid: Option<Grid>,
     /// Whether a time is an input.
     pub timed: bool,
+}
+
+impl OwnData {
+    /// Settings of slice models on a user's data. With the authors' small weights a block hands on hardly anything but the
+    /// means of all points: training stops for a hundred epochs at the error of a map from each point to itself. Weights of
+    /// the usual size learn from the first epochs on. The record of a run has no grid here, and keeps what it was trained with.
+    pub(super) fn slice_settings(&self) -> Settings {
+        self.grid.map(|_| ("initial".to_owned(), toml::Value::from("fan-in"))).into_iter().collect()
+    }
 }
 
 /// The kinds of [`Grid`].
@@ -127,9 +136,10 @@ impl Row {
         (self.defaults)()
     }
 
-    /// Whether parameters belong to points of the grid, so that the model works on this grid only.
-    pub fn is_local(&self, settings: &Settings) -> bool {
-        (self.is_local)(settings)
+    /// Settings with which the parameters of a model that was trained on the first grid are used on the second; `None` where
+    /// they belong to points, so that the model works on its own grid only.
+    pub fn moved(&self, settings: &Settings, grids: [Grid; 2]) -> Option<Settings> {
+        (self.moved)(settings, grids)
     }
 
     /// Refuses a task that the model does not support, and names the models that do.

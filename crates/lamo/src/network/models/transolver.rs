@@ -2,7 +2,7 @@
 //!
 //! softmax(q kᵀ/√c) v,  q, k, v linear maps that all heads share.
 
-use super::{Authored, Row, Settings, Support, Translated, check_unified, read};
+use super::{Authored, OwnData, Row, Settings, Support, Translated, check_unified, read};
 use crate::error::{Refusal, require};
 use crate::network::layers::{Attention, SliceShape, SliceStack, StackShape, TokenMixer};
 use crate::network::{Model, Scope, Style};
@@ -26,16 +26,27 @@ pub struct Config {
     pub mlp_ratio: usize,
     /// Side of the lattice whose distances replace the positions; 0 keeps the positions.
     pub unified_positions: usize,
+    /// First values of the linear maps; small is the authors'.
+    pub initial: Style,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Config { width: 128, depth: 8, slice_heads: 8, tokens: 64, mlp_ratio: 1, unified_positions: 0 }
+        Config {
+            width: 128,
+            depth: 8,
+            slice_heads: 8,
+            tokens: 64,
+            mlp_ratio: 1,
+            unified_positions: 0,
+            initial: Style::Small,
+        }
     }
 }
 
 fn build<'g>(scope: &Scope<'_, 'g>, task: &Task, settings: &Settings) -> Result<Box<dyn Model<'g> + 'g>, Refusal> {
-    let Config { width, depth, slice_heads, tokens, mlp_ratio, unified_positions } = read("transolver", settings)?;
+    let config: Config = read("transolver", settings)?;
+    let Config { width, depth, slice_heads, tokens, mlp_ratio, unified_positions, initial } = config;
     for (name, value) in
         [("width", width), ("depth", depth), ("slice_heads", slice_heads), ("tokens", tokens), ("mlp_ratio", mlp_ratio)]
     {
@@ -59,7 +70,7 @@ fn build<'g>(scope: &Scope<'_, 'g>, task: &Task, settings: &Settings) -> Result<
     let attention = |block: &Scope<'_, 'g>| -> Box<dyn TokenMixer<'g> + 'g> {
         Box::new(Attention::new(block, slice_heads, width / slice_heads))
     };
-    Ok(Box::new(SliceStack::new(&scope.with_style(Style::Small), task, shape, attention)))
+    Ok(Box::new(SliceStack::new(&scope.with_style(initial), task, shape, attention)))
 }
 
 /// Sizes of the official scripts.
@@ -127,6 +138,7 @@ fn translate(authored: &Authored<'_>, grid: Grid) -> Result<Translated, Refusal>
         tokens: model.number("slice_num")?,
         mlp_ratio: model.number("mlp_ratio")?,
         unified_positions: model.unified_positions()?,
+        ..Config::default()
     };
     let (settings, single_stage) = (super::settings(&config), config.unified_positions > 0);
     Ok(Translated { settings, task: model.task(grid, "out_dim")?, single_stage })
@@ -140,11 +152,11 @@ pub(super) const ROW: Row = Row {
     supports: Support::EVERYTHING,
     build,
     defaults: super::defaults::<Config>,
-    is_local: |_| false,
+    moved: |settings, _| Some(settings.clone()),
     recipe,
     variants: &[],
     quick,
-    own: |_| Settings::new(),
+    own: OwnData::slice_settings,
     tiny,
     translate: &[
         ("transolver_structured", |authored| translate(authored, authored.plane()?)),

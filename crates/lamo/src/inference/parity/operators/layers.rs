@@ -76,14 +76,14 @@ pub(super) fn patchify(fixture: &Arguments<'_>, io: &mut Comparison) -> Result<(
     let [side, inputs, width] = fixture.numbers(["p", "cin", "e"])?;
     check_layer(io, "in.x", |scope, image| {
         let image = image.permute(&[0, 2, 3, 1]); // [batch, rows, columns, channels]
-        Ok(vec![("out", Patchify::new(scope, side, inputs, width).forward(image))])
+        Ok(vec![("out", Patchify::new(scope, [side; 2], inputs, width).forward(image))])
     })
 }
 
 pub(super) fn depatchify(fixture: &Arguments<'_>, io: &mut Comparison) -> Result<(), Error> {
     let [side, width, outputs, rows, columns] = fixture.numbers(["p", "e", "cout", "H", "W"])?;
     check_layer(io, "in.x", |scope, tokens| {
-        let image = Depatchify::new(scope, side, width, outputs).forward(tokens, rows, columns);
+        let image = Depatchify::new(scope, [side; 2], width, outputs).forward(tokens, rows, columns);
         Ok(vec![("out", image.permute(&[0, 3, 1, 2]))]) // [batch, channels, rows, columns]
     })
 }

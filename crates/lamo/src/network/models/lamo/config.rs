@@ -1,6 +1,7 @@
 //! LaMO's settings: what each of the paper's switches means, and which switches can be combined.
 
 use crate::error::{Refusal, require};
+use crate::network::Style;
 use crate::network::layers::{Discretisation, Selection, cross_heads};
 use crate::network::models::check_unified;
 use crate::task::Task;
@@ -14,7 +15,7 @@ const SLICES: &str = "latent = \"slices\", mixer = \"hydra\" and directions = 2"
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Latent {
-    /// Square patches of a plane; the tokens live through all blocks.
+    /// Square patches of a plane, or pieces of a line; the tokens live through all blocks.
     Patches,
     /// Soft slices of any set of points; the tokens live inside a block.
     Slices,
@@ -44,7 +45,7 @@ pub enum Decoder {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mixer {
-    /// Scans along rows and columns of patches.
+    /// Scans along rows and columns of patches, or along a line of them.
     Cross,
     /// Two shifted scans and a data-dependent skip.
     Hydra,
@@ -58,10 +59,13 @@ pub enum Mixer {
 pub struct Config {
     /// What the latent tokens are.
     pub latent: Latent,
-    /// Side p of a patch.
+    /// Side p of a patch; points of a patch on a line.
     pub patch: usize,
-    /// Plane extents after zero padding below and right; 0 is the next multiple of the patch.
+    /// Plane extents after zero padding below and right; 0 is the next multiple of the patch. A line is padded to the second.
     pub padded: [usize; 2],
+    /// Rows and columns of the lattice that patches are cut from; a line has one row. Fields are interpolated to it and
+    /// back. 0 is the grid itself. A model keeps the lattice of its training on every other grid.
+    pub lattice: [usize; 2],
     /// M, number of slices.
     pub tokens: usize,
     /// Heads of the slice maps.
@@ -72,7 +76,7 @@ pub struct Config {
     pub decoder: Decoder,
     /// What mixes the tokens.
     pub mixer: Mixer,
-    /// 1 unidirectional, 2 bidirectional, 4 multidirectional (mixer cross).
+    /// 1 unidirectional, 2 bidirectional, 4 multidirectional (mixer cross on planes).
     pub directions: usize,
     /// C, channels of points and tokens.
     pub width: usize,
@@ -94,6 +98,28 @@ pub struct Config {
     pub discretisation: Discretisation,
     /// Side of the lattice whose distances replace the positions (slices); 0 keeps the positions.
     pub unified_positions: usize,
+    /// First values of the linear maps (slices); small is the authors'.
+    pub initial: Style,
+}
+
+/// Patches on a grid; the rows come first.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Layout {
+    /// Rows and columns of points.
+    pub points: [usize; 2],
+    /// Rows and columns of the lattice that patches are cut from.
+    pub extents: [usize; 2],
+    /// Rows and columns of a patch.
+    pub patch: [usize; 2],
+    /// Rows and columns of the lattice after zero padding below and right.
+    pub padded: [usize; 2],
+}
+
+impl Layout {
+    /// Patches down and across.
+    pub(super) fn patches(&self) -> [usize; 2] {
+        [0, 1].map(|axis| self.padded[axis] / self.patch[axis])
+    }
 }
 
 impl Default for Config {
@@ -102,6 +128,7 @@ impl Default for Config {
             latent: Latent::Patches,
             patch: 2,
             padded: [0, 0],
+            lattice: [0, 0],
             tokens: 64,
             slice_heads: 8,
             encoder: Encoder::Own,
@@ -118,6 +145,7 @@ impl Default for Config {
             convolution: 3,
             discretisation: Discretisation::Euler,
             unified_positions: 0,
+            initial: Style::Small,
         }
     }
 }
@@ -136,10 +164,19 @@ impl Config {
         }
     }
 
-    /// The plane after padding.
-    pub(super) fn padded(&self, rows: usize, columns: usize) -> [usize; 2] {
-        let pad = |extent: usize, wanted: usize| if wanted == 0 { extent.next_multiple_of(self.patch) } else { wanted };
-        [pad(rows, self.padded[0]), pad(columns, self.padded[1])]
+    /// How patches cover a grid with rows or an order; a line is a plane of one row.
+    pub(super) fn layout(&self, grid: Grid) -> Option<Layout> {
+        let (points, patch) = match grid {
+            Grid::Line { points } => ([1, points], [1, self.patch]),
+            Grid::Plane { rows, columns } => ([rows, columns], [self.patch; 2]),
+            Grid::Cloud { .. } => return None,
+        };
+        let extents = [0, 1].map(|axis| if self.lattice[axis] == 0 { points[axis] } else { self.lattice[axis] });
+        let padded = [0, 1].map(|axis| match self.padded[axis] {
+            0 => extents[axis].next_multiple_of(patch[axis]),
+            wanted => wanted,
+        });
+        Some(Layout { points, extents, patch, padded })
     }
 
     /// Refuses what cannot be built, in one sentence.
@@ -193,17 +230,23 @@ impl Config {
     }
 
     fn check_patches(&self, task: &Task) -> Result<(), Refusal> {
-        let Grid::Plane { rows, columns } = task.grid else {
-            return Err(Refusal::said(format!("model lamo: patches need a plane; on other grids use {SLICES}")));
+        let Some(Layout { extents, patch, padded, .. }) = self.layout(task.grid) else {
+            return Err(Refusal::said(format!("model lamo: patches need a line or a plane; on clouds use {SLICES}")));
         };
-        let [padded_rows, padded_columns] = self.padded(rows, columns);
-        let fits = padded_rows >= rows && padded_columns >= columns;
-        let divides = padded_rows.is_multiple_of(self.patch) && padded_columns.is_multiple_of(self.patch);
-        require(fits && divides, || {
+        let [[rows, columns], [padded_rows, padded_columns]] = [extents, padded];
+        let covers = |axis: usize| padded[axis] >= extents[axis] && padded[axis].is_multiple_of(patch[axis]);
+        let is_line = matches!(task.grid, Grid::Line { .. });
+        require(!is_line || rows == 1, || {
+            format!("model lamo: the lattice of a line has one row, found lattice = [{rows}, {columns}]")
+        })?;
+        require(covers(0) && covers(1) && !(is_line && padded_rows > 1), || {
             format!(
-                "model lamo: padded = [{padded_rows}, {padded_columns}] must cover {rows} × {columns} in patches of {}",
+                "model lamo: padded = [{padded_rows}, {padded_columns}] must cover {rows} × {columns} in patches of {}; set padded = [0, 0]",
                 self.patch
             )
+        })?;
+        require(!is_line || self.directions <= 2, || {
+            format!("model lamo: a line is scanned in 1 or 2 directions, found {}; set directions = 2", self.directions)
         })?;
         require(!task.time.is_input() && self.unified_positions == 0, || {
             format!("model lamo: patches take neither a time nor unified positions; use {SLICES}")
