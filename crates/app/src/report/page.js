@@ -97,6 +97,7 @@
       const at = axis => axis[(axis.length > layout.count ? time * layout.count : 0) + point];
       words.push(`x ${text(at(layout.positions[0]), 0)}, y ${text(at(layout.positions[1]), 0)}`);
     }
+    if (layout.depths) words.push(`z ${text(layout.depths.values[point], layout.depths.step)}`);
     return words.join(", ");
   }
 
@@ -106,7 +107,7 @@
 
   // The lines of the tip: the place, the values there, and their difference.
   function lines(field, time, point) {
-    const [first, second] = field.sets, unit = field.unit || "";
+    const [first, second] = field.sets, unit = (field.unit || "").replace(/[()]/g, "");
     const rows = [[field.times[time], location(first.layout, time, point)].filter(Boolean).join(", ")];
     for (const set of field.sets) rows.push(`${set.label} ${text(valueOf(set, time, point), set.step)}${unit}`);
     if (second && field.sets.length === 2) {
