@@ -30,6 +30,10 @@ pub(crate) struct Train {
     /// The model; lamo list names them all.
     #[arg(long, value_name = "M", conflicts_with = "resume")]
     model: Option<String>,
+    /// Start from a run, a checkpoint or a model folder: fine-tuning. Without --model, its model and settings are used; every
+    /// tensor whose name and shape agree is taken.
+    #[arg(long, value_name = "RUN|MODEL", conflicts_with = "resume")]
+    init: Option<PathBuf>,
     /// The size of the experiment. quick takes minutes on two cores; paper is the recipe of the authors' code. The default
     /// is quick on a CPU and paper on a GPU; an experiment has its own size. Where the paper states other values than the
     /// code, these are an experiment NAME-paper (see lamo list).
@@ -110,6 +114,7 @@ impl Train {
         changes.extend(self.set.iter().cloned());
         TrainRequest {
             model: self.model.clone(),
+            init: self.init.clone(),
             preset,
             data: self.data.clone(),
             device: self.device.unwrap_or_default(),
@@ -173,6 +178,13 @@ impl Console {
                 ),
                 &json!({ "event": "model", "model": name, "parameters": parameters, "steps": steps }),
             ),
+            Event::Init { origin, error: before } => {
+                let (path, transfer) = (origin.path.display().to_string(), &origin.transfer);
+                self.say(
+                    &format!("init: {path}: {transfer}; error before the first step {}", error(before)),
+                    &json!({ "event": "init", "path": path, "sha256": origin.sha256, "transfer": transfer, "error": before }),
+                )
+            }
             Event::Run { folder, step, steps, history } => {
                 *self.view() = View::new(self.json, history.to_vec());
                 let from = if self.resumed { format!(", from step {step} of {steps}") } else { String::new() };

@@ -21,16 +21,22 @@ pub(crate) const CONFIGURATION: &str = r#"An example of a configuration:
   outputs = 1
   grid = { kind = "plane", rows = 221, columns = 51 }
 A setting that is not given has its default (lamo list --json). The grid of a point cloud is
-  grid = { kind = "cloud", points = 972 }"#;
+  grid = { kind = "cloud", points = 972 }
+Without --config, all that the shapes of the tensors tell is read off them, and --set gives the rest:
+  lamo import darcy.safetensors --set task.grid=85x85 --out darcy-model"#;
 
 /// `lamo import`
 #[derive(Args)]
 pub(crate) struct Import {
     /// State dict: a safetensors file with the authors' parameter names.
     weights: PathBuf,
-    /// The model that the state dict belongs to: a toml file with the tables `model` and `task`.
-    #[arg(long, value_name = "FILE")]
-    config: PathBuf,
+    /// The model that the state dict belongs to: a toml file with the tables `model` and `task`. Without it, the model and its
+    /// settings are read off the shapes of the tensors.
+    #[arg(long, value_name = "FILE", conflicts_with = "set")]
+    config: Option<PathBuf>,
+    /// What the shapes do not tell, such as task.grid=85x85, task.space=3 or model.settings.groups=2; may be repeated.
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
     /// Model folder to write; it must be empty or not exist.
     #[arg(long, value_name = "MODEL")]
     out: PathBuf,
@@ -47,12 +53,19 @@ pub(crate) struct Export {
 }
 
 pub(crate) fn import(options: &Import) -> Result<()> {
-    let imported = ModelFolder::import(Description::read(&options.config)?, &options.weights)?;
+    let (imported, assumed) = match &options.config {
+        Some(config) => (ModelFolder::import(Description::read(config)?, &options.weights)?, Vec::new()),
+        None => ModelFolder::infer(&options.weights, &options.set)?,
+    };
     if let Some(parent) = options.out.parent() {
         make_folder(parent)?;
     }
     imported.write(&options.out)?;
-    say_summary(&options.out, &imported.operator)
+    say_summary(&options.out, &imported.operator)?;
+    if options.config.is_none() {
+        say(&format!("read off the shapes: {}", settings(&imported.operator)))?;
+    }
+    assumed.iter().try_for_each(|sentence| say(&format!("assumed: {sentence}")))
 }
 
 pub(crate) fn export(options: &Export) -> Result<()> {
@@ -65,6 +78,20 @@ pub(crate) fn export(options: &Export) -> Result<()> {
     let operator = model.operator();
     state_dict::write(&options.out, &operator.sections, &operator.parameters, &BTreeMap::new())?;
     say_summary(&options.out, operator)
+}
+
+/// The settings and the sizes of the task.
+fn settings(operator: &Operator) -> String {
+    let Operator { model, task, .. } = operator;
+    let settings = model.settings.iter().map(|(key, value)| format!("{key} = {value}"));
+    let settings: Vec<_> = settings.collect();
+    format!(
+        "{}; {} coordinates, {} input channels, {} output channels",
+        settings.join(", "),
+        task.space,
+        task.input_channels(),
+        task.output_channels()
+    )
 }
 
 fn say_summary(path: &Path, operator: &Operator) -> Result<()> {

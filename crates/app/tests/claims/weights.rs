@@ -1,6 +1,6 @@
 //! `lamo import` and `lamo export-weights`: weights come back bit for bit; wrong weights give one sentence and write nothing.
 
-use crate::support::{Folder, contains};
+use crate::support::{Folder, contains, wave_npy};
 use lamo::data::state_dict;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -212,4 +212,37 @@ fn written_weights_have_the_order_of_the_model_and_their_metadata() {
     assert!(text.find("quoted") < text.find("\"a\""), "{text}");
     assert_eq!(state_dict::read(&path, &graph.sections()).unwrap(), [1.0, 2.0, 3.0]);
     assert_eq!(folder.names(), ["weights.safetensors"]);
+}
+
+#[test]
+fn weights_without_a_configuration_tell_their_model_predict_are_evaluated_and_fine_tuned() {
+    let folder = folder("inferred", &weights(), DESCRIPTION);
+    let text = folder.ok(&["import", "weights.safetensors", "--out=model"]);
+    contains(
+        &text,
+        &["width = 16", "mixer = \"hydra\"", "2 coordinates", "assumed: the points are a cloud of any size"],
+    );
+    folder.ok(&["import", "weights.safetensors", "--config=config.toml", "--out=described"]);
+    wave_npy(&folder.at("xy.npy"), &[8, 37, 2]);
+    wave_npy(&folder.at("u.npy"), &[8, 37, 2]);
+    for model in ["model", "described"] {
+        folder.ok(&["predict", model, "--input=positions=xy.npy", &format!("--output={model}.npy")]);
+    }
+    assert!(folder.read("model.npy") == folder.read("described.npy"), "both are the same model");
+
+    folder.ok(&["data", "import", "--positions=xy.npy", "--output=u=u.npy", "--grid=cloud", "--test=2", "--out=set"]);
+    contains(&folder.fails(&["evaluate", "model"]), &["model", "no data of its own", "--data DIR"]);
+    let errors = ["model", "described"].map(|model| {
+        let receipt: Value = serde_json::from_str(&folder.ok(&["evaluate", model, "--data=set", "--json"])).unwrap();
+        receipt["evaluation"]["relative_l2"].as_f64().unwrap()
+    });
+    assert!(errors[0] > 0.0 && errors[0].to_bits() == errors[1].to_bits(), "{errors:?}");
+
+    let tuned = ["--init=model", "--set=train={ epochs = 1, batch = 2 }", "--threads=1", "--out=run", "--json"];
+    let lines = folder.ok(&[&["train", "set"], &tuned[..]].concat());
+    let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let init = lines.iter().find(|line| line["event"] == "init").expect("an event says what was taken");
+    assert_eq!(init["transfer"]["tensors"][0], init["transfer"]["tensors"][1]);
+    // Values of the set are normalised, those of the imported model are not: the error differs.
+    assert!(init["error"].as_f64().is_some_and(f64::is_finite), "{init}");
 }

@@ -3,6 +3,7 @@
 use super::formats::{self, ElementKind, decode};
 use crate::error::{Failure, Kind};
 use crate::files::{self, atomic, memory};
+use crate::network::models::Shapes;
 use lamo_tensor::Section;
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensorError, SafeTensors};
@@ -145,6 +146,12 @@ impl Contents {
 
     pub(crate) fn metadata(&self) -> &HashMap<String, String> {
         &self.metadata
+    }
+
+    /// Names and shapes of all tensors.
+    pub(crate) fn shapes(&self) -> Result<Shapes, Error> {
+        let file = parse(&self.path, &self.bytes)?;
+        Ok(Shapes::new(file.iter().map(|(name, tensor)| (name.to_owned(), tensor.shape().to_vec()))))
     }
 
     /// As many numbers as the file could hold at most.

@@ -25,7 +25,7 @@ pub(super) fn plain(message: &str) -> String {
 }
 
 /// `a.b=value` as a table. A value that is not valid TOML becomes a string.
-pub(super) fn change(text: &str) -> Result<Table, Refusal> {
+pub(crate) fn change(text: &str) -> Result<Table, Refusal> {
     let malformed = || Refusal::said(format!("--set {text}: expected key=value, for example train.epochs=50"));
     let (key, value) = text.split_once('=').ok_or_else(malformed)?;
     let (key, value) = (key.trim(), value.trim());
@@ -44,7 +44,7 @@ pub(super) fn change(text: &str) -> Result<Table, Refusal> {
 }
 
 /// Merges `layer` into `table`. Values of `layer` win; with `beneath`, values of `table` win.
-pub(super) fn merge(table: &mut Table, layer: Table, beneath: bool) {
+pub(crate) fn merge(table: &mut Table, layer: Table, beneath: bool) {
     for (key, value) in layer {
         match (table.get_mut(&key), value) {
             (Some(Value::Table(under)), Value::Table(over)) => merge(under, over, beneath),

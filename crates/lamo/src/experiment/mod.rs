@@ -12,11 +12,12 @@ mod request;
 mod selection;
 mod shipped;
 
+pub(crate) use keys::{change, merge};
 pub use loss::{Loss, TimeRole};
 pub use reference::reference;
 pub use request::Request;
-pub(crate) use selection::default_validation;
 pub use selection::{ExperimentData, split, test_samples, train_samples};
+pub(crate) use selection::{default_validation, fields};
 pub use shipped::{EXPERIMENTS, Shipped, nearest, shipped_text};
 
 use crate::error::{Refusal, require};
@@ -218,8 +219,8 @@ impl Experiment {
         }
         let mut common = models::find(&self.model.name).and_then(request::defaults).unwrap_or_default();
         let problem_settings = request::problem_settings(&self.data.problem);
-        keys::merge(&mut common, problem_settings.unwrap_or_default(), true);
-        keys::merge(&mut common, request::removed_settings(&self.data.problem).unwrap_or_default(), true);
+        merge(&mut common, problem_settings.unwrap_or_default(), true);
+        merge(&mut common, request::removed_settings(&self.data.problem).unwrap_or_default(), true);
         keys::subtract(&mut table, &common);
         toml::to_string(&table).expect("what is left of an experiment is a table of plain values")
     }

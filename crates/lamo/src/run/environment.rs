@@ -1,5 +1,6 @@
 //! The machine and the data of a run: `environment.json`.
 
+use super::Origin;
 use crate::data::dataset::{Dataset, Split};
 use crate::data::state_dict::checksum;
 use lamo_tensor::Device;
@@ -41,6 +42,9 @@ pub struct Environment {
     /// The data; `None` for arrays in memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<Provenance>,
+    /// The model that the run started from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub init: Option<Origin>,
 }
 
 /// SHA-256 of a record, whose keys are in order.
@@ -97,6 +101,7 @@ impl Environment {
             vectors: format!("{:?}", lamo_tensor::level()).to_lowercase(),
             system: format!("{}-{}", std::env::consts::OS, std::env::consts::ARCH),
             data,
+            init: None,
         }
     }
 

@@ -3,10 +3,12 @@
 pub mod checkpoint;
 mod environment;
 mod folder;
+mod inferred;
 mod legacy;
 pub mod model_folder;
 mod operator;
 mod trained;
+mod transfer;
 
 pub use checkpoint::{Best, Checkpoint};
 pub use environment::{Environment, Provenance};
@@ -17,3 +19,5 @@ pub use folder::{
 pub use operator::Operator;
 pub(crate) use operator::forward_batch;
 pub use trained::Trained;
+pub(crate) use transfer::transfer;
+pub use transfer::{Drawn, Origin, Transfer};

@@ -116,7 +116,7 @@ impl Description {
         Description::parse(path, &text)
     }
 
-    fn parse(path: &Path, text: &str) -> Result<Description, Error> {
+    pub(super) fn parse(path: &Path, text: &str) -> Result<Description, Error> {
         let description: Description = toml::from_str(text).map_err(|error| {
             let line = error.span().map(|span| text[..span.start].lines().count().max(1));
             let place = line.map_or(String::new(), |line| format!(", line {line}"));
@@ -158,7 +158,7 @@ impl ModelFolder {
         ModelFolder::fill(description, &state_dict::Contents::read(weights)?)
     }
 
-    fn fill(mut description: Description, contents: &state_dict::Contents) -> Result<ModelFolder, Error> {
+    pub(super) fn fill(mut description: Description, contents: &state_dict::Contents) -> Result<ModelFolder, Error> {
         let task = description.task();
         let sections = operator::sections(&description.model, &task)?;
         for (key, value) in models::find(&description.model.name)?.defaults() {

@@ -6,7 +6,7 @@ use super::test_program::TestProgram;
 use crate::data::Samples;
 use crate::error::{Error, Kind, Refusal, bounded, counted, require};
 use crate::experiment::{Data, Experiment, Training, patience_needs_validation};
-use crate::run::{self, Best, Checkpoint, Line, Operator, Run, Trained};
+use crate::run::{self, Best, Checkpoint, Line, Operator, Run, Trained, Transfer};
 use crate::task::Task;
 use lamo_geometry::Grid;
 use lamo_tensor::{Device, PARAMETERS, Snapshot};
@@ -201,6 +201,20 @@ impl Trainer {
         (self.seconds, self.paused) = (from.trained.seconds, from.trained.paused);
         self.started = self.started.map(|_| Instant::now());
         Ok(())
+    }
+
+    /// Takes the parameters of another model where names and shapes agree, before the first step.
+    pub fn start_from(&mut self, source: &Operator) -> Result<Transfer, Error> {
+        let StepProgram { program, experiment, task, .. } = &mut self.program;
+        let mut values = program.try_read(PARAMETERS)?.to_vec();
+        let taken = run::transfer(source, (&experiment.model, task), program.sections(), &mut values)?;
+        program.try_write(PARAMETERS, &values)?;
+        Ok(taken)
+    }
+
+    /// Writes the checkpoint of a training before its first step.
+    pub(crate) fn save_first(&self, run: &Run) -> Result<(), Error> {
+        run.save(run::LAST, &self.checkpoint()?)
     }
 
     /// The training as it stands.

@@ -3,12 +3,13 @@
 
 use super::Event;
 use super::Session;
-use crate::data::dataset::{Dataset, FieldEntry, Manifest, Outcome, Split, Statistics};
+use crate::data::dataset::{Dataset, FieldEntry, MANIFEST, Manifest, Outcome, Split, Statistics};
 use crate::data::import::{self, Import, Own, catalogue};
 use crate::error::{Error, Kind, Refusal, counted, require};
 use crate::experiment::{self, Data, Experiment, OWN};
 use crate::run::Environment;
 use crate::task::Field;
+use lamo_geometry::Grid;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -303,6 +304,18 @@ pub(super) fn require_present(experiment: &Experiment) -> Result<(), Error> {
             .of(Kind::Missing)
     })?;
     Ok(())
+}
+
+/// The grid of the data, before they are made; `None` where it is not known yet.
+pub(super) fn grid_ahead(experiment: &Experiment) -> Result<Option<Grid>, Error> {
+    if let Some(folder) = &experiment.data.folder {
+        let there = folder.join(MANIFEST).is_file();
+        return Ok(if there { Some(Dataset::open(folder)?.manifest().grid) } else { None });
+    }
+    #[cfg(feature = "solvers")]
+    return Ok(Some(cache::recipe(&experiment.data)?.manifest().grid));
+    #[cfg(not(feature = "solvers"))]
+    Ok(None)
 }
 
 /// Refuses, before data are made for it, a model that their grid does not allow, and settings that the problem lacks.

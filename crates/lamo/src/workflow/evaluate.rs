@@ -1,10 +1,13 @@
 //! Evaluate a run on its test samples and write a receipt; verify a receipt against its run.
 
+mod imported;
+
 use super::{Event, Session, dataset};
 use crate::data::{Dataset, Samples};
 use crate::error::{Error, Kind, Refusal, require};
 use crate::experiment;
 use crate::inference::evaluate::{Evaluation, Receipt};
+use crate::run::model_folder::ModelFolder;
 use crate::run::{self, Environment, Line, Provenance, Trained};
 use crate::task::Field;
 use lamo_tensor::{Device, attempt};
@@ -14,7 +17,7 @@ use std::time::Instant;
 /// A run to evaluate.
 #[derive(Clone, Debug)]
 pub struct EvaluateRequest {
-    /// Run folder, or a checkpoint file.
+    /// Run folder, checkpoint file, or a model folder, which needs `data`.
     pub run: PathBuf,
     /// A data set to use in place of the run's data; its own test samples are evaluated.
     pub data: Option<PathBuf>,
@@ -53,12 +56,13 @@ pub fn evaluate(request: &EvaluateRequest, session: &Session<'_>) -> Result<Eval
 
 fn measure(request: &EvaluateRequest, session: &Session<'_>) -> Result<Evaluated, Error> {
     let EvaluateRequest { run: path, data, device } = request;
-    let trained = Trained::open(path)?;
+    let foreign = ModelFolder::is_at(path);
+    let trained = if foreign { imported::with_data(path, data.as_deref())? } else { Trained::open(path)? };
     if let Some(note) = &trained.note {
         (session.listener)(Event::Warning(note));
     }
     let mut experiment = trained.experiment.clone();
-    if path.is_dir() {
+    if path.is_dir() && !foreign {
         experiment.data.folder = run::experiment(path)?.data.folder;
     }
     match data {

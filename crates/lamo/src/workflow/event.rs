@@ -2,7 +2,7 @@
 
 use crate::data::dataset::{self, Dataset};
 use crate::data::import::Transfer;
-use crate::run::Line;
+use crate::run::{Line, Origin};
 use crate::training;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -49,6 +49,13 @@ pub enum Event<'a> {
         batch: usize,
         /// How long compiling took.
         compiled_in: Duration,
+    },
+    /// The first parameters are those of another model.
+    Init {
+        /// Its file, and what was taken.
+        origin: &'a Origin,
+        /// Error before the first step, on the samples that are tested after an epoch.
+        error: f64,
     },
     /// The run folder is open.
     Run {

@@ -1,5 +1,7 @@
 //! Train and resume: resolve the request, get the data, compile, run.
 
+mod start;
+
 use super::{Event, Session, dataset};
 use crate::data::dataset::{Dataset, FieldEntry, MANIFEST, Manifest, Role};
 use crate::error::{Error, Kind, Refusal, counted, require};
@@ -23,6 +25,9 @@ pub struct TrainRequest {
     pub what: String,
     /// Name of the model; unless given here or in the file, FNO on lines of a user's data and LaMO elsewhere.
     pub model: Option<String>,
+    /// A run folder, a checkpoint file or a model folder to start from. Without a model in the request, its model and settings
+    /// are used; parameters are taken where names and shapes agree.
+    pub init: Option<PathBuf>,
     /// Size; unless given here or in the file, quick on a CPU and the published recipe on a GPU.
     pub preset: Option<Preset>,
     /// A data set to train on instead of making one.
@@ -43,6 +48,7 @@ impl TrainRequest {
         TrainRequest {
             what: what.into(),
             model: None,
+            init: None,
             preset: None,
             data: None,
             device: Device::Cpu,
@@ -55,7 +61,7 @@ impl TrainRequest {
     /// The experiment that is asked for, every key with its value. Sizes that follow from a data set on disk are those of
     /// that data set.
     pub fn experiment(&self) -> Result<Experiment, Error> {
-        let (mut experiment, chosen) = self.resolve()?;
+        let (mut experiment, chosen, _) = self.resolve_start()?;
         let there = experiment.data.folder.as_ref().filter(|folder| folder.join(MANIFEST).is_file());
         if let Some(dataset) = there.map(|folder| Dataset::open(folder)).transpose()? {
             fit_sizes(&mut experiment, &dataset, chosen)?;
@@ -220,14 +226,19 @@ impl TrainedRun {
 
 /// Trains a model: makes the data if needed, trains, saves checkpoints. A cancelled training is saved and can be resumed.
 pub fn train(request: &TrainRequest, session: &Session<'_>) -> Result<TrainedRun, Error> {
-    let (mut experiment, chosen) = request.resolve()?;
+    let (mut experiment, chosen, start) = request.resolve_start()?;
     let job = Job { device: request.device, saving: request.saving, session };
     job.check_ahead(&experiment, request.out.as_deref())?;
     let dataset = dataset::of_experiment(&experiment, session)?;
     fit_sizes(&mut experiment, &dataset, chosen)?;
-    let trainer = job.compile(&experiment, &dataset)?;
+    let mut trainer = job.compile(&experiment, &dataset)?;
+    let init = start.map(|start| start.lay(&job, &mut trainer)).transpose()?;
     let folder = request.out.clone().map_or_else(|| claim_name(&experiment, &dataset), Ok)?;
-    let run = Run::create(&folder, &experiment, &job.environment(&experiment, &dataset)?)?;
+    let environment = Environment { init, ..job.environment(&experiment, &dataset)? };
+    let run = Run::create(&folder, &experiment, &environment)?;
+    if environment.init.is_some() {
+        trainer.save_first(&run)?; // from here on the run does not need its source
+    }
     job.train(&run, &experiment, &dataset, trainer)
 }
 
@@ -253,7 +264,7 @@ pub fn resume(request: &ResumeRequest, session: &Session<'_>) -> Result<TrainedR
     let mut source = experiment.clone();
     dataset::recorded_folder(&mut source.data, &before);
     let dataset = dataset::of_experiment(&source, session)?;
-    let now = job.environment(&experiment, &dataset)?;
+    let now = Environment { init: before.init.clone(), ..job.environment(&experiment, &dataset)? };
     require(now.sees_the_same(&before), || {
         Refusal::about(dataset.folder().display().to_string(), "the data are not those the run began with")
             .advise("give the right ones with --data DIR")
@@ -274,6 +285,9 @@ pub fn resume(request: &ResumeRequest, session: &Session<'_>) -> Result<TrainedR
             let warning = format!("the recipe of {folder} was changed; the change takes effect from step {step} on");
             (session.listener)(Event::Warning(&warning));
         }
+    }
+    if let (None, Some(origin)) = (&begun, &before.init) {
+        start::begin_again(request, (&job, &run), origin, &mut trainer)?;
     }
     run.record(&now)?;
     if request.data.is_some() {

@@ -12,6 +12,7 @@ mod fno; // the Fourier operator equals its library and its own definition
 mod fuzz; // readers answer whatever bytes they meet
 mod import; // your own arrays become data sets
 mod inference; // one checkpoint file predicts, from and to files of arrays
+mod inferred; // weights tell their model
 mod initialisation; // first values are drawn as the official classes draw them
 mod jobs; // what a listener hears, how a cancelled job is resumed, and the kind of each failure
 mod labels; // how far the labels of a data set are from finer ones
@@ -30,6 +31,7 @@ mod registry; // every row of the registry of models keeps what it promises
 mod rollout; // windows on the host, one forward pass at a time, are the roll-out on the device
 mod rooms; // rooms use only rooms below them, and other rules of the code about itself
 mod runs; // a run resumed from any checkpoint ends with the same bits; failures are one sentence
+mod start; // a training that starts from another model
 mod support; // what the claims about training share
 mod theory; // the paper's theory
 mod training; // a whole step as one program learns

@@ -7,7 +7,7 @@
 //! its size fixes the number and the order of the points. A time is one more coordinate of y. Each output has a branch and a
 //! trunk of its own.
 
-use super::{Authored, Row, Settings, Support, Translated, read};
+use super::{Authored, Hints, Inferred, Row, Settings, Shapes, Support, Translated, read};
 use crate::error::{Refusal, require};
 use crate::network::layers::Linear;
 use crate::network::{Initial, Input, Mode, Model, Scope};
@@ -126,6 +126,32 @@ fn tiny(_task: &Task) -> Settings {
     }
 }
 
+/// The branch has points × channels inputs and the trunk coordinates + time, so that grid and coordinates must be known.
+fn infer(shapes: &Shapes, hints: &Hints) -> Option<Result<Inferred, Refusal>> {
+    const BRANCH: &str = "nets.0.modus.BrLinM1.weight";
+    let inferred = || {
+        let (given, query) = (shapes.extent(BRANCH, 1)?, shapes.extent("nets.0.modus.TrLinM1.weight", 1)?);
+        let config = Config { width: shapes.extent(BRANCH, 0)?, depth: shapes.count("nets.0.modus.BrLinM", 1) };
+        let grid = hints.points()?;
+        let untold = |what: &str, advice: &str| {
+            Refusal::said(format!("the shapes of the tensors do not tell {what}")).advise(advice)
+        };
+        let space = hints.space.filter(|space| [query, query - 1].contains(space));
+        let space = space.ok_or_else(|| {
+            let what = format!("whether a time is among the {query} inputs of the trunk");
+            untold(&what, &format!("say it with --set task.space={query}, or {} with a time", query - 1))
+        })?;
+        let channels = super::shapes::ratio("points", given, grid.points())?;
+        let functions = hints.functions.or((channels != space).then_some(channels)).ok_or_else(|| {
+            let what = format!("whether the branch has the {space} coordinates or {space} functions");
+            untold(&what, &format!("say it with --set task.functions=0 or {space}"))
+        })?;
+        let (settings, outputs, time) = (super::settings(&config), shapes.count("nets.", 0), query > space);
+        Ok(Inferred { settings, grid, space, functions, outputs, time, assumed: Vec::new() })
+    };
+    shapes.has(BRANCH).then(inferred)
+}
+
 fn translate(authored: &Authored<'_>) -> Result<Translated, Refusal> {
     let model = authored.table("model");
     let config = Config { width: model.number("n_hidden")?, depth: model.number("n_layers")? };
@@ -142,10 +168,12 @@ pub(super) const ROW: Row = Row {
     build,
     defaults: super::defaults::<Config>,
     moved: |_, _| None,
+    embedding: |_, _| None,
     recipe,
     variants: &[],
     quick,
     own: |_| Settings::new(),
     tiny,
+    infer,
     translate: &[("deeponet", translate)],
 };

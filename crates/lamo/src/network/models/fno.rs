@@ -6,7 +6,7 @@
 //! [`LineConvolution`] with 0 ≤ l < modes. Inside the layers a field is `[rows, columns, batch, width]` or
 //! `[points, batch, width]`. Where time is an input, its embedding is added to v₀ at all points.
 
-use super::{Authored, GridKind, OwnData, Row, Settings, Support, Translated, read};
+use super::{Authored, GridKind, Hints, Inferred, OwnData, Row, Settings, Shapes, Support, Translated, read};
 use crate::error::{Refusal, require};
 use crate::network::layers::{LineConvolution, Linear, Pointwise, SpectralConvolution, TimeEmbedding};
 use crate::network::{Input, Mode, Model, Scope};
@@ -226,6 +226,24 @@ fn tiny(_task: &Task) -> Settings {
     }
 }
 
+fn infer(shapes: &Shapes, hints: &Hints) -> Option<Result<Inferred, Refusal>> {
+    const FIRST: &str = "conv0.weights1";
+    let inferred = || {
+        let config = Config {
+            width: shapes.extent(FIRST, 0)?,
+            modes: shapes.extent(FIRST, 2)?,
+            depth: shapes.count("conv", 0),
+            ..Config::default()
+        };
+        let grid = if shapes.rank(FIRST)? == 5 { hints.plane()? } else { hints.line()? };
+        let (inputs, mut assumed) = (shapes.extent("preprocess.linear_pre.0.weight", 1)?, Vec::new());
+        let [space, functions] = hints.split(inputs, 0, grid, &mut assumed)?;
+        let (outputs, time) = (shapes.extent("fc2.weight", 0)?, shapes.has("time_fc.0.weight"));
+        Ok(Inferred { settings: super::settings(&config), grid, space, functions, outputs, time, assumed })
+    };
+    shapes.has(FIRST).then(inferred)
+}
+
 /// `FNO` of the library, whose transforms stay in float32.
 fn translate(authored: &Authored<'_>) -> Result<Translated, Refusal> {
     let model = authored.table("model");
@@ -243,6 +261,7 @@ pub(super) const ROW: Row = Row {
     build,
     defaults: super::defaults::<Config>,
     moved,
+    embedding: |_, _| None,
     recipe,
     variants: &[],
     quick: |benchmark| match benchmark {
@@ -251,6 +270,7 @@ pub(super) const ROW: Row = Row {
     },
     own,
     tiny,
+    infer,
     translate: &[("fno2d", translate)],
 };
 

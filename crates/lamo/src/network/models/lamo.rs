@@ -11,12 +11,13 @@
 //! the token. Everything is linear in the number of points.
 
 mod config;
+mod infer;
 mod recipes;
 
 use config::Layout;
 pub use config::{Config, Decoder, Encoder, Latent, Mixer};
 
-use super::{Authored, OwnData, Row, Settings, Support, Translated, read};
+use super::{Authored, Embedding, OwnData, Row, Settings, Support, Translated, read};
 use crate::error::Refusal;
 use crate::network::layers::{
     Depatchify, Hydra, LayerNorm, Mamba2, Mlp, Patchify, SliceShape, SliceStack, Ss2d, StackShape, TokenMixer, resample,
@@ -35,6 +36,15 @@ fn moved(settings: &Settings, [from, _]: [Grid; 2]) -> Option<Settings> {
         config.lattice = extents;
     }
     Some(super::settings(&config))
+}
+
+/// Embedding of the patches.
+const EMBEDDING: &str = "pos_embed1";
+
+fn embedding(settings: &Settings, grid: Grid) -> Option<Embedding> {
+    let config: Config = read("lamo", settings).ok()?;
+    let layout = config.layout(grid).filter(|_| config.latent == Latent::Patches)?;
+    Some((EMBEDDING, layout.patches()))
 }
 
 fn build<'g>(scope: &Scope<'_, 'g>, task: &Task, settings: &Settings) -> Result<Box<dyn Model<'g> + 'g>, Refusal> {
@@ -145,7 +155,7 @@ impl<'g> PatchModel<'g> {
         PatchModel {
             layout,
             encode: Patchify::new(&scope.enter("patch_embed1"), patch, task.space + task.input_channels(), width),
-            position: scope.parameter("pos_embed1", [1, down * across, width], Initial::Constant(0.0)),
+            position: scope.parameter(EMBEDDING, [1, down * across, width], Initial::Constant(0.0)),
             placeholder: scope.parameter("placeholder", [task.space], Initial::Uniform { low: 0.0, high: 0.5 }),
             blocks: (0..config.depth).map(block).collect(),
             decode: Depatchify::new(&scope.enter("depatch_embed1"), patch, width, task.output_channels()),
@@ -280,11 +290,13 @@ pub(super) const ROW: Row = Row {
     build,
     defaults: super::defaults::<Config>,
     moved,
+    embedding,
     recipe: recipes::recipe,
     variants: recipes::VARIANTS,
     quick: recipes::quick,
     own,
     tiny,
+    infer: infer::infer,
     translate: &[
         ("regular_grid", translate_patches),
         ("structured_shared", |authored| translate_slices(authored, authored.plane()?, Encoder::Shared)),

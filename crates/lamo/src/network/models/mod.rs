@@ -17,10 +17,12 @@ pub mod deeponet;
 pub mod fno;
 pub mod lamo;
 mod row;
+mod shapes;
 pub mod transolver;
 
 pub use authors::{Arguments, Authored, Translated, Translation};
-pub use row::{GridKind, OwnData, Row, Support, Variant};
+pub use row::{Embedding, GridKind, OwnData, Row, Support, Variant};
+pub use shapes::{Hints, Inferred, Shapes};
 
 use crate::error::{Kind, Refusal, require};
 use crate::task::Task;

@@ -1,6 +1,7 @@
 //! One row of the registry: all that the library knows about a model.
 
 use super::authors::Translation;
+use super::shapes::{Hints, Inferred, Shapes};
 use super::{MODELS, Settings};
 use crate::error::{Refusal, bounded, require};
 use crate::network::{Model, Parameters, Scope};
@@ -11,6 +12,11 @@ use serde::Serialize;
 use std::fmt;
 
 type Build = for<'a, 'g> fn(&Scope<'a, 'g>, &Task, &Settings) -> Result<Box<dyn Model<'g> + 'g>, Refusal>;
+
+/// A tensor with a row for each patch: its name, and the patches down and across.
+pub type Embedding = (&'static str, [usize; 2]);
+
+type Infer = fn(&Shapes, &Hints) -> Option<Result<Inferred, Refusal>>;
 
 /// One row of the registry. The texts of recipes, variants and presets are parts of an experiment file: they set
 /// `model.settings`, and keys of `[train]` where they differ from the file of the benchmark.
@@ -29,6 +35,8 @@ pub struct Row {
     pub(super) defaults: fn() -> Settings,
     /// Settings on the second grid of a model that was trained on the first; `None` where its parameters belong to points.
     pub(super) moved: fn(&Settings, [Grid; 2]) -> Option<Settings>,
+    /// The tensor `[1, patches, channels]` with a row for each patch, and the patches down and across; `None` without one.
+    pub(super) embedding: fn(&Settings, Grid) -> Option<Embedding>,
     /// The published recipe for a benchmark, if there is one. Its first line is a comment that says what it is.
     pub recipe: fn(&str) -> Option<&'static str>,
     /// Other published recipes.
@@ -39,6 +47,8 @@ pub struct Row {
     pub own: fn(&OwnData) -> Settings,
     /// Sizes for tests. With them, the model builds on every task that it supports.
     pub tiny: fn(&Task) -> Settings,
+    /// Settings and sizes from the shapes of a state dict; `None` where it is not one of the model.
+    pub(super) infer: Infer,
     /// The authors' classes that fixtures name, each with its translation.
     pub translate: &'static [Translation],
 }
@@ -140,6 +150,16 @@ impl Row {
     /// they belong to points, so that the model works on its own grid only.
     pub fn moved(&self, settings: &Settings, grids: [Grid; 2]) -> Option<Settings> {
         (self.moved)(settings, grids)
+    }
+
+    /// The tensor with a row for each patch, and the patches down and across; `None` where the model has none.
+    pub fn embedding(&self, settings: &Settings, grid: Grid) -> Option<Embedding> {
+        (self.embedding)(settings, grid)
+    }
+
+    /// What the shapes of a state dict tell about the model and its task; `None` where it is not one of the model.
+    pub fn infer(&self, shapes: &Shapes, hints: &Hints) -> Option<Result<Inferred, Refusal>> {
+        (self.infer)(shapes, hints)
     }
 
     /// Refuses a task that the model does not support, and names the models that do.

@@ -2,7 +2,7 @@
 //!
 //! softmax(q kᵀ/√c) v,  q, k, v linear maps that all heads share.
 
-use super::{Authored, OwnData, Row, Settings, Support, Translated, check_unified, read};
+use super::{Authored, Hints, Inferred, OwnData, Row, Settings, Shapes, Support, Translated, check_unified, read};
 use crate::error::{Refusal, require};
 use crate::network::layers::{Attention, SliceShape, SliceStack, StackShape, TokenMixer};
 use crate::network::{Model, Scope, Style};
@@ -129,6 +129,23 @@ fn tiny(_task: &Task) -> Settings {
     }
 }
 
+fn infer(shapes: &Shapes, hints: &Hints) -> Option<Result<Inferred, Refusal>> {
+    let inferred = || {
+        let (stack, inferred) = shapes.stack(hints)?;
+        let config = Config {
+            width: stack.width,
+            depth: stack.depth,
+            slice_heads: stack.heads,
+            tokens: stack.tokens,
+            mlp_ratio: stack.mlp_ratio,
+            unified_positions: stack.unified_positions,
+            ..Config::default()
+        };
+        Ok(Inferred { settings: super::settings(&config), ..inferred })
+    };
+    shapes.has("blocks.0.Attn.to_q.weight").then(inferred)
+}
+
 fn translate(authored: &Authored<'_>, grid: Grid) -> Result<Translated, Refusal> {
     let model = authored.table("model");
     let config = Config {
@@ -153,11 +170,13 @@ pub(super) const ROW: Row = Row {
     build,
     defaults: super::defaults::<Config>,
     moved: |settings, _| Some(settings.clone()),
+    embedding: |_, _| None,
     recipe,
     variants: &[],
     quick,
     own: OwnData::slice_settings,
     tiny,
+    infer,
     translate: &[
         ("transolver_structured", |authored| translate(authored, authored.plane()?)),
         ("transolver_irregular", |authored| translate(authored, authored.cloud())),

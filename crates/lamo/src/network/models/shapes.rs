@@ -1,0 +1,202 @@
+//! Settings and sizes of a task from the shapes of a state dict. What the shapes do not tell is asked of the user, or assumed
+//! and said.
+
+use super::Settings;
+use crate::error::{Refusal, require};
+use lamo_geometry::Grid;
+use std::collections::BTreeMap;
+
+/// Names and shapes of the tensors of a state dict.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Shapes(BTreeMap<String, Vec<usize>>);
+
+/// What the user says about a state dict.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Hints {
+    /// Settings of the model.
+    pub settings: Settings,
+    /// The grid.
+    pub grid: Option<Grid>,
+    /// Coordinates of a point.
+    pub space: Option<usize>,
+    /// Functions given at each point.
+    pub functions: Option<usize>,
+}
+
+/// What is known about the model of a state dict.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Inferred {
+    /// Settings of the model.
+    pub settings: Settings,
+    /// The grid; one point stands for any number of points.
+    pub grid: Grid,
+    /// Coordinates of a point.
+    pub space: usize,
+    /// Functions given at each point.
+    pub functions: usize,
+    /// Functions asked for at each point.
+    pub outputs: usize,
+    /// Whether a time is an input.
+    pub time: bool,
+    /// What the shapes do not tell, in sentences.
+    pub assumed: Vec<String>,
+}
+
+/// A refusal for a size that shapes do not tell.
+fn ask(what: &str, keys: &str) -> Refusal {
+    Refusal::said(format!("the shapes of the tensors do not tell {what}")).advise(format!("say it with --set {keys}"))
+}
+
+impl Hints {
+    /// A whole number among the settings.
+    pub(super) fn setting(&self, key: &str) -> Option<usize> {
+        self.settings.get(key).and_then(toml::Value::as_integer).and_then(|number| usize::try_from(number).ok())
+    }
+
+    /// The grid of a plane.
+    pub(super) fn plane(&self) -> Result<Grid, Refusal> {
+        self.grid.ok_or_else(|| ask("the rows and columns of the plane", "task.grid=ROWSxCOLUMNS"))
+    }
+
+    /// The grid of a line.
+    pub(super) fn line(&self) -> Result<Grid, Refusal> {
+        self.grid.ok_or_else(|| ask("the points of the line", "task.grid=line:POINTS"))
+    }
+
+    /// The number and order of points that a model is made for.
+    pub(super) fn points(&self) -> Result<Grid, Refusal> {
+        self.grid.ok_or_else(|| ask("the grid", "task.grid=ROWSxCOLUMNS, line:POINTS or cloud:POINTS"))
+    }
+
+    /// Coordinates and functions among `total` input channels; `lattice` features replace the coordinates unless it is 0.
+    pub(super) fn split(
+        &self,
+        total: usize,
+        lattice: usize,
+        grid: Grid,
+        assumed: &mut Vec<String>,
+    ) -> Result<[usize; 2], Refusal> {
+        let rest = |part: usize, what: &str| {
+            total.checked_sub(part).ok_or_else(|| {
+                Refusal::new(what, format!("at most the {total} input channels of the weights"), part.to_string())
+            })
+        };
+        if lattice > 0 {
+            let functions = rest(lattice, "features of unified positions")?;
+            return Ok([self.space.unwrap_or(2), functions]);
+        }
+        match (self.space, self.functions) {
+            (Some(space), _) => return Ok([space, rest(space, "task.space")?]),
+            (None, Some(functions)) => return Ok([rest(functions, "task.functions")?, functions]),
+            (None, None) => {}
+        }
+        let space = match grid {
+            Grid::Line { .. } => 1,
+            Grid::Plane { .. } | Grid::Cloud { .. } => total.min(2),
+        };
+        let functions = total.saturating_sub(space);
+        if functions > 0 {
+            if let Grid::Cloud { .. } = grid {
+                let what = format!("how many of the {total} input channels are coordinates");
+                return Err(ask(&what, "task.space=2 or task.space=3"));
+            }
+            assumed.push(format!(
+                "{space} of the {total} input channels are coordinates and {functions} functions (task.space, \
+                 model.settings.unified_positions)"
+            ));
+        }
+        Ok([space, functions])
+    }
+}
+
+/// Sizes of a slice stack.
+pub(super) struct Stack {
+    pub width: usize,
+    pub depth: usize,
+    pub tokens: usize,
+    pub heads: usize,
+    pub mlp_ratio: usize,
+    pub unified_positions: usize,
+    /// One set of slice maps for all blocks.
+    pub shared: bool,
+    /// The decoder has slice maps of its own.
+    pub own_decoder: bool,
+}
+
+impl Shapes {
+    /// From names and shapes.
+    pub fn new(tensors: impl IntoIterator<Item = (String, Vec<usize>)>) -> Shapes {
+        Shapes(tensors.into_iter().collect())
+    }
+
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
+    fn shape(&self, name: &str) -> Result<&[usize], Refusal> {
+        let found = self.0.get(name).map(Vec::as_slice);
+        found.ok_or_else(|| Refusal::new("the weights", format!("a tensor {name}"), "none"))
+    }
+
+    /// Number of axes of a tensor.
+    pub(super) fn rank(&self, name: &str) -> Result<usize, Refusal> {
+        Ok(self.shape(name)?.len())
+    }
+
+    /// Extent of a tensor along an axis.
+    pub(super) fn extent(&self, name: &str, axis: usize) -> Result<usize, Refusal> {
+        let shape = self.shape(name)?;
+        let extent = shape.get(axis).copied().filter(|&extent| extent > 0);
+        extent.ok_or_else(|| Refusal::new(name, format!("values along axis {axis}"), format!("shape {shape:?}")))
+    }
+
+    /// How many numbers, from `first` on, follow `prefix` in names.
+    pub(super) fn count(&self, prefix: &str, first: usize) -> usize {
+        let has = |number: usize| {
+            let start = format!("{prefix}{number}.");
+            self.0.range(start.clone()..).next().is_some_and(|(name, _)| name.starts_with(&start))
+        };
+        (first..).take_while(|&number| has(number)).count()
+    }
+
+    /// A stack with its task; the settings are left to the model.
+    pub(super) fn stack(&self, hints: &Hints) -> Result<(Stack, Inferred), Refusal> {
+        let (width, depth) = (self.extent("placeholder", 0)?, self.count("blocks.", 0));
+        let shared = self.has("in_project_x.weight");
+        let map = |name: &str| if shared { name.to_owned() } else { format!("blocks.0.Attn.{name}") };
+        let mut assumed = Vec::new();
+        let grid = if self.rank(&map("in_project_x.weight"))? == 4 {
+            hints.plane()?
+        } else {
+            hints.grid.unwrap_or_else(|| {
+                assumed.push("the points are a cloud of any size (task.grid)".to_owned());
+                Grid::Cloud { points: 1 }
+            })
+        };
+        let unified_positions = hints.setting("unified_positions").unwrap_or(0);
+        let inputs = self.extent("preprocess.linear_pre.0.weight", 1)?;
+        let lattice = unified_positions.saturating_mul(unified_positions);
+        let [space, functions] = hints.split(inputs, lattice, grid, &mut assumed)?;
+        let stack = Stack {
+            width,
+            depth,
+            tokens: self.extent(&map("in_project_slice.weight"), 0)?,
+            heads: self.extent(&map("temperature"), 1)?,
+            mlp_ratio: ratio("mlp_ratio", self.extent("blocks.0.mlp.linear_pre.0.weight", 0)?, width)?,
+            unified_positions,
+            shared,
+            own_decoder: self.has(&map("decoder.in_project_x.weight")),
+        };
+        let outputs = self.extent(&format!("blocks.{}.mlp2.weight", depth.saturating_sub(1)), 0)?;
+        let time = self.has("time_fc.0.weight");
+        Ok((stack, Inferred { settings: Settings::new(), grid, space, functions, outputs, time, assumed }))
+    }
+}
+
+/// A setting that is the ratio of two extents.
+pub(super) fn ratio(setting: &str, extent: usize, of: usize) -> Result<usize, Refusal> {
+    require(of > 0 && extent > 0 && extent.is_multiple_of(of), || {
+        Refusal::new(format!("setting {setting}"), format!("an extent that {of} divides"), extent.to_string())
+    })?;
+    Ok(extent / of)
+}
