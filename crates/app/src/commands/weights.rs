@@ -4,6 +4,7 @@ use super::{make_folder, require_extension, say, warn};
 use anyhow::Result;
 use clap::Args;
 use lamo::data::state_dict;
+use lamo::error::counted;
 use lamo::run::Operator;
 use lamo::run::model_folder::{Description, ModelFolder};
 use lamo::workflow::Model;
@@ -63,7 +64,7 @@ pub(crate) fn import(options: &Import) -> Result<()> {
     imported.write(&options.out)?;
     say_summary(&options.out, &imported.operator)?;
     if options.config.is_none() {
-        say(&format!("read off the shapes: {}", settings(&imported.operator)))?;
+        say(&format!("settings: {}", settings(&imported.operator)))?;
     }
     assumed.iter().try_for_each(|sentence| say(&format!("assumed: {sentence}")))
 }
@@ -85,13 +86,13 @@ fn settings(operator: &Operator) -> String {
     let Operator { model, task, .. } = operator;
     let settings = model.settings.iter().map(|(key, value)| format!("{key} = {value}"));
     let settings: Vec<_> = settings.collect();
-    format!(
-        "{}; {} coordinates, {} input channels, {} output channels",
-        settings.join(", "),
-        task.space,
-        task.input_channels(),
-        task.output_channels()
-    )
+    let sizes = [
+        (task.space, "coordinate"),
+        (task.input_channels(), "input channel"),
+        (task.output_channels(), "output channel"),
+    ];
+    let sizes = sizes.map(|(count, what)| counted(count, what));
+    format!("{}; {}", settings.join(", "), sizes.join(", "))
 }
 
 fn say_summary(path: &Path, operator: &Operator) -> Result<()> {

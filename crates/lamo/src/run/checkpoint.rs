@@ -129,7 +129,10 @@ impl Checkpoint {
         let about = |refusal: Refusal| refusal.within(path.display());
         let text = |key: &str| {
             let found = file.metadata().get(key);
-            found.ok_or_else(|| refuse(format!("is no checkpoint of lamo: its metadata lack {key:?}")))
+            found.ok_or_else(|| {
+                let advice = "lamo import makes a model of other weights";
+                refuse(format!("is no checkpoint of lamo: its metadata lack {key:?}; {advice}"))
+            })
         };
         let damaged = |error: serde_json::Error| refuse(format!("is damaged: {error}"));
         let format = text("format")?.as_str();

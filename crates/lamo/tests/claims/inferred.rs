@@ -114,7 +114,9 @@ fn what_the_shapes_do_not_tell_is_asked_for_or_said() {
         assert!(words.iter().all(|word| sentence.contains(word)), "{name} {changes:?}: {sentence}");
     }
     let (_, assumed) = inferred("structured_unshared_tiny", &["task.grid=8x6"]).unwrap();
-    assert!(assumed.iter().any(|sentence| sentence.contains("model.settings.groups")), "{assumed:?}");
+    for key in ["model.settings.groups", "model.settings.discretisation"] {
+        assert!(assumed.iter().any(|sentence| sentence.contains(key)), "{assumed:?}");
+    }
     let (_, assumed) = inferred("baselines/fno2d", &["task.grid=9x11"]).unwrap();
     assert!(assumed.iter().any(|sentence| sentence.contains("2 of the 3 input channels")), "{assumed:?}");
 }

@@ -6,15 +6,26 @@ use crate::network::models;
 use crate::network::models::shapes::{Hints, Inferred, Shapes, ratio};
 use lamo_geometry::Grid;
 
+/// A setting that no shape depends on.
+const DISCRETISATION: &str = "discretisation";
+
 /// What is known about the model; `None` for the state dict of another one.
 pub(super) fn infer(shapes: &Shapes, hints: &Hints) -> Option<Result<Inferred, Refusal>> {
-    if shapes.has("patch_embed1.WE") {
-        Some(patches(shapes, hints))
+    let found = if shapes.has("patch_embed1.WE") {
+        patches(shapes, hints)
     } else if shapes.has("blocks.0.Attn.hydra.in_proj.weight") {
-        Some(slices(shapes, hints))
+        slices(shapes, hints)
     } else {
-        None
-    }
+        return None;
+    };
+    Some(found.map(|mut inferred| {
+        if !hints.settings.contains_key(DISCRETISATION) {
+            let sentence =
+                format!("a scan takes Euler steps, as in the authors' code (model.settings.{DISCRETISATION})");
+            inferred.assumed.push(sentence);
+        }
+        inferred
+    }))
 }
 
 fn slices(shapes: &Shapes, hints: &Hints) -> Result<Inferred, Refusal> {
