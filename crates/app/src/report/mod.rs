@@ -8,7 +8,7 @@ mod pictures;
 mod svg;
 mod tables;
 
-pub(crate) use names::{channels, is_deformation, outputs, snapshot_name, unit};
+pub(crate) use names::{channels, in_unit, is_deformation, outputs, snapshot_name, unit};
 pub(crate) use tables::costs;
 
 use crate::commands::{make_folder, write_file};
