@@ -2,7 +2,7 @@
 //! `docs/keys.md` is the same text.
 
 use super::benchmarks::BENCHMARKS;
-use super::request::{self, DEFAULTS, OWN_KEYS};
+use super::request::{DEFAULTS, OWN_KEYS};
 use super::{Loss, OWN, TimeRole, keys};
 use crate::network::models::{MODELS, Row};
 use std::fmt::Write;
@@ -259,7 +259,7 @@ fn presets(layers: &[Layer], key: &str) -> String {
 fn problems(out: &mut String, layers: &[Layer]) {
     for problem in lamo_physics::problems::PROBLEMS {
         let _ = write!(out, "\n## Settings of the problem {}\n\n", problem.name);
-        let settings = request::problem_settings(problem.name).unwrap_or_default();
+        let settings = super::request::problem_settings(problem.name).unwrap_or_default();
         let own: Vec<Layer> =
             layers.iter().filter(|(name, _)| name.split(' ').next() == Some(problem.name)).cloned().collect();
         for parameter in problem.parameters {
