@@ -94,12 +94,23 @@ const KEYS: &[Entry] = &[
 
 /// Settings of models: a name, or `model.name` where a model means something else by it.
 const SETTINGS: &[Entry] = &[
-    ("latent", "–", "What the latent tokens are: `patches` of a plane or `slices` of any points."),
-    ("patch", "points", "Side of a patch."),
+    ("latent", "–", "What the latent tokens are: `patches` of a line or plane, or `slices` of any points."),
+    ("patch", "points", "Side of a patch; its length on a line."),
     (
         "padded",
         "points",
-        "Extents of the plane after zero padding below and right; 0 is the next multiple of the patch.",
+        "Extents of the plane after zero padding below and right; 0 is the next multiple of the patch. A line has one row.",
+    ),
+    (
+        "lattice",
+        "points",
+        "Extents of the lattice of the training, to which fields on other grids are interpolated and from which they come back; 0 \
+         where the model works on the grid of its data.",
+    ),
+    (
+        "initial",
+        "–",
+        "First weights: `small` as the authors draw them, or `fan-in`, which learns on lines and small clouds, too.",
     ),
     ("tokens", "–", "Number of slices, per head."),
     ("slice_heads", "–", "Heads of the slice maps."),
@@ -108,7 +119,7 @@ const SETTINGS: &[Entry] = &[
     (
         "mixer",
         "–",
-        "What mixes the tokens: `cross` along rows and columns of a plane, `hydra` or `mamba2` along the slices.",
+        "What mixes the tokens: `cross` along rows and columns of a plane, or along a line; `hydra` or `mamba2` along the slices.",
     ),
     ("directions", "–", "Directions of the scans: 1, 2, or 4 for the mixer `cross`."),
     ("width", "channels", "Channels of points and tokens."),
@@ -130,6 +141,11 @@ const SETTINGS: &[Entry] = &[
         "Side of the lattice whose distances replace the positions; 0 keeps the positions.",
     ),
     ("modes", "–", "Frequencies along each axis."),
+    (
+        "fno.padded",
+        "points",
+        "Extents after zero padding; 0 is the padding of the library. A trained model keeps the length of its waves on other grids.",
+    ),
     ("fno.width", "channels", "Channels of the hidden fields."),
     ("fno.depth", "–", "Number of Fourier layers."),
     ("deeponet.width", "channels", "Terms of the sum, and hidden channels of branch and trunk."),
