@@ -8,8 +8,10 @@ use std::time::{Duration, Instant};
 const WARM: usize = 2;
 /// Fewest and most steps that are measured.
 const STEPS: [usize; 2] = [3, 500];
-/// How long steps, and then tests, are measured.
+/// Longest measurement of steps, and of tests.
 const LOOK: Duration = Duration::from_secs(2);
+/// Share of the given time that each of the two measurements takes at most.
+const LOOKING: f64 = 0.05;
 /// Share of the given time that the epochs take; the rest is for checkpoints, the evaluation and a machine that slows down.
 const SHARE: f64 = 0.9;
 /// Share of the time of a training that its tests take at most.
@@ -60,26 +62,29 @@ impl Speed {
 }
 
 impl Trainer {
-    /// Takes some steps and tests some batches, and times them. The trainer is of no use afterwards: its parameters have moved.
-    pub(crate) fn measure(&mut self, cancelled: impl Fn() -> bool) -> Result<Speed, Error> {
+    /// Takes some steps and tests some batches, and times them, for a small part of the `seconds` of the training. The trainer is
+    /// of no use afterwards: its parameters have moved.
+    pub(crate) fn measure(&mut self, seconds: f64, cancelled: impl Fn() -> bool) -> Result<Speed, Error> {
+        let look = LOOK.min(Duration::try_from_secs_f64(LOOKING * seconds).unwrap_or(LOOK));
         let steps = self.steps();
         for step in 0..WARM {
             self.program.run(step % steps)?;
         }
-        let step = measured(STEPS[0], &cancelled, |step| {
+        let step = measured(look, STEPS[0], &cancelled, |step| {
             self.program.run((WARM + step) % steps)?;
             // Reading the loss waits for a GPU, so it is read only where the time decides.
             if step + 1 >= STEPS[0] { self.program.mean_loss(1).map(|_| step + 1 == STEPS[1]) } else { Ok(false) }
         })?;
         self.begin_test()?;
         let batches = self.test.batches();
-        let batch = measured(1, &cancelled, |_| self.test.advance().map(|error| error.is_some()))?;
+        let batch = measured(look, 1, &cancelled, |_| self.test.advance().map(|error| error.is_some()))?;
         Ok(Speed { epoch: step * self.epoch_steps() as f64, test: batch * batches as f64 })
     }
 }
 
-/// Seconds of one call of `work`, the mean over at least `least` calls; it ends after [`LOOK`], or when `work` returns true.
+/// Seconds of one call of `work`, the mean over at least `least` calls; it ends after `look`, or when `work` returns true.
 fn measured(
+    look: Duration,
     least: usize,
     cancelled: impl Fn() -> bool,
     mut work: impl FnMut(usize) -> Result<bool, Error>,
@@ -90,7 +95,7 @@ fn measured(
             break;
         }
         let ended = work(call)?;
-        if ended || (call + 1 >= least && begun.elapsed() >= LOOK) {
+        if ended || (call + 1 >= least && begun.elapsed() >= look) {
             return Ok(begun.elapsed().as_secs_f64() / (call + 1) as f64);
         }
     }
@@ -136,7 +141,7 @@ mod tests {
 
     #[test]
     fn a_measurement_that_is_cancelled_ends() {
-        let error = measured(1, || true, |_| Ok(false)).unwrap_err();
+        let error = measured(LOOK, 1, || true, |_| Ok(false)).unwrap_err();
         assert_eq!(error.kind(), Kind::Cancelled);
     }
 }

@@ -343,7 +343,7 @@ impl Job<'_> {
         let started = Instant::now();
         let mut trial = self.build(experiment, dataset)?;
         let compiling = started.elapsed();
-        let speed = trial.measure(|| self.session.cancel.is_cancelled())?;
+        let speed = trial.measure(60.0 * minutes, || self.session.cancel.is_cancelled())?;
         drop(trial);
         let left = 60.0 * minutes - begun.elapsed().as_secs_f64() - compiling.as_secs_f64();
         let length = speed.length(left, chosen.evaluate.then_some(experiment.train.evaluate));
