@@ -6,12 +6,14 @@
 
 pub mod benchmarks;
 mod keys;
+mod length;
 mod loss;
 mod reference;
 mod request;
 mod selection;
 mod shipped;
 
+pub(crate) use length::{default_batch, default_epochs, default_evaluate};
 pub use loss::{Loss, TimeRole};
 pub use reference::reference;
 pub use request::Request;

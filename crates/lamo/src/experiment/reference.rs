@@ -59,8 +59,16 @@ const KEYS: &[Entry] = &[
     ),
     ("data.time", "–", "The role of time."),
     ("data.past", "snapshots", "Past snapshots that a roll-out is given."),
-    ("train.epochs", "epochs", "Passes over the training samples."),
-    ("train.batch", "samples", "Samples per optimiser step; at most those to train on."),
+    (
+        "train.epochs",
+        "epochs",
+        "Passes over the training samples. On your own data, and with `--minutes`, they are chosen unless they are set.",
+    ),
+    (
+        "train.batch",
+        "samples",
+        "Samples per optimiser step; at most those to train on, and a quarter of them on your own data unless it is set.",
+    ),
     ("train.rate", "–", "Largest learning rate."),
     (
         "train.schedule",

@@ -179,7 +179,7 @@ fn shortened(stated: &Split, train: usize, test: usize) -> Result<Split, Refusal
 }
 
 /// The fields given and asked for.
-fn fields(experiment: &Experiment, dataset: &Dataset) -> Result<(Vec<Field>, Vec<Field>), Error> {
+pub(super) fn fields(experiment: &Experiment, dataset: &Dataset) -> Result<(Vec<Field>, Vec<Field>), Error> {
     let own = experiment.benchmark == OWN;
     let entries = |names: &[String], role: Role, by_role: bool| -> Result<Vec<&FieldEntry>, Error> {
         let all = dataset.manifest().fields.iter();
