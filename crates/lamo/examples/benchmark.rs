@@ -17,6 +17,6 @@ fn main() -> Result<(), lamo::Error> {
     let run = train(&request, &session)?;
     let request = EvaluateRequest { run: run.folder, data: None, device: run.device };
     let evaluated = evaluate(&request, &session)?;
-    println!("mean relative L2 {:.4}", evaluated.receipt.evaluation.relative_l2);
+    println!("error {:.4}", evaluated.receipt.evaluation.headline());
     Ok(())
 }

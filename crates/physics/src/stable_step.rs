@@ -69,10 +69,10 @@ fn largest_eigenvalue<S: Simd>(unit: S, elements: &Elements, positions: &[Vec<f6
         matrix = square(unit, &matrix);
     }
     let mut sum = Lanes::splat(unit, 0.0);
-    for row in 0..MODES {
-        sum = sum + matrix[row][row] * matrix[row][row];
-        for column in row + 1..MODES {
-            sum = sum + matrix[row][column] * matrix[row][column] * 2.0;
+    for (row, entries) in matrix.iter().enumerate() {
+        sum = sum + entries[row] * entries[row];
+        for &beside in &entries[row + 1..] {
+            sum = sum + beside * beside * 2.0;
         }
     }
     sum.sqrt().sqrt().sqrt().sqrt() * elements.metal.plate_modulus()

@@ -2,7 +2,7 @@
 
 use super::progress::Meter;
 use super::{make_folder, quoted, say, start_threads, warn, write_file};
-use crate::report::{PAGE, Report, costs, data_name, label_errors, outputs, unit};
+use crate::report::{PAGE, Report, costs, data_name, in_unit, label_errors, outputs};
 use crate::text::{error, percent, short};
 use anyhow::Result;
 use clap::Args;
@@ -134,11 +134,10 @@ pub(crate) fn beside(evaluation: &Evaluation) -> Vec<(&'static str, String)> {
 
 /// The errors of an output in one line.
 fn measured(output: &OutputErrors) -> String {
-    let unit = unit(&output.unit);
     let relative = output.relative_l2.map_or("no relative error, as it is zero".to_owned(), percent);
     let mut parts = vec![format!("{} {relative}", output.name.replace('_', " "))];
     let numbers = [("MAE", output.mae), ("RMSE", output.rmse), ("max error", output.max)];
-    parts.push(numbers.map(|(name, value)| format!("{name} {}", error(value))).join(", ") + &unit);
+    parts.push(numbers.map(|(name, value)| format!("{name} {}", error(value))).join(", ") + &in_unit(&output.unit));
     parts.extend(output.r2.map(|r2| format!("R² {}", error(r2))));
     parts.extend(output.h1.map(|h1| format!("H1 {}", percent(h1))));
     parts.extend(output.spectrum.map(|spectrum| format!("energy spectrum {}", percent(spectrum))));

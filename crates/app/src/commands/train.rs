@@ -54,6 +54,10 @@ pub(crate) struct Train {
     /// Set any key of the experiment; may be repeated, the last one wins.
     #[arg(long, value_name = "KEY=VALUE", conflicts_with = "resume")]
     set: Vec<String>,
+    /// Minutes that the training may take on this machine. A few steps are timed, and the number of epochs follows; the run
+    /// records it, so that a resumed run does not depend on the clock.
+    #[arg(long, value_name = "M", conflicts_with_all = ["resume", "print_config"])]
+    minutes: Option<f64>,
     /// Run folder to make; runs/BENCHMARK-MODEL-N unless given.
     #[arg(long, value_name = "RUN", conflicts_with = "resume")]
     out: Option<PathBuf>,
@@ -121,6 +125,7 @@ impl Train {
             changes,
             out: self.out.clone(),
             saving,
+            minutes: self.minutes,
             ..TrainRequest::new(self.what.clone().unwrap_or_default())
         }
     }
@@ -195,6 +200,7 @@ impl Console {
                 self.view().show(&progress);
                 Ok(())
             }
+            Event::Note(note) => self.say(note, &json!({ "event": "note", "message": note })),
             Event::Warning(warning) => {
                 self.clear();
                 self.say(&format!("warning: {warning}"), &json!({ "event": "warning", "message": warning }))

@@ -12,7 +12,7 @@ mod svg;
 mod tables;
 mod values;
 
-pub(crate) use names::{channels, is_deformation, outputs, snapshot_name, unit};
+pub(crate) use names::{channels, in_unit, is_deformation, outputs, snapshot_name, unit};
 pub(crate) use tables::costs;
 
 use crate::commands::{make_folder, write_file};

@@ -26,6 +26,11 @@ pub(crate) fn unit(unit: &str) -> String {
     if matches!(unit, "" | "1") { String::new() } else { format!(" ({unit})") }
 }
 
+/// The unit after a number, as in `3.2 kPa`; nothing for dimensionless fields.
+pub(crate) fn in_unit(unit: &str) -> String {
+    if matches!(unit, "" | "1") { String::new() } else { format!(" {unit}") }
+}
+
 /// A snapshot of a time series: its time if the times are known, else its number.
 pub(crate) fn snapshot_name(snapshot: usize, snapshots: usize, times: &[f64]) -> String {
     match times.get(snapshot).filter(|_| times.len() == snapshots) {

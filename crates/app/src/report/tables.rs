@@ -1,7 +1,7 @@
 //! The tables of the page, and the cost of a run.
 
 use super::html::escape;
-use super::names::unit;
+use super::names::{in_unit, unit};
 use crate::text::{duration, error, memory, percent, short, whole};
 use lamo::error::counted;
 use lamo::inference::evaluate::border::Border;
@@ -59,7 +59,7 @@ fn output_errors(outputs: &[OutputErrors]) -> String {
             rows.push([name.to_owned()].into_iter().chain(values).collect());
         }
     };
-    let physical = |value: f64, output: &OutputErrors| Some(error(value) + &unit(&output.unit));
+    let physical = |value: f64, output: &OutputErrors| Some(error(value) + &in_unit(&output.unit));
     row("relative L2", &|output| output.relative_l2.map(percent));
     row("mean absolute error", &|output| physical(output.mae, output));
     row("root mean square error", &|output| physical(output.rmse, output));

@@ -23,9 +23,9 @@ fn a_result_has_each_output_in_its_unit_and_the_predictors_that_learn_nothing() 
         "plate: mean over the outputs of their relative L2 error on the test samples",
         "the best on the validation samples; saved in run",
         "  outputs    p ",
-        "(Pa), R² ",
+        " Pa, R² ",
         "             w ",
-        "(mm), R² ",
+        " mm, R² ",
         "  trivial    mean of the training outputs ",
         ", nearest training sample ",
     ];

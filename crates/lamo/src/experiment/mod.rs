@@ -6,6 +6,7 @@
 
 pub mod benchmarks;
 mod keys;
+mod length;
 mod loss;
 mod reference;
 mod request;
@@ -13,6 +14,7 @@ mod selection;
 mod shipped;
 
 pub(crate) use keys::{change, merge};
+pub(crate) use length::{default_batch, default_epochs, default_evaluate};
 pub use loss::{Loss, TimeRole};
 pub use reference::reference;
 pub use request::Request;

@@ -2,7 +2,7 @@
 //! `docs/keys.md` is the same text.
 
 use super::benchmarks::BENCHMARKS;
-use super::request::{self, DEFAULTS, OWN_KEYS};
+use super::request::{DEFAULTS, OWN_KEYS};
 use super::{Loss, OWN, TimeRole, keys};
 use crate::network::models::{MODELS, Row};
 use std::fmt::Write;
@@ -59,8 +59,16 @@ const KEYS: &[Entry] = &[
     ),
     ("data.time", "–", "The role of time."),
     ("data.past", "snapshots", "Past snapshots that a roll-out is given."),
-    ("train.epochs", "epochs", "Passes over the training samples."),
-    ("train.batch", "samples", "Samples per optimiser step; at most those to train on."),
+    (
+        "train.epochs",
+        "epochs",
+        "Passes over the training samples. On your own data, and with `--minutes`, they are chosen unless they are set.",
+    ),
+    (
+        "train.batch",
+        "samples",
+        "Samples per optimiser step; at most those to train on, and a quarter of them on your own data unless it is set.",
+    ),
     ("train.rate", "–", "Largest learning rate."),
     (
         "train.schedule",
@@ -94,12 +102,23 @@ const KEYS: &[Entry] = &[
 
 /// Settings of models: a name, or `model.name` where a model means something else by it.
 const SETTINGS: &[Entry] = &[
-    ("latent", "–", "What the latent tokens are: `patches` of a plane or `slices` of any points."),
-    ("patch", "points", "Side of a patch."),
+    ("latent", "–", "What the latent tokens are: `patches` of a line or plane, or `slices` of any points."),
+    ("patch", "points", "Side of a patch; its length on a line."),
     (
         "padded",
         "points",
-        "Extents of the plane after zero padding below and right; 0 is the next multiple of the patch.",
+        "Extents of the plane after zero padding below and right; 0 is the next multiple of the patch. A line has one row.",
+    ),
+    (
+        "lattice",
+        "points",
+        "Extents of the lattice of the training, to which fields on other grids are interpolated and from which they come back; 0 \
+         where the model works on the grid of its data.",
+    ),
+    (
+        "initial",
+        "–",
+        "First weights: `small` as the authors draw them, or `fan-in`, which learns on lines and small clouds, too.",
     ),
     ("tokens", "–", "Number of slices, per head."),
     ("slice_heads", "–", "Heads of the slice maps."),
@@ -108,7 +127,7 @@ const SETTINGS: &[Entry] = &[
     (
         "mixer",
         "–",
-        "What mixes the tokens: `cross` along rows and columns of a plane, `hydra` or `mamba2` along the slices.",
+        "What mixes the tokens: `cross` along rows and columns of a plane, or along a line; `hydra` or `mamba2` along the slices.",
     ),
     ("directions", "–", "Directions of the scans: 1, 2, or 4 for the mixer `cross`."),
     ("width", "channels", "Channels of points and tokens."),
@@ -130,6 +149,11 @@ const SETTINGS: &[Entry] = &[
         "Side of the lattice whose distances replace the positions; 0 keeps the positions.",
     ),
     ("modes", "–", "Frequencies along each axis."),
+    (
+        "fno.padded",
+        "points",
+        "Extents after zero padding; 0 is the padding of the library. A trained model keeps the length of its waves on other grids.",
+    ),
     ("fno.width", "channels", "Channels of the hidden fields."),
     ("fno.depth", "–", "Number of Fourier layers."),
     ("deeponet.width", "channels", "Terms of the sum, and hidden channels of branch and trunk."),
@@ -259,7 +283,7 @@ fn presets(layers: &[Layer], key: &str) -> String {
 fn problems(out: &mut String, layers: &[Layer]) {
     for problem in lamo_physics::problems::PROBLEMS {
         let _ = write!(out, "\n## Settings of the problem {}\n\n", problem.name);
-        let settings = request::problem_settings(problem.name).unwrap_or_default();
+        let settings = super::request::problem_settings(problem.name).unwrap_or_default();
         let own: Vec<Layer> =
             layers.iter().filter(|(name, _)| name.split(' ').next() == Some(problem.name)).cloned().collect();
         for parameter in problem.parameters {

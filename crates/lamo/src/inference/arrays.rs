@@ -138,7 +138,9 @@ impl Given {
         let plane = matches!(trained, Grid::Plane { .. });
         let as_trained = || {
             let expected = format!("samples of shape {:?}, on this or another grid", self.trained);
-            self.refuse(expected).advise("bring it into that shape")
+            let name = &self.field.name;
+            self.refuse(expected)
+                .advise(format!("bring it into that shape, or name its axes with --axes {name}=LETTERS"))
         };
         let flattened = || self.refuse(format!("samples of shape {:?}", self.trained)).advise("reshape it");
         let shape = &self.parts[0].shape;
@@ -482,7 +484,9 @@ fn find_grid(task: &Task, arrays: &[Given]) -> Result<Grid, Refusal> {
         for part in &given.parts {
             require(part.samples(axes) != Some(0), || given.refuse_part(part, "at least one sample"))?;
             require(part.sample(axes) == expected, || {
-                given.refuse_part(part, format!("samples of shape {expected:?}"))
+                let advice =
+                    format!("bring it into that shape, or name its axes with --axes {}=LETTERS", given.field.name);
+                given.refuse_part(part, format!("samples of shape {expected:?}")).advise(advice)
             })?;
         }
     }

@@ -7,6 +7,11 @@ const FEWEST: usize = 10;
 /// An error that fell by more than this share from the last but one tenth of the epochs to the last tenth is still falling.
 /// An error of 1/epoch falls by a tenth between them; twice the epochs would halve it.
 const STEEP: f64 = 0.1;
+/// The same share where the rate has gone to nearly 0: this alone lowers the error, as the steps become quieter. A fifth was
+/// seen.
+const STEEP_WITHOUT_RATE: f64 = 0.3;
+/// A last rate below this share of the largest is nearly 0.
+const NO_RATE: f64 = 0.01;
 /// A loss that fell by less than this share since the first epoch shows that nothing was learned.
 const STUCK: f64 = 0.1;
 
@@ -22,12 +27,15 @@ pub fn doubt(history: &[Line]) -> Option<String> {
         return None;
     }
     let (fallen, first, last) = (fall(values), losses[0], losses[losses.len() - 1]);
+    let largest = history.iter().map(|line| line.rate).fold(0.0, f64::max);
+    let quiet = history.last().is_some_and(|line| line.rate < NO_RATE * largest);
+    let steep = if quiet { STEEP_WITHOUT_RATE } else { STEEP };
     match () {
         () if last > (1.0 - STUCK) * first => Some(format!(
             "the training has learned next to nothing: its loss went from {first:.3e} to {last:.3e}; try another train.rate, and \
              check that the inputs determine the outputs"
         )),
-        () if fallen > STEEP => Some(format!(
+        () if fallen > steep => Some(format!(
             "the training has not converged: its {what} still fell by {:.0} % over the last tenth of the epochs; train longer with \
              a larger train.epochs",
             100.0 * fallen
@@ -91,6 +99,16 @@ mod tests {
             .map(|line| Line { validation: line.validation.filter(|_| line.epoch % 10 == 0), ..line })
             .collect();
         assert!(doubt(&rarely).is_some_and(|said| said.contains("its loss")), "four errors decide nothing");
+    }
+
+    #[test]
+    fn a_rate_that_goes_to_zero_may_lower_the_error_by_itself() {
+        let quiet = |power: f64| -> Vec<Line> {
+            let lines = history(|epoch| 1.0 / epoch.powf(power), 40).into_iter();
+            lines.map(|line| Line { rate: 1e-3 * (1.0 - line.epoch as f64 / 40.0), ..line }).collect()
+        };
+        assert_eq!(doubt(&quiet(2.0)), None, "a fifth");
+        assert!(doubt(&quiet(5.0)).is_some_and(|said| said.contains("not converged")), "nearly a half");
     }
 
     #[test]

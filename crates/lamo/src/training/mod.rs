@@ -7,6 +7,7 @@ pub mod optimiser;
 mod recovery;
 mod resident;
 pub mod schedule;
+mod speed;
 mod step;
 mod symmetry;
 mod test_program;

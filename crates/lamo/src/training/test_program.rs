@@ -88,6 +88,11 @@ impl TestProgram {
         self.program.states().into_iter().filter(|name| !own.contains(name)).collect()
     }
 
+    /// Batches of a whole test.
+    pub(crate) fn batches(&self) -> usize {
+        self.count.div_ceil(self.batch)
+    }
+
     /// Begins a test of the model in these states.
     pub(crate) fn begin(&mut self, states: &Snapshot) -> Result<(), Error> {
         states.restore(&mut self.program)?;

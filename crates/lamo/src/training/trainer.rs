@@ -55,7 +55,7 @@ pub enum Outcome {
 /// A training in progress.
 pub struct Trainer {
     pub(super) program: StepProgram,
-    test: TestProgram,
+    pub(super) test: TestProgram,
     /// Copy of the model's states on the device that the test program reads.
     tested: Snapshot,
     pub(super) step: usize,
@@ -436,7 +436,7 @@ impl Trainer {
         }
     }
 
-    fn begin_test(&mut self) -> Result<(), Error> {
+    pub(super) fn begin_test(&mut self) -> Result<(), Error> {
         self.tested.capture(&self.program.program)?;
         self.test.begin(&self.tested)
     }

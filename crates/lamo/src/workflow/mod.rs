@@ -6,6 +6,7 @@ mod dataset;
 mod evaluate;
 mod event;
 mod predict;
+mod sizes;
 mod train;
 
 pub use compare::{Comparison, Entry, compare};

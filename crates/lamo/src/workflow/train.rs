@@ -2,6 +2,7 @@
 
 mod start;
 
+use super::sizes::{self, Chosen, fit_sizes};
 use super::{Event, Session, dataset};
 use crate::data::dataset::{Dataset, FieldEntry, MANIFEST, Manifest, Role};
 use crate::error::{Error, Kind, Refusal, counted, require};
@@ -40,6 +41,8 @@ pub struct TrainRequest {
     pub out: Option<PathBuf>,
     /// Time between checkpoints.
     pub saving: Duration,
+    /// Minutes that the training may take on this machine; the number of epochs follows from them.
+    pub minutes: Option<f64>,
 }
 
 impl TrainRequest {
@@ -55,11 +58,12 @@ impl TrainRequest {
             changes: Vec::new(),
             out: None,
             saving: Duration::from_secs(60),
+            minutes: None,
         }
     }
 
     /// The experiment that is asked for, every key with its value. Sizes that follow from a data set on disk are those of
-    /// that data set.
+    /// that data set; epochs that follow from `minutes` are unknown before the training and are not those of this experiment.
     pub fn experiment(&self) -> Result<Experiment, Error> {
         let (mut experiment, chosen, _) = self.resolve_start()?;
         let there = experiment.data.folder.as_ref().filter(|folder| folder.join(MANIFEST).is_file());
@@ -67,6 +71,19 @@ impl TrainRequest {
             fit_sizes(&mut experiment, &dataset, chosen)?;
         }
         Ok(experiment)
+    }
+
+    /// Refuses minutes that are not a time, and minutes beside a number of epochs.
+    fn check_minutes(&self, experiment: &Experiment, chosen: Chosen) -> Result<(), Refusal> {
+        let Some(minutes) = self.minutes else { return Ok(()) };
+        require(minutes > 0.0 && minutes <= sizes::MOST_MINUTES, || {
+            let expected = format!("a number above 0, {} at most", sizes::MOST_MINUTES);
+            Refusal::new("--minutes", expected, minutes.to_string())
+        })?;
+        require(!chosen.epochs, || {
+            let found = format!("--minutes {minutes} and train.epochs = {}", experiment.train.epochs);
+            Refusal::new("the length of the training", "minutes or epochs", found).advise("leave one out")
+        })
     }
 
     /// Whether a change sets a key.
@@ -134,8 +151,14 @@ impl TrainRequest {
         changes.extend(self.changes.iter().cloned());
         let request = Request { changes: &changes, ..request };
         let mut experiment = request.resolve()?;
-        let chosen =
-            Chosen { batch: request.says(&["train", "batch"]), validation: request.says(&["data", "validation"]) };
+        let says = |table: &str, key: &str| request.says(&[table, key]);
+        let chosen = Chosen {
+            batch: says("train", "batch"),
+            validation: says("data", "validation"),
+            epochs: says("train", "epochs"),
+            evaluate: says("train", "evaluate") || experiment.train.patience > 0,
+        };
+        self.check_minutes(&experiment, chosen)?;
         // A file names the data folder relative to itself; the run stores a path that is valid from any folder.
         let here = self.changes.iter().any(|change| change.trim_start().starts_with("data.folder"));
         let base = path.parent().filter(|_| path.is_file() && !here).unwrap_or(Path::new(""));
@@ -145,13 +168,6 @@ impl TrainRequest {
         }
         Ok((experiment, chosen))
     }
-}
-
-/// Which of the sizes that fit the data set the user chose.
-#[derive(Clone, Copy)]
-struct Chosen {
-    batch: bool,
-    validation: bool,
 }
 
 fn unknown(what: &str) -> Refusal {
@@ -230,8 +246,15 @@ pub fn train(request: &TrainRequest, session: &Session<'_>) -> Result<TrainedRun
     let job = Job { device: request.device, saving: request.saving, session };
     job.check_ahead(&experiment, request.out.as_deref())?;
     let dataset = dataset::of_experiment(&experiment, session)?;
+    let begun = Instant::now();
     fit_sizes(&mut experiment, &dataset, chosen)?;
-    let mut trainer = job.compile(&experiment, &dataset)?;
+    let mut trainer = match request.minutes {
+        Some(minutes) => job.compile_for(minutes, begun, &mut experiment, &dataset, chosen)?,
+        None => job.compile(&experiment, &dataset)?,
+    };
+    if request.minutes.is_none() && experiment.benchmark == OWN && !chosen.epochs {
+        job.say_length(&experiment, &trainer, None);
+    }
     let init = start.map(|start| start.lay(&job, &mut trainer)).transpose()?;
     let folder = request.out.clone().map_or_else(|| claim_name(&experiment, &dataset), Ok)?;
     let environment = Environment { init, ..job.environment(&experiment, &dataset)? };
@@ -296,22 +319,6 @@ pub fn resume(request: &ResumeRequest, session: &Session<'_>) -> Result<TrainedR
     job.train(&run, &experiment, &dataset, trainer)
 }
 
-/// Sets the sizes that follow from the data set, unless the user chose them: your own data get validation samples, and a
-/// batch has no more samples than there are to train on. A larger batch that was chosen is refused.
-fn fit_sizes(experiment: &mut Experiment, dataset: &Dataset, chosen: Chosen) -> Result<(), Error> {
-    if experiment.benchmark == OWN && !chosen.validation {
-        let train = experiment::split(experiment, dataset)?.train.len();
-        experiment.data.validation = experiment::default_validation(train);
-    }
-    let (batch, count) = (experiment.train.batch, experiment::split(experiment, dataset)?.train.len());
-    require(batch <= count || !chosen.batch, || {
-        let expected = format!("at most the {} to train on", counted(count, "sample"));
-        Refusal::new("train.batch", expected, batch.to_string()).advise(format!("set train.batch={count}"))
-    })?;
-    experiment.train.batch = batch.min(count.max(1));
-    Ok(())
-}
-
 struct Job<'a> {
     device: Device,
     saving: Duration,
@@ -337,13 +344,62 @@ impl Job<'_> {
         Ok(Environment::here(self.device, self.session.threads, Some(Provenance::of(dataset, &split))))
     }
 
-    fn compile(&self, experiment: &Experiment, dataset: &Dataset) -> Result<Trainer, Error> {
-        let selection = ExperimentData::read(experiment, dataset)?;
+    /// A trainer whose programs are compiled and whose epochs take `minutes` on this machine, counted from `begun`. The steps
+    /// that are measured are not part of the training: its trainer starts from the first parameters.
+    fn compile_for(
+        &self,
+        minutes: f64,
+        begun: Instant,
+        experiment: &mut Experiment,
+        dataset: &Dataset,
+        chosen: Chosen,
+    ) -> Result<Trainer, Error> {
         let started = Instant::now();
+        let mut trial = self.build(experiment, dataset)?;
+        let compiling = started.elapsed();
+        let speed = trial.measure(60.0 * minutes, || self.session.cancel.is_cancelled())?;
+        drop(trial);
+        let left = 60.0 * minutes - begun.elapsed().as_secs_f64() - compiling.as_secs_f64();
+        let length = speed.length(left, chosen.evaluate.then_some(experiment.train.evaluate));
+        (experiment.train.epochs, experiment.train.evaluate) = (length.epochs, length.evaluate);
+        let trainer = self.compile(experiment, dataset)?;
+        if length.seconds > 60.0 * minutes {
+            let warning = format!(
+                "one epoch with its test takes about {:.1} minutes on this machine, more than the {minutes} of --minutes; the training \
+                 has one epoch",
+                length.seconds / 60.0
+            );
+            (self.session.listener)(Event::Warning(&warning));
+        }
+        self.say_length(experiment, &trainer, Some(length.seconds / 60.0));
+        Ok(trainer)
+    }
+
+    /// Reports the number of epochs that was chosen for the user.
+    fn say_length(&self, experiment: &Experiment, trainer: &Trainer, minutes: Option<f64>) {
+        let (epochs, steps) = (experiment.train.epochs, trainer.epoch_steps());
+        let time = match minutes {
+            Some(minutes) if minutes < 1.0 => {
+                format!(", about {}", counted((60.0 * minutes).ceil() as usize, "second"))
+            }
+            Some(minutes) => format!(", about {minutes:.0} min"),
+            None => String::new(),
+        };
+        let note = format!("training for {} of {}{time}", counted(epochs, "epoch"), counted(steps, "step"));
+        (self.session.listener)(Event::Note(&note));
+    }
+
+    fn build(&self, experiment: &Experiment, dataset: &Dataset) -> Result<Trainer, Error> {
+        let selection = ExperimentData::read(experiment, dataset)?;
         let task = selection.task(experiment)?;
         let tested = selection.validation.as_ref().unwrap_or(&selection.test);
         let build = || Trainer::new(experiment, &task, &selection.train, tested, self.device);
-        let trainer = attempt(|| self.session.cancel.is_cancelled(), build)??;
+        attempt(|| self.session.cancel.is_cancelled(), build)?
+    }
+
+    fn compile(&self, experiment: &Experiment, dataset: &Dataset) -> Result<Trainer, Error> {
+        let started = Instant::now();
+        let trainer = self.build(experiment, dataset)?;
         (self.session.listener)(Event::Model {
             name: &experiment.model.name,
             parameters: trainer.parameters(),

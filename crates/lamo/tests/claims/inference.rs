@@ -167,11 +167,13 @@ fn flat_samples_and_empty_arrays_are_refused() {
         (&[3, 1, 20], "samples of shape [4, 5], found shape [3, 1, 20]; reshape it"),
         (
             &[3, 0, 5],
-            "samples of shape [4, 5], on this or another grid, found shape [3, 0, 5]; bring it into that shape",
+            "samples of shape [4, 5], on this or another grid, found shape [3, 0, 5]; bring it into that shape, or name \
+             its axes with --axes inputs=LETTERS",
         ),
         (
             &[3, 4, 5, 1],
-            "samples of shape [4, 5], on this or another grid, found shape [3, 4, 5, 1]; bring it into that shape",
+            "samples of shape [4, 5], on this or another grid, found shape [3, 4, 5, 1]; bring it into that shape, or name \
+             its axes with --axes inputs=LETTERS",
         ),
         (&[0, 4, 5], "at least one sample, found shape [0, 4, 5]"),
     ] {
@@ -194,7 +196,8 @@ fn axes_in_another_order_are_told_by_the_shape_trained_on() {
     let task = experiment.task(&train).unwrap();
     formats::write(&folder.at("given.npy"), &[array("", &[3, 2, 6, 5], &wave(180, 0.1))]).unwrap();
     let told = PredictionInput::read(&task, &file(&folder.at("given.npy")), None).unwrap_err().to_string();
-    let expected = "expected samples of shape [6, 5, 2], on this or another grid, found shape [3, 2, 6, 5]; bring it into that shape";
+    let expected = "expected samples of shape [6, 5, 2], on this or another grid, found shape [3, 2, 6, 5]; bring it into \
+                    that shape, or name its axes with --axes inputs=LETTERS";
     assert!(told.ends_with(expected), "{told}");
 }
 
@@ -237,7 +240,7 @@ fn names_counts_and_sizes_that_do_not_fit_are_said_with_what_to_do() {
     let told = read(("positions", &[4, 9, 2]), ("load", &[1, 9])).unwrap_err();
     assert!(told.ends_with("array `positions`: expected 1 sample as in `load`, found shape [4, 9, 2]"), "{told}");
     let told = read(("positions", &[4, 9, 2]), ("load", &[4, 7])).unwrap_err();
-    assert!(told.ends_with("array `load`: expected samples of shape [9], found shape [4, 7]"), "{told}");
+    assert!(told.ends_with("array `load`: expected samples of shape [9], found shape [4, 7]; bring it into that shape, or name its axes with --axes load=LETTERS"), "{told}");
     let told = read(("x", &[4, 9, 2]), ("load", &[4, 9])).unwrap_err();
     let sentence = "expected arrays named `positions`, `load`, found `x`, `load`; save the file with these names";
     assert!(told.contains(sentence) && told.ends_with("or say --input positions=FILE:VARIABLE"), "{told}");

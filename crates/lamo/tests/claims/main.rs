@@ -16,7 +16,8 @@ mod inferred; // weights tell their model
 mod initialisation; // first values are drawn as the official classes draw them
 mod jobs; // what a listener hears, how a cancelled job is resumed, and the kind of each failure
 mod labels; // how far the labels of a data set are from finer ones
-mod layers; // embeddings, patches and slices equal the authors', each alone
+mod layers;
+mod length; // embeddings, patches and slices equal the authors', each alone
 mod library; // one crate is enough, and the README's program is an example
 mod lines; // models in one dimension
 mod loops; // the training loop takes the authors' steps, and every shipped experiment runs

@@ -218,6 +218,15 @@ fn axes_that_do_not_fit_are_refused_with_the_real_cause() {
         let sentence = told(axes, shape);
         assert!(sentence.contains(cause), "{sentence}");
     }
+    let file =
+        |name: &str, points: usize| vec![save(&folder, name, &[points, 9], (0..9 * points).map(|place| place as f64))];
+    let sentence =
+        refusal(&cut(1, 1, 1, vec![field("u", Role::Output, "", vec![file("run_1.npy", 4), file("run_2.npy", 5)])]));
+    assert!(sentence.contains("run_2.npy: expected 4 points along its axis p, as the grid has, found 5"), "{sentence}");
+    assert!(
+        sentence.contains("it is read with the axes pt of ") && sentence.contains("run_1.npy; check"),
+        "{sentence}"
+    );
     let short = vec![field("u", Role::Output, "tp", series(&folder, "short.npy", 4, 0))];
     let sentence = refusal(&cut(3, 2, 1, short.clone()));
     assert!(

@@ -168,7 +168,7 @@ fn patience_needs_validation_samples_and_these_need_training_samples() {
 }
 
 /// A pressure in Pa and a displacement in m on 5 x 4 points, both from one input; `count` samples.
-fn two_outputs(folder: &Folder, count: usize) -> PathBuf {
+pub(crate) fn two_outputs(folder: &Folder, count: usize) -> PathBuf {
     let wave = |k: usize| (0.7 * k as f64).sin();
     let field = |name: &str, role: Role, unit: &str, value: &dyn Fn(usize) -> f64| OwnField {
         name: name.into(),
@@ -205,7 +205,7 @@ fn request(data: &Path, out: PathBuf, changes: &[&str]) -> TrainRequest {
 }
 
 /// Runs a job and returns the warnings that it reported.
-fn warnings<T>(job: impl FnOnce(&Session<'_>) -> T) -> (T, Vec<String>) {
+pub(crate) fn warnings<T>(job: impl FnOnce(&Session<'_>) -> T) -> (T, Vec<String>) {
     let heard: Mutex<Vec<String>> = Mutex::default();
     let listener = |event: Event<'_>| {
         if let Event::Warning(warning) = event {

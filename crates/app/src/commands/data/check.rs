@@ -21,6 +21,8 @@ use std::path::{Path, PathBuf};
 const ROWS: usize = 4;
 /// Snapshots drawn of a time series.
 const SNAPSHOTS: usize = 3;
+/// Source files named at most.
+const FILES: usize = 8;
 
 /// `lamo data check`
 #[derive(Args)]
@@ -171,8 +173,10 @@ fn heading(dataset: &Dataset) -> Result<String> {
     let Manifest { problem, samples, seed, generator, lamo, split, .. } = manifest;
     let origin = match dataset.is_imported() {
         true => {
-            let files: Vec<_> = manifest.sources.iter().map(|source| source.file.as_str()).collect();
-            format!("imported from {}", files.join(", "))
+            let files: Vec<_> = manifest.sources.iter().map(|source| source.file.as_str()).take(FILES).collect();
+            let more = manifest.sources.len() - files.len();
+            let more = if more > 0 { format!(" and {more} more files") } else { String::new() };
+            format!("imported from {}{more}", files.join(", "))
         }
         false => format!("seed {seed}, generator {generator}"),
     };

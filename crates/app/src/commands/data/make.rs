@@ -92,8 +92,11 @@ pub(super) fn report(outcome: Outcome, verb: &str, time: &str, out: &Path) -> Re
 fn summary(dataset: &Dataset) -> String {
     let manifest = dataset.manifest();
     let shape = |shape: &[usize]| shape.iter().map(ToString::to_string).collect::<Vec<_>>().join("x");
-    let fields: Vec<_> =
-        manifest.fields.iter().map(|field| format!("{} {}", field.name, shape(&field.shape))).collect();
+    let fields: Vec<_> = manifest
+        .fields
+        .iter()
+        .map(|field| format!("{} {}", field.name, shape(&field.shape)).trim_end().to_owned())
+        .collect();
     let name = dataset.folder().display();
     let Manifest { problem, samples, split, redrawn, .. } = manifest;
     let again = if *redrawn > 0 {

@@ -68,13 +68,14 @@ fn status(progress: &Progress<'_>, rate: f64, history: &[Line], width: Option<us
         false => (String::new(), "time left unknown".to_owned()),
     };
     let shown = |name: &str, error: Option<f64>| error.map_or_else(String::new, |error| format!("{name} {error:.4}"));
+    let test_part = if validation.is_some() { Part::first(2) } else { Part::essential() };
     let train = if validation.or(test).is_some() { Part::first(1) } else { Part::essential() };
     let parts = [
         Part::essential().of(format!("epoch {}/{}", progress.epoch, progress.epochs)),
         Part::first(2).of(bars),
         train.of(format!("train {:.4}", progress.train)),
         Part::essential().of(shown("validation", validation)),
-        Part::essential().of(shown("test", test)),
+        test_part.of(shown("test", test)),
         Part::first(4).of(format!("rate {:.1e}", progress.rate)),
         Part::first(3).of(speed),
         Part::essential().of(left),

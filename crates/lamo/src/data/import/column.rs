@@ -14,6 +14,7 @@ use crate::error::counted;
 use crate::files::memory;
 use lamo_geometry::Grid;
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -256,9 +257,9 @@ impl Piece {
         }
     }
 
-    /// Its entry in the manifest; `sources` are the files of the import.
-    pub(super) fn origin(&self, sources: &[&Path]) -> OriginEntry {
-        let source = sources.iter().position(|source| *source == self.path).unwrap_or_default();
+    /// Its entry in the manifest; `sources` are the files of the import and their places in the manifest.
+    pub(super) fn origin(&self, sources: &HashMap<&Path, usize>) -> OriginEntry {
+        let source = sources.get(self.path.as_path()).copied().unwrap_or_default();
         OriginEntry { source, array: self.name.clone(), axes: self.axes.clone(), channel: self.channel }
     }
 

@@ -94,7 +94,8 @@ impl OwnField {
         for arrays in &self.arrays {
             let mut pieces: Vec<Piece> = Vec::new();
             for name in arrays {
-                let piece = self.piece(name, arrays.len() > 1, shared, sources)?;
+                let like = column.pieces().next();
+                let piece = self.piece(name, like, arrays.len() > 1, shared, sources)?;
                 if let Some(first) = pieces.first().filter(|first| first.samples() != piece.samples()) {
                     let expected = format!("{}, as {} holds", counted(first.samples(), "sample"), first.title());
                     let found = piece.samples().to_string();
@@ -115,10 +116,12 @@ impl OwnField {
         Ok(column)
     }
 
-    /// One array with its axes; arrays side by side have no axis of channels.
+    /// One array with its axes, those of an earlier array `like` it where none are given; arrays side by side have no axis of
+    /// channels.
     fn piece(
         &self,
         name: &ArrayName,
+        like: Option<&Piece>,
         side_by_side: bool,
         shared: &Shared,
         sources: &mut Sources,
@@ -127,12 +130,22 @@ impl OwnField {
         let (complex, grid) = (info.kind.is_complex(), &shared.grid);
         // The parts of complex numbers are the last axis of the array, which no letter of the user names.
         let shape = if complex { &info.shape[..info.shape.len() - 1] } else { &info.shape[..] };
-        let mut axes = match &self.axes {
-            Some(given) => self.given(given, shape, grid).map_err(|(expected, found)| {
+        let like = like.filter(|like| like.axes().len() == info.shape.len() && like.is_complex() == complex);
+        let mut axes = match (&self.axes, like) {
+            (Some(given), _) => self.given(given, shape, grid).map_err(|(expected, found)| {
                 let thing = format!("{} with --axes {}={given}", name.title(), self.name);
                 Error::unfit(thing, expected, found, "check --grid and --axes")
             })?,
-            None => {
+            (None, Some(like)) => {
+                let axes = &like.axes()[..shape.len()];
+                let misfit = axes::misfit(axes, shape, grid);
+                misfit.map_or(Ok(axes.to_owned()), |(expected, found)| {
+                    let advice =
+                        format!("it is read with the axes {axes} of {}; check --grid and --axes", like.title());
+                    Err(Error::unfit(name.title(), expected, found, advice))
+                })?
+            }
+            (None, None) => {
                 let joined = self.arrays.len() > 1;
                 let samples = shared.context.samples.filter(|_| !joined);
                 let context = Context { side_by_side, complex, joined, samples, ..shared.context };
@@ -182,8 +195,12 @@ impl OwnField {
     /// How the shape of its arrays is understood, in a sentence.
     pub(super) fn note(&self, column: &Column) -> Option<String> {
         let piece = column.pieces().next()?;
-        let files = column.parts.len();
-        let files = if files > 1 { format!(" in each of {files} files") } else { String::new() };
+        let samples = |part: &Part| part.pieces().first().map(Piece::samples);
+        let alike = column.parts.iter().all(|part| samples(part) == samples(&column.parts[0]));
+        let files = match column.parts.len() {
+            1 => String::new(),
+            files => format!(" in {} of {files} files", if alike { "each" } else { "the first" }),
+        };
         let how = match self.axes {
             Some(_) => "as given".to_owned(),
             None => format!("found by the shape; --axes {}=LETTERS changes them", self.name),

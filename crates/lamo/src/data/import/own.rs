@@ -16,6 +16,9 @@ use std::path::{Path, PathBuf};
 /// An array of more values is no list of times, unless there are as many snapshots.
 const MOST_TIMES: usize = 1 << 16;
 
+/// Arrays of an import at most: the manifest lists them, and has at most sixteen million bytes.
+const MOST_ARRAYS: usize = 40_000;
+
 /// The description of an import: arrays, and what they are.
 #[derive(Clone, Debug)]
 pub struct Own {
@@ -92,6 +95,16 @@ impl Own {
         }
         check_words("--name", &self.name)?;
         self.windows.map_or(Ok(()), Windows::check)?;
+        let arrays = self.fields.iter().flat_map(|field| &field.arrays).map(Vec::len).sum::<usize>();
+        if arrays > MOST_ARRAYS {
+            let expected = format!("at most {MOST_ARRAYS} arrays");
+            return Err(Error::unfit(
+                "the import".into(),
+                expected,
+                arrays.to_string(),
+                "join files of several samples",
+            ));
+        }
         let mut sources = Sources::default();
         let shared = self.shared(&mut sources)?;
         let (mut columns, mut notes, mut names) = (Vec::new(), Vec::new(), Vec::new());

@@ -14,6 +14,7 @@ use crate::data::dataset::partial::{self, Partial};
 use crate::data::dataset::{Error, FieldEntry, Manifest, Outcome, Progress, SourceEntry, Warn, position};
 use crate::error::{Failure, Kind};
 use crate::files::memory;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::path::Path;
 
@@ -47,9 +48,9 @@ impl Import {
 
     /// Every file to read, once.
     fn paths(&self) -> Vec<&Path> {
-        let mut paths = Vec::new();
+        let (mut paths, mut seen) = (Vec::new(), HashSet::new());
         for path in self.columns.iter().flat_map(Column::pieces).map(|piece| piece.path.as_path()) {
-            if !paths.contains(&path) {
+            if seen.insert(path) {
                 paths.push(path);
             }
         }
@@ -68,8 +69,9 @@ impl Import {
         let hashed: u64 = paths.iter().map(size).sum();
         let meter = Meter::new(2 * hashed + self.bytes(self.manifest.samples), listen);
         let mut manifest = self.manifest.clone();
+        let places: HashMap<&Path, usize> = paths.iter().enumerate().map(|(place, path)| (*path, place)).collect();
         for (field, column) in manifest.fields.iter_mut().zip(&self.columns) {
-            field.origin = column.pieces().map(|piece| piece.origin(&paths)).collect();
+            field.origin = column.pieces().map(|piece| piece.origin(&places)).collect();
         }
         self.require_memory()?; // before the files are hashed, which takes long
         let mut sources = Sources::as_found_by(&self.sources);
