@@ -172,9 +172,9 @@ fn made(out: &Path) -> Result<Vec<Set>> {
     })?;
     let solution = array("line-u", &[200, 64], &|i| waves(LINE, i[0], line(i[1], 64), |k| 1.0 / (1.0 + k), still))?;
 
-    let before = array("plane-a", &[100, 24, 24], &|i| waves(PLANE, i[0], plane(i, 24), unchanged, still))?;
-    let after = array("plane-u", &[100, 24, 24], &|i| {
-        waves(PLANE, i[0], plane(i, 24), |k| (-0.1 * k * k).exp(), still).tanh()
+    let before = array("plane-a", &[100, 16, 16], &|i| waves(PLANE, i[0], plane(i, 16), unchanged, still))?;
+    let after = array("plane-u", &[100, 16, 16], &|i| {
+        waves(PLANE, i[0], plane(i, 16), |k| (-0.1 * k * k).exp(), still).tanh()
     })?;
 
     // Speed of a potential flow around a cylinder with random centre and radius, at random points outside of it.
@@ -224,7 +224,7 @@ fn made(out: &Path) -> Result<Vec<Set>> {
             "source to solution of −u″ + u³ = f (1-D)",
             format!("--input f={source} --output u={solution} --grid line:64"),
         ),
-        set("plane", "heat with saturation (2-D)", format!("--input a={before} --output u={after} --grid 24x24")),
+        set("plane", "heat with saturation (2-D)", format!("--input a={before} --output u={after} --grid 16x16")),
         set(
             "cloud",
             "flow around a cylinder (cloud)",

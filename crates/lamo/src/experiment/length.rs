@@ -8,7 +8,6 @@
 use super::{Experiment, Preset, selection};
 use crate::data::Dataset;
 use crate::error::Error;
-use crate::task::TimeMode;
 
 /// Steps of an epoch below which a training gets more epochs than its preset states.
 const FEW: usize = 100;
@@ -37,11 +36,7 @@ pub(crate) fn default_evaluate(epochs: usize) -> usize {
 pub(crate) fn default_epochs(experiment: &Experiment, dataset: &Dataset, samples: usize) -> Result<usize, Error> {
     let (_, outputs) = selection::fields(experiment, dataset)?;
     let snapshots = outputs.iter().filter_map(|field| field.snapshots).max().unwrap_or(1);
-    let (turns, windows) = match experiment.time_mode() {
-        TimeMode::Steady => (1, 1),
-        TimeMode::RollOut { past } => (1, snapshots.saturating_sub(past).max(1)),
-        TimeMode::ByTime => (snapshots, 1),
-    };
+    let (turns, windows) = experiment.time_mode().turns_and_windows(snapshots);
     let few = match experiment.preset {
         Preset::Quick => few_steps(dataset.manifest().grid.points().saturating_mul(windows)),
         Preset::Paper => FEW,

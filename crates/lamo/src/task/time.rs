@@ -96,6 +96,15 @@ impl TimeMode {
         self != TimeMode::Steady
     }
 
+    /// Optimiser steps per batch, and windows of a sample in it, where the outputs have so many snapshots.
+    pub(crate) fn turns_and_windows(self, snapshots: usize) -> (usize, usize) {
+        match self {
+            TimeMode::Steady => (1, 1),
+            TimeMode::RollOut { past } => (1, snapshots.saturating_sub(past).max(1)),
+            TimeMode::ByTime => (snapshots, 1),
+        }
+    }
+
     /// The time of a task whose targets have `times` times each, with the clock of its data.
     pub fn of(self, times: usize, clock: &[f64]) -> Result<Time, Refusal> {
         match self {
