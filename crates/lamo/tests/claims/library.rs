@@ -24,7 +24,7 @@ fn the_core_the_grids_and_the_solvers_are_reached_through_one_crate() {
     assert!(lamo::physics::problems::PROBLEMS.iter().any(|problem| problem.name == "darcy"));
     let quick = Request { preset: Some(Preset::Quick), ..Request::default() }.resolve().unwrap();
     assert!(quick.train.epochs < Request::default().resolve().unwrap().train.epochs);
-    assert_eq!(quick.precision, Precision::default());
+    assert_eq!(quick.precision, Precision::Tf32);
 }
 
 /// Positions, inputs and targets of a cloud, with sizes that differ from each other.
