@@ -106,7 +106,7 @@ impl TrainRequest {
             folder = Some(path.to_owned());
             let manifest = Dataset::open(path)?.manifest().clone();
             request.grid = Some(manifest.grid);
-            if benchmarks::find(&manifest.problem).is_ok() {
+            if is_benchmark(&manifest)? {
                 named = manifest.problem;
             } else {
                 let window = manifest.parameters.get("window").and_then(toml::Value::as_integer);
@@ -181,6 +181,16 @@ fn unknown(what: &str) -> Refusal {
         Some(name) => refusal.advise(format!("did you mean {name}?")),
         None => refusal,
     }
+}
+
+/// Whether a data set has the name of a benchmark and the fields that the benchmark predicts.
+fn is_benchmark(manifest: &Manifest) -> Result<bool, Error> {
+    let problem = manifest.problem.as_str();
+    if benchmarks::find(problem).is_err() {
+        return Ok(false);
+    }
+    let outputs = Request { benchmark: Some(problem), ..Request::default() }.resolve()?.data.outputs;
+    Ok(outputs.iter().all(|output| manifest.fields.iter().any(|field| field.name == *output)))
 }
 
 /// True when the only inputs are the first snapshots of a time series.

@@ -4,7 +4,8 @@ use crate::support::{Folder, experiment, save};
 use lamo::data::dataset::{Dataset, Error, Normalise, Outcome, Role, Rule};
 use lamo::data::formats::{self, Named};
 use lamo::data::import::{ArrayName, Import, Own, OwnField, Sizes};
-use lamo::experiment::ExperimentData;
+use lamo::experiment::{ExperimentData, OWN};
+use lamo::workflow::TrainRequest;
 use lamo_geometry::Grid;
 use std::fs;
 use std::ops::{ControlFlow, Range};
@@ -40,6 +41,19 @@ fn refusal(own: &Own) -> String {
 }
 
 const PLANE: Grid = Grid::Plane { rows: 3, columns: 2 };
+
+#[test]
+fn own_arrays_under_the_name_of_a_benchmark_stay_own_arrays() {
+    let folder = Folder::new("named-darcy");
+    let fields = vec![
+        field("a", Role::Input, vec![vec![counting(&folder, "a.npy", &[9, 3, 2], 0.0)]]),
+        field("u", Role::Output, vec![vec![counting(&folder, "u.npy", &[9, 3, 2], 0.0)]]),
+    ];
+    let own = Own { name: "darcy".into(), ..own(PLANE, fields) };
+    written(&own.import().unwrap(), &folder.at("darcy"));
+    let experiment = TrainRequest::new(folder.at("darcy").to_str().unwrap()).experiment().unwrap();
+    assert_eq!(experiment.benchmark, OWN);
+}
 
 #[test]
 fn samples_last_frames_channels_and_common_positions_find_their_places() {
