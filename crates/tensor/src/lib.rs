@@ -45,7 +45,7 @@ mod tests {
 
     #[test]
     fn no_source_file_has_more_than_600_lines() {
-        let files = files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"));
+        let files = files(&Path::new(&std::env::var("CARGO_MANIFEST_DIR").unwrap()).join("src"));
         assert!(files.len() > 50, "{} files found", files.len());
         for path in files {
             let lines = std::fs::read_to_string(&path).unwrap().lines().count();

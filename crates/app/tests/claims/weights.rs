@@ -36,7 +36,7 @@ grid = { kind = "cloud", points = 37 }
 "#;
 
 pub(crate) fn fixtures() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fixtures")
+    PathBuf::from(std::env::var("CARGO_MANIFEST_DIR").unwrap()).join("../../fixtures")
 }
 
 /// The bytes of the weights of the fixture.

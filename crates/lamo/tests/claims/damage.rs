@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 fn old(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/v0_1").join(name)
+    Path::new(&std::env::var("CARGO_MANIFEST_DIR").unwrap()).join("tests/v0_1").join(name)
 }
 
 /// The runs of 0.1: steady on a plane, steady on a cloud, a roll-out, and a series asked for by time.

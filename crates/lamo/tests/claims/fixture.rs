@@ -12,7 +12,7 @@ pub(crate) struct Fixture {
 
 /// Opens `fixtures/ops/NAME`.
 pub(crate) fn open(name: &str) -> Fixture {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/ops");
+    let folder = PathBuf::from(std::env::var("CARGO_MANIFEST_DIR").unwrap()).join("../../fixtures/ops");
     let read = |ending: &str| {
         let path = folder.join(format!("{name}.{ending}"));
         std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))

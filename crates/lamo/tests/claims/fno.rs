@@ -23,7 +23,8 @@ const REFERENCE: f64 = 1e-7;
 
 /// All tensors of a file of the model's fixture, in f64.
 fn tensors(file: &str) -> HashMap<String, Vec<f64>> {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/baselines/fno2d").join(file);
+    let path =
+        PathBuf::from(std::env::var("CARGO_MANIFEST_DIR").unwrap()).join("../../fixtures/baselines/fno2d").join(file);
     let bytes = std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let file = SafeTensors::deserialize(&bytes).unwrap();
     file.iter()

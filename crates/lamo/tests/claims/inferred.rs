@@ -24,7 +24,7 @@ const FIXTURES: &[(&str, &[&str])] = &[
 ];
 
 fn fixture(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures").join(name)
+    Path::new(&std::env::var("CARGO_MANIFEST_DIR").unwrap()).join("../../fixtures").join(name)
 }
 
 fn infer(weights: &Path, changes: &[&str]) -> Result<(ModelFolder, Vec<String>), String> {

@@ -21,7 +21,7 @@ const ROOMS: &[&[&str]] = &[
 const INSIDE_DATA: &[&[&str]] = &[&["formats"], &["state_dict", "samples"], &["dataset"], &["import"], &["make"]];
 
 pub(crate) fn workspace() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+    Path::new(&std::env::var("CARGO_MANIFEST_DIR").unwrap()).join("../..").canonicalize().unwrap()
 }
 
 /// All files below a folder with one of the endings.

@@ -175,7 +175,7 @@ fn rows_of_a_table_are_samples_and_tables_side_by_side_are_samples_too() {
 #[test]
 fn real_and_imaginary_parts_become_two_channels() {
     let folder = Folder::new("parts");
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/arrays/mat5/packed.mat");
+    let path = Path::new(&std::env::var("CARGO_MANIFEST_DIR").unwrap()).join("tests/arrays/mat5/packed.mat");
     let arrays = vec![vec![ArrayName { path, variable: Some("complex".into()) }]];
     let line = Grid::Line { points: 2 };
     for axes in ["np", "nx", ""] {

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 fn old(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/v0_1").join(name)
+    Path::new(&std::env::var("CARGO_MANIFEST_DIR").unwrap()).join("tests/v0_1").join(name)
 }
 
 /// A copy of a run of 0.1 and of its data, resumed to its end. The data are no longer where the run says.
