@@ -104,7 +104,8 @@ impl Block {
         elements.into_iter().flatten().for_each(|node| mass[node] += 0.25 * element_mass);
         let zeros = || [vec![0.0; nodes], vec![0.0; nodes]];
         let elements = Elements::new(metal, counts);
-        let rates = Rates::new(counts, &stable_steps(&elements, &positions, &mass));
+        let limits = stable_steps(&elements, &positions, &mass);
+        let rates = Rates::new(counts, &limits);
         let levels = levels(&rates, &positions);
         Self {
             positions,
@@ -117,7 +118,7 @@ impl Block {
             elements,
             mobility: mass.iter().map(|mass| 1.0 / mass).collect(),
             mass,
-            shortest_step: SHORTEST * rates.shortest(),
+            shortest_step: SHORTEST * least(&limits),
             rates,
             levels,
             impulse: zeros(),
@@ -220,6 +221,7 @@ impl Block {
             return Ok(());
         }
         let mut limits = stable_steps(&self.elements, &self.positions, &self.mass);
+        let shortest = least(&limits);
         limits[self.near_tools.clone()].iter_mut().for_each(|limit| *limit *= NEAR_TOOLS);
         let rates = Rates::new(self.elements.counts, &limits);
         let mut next = levels(&rates, &self.positions);
@@ -235,7 +237,6 @@ impl Block {
             }
         }
         (self.rates, self.levels) = (rates, next);
-        let shortest = self.rates.shortest();
         if shortest < self.shortest_step {
             return Err(self.distorted("a stable step", self.shortest_step, shortest));
         }
@@ -257,6 +258,10 @@ impl Block {
     pub(crate) fn unphysical(&self, expected: &'static str, found: f64) -> Error {
         Error::Unphysical { system: "block", time: self.time, expected, found }
     }
+}
+
+fn least(values: &[f64]) -> f64 {
+    values.iter().copied().fold(f64::INFINITY, f64::min)
 }
 
 /// The elements of each level of `rates`, advanced to `positions`, with no force yet.

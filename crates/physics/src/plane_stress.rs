@@ -64,7 +64,7 @@ impl Metal {
     ///
     /// With A = a/σ_Y², B = b/σ_Y² and δ = A + B − 1 the condition is A/(1 + αλ)² + B/(1 + λ)² = 1. Its expansion in λ,
     /// solved for λ, starts with δ / 2(αA + B). Four terms leave a relative error of about δ⁴ / 20; where δ is large,
-    /// Newton's method goes on from there. The common factor at the end puts the stress onto the yield surface.
+    /// Newton's method improves it. The common factor at the end makes the stress equal to the yield stress.
     #[inline(always)]
     fn return_to_yield_surface<S: Simd>(&self, a: Lanes<S>, b: Lanes<S>) -> (Lanes<S>, Lanes<S>, Lanes<S>) {
         let per_limit = 1.0 / (self.yield_stress * self.yield_stress);

@@ -59,6 +59,7 @@ impl Rates {
     }
 
     /// The shortest step.
+    #[cfg(test)]
     pub(crate) fn shortest(&self) -> f64 {
         self.cycle / f64::from(1 << self.highest())
     }
