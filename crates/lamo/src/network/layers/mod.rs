@@ -4,11 +4,11 @@
 mod attention;
 pub mod embedding;
 mod hydra;
+mod lifting;
 mod linear;
 mod mamba2;
 mod mlp;
 mod norm;
-
 mod patches;
 mod resample;
 mod selective;
@@ -20,11 +20,11 @@ mod ss2d;
 pub use attention::{Attention, attention_scores, join_heads, split_heads};
 pub use embedding::TimeEmbedding;
 pub use hydra::Hydra;
+pub use lifting::{LIBRARY_MLP, Lifting, LiftingShape};
 pub use linear::Linear;
 pub use mamba2::Mamba2;
 pub use mlp::Mlp;
 pub use norm::LayerNorm;
-
 pub use patches::{Depatchify, Patchify};
 pub use resample::resample;
 pub use selective::{Discretisation, Selection, discretise};

@@ -4,7 +4,7 @@
 //! f = preprocess([x | fx]);  f ← f + to_out(decode(mix(encode(LN₁ f))));  f ← f + mlp(LN₂ f);  y = mlp2(LN₃ f).
 
 use super::embedding::unified_positions;
-use super::{LayerNorm, Linear, Mlp, SliceShape, Slices, TimeEmbedding};
+use super::{LIBRARY_MLP, LayerNorm, Linear, Mlp, SliceShape, Slices, TimeEmbedding};
 use crate::network::Input;
 use crate::network::{Initial, Scope};
 use crate::task::Task;
@@ -56,8 +56,6 @@ pub struct SliceStack<'g> {
     project: Linear<'g>,
 }
 
-const MLP: [&str; 2] = ["linear_pre.0", "linear_post"];
-
 impl<'g> SliceStack<'g> {
     /// `mixer` builds what mixes the tokens of a block, in the block's scope.
     pub fn new(
@@ -73,7 +71,7 @@ impl<'g> SliceStack<'g> {
         };
         let uniform = Initial::Uniform { low: 0.0, high: 1.0 / width as f64 };
         let preprocess =
-            Mlp::named(&scope.enter("preprocess"), MLP, [position + task.input_channels(), 2 * width, width]);
+            Mlp::named(&scope.enter("preprocess"), LIBRARY_MLP, [position + task.input_channels(), 2 * width, width]);
         let blocks: Vec<_> =
             (0..shape.depth).map(|i| Block::new(&scope.enter("blocks").enter(&i.to_string()), shape, &mixer)).collect();
         let last = scope.enter("blocks").enter(&(shape.depth - 1).to_string());
@@ -126,7 +124,7 @@ impl<'g> Block<'g> {
             mixer: mixer(&attention),
             out: Linear::new(&attention.enter("to_out.0"), width, width),
             norm2: LayerNorm::new(&scope.enter("ln_2"), width),
-            mlp: Mlp::named(&scope.enter("mlp"), MLP, [width, shape.mlp_ratio * width, width]),
+            mlp: Mlp::named(&scope.enter("mlp"), LIBRARY_MLP, [width, shape.mlp_ratio * width, width]),
         }
     }
 

@@ -1,0 +1,76 @@
+//! The lifting of the Neural-Solver-Library: v₀ = preprocess([x | a]) + placeholder + time_fc(e(T)).
+//!
+//! x are positions or their distances to a lattice, a the input functions; the placeholder and the time are optional.
+
+use super::embedding::unified_positions;
+use super::{Mlp, TimeEmbedding};
+use crate::network::{Initial, Input, Scope};
+use crate::task::Task;
+use lamo_geometry::Grid;
+use lamo_tensor::Tensor;
+
+/// Names of the two maps of the library's MLP.
+pub const LIBRARY_MLP: [&str; 2] = ["linear_pre.0", "linear_post"];
+
+/// Sizes of a lifting.
+#[derive(Clone, Copy, Debug)]
+pub struct LiftingShape {
+    /// Hidden channels of `preprocess`.
+    pub hidden: usize,
+    /// Channels of the lifted features.
+    pub width: usize,
+    /// Hidden channels of `time_fc`.
+    pub time_hidden: usize,
+    /// Side of the lattice of unified positions, 0 for plain positions.
+    pub unified_positions: usize,
+    /// Whether a learned vector is added at every point.
+    pub placeholder: bool,
+}
+
+impl LiftingShape {
+    /// The usual sizes: positions and functions → 2 `width` → `width`, with plain positions and no placeholder.
+    pub fn usual(width: usize) -> Self {
+        LiftingShape { hidden: 2 * width, width, time_hidden: width, unified_positions: 0, placeholder: false }
+    }
+}
+
+/// From positions, functions and time to the first features of all points.
+pub struct Lifting<'g> {
+    grid: Grid,
+    side: usize,
+    preprocess: Mlp<'g>,
+    /// `[width]`
+    placeholder: Option<Tensor<'g>>,
+    time: Option<TimeEmbedding<'g>>,
+}
+
+impl<'g> Lifting<'g> {
+    /// `preprocess`, `time_fc` and `placeholder` inside `scope`.
+    pub fn new(scope: &Scope<'_, 'g>, task: &Task, shape: LiftingShape) -> Self {
+        let LiftingShape { hidden, width, time_hidden, unified_positions: side, placeholder } = shape;
+        let positions = if side == 0 { task.space } else { side * side };
+        let preprocess =
+            Mlp::named(&scope.enter("preprocess"), LIBRARY_MLP, [positions + task.input_channels(), hidden, width]);
+        let time = task.time.is_input().then(|| TimeEmbedding::new(scope, width, time_hidden));
+        let uniform = Initial::Uniform { low: 0.0, high: 1.0 / width as f64 };
+        let placeholder = placeholder.then(|| scope.parameter("placeholder", [width], uniform));
+        Lifting { grid: task.grid, side, preprocess, placeholder, time }
+    }
+
+    /// `[batch, points, width]`
+    pub fn forward(&self, input: &Input<'g>) -> Tensor<'g> {
+        let positions = match self.side {
+            0 => input.positions,
+            side => unified_positions(input.positions, self.grid, side),
+        };
+        let mut features = self.preprocess.forward(Input { positions, ..*input }.channels());
+        if let Some(placeholder) = self.placeholder {
+            features = features + placeholder;
+        }
+        if let (Some(embedding), Some(time)) = (&self.time, input.time) {
+            let [batch, _, width] = features.dims();
+            features = features + embedding.forward(time).reshape([batch, 1, width]);
+        }
+        features
+    }
+}
