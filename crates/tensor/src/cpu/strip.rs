@@ -94,6 +94,7 @@ fn map_body<U: Unit>(map: Map, extent: Extent, operands: &[Strip; 3], to: *mut f
             Map::Divide => binary(extent, a, b, to, |x, y| x / y),
             Map::Maximum => binary(extent, a, b, to, |x, y| if x > y || x.is_nan() { x } else { y }),
             Map::Minimum => binary(extent, a, b, to, |x, y| if x < y || x.is_nan() { x } else { y }),
+            Map::Arctangent => binary(extent, a, b, to, math::arctangent::<U>),
             Map::Less => binary(extent, a, b, to, |x, y| f32::from(x < y)),
             Map::Equal => binary(extent, a, b, to, |x, y| f32::from(x == y)),
             Map::Select => ternary(extent, operands, to, |c, yes, no| if c != 0.0 { yes } else { no }),

@@ -39,6 +39,8 @@ pub enum Map {
     Divide,
     Maximum,
     Minimum,
+    /// Angle of the point (second operand, first operand), in (−π, π].
+    Arctangent,
     /// 1 where the first operand is smaller, else 0.
     Less,
     /// 1 where the operands are equal, else 0.
@@ -54,7 +56,7 @@ impl Map {
         match self {
             Copy | Negate | Absolute | Sign | Exp | Log | Sqrt | Reciprocal | Tanh | Erf | Sin | Cos | Sigmoid
             | Softplus | SoftplusDerivative | Gelu | GeluDerivative | Silu | SiluDerivative => 1,
-            Add | Subtract | Multiply | Divide | Maximum | Minimum | Less | Equal => 2,
+            Add | Subtract | Multiply | Divide | Maximum | Minimum | Arctangent | Less | Equal => 2,
             Select => 3,
         }
     }
@@ -95,6 +97,7 @@ impl Map {
             Map::Minimum if a.is_nan() || b.is_nan() => f64::NAN,
             Map::Maximum => a.max(b),
             Map::Minimum => a.min(b),
+            Map::Arctangent => a.atan2(b),
             Map::Less => truth(a < b),
             Map::Equal => truth(a == b),
             Map::Select => {
@@ -166,6 +169,10 @@ pub(crate) fn gradient<'g>(
         Map::Minimum => {
             let second = operands[1].less(a);
             both(&|| second.select(cotangent * 0.0, cotangent), &|| second.select(cotangent, cotangent * 0.0))
+        }
+        Map::Arctangent => {
+            let (b, square) = (operands[1], a * a + operands[1] * operands[1]);
+            both(&|| cotangent * b / square, &|| -(cotangent * a / square))
         }
         Map::Less | Map::Equal => vec![None, None],
         Map::Select => {
@@ -253,6 +260,11 @@ impl<'g> Tensor<'g> {
     /// The smaller of the two; NaN if either is NaN.
     pub fn minimum(self, other: Tensor<'g>) -> Tensor<'g> {
         self.zip(Map::Minimum, other)
+    }
+
+    /// Angle of the point (`x`, self) in all quadrants; it has no gradient at the origin.
+    pub fn arctangent(self, x: Tensor<'g>) -> Tensor<'g> {
+        self.zip(Map::Arctangent, x)
     }
 
     /// Limited to `[low, high]`; the gradient is zero outside and unchanged at the bounds.

@@ -50,6 +50,7 @@ fn maps() -> Vec<Case> {
         cases.push(case(label("divide"), &operands, sums, |x| x[0] / x[1]));
         cases.push(case(label("maximum"), &operands, sums, |x| (x[0] * 2.0).maximum(x[1])));
         cases.push(case(label("minimum"), &operands, sums, |x| (x[0] * 2.0).minimum(x[1])));
+        cases.push(case(label("arctangent"), &operands, sums, |x| (x[0] * 2.0 - x[1]).arctangent(x[0] - 1.0)));
         cases
             .push(case(label("select"), &operands, sums, |x| (x[0] * 2.0).less(x[1]).select(x[0] * x[0], x[1] * x[0])));
     }

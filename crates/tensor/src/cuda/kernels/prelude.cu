@@ -45,6 +45,7 @@ __device__ __forceinline__ float map_Multiply(float a, float b) { return a * b; 
 __device__ __forceinline__ float map_Divide(float a, float b) { return a / b; }
 __device__ __forceinline__ float map_Maximum(float a, float b) { return a != a ? a : (b != b ? b : fmaxf(a, b)); }
 __device__ __forceinline__ float map_Minimum(float a, float b) { return a != a ? a : (b != b ? b : fminf(a, b)); }
+__device__ __forceinline__ float map_Arctangent(float a, float b) { return atan2f(a, b); }
 __device__ __forceinline__ float map_Less(float a, float b) { return a < b ? 1.0f : 0.0f; }
 __device__ __forceinline__ float map_Equal(float a, float b) { return a == b ? 1.0f : 0.0f; }
 __device__ __forceinline__ float map_Select(float a, float b, float c) { return a != 0.0f ? b : c; }
