@@ -2,7 +2,9 @@
 //! drawn; its `forward` is a function of tensors.
 
 mod attention;
+mod convolution;
 pub mod embedding;
+mod field_norm;
 mod hydra;
 mod lifting;
 mod linear;
@@ -10,15 +12,20 @@ mod mamba2;
 mod mlp;
 mod norm;
 mod patches;
+mod pool;
+mod projection;
 mod resample;
 mod selective;
+mod shell;
 mod slice_stack;
 mod slices;
 mod spectral;
 mod ss2d;
 
 pub use attention::{Attention, attention_scores, join_heads, split_heads};
+pub use convolution::{Convolution, relu};
 pub use embedding::TimeEmbedding;
+pub use field_norm::NormKind;
 pub use hydra::Hydra;
 pub use lifting::{LIBRARY_MLP, Lifting, LiftingShape};
 pub use linear::Linear;
@@ -26,8 +33,11 @@ pub use mamba2::Mamba2;
 pub use mlp::Mlp;
 pub use norm::LayerNorm;
 pub use patches::{Depatchify, Patchify};
+pub use pool::{largest_of_neighbours, twice_the_points};
+pub use projection::{Projection, Waves};
 pub use resample::resample;
 pub use selective::{Discretisation, Selection, discretise};
+pub use shell::{Shell, ShellShape};
 pub use slice_stack::{SliceStack, StackShape, TokenMixer};
 pub use slices::{SliceShape, Sliced, Slices};
 pub use spectral::{LineConvolution, Pointwise, SpectralConvolution, analyse, synthesise};

@@ -156,6 +156,25 @@ impl<'g> LineConvolution<'g> {
     }
 }
 
+impl<'g> LineConvolution<'g> {
+    /// `[outer, points, lanes, inputs]` → `[outer, points, lanes, outputs]` along the points, which are one period. The
+    /// field stays where it is: only the few frequencies are moved to the front, where the channels are mixed.
+    pub fn forward_across(&self, field: Tensor<'g>) -> Tensor<'g> {
+        let ([outer, points, lanes, width], [inputs, outputs, modes, _]) = (field.dims(), self.weight.dims());
+        let graph = field.graph();
+        let signs = graph.constant(&[1.0, -1.0], [2, 1, 1, 1]); // e^{−ib}, and Re(V e^{ib})
+        let forth = waves(graph, modes, points, points, |_| 1.0).broadcast_to([outer, 2 * modes, points]);
+        let sums = forth.matmul(field.reshape([outer, points, lanes * width]));
+        let sums = sums.reshape([outer, 2, modes, lanes, width]).permute(&[2, 1, 0, 3, 4]) * signs;
+        let spectrum = sums.reshape([modes, 2 * outer * lanes, width]);
+        let matrices = self.weight.permute(&[2, 0, 3, 1]).reshape([modes, inputs, 2 * outputs]);
+        let mixed = complex_product(spectrum, matrices).reshape([modes, 2, outer, lanes, outputs]) * signs;
+        let sums = mixed.permute(&[2, 1, 0, 3, 4]).reshape([outer, 2 * modes, lanes * outputs]);
+        let back = waves(graph, modes, points, points, |l| images(l, points) / points as f64).transpose();
+        back.broadcast_to([outer, points, 2 * modes]).matmul(sums).reshape([outer, points, lanes, outputs])
+    }
+}
+
 /// V R with V `[…, 2 batch, inputs]`, real parts before imaginary parts, and R `[…, inputs, re outputs | im outputs]`.
 fn complex_product<'g>(spectrum: Tensor<'g>, matrices: Tensor<'g>) -> Tensor<'g> {
     let product = spectrum.matmul(matrices); // V · (re R | im R)
@@ -312,6 +331,19 @@ mod tests {
         let expected =
             reference::evaluate(&graph, &bindings(&weights), &[convolution.forward(field)])[0].values.clone();
         check(&found, &expected, "one mode of two along rows");
+    }
+
+    #[test]
+    fn a_convolution_across_the_lanes_is_that_along_the_moved_axis() {
+        let (graph, outer, points) = (Graph::new(), 3, 6);
+        let field = graph.input("field", [outer, points, 2, 2]);
+        let line = LineConvolution::of(graph.input("weight", [2, 3, 4, 2]));
+        let moved = line.forward(field.swap(0, 1).reshape([points, outer * 2, 2]));
+        let moved = moved.reshape([points, outer, 2, 3]).swap(0, 1);
+        let bindings = Bindings::from([("field", values(72)), ("weight", values(48))]);
+        let [found, expected] =
+            [line.forward_across(field), moved].map(|y| reference::evaluate(&graph, &bindings, &[y])[0].values.clone());
+        check(&found, &expected, "four modes of six points");
     }
 
     #[test]

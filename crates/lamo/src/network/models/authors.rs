@@ -69,6 +69,11 @@ impl Arguments<'_> {
         whole(&self.0[key], key)
     }
 
+    /// A whole number that has a default.
+    pub(super) fn number_or(self, key: &str, default: usize) -> Result<usize, Refusal> {
+        if self.0[key].is_null() { Ok(default) } else { self.number(key) }
+    }
+
     /// Side of the lattice of unified positions; 0 for plain positions.
     pub(super) fn unified_positions(self) -> Result<usize, Refusal> {
         if self.number("unified_pos")? == 1 { self.number("ref") } else { Ok(0) }

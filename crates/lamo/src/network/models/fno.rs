@@ -6,6 +6,7 @@
 //! [`LineConvolution`] with 0 ≤ l < modes. Inside the layers a field is `[rows, columns, batch, width]` or
 //! `[points, batch, width]`. Where time is an input, its embedding is added to v₀ at all points.
 
+use super::frame::moved_periods;
 use super::{Authored, GridKind, Hints, Inferred, OwnData, Row, Settings, Shapes, Support, Translated, read};
 use crate::error::{Refusal, require};
 use crate::network::layers::{LineConvolution, Linear, Pointwise, SpectralConvolution, TimeEmbedding};
@@ -195,19 +196,12 @@ fn recipe(benchmark: &str) -> Option<&'static str> {
     })
 }
 
-/// On another grid the waves keep their length: the zeros are as long as in training, up to half a point, where the
-/// outermost points of both grids coincide. Without zeros, the grid itself is one period.
+/// On another grid the waves keep their length.
 fn moved(settings: &Settings, [from, to]: [Grid; 2]) -> Option<Settings> {
     let mut config: Config = read("fno", settings).ok()?;
     let (from, to) = (from.shape(), to.shape());
     let (periods, first) = (config.padded(&from), config.padded.len().checked_sub(from.len())?);
-    for (axis, ((&from, &period), &to)) in from.iter().zip(&periods).zip(&to).enumerate() {
-        config.padded[first + axis] = match (from, period) {
-            (1, _) => 0,
-            _ if period == from => to,
-            _ => ((period * (to - 1)) as f64 / (from - 1) as f64).round().max(to as f64) as usize,
-        };
-    }
+    config.padded[first..].copy_from_slice(&moved_periods(&periods, [&from, &to]));
     Some(super::settings(&config))
 }
 

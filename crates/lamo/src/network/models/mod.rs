@@ -14,7 +14,9 @@
 
 mod authors;
 pub mod deeponet;
+pub mod ffno;
 pub mod fno;
+mod frame;
 pub mod lamo;
 mod row;
 mod shapes;
@@ -34,7 +36,7 @@ use serde::{Deserialize, Serialize};
 pub type Settings = toml::Table;
 
 /// Every model.
-pub const MODELS: &[Row] = &[lamo::ROW, transolver::ROW, fno::ROW, deeponet::ROW];
+pub const MODELS: &[Row] = &[lamo::ROW, transolver::ROW, fno::ROW, deeponet::ROW, ffno::ROW];
 
 /// A configuration as data.
 fn settings<C: Serialize>(config: &C) -> Settings {

@@ -91,6 +91,9 @@ pub enum GridKind {
     Plane,
     /// Points without order.
     Cloud,
+    /// Points without order that have two coordinates; a model that lists it takes no other clouds.
+    #[serde(rename = "flat cloud")]
+    FlatCloud,
 }
 
 impl GridKind {
@@ -109,6 +112,7 @@ impl GridKind {
             GridKind::Line => "line",
             GridKind::Plane => "plane",
             GridKind::Cloud => "cloud",
+            GridKind::FlatCloud => "flat cloud",
         }
     }
 }
@@ -123,12 +127,21 @@ pub struct Support {
 }
 
 impl Support {
+    /// Lines, planes and the clouds that can be projected to a plane, with or without a time.
+    pub const FLAT: Support = Support { grids: &[GridKind::Line, GridKind::Plane, GridKind::FlatCloud], time: true };
+
     /// Every grid, with or without a time.
     pub const EVERYTHING: Support = Support { grids: &[GridKind::Line, GridKind::Plane, GridKind::Cloud], time: true };
 
     /// Whether some settings of the model can be built for the task.
     pub fn allows(self, task: &Task) -> bool {
-        self.grids.contains(&GridKind::of(task.grid)) && (self.time || !task.time.is_input())
+        self.takes(task) && (self.time || !task.time.is_input())
+    }
+
+    fn takes(self, task: &Task) -> bool {
+        let kind = GridKind::of(task.grid);
+        let flat = kind == GridKind::Cloud && task.space == 2 && self.grids.contains(&GridKind::FlatCloud);
+        flat || self.grids.contains(&kind)
     }
 }
 
@@ -169,9 +182,13 @@ impl Row {
         let thing = || format!("model {}", self.name);
         let Support { grids, time } = self.supports;
         let found = GridKind::of(task.grid);
-        require(grids.contains(&found), || {
+        require(self.supports.takes(task), || {
             let grids: Vec<_> = grids.iter().map(|grid| format!("a {}", grid.name())).collect();
-            let found = format!("a {} of shape {:?}", found.name(), task.grid.shape());
+            let coordinates = match grids.contains(&"a flat cloud".to_owned()) && found == GridKind::Cloud {
+                true => format!(" of points with {} coordinates", task.space),
+                false => String::new(),
+            };
+            let found = format!("a {} of shape {:?}{coordinates}", found.name(), task.grid.shape());
             Refusal::new(thing(), listed(&grids, "or"), found).advise(advice.as_str())
         })?;
         require(time || !task.time.is_input(), || {

@@ -1,0 +1,32 @@
+//! Convolutions over three neighbours along each axis, with zeros around the image, and max(0, x).
+
+use crate::network::{Initial, Scope};
+use lamo_tensor::{ConvolutionOptions, Tensor};
+
+/// A convolution without a bias: 3 × 3 taps on a plane, 3 on a line.
+pub struct Convolution<'g> {
+    /// `[outputs, inputs, 3, 3]`, on a line `[outputs, inputs, 3]`
+    weight: Tensor<'g>,
+}
+
+impl<'g> Convolution<'g> {
+    /// `inputs` channels to `outputs` on a grid of `axes` axes.
+    pub fn new(scope: &Scope<'_, 'g>, axes: usize, [inputs, outputs]: [usize; 2]) -> Self {
+        let initial = Initial::fan_in(inputs * 3_usize.pow(axes as u32));
+        Convolution { weight: scope.parameter("weight", [vec![outputs, inputs], vec![3; axes]].concat(), initial) }
+    }
+
+    /// `[batch, rows, columns, inputs]` → `[batch, rows, columns, outputs]`
+    pub fn forward(&self, image: Tensor<'g>) -> Tensor<'g> {
+        let shape = self.weight.shape();
+        let (line, [outputs, inputs]) = (shape.rank() == 3, [shape.dims()[0], shape.dims()[1]]);
+        let (kernel, around) = if line { ([1, 3], [0, 0]) } else { ([3, 3], [1, 1]) };
+        let weight = self.weight.reshape([outputs, inputs, kernel[0], kernel[1]]);
+        image.convolve(weight, ConvolutionOptions { padding: [around, [1, 1]], ..ConvolutionOptions::default() })
+    }
+}
+
+/// max(0, x), with derivative 0 at 0.
+pub fn relu(values: Tensor<'_>) -> Tensor<'_> {
+    values.graph().fill(0.0, values.shape()).maximum(values)
+}

@@ -1,0 +1,80 @@
+//! The shell of the grid models of Neural-Solver-Library: lifted points become an image, and the image of the body becomes
+//! points again.
+//!
+//! A field is `[batch, rows, columns, channels]`, as convolutions read it; a line is a plane of one row. A grid is padded with
+//! zeros behind its last row and column, and cropped to its size afterwards. A cloud is projected.
+
+use super::{Lifting, LiftingShape, Projection};
+use crate::network::{Input, Scope};
+use crate::task::{Field, Task};
+use lamo_geometry::Grid;
+use lamo_tensor::Tensor;
+
+/// Sizes of a shell.
+#[derive(Clone, Copy, Debug)]
+pub struct ShellShape {
+    /// Channels of the lifted features and of the image.
+    pub width: usize,
+    /// Side of the lattice of unified positions, 0 for plain positions.
+    pub unified_positions: usize,
+    /// Gives the positions a second time, as input functions, as some scripts of the library do.
+    pub positions_twice: bool,
+    /// Rows and columns of the image.
+    pub image: [usize; 2],
+    /// Frequencies of the projection of a cloud, along each axis.
+    pub modes: usize,
+    /// Width of the learned coordinates of a cloud.
+    pub coordinate_width: usize,
+}
+
+/// From points to the image and back.
+pub struct Shell<'g> {
+    grid: Grid,
+    image: [usize; 2],
+    positions_twice: bool,
+    lifting: Lifting<'g>,
+    /// For clouds.
+    projection: Option<Projection<'g>>,
+}
+
+impl<'g> Shell<'g> {
+    /// `preprocess`, `time_fc` and, for a cloud, the projection inside `scope`.
+    pub fn new(scope: &Scope<'_, 'g>, task: &Task, shape: ShellShape) -> Self {
+        let ShellShape { width, unified_positions, positions_twice, image, modes, coordinate_width } = shape;
+        let mut lifted = task.clone();
+        if positions_twice {
+            lifted.inputs.push(Field::plain("positions", task.space));
+        }
+        let lifting = Lifting::new(scope, &lifted, LiftingShape { unified_positions, ..LiftingShape::usual(width) });
+        let projection = matches!(task.grid, Grid::Cloud { .. })
+            .then(|| Projection::new(scope, width, modes, image, coordinate_width));
+        Shell { grid: task.grid, image, positions_twice, lifting, projection }
+    }
+
+    /// `[batch, points, width]` of the image that `body` returns, which has the extents of the image it is given.
+    pub fn forward(&self, input: &Input<'g>, body: impl FnOnce(Tensor<'g>) -> Tensor<'g>) -> Tensor<'g> {
+        let functions = match input.functions {
+            functions if !self.positions_twice => functions,
+            Some(functions) => Some(Tensor::concatenate(&[functions, input.positions], 2)),
+            None => Some(input.positions),
+        };
+        let features = self.lifting.forward(&Input { functions, ..*input });
+        let ([batch, points, width], [rows, columns]) = (features.dims(), self.image);
+        if let Some(projection) = &self.projection {
+            let waves = projection.waves(input.positions);
+            let image = projection.enter(waves, features).permute(&[2, 0, 1, 3]);
+            return projection.leave(waves, body(image).permute(&[1, 2, 0, 3]));
+        }
+        let [height, length] = plane(self.grid);
+        let image = features.reshape([batch, height, length, width]).pad(1, 0, rows - height).pad(2, 0, columns - length);
+        body(image).slice(1, 0, height).slice(2, 0, length).reshape([batch, points, width])
+    }
+}
+
+/// Rows and columns of a grid; a line and a cloud are one row.
+pub fn plane(grid: Grid) -> [usize; 2] {
+    match grid {
+        Grid::Plane { rows, columns } => [rows, columns],
+        Grid::Line { points } | Grid::Cloud { points } => [1, points],
+    }
+}

@@ -1,0 +1,240 @@
+//! Factorised FNO (Tran et al. 2023, Eqs. 7 and 8; `F_FNO` of Neural-Solver-Library) on lines, planes and flat clouds.
+//!
+//! v ← v + Σ_d F_d⁻¹(R_d · F_d v): a Fourier layer along each axis d by itself. The library keeps neither the feed-forward
+//! nets nor the activations of the paper, so that the whole body is linear; so is this model.
+//!
+//! Inside the layers a field is `[rows, columns, batch, width]`.
+
+use super::frame::{Demand, Frame, moved_periods};
+use super::{Authored, Hints, Inferred, OwnData, Row, Settings, Shapes, Support, Translated, read};
+use crate::error::{Refusal, require};
+use crate::network::layers::{LineConvolution, Mlp, Shell};
+use crate::network::{Initial, Input, Mode, Model, Scope};
+use crate::task::Task;
+use lamo_geometry::Grid;
+use lamo_tensor::Tensor;
+use serde::{Deserialize, Serialize};
+
+/// The library pads planes and leaves lines as they are.
+const DEMAND: Demand = Demand { model: "ffno", steps: [1, 16], multiple: 1 };
+
+/// All settings; the defaults are the library's usual ones.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// C, channels of the hidden fields.
+    pub width: usize,
+    /// Number of layers.
+    pub depth: usize,
+    /// Frequencies 0 ≤ k < modes along each axis, and of the projection of a cloud.
+    pub modes: usize,
+    /// Side of the lattice whose distances replace the positions; 0 keeps the positions.
+    pub unified_positions: usize,
+    /// Gives the positions a second time, as input functions, as the library's script for Pipe does.
+    pub positions_twice: bool,
+    /// Points along each axis after zero padding, the period of the waves; 0 is the next multiple of 16, on a line its points.
+    pub padded: [usize; 2],
+    /// Points of the image that a cloud is projected to.
+    pub lattice: [usize; 2],
+    /// Width of the learned coordinates of a cloud.
+    pub coordinate_width: usize,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config::of(Frame { width: 64, ..Frame::default() }, 8)
+    }
+}
+
+impl Config {
+    fn of(frame: Frame, depth: usize) -> Self {
+        let Frame { width, modes, unified_positions, positions_twice, padded, lattice, coordinate_width } = frame;
+        Config { width, depth, modes, unified_positions, positions_twice, padded, lattice, coordinate_width }
+    }
+
+    fn frame(&self) -> Frame {
+        let Config { width, modes, unified_positions, positions_twice, padded, lattice, coordinate_width, .. } = *self;
+        Frame { width, modes, unified_positions, positions_twice, padded, lattice, coordinate_width }
+    }
+}
+
+/// Largest number of modes that every axis carries.
+fn most_modes(extents: &[usize]) -> usize {
+    extents.iter().map(|extent| extent / 2 + 1).min().unwrap_or(1)
+}
+
+/// Declares the parameters under the library's names, in its order.
+fn build<'g>(scope: &Scope<'_, 'g>, task: &Task, settings: &Settings) -> Result<Box<dyn Model<'g> + 'g>, Refusal> {
+    let config: Config = read("ffno", settings)?;
+    let Config { width, depth, modes, .. } = config;
+    require(depth > 0, || Refusal::new("model ffno: depth", "at least 1", "0"))?;
+    let shape = config.frame().shell(task, &DEMAND)?;
+    let extents = config.frame().extents(task.grid, &DEMAND);
+    let most = most_modes(&extents);
+    require(modes <= most, || {
+        format!("model ffno: an image of {extents:?} points carries at most {most} modes, found {modes}; set modes = {most}")
+    })?;
+    let shell = Shell::new(scope, task, shape);
+    let line = matches!(task.grid, Grid::Line { .. });
+    let layer = |number: usize| Layer::new(&scope.enter("spectral_layers").enter(&number.to_string()), line, width, modes);
+    let layers = (0..depth).map(layer).collect();
+    Ok(Box::new(Ffno { shell, layers, head: Mlp::new(scope, [width, width, task.output_channels()]) }))
+}
+
+/// Σ_d F_d⁻¹(R_d · F_d v).
+enum Layer<'g> {
+    Line(LineConvolution<'g>),
+    /// Along rows and along columns.
+    Plane([LineConvolution<'g>; 2]),
+}
+
+impl<'g> Layer<'g> {
+    fn new(scope: &Scope<'_, 'g>, line: bool, width: usize, modes: usize) -> Self {
+        if line {
+            return Layer::Line(LineConvolution::new(scope, [width; 2], modes));
+        }
+        let (scope, initial) = (scope.enter("fourier_weight"), Initial::Normal { deviation: xavier(width, modes) });
+        let weight = |name| LineConvolution::of(scope.parameter(name, [width, width, modes, 2], initial));
+        Layer::Plane(["0", "1"].map(weight))
+    }
+
+    /// `[rows, columns, batch, width]` → `[rows, columns, batch, width]`
+    fn forward(&self, field: Tensor<'g>) -> Tensor<'g> {
+        let [rows, columns, batch, width] = field.dims();
+        match self {
+            Layer::Line(line) => line.forward(field.reshape([columns, batch, width])).reshape(field.shape()),
+            Layer::Plane([along_rows, along_columns]) => {
+                let lanes = field.reshape([rows, columns * batch, width]);
+                along_rows.forward(lanes).reshape(field.shape()) + along_columns.forward_across(field)
+            }
+        }
+    }
+}
+
+/// Deviation of Xavier's normal initialisation of a real tensor `[C, C, modes, 2]`: σ² = 2/((C + C) · 2 modes).
+fn xavier(width: usize, modes: usize) -> f64 {
+    (1.0 / (2 * width * modes) as f64).sqrt()
+}
+
+/// The model.
+struct Ffno<'g> {
+    shell: Shell<'g>,
+    layers: Vec<Layer<'g>>,
+    head: Mlp<'g>,
+}
+
+impl<'g> Model<'g> for Ffno<'g> {
+    fn forward(&self, input: &Input<'g>, _mode: Mode) -> Tensor<'g> {
+        let body = |image: Tensor<'g>| {
+            let field = image.permute(&[1, 2, 0, 3]); // [rows, columns, batch, width]
+            let field = self.layers.iter().fold(field, |field, layer| field + layer.forward(field));
+            field.permute(&[2, 0, 1, 3])
+        };
+        self.head.forward(self.shell.forward(input, body))
+    }
+}
+
+/// Sizes and training of the library's scripts.
+fn recipe(benchmark: &str) -> Option<&'static str> {
+    Some(match benchmark {
+        "darcy" => {
+            "# F-FNO on darcy: script of the Neural-Solver-Library.
+             model.settings = { width = 128, depth = 8, modes = 12, unified_positions = 8 }
+             train.rate = 0.001"
+        }
+        "elasticity" => {
+            "# F-FNO on elasticity: script of the Neural-Solver-Library.
+             model.settings = { width = 128, depth = 8, modes = 12 }"
+        }
+        "plasticity" => {
+            "# F-FNO on plasticity: script of the Neural-Solver-Library.
+             model.settings = { width = 128, depth = 8, modes = 12 }
+             data.scrambled = false"
+        }
+        "pipe" => {
+            "# F-FNO on pipe: script of the Neural-Solver-Library.
+             model.settings = { width = 128, depth = 8, modes = 12, positions_twice = true }
+             train.batch = 4"
+        }
+        _ => return None,
+    })
+}
+
+/// Sizes that train in minutes on two cores.
+fn quick(benchmark: &str) -> Option<&'static str> {
+    Some(match benchmark {
+        "elasticity" => "model.settings = { width = 32, depth = 4, modes = 8, lattice = [32, 32] }",
+        "own" => "model.settings = { width = 32, depth = 4, lattice = [48, 48] }",
+        "darcy" | "navier-stokes" | "plasticity" | "airfoil" | "pipe" => {
+            "model.settings = { width = 32, depth = 4, unified_positions = 0 }"
+        }
+        _ => return None,
+    })
+}
+
+/// On another grid the waves keep their length. A cloud is projected to the same image.
+fn moved(settings: &Settings, [from, to]: [Grid; 2]) -> Option<Settings> {
+    let mut config: Config = read("ffno", settings).ok()?;
+    if !matches!(from, Grid::Cloud { .. }) {
+        let periods = config.frame().extents(from, &DEMAND);
+        let first = config.padded.len().checked_sub(periods.len())?;
+        config.padded[first..].copy_from_slice(&moved_periods(&periods, [&from.shape(), &to.shape()]));
+    }
+    Some(super::settings(&config))
+}
+
+/// As many modes as usual, fewer on a small grid.
+fn own(data: &OwnData) -> Settings {
+    let usual = Frame::default();
+    let modes = data.grid.map(|grid| usual.modes.min(most_modes(&usual.extents(grid, &DEMAND))));
+    modes.map(|modes| ("modes".to_owned(), toml::Value::from(modes as i64))).into_iter().collect()
+}
+
+fn tiny(_task: &Task) -> Settings {
+    toml::toml! {
+        width = 12
+        depth = 2
+        modes = 3
+        lattice = [10, 12]
+        coordinate_width = 8
+    }
+}
+
+fn infer(shapes: &Shapes, hints: &Hints) -> Option<Result<Inferred, Refusal>> {
+    let [line, plane] = ["spectral_layers.0.weights1", "spectral_layers.0.fourier_weight.0"];
+    let inferred = || {
+        let first = if shapes.has(plane) { plane } else { line };
+        // The tensors of a plane and of a line have the same axes; their names tell the two apart.
+        let axes = if shapes.has(plane) { 2 } else { 3 };
+        let (frame, inferred) = Frame::infer(shapes, hints, (first, axes))?;
+        let frame = Frame { modes: shapes.extent(first, 2)?, ..frame };
+        let config = Config::of(frame, shapes.count("spectral_layers.", 0));
+        Ok(Inferred { settings: super::settings(&config), ..inferred })
+    };
+    (shapes.has(line) || shapes.has(plane)).then(inferred)
+}
+
+/// `F_FNO` of the library. Our waves are rounded to float32.
+fn translate(authored: &Authored<'_>) -> Result<Translated, Refusal> {
+    let (frame, task) = Frame::translate(authored)?;
+    let config = Config::of(frame, authored.table("model").number("n_layers")?);
+    Ok(Translated { settings: super::settings(&config), task, single_stage: true })
+}
+
+pub(super) const ROW: Row = Row {
+    name: "ffno",
+    summary: "Factorised FNO (ICLR 2023): a Fourier layer along each axis by itself",
+    paper: "Tran, Mathews, Xie, Ong: Factorized Fourier Neural Operators, ICLR 2023, arXiv:2111.13802",
+    supports: Support::FLAT,
+    build,
+    defaults: super::defaults::<Config>,
+    moved,
+    embedding: |_, _| None,
+    recipe,
+    variants: &[],
+    quick,
+    own,
+    tiny,
+    infer,
+    translate: &[("ffno", translate)],
+};

@@ -1,0 +1,229 @@
+//! What the grid models of Neural-Solver-Library have in common: the sizes of the image that their body works on, and how
+//! these are checked, translated and read off a state dict. See [`Shell`](crate::network::layers::Shell) for what they do.
+
+use super::{Authored, Hints, Inferred, OwnData, Settings, Shapes, check_unified};
+use crate::error::{Refusal, require};
+use crate::network::layers::{NormKind, ShellShape};
+use crate::task::Task;
+use lamo_geometry::Grid;
+use serde::{Deserialize, Serialize};
+
+/// Settings that all grid models have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Frame {
+    /// C, channels of the lifted features.
+    pub(super) width: usize,
+    /// Frequencies along each axis.
+    pub(super) modes: usize,
+    /// Side of the lattice whose distances replace the positions; 0 keeps the positions.
+    pub(super) unified_positions: usize,
+    /// Gives the positions a second time, as input functions.
+    pub(super) positions_twice: bool,
+    /// Rows and columns of the padded grid; 0 is the padding of the library.
+    pub(super) padded: [usize; 2],
+    /// Rows and columns of the image that a cloud is projected to.
+    pub(super) lattice: [usize; 2],
+    /// Width of the learned coordinates of a cloud.
+    pub(super) coordinate_width: usize,
+}
+
+/// The usual sizes of the library.
+impl Default for Frame {
+    fn default() -> Self {
+        Frame {
+            width: 32,
+            modes: 12,
+            unified_positions: 0,
+            positions_twice: false,
+            padded: [0, 0],
+            lattice: [96, 96],
+            coordinate_width: 32,
+        }
+    }
+}
+
+/// What a body asks of its image.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Demand {
+    /// The model, for refusals.
+    pub(super) model: &'static str,
+    /// Lines and planes are padded to multiples of these, unless the padding is set.
+    pub(super) steps: [usize; 2],
+    /// All extents must be multiples of this.
+    pub(super) multiple: usize,
+}
+
+/// Axes of the image: 1 for a line, 2 for a plane and for the image of a cloud.
+pub(super) fn axes(grid: Grid) -> usize {
+    if matches!(grid, Grid::Line { .. }) { 1 } else { 2 }
+}
+
+impl Frame {
+    /// Extents of the image, one for a line, before they are checked.
+    pub(super) fn extents(&self, grid: Grid, demand: &Demand) -> Vec<usize> {
+        let pad = |extent: usize, wanted: usize, step: usize| match wanted {
+            0 => extent.next_multiple_of(step),
+            wanted => wanted,
+        };
+        let ([rows, columns], [line, plane]) = (self.padded, demand.steps);
+        match grid {
+            Grid::Line { points } => vec![pad(points, columns, line)],
+            Grid::Plane { rows: height, columns: length } => vec![pad(height, rows, plane), pad(length, columns, plane)],
+            Grid::Cloud { .. } => self.lattice.to_vec(),
+        }
+    }
+
+    /// Refuses settings that do not fit the task, and returns the sizes of the shell.
+    pub(super) fn shell(&self, task: &Task, demand: &Demand) -> Result<ShellShape, Refusal> {
+        let Frame { width, modes, unified_positions, positions_twice, coordinate_width, .. } = *self;
+        let Demand { model, multiple, .. } = *demand;
+        for (name, value) in [("width", width), ("modes", modes)] {
+            require(value > 0, || Refusal::new(format!("model {model}: {name}"), "at least 1", "0"))?;
+        }
+        require(!task.time.is_input() || width > 1, || {
+            format!("model {model}: a time needs a width of at least 2, found {width}")
+        })?;
+        check_unified(model, unified_positions, task)?;
+        let extents = self.extents(task.grid, demand);
+        let fits = |extent: &usize| *extent > 0 && extent.is_multiple_of(multiple);
+        if let Grid::Cloud { .. } = task.grid {
+            let [rows, columns] = self.lattice;
+            require(extents.iter().all(fits), || {
+                Refusal::new(format!("model {model}: lattice"), format!("multiples of {multiple}"), format!("{extents:?}"))
+            })?;
+            let most = (rows / 2).min(columns / 2 + 1);
+            require(modes <= most, || {
+                format!("model {model}: a lattice of {rows} × {columns} points carries at most {most} modes, found {modes}; set modes = {most}")
+            })?;
+            require(coordinate_width > 0 && coordinate_width.is_multiple_of(4), || {
+                Refusal::new(format!("model {model}: coordinate_width"), "a multiple of 4", coordinate_width.to_string())
+            })?;
+        } else {
+            let grid = task.grid.shape();
+            let covers = extents.iter().zip(&grid).all(|(padded, extent)| padded >= extent);
+            require(covers && extents.iter().all(fits), || {
+                format!("model {model}: padded = {extents:?} must cover {grid:?} points with multiples of {multiple}; set padded = [0, 0]")
+            })?;
+        }
+        let image = if let [rows, columns] = extents[..] { [rows, columns] } else { [1, extents[0]] };
+        Ok(ShellShape { width, unified_positions, positions_twice, image, modes, coordinate_width })
+    }
+
+    /// The padding of a small grid, whose coarsest level would otherwise be one pixel without a deviation to divide by.
+    pub(super) fn own(data: &OwnData, demand: &Demand) -> Settings {
+        let grid = data.grid.filter(|grid| !matches!(grid, Grid::Cloud { .. }));
+        let extents = grid.map(|grid| Frame::default().extents(grid, demand)).unwrap_or_default();
+        let small = !extents.is_empty() && extents.iter().all(|&extent| extent <= demand.multiple);
+        let twice = toml::Value::from(2 * demand.multiple as i64);
+        small.then(|| ("padded".to_owned(), toml::Value::Array(vec![twice; 2]))).into_iter().collect()
+    }
+
+    /// The sizes and the task of one of the library's classes.
+    pub(super) fn translate(authored: &Authored<'_>) -> Result<(Frame, Task), Refusal> {
+        let (model, constructor, usual) = (authored.table("model"), authored.table("constructor"), Frame::default());
+        let grid = authored.library_grid()?;
+        let [rows, columns] = usual.lattice;
+        let frame = Frame {
+            width: model.number("n_hidden")?,
+            modes: model.number_or("modes", usual.modes)?,
+            // The library gives clouds plain positions whatever the flag says.
+            unified_positions: if let Grid::Cloud { .. } = grid { 0 } else { model.unified_positions()? },
+            lattice: [constructor.number_or("s1", rows)?, constructor.number_or("s2", columns)?],
+            coordinate_width: constructor.number_or("iphi_width", usual.coordinate_width)?,
+            ..usual
+        };
+        Ok((frame, model.task(grid, "out_dim")?))
+    }
+
+    /// The sizes and the task behind a state dict; `kernel` is a tensor whose axes after the first two are those of the grid.
+    pub(super) fn infer(
+        shapes: &Shapes,
+        hints: &Hints,
+        kernel: (&str, usize),
+    ) -> Result<(Frame, Inferred), Refusal> {
+        const PROJECTION: &str = "fftproject_in.weights1";
+        let (mut frame, mut assumed) = (Frame::default(), Vec::new());
+        frame.width = shapes.extent("preprocess.linear_post.weight", 0)?;
+        frame.unified_positions = hints.setting("unified_positions").unwrap_or(0);
+        frame.positions_twice = hints.settings.get("positions_twice").and_then(toml::Value::as_bool).unwrap_or(false);
+        let grid = if shapes.has(PROJECTION) {
+            frame.modes = shapes.extent(PROJECTION, 2)?;
+            frame.coordinate_width = shapes.extent("iphi.fc0.weight", 0)?;
+            if !hints.settings.contains_key("lattice") {
+                let [rows, columns] = frame.lattice;
+                assumed.push(format!("the cloud is projected to {rows} × {columns} points (model.settings.lattice)"));
+            }
+            hints.grid.unwrap_or(Grid::Cloud { points: 1 })
+        } else if shapes.rank(kernel.0)? == kernel.1 + 2 {
+            hints.plane()?
+        } else {
+            hints.line()?
+        };
+        let lattice = frame.unified_positions.saturating_mul(frame.unified_positions);
+        let twice = if frame.positions_twice { hints.space.unwrap_or(2) } else { 0 };
+        let inputs = shapes.extent("preprocess.linear_pre.0.weight", 1)?.saturating_sub(twice);
+        let [space, functions] = hints.split(inputs, lattice, grid, &mut assumed)?;
+        let (outputs, time) = (shapes.extent("fc2.weight", 0)?, shapes.has("time_fc.0.weight"));
+        Ok((frame, Inferred { settings: Settings::new(), grid, space, functions, outputs, time, assumed }))
+    }
+}
+
+/// Extents of a padded grid to which a model with waves moves: the zeros are as long as in training, up to half a point, where
+/// the outermost points of both grids coincide. Without zeros, the grid itself is one period.
+pub(super) fn moved_periods(periods: &[usize], [from, to]: [&[usize]; 2]) -> Vec<usize> {
+    let moved = |((&from, &period), &to): ((&usize, &usize), &usize)| match (from, period) {
+        (1, _) => 0,
+        _ if period == from => to,
+        _ => ((period * (to - 1)) as f64 / (from - 1) as f64).round().max(to as f64) as usize,
+    };
+    from.iter().zip(periods).zip(to).map(moved).collect()
+}
+
+/// What convolutions are normalised by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Norm {
+    /// By the batch where the task is steady, else by each sample, as the library does.
+    #[default]
+    Auto,
+    /// By mean and deviation over the batch; predictions use running statistics.
+    Batch,
+    /// By mean and deviation of each sample.
+    Instance,
+}
+
+impl Norm {
+    /// The norm for a task.
+    pub(super) fn kind(self, task: &Task) -> NormKind {
+        match self {
+            Norm::Auto if task.time.is_series() => NormKind::Instance,
+            Norm::Auto | Norm::Batch => NormKind::Batch,
+            Norm::Instance => NormKind::Instance,
+        }
+    }
+
+    /// Refuses a norm of each sample where the coarsest level of an image has one pixel.
+    pub(super) fn check(self, task: &Task, shell: &ShellShape, demand: &Demand) -> Result<NormKind, Refusal> {
+        let (kind, [rows, columns]) = (self.kind(task), shell.image);
+        let pixels = rows.div_ceil(demand.multiple) * columns.div_ceil(demand.multiple);
+        require(kind == NormKind::Batch || pixels > 1, || {
+            let (model, larger) = (demand.model, 2 * demand.multiple);
+            let key = if let Grid::Cloud { .. } = task.grid { "lattice" } else { "padded" };
+            format!(
+                "model {model}: the norm of a sample needs more than one pixel at the coarsest level, found an image of \
+                 {rows} × {columns}; set {key} = [{larger}, {larger}]"
+            )
+        })?;
+        Ok(kind)
+    }
+
+    /// The norm that the library takes for its `task`.
+    pub(super) fn translate(authored: &Authored<'_>) -> Norm {
+        if authored.tables["model"]["task"] == "steady" { Norm::Batch } else { Norm::Instance }
+    }
+
+    /// The norm of a state dict, which has running statistics only for batches.
+    pub(super) fn infer(shapes: &Shapes, layer: &str) -> Norm {
+        if shapes.has(&format!("{layer}.running_mean")) { Norm::Batch } else { Norm::Instance }
+    }
+}
