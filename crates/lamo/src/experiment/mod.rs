@@ -122,6 +122,8 @@ pub struct Data {
     pub time: TimeRole,
     /// Past snapshots that a roll-out is given.
     pub past: usize,
+    /// A roll-out's model predicts the change from the last snapshot instead of the next snapshot.
+    pub change: bool,
 }
 
 impl Data {
@@ -266,6 +268,9 @@ impl Experiment {
             format!(
                 "data.past: expected 1 unless train.loss = relative-l2-of-frames or data.time = roll-out, found {past}"
             )
+        })?;
+        require(!self.data.change || self.time_mode().is_roll_out(), || {
+            Refusal::new("data.change", "false unless data.time = roll-out", "true")
         })?;
         require((train == 0) == (test == 0), || {
             format!("data.train and data.test: expected both or neither to be 0, found {train} and {test}")

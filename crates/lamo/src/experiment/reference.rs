@@ -60,6 +60,11 @@ const KEYS: &[Entry] = &[
     ("data.time", "–", "The role of time."),
     ("data.past", "snapshots", "Past snapshots that a roll-out is given."),
     (
+        "data.change",
+        "–",
+        "The model of a roll-out predicts the change from the last snapshot, scaled by the deviation of the changes, instead of the next snapshot. Your own time series do unless you set it.",
+    ),
+    (
         "train.epochs",
         "epochs",
         "Passes over the training samples. On your own data, and with `--minutes`, they are chosen unless they are set.",

@@ -78,7 +78,7 @@ impl Predictor {
             Some(window) => Input { functions: Some(window), ..Input::without_functions(&graph, &task, batch) },
             None => Input::declare(&graph, &task, batch),
         };
-        let found = model.forward(&input, Mode::Inference);
+        let found = task.found(model.forward(&input, Mode::Inference), input.functions);
         if let Some(window) = window {
             task.time.advance(window, found);
         }

@@ -178,7 +178,8 @@ fn compile(
         || resident.targets_of_rows(),
         task.normalisers.outputs.as_ref(),
     );
-    let prediction = task.decoded(model.forward(&Input { positions, functions, time }, Mode::Training));
+    let result = model.forward(&Input { positions, functions, time }, Mode::Training);
+    let prediction = task.decoded(task.found(result, functions));
     let loss = experiment.train.loss;
     let (prediction, target) = if loss.counts_deviations() || (experiment.train.balanced && train.outputs > 1) {
         let units = graph.constant(&units(&train.targets, train.outputs), [train.outputs]);

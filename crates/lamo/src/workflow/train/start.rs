@@ -84,12 +84,16 @@ impl TrainRequest {
             return Ok((experiment, chosen, None));
         };
         let start = Start::open(path).map_err(|error| within("--init", &error))?;
-        if self.names_model()? {
-            let (experiment, chosen) = self.resolve()?;
-            return Ok((experiment, chosen, Some(start)));
+        let named = self.names_model()?;
+        let (mut experiment, mut chosen) = if named { self.resolve()? } else { start.adopted(self).resolve()? };
+        if !named {
+            start.fit(&mut experiment, self)?;
         }
-        let (mut experiment, chosen) = start.adopted(self).resolve()?;
-        start.fit(&mut experiment, self)?;
+        // Parameters that learned the next snapshot would be wrong for the change to it.
+        if experiment.time_mode().is_roll_out() && !chosen.change {
+            experiment.data.change = start.model.operator().task.normalisers.change.is_some();
+            chosen.change = true;
+        }
         Ok((experiment, chosen, Some(start)))
     }
 
