@@ -177,6 +177,12 @@ impl Graph {
 
     /// Values fixed in the program.
     pub fn constant(&self, values: &[f32], shape: impl Into<Shape>) -> Tensor<'_> {
+        let values: Vec<f64> = values.iter().map(|&value| f64::from(value)).collect();
+        self.constant_numbers(&values, shape)
+    }
+
+    /// Numbers fixed in the program. It rounds them to its precision; the f64 definition takes them as they are.
+    pub fn constant_numbers(&self, values: &[f64], shape: impl Into<Shape>) -> Tensor<'_> {
         let shape = shape.into();
         assert_eq!(values.len(), shape.count(), "constant: {} values do not fill shape {shape}", values.len());
         let bits = values.iter().map(|value| value.to_bits()).collect();

@@ -181,8 +181,7 @@ fn waves(graph: &Graph, frequencies: usize, points: usize, period: usize, weight
     let pairs = || (0..frequencies).flat_map(|k| (0..points).map(move |n| (k, n)));
     let cosines = pairs().map(|(k, n)| weight(k) * angle(k, n).cos());
     let sines = pairs().map(|(k, n)| weight(k) * sin(k, n));
-    let values: Vec<f32> = cosines.chain(sines).map(|value| value as f32).collect();
-    graph.constant(&values, [2 * frequencies, points])
+    graph.constant_numbers(&cosines.chain(sines).collect::<Vec<_>>(), [2 * frequencies, points])
 }
 
 /// W v + b at every point. Weights files store it as a convolution of one tap.
