@@ -3,6 +3,7 @@
 
 mod attention;
 pub mod embedding;
+mod grid_norm;
 mod hydra;
 mod lifting;
 mod linear;
@@ -19,6 +20,7 @@ mod ss2d;
 
 pub use attention::{Attention, attention_scores, join_heads, split_heads};
 pub use embedding::TimeEmbedding;
+pub use grid_norm::{BatchNorm, GridNorm, GridNormKind, InstanceNorm};
 pub use hydra::Hydra;
 pub use lifting::{LIBRARY_MLP, Lifting, LiftingShape};
 pub use linear::Linear;
