@@ -94,10 +94,47 @@ fn outputs_without_inputs_are_a_time_series_that_is_continued() {
         folder.fails(&["train", "series", TINY, "--set=data.time=steady", "--set=train.loss=mse", "--out=none"]);
     contains(&steady, &["input"]);
     folder.ok(&["train", "series", TINY, "--set=train={ epochs = 1, loss = \"mse\" }", "--out=mse"]);
-    assert!(Trained::open(&folder.at("mse")).unwrap().operator.task.time.mode().is_roll_out(), "the loss is another");
+    let mse = Trained::open(&folder.at("mse")).unwrap().operator.task;
+    assert!(mse.time.mode().is_roll_out() && mse.normalisers.change.is_some(), "the loss is another");
     contains(&folder.ok(&["evaluate", "mse"]), &["persistence "]);
     import(&[6, 4, 5, 3], "channels");
     contains(&folder.fails(&["train", "channels", TINY, "--out=none"]), &["input"]);
+}
+
+#[test]
+fn a_time_series_is_learned_by_its_changes_and_predictions_are_made_of_them() {
+    let folder = Folder::new("changes");
+    // Every snapshot is the one before plus nearly 1, so a model that knows only the mean change is good.
+    let value = |place: usize| {
+        let (time, point, sample) = (place / 20 % 4, place % 20, place / 80);
+        (time + point + sample) as f32 + 0.01 * (time * point % 7) as f32
+    };
+    write_npy(&folder.at("u.npy"), &[6, 4, 4, 5], (0..6 * 80).map(value));
+    folder.ok(&["data", "import", "--output=u=u.npy", "--grid=4x5", "--train=4", "--test=2", "--out=set"]);
+    let train = |out: &str, more: &[&str]| {
+        folder.ok(&[&["train", "set", TINY, "--set=train.epochs=2", "--threads=1", "--out", out], more].concat())
+    };
+    let error = |run: &str| folder.ok_json(&["evaluate", run, "--json"])["evaluation"]["relative_l2"].as_f64();
+    train("run", &[]);
+    train("next", &["--set=data.change=false"]);
+    let [run, next] = ["run", "next"].map(|run| Trained::open(&folder.at(run)).unwrap().operator.task.normalisers);
+    let mean = run.change.unwrap().mean[0];
+    assert!((mean - 1.0).abs() < 0.02 && next.change.is_none(), "{mean}");
+    let text = fs::read_to_string(folder.at("run/experiment.toml")).unwrap();
+    contains(&text, &["change = true"]);
+    let [changes, snapshots] = ["run", "next"].map(|run| error(run).unwrap());
+    assert!(changes < 0.1 && snapshots > 10.0 * changes, "{changes} and {snapshots}");
+    // A run of an earlier version, whose record has no such key, predicts the next snapshot.
+    let text = fs::read_to_string(folder.at("next/experiment.toml")).unwrap();
+    fs::write(folder.at("next/experiment.toml"), text.replace("change = false\n", "")).unwrap();
+    assert_eq!(error("next"), Some(snapshots));
+    folder.ok(&["train", "set", "--init=next", "--set=train.epochs=1", "--out=more"]);
+    let more = Trained::open(&folder.at("more")).unwrap().operator.task.normalisers;
+    assert_eq!(more.change, None, "the source has learned the next snapshot");
+    folder.ok(&["train", "set", "--init=run", "--set=train.epochs=1", "--out=again"]);
+    assert!(Trained::open(&folder.at("again")).unwrap().operator.task.normalisers.change.is_some());
+    let refused = ["train", "darcy", "--preset=quick", "--set=data.change=true", "--out=none"];
+    contains(&folder.fails(&refused), &["data.change", "roll-out"]);
 }
 
 #[test]

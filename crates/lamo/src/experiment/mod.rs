@@ -40,8 +40,20 @@ pub enum Pacing {
     Onecycle,
     /// Half a cosine, one value per epoch.
     CosineByEpoch,
+    /// Halved after every 100 epochs.
+    StepByEpoch,
     /// A constant rate.
     Constant,
+}
+
+/// How the gradient becomes a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Optimiser {
+    /// The weight decay shrinks the parameters beside the step.
+    Adamw,
+    /// The weight decay is part of the gradient, and so of its moments.
+    Adam,
 }
 
 /// The recipe.
@@ -56,12 +68,16 @@ pub struct Training {
     pub rate: f64,
     /// Schedule of the learning rate.
     pub schedule: Pacing,
-    /// λ of AdamW.
+    /// How the gradient becomes a step.
+    pub optimiser: Optimiser,
+    /// λ, the weight decay.
     pub weight_decay: f64,
     /// Largest norm of the gradient; 0 does not clip.
     pub clip: f64,
     /// Loss to minimise.
     pub loss: Loss,
+    /// Shows a roll-out the true snapshots in training; otherwise it continues its own predictions.
+    pub teacher_forcing: bool,
     /// Number of epochs between two errors on the validation samples, or on the test samples where there are none; the
     /// last epoch is always tested.
     pub evaluate: usize,
@@ -122,6 +138,8 @@ pub struct Data {
     pub time: TimeRole,
     /// Past snapshots that a roll-out is given.
     pub past: usize,
+    /// A roll-out's model predicts the change from the last snapshot instead of the next snapshot.
+    pub change: bool,
 }
 
 impl Data {
@@ -266,6 +284,9 @@ impl Experiment {
             format!(
                 "data.past: expected 1 unless train.loss = relative-l2-of-frames or data.time = roll-out, found {past}"
             )
+        })?;
+        require(!self.data.change || self.time_mode().is_roll_out(), || {
+            Refusal::new("data.change", "false unless data.time = roll-out", "true")
         })?;
         require((train == 0) == (test == 0), || {
             format!("data.train and data.test: expected both or neither to be 0, found {train} and {test}")

@@ -121,7 +121,14 @@ fn fit(experiment: &Experiment, train: &Samples, time: &Time) -> Result<Normalis
         time.fit_inputs(&train.inputs, train.functions, (train.outputs, outputs.as_ref()), wanted(Normalised::Inputs))?;
     let positions = wanted(Normalised::Positions) && train.space > 0;
     let positions = positions.then(|| Normaliser::fit_given(&train.positions, train.space)).transpose()?;
-    Ok(Normalisers { positions, inputs, outputs })
+    let change = match experiment.data.change {
+        true => {
+            let given = (&train.inputs[..], train.functions);
+            time.fit_change(given, (&train.targets, train.outputs), train.grid.points())?
+        }
+        false => None,
+    };
+    Ok(Normalisers { positions, inputs, outputs, change })
 }
 
 /// The samples an experiment is tested on.

@@ -33,6 +33,10 @@ pub struct Normalisers {
     /// Per output function.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outputs: Option<Normaliser>,
+    /// Per output function, of the change from one snapshot to the next; where it is present, the model of a roll-out
+    /// predicts this change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub change: Option<Normaliser>,
 }
 
 /// The mapping to learn, without any samples.
@@ -142,6 +146,7 @@ impl Task {
             (&self.normalisers.positions, &other.normalisers.positions),
             (&self.normalisers.inputs, &other.normalisers.inputs),
             (&self.normalisers.outputs, &other.normalisers.outputs),
+            (&self.normalisers.change, &other.normalisers.change),
         ];
         let alike = Task { normalisers: other.normalisers.clone(), time: other.time.clone(), ..self.clone() } == *other;
         alike && self.time.is_like(&other.time) && pairs.iter().all(|(one, two)| near(one, two))
@@ -157,7 +162,21 @@ impl Task {
         encoded(self.normalisers.inputs.as_ref(), inputs)
     }
 
-    /// Outputs of the model in physical units.
+    /// The normalised outputs, from the result of the model and the functions it was given: `[batch, points, outputs]`. They are
+    /// the result itself, or the last snapshot plus the change that the model predicts.
+    pub(crate) fn found<'g>(&self, result: Tensor<'g>, functions: Option<Tensor<'g>>) -> Tensor<'g> {
+        let last = functions.and_then(|functions| self.time.last_snapshot(functions, self.output_channels()));
+        let (Some(change), Some(last)) = (&self.normalisers.change, last) else { return result };
+        let unit = self.normalisers.outputs.as_ref().map_or(&[][..], |outputs| &outputs.deviation);
+        let scaled = |values: &[f32]| -> Vec<f32> {
+            let units = unit.iter().copied().chain(std::iter::repeat(1.0));
+            values.iter().zip(units).map(|(value, unit)| value / unit).collect()
+        };
+        let change = Normaliser { mean: scaled(&change.mean), deviation: scaled(&change.deviation) };
+        last + change.decoded(result)
+    }
+
+    /// Normalised outputs in physical units.
     pub(crate) fn decoded<'g>(&self, outputs: Tensor<'g>) -> Tensor<'g> {
         self.normalisers.outputs.as_ref().map_or(outputs, |normaliser| normaliser.decoded(outputs))
     }
@@ -202,11 +221,15 @@ impl Task {
             ("positions", &self.normalisers.positions, *space),
             ("inputs", &self.normalisers.inputs, inputs),
             ("outputs", &self.normalisers.outputs, outputs),
+            ("changes", &self.normalisers.change, outputs),
         ];
         for (name, normaliser, channels) in normalisers {
             let Some(normaliser) = normaliser else { continue };
             normaliser.check(channels).map_err(|refusal| refusal.within(format!("normaliser of {name}")))?;
         }
+        require(self.normalisers.change.is_none() || self.time.mode().is_roll_out(), || {
+            Refusal::new("normaliser of changes", "none without a roll-out", "one")
+        })?;
         Ok(())
     }
 }

@@ -431,16 +431,47 @@ impl Time {
         matches!(self, Time::RollOut { .. }).then(|| graph.state(WINDOW, shape))
     }
 
-    /// Moves the window by one snapshot: the output of the model, `[batch, points, width]`.
+    /// The last of the past snapshots among the functions of a roll-out, `[batch, points, width]`.
+    pub(crate) fn last_snapshot<'g>(&self, functions: Tensor<'g>, width: usize) -> Option<Tensor<'g>> {
+        let Time::RollOut { past, .. } = self else { return None };
+        Some(functions.slice(2, (past - 1) * width, past * width))
+    }
+
+    /// Mean and deviation of the change from one snapshot to the next, from inputs `[count, points, functions]` and targets
+    /// `[count, times, points, width]`; `None` where there is no roll-out.
+    pub(crate) fn fit_change(
+        &self,
+        (inputs, functions): (&[f32], usize),
+        (targets, width): (&[f32], usize),
+        points: usize,
+    ) -> Result<Option<Normaliser>, Refusal> {
+        let Time::RollOut { past, snapshots, .. } = self else { return Ok(None) };
+        let last = (past - 1) * width;
+        let given = inputs.chunks_exact(points * functions);
+        let changes = given.zip(targets.chunks_exact(snapshots * points * width)).flat_map(|(given, series)| {
+            let first = given.chunks_exact(functions).flat_map(move |point| &point[last..last + width]);
+            let before = first.chain(&series[..(snapshots - 1) * points * width]);
+            series.iter().zip(before).map(|(after, before)| after - before)
+        });
+        Normaliser::fit_given(&changes.collect::<Vec<_>>(), width).map(Some)
+    }
+
+    /// Moves the window of a program by one snapshot: the output of the model, `[batch, points, width]`.
     pub(crate) fn advance<'g>(&self, window: Tensor<'g>, found: Tensor<'g>) {
-        let Time::RollOut { past, .. } = self else { return };
+        if let Time::RollOut { .. } = self {
+            window.graph().assign(window, self.moved(window, found));
+        }
+    }
+
+    /// The window after one more snapshot: `[batch, points, functions]`.
+    pub(crate) fn moved<'g>(&self, window: Tensor<'g>, found: Tensor<'g>) -> Tensor<'g> {
+        let Time::RollOut { past, .. } = self else { return window };
         let ([_, _, functions], [_, _, width]) = (window.dims(), found.dims());
         let end = past * width;
         let older = (*past > 1).then(|| window.slice(2, width, end));
         let others = (functions > end).then(|| window.slice(2, end, functions));
         let parts: Vec<Tensor<'g>> = older.into_iter().chain([found]).chain(others).collect();
-        let moved = if let [only] = parts[..] { only } else { Tensor::concatenate(&parts, 2) };
-        window.graph().assign(window, moved);
+        if let [only] = parts[..] { only } else { Tensor::concatenate(&parts, 2) }
     }
 
     /// The fields that a prediction is made from.

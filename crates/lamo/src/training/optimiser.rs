@@ -3,6 +3,8 @@
 //! g ← g · min(1, clip / (‖g‖ + 10⁻⁶)),  θ ← θ (1 − η λ),
 //! m ← m + (1 − β₁)(g − m),  v ← β₂ v + (1 − β₂) g²,  θ ← θ − η/(1 − β₁ᵗ) · m / (√v/√(1 − β₂ᵗ) + ε).
 //!
+//! Adam with its coupled decay has g ← g + λ θ after the clip in place of θ ← θ (1 − η λ).
+//!
 //! Everything acts on the parameter vector θ at once, so an update is one pass over memory. Parameters that the loss
 //! does not depend on stay unchanged: no decay, no moments.
 
@@ -21,11 +23,13 @@ pub struct AdamW {
     pub weight_decay: f64,
     /// Largest norm of the whole gradient.
     pub clip: Option<f64>,
+    /// Adds the decay to the gradient, as Adam does.
+    pub coupled: bool,
 }
 
 impl Default for AdamW {
     fn default() -> Self {
-        AdamW { beta2: 0.999, epsilon: 1e-8, weight_decay: 1e-5, clip: Some(0.1) }
+        AdamW { beta2: 0.999, epsilon: 1e-8, weight_decay: 1e-5, clip: Some(0.1), coupled: false }
     }
 }
 
@@ -60,6 +64,7 @@ impl AdamW {
             let part = |tensor: Tensor<'g>| tensor.slice(0, range.start, range.end);
             let g = scale.map_or(part(gradient), |scale| part(gradient) * scale);
             let (p, m, v) = (part(theta), part(mean), part(square));
+            let g = if self.coupled { g + p * self.weight_decay } else { g };
             let new_m = m + inertia * (g - m);
             let new_v = v * self.beta2 + g * g * (1.0 - self.beta2);
             let step = size * new_m / (new_v.sqrt() / correction + self.epsilon);
@@ -72,7 +77,7 @@ impl AdamW {
     /// Tells the program the pace of its next step; `step` counts from 0.
     pub fn pace(&self, program: &mut Program, step: usize, pace: Pace) -> Result<(), DeviceError> {
         let t = (step + 1) as f64;
-        let keep = 1.0 - pace.rate * self.weight_decay;
+        let keep = if self.coupled { 1.0 } else { 1.0 - pace.rate * self.weight_decay };
         let size = pace.rate / (1.0 - pace.beta1.powf(t));
         let correction = (1.0 - self.beta2.powf(t)).sqrt();
         let controls = [keep, 1.0 - pace.beta1, size, correction];

@@ -29,6 +29,13 @@ pub enum Schedule {
         /// Steps to zero.
         steps: usize,
     },
+    /// Halved after every `interval` steps; β₁ stays 0.9.
+    Halving {
+        /// First learning rate.
+        first: f64,
+        /// Steps with the same rate.
+        interval: usize,
+    },
     /// A constant rate; β₁ stays 0.9.
     Constant {
         /// Learning rate.
@@ -46,6 +53,9 @@ impl Schedule {
     pub fn at(&self, step: usize) -> Pace {
         match *self {
             Schedule::Constant { rate } => Pace { rate, beta1: 0.9 },
+            Schedule::Halving { first, interval } => {
+                Pace { rate: first * 0.5_f64.powf((step / interval) as f64), beta1: 0.9 }
+            }
             Schedule::Cosine { peak, steps } => {
                 Pace { rate: cosine(peak, 0.0, step.min(steps) as f64 / steps as f64), beta1: 0.9 }
             }

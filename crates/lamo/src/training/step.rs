@@ -12,15 +12,17 @@ use super::symmetry;
 use crate::data::Samples;
 use crate::data::dataset::Batches;
 use crate::error::{Error, Kind, Refusal, bounded, require};
-use crate::experiment::{Experiment, Loss, Pacing};
+use crate::experiment::{Experiment, Loss, Optimiser, Pacing};
 use crate::files::memory;
-use crate::network::{Input, Mode, Parameters, models};
+use crate::network::{Input, Mode, Model, Parameters, models};
 use crate::task::{Field, Moments, Positions, Spread, Task};
 use lamo_geometry::Grid;
 use lamo_tensor::{Device, Graph, Program, Tensor};
 
 /// States of the optimiser beside each parameter.
 const MOMENTS: usize = 2;
+/// Epochs between two halvings of the rate.
+const HALVED_AFTER: usize = 100;
 /// Input: weight of each sample of the batch, 0 for copies that fill it.
 const WEIGHTS: &str = "weights";
 /// State: the losses of the epoch so far, summed.
@@ -62,11 +64,13 @@ impl StepProgram {
                 .advise("use relative-l2")
         })?;
         let clip = (recipe.clip > 0.0).then_some(recipe.clip);
-        let adamw = AdamW { weight_decay: recipe.weight_decay, clip, ..AdamW::default() };
+        let coupled = recipe.optimiser == Optimiser::Adam;
+        let adamw = AdamW { weight_decay: recipe.weight_decay, clip, coupled, ..AdamW::default() };
         let batches = train.count.div_ceil(recipe.batch);
         let schedule = match recipe.schedule {
             Pacing::Onecycle => Schedule::OneCycle { peak: recipe.rate, steps: recipe.epochs * batches },
             Pacing::CosineByEpoch => Schedule::Cosine { peak: recipe.rate, steps: recipe.epochs },
+            Pacing::StepByEpoch => Schedule::Halving { first: recipe.rate, interval: HALVED_AFTER },
             Pacing::Constant => Schedule::Constant { rate: recipe.rate },
         };
         let program = bounded(|| compile(experiment, task, train, device, &adamw))?;
@@ -141,7 +145,7 @@ impl StepProgram {
     /// Rate and momentum of a step: one value for all turns of a batch.
     pub(super) fn pace(&self, step: usize) -> Pace {
         match self.experiment.train.schedule {
-            Pacing::CosineByEpoch => self.schedule.at(step / self.epoch_steps()),
+            Pacing::CosineByEpoch | Pacing::StepByEpoch => self.schedule.at(step / self.epoch_steps()),
             Pacing::Onecycle | Pacing::Constant => self.schedule.at(step / self.task.time.turns()),
         }
     }
@@ -178,7 +182,19 @@ fn compile(
         || resident.targets_of_rows(),
         task.normalisers.outputs.as_ref(),
     );
-    let prediction = task.decoded(model.forward(&Input { positions, functions, time }, Mode::Training));
+    let weights = graph.input(WEIGHTS, [batch]);
+    parameters.weigh_samples(weights);
+    let found = match given {
+        Some(given) if task.time.past() > 0 && !experiment.train.teacher_forcing => {
+            rolled_out(model.as_ref(), task, resident.positions, given)
+        }
+        _ => {
+            let passes = if parameters.has_states() { windows } else { 1 };
+            task.found(predict(model.as_ref(), &Input { positions, functions, time }, passes), functions)
+        }
+    };
+    let prediction = task.decoded(found);
+    parameters.store_states();
     let loss = experiment.train.loss;
     let (prediction, target) = if loss.counts_deviations() || (experiment.train.balanced && train.outputs > 1) {
         let units = graph.constant(&units(&train.targets, train.outputs), [train.outputs]);
@@ -188,7 +204,6 @@ fn compile(
     };
     let spacing = task.spacing(task.grid, &train.positions);
     let each = loss_of_each(loss, task.grid, spacing.as_deref(), prediction, target);
-    let weights = graph.input(WEIGHTS, [batch]);
     let loss = (each.reshape([windows, batch]) * weights).sum_all();
     let total = graph.state(TOTAL, [1]);
     graph.assign(total, total + loss);
@@ -198,6 +213,38 @@ fn compile(
     parameters.try_initialise(&mut program, experiment.seed)?;
     resident::fill(&mut program, task, train, train.functions > 0)?;
     Ok(program)
+}
+
+/// Continues the first windows of a batch by the model's own predictions, through which the gradient runs:
+/// `[snapshots · batch, points, outputs]`.
+fn rolled_out<'g>(model: &(dyn Model<'g> + 'g), task: &Task, positions: Tensor<'g>, given: Tensor<'g>) -> Tensor<'g> {
+    let mut window = given;
+    let found = (0..task.time.windows()).map(|_| {
+        let input = Input { positions, functions: Some(window), time: None };
+        let found = task.found(model.forward(&input, Mode::Training), Some(window));
+        window = task.time.moved(window, found);
+        found
+    });
+    Tensor::concatenate(&found.collect::<Vec<_>>(), 0)
+}
+
+/// Predicts the windows of a batch in `passes` passes, one after the other. A model without states makes no difference
+/// between samples and windows, so it sees all of them at once; statistics are those of one window at a time.
+fn predict<'g>(model: &(dyn Model<'g> + 'g), input: &Input<'g>, passes: usize) -> Tensor<'g> {
+    if passes == 1 {
+        return model.forward(input, Mode::Training);
+    }
+    let part = |tensor: Tensor<'g>, pass: usize| {
+        let rows = tensor.shape().dims()[0] / passes;
+        tensor.slice(0, pass * rows, (pass + 1) * rows)
+    };
+    let found = (0..passes).map(|pass| {
+        let positions = part(input.positions, pass);
+        let functions = input.functions.map(|functions| part(functions, pass));
+        let time = input.time.map(|time| part(time, pass));
+        model.forward(&Input { positions, functions, time }, Mode::Training)
+    });
+    Tensor::concatenate(&found.collect::<Vec<_>>(), 0)
 }
 
 /// Refuses states that do not fit into memory beside the program: the last good ones, those of a checkpoint, and its file.

@@ -57,7 +57,7 @@ impl TestProgram {
         let (resident, width) = (Resident::declare(&graph, test, batch, false), task.input_channels());
         let window = task.time.window(&graph, [batch, test.grid.points(), width]);
         let functions = window.or_else(|| resident.functions(width));
-        let found = model.forward(&resident.input(functions, task), Mode::Inference);
+        let found = task.found(model.forward(&resident.input(functions, task), Mode::Inference), functions);
         if let Some(window) = window {
             task.time.advance(window, found);
         }

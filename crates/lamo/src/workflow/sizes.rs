@@ -1,4 +1,4 @@
-//! Sizes of an experiment that follow from its data set where the user does not choose them.
+//! Keys of an experiment that follow from its data set where the user does not choose them.
 
 use crate::data::dataset::Dataset;
 use crate::error::{Error, Refusal, counted, require};
@@ -7,7 +7,7 @@ use crate::experiment::{self, Experiment, OWN};
 /// Most minutes of a training: a year.
 pub(super) const MOST_MINUTES: f64 = 525_600.0;
 
-/// Which of these sizes the user chose.
+/// Which of these keys the user chose.
 #[derive(Clone, Copy)]
 pub(super) struct Chosen {
     pub(super) batch: bool,
@@ -15,13 +15,17 @@ pub(super) struct Chosen {
     pub(super) epochs: bool,
     /// Also true with `train.patience`, which counts tests.
     pub(super) evaluate: bool,
+    pub(super) change: bool,
 }
 
-/// Sets the sizes that follow from the data set, unless the user chose them: your own data get validation samples, a batch
-/// and a number of epochs, and a batch has no more samples than there are to train on. A larger batch that was chosen is
+/// Sets what follows from the data set, unless the user chose it: your own data get validation samples, a batch and a number
+/// of epochs, your own time series are learned by their changes, and a batch has no more samples than there are to train on. A larger batch that was chosen is
 /// refused.
 pub(super) fn fit_sizes(experiment: &mut Experiment, dataset: &Dataset, chosen: Chosen) -> Result<(), Error> {
     let own = experiment.benchmark == OWN;
+    if own && !chosen.change {
+        experiment.data.change = experiment.time_mode().is_roll_out();
+    }
     if own && !chosen.validation {
         let train = experiment::split(experiment, dataset)?.train.len();
         experiment.data.validation = experiment::default_validation(train);

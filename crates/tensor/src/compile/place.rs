@@ -32,6 +32,11 @@ impl Placed {
     }
 }
 
+/// Bits of the f32 that is nearest to a constant.
+fn single(bits: u64) -> u32 {
+    (f64::from_bits(bits) as f32).to_bits()
+}
+
 pub(crate) fn place(graph: &Assembled, fused: &mut Fused) -> Result<Placed, DeviceError> {
     let mut placed = Placed { buffers: Vec::new(), places: HashMap::new(), late_copies: Vec::new() };
     for (id, node) in graph.nodes.iter().enumerate() {
@@ -39,7 +44,7 @@ pub(crate) fn place(graph: &Assembled, fused: &mut Fused) -> Result<Placed, Devi
             Op::Input { name } => (Some(name), Role::Input),
             Op::State { name } => (Some(name), Role::State),
             Op::IndexInput { name } => (Some(name), Role::IndexInput),
-            Op::Constant { bits } => (None, Role::Constant(bits.clone())),
+            Op::Constant { bits } => (None, Role::Constant(bits.iter().map(|&bits| single(bits)).collect())),
             Op::IndexTable { rows } => (None, Role::Constant(rows.clone())),
             _ => continue,
         };

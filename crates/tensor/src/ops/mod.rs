@@ -34,7 +34,7 @@ pub(crate) enum Op {
         name: String,
     },
     Constant {
-        bits: Arc<[u32]>,
+        bits: Arc<[u64]>,
     },
     Fill {
         bits: u64,
@@ -180,7 +180,7 @@ pub(crate) fn gradient<'g>(result: Tensor<'g>, cotangent: Tensor<'g>, wanted: &[
 /// The value of a node in f64, by its definition.
 pub(crate) fn reference(node: &Node, operands: &[&Array]) -> Vec<f64> {
     match &node.op {
-        Op::Constant { bits } => bits.iter().map(|&bits| f64::from(f32::from_bits(bits))).collect(),
+        Op::Constant { bits } => bits.iter().map(|&bits| f64::from_bits(bits)).collect(),
         Op::Fill { bits } => vec![f64::from_bits(*bits)],
         Op::IndexTable { rows } => rows.iter().map(|&row| f64::from(row)).collect(),
         Op::Map(map) => map::reference(*map, operands),

@@ -7,7 +7,7 @@
 //! for −m ≤ k < m and 0 ≤ l < m, without a factor 1/N. The frequencies l < 0 of the way back are the conjugates of those
 //! with −1 − k in place of −k, as in the authors' code, so that V[k,l] = U[k,l] + U[k−1,l] for l > 0, −m ≤ k ≤ m.
 
-use super::{Linear, SpectralConvolution, analyse, synthesise};
+use super::{Linear, SpectralConvolution, analyse_image, synthesise_image};
 use crate::network::Scope;
 use lamo_tensor::{Graph, Tensor};
 use std::f64::consts::{PI, TAU};
@@ -109,20 +109,20 @@ impl<'g> Projection<'g> {
         Waves(Tensor::concatenate(&[phases.cos(), phases.sin()], 2))
     }
 
-    /// `[batch, points, width]` → `[rows, columns, batch, width]`
+    /// `[batch, points, width]` → `[batch, rows, columns, width]`
     pub fn enter(&self, Waves(waves): Waves<'g>, features: Tensor<'g>) -> Tensor<'g> {
         let ([batch, _, width], modes) = (features.dims(), self.modes);
         let sums = waves.swap(1, 2).matmul(features).reshape([batch, 2, 2 * modes + 1, modes, width]);
         let sums = sums.permute(&[2, 3, 1, 0, 4]) * signs(features.graph()); // [k, l, re and im, batch, width]
         let halves = [sums.slice(0, modes, 2 * modes), sums.slice(0, 0, modes)]; // k ≥ 0, then k < 0
         let spectrum = Tensor::concatenate(&halves, 0).reshape([2 * modes, modes, 2 * batch, width]);
-        synthesise(self.entering.mix(spectrum, self.extents[0]), self.extents, self.extents)
+        synthesise_image(self.entering.mix(spectrum, self.extents[0]), self.extents)
     }
 
-    /// `[rows, columns, batch, width]` → `[batch, points, width]`
+    /// `[batch, rows, columns, width]` → `[batch, points, width]`
     pub fn leave(&self, Waves(waves): Waves<'g>, image: Tensor<'g>) -> Tensor<'g> {
-        let ([_, _, batch, width], modes) = (image.dims(), self.modes);
-        let spectrum = analyse(image, [modes; 2], self.extents);
+        let ([batch, _, _, width], modes) = (image.dims(), self.modes);
+        let spectrum = analyse_image(image, [modes; 2]);
         // Both halves keep all their rows here, also where the rows of the image are fewer.
         let [from_zero, below] = self.leaving.mix(spectrum, usize::MAX).split(0, [modes; 2]);
         let sorted = Tensor::concatenate(&[below, from_zero], 0); // U, −m ≤ k < m

@@ -26,12 +26,12 @@ fn weights(graph: &Graph, from: usize, to: usize) -> Tensor<'_> {
         // Whole numbers: where the points of both lattices coincide, the weight is exactly 1.
         let (distance, gaps) = (point * (from - 1), (to - 1).max(1));
         let (before, fraction) = (distance / gaps, (distance % gaps) as f64 / gaps as f64);
-        row[before] = (1.0 - fraction) as f32;
+        row[before] = 1.0 - fraction;
         if fraction > 0.0 {
-            row[before + 1] = fraction as f32;
+            row[before + 1] = fraction;
         }
     }
-    graph.constant(&values, [to, from])
+    graph.constant_numbers(&values, [to, from])
 }
 
 #[cfg(test)]
@@ -45,7 +45,6 @@ mod tests {
         reference::evaluate(&graph, &Bindings::from([("field", values)]), &[out])[0].values.clone()
     }
 
-    /// Weights are rounded to 24 bits.
     #[test]
     fn a_linear_field_is_the_same_field_on_every_lattice() {
         let at = |index: usize, extent: usize| index as f64 / (extent - 1) as f64;

@@ -62,17 +62,17 @@ impl<'g> Shell<'g> {
         let ([batch, points, width], [rows, columns]) = (features.dims(), self.image);
         if let Some(projection) = &self.projection {
             let waves = projection.waves(input.positions);
-            let image = projection.enter(waves, features).permute(&[2, 0, 1, 3]);
-            return projection.leave(waves, body(image).permute(&[1, 2, 0, 3]));
+            return projection.leave(waves, body(projection.enter(waves, features)));
         }
         let [height, length] = plane(self.grid);
-        let image = features.reshape([batch, height, length, width]).pad(1, 0, rows - height).pad(2, 0, columns - length);
+        let image =
+            features.reshape([batch, height, length, width]).pad(1, 0, rows - height).pad(2, 0, columns - length);
         body(image).slice(1, 0, height).slice(2, 0, length).reshape([batch, points, width])
     }
 }
 
 /// Rows and columns of a grid; a line and a cloud are one row.
-pub fn plane(grid: Grid) -> [usize; 2] {
+fn plane(grid: Grid) -> [usize; 2] {
     match grid {
         Grid::Plane { rows, columns } => [rows, columns],
         Grid::Line { points } | Grid::Cloud { points } => [1, points],

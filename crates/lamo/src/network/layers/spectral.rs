@@ -84,7 +84,13 @@ pub fn analyse<'g>(field: Tensor<'g>, [row_modes, modes]: [usize; 2], periods: [
     let sums = row_waves.matmul(field.reshape([rows, columns * batch * width]));
     let waves = waves(graph, modes, columns, periods[1], |_| 1.0).broadcast_to([along_rows, 2 * modes, columns]);
     let sums = waves.matmul(sums.reshape([along_rows, columns, batch * width]));
-    let sums = sums.reshape([along_rows, 2 * modes, batch, width]); // [cos a | sin a, cos b | sin b, batch, width]
+    frequencies(sums.reshape([along_rows, 2 * modes, batch, width]))
+}
+
+/// The frequencies k and −k from the four real sums: `[cos a | sin a, cos b | sin b, batch, width]` → `[k, l, 2 batch, width]`.
+pub(super) fn frequencies<'g>(sums: Tensor<'g>) -> Tensor<'g> {
+    let [along_rows, along_columns, _, _] = sums.dims();
+    let (row_modes, modes) = (along_rows / 2 - 1, along_columns / 2);
     let [[cos_cos, cos_sin], [sin_cos, sin_sin]] =
         sums.split(0, [row_modes + 1; 2]).map(|part| part.split(1, [modes; 2]));
     let plus = |sum: Tensor<'g>| sum.slice(0, 0, row_modes);
@@ -101,12 +107,7 @@ pub fn synthesise<'g>(spectrum: Tensor<'g>, periods: [usize; 2], [rows, columns]
     let [frequencies, modes, parts, width] = spectrum.dims();
     let row_modes = frequencies / 2;
     let (graph, along_rows, batch) = (spectrum.graph(), 2 * (row_modes + 1), parts / 2);
-    let [plus, minus] = spectrum.split(0, [row_modes; 2]);
-    let [[re_plus, im_plus], [re_minus, im_minus]] =
-        [plus.pad(0, 0, 1), minus.flip(0).pad(0, 1, 0)].map(|part| part.split(2, [batch; 2])); // |k| = 0, …, modes
-    let cos = [re_minus + re_plus, -(im_minus + im_plus)]; // cos a · (cos b, sin b)
-    let sin = [im_minus - im_plus, re_minus - re_plus]; // sin a · (cos b, sin b)
-    let sums = Tensor::concatenate(&[cos, sin].map(|parts| Tensor::concatenate(&parts, 1)), 0);
+    let sums = inverse_sums(spectrum);
     let [row_period, period] = periods;
     let row_waves = waves(graph, row_modes + 1, rows, row_period, |_| 1.0 / row_period as f64).transpose();
     let waves = waves(graph, modes, columns, period, |l| images(l, period) / period as f64).transpose();
@@ -114,6 +115,18 @@ pub fn synthesise<'g>(spectrum: Tensor<'g>, periods: [usize; 2], [rows, columns]
     let sums = waves.matmul(sums.reshape([along_rows, 2 * modes, batch * width]));
     let field = row_waves.matmul(sums.reshape([along_rows, columns * batch * width]));
     field.reshape([rows, columns, batch, width])
+}
+
+/// The four real sums from the frequencies k and −k, the transpose of [`frequencies`].
+pub(super) fn inverse_sums(spectrum: Tensor<'_>) -> Tensor<'_> {
+    let [frequencies, _, parts, _] = spectrum.dims();
+    let (row_modes, batch) = (frequencies / 2, parts / 2);
+    let [plus, minus] = spectrum.split(0, [row_modes; 2]);
+    let [[re_plus, im_plus], [re_minus, im_minus]] =
+        [plus.pad(0, 0, 1), minus.flip(0).pad(0, 1, 0)].map(|part| part.split(2, [batch; 2])); // |k| = 0, …, modes
+    let cos = [re_minus + re_plus, -(im_minus + im_plus)]; // cos a · (cos b, sin b)
+    let sin = [im_minus - im_plus, re_minus - re_plus]; // sin a · (cos b, sin b)
+    Tensor::concatenate(&[cos, sin].map(|parts| Tensor::concatenate(&parts, 1)), 0)
 }
 
 /// F⁻¹(R · F v) along one axis.
@@ -187,21 +200,26 @@ fn complex_product<'g>(spectrum: Tensor<'g>, matrices: Tensor<'g>) -> Tensor<'g>
 }
 
 /// Weight of the frequency l of a real field: 2, because l also counts for −l, or 1 where −l equals l.
-fn images(l: usize, period: usize) -> f64 {
+pub(super) fn images(l: usize, period: usize) -> f64 {
     if (2 * l).is_multiple_of(period) { 1.0 } else { 2.0 }
 }
 
 /// cos(2πkn/period) for each frequency k, then sin(2πkn/period), at n = 0, 1, …, times a weight:
 /// `[2 frequencies, points]`.
-fn waves(graph: &Graph, frequencies: usize, points: usize, period: usize, weight: impl Fn(usize) -> f64) -> Tensor<'_> {
+pub(super) fn waves(
+    graph: &Graph,
+    frequencies: usize,
+    points: usize,
+    period: usize,
+    weight: impl Fn(usize) -> f64,
+) -> Tensor<'_> {
     // Integers keep the angle exact for any k and n. The sine of half a turn is set to 0; `sin` would give 10⁻¹⁶.
     let angle = |k: usize, n: usize| TAU * ((k * n % period) as f64 / period as f64);
     let sin = |k: usize, n: usize| if (2 * k * n).is_multiple_of(period) { 0.0 } else { angle(k, n).sin() };
     let pairs = || (0..frequencies).flat_map(|k| (0..points).map(move |n| (k, n)));
     let cosines = pairs().map(|(k, n)| weight(k) * angle(k, n).cos());
     let sines = pairs().map(|(k, n)| weight(k) * sin(k, n));
-    let values: Vec<f32> = cosines.chain(sines).map(|value| value as f32).collect();
-    graph.constant(&values, [2 * frequencies, points])
+    graph.constant_numbers(&cosines.chain(sines).collect::<Vec<_>>(), [2 * frequencies, points])
 }
 
 /// W v + b at every point. Weights files store it as a convolution of one tap.

@@ -4,7 +4,7 @@
 //!
 //! with widths C, 2C, 4C, 8C, 8C on the way down and 4C, 2C, C, C on the way up. Fields are `[batch, rows, columns, channels]`.
 
-use super::{Convolution, FieldNorm, NormKind, Pointwise, largest_of_neighbours, relu, twice_the_points};
+use super::{Convolution, GridNorm, GridNormKind, Pointwise, largest_of_neighbours, relu, twice_the_points};
 use crate::network::{Mode, Scope};
 use lamo_tensor::Tensor;
 
@@ -16,23 +16,23 @@ pub const COARSEST: usize = 1 << (LEVELS - 1);
 
 /// D: twice convolution, norm and max(0, x).
 pub struct DoubleConvolution<'g> {
-    layers: [(Convolution<'g>, FieldNorm<'g>); 2],
+    layers: [(Convolution<'g>, GridNorm<'g>); 2],
 }
 
 impl<'g> DoubleConvolution<'g> {
     /// `double_conv` inside `scope`: `inputs` → `middle` → `outputs` channels on a grid of `axes` axes.
-    pub fn new(scope: &Scope<'_, 'g>, axes: usize, widths: [usize; 3], norm: NormKind) -> Self {
+    pub fn new(scope: &Scope<'_, 'g>, axes: usize, widths: [usize; 3], norm: GridNormKind) -> Self {
         let (scope, [inputs, middle, outputs]) = (scope.enter("double_conv"), widths);
         let layer = |names: [&str; 2], inputs: usize, outputs: usize| {
             let convolution = Convolution::new(&scope.enter(names[0]), axes, [inputs, outputs]);
-            (convolution, FieldNorm::new(&scope.enter(names[1]), outputs, norm))
+            (convolution, GridNorm::new(&scope.enter(names[1]), outputs, norm))
         };
         DoubleConvolution { layers: [layer(["0", "1"], inputs, middle), layer(["3", "4"], middle, outputs)] }
     }
 
     /// `[batch, rows, columns, inputs]` → `[batch, rows, columns, outputs]`
     pub fn forward(&self, image: Tensor<'g>, mode: Mode) -> Tensor<'g> {
-        let step = |image, (convolution, norm): &(Convolution<'g>, FieldNorm<'g>)| {
+        let step = |image, (convolution, norm): &(Convolution<'g>, GridNorm<'g>)| {
             relu(norm.forward(convolution.forward(image), mode))
         };
         self.layers.iter().fold(image, step)
@@ -61,7 +61,7 @@ impl<'g> UBody<'g> {
     }
 
     /// `inc`, `down1`–`down4`, `up1`–`up4` and `outc` inside `scope`, on a grid of `axes` axes.
-    pub fn new(scope: &Scope<'_, 'g>, axes: usize, width: usize, norm: NormKind) -> Self {
+    pub fn new(scope: &Scope<'_, 'g>, axes: usize, width: usize, norm: GridNormKind) -> Self {
         let (down, up) = (Self::down_widths(width), Self::up_widths(width));
         let down = std::array::from_fn(|level| match level {
             0 => DoubleConvolution::new(&scope.enter("inc"), axes, [width; 3], norm),

@@ -9,7 +9,7 @@
 
 use super::{Authored, Hints, Inferred, Row, Settings, Shapes, Support, Translated, read};
 use crate::error::{Refusal, require};
-use crate::network::layers::Linear;
+use crate::network::layers::{Linear, relu};
 use crate::network::{Initial, Input, Mode, Model, Scope};
 use crate::task::Task;
 use lamo_tensor::Tensor;
@@ -98,10 +98,6 @@ impl<'g> Net<'g> {
         let [batch, width] = branch.dims();
         trunk.matmul(branch.reshape([batch, width, 1])) + self.bias
     }
-}
-
-fn relu(values: Tensor<'_>) -> Tensor<'_> {
-    values.maximum(values.graph().fill(0.0, values.shape()))
 }
 
 /// The sizes of Geo-FNO everywhere; the branch sees all input values of a sample.

@@ -5,7 +5,7 @@
 //!
 //! Inside the layers a field is `[rows, columns, batch, width]`.
 
-use super::frame::{Demand, Frame, moved_periods};
+use super::frame::{Demand, Frame, moved_periods, single_stage};
 use super::{Authored, Hints, Inferred, OwnData, Row, Settings, Shapes, Support, Translated, read};
 use crate::error::{Refusal, require};
 use crate::network::layers::{LineConvolution, Mlp, Shell};
@@ -72,11 +72,14 @@ fn build<'g>(scope: &Scope<'_, 'g>, task: &Task, settings: &Settings) -> Result<
     let extents = config.frame().extents(task.grid, &DEMAND);
     let most = most_modes(&extents);
     require(modes <= most, || {
-        format!("model ffno: an image of {extents:?} points carries at most {most} modes, found {modes}; set modes = {most}")
+        format!(
+            "model ffno: an image of {extents:?} points carries at most {most} modes, found {modes}; set modes = {most}"
+        )
     })?;
     let shell = Shell::new(scope, task, shape);
     let line = matches!(task.grid, Grid::Line { .. });
-    let layer = |number: usize| Layer::new(&scope.enter("spectral_layers").enter(&number.to_string()), line, width, modes);
+    let layer =
+        |number: usize| Layer::new(&scope.enter("spectral_layers").enter(&number.to_string()), line, width, modes);
     let layers = (0..depth).map(layer).collect();
     Ok(Box::new(Ffno { shell, layers, head: Mlp::new(scope, [width, width, task.output_channels()]) }))
 }
@@ -142,6 +145,11 @@ fn recipe(benchmark: &str) -> Option<&'static str> {
              model.settings = { width = 128, depth = 8, modes = 12, unified_positions = 8 }
              train.rate = 0.001"
         }
+        "navier-stokes" => {
+            "# F-FNO on navier-stokes: script of the Neural-Solver-Library.
+             model.settings = { width = 20, depth = 8, modes = 12 }
+             train = { batch = 20, rate = 0.0025, weight_decay = 1e-4, schedule = \"step-by-epoch\", clip = 0.1 }"
+        }
         "elasticity" => {
             "# F-FNO on elasticity: script of the Neural-Solver-Library.
              model.settings = { width = 128, depth = 8, modes = 12 }"
@@ -150,6 +158,11 @@ fn recipe(benchmark: &str) -> Option<&'static str> {
             "# F-FNO on plasticity: script of the Neural-Solver-Library.
              model.settings = { width = 128, depth = 8, modes = 12 }
              data.scrambled = false"
+        }
+        "airfoil" => {
+            "# F-FNO on airfoil: script of the Neural-Solver-Library.
+             model.settings = { width = 32, depth = 8, modes = 12 }
+             train = { batch = 20, weight_decay = 1e-4, schedule = \"step-by-epoch\", clip = 0.0 }"
         }
         "pipe" => {
             "# F-FNO on pipe: script of the Neural-Solver-Library.
@@ -165,8 +178,12 @@ fn quick(benchmark: &str) -> Option<&'static str> {
     Some(match benchmark {
         "elasticity" => "model.settings = { width = 32, depth = 4, modes = 8, lattice = [32, 32] }",
         "own" => "model.settings = { width = 32, depth = 4, lattice = [48, 48] }",
-        "darcy" | "navier-stokes" | "plasticity" | "airfoil" | "pipe" => {
-            "model.settings = { width = 32, depth = 4, unified_positions = 0 }"
+        "navier-stokes" | "airfoil" => {
+            "model.settings = { width = 32, depth = 4 }
+             train.schedule = \"onecycle\""
+        }
+        "darcy" | "plasticity" | "pipe" => {
+            "model.settings = { width = 32, depth = 4, unified_positions = 0, positions_twice = false }"
         }
         _ => return None,
     })
@@ -214,11 +231,12 @@ fn infer(shapes: &Shapes, hints: &Hints) -> Option<Result<Inferred, Refusal>> {
     (shapes.has(line) || shapes.has(plane)).then(inferred)
 }
 
-/// `F_FNO` of the library. Our waves are rounded to float32.
+/// `F_FNO` of the library.
 fn translate(authored: &Authored<'_>) -> Result<Translated, Refusal> {
     let (frame, task) = Frame::translate(authored)?;
     let config = Config::of(frame, authored.table("model").number("n_layers")?);
-    Ok(Translated { settings: super::settings(&config), task, single_stage: true })
+    let single_stage = single_stage(&frame, &task);
+    Ok(Translated { settings: super::settings(&config), task, single_stage })
 }
 
 pub(super) const ROW: Row = Row {

@@ -235,7 +235,8 @@ fn infer(shapes: &Shapes, hints: &Hints) -> Option<Result<Inferred, Refusal>> {
         let (outputs, time) = (shapes.extent("fc2.weight", 0)?, shapes.has("time_fc.0.weight"));
         Ok(Inferred { settings: super::settings(&config), grid, space, functions, outputs, time, assumed })
     };
-    shapes.has(FIRST).then(inferred)
+    let other = shapes.has("u_net2.inc.double_conv.0.weight"); // U-FNO has layers of the same names
+    (shapes.has(FIRST) && !other).then(inferred)
 }
 
 /// `FNO` of the library, whose transforms stay in float32.

@@ -3,7 +3,7 @@
 
 use super::{Authored, Hints, Inferred, OwnData, Settings, Shapes, check_unified};
 use crate::error::{Refusal, require};
-use crate::network::layers::{NormKind, ShellShape};
+use crate::network::layers::{GridNormKind, ShellShape};
 use crate::task::Task;
 use lamo_geometry::Grid;
 use serde::{Deserialize, Serialize};
@@ -68,7 +68,9 @@ impl Frame {
         let ([rows, columns], [line, plane]) = (self.padded, demand.steps);
         match grid {
             Grid::Line { points } => vec![pad(points, columns, line)],
-            Grid::Plane { rows: height, columns: length } => vec![pad(height, rows, plane), pad(length, columns, plane)],
+            Grid::Plane { rows: height, columns: length } => {
+                vec![pad(height, rows, plane), pad(length, columns, plane)]
+            }
             Grid::Cloud { .. } => self.lattice.to_vec(),
         }
     }
@@ -89,20 +91,32 @@ impl Frame {
         if let Grid::Cloud { .. } = task.grid {
             let [rows, columns] = self.lattice;
             require(extents.iter().all(fits), || {
-                Refusal::new(format!("model {model}: lattice"), format!("multiples of {multiple}"), format!("{extents:?}"))
+                Refusal::new(
+                    format!("model {model}: lattice"),
+                    format!("multiples of {multiple}"),
+                    format!("{extents:?}"),
+                )
             })?;
             let most = (rows / 2).min(columns / 2 + 1);
             require(modes <= most, || {
-                format!("model {model}: a lattice of {rows} × {columns} points carries at most {most} modes, found {modes}; set modes = {most}")
+                format!(
+                    "model {model}: a lattice of {rows} × {columns} points carries at most {most} modes, found {modes}; set modes = {most}"
+                )
             })?;
             require(coordinate_width > 0 && coordinate_width.is_multiple_of(4), || {
-                Refusal::new(format!("model {model}: coordinate_width"), "a multiple of 4", coordinate_width.to_string())
+                Refusal::new(
+                    format!("model {model}: coordinate_width"),
+                    "a multiple of 4",
+                    coordinate_width.to_string(),
+                )
             })?;
         } else {
             let grid = task.grid.shape();
             let covers = extents.iter().zip(&grid).all(|(padded, extent)| padded >= extent);
             require(covers && extents.iter().all(fits), || {
-                format!("model {model}: padded = {extents:?} must cover {grid:?} points with multiples of {multiple}; set padded = [0, 0]")
+                format!(
+                    "model {model}: padded = {extents:?} must cover {grid:?} points with multiples of {multiple}; set padded = [0, 0]"
+                )
             })?;
         }
         let image = if let [rows, columns] = extents[..] { [rows, columns] } else { [1, extents[0]] };
@@ -136,11 +150,7 @@ impl Frame {
     }
 
     /// The sizes and the task behind a state dict; `kernel` is a tensor whose axes after the first two are those of the grid.
-    pub(super) fn infer(
-        shapes: &Shapes,
-        hints: &Hints,
-        kernel: (&str, usize),
-    ) -> Result<(Frame, Inferred), Refusal> {
+    pub(super) fn infer(shapes: &Shapes, hints: &Hints, kernel: (&str, usize)) -> Result<(Frame, Inferred), Refusal> {
         const PROJECTION: &str = "fftproject_in.weights1";
         let (mut frame, mut assumed) = (Frame::default(), Vec::new());
         frame.width = shapes.extent("preprocess.linear_post.weight", 0)?;
@@ -168,6 +178,11 @@ impl Frame {
     }
 }
 
+/// Whether our times and distances are rounded to float32 where the library's double precision keeps them.
+pub(super) fn single_stage(frame: &Frame, task: &Task) -> bool {
+    frame.unified_positions > 0 || task.time.is_input()
+}
+
 /// Extents of a padded grid to which a model with waves moves: the zeros are as long as in training, up to half a point, where
 /// the outermost points of both grids coincide. Without zeros, the grid itself is one period.
 pub(super) fn moved_periods(periods: &[usize], [from, to]: [&[usize]; 2]) -> Vec<usize> {
@@ -192,21 +207,68 @@ pub enum Norm {
     Instance,
 }
 
+/// Settings of the models whose body has five levels; the defaults are those of most of the library's scripts.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct GridConfig {
+    /// C, channels of the finest level.
+    pub width: usize,
+    /// Frequencies along each axis, of the Fourier layers and of the projection of a cloud.
+    pub modes: usize,
+    /// The norm after each convolution.
+    pub norm: Norm,
+    /// Side of the lattice whose distances replace the positions; 0 keeps the positions.
+    pub unified_positions: usize,
+    /// Gives the positions a second time, as input functions, as the library's script for Pipe does.
+    pub positions_twice: bool,
+    /// Points along each axis after zero padding; 0 is the next multiple of 16. A line is padded to the second.
+    pub padded: [usize; 2],
+    /// Points of the image that a cloud is projected to.
+    pub lattice: [usize; 2],
+    /// Width of the learned coordinates of a cloud.
+    pub coordinate_width: usize,
+}
+
+impl Default for GridConfig {
+    fn default() -> Self {
+        GridConfig::of(Frame::default(), Norm::Auto)
+    }
+}
+
+impl GridConfig {
+    pub(super) fn of(frame: Frame, norm: Norm) -> Self {
+        let Frame { width, modes, unified_positions, positions_twice, padded, lattice, coordinate_width } = frame;
+        GridConfig { width, modes, norm, unified_positions, positions_twice, padded, lattice, coordinate_width }
+    }
+
+    pub(super) fn frame(&self) -> Frame {
+        let GridConfig { width, modes, unified_positions, positions_twice, padded, lattice, coordinate_width, .. } =
+            *self;
+        Frame { width, modes, unified_positions, positions_twice, padded, lattice, coordinate_width }
+    }
+
+    /// The settings and the task behind a state dict; `convolution` is the name of its first double convolution.
+    pub(super) fn infer(shapes: &Shapes, hints: &Hints, convolution: &str) -> Result<(GridConfig, Inferred), Refusal> {
+        let (frame, inferred) = Frame::infer(shapes, hints, (&format!("{convolution}.0.weight"), 2))?;
+        Ok((GridConfig::of(frame, Norm::infer(shapes, &format!("{convolution}.1"))), inferred))
+    }
+}
+
 impl Norm {
     /// The norm for a task.
-    pub(super) fn kind(self, task: &Task) -> NormKind {
+    pub(super) fn kind(self, task: &Task) -> GridNormKind {
         match self {
-            Norm::Auto if task.time.is_series() => NormKind::Instance,
-            Norm::Auto | Norm::Batch => NormKind::Batch,
-            Norm::Instance => NormKind::Instance,
+            Norm::Auto if task.time.is_series() => GridNormKind::Instance,
+            Norm::Auto | Norm::Batch => GridNormKind::Batch,
+            Norm::Instance => GridNormKind::Instance,
         }
     }
 
     /// Refuses a norm of each sample where the coarsest level of an image has one pixel.
-    pub(super) fn check(self, task: &Task, shell: &ShellShape, demand: &Demand) -> Result<NormKind, Refusal> {
+    pub(super) fn check(self, task: &Task, shell: &ShellShape, demand: &Demand) -> Result<GridNormKind, Refusal> {
         let (kind, [rows, columns]) = (self.kind(task), shell.image);
         let pixels = rows.div_ceil(demand.multiple) * columns.div_ceil(demand.multiple);
-        require(kind == NormKind::Batch || pixels > 1, || {
+        require(kind == GridNormKind::Batch || pixels > 1, || {
             let (model, larger) = (demand.model, 2 * demand.multiple);
             let key = if let Grid::Cloud { .. } = task.grid { "lattice" } else { "padded" };
             format!(

@@ -18,11 +18,17 @@ pub mod ffno;
 pub mod fno;
 mod frame;
 pub mod lamo;
+pub mod lsm;
+pub mod resnet;
 mod row;
 mod shapes;
 pub mod transolver;
+pub mod ufno;
+pub mod unet;
+pub mod uno;
 
 pub use authors::{Arguments, Authored, Translated, Translation};
+pub use frame::{GridConfig, Norm};
 pub use row::{Embedding, GridKind, OwnData, Row, Support, Variant};
 pub use shapes::{Hints, Inferred, Shapes};
 
@@ -36,7 +42,18 @@ use serde::{Deserialize, Serialize};
 pub type Settings = toml::Table;
 
 /// Every model.
-pub const MODELS: &[Row] = &[lamo::ROW, transolver::ROW, fno::ROW, deeponet::ROW, ffno::ROW];
+pub const MODELS: &[Row] = &[
+    lamo::ROW,
+    transolver::ROW,
+    fno::ROW,
+    deeponet::ROW,
+    ffno::ROW,
+    resnet::ROW,
+    unet::ROW,
+    lsm::ROW,
+    ufno::ROW,
+    uno::ROW,
+];
 
 /// A configuration as data.
 fn settings<C: Serialize>(config: &C) -> Settings {

@@ -1,4 +1,5 @@
 use super::*;
+use crate::task::{Moments, Normalisers, Task};
 
 #[test]
 fn times_are_fractions_of_the_way_from_first_to_last() {
@@ -44,4 +45,36 @@ fn a_roll_out_carries_the_normaliser_of_its_outputs() {
     let fitted = time.fit_inputs(&[0., 0., 3., 0., 0., 5.], 3, (1, Some(&outputs)), true).unwrap().unwrap();
     assert_eq!((fitted.mean, &fitted.deviation[..2]), (vec![1.0, 1.0, 4.0], &[2.0, 2.0][..]));
     assert_eq!(time.fit_inputs(&[0.; 4], 2, (1, None), true).unwrap(), None);
+}
+
+/// Series of two samples on two points: 0, 1, 3 and 10, 10, 16 at the first point, ten times that at the second.
+#[test]
+fn the_change_from_the_last_snapshot_is_scaled_back_and_added_to_it() {
+    let time = TimeMode::RollOut { past: 1 }.of(2, &[]).unwrap();
+    let (inputs, targets) = ([0., 0., 10., 100.], [1., 10., 3., 30., 10., 100., 16., 160.]);
+    let change = time.fit_change((&inputs, 1), (&targets, 1), 2).unwrap().unwrap();
+    let changes = [1.0_f64, 10., 2., 20., 0., 0., 6., 60.];
+    let moments = Moments::of(changes.into_iter());
+    assert!((f64::from(change.mean[0]) - moments.mean()).abs() < 1e-5, "{change:?}");
+    assert!((f64::from(change.deviation[0]) - moments.deviation()).abs() < 1e-5, "{change:?}");
+    assert_eq!(TimeMode::Steady.of(1, &[]).unwrap().fit_change((&inputs, 1), (&targets, 1), 2).unwrap(), None);
+
+    let outputs = Normaliser { mean: vec![5.0], deviation: vec![4.0] };
+    let normalisers = Normalisers { outputs: Some(outputs), change: Some(change.clone()), ..Normalisers::default() };
+    let task = Task { time, normalisers, ..Task::plain(Grid::Line { points: 2 }, 1, 0, 1) };
+    task.check().unwrap();
+    let graph = Graph::new();
+    let (result, functions) = (graph.input("result", [1, 2, 1]), graph.input("functions", [1, 2, 1]));
+    let found = task.decoded(task.found(result, Some(functions)));
+    graph.output("found", found);
+    let mut program = lamo_tensor::Program::compile(&graph);
+    program.write("result", &[0.0, 2.0]);
+    program.write("functions", &[-1.0, 0.5]); // the snapshot 1, 7 in physical units
+    program.run();
+    let expected = [1.0 + change.mean[0], 7.0 + change.mean[0] + 2.0 * change.deviation[0]];
+    for (found, expected) in program.read("found").iter().zip(expected) {
+        assert!((found - expected).abs() < 1e-4 * expected.abs(), "{found} and {expected}");
+    }
+    let without = Task { time: Time::Steady, ..task };
+    assert!(without.check().unwrap_err().to_string().contains("roll-out"));
 }

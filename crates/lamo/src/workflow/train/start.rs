@@ -8,7 +8,7 @@ use crate::experiment::{self, Experiment, Request};
 use crate::files;
 use crate::network::models::{self, GridKind};
 use crate::run::model_folder::WEIGHTS;
-use crate::run::{Origin, Run};
+use crate::run::{Operator, Origin, Run};
 use crate::training::Trainer;
 use crate::workflow::{Event, Model, dataset};
 use lamo_tensor::attempt;
@@ -29,7 +29,8 @@ impl Start {
             Model::Trained(trained) => trained.path.clone(),
             Model::Imported(_) => path.join(WEIGHTS),
         };
-        let broken = model.operator().parameters.iter().any(|value| !value.is_finite());
+        let Operator { parameters, states, .. } = model.operator();
+        let broken = parameters.iter().chain(&states.values).any(|value| !value.is_finite());
         require(!broken, || Refusal::new(file.display().to_string(), "finite parameters", "NaN or infinity"))?;
         let bytes = files::read(&file).map_err(|reason| Error::reading(&file, reason))?;
         let path = std::path::absolute(&file).unwrap_or(file);
@@ -84,12 +85,16 @@ impl TrainRequest {
             return Ok((experiment, chosen, None));
         };
         let start = Start::open(path).map_err(|error| within("--init", &error))?;
-        if self.names_model()? {
-            let (experiment, chosen) = self.resolve()?;
-            return Ok((experiment, chosen, Some(start)));
+        let named = self.names_model()?;
+        let (mut experiment, mut chosen) = if named { self.resolve()? } else { start.adopted(self).resolve()? };
+        if !named {
+            start.fit(&mut experiment, self)?;
         }
-        let (mut experiment, chosen) = start.adopted(self).resolve()?;
-        start.fit(&mut experiment, self)?;
+        // Parameters that learned the next snapshot would be wrong for the change to it.
+        if experiment.time_mode().is_roll_out() && !chosen.change {
+            experiment.data.change = start.model.operator().task.normalisers.change.is_some();
+            chosen.change = true;
+        }
         Ok((experiment, chosen, Some(start)))
     }
 

@@ -152,7 +152,7 @@ pub(super) fn normaliser(fixture: &Arguments<'_>, io: &mut Comparison) -> Result
 /// Training steps with the fixture's gradients: the loss ⟨θ, g⟩ has exactly these.
 pub(super) fn optimiser(fixture: &Arguments<'_>, io: &mut Comparison) -> Result<(), Error> {
     let [beta2, epsilon, weight_decay] = fixture.reals(["beta2", "eps", "wd"])?;
-    let adamw = AdamW { beta2, epsilon, weight_decay, clip: fixture.table["clip"].as_f64() };
+    let adamw = AdamW { beta2, epsilon, weight_decay, clip: fixture.table["clip"].as_f64(), coupled: false };
     let graph = Graph::new();
     let parameter = |name: &str| {
         let dims = &io.tensor(&format!("p0.{name}"))?.0;
