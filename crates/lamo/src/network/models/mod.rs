@@ -19,6 +19,7 @@ pub mod fno;
 mod frame;
 pub mod lamo;
 pub mod lsm;
+pub mod mwt;
 pub mod resnet;
 mod row;
 mod shapes;
@@ -53,6 +54,7 @@ pub const MODELS: &[Row] = &[
     lsm::ROW,
     ufno::ROW,
     uno::ROW,
+    mwt::ROW,
 ];
 
 /// A configuration as data.
