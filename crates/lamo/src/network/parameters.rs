@@ -188,6 +188,11 @@ impl<'g> Parameters<'g> {
         !self.states.borrow().is_empty()
     }
 
+    /// Whether the model has states that training may change; computed tables stay as they are.
+    pub fn has_changing_states(&self) -> bool {
+        self.states.borrow().iter().any(|declared| declared.presence != Presence::Computed)
+    }
+
     /// Says which samples of the batch count in a training pass, `[batch]` of 0 and 1. Statistics over the batch leave the
     /// others out.
     pub fn weigh_samples(&self, weights: Tensor<'g>) {

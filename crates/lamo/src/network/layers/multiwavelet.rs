@@ -11,7 +11,7 @@
 
 use super::{Linear, SpectralConvolution, relu};
 use crate::network::{Initial, Scope};
-use lamo_tensor::{ConvolutionOptions, Graph, Tensor};
+use lamo_tensor::{ConvolutionOptions, Tensor};
 
 /// Filters of one axis: rows i are functions on [0, 1], columns j the polynomials on its halves, each k × k.
 struct Filters {
@@ -81,7 +81,7 @@ struct Transform<'g> {
 }
 
 impl<'g> Transform<'g> {
-    fn new(graph: &'g Graph, order: usize) -> Self {
+    fn new(scope: &Scope<'_, 'g>, order: usize) -> Self {
         let (filters, square) = (Filters::legendre(order), order * order);
         // One matrix for both ways: `[s and d, cells]`, orthonormal rows on each part.
         let mut values = vec![0.0; 2 * square * 4 * square];
@@ -94,7 +94,8 @@ impl<'g> Transform<'g> {
                 }
             }
         }
-        let reconstruct = graph.constant_numbers(&values, [2 * square, 4 * square]);
+        declare_tables(scope, square, &values);
+        let reconstruct = scope.graph().constant_numbers(&values, [2 * square, 4 * square]);
         Transform { decompose: reconstruct.transpose(), reconstruct }
     }
 
@@ -113,6 +114,20 @@ impl<'g> Transform<'g> {
         let parts = Tensor::concatenate(&parts, 3).reshape([batch * half * half, 2 * channels]);
         let cells = parts.matmul(self.reconstruct).reshape([batch, half, half, 2, 2, channels]);
         cells.permute(&[0, 1, 3, 2, 4, 5]).reshape([batch, 2 * half, 2 * half, channels])
+    }
+}
+
+/// The library keeps the matrices in its weights files: `ec_s` and `ec_d` take the four cells to s and to d, `rc_ee` to `rc_oo`
+/// take v and Ud to one cell each. `matrix` is `[s and d, cells]`.
+fn declare_tables(scope: &Scope<'_, '_>, square: usize, matrix: &[f64]) {
+    let at = |row: usize, column: usize| matrix[row * 4 * square + column] as f32;
+    for (part, name) in ["ec_s", "ec_d"].into_iter().enumerate() {
+        let entries = (0..4 * square).flat_map(|cell| (0..square).map(move |row| (part * square + row, cell)));
+        scope.table(name, [4 * square, square], entries.map(|(row, column)| at(row, column)).collect());
+    }
+    for (cell, name) in ["rc_ee", "rc_eo", "rc_oe", "rc_oo"].into_iter().enumerate() {
+        let entries = (0..2 * square).flat_map(|row| (0..square).map(move |column| (row, cell * square + column)));
+        scope.table(name, [2 * square, square], entries.map(|(row, column)| at(row, column)).collect());
     }
 }
 
@@ -179,7 +194,7 @@ impl<'g> Multiwavelet<'g> {
     pub fn new(scope: &Scope<'_, 'g>, order: usize, modes: usize) -> Self {
         let channels = order * order;
         Multiwavelet {
-            transform: Transform::new(scope.graph(), order),
+            transform: Transform::new(scope, order),
             global: Global::new(&scope.enter("A"), channels, modes),
             local: ["B", "C"].map(|name| Local::new(&scope.enter(name), channels)),
             coarsest: Linear::new(&scope.enter("T0"), channels, channels),
