@@ -121,6 +121,7 @@ const SETTINGS: &[Entry] = &[
         "First weights: `small` as the authors draw them, or `fan-in`, which learns on lines and small clouds, too.",
     ),
     ("tokens", "–", "Number of slices, per head."),
+    ("heads", "–", "Heads of the attention."),
     ("slice_heads", "–", "Heads of the slice maps."),
     ("encoder", "–", "Whose slice maps a block uses: its `own`, or those `shared` by all blocks."),
     ("decoder", "–", "How tokens become points again: by the encoder's weights (`tied`) or by its `own`."),

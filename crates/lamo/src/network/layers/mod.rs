@@ -2,14 +2,17 @@
 //! drawn; its `forward` is a function of tensors.
 
 mod attention;
+mod axial_attention;
 pub mod embedding;
 mod hydra;
 mod lifting;
 mod linear;
+mod linear_attention;
 mod mamba2;
 mod mlp;
 mod norm;
 mod patches;
+mod point_stack;
 mod resample;
 mod selective;
 mod slice_stack;
@@ -18,14 +21,17 @@ mod spectral;
 mod ss2d;
 
 pub use attention::{Attention, attention_scores, join_heads, split_heads};
+pub use axial_attention::AxialAttention;
 pub use embedding::TimeEmbedding;
 pub use hydra::Hydra;
 pub use lifting::{LIBRARY_MLP, Lifting, LiftingShape};
 pub use linear::Linear;
+pub use linear_attention::{LinearAttention, LinearScale};
 pub use mamba2::Mamba2;
-pub use mlp::Mlp;
+pub use mlp::{Mlp, ResidualMlp};
 pub use norm::LayerNorm;
 pub use patches::{Depatchify, Patchify};
+pub use point_stack::{PointMixer, PointStack, PointStackShape};
 pub use resample::resample;
 pub use selective::{Discretisation, Selection, discretise};
 pub use slice_stack::{SliceStack, StackShape, TokenMixer};

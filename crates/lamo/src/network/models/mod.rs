@@ -15,6 +15,7 @@
 mod authors;
 pub mod deeponet;
 pub mod fno;
+pub mod galerkin;
 pub mod lamo;
 mod row;
 mod shapes;
@@ -34,7 +35,7 @@ use serde::{Deserialize, Serialize};
 pub type Settings = toml::Table;
 
 /// Every model.
-pub const MODELS: &[Row] = &[lamo::ROW, transolver::ROW, fno::ROW, deeponet::ROW];
+pub const MODELS: &[Row] = &[lamo::ROW, transolver::ROW, fno::ROW, deeponet::ROW, galerkin::ROW];
 
 /// A configuration as data.
 fn settings<C: Serialize>(config: &C) -> Settings {
@@ -78,6 +79,24 @@ pub(crate) fn read<C: DeserializeOwned>(model: &str, settings: &Settings) -> Res
         };
         let key = settings.iter().find(wrong).map(|(key, _)| format!(" setting {key}:")).unwrap_or_default();
         Refusal::said(format!("model {model}:{key} {}", error.message()))
+    })
+}
+
+/// Refuses sizes of 0.
+pub(crate) fn check_positive(model: &str, sizes: &[(&str, usize)]) -> Result<(), Refusal> {
+    match sizes.iter().find(|(_, size)| *size == 0) {
+        Some((name, _)) => Err(Refusal::new(format!("model {model}: {name}"), "at least 1", "0")),
+        None => Ok(()),
+    }
+}
+
+/// Refuses heads that do not divide the width, and a width without room for the embedding of a time.
+pub(crate) fn check_heads(model: &str, width: usize, heads: usize, task: &Task) -> Result<(), Refusal> {
+    require(width.is_multiple_of(heads), || {
+        format!("model {model}: width {width} does not divide into {heads} heads")
+    })?;
+    require(!task.time.is_input() || width > 1, || {
+        format!("model {model}: a time needs a width of at least 2, found {width}")
     })
 }
 
