@@ -20,19 +20,19 @@ pub(crate) struct Node {
     pub(crate) shape: Shape,
 }
 
-/// A named part of the parameter vector θ.
+/// A named part of the parameter vector θ, or of the model states.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Section {
     /// Name as in a weights file.
     pub name: String,
-    /// Shape of the parameter.
+    /// Shape of the tensor.
     pub shape: Shape,
-    /// First element inside θ.
+    /// First element inside the whole.
     pub start: usize,
 }
 
 impl Section {
-    /// The elements of θ that belong to this parameter.
+    /// The elements of the whole that belong to this tensor.
     pub fn range(&self) -> std::ops::Range<usize> {
         self.start..self.start + self.shape.count()
     }
@@ -42,18 +42,44 @@ impl Section {
 pub(crate) struct Inner {
     pub(crate) nodes: Vec<Node>,
     known: HashMap<(Op, Vec<NodeId>, Shape), NodeId>,
-    /// Names of inputs, states and index inputs; and those of parameters.
+    /// Names of inputs, states and index inputs; and those of parameters and model states.
     leaf_names: HashSet<String>,
     parameter_names: HashSet<String>,
     parameters: Option<NodeId>,
     parameters_sealed: bool,
     pub(crate) sections: Vec<Section>,
+    model_states: Option<NodeId>,
+    pub(crate) state_sections: Vec<Section>,
     pub(crate) outputs: Vec<(String, NodeId)>,
     /// `(part of a state, its value after the step)`
     pub(crate) assignments: Vec<(NodeId, NodeId)>,
 }
 
 impl Inner {
+    /// A state that grows with each of its sections.
+    fn growing_state(&mut self, name: &str) -> NodeId {
+        let is_new = self.leaf_names.insert(name.to_owned());
+        assert!(is_new, "an input or state has the name {name:?}, which the parameters of a model need");
+        let op = Op::State { name: name.to_owned() };
+        self.nodes.push(Node { op, operands: Vec::new(), shape: Shape::from([1]) });
+        self.nodes.len() - 1
+    }
+
+    /// Adds a section at the end of a growing state.
+    fn extend(
+        &mut self,
+        state: NodeId,
+        (name, shape): (&str, Shape),
+        sections: impl FnOnce(&mut Inner) -> &mut Vec<Section>,
+    ) -> Section {
+        let known = sections(self);
+        let start = known.last().map_or(0, |last| last.range().end);
+        let section = Section { name: name.to_owned(), shape, start };
+        known.push(section.clone());
+        self.nodes[state].shape = Shape::from([section.range().end]);
+        section
+    }
+
     /// Orders the sections of θ by the power of two that divides their length (up to 64), so that each section starts at a
     /// multiple of its own power: a product reads a matrix half as fast if it starts at an odd element.
     fn seal(&mut self) {
@@ -101,6 +127,8 @@ pub struct Graph {
 
 /// Name of the state that holds all parameters end to end.
 pub const PARAMETERS: &str = "parameters";
+/// Name of the state that holds all model states end to end.
+pub const MODEL_STATES: &str = "model.states";
 
 impl Graph {
     /// An empty graph.
@@ -124,25 +152,35 @@ impl Graph {
         let mut inner = self.inner.borrow_mut();
         assert!(!inner.parameters_sealed, "parameter {name}: θ was already used as a whole, so its length is fixed");
         assert!(inner.parameter_names.insert(name.to_owned()), "parameter {name} is declared twice");
-        let theta = match inner.parameters {
-            Some(theta) => theta,
-            None => {
-                let op = Op::State { name: PARAMETERS.to_owned() };
-                let is_new = inner.leaf_names.insert(PARAMETERS.to_owned());
-                assert!(is_new, "parameter {name}: an input or state has the name {PARAMETERS:?}, which θ needs");
-                inner.nodes.push(Node { op, operands: Vec::new(), shape: Shape::from([1]) });
-                let theta = inner.nodes.len() - 1;
-                inner.parameters = Some(theta);
-                theta
-            }
-        };
-        let start = inner.sections.last().map_or(0, |last| last.range().end);
-        let length = shape.count();
-        inner.nodes[theta].shape = Shape::from([start + length]);
-        inner.sections.push(Section { name: name.to_owned(), shape: shape.clone(), start });
+        let theta = inner.parameters.unwrap_or_else(|| inner.growing_state(PARAMETERS));
+        inner.parameters = Some(theta);
+        let section = inner.extend(theta, (name, shape), |inner| &mut inner.sections);
         drop(inner);
-        let spans = vec![Span::range(start, start + length)];
-        self.add(Op::Slice { spans }, &[theta], Shape::from([length])).reshape(shape)
+        self.part(theta, &section).reshape(section.shape)
+    }
+
+    /// A tensor of the model that no optimiser changes: a running statistic, or a constant that belongs to the weights file.
+    /// It is a named section of one vector, the state [`MODEL_STATES`]. It has one axis, so that it can be the target of
+    /// [`Graph::assign`].
+    pub fn model_state(&self, name: &str, shape: impl Into<Shape>) -> Tensor<'_> {
+        let mut inner = self.inner.borrow_mut();
+        assert!(inner.parameter_names.insert(name.to_owned()), "model state {name} is declared twice");
+        let whole = inner.model_states.unwrap_or_else(|| inner.growing_state(MODEL_STATES));
+        inner.model_states = Some(whole);
+        let section = inner.extend(whole, (name, shape.into()), |inner| &mut inner.state_sections);
+        drop(inner);
+        self.part(whole, &section)
+    }
+
+    fn part(&self, whole: NodeId, section: &Section) -> Tensor<'_> {
+        let range = section.range();
+        let spans = vec![Span::range(range.start, range.end)];
+        self.add(Op::Slice { spans }, &[whole], Shape::from([range.len()]))
+    }
+
+    /// The named sections of the model states in the order they were declared.
+    pub fn state_sections(&self) -> Vec<Section> {
+        self.inner.borrow().state_sections.clone()
     }
 
     /// θ, all parameters end to end; no parameter can be declared afterwards.
@@ -280,6 +318,11 @@ impl<'g> Tensor<'g> {
     /// The graph this value belongs to.
     pub fn graph(&self) -> &'g Graph {
         self.graph
+    }
+
+    /// Whether both handles refer to the same value.
+    pub fn is_same(&self, other: &Tensor<'g>) -> bool {
+        std::ptr::eq(self.graph, other.graph) && self.node == other.node
     }
 
     pub(crate) fn same_graph(&self, other: &Tensor<'g>) {

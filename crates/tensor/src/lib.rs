@@ -27,7 +27,7 @@ pub use cpu::simd::{Level, level};
 #[cfg(feature = "cuda")]
 pub use cuda::{CudaDevice, CudaReport, report as cuda_report};
 pub use device::{Device, DeviceError, DeviceErrorKind};
-pub use graph::{Graph, Index, PARAMETERS, Section, Tensor};
+pub use graph::{Graph, Index, MODEL_STATES, PARAMETERS, Section, Tensor};
 pub use limits::attempt;
 pub use ops::{ConvolutionOptions, Map, Membership, Precision, ScanInput};
 pub use program::{Culprit, Options, Program};

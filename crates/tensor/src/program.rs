@@ -69,6 +69,7 @@ pub struct Program {
     pub(crate) backend: Backend,
     names: HashMap<String, usize>,
     sections: Vec<Section>,
+    state_sections: Vec<Section>,
 }
 
 impl Program {
@@ -118,7 +119,7 @@ impl Program {
         let plan = backend!(&backend, backend => backend.plan());
         let named = plan.buffers.iter().enumerate();
         let names = named.filter_map(|(id, buffer)| Some((buffer.name.clone()?, id))).collect();
-        Program { names, sections: graph.sections(), backend }
+        Program { names, sections: graph.sections(), state_sections: graph.state_sections(), backend }
     }
 
     fn plan(&self) -> &Plan {
@@ -138,7 +139,7 @@ impl Program {
         self.names.get(name).copied().filter(|&id| self.plan().buffers[id].role == Role::State)
     }
 
-    /// Names of all states in alphabetical order; θ is [`PARAMETERS`].
+    /// Names of all states in alphabetical order; θ is [`PARAMETERS`], the model states are [`MODEL_STATES`](crate::MODEL_STATES).
     pub fn states(&self) -> Vec<String> {
         let mut states: Vec<String> = self.names.keys().filter(|name| self.state(name).is_some()).cloned().collect();
         states.sort_unstable();
@@ -242,6 +243,11 @@ impl Program {
     /// The named sections of θ.
     pub fn sections(&self) -> &[Section] {
         &self.sections
+    }
+
+    /// The named sections of the model states.
+    pub fn state_sections(&self) -> &[Section] {
+        &self.state_sections
     }
 
     fn section(&self, name: &str) -> &Section {

@@ -3,7 +3,6 @@
 use super::{make_folder, require_extension, say, warn};
 use anyhow::Result;
 use clap::Args;
-use lamo::data::state_dict;
 use lamo::error::counted;
 use lamo::run::Operator;
 use lamo::run::model_folder::{Description, ModelFolder};
@@ -77,7 +76,7 @@ pub(crate) fn export(options: &Export) -> Result<()> {
         warn(&format!("warning: {note}"));
     }
     let operator = model.operator();
-    state_dict::write(&options.out, &operator.sections, &operator.parameters, &BTreeMap::new())?;
+    operator.write_weights(&options.out, &BTreeMap::new())?;
     say_summary(&options.out, operator)
 }
 

@@ -4,6 +4,7 @@ use super::formats::{self, ElementKind, decode};
 use crate::error::{Failure, Kind};
 use crate::files::{self, atomic, memory};
 use crate::network::models::Shapes;
+use crate::network::{Layout, Presence};
 use lamo_tensor::Section;
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensorError, SafeTensors};
@@ -166,9 +167,15 @@ impl Contents {
 
     /// The values of `sections`, one after another; the file must have exactly their tensors.
     pub(crate) fn values(&self, sections: &[Section]) -> Result<Vec<f32>, Error> {
+        self.values_of(sections, &[])
+    }
+
+    /// [`Contents::values`] of a file that may have other tensors of the given names.
+    fn values_of(&self, sections: &[Section], others: &[&str]) -> Result<Vec<f32>, Error> {
         let path = self.path.as_path();
         let file = parse(path, &self.bytes)?;
-        let difference = compare(&file, sections);
+        let mut difference = compare(&file, sections);
+        difference.extra.retain(|name| !others.contains(&name.as_str()));
         if !difference.is_empty() {
             return Err(Error::Mismatch { path: path.to_owned(), difference });
         }
@@ -180,6 +187,34 @@ impl Contents {
             parameters[section.range()].copy_from_slice(&values);
         }
         Ok(parameters)
+    }
+
+    /// The parameters of a model and its states. An optional state that the file lacks keeps its first value, and a table
+    /// that is computed here always does.
+    pub(crate) fn model(&self, layout: &Layout) -> Result<(Vec<f32>, Vec<f32>), Error> {
+        let file = parse(&self.path, &self.bytes)?;
+        let read = |section: &Section, presence: &Presence| match presence {
+            Presence::Required => true,
+            Presence::Optional => file.tensor(&section.name).is_ok(),
+            Presence::Computed => false,
+        };
+        let states = layout.states.sections.iter().zip(&layout.presence);
+        let (wanted, others): (Vec<_>, Vec<_>) = states.partition(|(section, presence)| read(section, presence));
+        let wanted: Vec<Section> = wanted.into_iter().map(|(section, _)| section.clone()).collect();
+        let others: Vec<&str> = others.into_iter().map(|(section, _)| section.name.as_str()).collect();
+        let mut start: usize = layout.sections.iter().map(|section| section.shape.count()).sum();
+        let mut sections = layout.sections.clone();
+        for section in &wanted {
+            sections.push(Section { start, ..section.clone() });
+            start += section.shape.count();
+        }
+        let mut parameters = self.values_of(&sections, &others)?;
+        let mut states = layout.states.values.clone();
+        for (section, found) in wanted.iter().zip(&sections[layout.sections.len()..]) {
+            states[section.range()].copy_from_slice(&parameters[found.range()]);
+        }
+        parameters.truncate(parameters.len() - wanted.iter().map(|section| section.shape.count()).sum::<usize>());
+        Ok((parameters, states))
     }
 }
 
@@ -241,7 +276,8 @@ fn floats(path: &Path, name: &str, tensor: &TensorView<'_>) -> Result<Vec<f32>, 
     if tensor.dtype() == Dtype::F32 {
         return Ok(tensor.data().as_chunks().0.iter().copied().map(f32::from_le_bytes).collect());
     }
-    let values = if tensor.dtype() == Dtype::I64 { None } else { doubles(tensor) };
+    // A counter is the only tensor of whole numbers that a model has.
+    let values = if tensor.dtype() == Dtype::I64 && !tensor.shape().is_empty() { None } else { doubles(tensor) };
     let values = values.ok_or_else(|| {
         Error::malformed(path, format!("holds {name} as {:?}, expected F64, F32, F16 or BF16", tensor.dtype()))
     })?;

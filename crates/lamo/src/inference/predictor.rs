@@ -8,7 +8,7 @@ use crate::run::{Operator, forward_batch};
 use crate::task::Task;
 use crate::task::time::WINDOW;
 use lamo_geometry::Grid;
-use lamo_tensor::{Device, Graph, PARAMETERS, Program};
+use lamo_tensor::{Device, Graph, MODEL_STATES, PARAMETERS, Program};
 
 impl Operator {
     /// A forward pass for batches of `batch` samples on a grid, which may differ from the training grid where the model
@@ -38,6 +38,17 @@ impl Operator {
         }
         let moved = models::find(&self.model.name)?.moved(&self.model.settings, [self.task.grid, grid]);
         moved.ok_or_else(|| self.elsewhere(grid))
+    }
+
+    /// The states in the order of a program. Tables of another grid are those that were computed for it.
+    fn states_in(&self, program: &Program, mut computed: Vec<f32>) -> Vec<f32> {
+        for section in program.state_sections() {
+            let own = self.states.sections.iter().find(|own| own.name == section.name && own.shape == section.shape);
+            if let Some(own) = own {
+                computed[section.range()].copy_from_slice(&self.states.values[own.range()]);
+            }
+        }
+        computed
     }
 
     fn elsewhere(&self, grid: Grid) -> Refusal {
@@ -86,6 +97,9 @@ impl Predictor {
         let mut program = Program::compile_on(&graph, device, operator.precision)?;
         if program.sections() == operator.sections {
             program.try_write(PARAMETERS, &operator.parameters)?;
+        }
+        if parameters.has_states() {
+            program.try_write(MODEL_STATES, &operator.states_in(&program, parameters.draw_states(0)))?;
         }
         Ok(Predictor { program, task, batch })
     }

@@ -1,9 +1,14 @@
 //! How inputs are mapped to outputs: parameters, layers, and the registry of models.
 
 pub mod layers;
+mod layout;
 mod model;
 pub mod models;
 mod parameters;
+mod state;
 
+pub use layout::ModelStates;
+pub(crate) use layout::{Layout, end_to_end};
 pub use model::{Input, Mode, Model};
 pub use parameters::{Initial, Parameters, Scope, Style};
+pub use state::{Presence, SampleWeights, State};

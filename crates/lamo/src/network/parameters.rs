@@ -1,6 +1,7 @@
-//! Parameters: names as in a weights file, and how each is drawn before training.
+//! Parameters and states: names as in a weights file, and how each is drawn before training.
 
-use lamo_tensor::{DeviceError, Graph, Program, Shape, Tensor};
+use super::state::{Presence, SampleWeights, State};
+use lamo_tensor::{DeviceError, Graph, MODEL_STATES, Program, Section, Shape, Tensor};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha12Rng;
 use serde::{Deserialize, Serialize};
@@ -111,16 +112,42 @@ struct Start {
     stream: u64,
 }
 
-/// All parameters of a model under construction.
+impl Start {
+    fn draw(&self, shape: &Shape, seed: u64) -> Vec<f32> {
+        let mut random = ChaCha12Rng::seed_from_u64(seed);
+        random.set_stream(self.stream);
+        self.initial.draw(shape, &mut random)
+    }
+}
+
+/// A state of the model, and how it starts.
+struct DeclaredState<'g> {
+    state: State<'g>,
+    presence: Presence,
+    first: First,
+}
+
+/// First values of a state.
+enum First {
+    Drawn(Start),
+    Given(Vec<f32>),
+}
+
+/// Streams of random numbers from here on belong to states, so that a new state does not change any parameter.
+const STATE_STREAMS: u64 = 1 << 63;
+
+/// All parameters and states of a model under construction.
 pub struct Parameters<'g> {
     graph: &'g Graph,
     starts: RefCell<Vec<Start>>,
+    states: RefCell<Vec<DeclaredState<'g>>>,
+    weights: SampleWeights<'g>,
 }
 
 impl<'g> Parameters<'g> {
     /// Declares parameters in `graph`, which must have none yet.
     pub fn new(graph: &'g Graph) -> Self {
-        Parameters { graph, starts: RefCell::default() }
+        Parameters { graph, starts: RefCell::default(), states: RefCell::default(), weights: SampleWeights::default() }
     }
 
     /// The outermost scope.
@@ -135,15 +162,48 @@ impl<'g> Parameters<'g> {
         assert_eq!(sections.len(), self.starts.borrow().len(), "the graph had parameters already");
         let mut theta = vec![0.0; sections.iter().map(|section| section.shape.count()).sum()];
         for (section, start) in sections.iter().zip(self.starts.borrow().iter()) {
-            let mut random = ChaCha12Rng::seed_from_u64(seed);
-            random.set_stream(start.stream);
-            theta[section.range()].copy_from_slice(&start.initial.draw(&section.shape, &mut random));
+            theta[section.range()].copy_from_slice(&start.draw(&section.shape, seed));
         }
         theta
     }
 
-    /// Draws all parameters of a compiled program.
+    /// First values of all states, end to end.
+    pub fn draw_states(&self, seed: u64) -> Vec<f32> {
+        let (sections, states) = (self.graph.state_sections(), self.states.borrow());
+        let values = sections.iter().zip(states.iter()).flat_map(|(section, declared)| match &declared.first {
+            First::Drawn(start) => start.draw(&section.shape, seed),
+            First::Given(values) => values.clone(),
+        });
+        values.collect()
+    }
+
+    /// The states, and what a weights file must say about each.
+    pub fn states(&self) -> Vec<(Section, Presence)> {
+        let presence = self.states.borrow().iter().map(|declared| declared.presence).collect::<Vec<_>>();
+        self.graph.state_sections().into_iter().zip(presence).collect()
+    }
+
+    /// Whether the model has states.
+    pub fn has_states(&self) -> bool {
+        !self.states.borrow().is_empty()
+    }
+
+    /// Says which samples of the batch count in a training pass, `[batch]` of 0 and 1. Statistics over the batch leave the
+    /// others out.
+    pub fn weigh_samples(&self, weights: Tensor<'g>) {
+        self.weights.set(weights);
+    }
+
+    /// Makes the program keep what the training passes so far have made of the states.
+    pub fn store_states(&self) {
+        self.states.borrow().iter().for_each(|declared| declared.state.store());
+    }
+
+    /// Draws all parameters and states of a compiled program.
     pub fn try_initialise(&self, program: &mut Program, seed: u64) -> Result<(), DeviceError> {
+        if self.has_states() {
+            program.try_write(MODEL_STATES, &self.draw_states(seed))?;
+        }
         program.try_write(lamo_tensor::PARAMETERS, &self.draw(seed))
     }
 
@@ -153,7 +213,7 @@ impl<'g> Parameters<'g> {
     }
 }
 
-/// A place in the tree of parameter names.
+/// A place in the tree of names.
 #[derive(Clone)]
 pub struct Scope<'a, 'g> {
     parameters: &'a Parameters<'g>,
@@ -192,6 +252,41 @@ impl<'a, 'g> Scope<'a, 'g> {
     pub fn twins(&self, names: [&str; 2], shape: impl Into<Shape>, initial: Initial) -> [Tensor<'g>; 2] {
         let (shape, stream) = (shape.into(), self.parameters.starts.borrow().len() as u64);
         names.map(|name| self.declare(name, shape.clone(), Start { initial, stream }))
+    }
+
+    /// Declares a state: a tensor of the model that no optimiser changes. A weights file must have it.
+    pub fn state(&self, name: &str, shape: impl Into<Shape>, initial: Initial) -> State<'g> {
+        self.drawn_state(name, shape.into(), initial, Presence::Required)
+    }
+
+    /// Declares a state that keeps its first value where a weights file lacks it.
+    pub fn optional_state(&self, name: &str, shape: impl Into<Shape>, initial: Initial) -> State<'g> {
+        self.drawn_state(name, shape.into(), initial, Presence::Optional)
+    }
+
+    /// Declares a table that the authors' code keeps in its weights file and that is computed here. It is written with the
+    /// weights; what a file says about it is not read.
+    pub fn table(&self, name: &str, shape: impl Into<Shape>, values: Vec<f32>) {
+        let shape = shape.into();
+        assert_eq!(values.len(), shape.count(), "table {name}: {} values do not fill shape {shape}", values.len());
+        self.declare_state(name, shape, Presence::Computed, First::Given(values));
+    }
+
+    /// Which samples of a training batch count; known when the model is applied.
+    pub fn sample_weights(&self) -> SampleWeights<'g> {
+        self.parameters.weights.clone()
+    }
+
+    fn drawn_state(&self, name: &str, shape: Shape, initial: Initial, presence: Presence) -> State<'g> {
+        let stream = STATE_STREAMS + self.parameters.states.borrow().len() as u64;
+        self.declare_state(name, shape, presence, First::Drawn(Start { initial, stream }))
+    }
+
+    fn declare_state(&self, name: &str, shape: Shape, presence: Presence, first: First) -> State<'g> {
+        let stored = self.graph().model_state(&format!("{}{name}", self.prefix), shape.clone());
+        let state = State::new(stored, shape);
+        self.parameters.states.borrow_mut().push(DeclaredState { state: state.clone(), presence, first });
+        state
     }
 
     fn declare(&self, name: &str, shape: Shape, start: Start) -> Tensor<'g> {

@@ -1,14 +1,15 @@
-//! Checkpoints: one safetensors file. It holds the parameters under the authors' names and the other states of the training
-//! under their own names. Its metadata hold the experiment, the task and the counters.
+//! Checkpoints: one safetensors file. It holds the parameters and the states of the model under the authors' names and the
+//! other states of the training under their own names. Its metadata hold the experiment, the task and the counters.
 
 use super::legacy;
-use super::operator::{self, Operator};
+use super::operator::Operator;
 use super::trained::Trained;
 use crate::data::state_dict;
 use crate::error::{Error, Refusal, require};
 use crate::experiment::Experiment;
+use crate::network::{Layout, ModelStates, end_to_end};
 use crate::task::Task;
-use lamo_tensor::{PARAMETERS, Section, Shape};
+use lamo_tensor::{MODEL_STATES, PARAMETERS, Section, Shape};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -37,7 +38,7 @@ pub struct Best {
 pub struct Checkpoint {
     /// The model as it is.
     pub trained: Trained,
-    /// Every other state of the training program by its name: moments, running sums and states of the model.
+    /// Every other state of the training program by its name: moments and running sums.
     pub states: BTreeMap<String, Vec<f32>>,
     /// The best epoch so far.
     pub best: Option<Best>,
@@ -83,12 +84,14 @@ impl Counters {
 }
 
 impl Checkpoint {
-    /// The values of a state by name, θ included.
+    /// The values of a state by name, those of the model included.
     pub(crate) fn state(&self, name: &str) -> Option<&[f32]> {
-        if name == PARAMETERS {
-            return Some(&self.trained.operator.parameters);
+        let Operator { parameters, states, .. } = &self.trained.operator;
+        match name {
+            PARAMETERS => Some(parameters),
+            MODEL_STATES => Some(&states.values),
+            _ => self.states.get(name).map(Vec::as_slice),
         }
-        self.states.get(name).map(Vec::as_slice)
     }
 
     /// Writes the file: it appears complete under its name, or not at all.
@@ -116,9 +119,11 @@ impl Checkpoint {
             ("counters".to_owned(), serde_json::to_string(&counters).map_err(json)?),
         ]);
         let others = self.states.values().map(Vec::as_slice);
-        let parts: Vec<&[f32]> = std::iter::once(operator.parameters.as_slice()).chain(others).collect();
+        let model = [operator.parameters.as_slice(), operator.states.values.as_slice()];
+        let parts: Vec<&[f32]> = model.into_iter().chain(others).collect();
+        let sections = end_to_end(&operator.sections, &operator.states.sections);
         let lengths = lengths.into_iter().map(|(name, length)| (name.to_owned(), length));
-        state_dict::write_parts(path, &with_states(&operator.sections, lengths), &parts, &metadata)?;
+        state_dict::write_parts(path, &with_states(&sections, lengths), &parts, &metadata)?;
         Ok(())
     }
 
@@ -161,26 +166,30 @@ impl Checkpoint {
         let counters: Counters = serde_json::from_str(text("counters")?).map_err(damaged)?;
         counters.check().map_err(about)?;
         let Counters { epoch, step, seconds, paused, step_bytes, best, tested, changed } = counters;
-        let sections = operator::sections(&experiment.model, &task).map_err(about)?;
+        let Layout { sections, states: ModelStates { sections: state_sections, .. }, .. } =
+            Layout::of(&experiment.model, &task).map_err(about)?;
         let count: usize = sections.iter().map(|section| section.shape.count()).sum();
         let lengths = if lengths.is_empty() { legacy::states(count) } else { lengths };
         let wrong = lengths.iter().find(|(_, length)| !(1..=file.numbers()).contains(*length));
         if let Some((name, length)) = wrong {
             return Err(refuse(format!("is damaged: its state {name:?} has {length} values")).into());
         }
-        let mut parameters = file.values(&with_states(&sections, lengths.clone().into_iter()))?;
-        let mut rest = parameters.split_off(count);
+        let of_model = end_to_end(&sections, &state_sections);
+        let mut parameters = file.values(&with_states(&of_model, lengths.clone().into_iter()))?;
+        let mut values = parameters.split_off(count);
+        let mut rest = values.split_off(state_sections.iter().map(|section| section.shape.count()).sum());
         let states = lengths.into_iter().map(|(name, length)| {
             let tail = rest.split_off(length);
             (name, std::mem::replace(&mut rest, tail))
         });
-        let states = states.collect();
+        let others = states.collect();
+        let states = ModelStates { sections: state_sections, values };
         let note = (!file.is_sealed()).then(|| unsealed(path, file.metadata().get("lamo")));
         let (model, precision, batch) = (experiment.model.clone(), experiment.precision, experiment.train.batch);
-        let operator = Operator { model, task, precision, batch, sections, parameters };
+        let operator = Operator { model, task, precision, batch, sections, parameters, states };
         let path = path.to_owned();
         let trained = Trained { path, experiment, operator, epoch, step, seconds, paused, step_bytes, changed, note };
-        Ok(Checkpoint { trained, states, best, tested })
+        Ok(Checkpoint { trained, states: others, best, tested })
     }
 }
 
@@ -191,7 +200,7 @@ fn unsealed(path: &Path, version: Option<&String>) -> String {
     format!("{path} was written by lamo {version}, whose checksum covers the values but not the settings in the header")
 }
 
-/// The parameters, then the other states, end to end.
+/// The tensors of the model, then the other states, end to end.
 fn with_states(sections: &[Section], states: impl Iterator<Item = (String, usize)>) -> Vec<Section> {
     let mut start: usize = sections.iter().map(|section| section.shape.count()).sum();
     let states = states.map(|(name, length)| {

@@ -18,14 +18,15 @@
 //! deviation = [0.3]
 //! ```
 
-use super::operator::{self, Operator};
+use super::operator::Operator;
 use crate::data::state_dict;
 use crate::error::{Error, Kind, Refusal, require};
 use crate::files::{self, atomic};
 use crate::network::models::{self, Choice};
+use crate::network::{Layout, ModelStates};
 use crate::task::{Normalisers, Positions, Task, Time};
 use lamo_geometry::Grid;
-use lamo_tensor::{Precision, Section};
+use lamo_tensor::Precision;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -129,7 +130,7 @@ impl Description {
             Refusal::new("task.functions", expected, functions.to_string()).within(path.display())
         })?;
         let task = description.task();
-        let built = task.check().and_then(|()| operator::sections(&description.model, &task).map(|_| ()));
+        let built = task.check().and_then(|()| Layout::of(&description.model, &task).map(|_| ()));
         built.map_err(|refusal| refusal.within(path.display()))?;
         Ok(description)
     }
@@ -160,19 +161,23 @@ impl ModelFolder {
 
     pub(super) fn fill(mut description: Description, contents: &state_dict::Contents) -> Result<ModelFolder, Error> {
         let task = description.task();
-        let sections = operator::sections(&description.model, &task)?;
+        let layout = Layout::of(&description.model, &task)?;
         for (key, value) in models::find(&description.model.name)?.defaults() {
             description.model.settings.entry(key).or_insert(value);
         }
-        let parameters = contents.values(&sections)?;
-        let broken = |section: &&Section| parameters[section.range()].iter().any(|value| !value.is_finite());
-        if let Some(section) = sections.iter().find(broken) {
+        let (parameters, values) = contents.model(&layout)?;
+        let Layout { sections, states, .. } = layout;
+        let states = ModelStates { values, ..states };
+        let broken = |values: &[f32]| values.iter().any(|value| !value.is_finite());
+        let of_parameters = sections.iter().find(|section| broken(&parameters[section.range()]));
+        let of_states = states.sections.iter().find(|section| broken(&states.values[section.range()]));
+        if let Some(section) = of_parameters.or(of_states) {
             let found = format!("NaN or infinity in {}", section.name);
             let refusal = Refusal::new(contents.path().display().to_string(), "finite numbers", found);
             return Err(refusal.advise("export it again").into());
         }
         let (model, precision) = (description.model.clone(), Precision::Tf32);
-        let operator = Operator { model, task, precision, batch: BATCH, sections, parameters };
+        let operator = Operator { model, task, precision, batch: BATCH, sections, parameters, states };
         Ok(ModelFolder { description, operator, note: None })
     }
 
@@ -220,12 +225,11 @@ impl ModelFolder {
     }
 
     fn store(&self, folder: &Path) -> Result<(), Error> {
-        let Operator { sections, parameters, .. } = &self.operator;
         let path = folder.join(DESCRIPTION);
         let text = toml::to_string(&self.description);
         let text = text.map_err(|error| state_dict::Error::malformed(&path, error.to_string()))?;
         let described = BTreeMap::from([(DESCRIBED.to_owned(), state_dict::checksum(&[text.as_bytes()]))]);
-        state_dict::write(&folder.join(WEIGHTS), sections, parameters, &described)?;
+        self.operator.write_weights(&folder.join(WEIGHTS), &described)?;
         atomic::fill(&path, text.as_bytes()).map_err(|reason| state_dict::Error::file(&path, reason).into())
     }
 }

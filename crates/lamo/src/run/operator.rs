@@ -1,12 +1,15 @@
-//! An operator: a model with its parameters and its task. A prediction needs nothing else.
+//! An operator: a model with its parameters, its states and its task. A prediction needs nothing else.
 
-use crate::error::{Error, Refusal, bounded};
-use crate::network::Parameters;
-use crate::network::models::{self, Choice};
+use crate::data::state_dict;
+use crate::error::{Error, Refusal};
+use crate::network::models::Choice;
+use crate::network::{ModelStates, end_to_end};
 use crate::task::Task;
-use lamo_tensor::{Device, Graph, Precision, Section};
+use lamo_tensor::{Device, Precision, Section};
+use std::collections::BTreeMap;
+use std::path::Path;
 
-/// A model with its parameters and its task.
+/// A model with its parameters, its states and its task.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Operator {
     /// Which model, with its settings.
@@ -21,15 +24,8 @@ pub struct Operator {
     pub sections: Vec<Section>,
     /// θ, all parameters end to end.
     pub parameters: Vec<f32>,
-}
-
-/// Names and shapes of the parameters of a model, found by building it.
-pub(crate) fn sections(model: &Choice, task: &Task) -> Result<Vec<Section>, Refusal> {
-    bounded(|| {
-        let graph = Graph::new();
-        models::find(&model.name)?.build(&Parameters::new(&graph), task, &model.settings)?;
-        Ok(graph.sections())
-    })
+    /// Running statistics and other tensors that are not trained.
+    pub states: ModelStates,
 }
 
 /// Samples per forward pass. A GPU takes at least 16, because small batches leave it idle.
@@ -41,12 +37,24 @@ pub(crate) fn forward_batch(batch: usize, device: Device) -> usize {
 }
 
 impl Operator {
+    /// Writes the parameters and the states as a state dict under the authors' names.
+    pub fn write_weights(&self, path: &Path, metadata: &BTreeMap<String, String>) -> Result<(), state_dict::Error> {
+        let sections = end_to_end(&self.sections, &self.states.sections);
+        state_dict::write_parts(path, &sections, &[&self.parameters, &self.states.values], metadata)
+    }
+
     /// Refuses parameters that are not those of the model.
     pub(crate) fn check(&self) -> Result<(), Error> {
         let expected: usize = self.sections.iter().map(|section| section.shape.count()).sum();
         if expected != self.parameters.len() {
             let found = format!("{} values", self.parameters.len());
             return Err(Refusal::new("parameters", format!("{expected} values"), found).into());
+        }
+        let ModelStates { sections, values } = &self.states;
+        let expected: usize = sections.iter().map(|section| section.shape.count()).sum();
+        if expected != values.len() {
+            let found = format!("{} values", values.len());
+            return Err(Refusal::new("states of the model", format!("{expected} values"), found).into());
         }
         Ok(())
     }

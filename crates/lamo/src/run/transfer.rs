@@ -3,6 +3,7 @@
 
 use super::Operator;
 use crate::error::{Error, Refusal, counted, require};
+use crate::network::ModelStates;
 use crate::network::layers::resample;
 use crate::network::models::{self, Choice, Embedding};
 use crate::task::Task;
@@ -78,8 +79,8 @@ impl fmt::Display for Transfer {
 pub(crate) fn transfer(
     source: &Operator,
     (model, task): (&Choice, &Task),
-    sections: &[Section],
-    values: &mut [f32],
+    (sections, values): (&[Section], &mut [f32]),
+    states: &mut ModelStates,
 ) -> Result<Transfer, Error> {
     source.check()?;
     let given: BTreeMap<&str, &Section> = source.sections.iter().map(|one| (one.name.as_str(), one)).collect();
@@ -109,6 +110,7 @@ pub(crate) fn transfer(
     }
     let known = |name: &str| sections.iter().any(|section| section.name == name);
     done.unused = given.keys().filter(|name| !known(name)).map(|&name| name.to_owned()).collect();
+    take_states(&source.states, states, &mut done);
     require(done.tensors[0] > 0, || {
         let expected = format!("a tensor with name and shape of one of the {} of model {}", sections.len(), model.name);
         let found =
@@ -116,6 +118,28 @@ pub(crate) fn transfer(
         Refusal::new("--init", expected, found).advise("start from a model of the same kind, or leave out --model")
     })?;
     Ok(done)
+}
+
+/// Takes the states of the source where names and shapes agree. They count as no parameters.
+fn take_states(source: &ModelStates, states: &mut ModelStates, done: &mut Transfer) {
+    let ModelStates { sections, values } = states;
+    for section in sections.iter() {
+        match source.sections.iter().find(|given| given.name == section.name) {
+            Some(given) if given.shape == section.shape => {
+                values[section.range()].copy_from_slice(&source.values[given.range()]);
+            }
+            Some(given) => {
+                let (expected, found) = (section.shape.dims(), given.shape.dims());
+                let reason = format!("its shape is {expected:?}, that of the source {found:?}");
+                done.drawn.push(Drawn { name: section.name.clone(), reason });
+            }
+            None => {
+                done.drawn.push(Drawn { name: section.name.clone(), reason: "the source lacks it".to_owned() });
+            }
+        }
+    }
+    let unknown = source.sections.iter().filter(|given| sections.iter().all(|section| section.name != given.name));
+    done.unused.extend(unknown.map(|given| given.name.clone()));
 }
 
 /// The position embedding of a model, where it has one.

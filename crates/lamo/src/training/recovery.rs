@@ -5,7 +5,7 @@ use super::step::TOTAL;
 use super::trainer::{PULSE, Trainer, Watch};
 use crate::error::Error;
 use crate::run::{Checkpoint, Run};
-use lamo_tensor::PARAMETERS;
+use lamo_tensor::{MODEL_STATES, PARAMETERS};
 use std::time::Instant;
 
 /// A mean loss beyond this is a divergence; predicting zero gives 1.
@@ -41,12 +41,14 @@ impl Trainer {
         Divergence { broken, step, epoch, loss, culprit, good: self.step, rate }.into()
     }
 
-    /// Fails if the losses of the epoch are not finite, or with `parameters` if the parameters are not. The last good state
+    /// Fails if the losses of the epoch are not finite, or with `parameters` if the parameters or the states of the model are not. The last good state
     /// is then restored.
     fn check(&mut self, parameters: bool, watch: Watch<'_>) -> Result<(), Error> {
         let loss = self.mean_loss()?;
-        let finite = !parameters || self.program.program.try_read(PARAMETERS)?.iter().all(|value| value.is_finite());
-        if is_sane(loss) && finite {
+        let program = &self.program.program;
+        let finite = |name: &str| Ok::<_, Error>(program.try_read(name)?.iter().all(|value| value.is_finite()));
+        let states = program.state_sections().is_empty() || !parameters || finite(MODEL_STATES)?;
+        if is_sane(loss) && states && (!parameters || finite(PARAMETERS)?) {
             return Ok(());
         }
         let broken = self.step;

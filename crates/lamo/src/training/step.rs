@@ -14,7 +14,7 @@ use crate::data::dataset::Batches;
 use crate::error::{Error, Kind, Refusal, bounded, require};
 use crate::experiment::{Experiment, Loss, Pacing};
 use crate::files::memory;
-use crate::network::{Input, Mode, Parameters, models};
+use crate::network::{Input, Mode, Model, Parameters, models};
 use crate::task::{Field, Moments, Positions, Spread, Task};
 use lamo_geometry::Grid;
 use lamo_tensor::{Device, Graph, Program, Tensor};
@@ -178,7 +178,12 @@ fn compile(
         || resident.targets_of_rows(),
         task.normalisers.outputs.as_ref(),
     );
-    let prediction = task.decoded(model.forward(&Input { positions, functions, time }, Mode::Training));
+    let weights = graph.input(WEIGHTS, [batch]);
+    parameters.weigh_samples(weights);
+    let input = Input { positions, functions, time };
+    let passes = if parameters.has_states() { windows } else { 1 };
+    let prediction = task.decoded(predict(model.as_ref(), &input, passes));
+    parameters.store_states();
     let loss = experiment.train.loss;
     let (prediction, target) = if loss.counts_deviations() || (experiment.train.balanced && train.outputs > 1) {
         let units = graph.constant(&units(&train.targets, train.outputs), [train.outputs]);
@@ -188,7 +193,6 @@ fn compile(
     };
     let spacing = task.spacing(task.grid, &train.positions);
     let each = loss_of_each(loss, task.grid, spacing.as_deref(), prediction, target);
-    let weights = graph.input(WEIGHTS, [batch]);
     let loss = (each.reshape([windows, batch]) * weights).sum_all();
     let total = graph.state(TOTAL, [1]);
     graph.assign(total, total + loss);
@@ -198,6 +202,25 @@ fn compile(
     parameters.try_initialise(&mut program, experiment.seed)?;
     resident::fill(&mut program, task, train, train.functions > 0)?;
     Ok(program)
+}
+
+/// Predicts the windows of a batch in `passes` passes, one after the other. A model without states makes no difference
+/// between samples and windows, so it sees all of them at once; statistics are those of one window at a time.
+fn predict<'g>(model: &(dyn Model<'g> + 'g), input: &Input<'g>, passes: usize) -> Tensor<'g> {
+    if passes == 1 {
+        return model.forward(input, Mode::Training);
+    }
+    let part = |tensor: Tensor<'g>, pass: usize| {
+        let rows = tensor.shape().dims()[0] / passes;
+        tensor.slice(0, pass * rows, (pass + 1) * rows)
+    };
+    let found = (0..passes).map(|pass| {
+        let positions = part(input.positions, pass);
+        let functions = input.functions.map(|functions| part(functions, pass));
+        let time = input.time.map(|time| part(time, pass));
+        model.forward(&Input { positions, functions, time }, Mode::Training)
+    });
+    Tensor::concatenate(&found.collect::<Vec<_>>(), 0)
 }
 
 /// Refuses states that do not fit into memory beside the program: the last good ones, those of a checkpoint, and its file.

@@ -6,10 +6,11 @@ use super::test_program::TestProgram;
 use crate::data::Samples;
 use crate::error::{Error, Kind, Refusal, bounded, counted, require};
 use crate::experiment::{Data, Experiment, Training, patience_needs_validation};
+use crate::network::ModelStates;
 use crate::run::{self, Best, Checkpoint, Line, Operator, Run, Trained, Transfer};
 use crate::task::Task;
 use lamo_geometry::Grid;
-use lamo_tensor::{Device, PARAMETERS, Snapshot};
+use lamo_tensor::{Device, MODEL_STATES, PARAMETERS, Program, Snapshot};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
@@ -78,6 +79,13 @@ pub struct Trainer {
     unsaved_best: Option<Moment>,
     /// True when the last epoch has ended and its test was interrupted.
     untested: bool,
+}
+
+/// The states of the model in a training program.
+fn model_states(program: &Program, read: impl Fn(&str) -> Result<Vec<f32>, Error>) -> Result<ModelStates, Error> {
+    let sections = program.state_sections().to_vec();
+    let values = if sections.is_empty() { Vec::new() } else { read(MODEL_STATES)? };
+    Ok(ModelStates { sections, values })
 }
 
 /// When to call the watcher and when to save.
@@ -164,7 +172,9 @@ impl Trainer {
     /// Continues from a checkpoint of the same experiment.
     pub fn restore(&mut self, from: &Checkpoint) -> Result<(), Error> {
         let Trained { path, operator, experiment, .. } = &from.trained;
-        require(operator.sections == self.program.program.sections(), || {
+        let program = &self.program.program;
+        let alike = operator.sections == program.sections() && operator.states.sections == program.state_sections();
+        require(alike, || {
             Refusal::about(path.display().to_string(), "its parameters are not those of the experiment's model")
                 .of(Kind::Conflict)
         })?;
@@ -207,8 +217,12 @@ impl Trainer {
     pub fn start_from(&mut self, source: &Operator) -> Result<Transfer, Error> {
         let StepProgram { program, experiment, task, .. } = &mut self.program;
         let mut values = program.try_read(PARAMETERS)?.to_vec();
-        let taken = run::transfer(source, (&experiment.model, task), program.sections(), &mut values)?;
+        let mut states = model_states(program, |name| Ok(program.try_read(name)?.to_vec()))?;
+        let taken = run::transfer(source, (&experiment.model, task), (program.sections(), &mut values), &mut states)?;
         program.try_write(PARAMETERS, &values)?;
+        if !states.values.is_empty() {
+            program.try_write(MODEL_STATES, &states.values)?;
+        }
         Ok(taken)
     }
 
@@ -233,7 +247,7 @@ impl Trainer {
         read: impl Fn(&str) -> Result<Vec<f32>, Error>,
     ) -> Result<Checkpoint, Error> {
         let (program, experiment) = (&self.program.program, self.experiment());
-        let states = program.states().into_iter().filter(|name| name != PARAMETERS);
+        let states = program.states().into_iter().filter(|name| ![PARAMETERS, MODEL_STATES].contains(&name.as_str()));
         let states = states.map(|name| Ok((name.clone(), read(&name)?))).collect::<Result<BTreeMap<_, _>, Error>>()?;
         let operator = Operator {
             model: experiment.model.clone(),
@@ -242,6 +256,7 @@ impl Trainer {
             batch: experiment.train.batch,
             sections: program.sections().to_vec(),
             parameters: read(PARAMETERS)?,
+            states: model_states(program, read)?,
         };
         let Moment { step, seconds, paused, best, ended } = moment;
         let trained = Trained {

@@ -135,6 +135,7 @@ impl Receipt {
         let experiment = &trained.experiment;
         let manifest = dataset.manifest();
         let precision = if device == Device::Cpu.to_string() { Precision::F32 } else { experiment.precision };
+        let weights = trained.operator.parameters.iter().chain(&trained.operator.states.values);
         Ok(Receipt {
             format: FORMAT,
             lamo: env!("CARGO_PKG_VERSION").to_owned(),
@@ -156,7 +157,7 @@ impl Receipt {
             },
             machine: Machine { precision: precision.to_string(), device, gpu, threads, vectors, system },
             hashes: Hashes {
-                weights: hash(trained.operator.parameters.iter().flat_map(|value| value.to_le_bytes())),
+                weights: hash(weights.flat_map(|value| value.to_le_bytes())),
                 experiment: hash(experiment.essence().bytes()),
                 split: split.hash(),
                 data: manifest.fields.iter().map(|field| (field.name.clone(), field.sha256.clone())).collect(),

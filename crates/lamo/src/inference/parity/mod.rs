@@ -1,13 +1,15 @@
 //! Parity: compares a model built here with the authors' weights to the results of the authors' code.
 //!
 //! A model fixture is a folder of `config.json`, `params.safetensors` and `io.safetensors`: output, loss and all
-//! gradients are compared in float32, and the output once more in float64 by the reference evaluator. An operator
+//! gradients are compared in float32, and the output once more in float64 by the reference evaluator; so are the states of the
+//! model after the pass, and its output in evaluation, where the fixture has them. An operator
 //! fixture is a `.json` beside a `.safetensors`: a layer, a part of the recipe, or a few steps of training.
 //! `fixtures/README.md` lists them and says how to add one.
 #![allow(clippy::result_large_err)] // an error ends the check of its fixture, so its size costs nothing
 
 mod model;
 mod operators;
+mod states;
 
 use crate::data::state_dict::{self, Doubles};
 use crate::error::{self, Failure, Kind, Refusal};
@@ -39,7 +41,7 @@ fn lower_precision(subject: &str, precision: Precision) -> Option<f64> {
         Precision::Bf16 => 2_f64.powi(-8),
     };
     match subject {
-        "output" | "loss" => Some(10.0 * unit),
+        "output" | "loss" | "evaluation" | "state" => Some(10.0 * unit),
         "gradient" => Some(40.0 * unit),
         _ => None,
     }

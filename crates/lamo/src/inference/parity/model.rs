@@ -1,16 +1,18 @@
-//! Model fixtures: translates the authors' class, then compares output, loss and gradients.
+//! Model fixtures: translates the authors' class, then compares output, loss, gradients and states, and the output in
+//! evaluation where the fixture has one.
 
+use super::states::{compare_evaluation, compare_states};
 use super::{
     Comparison, DOUBLE, DOUBLE_WITH_SINGLE_STAGE, Error, GRADIENT_OF_PARAMETERS, LOSS, OUTPUT, compare_gradients,
     double, output_pullback, read_json,
 };
 use crate::data::state_dict;
 use crate::network::models::{Authored, MODELS, Row, Translated};
-use crate::network::{Input, Mode, Parameters};
+use crate::network::{Input, Layout, Mode, Parameters};
 use crate::task::Task;
 use crate::training::loss::relative_l2_sum;
 use lamo_tensor::reference::{self, Bindings};
-use lamo_tensor::{Graph, PARAMETERS};
+use lamo_tensor::{Graph, MODEL_STATES, PARAMETERS};
 use serde::Deserialize;
 use serde_json::Value;
 use std::path::Path;
@@ -50,8 +52,7 @@ fn translate(
 }
 
 /// Inputs of a model's program and their tensors in the fixture.
-const LEAVES: [(&str, &str); 4] =
-    [("positions", "in.x"), ("functions", "in.fx"), ("time", "in.T"), ("target", "target")];
+const LEAVES: [(&str, &str); 3] = [("positions", "in.x"), ("functions", "in.fx"), ("time", "in.T")];
 
 pub(super) fn check_model(folder: &Path, io: &mut Comparison) -> Result<(), Error> {
     let path = folder.join("config.json");
@@ -60,11 +61,13 @@ pub(super) fn check_model(folder: &Path, io: &mut Comparison) -> Result<(), Erro
     let graph = Graph::new();
     let input = Input::declare(&graph, &task, batch);
     let parameters = Parameters::new(&graph);
-    let built = row.build(&parameters, &task, &settings);
-    let model = built.map_err(|refusal| Error::Model { path: path.clone(), refusal })?;
-    let weights = state_dict::read(&folder.join("params.safetensors"), &graph.sections())?;
+    let refused = |refusal| Error::Model { path: path.clone(), refusal };
+    let model = row.build(&parameters, &task, &settings).map_err(refused)?;
+    let layout = Layout::declared(&graph, &parameters);
+    let (weights, states) = state_dict::Contents::read(&folder.join("params.safetensors"))?.model(&layout)?;
 
     let out = model.forward(&input, Mode::Training);
+    parameters.store_states();
     let target = graph.input("target", out.shape());
     let loss = relative_l2_sum(out, target);
     graph.output("out", out);
@@ -74,18 +77,40 @@ pub(super) fn check_model(folder: &Path, io: &mut Comparison) -> Result<(), Erro
         wanted.extend(leaf.filter(|_| io.tensors.contains_key(key)).map(|leaf| (key.to_owned(), leaf)));
     }
     output_pullback((loss, graph.fill(1.0, loss.shape())), &wanted);
-    let mut bindings = Bindings::from([(PARAMETERS, double(&weights))]);
-    let leaves = [Some(input.positions), input.functions, input.time, Some(target)];
-    for ((name, key), tensor) in LEAVES.iter().zip(leaves) {
-        if let Some(tensor) = tensor {
-            bindings.insert(name, io.doubles(key, tensor.shape().count())?.to_vec());
-        }
-    }
+    let mut bindings = bound(io, &input, (&weights, &states))?;
+    bindings.insert("target", io.doubles("target", target.shape().count())?.to_vec());
     let program = io.run(&graph, &bindings)?;
     io.compare("output", "out_f64", &double(program.read("out")), OUTPUT)?;
     io.compare("loss", "loss", &double(program.read("loss")), LOSS)?;
     compare_gradients(&program, &wanted, &config.no_grad_params, io)?;
+    compare_states(&program, io)?;
     let tolerance = if single_stage { DOUBLE_WITH_SINGLE_STAGE } else { DOUBLE };
     let exact = &reference::evaluate(&graph, &bindings, &[out])[0];
-    Ok(io.compare("double", "out_f64", &exact.values, tolerance)?)
+    io.compare("double", "out_f64", &exact.values, tolerance)?;
+    if !io.tensors.contains_key("out_eval_f64") {
+        return Ok(());
+    }
+    let graph = Graph::new();
+    let input = Input::declare(&graph, &task, batch);
+    let model = row.build(&Parameters::new(&graph), &task, &settings).map_err(refused)?;
+    let out = model.forward(&input, Mode::Inference);
+    compare_evaluation(out, bound(io, &input, (&weights, &states))?, tolerance, io)
+}
+
+/// Values of the inputs and of the model's tensors.
+fn bound<'a>(
+    io: &Comparison,
+    input: &Input<'_>,
+    (weights, states): (&[f32], &[f32]),
+) -> Result<Bindings<'a>, state_dict::Error> {
+    let mut bindings = Bindings::from([(PARAMETERS, double(weights))]);
+    if !states.is_empty() {
+        bindings.insert(MODEL_STATES, double(states));
+    }
+    for ((name, key), tensor) in LEAVES.iter().zip([Some(input.positions), input.functions, input.time]) {
+        if let Some(tensor) = tensor {
+            bindings.insert(name, io.doubles(key, tensor.shape().count())?.to_vec());
+        }
+    }
+    Ok(bindings)
 }

@@ -4,6 +4,7 @@
 mod attention;
 mod axial_attention;
 pub mod embedding;
+mod grid_norm;
 mod hydra;
 mod lifting;
 mod linear;
@@ -23,6 +24,7 @@ mod ss2d;
 pub use attention::{Attention, attention_scores, join_heads, split_heads};
 pub use axial_attention::AxialAttention;
 pub use embedding::TimeEmbedding;
+pub use grid_norm::{BatchNorm, GridNorm, GridNormKind, InstanceNorm};
 pub use hydra::Hydra;
 pub use lifting::{LIBRARY_MLP, Lifting, LiftingShape};
 pub use linear::Linear;

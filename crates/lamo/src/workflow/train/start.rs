@@ -8,7 +8,7 @@ use crate::experiment::{self, Experiment, Request};
 use crate::files;
 use crate::network::models::{self, GridKind};
 use crate::run::model_folder::WEIGHTS;
-use crate::run::{Origin, Run};
+use crate::run::{Operator, Origin, Run};
 use crate::training::Trainer;
 use crate::workflow::{Event, Model, dataset};
 use lamo_tensor::attempt;
@@ -29,7 +29,8 @@ impl Start {
             Model::Trained(trained) => trained.path.clone(),
             Model::Imported(_) => path.join(WEIGHTS),
         };
-        let broken = model.operator().parameters.iter().any(|value| !value.is_finite());
+        let Operator { parameters, states, .. } = model.operator();
+        let broken = parameters.iter().chain(&states.values).any(|value| !value.is_finite());
         require(!broken, || Refusal::new(file.display().to_string(), "finite parameters", "NaN or infinity"))?;
         let bytes = files::read(&file).map_err(|reason| Error::reading(&file, reason))?;
         let path = std::path::absolute(&file).unwrap_or(file);

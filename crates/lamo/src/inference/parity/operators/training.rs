@@ -100,7 +100,8 @@ impl<'a> Script<'a> {
         let parameters = single(&io.parameters("p0", &sections)?);
         program.program().write(PARAMETERS, &parameters);
         let Experiment { model, precision, train: Training { batch, .. }, .. } = self.experiment.clone();
-        let operator = Operator { model, task: task.clone(), precision, batch, sections, parameters };
+        let operator =
+            Operator { model, task: task.clone(), precision, batch, sections, parameters, states: Default::default() };
         Ok(Steps { program, operator, taken: 0 })
     }
 }

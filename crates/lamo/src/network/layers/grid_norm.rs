@@ -1,0 +1,152 @@
+//! Norms of fields on a grid, each channel by itself: (x − mean)/√(variance + 10⁻⁵) · weight + bias.
+//!
+//! Batch norm (Ioffe & Szegedy 2015) takes mean and variance over the batch and the grid. In training it also moves its running
+//! statistics by a tenth towards them, which it uses for predictions. Instance norm (Ulyanov et al. 2016) takes them over the
+//! grid of each sample, always.
+
+use crate::network::{Initial, Mode, SampleWeights, Scope, State};
+use lamo_tensor::Tensor;
+
+const EPSILON: f64 = 1e-5;
+/// Share of the batch in the running statistics.
+const MOMENTUM: f64 = 0.1;
+
+/// The affine map after the norm.
+struct Affine<'g> {
+    weight: Tensor<'g>,
+    bias: Tensor<'g>,
+}
+
+impl<'g> Affine<'g> {
+    fn new(scope: &Scope<'_, 'g>, width: usize) -> Self {
+        Affine {
+            weight: scope.parameter("weight", [width], Initial::Constant(1.0)),
+            bias: scope.parameter("bias", [width], Initial::Constant(0.0)),
+        }
+    }
+
+    fn normalise(&self, centred: Tensor<'g>, variance: Tensor<'g>) -> Tensor<'g> {
+        centred * ((variance + EPSILON).sqrt().reciprocal() * self.weight) + self.bias
+    }
+}
+
+/// Batch norm.
+pub struct BatchNorm<'g> {
+    affine: Affine<'g>,
+    running_mean: State<'g>,
+    running_variance: State<'g>,
+    batches: State<'g>,
+    weights: SampleWeights<'g>,
+}
+
+impl<'g> BatchNorm<'g> {
+    /// Over `width` channels.
+    pub fn new(scope: &Scope<'_, 'g>, width: usize) -> Self {
+        BatchNorm {
+            affine: Affine::new(scope, width),
+            running_mean: scope.state("running_mean", [width], Initial::Constant(0.0)),
+            running_variance: scope.state("running_var", [width], Initial::Constant(1.0)),
+            batches: scope.optional_state("num_batches_tracked", [], Initial::Constant(0.0)),
+            weights: scope.sample_weights(),
+        }
+    }
+
+    /// `[batch, …, width]` → `[batch, …, width]`
+    pub fn forward(&self, x: Tensor<'g>, mode: Mode) -> Tensor<'g> {
+        match mode {
+            Mode::Training => self.train(x),
+            Mode::Inference => self.affine.normalise(x - self.running_mean.value(), self.running_variance.value()),
+        }
+    }
+
+    fn train(&self, x: Tensor<'g>) -> Tensor<'g> {
+        let shape = x.shape();
+        let (dims, rank) = (shape.dims(), shape.rank());
+        let width = dims[rank - 1];
+        let axes: Vec<usize> = (0..rank - 1).collect();
+        let values = shape.count() / width;
+        assert!(
+            values > 1,
+            "batch norm: a training batch of shape {shape} has one value of each channel, and no variance"
+        );
+        let weights = self.weights.get().map(|weights| {
+            let mut spread = vec![1; rank];
+            spread[0] = dims[0];
+            weights.reshape(spread) // [batch, 1, …, 1]
+        });
+        let weighted = |values: Tensor<'g>| weights.map_or(values, |weights| values * weights);
+        let count = match weights {
+            Some(weights) => weights.sum_all() * (values / dims[0]) as f64,
+            None => x.graph().fill(values as f64, []),
+        };
+        let mean = weighted(x).sum(&axes) / count; // [1, …, width]
+        let centred = x - mean;
+        let variance = weighted(centred.square()).sum(&axes) / count;
+        // One sample of one point has no variance; the running one then stays as it is.
+        let unbiased = variance * (count / (count - 1.0).maximum(x.graph().fill(1.0, [])));
+        let moved = |state: &State<'g>, new: Tensor<'g>| {
+            state.set(state.value() * (1.0 - MOMENTUM) + new.reshape([width]) * MOMENTUM);
+        };
+        moved(&self.running_mean, mean);
+        moved(&self.running_variance, unbiased);
+        self.batches.set(self.batches.value() + 1.0);
+        self.affine.normalise(centred, variance)
+    }
+}
+
+/// Instance norm.
+pub struct InstanceNorm<'g> {
+    affine: Affine<'g>,
+}
+
+impl<'g> InstanceNorm<'g> {
+    /// Over `width` channels.
+    pub fn new(scope: &Scope<'_, 'g>, width: usize) -> Self {
+        InstanceNorm { affine: Affine::new(scope, width) }
+    }
+
+    /// `[batch, …, width]` → `[batch, …, width]`
+    pub fn forward(&self, x: Tensor<'g>) -> Tensor<'g> {
+        let shape = x.shape();
+        let axes: Vec<usize> = (1..shape.rank() - 1).collect();
+        let points: usize = axes.iter().map(|&axis| shape.dims()[axis]).product();
+        assert!(points > 1, "instance norm: a field of shape {shape} has one point, and no variance");
+        let centred = x - x.mean(&axes);
+        self.affine.normalise(centred, centred.square().mean(&axes))
+    }
+}
+
+/// Which norm a model of the Neural-Solver-Library uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GridNormKind {
+    /// For steady tasks.
+    Batch,
+    /// For tasks with time.
+    Instance,
+}
+
+/// One of the two norms.
+pub enum GridNorm<'g> {
+    /// Batch norm.
+    Batch(BatchNorm<'g>),
+    /// Instance norm.
+    Instance(InstanceNorm<'g>),
+}
+
+impl<'g> GridNorm<'g> {
+    /// Over `width` channels.
+    pub fn new(scope: &Scope<'_, 'g>, width: usize, kind: GridNormKind) -> Self {
+        match kind {
+            GridNormKind::Batch => GridNorm::Batch(BatchNorm::new(scope, width)),
+            GridNormKind::Instance => GridNorm::Instance(InstanceNorm::new(scope, width)),
+        }
+    }
+
+    /// `[batch, …, width]` → `[batch, …, width]`
+    pub fn forward(&self, x: Tensor<'g>, mode: Mode) -> Tensor<'g> {
+        match self {
+            GridNorm::Batch(norm) => norm.forward(x, mode),
+            GridNorm::Instance(norm) => norm.forward(x),
+        }
+    }
+}
