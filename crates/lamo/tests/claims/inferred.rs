@@ -22,6 +22,8 @@ const FIXTURES: &[(&str, &[&str])] = &[
     ("baselines/deeponet_a", &["task.grid=7x9", "task.space=2", "task.functions=2"]),
     ("baselines/galerkin_a", &["task.grid=9x7", "model.settings.unified_positions=4", "model.settings.heads=3"]),
     ("baselines/galerkin_b", &["task.space=2", "model.settings.heads=2"]),
+    ("baselines/gnot_a", &["task.grid=9x7", "model.settings.heads=2"]),
+    ("baselines/gnot_b", &["model.settings.heads=3"]),
     ("baselines/deeponet_b", &["task.grid=cloud:37", "task.space=2", "task.functions=0"]),
 ];
 

@@ -74,14 +74,17 @@ impl Arguments<'_> {
         if self.0[key].is_null() { Ok(default) } else { self.number(key) }
     }
 
+    /// A list of whole numbers.
+    pub(super) fn list(self, key: &str) -> Result<Vec<usize>, Refusal> {
+        let list = self.0[key].as_array().map_or(&[][..], Vec::as_slice);
+        list.iter().map(|value| whole(value, key)).collect()
+    }
+
     /// A list of `COUNT` whole numbers.
     pub(super) fn numbers<const COUNT: usize>(self, key: &str) -> Result<[usize; COUNT], Refusal> {
-        let Arguments(arguments) = self;
-        let list = arguments[key].as_array().map_or(&[][..], Vec::as_slice);
-        let numbers = list.iter().map(|value| whole(value, key)).collect::<Result<Vec<_>, _>>()?;
-        numbers.try_into().map_err(|_| {
-            Refusal::said(format!("gives {key} as {}, which is no list of {COUNT} numbers", arguments[key]))
-        })
+        self.list(key)?
+            .try_into()
+            .map_err(|_| Refusal::said(format!("gives {key} as {}, which is no list of {COUNT} numbers", self.0[key])))
     }
 
     /// Refuses another nonlinearity than GELU, where the class takes one.

@@ -16,6 +16,7 @@ mod authors;
 pub mod deeponet;
 pub mod fno;
 pub mod galerkin;
+pub mod gnot;
 pub mod lamo;
 mod row;
 mod shapes;
@@ -35,7 +36,7 @@ use serde::{Deserialize, Serialize};
 pub type Settings = toml::Table;
 
 /// Every model.
-pub const MODELS: &[Row] = &[lamo::ROW, transolver::ROW, fno::ROW, deeponet::ROW, galerkin::ROW];
+pub const MODELS: &[Row] = &[lamo::ROW, transolver::ROW, fno::ROW, deeponet::ROW, galerkin::ROW, gnot::ROW];
 
 /// A configuration as data.
 fn settings<C: Serialize>(config: &C) -> Settings {
