@@ -41,6 +41,10 @@ const OFFICIAL: &[(&str, usize)] = &[
     ("elasticity-gnot", 4_870_553),
     ("plasticity-gnot", 2_925_212),
     ("airfoil-gnot", 2_891_161),
+    ("darcy-factformer", 1_782_913),
+    ("navier-stokes-factformer", 7_064_321),
+    ("plasticity-factformer", 1_537_284),
+    ("airfoil-factformer", 97_505),
 ];
 
 #[test]
@@ -109,7 +113,7 @@ fn other_counts_of_the_authors_classes_agree_too() {
 /// The library's loader of Pipe gives the coordinates as functions, too. Our data have them once, so that the first map is smaller.
 #[test]
 fn the_recipes_have_the_counts_of_the_classes_where_coordinates_are_given_twice() {
-    for (name, expected) in [("pipe-galerkin", 1_096_577), ("pipe-gnot", 4_871_065)] {
+    for (name, expected) in [("pipe-galerkin", 1_096_577), ("pipe-gnot", 4_871_065), ("pipe-factformer", 1_767_297)] {
         let experiment = Experiment::shipped(name).unwrap();
         let grid = experiment.benchmark().unwrap().task().grid;
         let row = models::find(&experiment.model.name).unwrap();

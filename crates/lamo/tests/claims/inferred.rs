@@ -24,6 +24,8 @@ const FIXTURES: &[(&str, &[&str])] = &[
     ("baselines/galerkin_b", &["task.space=2", "model.settings.heads=2"]),
     ("baselines/gnot_a", &["task.grid=9x7", "model.settings.heads=2"]),
     ("baselines/gnot_b", &["model.settings.heads=3"]),
+    ("baselines/factformer_a", &["task.grid=9x7", "model.settings.unified_positions=4"]),
+    ("baselines/factformer_b", &["task.grid=cloud:60", "task.space=3", "model.settings.extents=[4, 3, 5]"]),
     ("baselines/deeponet_b", &["task.grid=cloud:37", "task.space=2", "task.functions=0"]),
 ];
 

@@ -14,6 +14,7 @@
 
 mod authors;
 pub mod deeponet;
+pub mod factformer;
 pub mod fno;
 pub mod galerkin;
 pub mod gnot;
@@ -36,7 +37,8 @@ use serde::{Deserialize, Serialize};
 pub type Settings = toml::Table;
 
 /// Every model.
-pub const MODELS: &[Row] = &[lamo::ROW, transolver::ROW, fno::ROW, deeponet::ROW, galerkin::ROW, gnot::ROW];
+pub const MODELS: &[Row] =
+    &[lamo::ROW, transolver::ROW, fno::ROW, deeponet::ROW, galerkin::ROW, gnot::ROW, factformer::ROW];
 
 /// A configuration as data.
 fn settings<C: Serialize>(config: &C) -> Settings {
