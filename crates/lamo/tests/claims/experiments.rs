@@ -45,6 +45,11 @@ const OFFICIAL: &[(&str, usize)] = &[
     ("navier-stokes-factformer", 7_064_321),
     ("plasticity-factformer", 1_537_284),
     ("airfoil-factformer", 97_505),
+    ("darcy-oformer", 2_556_321),
+    ("navier-stokes-oformer", 1_851_361),
+    ("elasticity-oformer", 2_556_225),
+    ("airfoil-oformer", 2_556_225),
+    ("pipe-oformer", 2_556_225),
 ];
 
 #[test]

@@ -19,6 +19,7 @@ pub mod fno;
 pub mod galerkin;
 pub mod gnot;
 pub mod lamo;
+pub mod oformer;
 mod row;
 mod shapes;
 pub mod transolver;
@@ -38,7 +39,7 @@ pub type Settings = toml::Table;
 
 /// Every model.
 pub const MODELS: &[Row] =
-    &[lamo::ROW, transolver::ROW, fno::ROW, deeponet::ROW, galerkin::ROW, gnot::ROW, factformer::ROW];
+    &[lamo::ROW, transolver::ROW, fno::ROW, deeponet::ROW, galerkin::ROW, gnot::ROW, factformer::ROW, oformer::ROW];
 
 /// A configuration as data.
 fn settings<C: Serialize>(config: &C) -> Settings {
