@@ -28,6 +28,8 @@ const FIXTURES: &[(&str, &[&str])] = &[
     ("baselines/factformer_b", &["task.grid=cloud:60", "task.space=3", "model.settings.extents=[4, 3, 5]"]),
     ("baselines/oformer_a", &["model.settings.resolution=9"]),
     ("baselines/oformer_b", &["model.settings.steps=3"]),
+    ("baselines/swin_a", &["task.grid=9x10"]),
+    ("baselines/swin_b", &["task.grid=8x12", "model.settings.unified_positions=3"]),
     ("baselines/deeponet_b", &["task.grid=cloud:37", "task.space=2", "task.functions=0"]),
 ];
 

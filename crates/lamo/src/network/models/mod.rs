@@ -22,6 +22,7 @@ pub mod lamo;
 pub mod oformer;
 mod row;
 mod shapes;
+pub mod swin;
 pub mod transolver;
 
 pub use authors::{Arguments, Authored, Translated, Translation};
@@ -38,8 +39,17 @@ use serde::{Deserialize, Serialize};
 pub type Settings = toml::Table;
 
 /// Every model.
-pub const MODELS: &[Row] =
-    &[lamo::ROW, transolver::ROW, fno::ROW, deeponet::ROW, galerkin::ROW, gnot::ROW, factformer::ROW, oformer::ROW];
+pub const MODELS: &[Row] = &[
+    lamo::ROW,
+    transolver::ROW,
+    fno::ROW,
+    deeponet::ROW,
+    galerkin::ROW,
+    gnot::ROW,
+    factformer::ROW,
+    oformer::ROW,
+    swin::ROW,
+];
 
 /// A configuration as data.
 fn settings<C: Serialize>(config: &C) -> Settings {
