@@ -53,6 +53,8 @@ const OFFICIAL: &[(&str, usize)] = &[
     ("darcy-swin", 7_464_321),
     ("navier-stokes-swin", 7_450_753),
     ("plasticity-swin", 7_482_244),
+    ("darcy-htnet", 13_368_532),
+    ("navier-stokes-htnet", 1_062_710),
 ];
 
 #[test]
@@ -118,7 +120,8 @@ fn other_counts_of_the_authors_classes_agree_too() {
     }
 }
 
-/// The library's loader of Pipe gives the coordinates as functions, too. Our data have them once, so that the first map is smaller.
+/// The library's loaders of Pipe and Airfoil give the coordinates as functions, too. Our data have them once, so that the first map
+/// is smaller.
 #[test]
 fn the_recipes_have_the_counts_of_the_classes_where_coordinates_are_given_twice() {
     for (name, expected) in [
@@ -133,6 +136,30 @@ fn the_recipes_have_the_counts_of_the_classes_where_coordinates_are_given_twice(
         let row = models::find(&experiment.model.name).unwrap();
         let count = row.parameter_count(&Task::plain(grid, 2, 2, 1), &experiment.model.settings).unwrap();
         assert_eq!(count, expected, "{name}");
+    }
+}
+
+#[test]
+fn the_classes_have_their_published_counts_on_other_tasks() {
+    let plane = |side: usize| Grid::Plane { rows: side, columns: side };
+    let cloud = Grid::Cloud { points: 50 };
+    for (model, settings, task, expected) in [
+        ("gnot", "width = 256\ndepth = 8\nmlp_ratio = 2", Task::plain(cloud, 3, 7, 4), 19_385_116), // cars
+        (
+            "oformer", // Plasticity with all times at once
+            "width = 96\ndepth = 5\nheads = 1\nlatent = 384\nsteps = 20",
+            Task::plain(plane(31), 2, 1, 80),
+            1_851_076,
+        ),
+        (
+            "htnet", // Navier–Stokes, one commit before the sizes of the recipe
+            "width = 20\ndepths = [2, 4, 2]\nlayers = 4\ncoordinates = false",
+            Task::plain(plane(64), 2, 10, 1),
+            1_219_389,
+        ),
+    ] {
+        let count = models::find(model).unwrap().parameter_count(&task, &settings.parse().unwrap()).unwrap();
+        assert_eq!(count, expected, "{model}");
     }
 }
 
@@ -155,6 +182,13 @@ fn illegal_settings_are_refused_in_one_sentence_that_names_them() {
         ("plasticity-lamo", "latent = \"patches\"\nmixer = \"cross\"", "neither a time nor unified positions"),
         ("pipe-transolver", "unified_positions = 1", "has 2 to 256 points a side, found 1"),
         ("pipe-galerkin", "heads = 7", "width 128 does not divide into 7 heads"),
+        ("pipe-factformer", "extents = [43, 43, 9]", "extents: expected [0, 0, 0] for a grid that has axes"),
+        ("darcy-oformer", "latent = 3", "latent: expected a multiple of 2, found 3"),
+        ("navier-stokes-oformer", "steps = 3", "steps: expected a divisor of the 1 outputs, found 3"),
+        ("darcy-oformer", "width = 3", "width: expected at least 4 channels in a head, found 3"),
+        ("airfoil-htnet", "coordinates = false", "needs coordinates = true"),
+        ("airfoil-htnet", "modes = 40", "modes: expected at most 35 on this grid, found 40"),
+        ("airfoil-htnet", "depths = [1, 1]", "depths: expected one positive number for each level"),
         ("pipe-galerkin", "depth = 0", "model galerkin: depth: expected at least 1, found 0"),
     ] {
         let mut experiment = Experiment::shipped(name).unwrap();

@@ -18,6 +18,7 @@ pub mod factformer;
 pub mod fno;
 pub mod galerkin;
 pub mod gnot;
+pub mod htnet;
 pub mod lamo;
 pub mod oformer;
 mod row;
@@ -49,6 +50,7 @@ pub const MODELS: &[Row] = &[
     factformer::ROW,
     oformer::ROW,
     swin::ROW,
+    htnet::ROW,
 ];
 
 /// A configuration as data.
