@@ -1,4 +1,4 @@
-//! Two linear maps with a GELU between them.
+//! Linear maps with GELUs between them.
 
 use super::Linear;
 use crate::network::Scope;
@@ -27,5 +27,30 @@ impl<'g> Mlp<'g> {
     /// `[…, inputs]` → `[…, outputs]`
     pub fn forward(&self, x: Tensor<'g>) -> Tensor<'g> {
         self.second.forward(self.first.forward(x).gelu())
+    }
+}
+
+/// The library's MLP with one inner layer: t = GELU(first(x)), t ← t + GELU(inner(t)), y = last(t).
+pub struct ResidualMlp<'g> {
+    first: Linear<'g>,
+    last: Linear<'g>,
+    inner: Linear<'g>,
+}
+
+impl<'g> ResidualMlp<'g> {
+    /// `inputs` → `hidden` → `hidden` → `outputs`
+    pub fn new(scope: &Scope<'_, 'g>, [inputs, hidden, outputs]: [usize; 3]) -> Self {
+        let linear = |name: &str, inputs, outputs| Linear::new(&scope.enter(name), inputs, outputs);
+        ResidualMlp {
+            first: linear("linear_pre.0", inputs, hidden),
+            last: linear("linear_post", hidden, outputs),
+            inner: linear("linears.0.0", hidden, hidden),
+        }
+    }
+
+    /// `[…, inputs]` → `[…, outputs]`
+    pub fn forward(&self, x: Tensor<'g>) -> Tensor<'g> {
+        let hidden = self.first.forward(x).gelu();
+        self.last.forward(hidden + self.inner.forward(hidden).gelu())
     }
 }
