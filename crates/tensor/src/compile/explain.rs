@@ -40,6 +40,7 @@ pub(crate) fn summary(step: &Step) -> String {
         Step::Loop(body) => format!("loop {:?}", body.dims),
         Step::Clear { buffer } => format!("clear #{buffer}"),
         Step::MatMul { left, right, .. } => format!("matmul {} × {}", dims(left), dims(right)),
+        Step::InverseCholesky { from, .. } => format!("inverse Cholesky factor {}", dims(from)),
         Step::Convolution { input, weight, .. } => format!("convolution {} * {}", dims(input), dims(weight)),
         Step::ConvolutionInputGradient { cotangent, weight, .. } => {
             format!("convolution input gradient {} * {}", dims(cotangent), dims(weight))

@@ -120,6 +120,12 @@ pub(crate) enum Step {
         right: Place,
         to: Place,
     },
+    /// From `[matrices, n, n]`.
+    InverseCholesky {
+        jitter: f64,
+        from: Place,
+        to: Place,
+    },
     Convolution {
         shape: ConvolutionShape,
         input: Place,
@@ -230,6 +236,7 @@ impl Step {
             }
             Step::Clear { buffer } => [Vec::new(), vec![whole(*buffer)]],
             Step::MatMul { left, right, to } => [of(&[left, right]), of(&[to])],
+            Step::InverseCholesky { from, to, .. } => [of(&[from]), of(&[to])],
             Step::Convolution { input, weight, to, .. } => [of(&[input, weight]), of(&[to])],
             Step::ConvolutionInputGradient { cotangent, weight, to, .. } => [of(&[cotangent, weight]), of(&[to])],
             Step::ConvolutionWeightGradient { input, cotangent, to, .. } => [of(&[input, cotangent]), of(&[to])],
@@ -265,6 +272,7 @@ impl Step {
                 let inner = left.layout.dims[left.layout.dims.len() - 1];
                 product(&to.layout.dims).saturating_mul(inner)
             }
+            Step::InverseCholesky { from, .. } => product(&from.layout.dims).saturating_mul(from.layout.dims[1]),
             Step::Convolution { shape, .. }
             | Step::ConvolutionInputGradient { shape, .. }
             | Step::ConvolutionWeightGradient { shape, .. } => {

@@ -1,5 +1,6 @@
 //! Every operator over odd sizes, size 1, broadcasts, strided and flipped views.
 
+use crate::cholesky;
 use crate::support::{Case, case};
 use lamo_tensor::{ConvolutionOptions, Map, Membership, Precision, ScanInput, Span, Tensor};
 
@@ -371,7 +372,7 @@ fn rounded_operands_on_a_gpu_change_results_by_at_most_four_roundings() {
 }
 
 fn all() -> Vec<Case> {
-    [maps(), views(), reductions(), rows(), products(), convolutions(), memberships(), scans()]
+    [maps(), views(), reductions(), rows(), products(), cholesky::cases(), convolutions(), memberships(), scans()]
         .into_iter()
         .flatten()
         .collect()
