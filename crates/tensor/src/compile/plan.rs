@@ -116,6 +116,7 @@ pub(crate) enum Step {
         buffer: usize,
     },
     MatMul {
+        exact: bool,
         left: Place,
         right: Place,
         to: Place,
@@ -235,7 +236,7 @@ impl Step {
                 [read, written]
             }
             Step::Clear { buffer } => [Vec::new(), vec![whole(*buffer)]],
-            Step::MatMul { left, right, to } => [of(&[left, right]), of(&[to])],
+            Step::MatMul { left, right, to, .. } => [of(&[left, right]), of(&[to])],
             Step::InverseCholesky { from, to, .. } => [of(&[from]), of(&[to])],
             Step::Convolution { input, weight, to, .. } => [of(&[input, weight]), of(&[to])],
             Step::ConvolutionInputGradient { cotangent, weight, to, .. } => [of(&[cotangent, weight]), of(&[to])],

@@ -227,7 +227,7 @@ fn prepare(plan: &Plan, step: &Step, base: &impl Fn(&Place) -> *mut f32) -> Resu
             let pointer = index(*buffer).cast::<f32>().cast_mut();
             Kernel::Clear(Target { pointer, strides: [1] }, plan.buffers[*buffer].length)
         }
-        Step::MatMul { left, right, to } => Kernel::MatMul(MatMul::new(left, right, to, base)?),
+        Step::MatMul { left, right, to, .. } => Kernel::MatMul(MatMul::new(left, right, to, base)?),
         Step::InverseCholesky { jitter, from, to } => Kernel::InverseCholesky {
             extents: [from.layout.dims[0], from.layout.dims[1]],
             jitter: *jitter,

@@ -54,7 +54,7 @@ impl Lowering<'_> {
             Step::Clear { buffer } => {
                 self.actions.push(Action::Clear { buffer: *buffer, length: self.plan.buffers[*buffer].length });
             }
-            Step::MatMul { left, right, to } => self.product(left, right, to),
+            Step::MatMul { exact, left, right, to } => self.product(*exact, left, right, to),
             Step::InverseCholesky { jitter, from, to } => self.inverse_cholesky(*jitter, from, to),
             Step::Convolution { shape, input, weight, to } => self.convolution(shape, input, weight, to),
             Step::ConvolutionInputGradient { shape, cotangent, weight, to } => {

@@ -40,8 +40,9 @@ pub(crate) fn gradient<'g>(inverse: Tensor<'g>, cotangent: Tensor<'g>) -> Tensor
         std::cmp::Ordering::Greater => 1.0,
     };
     let mask: Vec<f32> = (0..side * side).map(|i| half(i / side, i % side)).collect();
-    let lower = cotangent.matmul(inverse.transpose()) * inverse.graph.constant(&mask, [side, side]); // Φ(∂W Wᵀ)
-    let slope = inverse.transpose().matmul(lower).matmul(inverse);
+    let mask = inverse.graph.constant(&mask, [side, side]);
+    let lower = cotangent.matmul_in_f32(inverse.transpose()) * mask; // Φ(∂W Wᵀ)
+    let slope = inverse.transpose().matmul_in_f32(lower).matmul_in_f32(inverse);
     (slope + slope.transpose()) * -0.5
 }
 

@@ -179,6 +179,7 @@ fn products() -> Vec<Case> {
         x[0].graph().fill(0.5, [2, 3]).matmul(x[0]).matmul(x[0].graph().fill(2.0, [4, 2]))
     }));
     let flipped: [(&[usize], f64, f64); 2] = [(&[5, 4], -1.0, 1.0), (&[4, 6], -1.0, 1.0)];
+    cases.push(case("matmul in f32", &batched, 16, |x| x[0].matmul_in_f32(x[1])));
     cases.push(case("matmul of flipped operands", &flipped, 16, |x| x[0].flip(0).matmul(x[1].flip(1))));
     cases
 }

@@ -16,6 +16,7 @@ mod authors;
 pub mod deeponet;
 pub mod fno;
 pub mod lamo;
+pub mod ono;
 mod row;
 mod shapes;
 pub mod transolver;
@@ -34,7 +35,7 @@ use serde::{Deserialize, Serialize};
 pub type Settings = toml::Table;
 
 /// Every model.
-pub const MODELS: &[Row] = &[lamo::ROW, transolver::ROW, fno::ROW, deeponet::ROW];
+pub const MODELS: &[Row] = &[lamo::ROW, transolver::ROW, fno::ROW, deeponet::ROW, ono::ROW];
 
 /// A configuration as data.
 fn settings<C: Serialize>(config: &C) -> Settings {
