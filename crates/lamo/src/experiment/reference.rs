@@ -269,6 +269,15 @@ const SETTINGS: &[Entry] = &[
     ("polynomials", "–", "Legendre polynomials along each axis; the image has their square as channels."),
     ("wavelet_modes", "–", "Frequencies along each axis that a level of the wavelets mixes."),
     ("fno.depth", "–", "Number of Fourier layers."),
+    ("ono.width", "channels", "Channels of the features and of the field."),
+    ("ono.heads", "–", "Heads of the attention."),
+    ("ono.basis", "–", "Orthonormal features of a block, 64 at most."),
+    (
+        "ono.attention",
+        "–",
+        "What mixes the points of the features: `nystrom` through landmarks, `efficient` (keys softmaxed over points) or `linear`.",
+    ),
+    ("ono.landmarks", "–", "Landmarks of Nyström attention."),
     ("deeponet.width", "channels", "Terms of the sum, and hidden channels of branch and trunk."),
     ("deeponet.depth", "–", "Linear maps of the branch and of the trunk."),
 ];

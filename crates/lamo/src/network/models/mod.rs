@@ -25,6 +25,7 @@ pub mod lamo;
 pub mod lsm;
 pub mod mwt;
 pub mod oformer;
+pub mod ono;
 pub mod resnet;
 mod row;
 mod shapes;
@@ -67,6 +68,7 @@ pub const MODELS: &[Row] = &[
     oformer::ROW,
     swin::ROW,
     htnet::ROW,
+    ono::ROW,
 ];
 
 /// A configuration as data.
