@@ -55,6 +55,12 @@ const OFFICIAL: &[(&str, usize)] = &[
     ("plasticity-swin", 7_482_244),
     ("darcy-htnet", 13_368_532),
     ("navier-stokes-htnet", 1_062_710),
+    ("darcy-ono", 2_029_137),
+    ("navier-stokes-ono", 1_116_161),
+    ("elasticity-ono", 1_104_833),
+    ("plasticity-ono", 77_476),
+    ("plasticity-ono-authors", 1_136_644),
+    ("airfoil-ono", 837_265),
 ];
 
 #[test]
@@ -128,6 +134,7 @@ fn the_recipes_have_the_counts_of_the_classes_where_coordinates_are_given_twice(
         ("pipe-galerkin", 1_096_577),
         ("pipe-gnot", 4_871_065),
         ("pipe-factformer", 1_767_297),
+        ("pipe-ono", 1_599_297),
         ("airfoil-swin", 7_448_705),
         ("pipe-swin", 7_448_705),
     ] {
@@ -190,6 +197,9 @@ fn illegal_settings_are_refused_in_one_sentence_that_names_them() {
         ("airfoil-htnet", "modes = 40", "modes: expected at most 35 on this grid, found 40"),
         ("airfoil-htnet", "depths = [1, 1]", "depths: expected one positive number for each level"),
         ("pipe-galerkin", "depth = 0", "model galerkin: depth: expected at least 1, found 0"),
+        ("pipe-ono", "heads = 7", "model ono: width 128 does not divide into 7 heads"),
+        ("pipe-ono", "basis = 65", "model ono: basis is at most 64, found 65"),
+        ("pipe-ono", "landmarks = 0", "model ono: landmarks must be at least 1, found 0"),
     ] {
         let mut experiment = Experiment::shipped(name).unwrap();
         experiment.model.settings.extend(changes.parse::<models::Settings>().unwrap());

@@ -19,6 +19,8 @@ const FIXTURES: &[(&str, &[&str])] = &[
     ("baselines/transolver_irregular", &[]),
     ("baselines/transolver_structured", &["task.grid=9x7", "model.settings.unified_positions=4"]),
     ("baselines/fno2d", &["task.grid=9x11"]),
+    ("baselines/ono_a", &["task.grid=17x17"]),
+    ("baselines/ono_b", &["task.space=2", "model.settings.heads=2"]),
     ("baselines/deeponet_a", &["task.grid=7x9", "task.space=2", "task.functions=2"]),
     ("baselines/galerkin_a", &["task.grid=9x7", "model.settings.unified_positions=4", "model.settings.heads=3"]),
     ("baselines/galerkin_b", &["task.space=2", "model.settings.heads=2"]),
