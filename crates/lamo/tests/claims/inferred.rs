@@ -112,8 +112,6 @@ fn what_the_shapes_do_not_tell_is_asked_for_or_said() {
         ("regular_grid_b", &["task.grid=64x64"], &["task.grid", "at most 80 patches"]),
         ("regular_grid_b", &["task.grid=5x5"], &["80 patches", "several paddings", "model.settings.padded"]),
         ("baselines/fno2d", &[], &["--set task.grid=ROWSxCOLUMNS"]),
-        ("baselines/galerkin_a", &["task.grid=9x7", "model.settings.unified_positions=4", "model.settings.heads=3"]),
-        ("baselines/galerkin_b", &["task.space=2", "model.settings.heads=2"]),
         ("baselines/deeponet_b", &["task.grid=cloud:37"], &["a time", "task.space=3, or 2 with a time"]),
         ("baselines/deeponet_a", &["task.grid=7x9", "task.space=2"], &["--set task.functions=0 or 2"]),
         ("irregular_unshared_tiny", &["task.space=5"], &["task.space", "2 input channels", "found 5"]),

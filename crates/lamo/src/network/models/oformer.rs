@@ -20,6 +20,8 @@ use std::f64::consts::TAU;
 
 /// Points per side for which the authors' recurrent classes are made.
 const RECURRENT_SIDE: usize = 64;
+/// Deviation of their fixed frequencies.
+const RECURRENT_FREQUENCY: f64 = 8.0;
 /// κ of the cross attention over the points per side.
 const CROSS_FACTOR: usize = 16;
 
@@ -390,6 +392,7 @@ fn infer(shapes: &Shapes, hints: &Hints) -> Option<Result<Inferred, Refusal>> {
             depth: shapes.count("encoder.s_transformer.layers.", 0),
             heads: super::shapes::ratio("heads", joined, 3 * width)?,
             latent,
+            frequency: if recurrent { RECURRENT_FREQUENCY } else { defaults.frequency },
             cross_heads: super::shapes::ratio("cross_heads", shapes.extent(cross, 0)?, shapes.extent(cross, 1)?)?,
             steps,
             resolution: hints.setting("resolution").unwrap_or(0),
@@ -418,7 +421,11 @@ fn translate(authored: &Authored<'_>, recurrent: bool) -> Result<Translated, Ref
         depth: model.number("encoder_depth")?,
         heads: model.number("encoder_heads")?,
         cross_heads: model.number_or("decoder_heads", 4)?,
-        frequency: model.0["fourier_scale"].as_f64().unwrap_or(if recurrent { 8.0 } else { 0.5 }),
+        frequency: model.0["fourier_scale"].as_f64().unwrap_or(if recurrent {
+            RECURRENT_FREQUENCY
+        } else {
+            Config::default().frequency
+        }),
         ..Config::default()
     };
     let mut outputs = model.number("out_channels")?;
