@@ -10,7 +10,9 @@
 
 use super::{Authored, Hints, Inferred, Row, Settings, Shapes, Support, Translated, check_positive, read};
 use crate::error::{Refusal, require};
-use crate::network::layers::{Angles, LayerNorm, Linear, RotaryCrossAttention, RotarySelfAttention, turned_channels};
+use crate::network::layers::{
+    Angles, GatedMlp, LayerNorm, Linear, RotaryCrossAttention, RotarySelfAttention, turned_channels,
+};
 use crate::network::{Initial, Input, Mode, Model, Scope};
 use crate::task::Task;
 use lamo_geometry::Grid;
@@ -166,7 +168,7 @@ struct Layer<'g> {
     factor: f64,
     norms: [LayerNorm<'g>; 2],
     attention: RotarySelfAttention<'g>,
-    gated: Gated<'g>,
+    gated: GatedMlp<'g>,
 }
 
 impl<'g> Encoder<'g> {
@@ -179,7 +181,7 @@ impl<'g> Encoder<'g> {
             let first = LayerNorm::new(&part(0), width);
             let attention = RotarySelfAttention::new(&part(1), config.heads, width, task.space);
             let second = LayerNorm::new(&part(2), width);
-            Layer { factor, norms: [first, second], attention, gated: Gated::new(&part(3), width) }
+            Layer { factor, norms: [first, second], attention, gated: GatedMlp::new(&part(3), width) }
         };
         let layers = config.factors(side).into_iter().enumerate().map(layer).collect();
         let name = if config.steps == 0 { "to_out.0" } else { "project_to_latent.0" };
@@ -203,32 +205,13 @@ impl<'g> Encoder<'g> {
     }
 }
 
-/// F: W′ (GELU(g) ∘ h) with [g | h] = W z.
-struct Gated<'g> {
-    joined: Linear<'g>,
-    out: Linear<'g>,
-}
-
-impl<'g> Gated<'g> {
-    fn new(scope: &Scope<'_, 'g>, width: usize) -> Self {
-        let linear = |name: &str, outputs: usize| Linear::new(&scope.enter(name), width, outputs);
-        Gated { joined: linear("net.0", 2 * width), out: linear("net.3", width) }
-    }
-
-    fn forward(&self, features: Tensor<'g>) -> Tensor<'g> {
-        let [_, _, width] = features.dims();
-        let [gate, value] = self.joined.forward(features).split(2, [width; 2]);
-        self.out.forward(gate.gelu() * value)
-    }
-}
-
 /// y: features of the points that are asked for, which have seen those that are given.
 struct Query<'g> {
     /// `[space, latent/2]` B
     frequencies: Tensor<'g>,
     project: [Linear<'g>; 2],
     attention: RotaryCrossAttention<'g>,
-    gated: Gated<'g>,
+    gated: GatedMlp<'g>,
 }
 
 impl<'g> Query<'g> {
@@ -241,7 +224,7 @@ impl<'g> Query<'g> {
         let project = [linear("1", latent), linear("3", width)];
         let cross = scope.enter("decoding_transformer");
         let attention = RotaryCrossAttention::new(&cross.enter("cross_attn_module"), config.cross_heads, width, space);
-        Query { frequencies, project, attention, gated: Gated::new(&cross.enter("ffn"), width) }
+        Query { frequencies, project, attention, gated: GatedMlp::new(&cross.enter("ffn"), width) }
     }
 
     /// `[batch, queries, cross width]`
