@@ -111,8 +111,8 @@ fn near_identity(blocks: usize, shape: &Shape, random: &mut impl Rng) -> Vec<f32
         let identity = |place: usize| if place / columns == place % columns { 1.0 } else { 0.0 };
         values.extend(square.iter().enumerate().map(|(place, q)| (q + identity(place)) / columns as f32));
     }
-    let rest = Shape::from([shape.count() - values.len()]);
-    values.extend(Initial::fan_in(columns).draw(&rest, random));
+    let (drawn, rest) = (values.len(), Initial::fan_in(columns));
+    values.extend((drawn..shape.count()).map(|_| rest.draw_one(random) as f32));
     values
 }
 

@@ -32,6 +32,8 @@ const FIXTURES: &[(&str, &[&str])] = &[
     ("baselines/oformer_b", &["model.settings.steps=3"]),
     ("baselines/swin_a", &["task.grid=9x10"]),
     ("baselines/swin_b", &["task.grid=8x12", "model.settings.unified_positions=3"]),
+    ("baselines/htnet_a", &["task.grid=21x21", "model.settings.patch_padding=0", "model.settings.zero_border=true"]),
+    ("baselines/htnet_b", &["task.grid=16x16", "model.settings.padding=3"]),
     ("baselines/deeponet_b", &["task.grid=cloud:37", "task.space=2", "task.functions=0"]),
 ];
 
@@ -70,7 +72,7 @@ fn the_settings_read_off_the_shapes_are_those_of_the_authors_class() {
         let text = std::fs::read_to_string(fixture(name).join("config.json")).unwrap();
         let tables: serde_json::Value = serde_json::from_str(&text).unwrap();
         let variant = tables["variant"].as_str().unwrap();
-        let points = tensor(name, "in.x").0[1];
+        let points = tensor(name, if name.contains("htnet") { "in.fx" } else { "in.x" }).0[1];
         let classes = MODELS.iter().flat_map(|row| row.translate.iter().map(move |class| (row, class)));
         let (row, (_, translate)) = classes.into_iter().find(|(_, (class, _))| *class == variant).unwrap();
         let expected = translate(&Authored { tables: &tables, points }).unwrap();
@@ -114,8 +116,6 @@ fn what_the_shapes_do_not_tell_is_asked_for_or_said() {
         ("regular_grid_b", &["task.grid=64x64"], &["task.grid", "at most 80 patches"]),
         ("regular_grid_b", &["task.grid=5x5"], &["80 patches", "several paddings", "model.settings.padded"]),
         ("baselines/fno2d", &[], &["--set task.grid=ROWSxCOLUMNS"]),
-        ("baselines/galerkin_a", &["task.grid=9x7", "model.settings.unified_positions=4", "model.settings.heads=3"]),
-        ("baselines/galerkin_b", &["task.space=2", "model.settings.heads=2"]),
         ("baselines/deeponet_b", &["task.grid=cloud:37"], &["a time", "task.space=3, or 2 with a time"]),
         ("baselines/deeponet_a", &["task.grid=7x9", "task.space=2"], &["--set task.functions=0 or 2"]),
         ("irregular_unshared_tiny", &["task.space=5"], &["task.space", "2 input channels", "found 5"]),

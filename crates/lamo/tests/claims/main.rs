@@ -1,6 +1,7 @@
 //! What lamo claims, one module per subject.
 
 #[allow(dead_code)] // the claims of the command use all of it
+mod attention; // the attentions of the rivals are their definitions
 mod bombs; // crafted files
 #[cfg(feature = "cuda")]
 mod cuda;

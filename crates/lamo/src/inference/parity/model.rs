@@ -85,7 +85,8 @@ pub(super) fn check_model(folder: &Path, io: &mut Comparison) -> Result<(), Erro
     graph.output("out", out);
     graph.output("loss", loss);
     let mut wanted = vec![(GRADIENT_OF_PARAMETERS.to_owned(), graph.parameters())];
-    for (key, leaf) in [("grad.in.x", Some(input.positions)), ("grad.in.fx", input.functions)] {
+    let leaves = [("grad.in.x", Some(input.positions)), ("grad.in.fx", input.functions), ("grad.in.xq", queries)];
+    for (key, leaf) in leaves {
         wanted.extend(leaf.filter(|_| io.tensors.contains_key(key)).map(|leaf| (key.to_owned(), leaf)));
     }
     output_pullback((loss, graph.fill(1.0, loss.shape())), &wanted);

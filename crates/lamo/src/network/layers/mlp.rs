@@ -54,3 +54,24 @@ impl<'g> ResidualMlp<'g> {
         self.last.forward(hidden + self.inner.forward(hidden).gelu())
     }
 }
+
+/// last(GELU(g) ∘ h) with [g | h] = joined(x).
+pub struct GatedMlp<'g> {
+    joined: Linear<'g>,
+    last: Linear<'g>,
+}
+
+impl<'g> GatedMlp<'g> {
+    /// `width` channels, g and h as well.
+    pub fn new(scope: &Scope<'_, 'g>, width: usize) -> Self {
+        let linear = |name: &str, outputs: usize| Linear::new(&scope.enter(name), width, outputs);
+        GatedMlp { joined: linear("net.0", 2 * width), last: linear("net.3", width) }
+    }
+
+    /// `[batch, points, width]` → the same
+    pub fn forward(&self, features: Tensor<'g>) -> Tensor<'g> {
+        let [_, _, width] = features.dims();
+        let [gate, value] = self.joined.forward(features).split(2, [width; 2]);
+        self.last.forward(gate.gelu() * value)
+    }
+}

@@ -32,11 +32,12 @@ mod spectral;
 mod spectral_block;
 mod ss2d;
 mod u_body;
+mod window_levels;
 mod windows;
 
 pub use attention::{Attention, attention_scores, join_heads, split_heads};
 pub use axial_attention::AxialAttention;
-pub use convolution::{Convolution, relu};
+pub use convolution::{Convolution, PlaneConvolution, relu};
 pub use efficient_attention::EfficientAttention;
 pub use embedding::TimeEmbedding;
 pub use grid_norm::{BatchNorm, GridNorm, GridNormKind, InstanceNorm};
@@ -46,7 +47,7 @@ pub use lifting::{LIBRARY_MLP, Lifting, LiftingShape};
 pub use linear::Linear;
 pub use linear_attention::{LinearAttention, LinearScale};
 pub use mamba2::Mamba2;
-pub use mlp::{Mlp, ResidualMlp};
+pub use mlp::{GatedMlp, Mlp, ResidualMlp};
 pub use multiwavelet::Multiwavelet;
 pub use norm::LayerNorm;
 pub use nystrom::NystromAttention;
@@ -66,4 +67,5 @@ pub use spectral::{LineConvolution, Pointwise, SpectralConvolution, analyse, syn
 pub use spectral_block::{BlockShape, SpectralBlock};
 pub use ss2d::{Ss2d, cross_heads, cross_orders};
 pub use u_body::{COARSEST, DoubleConvolution, LEVELS, UBody};
+pub use window_levels::{WindowLevels, WindowLevelsShape};
 pub use windows::{WindowAttention, WindowWeights, Windows, rolled};

@@ -8,17 +8,20 @@
 //! the levels fit and are cut off at the end, coordinates and a time can be further inputs, and there may be several outputs.
 //! The authors drop up to a tenth of the branches at random in training (stochastic depth), which is not available here.
 
-use super::{Authored, GridKind, OwnData, Row, Settings, Support, Translated, check_positive, read};
+use super::{Authored, GridKind, Hints, Inferred, OwnData, Row, Settings, Shapes, Support, Translated};
+use super::{check_positive, check_window, least_common_multiple, read};
 use crate::error::{Refusal, require};
-use crate::network::layers::{LayerNorm, Linear, Mlp, SpectralConvolution, WindowAttention, WindowWeights, Windows};
+use crate::network::layers::{
+    ImageConvolution, LayerNorm, Mlp, PlaneConvolution, SpectralConvolution, WindowLevels, WindowLevelsShape,
+};
 use crate::network::{Initial, Input, Mode, Model, Scope, Style};
 use crate::task::Task;
 use lamo_geometry::Grid;
-use lamo_tensor::{ConvolutionOptions, Tensor};
+use lamo_tensor::Tensor;
 use serde::{Deserialize, Serialize};
 
-/// Hidden channels of a block's MLP over its width.
-const MLP_RATIO: usize = 4;
+/// Tokens along a side of the smallest plane that the windows of all levels fit into, at most.
+const MOST_TOKENS: usize = 4096;
 
 /// All settings; the defaults are the authors' for Navier–Stokes with the width for Darcy.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -84,15 +87,15 @@ struct Extents {
 }
 
 impl Config {
-    /// Channels of a level.
-    fn level_width(&self, level: usize) -> usize {
-        self.width << level
+    fn levels(&self) -> WindowLevelsShape {
+        let Config { width, windows, depths, heads, .. } = self.clone();
+        WindowLevelsShape { width, windows, depths, heads }
     }
 
     /// The number that divides the tokens along each axis if they fit the windows of all levels.
     fn unit(&self) -> usize {
         let sides = self.windows.iter().enumerate().map(|(level, window)| window << level);
-        sides.fold(1, |unit, side| unit / common(unit, side) * side)
+        sides.fold(1, least_common_multiple)
     }
 
     fn extents(&self, grid: [usize; 2]) -> Extents {
@@ -119,8 +122,13 @@ impl Config {
                 Refusal::new(format!("model htnet: {name}"), expected, format!("{list:?}"))
             })?;
         }
+        self.windows.iter().try_for_each(|window| check_window("htnet", *window))?;
+        require(self.unit() <= MOST_TOKENS, || {
+            let expected = format!("sides that fit into planes of {MOST_TOKENS} tokens a side on all levels");
+            Refusal::new("model htnet: windows", expected, format!("{:?}", self.windows))
+        })?;
         for (level, heads) in self.heads.iter().enumerate() {
-            let width = self.level_width(level);
+            let width = self.levels().level_width(level);
             require(width.is_multiple_of(*heads), || {
                 format!("model htnet: the {width} channels of level {level} do not divide into {heads} heads")
             })?;
@@ -139,33 +147,26 @@ impl Config {
     }
 }
 
-/// Greatest common divisor.
-fn common(a: usize, b: usize) -> usize {
-    if b == 0 { a } else { common(b, a % b) }
-}
-
 fn build<'g>(scope: &Scope<'_, 'g>, task: &Task, settings: &Settings) -> Result<Box<dyn Model<'g> + 'g>, Refusal> {
     let config: Config = read("htnet", settings)?;
     let grid = task.grid.plane().expect("htnet supports planes only");
     config.check(task, grid)?;
     let scope = scope.with_style(Style::Small);
     let extents = config.extents(grid);
-    let (encoder, attention) = (scope.enter("encoder"), scope.enter("attn"));
+    let encoder = scope.enter("encoder");
     let coordinates = if config.coordinates { task.space } else { 0 };
     let inputs = task.input_channels() + coordinates + usize::from(task.time.is_input());
-    let depth = config.windows.len();
     Ok(Box::new(HtNet {
         extents,
         coordinates: config.coordinates,
-        patches: Convolution::new(&encoder.enter("proj"), [inputs, config.width], config.patch, config.patch_padding),
+        patches: PlaneConvolution::new(
+            &encoder.enter("proj"),
+            [inputs, config.width],
+            config.patch,
+            config.patch_padding,
+        ),
         norm: LayerNorm::new(&encoder.enter("norm"), config.width),
-        levels: (0..depth).map(|level| Level::new(&attention, &config, level, extents.tokens)).collect(),
-        rises: (0..depth)
-            .map(|level| {
-                let (scope, width) = (attention.enter("relayers").enter(&level.to_string()), config.level_width(level));
-                Linear::new(&scope.enter("rebuildnet"), width, 2 * width)
-            })
-            .collect(),
+        levels: WindowLevels::new(&scope.enter("attn"), &config.levels(), extents.tokens),
         decoder: Decoder::new(&scope.enter("decoder"), task, &config),
         scale: config.pointwise_scale.then(|| {
             let state = |name: &str, value| scope.enter("y_norm").state(name, grid, Initial::Constant(value)).value();
@@ -191,11 +192,9 @@ fn border_values(task: &Task) -> Vec<f32> {
 struct HtNet<'g> {
     extents: Extents,
     coordinates: bool,
-    patches: Convolution<'g>,
+    patches: PlaneConvolution<'g>,
     norm: LayerNorm<'g>,
-    levels: Vec<Level<'g>>,
-    /// S of each level; the weights file has one of the finest level, too, which leads nowhere.
-    rises: Vec<Linear<'g>>,
+    levels: WindowLevels<'g>,
     decoder: Decoder<'g>,
     /// Mean and deviation at each point.
     scale: Option<[Tensor<'g>; 2]>,
@@ -207,17 +206,7 @@ impl<'g> Model<'g> for HtNet<'g> {
     fn forward(&self, input: &Input<'g>, _mode: Mode) -> Tensor<'g> {
         let image = self.image(input);
         let [batch, ..] = image.dims::<4>();
-        let mut stream = self.norm.forward(self.patches.forward(image));
-        let mut results = Vec::with_capacity(self.levels.len());
-        for level in &self.levels {
-            let result = level.forward(stream);
-            stream = level.down.as_ref().map_or(result, |down| down.forward(result));
-            results.push(result);
-        }
-        let mut fine = results.pop().expect("there is a level");
-        while let Some(finer) = results.pop() {
-            fine = finer + raised(self.rises[results.len() + 1].forward(fine));
-        }
+        let fine = self.levels.forward(self.norm.forward(self.patches.forward(image)));
         let [rows, columns] = self.extents.grid;
         let mut out = self.decoder.forward(fine, self.extents.grid); // [batch, rows, columns, outputs]
         if let Some([mean, deviation]) = self.scale {
@@ -255,103 +244,10 @@ fn with_border<'g>(image: Tensor<'g>, values: &[f32]) -> Tensor<'g> {
     graph.constant(&mask, [rows, columns, 1]).select(image, graph.constant(values, [outputs]))
 }
 
-/// A convolution over the plane with a bias.
-struct Convolution<'g> {
-    weight: Tensor<'g>,
-    bias: Tensor<'g>,
-    padding: usize,
-}
-
-impl<'g> Convolution<'g> {
-    fn new(scope: &Scope<'_, 'g>, [inputs, outputs]: [usize; 2], side: usize, padding: usize) -> Self {
-        let initial = Initial::fan_in(inputs * side * side);
-        let weight = scope.parameter("weight", [outputs, inputs, side, side], initial);
-        Convolution { weight, bias: scope.parameter("bias", [outputs], initial), padding }
-    }
-
-    /// `[batch, rows, columns, inputs]` → `[batch, rows, columns, outputs]`
-    fn forward(&self, image: Tensor<'g>) -> Tensor<'g> {
-        let padding = [[self.padding; 2]; 2];
-        image.convolve(self.weight, ConvolutionOptions { padding, ..ConvolutionOptions::default() }) + self.bias
-    }
-}
-
-/// The blocks of a level, and the way to the next.
-struct Level<'g> {
-    windows: Windows,
-    blocks: Vec<Block<'g>>,
-    down: Option<Down<'g>>,
-}
-
-struct Block<'g> {
-    norm1: LayerNorm<'g>,
-    attention: WindowAttention<'g>,
-    norm2: LayerNorm<'g>,
-    mlp: Mlp<'g>,
-}
-
-impl<'g> Level<'g> {
-    fn new(scope: &Scope<'_, 'g>, config: &Config, level: usize, tokens: [usize; 2]) -> Self {
-        let scope = scope.enter("layers").enter(&level.to_string());
-        let (width, side, heads) = (config.level_width(level), config.windows[level], config.heads[level]);
-        let block = |number: usize| {
-            let scope = scope.enter("blocks").enter(&number.to_string());
-            Block {
-                norm1: LayerNorm::new(&scope.enter("norm1"), width),
-                attention: WindowAttention::new(&scope.enter("attn"), WindowWeights::Plain, side, heads, width),
-                norm2: LayerNorm::new(&scope.enter("norm2"), width),
-                mlp: Mlp::new(&scope.enter("mlp"), [width, MLP_RATIO * width, width]),
-            }
-        };
-        let blocks = (0..config.depths[level]).map(block).collect();
-        let down = (level + 1 < config.windows.len()).then(|| Down::new(&scope.enter("downsample"), width));
-        Level { windows: Windows { extents: tokens.map(|extent| extent >> level), side }, blocks, down }
-    }
-
-    /// `[batch, rows, columns, width]` → the same
-    fn forward(&self, image: Tensor<'g>) -> Tensor<'g> {
-        self.blocks.iter().fold(image, |image, block| {
-            let windows = self.windows.cut(block.norm1.forward(image));
-            let image = image + self.windows.join(block.attention.forward(windows, None));
-            image + block.mlp.forward(block.norm2.forward(image))
-        })
-    }
-}
-
-/// R LN of the four cells of each square.
-struct Down<'g> {
-    reduce: Linear<'g>,
-    norm: LayerNorm<'g>,
-}
-
-impl<'g> Down<'g> {
-    fn new(scope: &Scope<'_, 'g>, width: usize) -> Self {
-        Down {
-            reduce: Linear::without_bias(&scope.enter("reduction"), 4 * width, 2 * width),
-            norm: LayerNorm::new(&scope.enter("norm"), 4 * width),
-        }
-    }
-
-    /// `[batch, rows, columns, width]` → `[batch, rows/2, columns/2, 2 width]`; the row of a cell varies before its column.
-    fn forward(&self, image: Tensor<'g>) -> Tensor<'g> {
-        let [batch, rows, columns, width] = image.dims();
-        let squares = image.reshape([batch, rows / 2, 2, columns / 2, 2, width]).permute(&[0, 1, 3, 4, 2, 5]);
-        self.reduce.forward(self.norm.forward(squares.reshape([batch, rows / 2, columns / 2, 4 * width])))
-    }
-}
-
-/// `[batch, rows, columns, 4 width]` → `[batch, 2 rows, 2 columns, width]`: the four parts of the channels are the cells of a
-/// square, in the order of [`Down`].
-fn raised(image: Tensor<'_>) -> Tensor<'_> {
-    let [batch, rows, columns, parts] = image.dims();
-    let squares = image.reshape([batch, rows, columns, 2, 2, parts / 4]).permute(&[0, 1, 4, 2, 3, 5]);
-    squares.reshape([batch, 2 * rows, 2 * columns, parts / 4])
-}
-
 /// Fourier layers and the last map.
 struct Decoder<'g> {
     padding: usize,
-    layers: Vec<(SpectralConvolution<'g>, Convolution<'g>)>,
+    layers: Vec<(ImageConvolution<'g>, PlaneConvolution<'g>)>,
     mlp: Mlp<'g>,
 }
 
@@ -365,11 +261,12 @@ impl<'g> Decoder<'g> {
             let scope = scope.enter("Spectral_Conv_List").enter(&layer.to_string());
             let uniform = Initial::Uniform { low: -bound, high: bound };
             let weight = |name: &str| scope.parameter(name, [width, width, modes, modes, 2], uniform);
-            SpectralConvolution::of(["fourier_weight1", "fourier_weight2"].map(weight))
+            ImageConvolution::Plane(SpectralConvolution::of(["fourier_weight1", "fourier_weight2"].map(weight)))
         };
         let spectral: Vec<_> = (0..layers).map(spectral).collect();
-        let near =
-            |layer: usize| Convolution::new(&scope.enter("Conv2d_list").enter(&layer.to_string()), [width; 2], 3, 1);
+        let near = |layer: usize| {
+            PlaneConvolution::new(&scope.enter("Conv2d_list").enter(&layer.to_string()), [width; 2], 3, 1)
+        };
         let layers = spectral.into_iter().zip((0..layers).map(near)).collect();
         let mlp = Mlp::named(&scope.enter("mlp.net"), ["0", "3"], [width, hidden, task.output_channels()]);
         Decoder { padding, layers, mlp }
@@ -379,8 +276,7 @@ impl<'g> Decoder<'g> {
     fn forward(&self, image: Tensor<'g>, [rows, columns]: [usize; 2]) -> Tensor<'g> {
         let mut image = image.pad(1, 0, self.padding).pad(2, 0, self.padding);
         for (number, (far, near)) in self.layers.iter().enumerate() {
-            let waves = far.forward(image.permute(&[1, 2, 0, 3])).permute(&[2, 0, 1, 3]);
-            image = waves + near.forward(image);
+            image = far.forward(image) + near.forward(image);
             image = if number + 1 == self.layers.len() { image } else { image.gelu() };
         }
         self.mlp.forward(image.slice(1, 0, rows).slice(2, 0, columns))
@@ -445,6 +341,9 @@ fn own(data: &OwnData) -> Settings {
 fn tiny(_task: &Task) -> Settings {
     toml::toml! {
         width = 8
+        patch = 3
+        patch_padding = 1
+        coordinates = true
         windows = [2, 2]
         depths = [1, 1]
         heads = [1, 2]
@@ -453,6 +352,47 @@ fn tiny(_task: &Task) -> Settings {
         hidden = 16
         padding = 0
     }
+}
+
+/// The zeros, the border and the use of coordinates leave no trace in the shapes.
+fn infer(shapes: &Shapes, hints: &Hints) -> Option<Result<Inferred, Refusal>> {
+    const PATCHES: &str = "encoder.proj.weight";
+    const WAVES: &str = "decoder.Spectral_Conv_List.0.fourier_weight1";
+    let inferred = || {
+        let (grid, patch, defaults) = (hints.plane()?, shapes.extent(PATCHES, 2)?, Config::default());
+        let levels = shapes.count("attn.layers.", 0);
+        let table = |level: usize| format!("attn.layers.{level}.blocks.0.attn.relative_position_bias_table");
+        let window = |level: usize| {
+            let offsets = shapes.extent(&table(level), 0);
+            offsets.map(|offsets| (offsets as f64).sqrt().round() as usize / 2 + 1)
+        };
+        let said = |key: &str| hints.settings.get(key).and_then(toml::Value::as_bool).unwrap_or(false);
+        let config = Config {
+            width: shapes.extent(PATCHES, 0)?,
+            patch,
+            patch_padding: hints.setting("patch_padding").unwrap_or(if patch % 2 == 1 { patch / 2 } else { 0 }),
+            windows: (0..levels).map(window).collect::<Result<_, _>>()?,
+            depths: (0..levels).map(|level| shapes.count(&format!("attn.layers.{level}.blocks."), 0)).collect(),
+            heads: (0..levels).map(|level| shapes.extent(&table(level), 1)).collect::<Result<_, _>>()?,
+            modes: shapes.extent(WAVES, 2)?,
+            layers: shapes.count("decoder.Spectral_Conv_List.", 0),
+            hidden: shapes.extent("decoder.mlp.net.0.weight", 0)?,
+            padding: hints.setting("padding").unwrap_or(defaults.padding),
+            coordinates: said("coordinates"),
+            zero_border: said("zero_border"),
+            pointwise_scale: shapes.has("y_norm.mean"),
+        };
+        let Config { patch_padding, padding, coordinates, zero_border, .. } = config;
+        let assumed = vec![format!(
+            "patch_padding is {patch_padding}, padding {padding}, coordinates {coordinates} and zero_border {zero_border} \
+             (model.settings)"
+        )];
+        let space = hints.space.unwrap_or(2);
+        let functions = shapes.extent(PATCHES, 1)?.saturating_sub(if coordinates { space } else { 0 });
+        let (settings, outputs) = (super::settings(&config), shapes.extent("decoder.mlp.net.3.weight", 0)?);
+        Ok(Inferred { settings, grid, space, functions, outputs, time: false, assumed })
+    };
+    shapes.has(WAVES).then(inferred)
 }
 
 fn translate(authored: &Authored<'_>) -> Result<Translated, Refusal> {
@@ -500,6 +440,6 @@ pub(super) const ROW: Row = Row {
     quick,
     own,
     tiny,
-    infer: |_, _| None,
+    infer,
     translate: &[("htnet", translate)],
 };

@@ -134,6 +134,26 @@ pub(crate) fn check_heads(model: &str, width: usize, heads: usize, task: &Task) 
     })
 }
 
+/// Side of a window of attention at most; the bias has a number for each pair of its points.
+const MOST_WINDOW: usize = 32;
+
+/// Refuses windows that are too large for a table of all pairs of their points.
+fn check_window(model: &str, side: usize) -> Result<(), Refusal> {
+    require(side <= MOST_WINDOW, || {
+        let expected = format!("at most {MOST_WINDOW} points a side");
+        Refusal::new(format!("model {model}: window"), expected, side.to_string())
+    })
+}
+
+/// The smallest extent into which squares of both sides fit.
+fn least_common_multiple(one: usize, other: usize) -> usize {
+    let (mut divisor, mut rest) = (one, other);
+    while rest > 0 {
+        (divisor, rest) = (rest, divisor % rest);
+    }
+    (one / divisor).saturating_mul(other)
+}
+
 /// Side of the lattice of unified positions at most; every point gets the square of it as features.
 const MOST_SIDE: usize = 256;
 

@@ -10,7 +10,9 @@
 
 use super::{Authored, Hints, Inferred, Row, Settings, Shapes, Support, Translated, check_positive, read};
 use crate::error::{Refusal, require};
-use crate::network::layers::{Angles, LayerNorm, Linear, RotaryCrossAttention, RotarySelfAttention, turned_channels};
+use crate::network::layers::{
+    Angles, GatedMlp, LayerNorm, Linear, RotaryCrossAttention, RotarySelfAttention, turned_channels,
+};
 use crate::network::{Initial, Input, Mode, Model, Scope};
 use crate::task::Task;
 use lamo_geometry::Grid;
@@ -20,6 +22,8 @@ use std::f64::consts::TAU;
 
 /// Points per side for which the authors' recurrent classes are made.
 const RECURRENT_SIDE: usize = 64;
+/// Deviation of their fixed frequencies.
+const RECURRENT_FREQUENCY: f64 = 8.0;
 /// κ of the cross attention over the points per side.
 const CROSS_FACTOR: usize = 16;
 
@@ -164,7 +168,7 @@ struct Layer<'g> {
     factor: f64,
     norms: [LayerNorm<'g>; 2],
     attention: RotarySelfAttention<'g>,
-    gated: Gated<'g>,
+    gated: GatedMlp<'g>,
 }
 
 impl<'g> Encoder<'g> {
@@ -177,7 +181,7 @@ impl<'g> Encoder<'g> {
             let first = LayerNorm::new(&part(0), width);
             let attention = RotarySelfAttention::new(&part(1), config.heads, width, task.space);
             let second = LayerNorm::new(&part(2), width);
-            Layer { factor, norms: [first, second], attention, gated: Gated::new(&part(3), width) }
+            Layer { factor, norms: [first, second], attention, gated: GatedMlp::new(&part(3), width) }
         };
         let layers = config.factors(side).into_iter().enumerate().map(layer).collect();
         let name = if config.steps == 0 { "to_out.0" } else { "project_to_latent.0" };
@@ -201,32 +205,13 @@ impl<'g> Encoder<'g> {
     }
 }
 
-/// F: W′ (GELU(g) ∘ h) with [g | h] = W z.
-struct Gated<'g> {
-    joined: Linear<'g>,
-    out: Linear<'g>,
-}
-
-impl<'g> Gated<'g> {
-    fn new(scope: &Scope<'_, 'g>, width: usize) -> Self {
-        let linear = |name: &str, outputs: usize| Linear::new(&scope.enter(name), width, outputs);
-        Gated { joined: linear("net.0", 2 * width), out: linear("net.3", width) }
-    }
-
-    fn forward(&self, features: Tensor<'g>) -> Tensor<'g> {
-        let [_, _, width] = features.dims();
-        let [gate, value] = self.joined.forward(features).split(2, [width; 2]);
-        self.out.forward(gate.gelu() * value)
-    }
-}
-
 /// y: features of the points that are asked for, which have seen those that are given.
 struct Query<'g> {
     /// `[space, latent/2]` B
     frequencies: Tensor<'g>,
     project: [Linear<'g>; 2],
     attention: RotaryCrossAttention<'g>,
-    gated: Gated<'g>,
+    gated: GatedMlp<'g>,
 }
 
 impl<'g> Query<'g> {
@@ -239,7 +224,7 @@ impl<'g> Query<'g> {
         let project = [linear("1", latent), linear("3", width)];
         let cross = scope.enter("decoding_transformer");
         let attention = RotaryCrossAttention::new(&cross.enter("cross_attn_module"), config.cross_heads, width, space);
-        Query { frequencies, project, attention, gated: Gated::new(&cross.enter("ffn"), width) }
+        Query { frequencies, project, attention, gated: GatedMlp::new(&cross.enter("ffn"), width) }
     }
 
     /// `[batch, queries, cross width]`
@@ -390,6 +375,7 @@ fn infer(shapes: &Shapes, hints: &Hints) -> Option<Result<Inferred, Refusal>> {
             depth: shapes.count("encoder.s_transformer.layers.", 0),
             heads: super::shapes::ratio("heads", joined, 3 * width)?,
             latent,
+            frequency: if recurrent { RECURRENT_FREQUENCY } else { defaults.frequency },
             cross_heads: super::shapes::ratio("cross_heads", shapes.extent(cross, 0)?, shapes.extent(cross, 1)?)?,
             steps,
             resolution: hints.setting("resolution").unwrap_or(0),
@@ -418,7 +404,11 @@ fn translate(authored: &Authored<'_>, recurrent: bool) -> Result<Translated, Ref
         depth: model.number("encoder_depth")?,
         heads: model.number("encoder_heads")?,
         cross_heads: model.number_or("decoder_heads", 4)?,
-        frequency: model.0["fourier_scale"].as_f64().unwrap_or(if recurrent { 8.0 } else { 0.5 }),
+        frequency: model.0["fourier_scale"].as_f64().unwrap_or(if recurrent {
+            RECURRENT_FREQUENCY
+        } else {
+            Config::default().frequency
+        }),
         ..Config::default()
     };
     let mut outputs = model.number("out_channels")?;

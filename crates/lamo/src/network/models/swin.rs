@@ -3,10 +3,10 @@
 //!
 //! g ← g + A(LN₁ g);  g ← g + mlp(LN₂ g);  u = fc2(GELU(fc1 g)).
 //!
-//! The plane is padded with zeros to multiples of w. There is one resolution only: no patches and no hierarchy.
+//! The plane is padded with zeros to multiples of 4 and of w. There is one resolution only: no patches and no hierarchy.
 
 use super::{Authored, GridKind, Hints, Inferred, Row, Settings, Shapes, Support, Translated};
-use super::{check_heads, check_positive, check_unified, read};
+use super::{check_heads, check_positive, check_unified, check_window, least_common_multiple, read};
 use crate::error::Refusal;
 use crate::network::layers::{
     LayerNorm, Lifting, LiftingShape, Mlp, ResidualMlp, WindowAttention, WindowWeights, Windows, rolled,
@@ -18,6 +18,9 @@ use serde::{Deserialize, Serialize};
 
 /// Hidden channels of a block's MLP over its width; the library's scripts cannot change it.
 const MLP_RATIO: usize = 4;
+
+/// The plane is padded with zeros to multiples of this, as the library does.
+const PADDING: usize = 4;
 
 /// All settings; the defaults are the library's usual ones.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -46,10 +49,11 @@ impl Default for Config {
 fn build<'g>(scope: &Scope<'_, 'g>, task: &Task, settings: &Settings) -> Result<Box<dyn Model<'g> + 'g>, Refusal> {
     let Config { width, depth, heads, window, unified_positions, initial } = read("swin", settings)?;
     check_positive("swin", &[("width", width), ("depth", depth), ("heads", heads), ("window", window)])?;
+    check_window("swin", window)?;
     check_heads("swin", width, heads, task)?;
     check_unified("swin", unified_positions, task)?;
     let extents = task.grid.plane().expect("swin supports planes only").into();
-    let windows = Windows { extents: padded(extents, window), side: window };
+    let windows = windows(extents, window);
     let scope = scope.with_style(initial);
     let lifted = LiftingShape { unified_positions, placeholder: true, ..LiftingShape::usual(width) };
     let lifting = Lifting::new(&scope, task, lifted);
@@ -62,9 +66,12 @@ fn build<'g>(scope: &Scope<'_, 'g>, task: &Task, settings: &Settings) -> Result<
     Ok(Box::new(Swin { extents, windows, lifting, blocks, project }))
 }
 
-/// The next multiples of the side of a window.
-fn padded(extents: [usize; 2], window: usize) -> [usize; 2] {
-    extents.map(|extent| extent.next_multiple_of(window))
+/// Windows of a plane that is padded to multiples of 4 and of its windows. No window is longer than the shorter axis.
+fn windows(extents: [usize; 2], window: usize) -> Windows {
+    let shorter = extents[0].min(extents[1]).next_multiple_of(PADDING);
+    let side = window.min(shorter);
+    let unit = least_common_multiple(PADDING, side);
+    Windows { extents: extents.map(|extent| extent.next_multiple_of(unit)), side }
 }
 
 /// The model.
