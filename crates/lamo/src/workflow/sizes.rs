@@ -15,6 +15,7 @@ pub(super) struct Chosen {
     pub(super) epochs: bool,
     /// Also true with `train.patience`, which counts tests.
     pub(super) evaluate: bool,
+    pub(super) patience: bool,
 }
 
 /// Sets the sizes that follow from the data set, unless the user chose them: your own data get validation samples, a batch

@@ -164,6 +164,7 @@ impl TrainRequest {
         let base = path.parent().filter(|_| path.is_file() && !here).unwrap_or(Path::new(""));
         if let Some(folder) = &mut experiment.data.folder {
             let place = base.join(&*folder);
+            patience: says("train", "patience"),
             *folder = std::path::absolute(&place).map_err(|reason| Error::reading(&place, reason))?;
         }
         Ok((experiment, chosen))
@@ -389,13 +390,22 @@ impl Job<'_> {
     fn say_length(&self, experiment: &Experiment, trainer: &Trainer, minutes: Option<f64>) {
         let (epochs, steps) = (experiment.train.epochs, trainer.epoch_steps());
         let time = match minutes {
+        if experiment.data.validation > 0 && !chosen.patience {
+            experiment.train.patience = length.patience();
+        }
             Some(minutes) if minutes < 1.0 => {
                 format!(", about {}", counted((60.0 * minutes).ceil() as usize, "second"))
             }
             Some(minutes) => format!(", about {minutes:.0} min"),
             None => String::new(),
         };
-        let note = format!("training for {} of {}{time}", counted(epochs, "epoch"), counted(steps, "step"));
+        let end = match experiment.train.patience {
+            patience if patience > 0 && minutes.is_some() => {
+                format!("; it ends when the validation error has not improved for {patience} of them")
+            }
+            _ => String::new(),
+        };
+        let note = format!("training for {} of {}{time}{end}", counted(epochs, "epoch"), counted(steps, "step"));
         (self.session.listener)(Event::Note(&note));
     }
 
