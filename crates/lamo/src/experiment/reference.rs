@@ -77,7 +77,11 @@ const KEYS: &[Entry] = &[
     ),
     ("train.weight_decay", "–", "λ of AdamW: each step multiplies the parameters by 1 − rate · λ."),
     ("train.clip", "–", "Largest norm of the gradient of a batch; 0 does not clip."),
-    ("train.loss", "–", "What is minimised, a sum over the samples of a batch."),
+    (
+        "train.loss",
+        "–",
+        "What is minimised, a sum over the samples of a batch. `lamo train FOLDER` takes `relative-l2-of-frames` for a time series and `mse` for numbers of whole samples unless it is set.",
+    ),
     (
         "train.evaluate",
         "epochs",

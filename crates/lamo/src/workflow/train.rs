@@ -9,7 +9,7 @@ use crate::error::{Error, Kind, Refusal, counted, require};
 use crate::experiment::{self, Experiment, ExperimentData, Loss, OWN, Preset, Request, TimeRole, benchmarks};
 use crate::files;
 use crate::run::{self, Best, Checkpoint, Environment, Line, Provenance, Run};
-use crate::task::Field;
+use crate::task::{Field, Spread};
 use crate::training::{Outcome, Trainer, convergence};
 use lamo_tensor::{Device, Graph, Program, attempt};
 use std::io::ErrorKind;
@@ -118,6 +118,10 @@ impl TrainRequest {
                     }
                 }
                 // The samples of an import with windows begin with the snapshots that are given.
+                // A number may come near zero, where a relative error says little.
+                if are_numbers(&manifest) {
+                    changes.push(format!("train.loss={}", Loss::Mse.name()));
+                }
                 changes.extend(
                     window
                         .filter(|_| !self.says("train.loss") && !self.says("train="))
@@ -207,6 +211,16 @@ fn is_time_series(manifest: &Manifest) -> bool {
 /// A run to resume.
 #[derive(Clone, Debug)]
 pub struct ResumeRequest {
+/// True when all outputs are numbers of the whole sample.
+fn are_numbers(manifest: &Manifest) -> bool {
+    let mut outputs = manifest.fields.iter().filter(|field| field.role == Role::Output);
+    let number = |entry: &FieldEntry| {
+        let field = Field::on(manifest.grid, &entry.name, &entry.unit, &entry.shape);
+        field.is_ok_and(|field| field.spread == Spread::Sample)
+    };
+    outputs.clone().next().is_some() && outputs.all(number)
+}
+
     /// The run folder.
     pub run: PathBuf,
     /// Where the run's data are now, if they have moved.
