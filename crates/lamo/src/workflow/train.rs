@@ -1,5 +1,6 @@
 //! Train and resume: resolve the request, get the data, compile, run.
 
+mod named;
 mod start;
 
 use super::sizes::{self, Chosen, fit_sizes};
@@ -117,11 +118,11 @@ impl TrainRequest {
                         changes.push(format!("data.time={}", TimeRole::RollOut.name()));
                     }
                 }
-                // The samples of an import with windows begin with the snapshots that are given.
                 // A number may come near zero, where a relative error says little.
                 if are_numbers(&manifest) {
                     changes.push(format!("train.loss={}", Loss::Mse.name()));
                 }
+                // The samples of an import with windows begin with the snapshots that are given.
                 changes.extend(
                     window
                         .filter(|_| !self.says("train.loss") && !self.says("train="))
@@ -136,7 +137,9 @@ impl TrainRequest {
             })?;
             text = Some(shipped.to_owned());
         } else if path.is_file() {
-            text = Some(files::read_to_string(path).map_err(|reason| Error::reading(path, reason))?);
+            let read = files::read_to_string(path).map_err(|reason| Error::reading(path, reason))?;
+            request.grid = self.grid_of_file(path, &read)?;
+            text = Some(read);
         } else if benchmarks::find(what).is_err() {
             return Err(unknown(what).into());
         }
@@ -161,6 +164,7 @@ impl TrainRequest {
             validation: says("data", "validation"),
             epochs: says("train", "epochs"),
             evaluate: says("train", "evaluate") || experiment.train.patience > 0,
+            patience: says("train", "patience"),
         };
         self.check_minutes(&experiment, chosen)?;
         // A file names the data folder relative to itself; the run stores a path that is valid from any folder.
@@ -168,7 +172,6 @@ impl TrainRequest {
         let base = path.parent().filter(|_| path.is_file() && !here).unwrap_or(Path::new(""));
         if let Some(folder) = &mut experiment.data.folder {
             let place = base.join(&*folder);
-            patience: says("train", "patience"),
             *folder = std::path::absolute(&place).map_err(|reason| Error::reading(&place, reason))?;
         }
         Ok((experiment, chosen))
@@ -208,9 +211,6 @@ fn is_time_series(manifest: &Manifest) -> bool {
     of(Role::Input).count() == 0 && of(Role::Position).all(|field| field.common) && of(Role::Output).all(moves)
 }
 
-/// A run to resume.
-#[derive(Clone, Debug)]
-pub struct ResumeRequest {
 /// True when all outputs are numbers of the whole sample.
 fn are_numbers(manifest: &Manifest) -> bool {
     let mut outputs = manifest.fields.iter().filter(|field| field.role == Role::Output);
@@ -221,6 +221,9 @@ fn are_numbers(manifest: &Manifest) -> bool {
     outputs.clone().next().is_some() && outputs.all(number)
 }
 
+/// A run to resume.
+#[derive(Clone, Debug)]
+pub struct ResumeRequest {
     /// The run folder.
     pub run: PathBuf,
     /// Where the run's data are now, if they have moved.
@@ -387,6 +390,9 @@ impl Job<'_> {
         let left = 60.0 * minutes - begun.elapsed().as_secs_f64() - compiling.as_secs_f64();
         let length = speed.length(left, chosen.evaluate.then_some(experiment.train.evaluate));
         (experiment.train.epochs, experiment.train.evaluate) = (length.epochs, length.evaluate);
+        if experiment.data.validation > 0 && !chosen.patience {
+            experiment.train.patience = length.patience();
+        }
         let trainer = self.compile(experiment, dataset)?;
         if length.seconds > 60.0 * minutes {
             let warning = format!(
@@ -404,9 +410,6 @@ impl Job<'_> {
     fn say_length(&self, experiment: &Experiment, trainer: &Trainer, minutes: Option<f64>) {
         let (epochs, steps) = (experiment.train.epochs, trainer.epoch_steps());
         let time = match minutes {
-        if experiment.data.validation > 0 && !chosen.patience {
-            experiment.train.patience = length.patience();
-        }
             Some(minutes) if minutes < 1.0 => {
                 format!(", about {}", counted((60.0 * minutes).ceil() as usize, "second"))
             }
