@@ -83,7 +83,11 @@ const KEYS: &[Entry] = &[
     ("train.optimiser", "–", "`adamw`, or `adam`, which adds λ times the parameters to the gradient."),
     ("train.weight_decay", "–", "λ. Each step of AdamW multiplies the parameters by 1 − rate · λ."),
     ("train.clip", "–", "Largest norm of the gradient of a batch; 0 does not clip."),
-    ("train.loss", "–", "What is minimised, a sum over the samples of a batch."),
+    (
+        "train.loss",
+        "–",
+        "What is minimised, a sum over the samples of a batch. `lamo train FOLDER` takes `relative-l2-of-frames` for a time series and `mse` for numbers of whole samples unless it is set.",
+    ),
     (
         "train.teacher_forcing",
         "–",
@@ -97,7 +101,7 @@ const KEYS: &[Entry] = &[
     (
         "train.patience",
         "epochs",
-        "Ends the training when the validation error has not improved for so many epochs; 0 never does. It needs validation samples. The rate of `onecycle` is still high in the middle of the training, so `constant` suits it better.",
+        "Ends the training when the validation error has not improved for so many epochs; 0 never does. It needs validation samples. The rate of `onecycle` is still high in the middle of the training, so `constant` suits it better. With `--minutes` and validation samples it is half of the epochs unless it is set.",
     ),
     (
         "train.symmetries",

@@ -1,5 +1,6 @@
 //! Train and resume: resolve the request, get the data, compile, run.
 
+mod named;
 mod start;
 
 use super::sizes::{self, Chosen, fit_sizes};
@@ -9,7 +10,7 @@ use crate::error::{Error, Kind, Refusal, counted, require};
 use crate::experiment::{self, Experiment, ExperimentData, Loss, OWN, Preset, Request, TimeRole, benchmarks};
 use crate::files;
 use crate::run::{self, Best, Checkpoint, Environment, Line, Provenance, Run};
-use crate::task::Field;
+use crate::task::{Field, Spread};
 use crate::training::{Outcome, Trainer, convergence};
 use lamo_tensor::{Device, Graph, Program, attempt};
 use std::io::ErrorKind;
@@ -117,6 +118,10 @@ impl TrainRequest {
                         changes.push(format!("data.time={}", TimeRole::RollOut.name()));
                     }
                 }
+                // A number may come near zero, where a relative error says little.
+                if are_numbers(&manifest) {
+                    changes.push(format!("train.loss={}", Loss::Mse.name()));
+                }
                 // The samples of an import with windows begin with the snapshots that are given.
                 changes.extend(
                     window
@@ -132,7 +137,9 @@ impl TrainRequest {
             })?;
             text = Some(shipped.to_owned());
         } else if path.is_file() {
-            text = Some(files::read_to_string(path).map_err(|reason| Error::reading(path, reason))?);
+            let read = files::read_to_string(path).map_err(|reason| Error::reading(path, reason))?;
+            request.grid = self.grid_of_file(path, &read)?;
+            text = Some(read);
         } else if benchmarks::find(what).is_err() {
             return Err(unknown(what).into());
         }
@@ -158,6 +165,7 @@ impl TrainRequest {
             epochs: says("train", "epochs"),
             evaluate: says("train", "evaluate") || experiment.train.patience > 0,
             change: says("data", "change"),
+            patience: says("train", "patience"),
         };
         self.check_minutes(&experiment, chosen)?;
         // A file names the data folder relative to itself; the run stores a path that is valid from any folder.
@@ -202,6 +210,16 @@ fn is_time_series(manifest: &Manifest) -> bool {
         field.is_ok_and(|field| field.snapshots.is_some())
     };
     of(Role::Input).count() == 0 && of(Role::Position).all(|field| field.common) && of(Role::Output).all(moves)
+}
+
+/// True when all outputs are numbers of the whole sample.
+fn are_numbers(manifest: &Manifest) -> bool {
+    let mut outputs = manifest.fields.iter().filter(|field| field.role == Role::Output);
+    let number = |entry: &FieldEntry| {
+        let field = Field::on(manifest.grid, &entry.name, &entry.unit, &entry.shape);
+        field.is_ok_and(|field| field.spread == Spread::Sample)
+    };
+    outputs.clone().next().is_some() && outputs.all(number)
 }
 
 /// A run to resume.
@@ -373,6 +391,9 @@ impl Job<'_> {
         let left = 60.0 * minutes - begun.elapsed().as_secs_f64() - compiling.as_secs_f64();
         let length = speed.length(left, chosen.evaluate.then_some(experiment.train.evaluate));
         (experiment.train.epochs, experiment.train.evaluate) = (length.epochs, length.evaluate);
+        if experiment.data.validation > 0 && !chosen.patience {
+            experiment.train.patience = length.patience();
+        }
         let trainer = self.compile(experiment, dataset)?;
         if length.seconds > 60.0 * minutes {
             let warning = format!(
@@ -396,7 +417,13 @@ impl Job<'_> {
             Some(minutes) => format!(", about {minutes:.0} min"),
             None => String::new(),
         };
-        let note = format!("training for {} of {}{time}", counted(epochs, "epoch"), counted(steps, "step"));
+        let end = match experiment.train.patience {
+            patience if patience > 0 && minutes.is_some() => {
+                format!("; it ends when the validation error has not improved for {patience} of them")
+            }
+            _ => String::new(),
+        };
+        let note = format!("training for {} of {}{time}{end}", counted(epochs, "epoch"), counted(steps, "step"));
         (self.session.listener)(Event::Note(&note));
     }
 

@@ -1,10 +1,14 @@
 //! Shipped experiments are what they say.
 
+use crate::numbers::loads;
+use crate::support::Folder;
+use crate::validation::two_outputs;
 use lamo::experiment::benchmarks::BENCHMARKS;
 use lamo::experiment::{EXPERIMENTS, Experiment, OWN, Preset, Request, Shipped};
 use lamo::network::models::{self, MODELS};
 use lamo::network::{Input, Mode, Parameters};
 use lamo::task::Task;
+use lamo::workflow::{self, ImportRequest, ImportSource, Session, TrainRequest};
 use lamo_geometry::Grid;
 use lamo_tensor::{Graph, Program};
 use std::ffi::OsString;
@@ -401,4 +405,38 @@ fn the_page_of_keys_is_the_reference_that_the_command_prints() {
         let row = reference.split("\n- ").find(|row| row.starts_with(&format!("`{key}`"))).unwrap();
         assert!(row.contains(preset), "{row}");
     }
+}
+
+#[test]
+fn an_experiment_file_knows_the_grid_of_the_data_it_names_as_their_folder_does() {
+    let folder = Folder::new("file-grid");
+    let plate = two_outputs(&folder, 30); // 5 x 4 points
+    let source = ImportSource::Own(Box::new(loads(&folder)));
+    workflow::import(&ImportRequest { source, out: folder.at("loads") }, &Session::default()).unwrap(); // 16 points
+    let model = |request: TrainRequest| {
+        let request = TrainRequest { preset: Some(Preset::Quick), ..request };
+        let experiment = request.experiment().unwrap_or_else(|error| panic!("{}: {error}", request.what));
+        (experiment.model.name, experiment.model.settings)
+    };
+    std::fs::create_dir(folder.at("sub")).unwrap();
+    let file = |text: &str| {
+        std::fs::write(folder.at("sub/mine.toml"), text).unwrap();
+        TrainRequest::new(folder.at("sub/mine.toml").to_str().unwrap())
+    };
+    for (data, name) in [("plate", "fno"), ("plate", "lamo"), ("plate", "transolver"), ("loads", "fno")] {
+        let named = TrainRequest { model: Some(name.into()), ..TrainRequest::new(folder.at(data).to_str().unwrap()) };
+        let text = format!("[data]\nfolder = \"../{data}\"\n[model]\nname = \"{name}\"\n");
+        assert_eq!(model(file(&text)), model(named), "{name} on {data}");
+    }
+    assert_eq!(model(file("[data]\nfolder = \"../loads\"\n")).0, "fno", "the default on a line");
+    assert_eq!(model(file("[data]\nfolder = \"../plate\"\n")).0, "lamo", "the default on a plane");
+    // --data and --set name the data set in place of the file.
+    let other = TrainRequest { data: Some(plate.clone()), ..file("[model]\nname = \"fno\"\n") };
+    assert_eq!(model(other).1["modes"].as_integer(), Some(8), "5 x 4 points are padded to 16 x 16");
+    let change = vec![format!("data.folder={}", toml::Value::String(plate.to_str().unwrap().into()))];
+    let set = TrainRequest { changes: change, ..file("[data]\nfolder = \"../loads\"\n[model]\nname = \"fno\"\n") };
+    assert_eq!(model(set).1["modes"].as_integer(), Some(8));
+    // Without its data set, or on a benchmark, a file has the usual settings.
+    let absent = file("[data]\nfolder = \"../gone\"\n[model]\nname = \"fno\"\n");
+    assert_eq!(model(absent).1["modes"].as_integer(), Some(12));
 }

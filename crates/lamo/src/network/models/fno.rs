@@ -70,9 +70,9 @@ impl Config {
         require(modes <= most, || {
             let extents: Vec<_> = padded.iter().map(ToString::to_string).collect();
             let (kind, extents) = (GridKind::of(task.grid).name(), extents.join(" × "));
-            format!(
-                "model fno: a padded {kind} of {extents} points carries at most {most} modes, found {modes}; set modes = {most}"
-            )
+            let sentence =
+                format!("model fno: a padded {kind} of {extents} points carries at most {most} modes, found {modes}");
+            Refusal::said(sentence).advise(format!("set modes = {most}"))
         })?;
         require(unified_positions == 0, || {
             format!(

@@ -66,7 +66,7 @@ pub struct Variant {
 /// Facts about a user's data that are known when the experiment is resolved.
 #[derive(Clone, Copy, Debug)]
 pub struct OwnData {
-    /// The grid, where the data set was named.
+    /// The grid, where the data set is known: its folder, or a file that names it.
     pub grid: Option<Grid>,
     /// Whether a time is an input.
     pub timed: bool,
