@@ -229,6 +229,7 @@ const SETTINGS: &[Entry] = &[
     ("bases", "–", "Sines, and cosines, that each latent token passes through."),
     ("lsm.tokens", "–", "Latent tokens of each head and patch."),
     ("ffno.width", "channels", "Channels of the hidden fields."),
+    ("fno.lattice", "points", "Rows and columns of the image that a cloud is projected to."),
     ("ffno.lattice", "points", "Rows and columns of the image that a cloud is projected to."),
     ("resnet.width", "channels", "Channels of the hidden fields."),
     ("resnet.lattice", "points", "Rows and columns of the image that a cloud is projected to."),
