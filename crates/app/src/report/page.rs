@@ -10,6 +10,7 @@ use anyhow::Result;
 use lamo::error::counted;
 use lamo::inference::evaluate::{Evaluation, Receipt};
 use lamo::run;
+use lamo::task::Spread;
 use lamo_geometry::Grid;
 use std::fmt::Write;
 use std::path::Path;
@@ -82,7 +83,9 @@ impl Report<'_> {
         let past = task.time.past();
         let mut charts = charts::histogram(evaluation) + &charts::snapshots(&evaluation.snapshots, past);
         charts += &evaluation.spectrum.as_ref().map_or_else(String::new, charts::waves);
+        let numbers = task.outputs.iter().any(|field| field.spread == Spread::Sample);
         let missing = match self.samples.grid {
+            _ if numbers => " Numbers of whole samples have no wave numbers, no border and no H1 error.",
             Grid::Cloud { .. } => {
                 " A point cloud has no wave numbers, no border and no neighbours, so the tables of these and H1 are missing."
             }

@@ -15,6 +15,7 @@ mod extremes; // settings beyond reason in little memory
 mod import; // lamo data import
 mod make; // lamo data make
 mod measures; // validation, outputs in their units, predictors that learn nothing, keys
+mod numbers; // outputs that are numbers of the whole sample
 mod own_data; // your own data: train, predict, evaluate
 mod predict;
 mod support;

@@ -86,6 +86,18 @@ fn a_run_resumes_on_its_device_unless_another_is_given() {
 }
 
 #[test]
+fn a_log_of_hundreds_of_epochs_has_about_forty_lines_and_json_has_them_all() {
+    let folder = Folder::new("log");
+    let text = folder.ok(&[SMALL, &["--out=text"]].concat());
+    let epochs: Vec<&str> = text.lines().filter(|line| line.starts_with("epoch ")).collect();
+    assert!((20..=42).contains(&epochs.len()), "{text}");
+    contains(epochs[0], &["epoch 1/300", "train"]);
+    contains(epochs[epochs.len() - 1], &["epoch 300/300", "test"]);
+    let lines = lines(&folder.ok(&[SMALL, &["--out=json", "--json"]].concat()));
+    assert_eq!(lines.iter().filter(|line| line["event"] == "epoch").count(), 300);
+}
+
+#[test]
 fn the_end_of_a_run_has_a_test_error_even_if_its_last_epoch_has_none() {
     let folder = Folder::new("last");
     folder.ok(&[SMALL, &["--set=train.epochs=1", "--out", "run"]].concat());

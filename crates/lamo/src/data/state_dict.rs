@@ -363,6 +363,7 @@ pub(crate) fn write_parts(
 mod tests {
     use super::*;
     use crate::files::scratch::Folder;
+    use crate::network::Initial;
 
     #[test]
     fn values_that_do_not_fill_their_tensors_are_refused() {
@@ -379,5 +380,42 @@ mod tests {
             assert!(told.contains(&expected) && !path.exists(), "{told}");
         }
         written([2, 0], 4).unwrap(); // in any order
+    }
+
+    /// A parameter, and a state of each presence.
+    fn declared() -> (Layout, Vec<&'static str>) {
+        let graph = lamo_tensor::Graph::new();
+        let parameters = crate::network::Parameters::new(&graph);
+        let scope = parameters.root();
+        scope.parameter("weight", [2], Initial::Constant(0.0));
+        scope.state("mean", [2], Initial::Constant(7.0));
+        scope.optional_state("count", [], Initial::Constant(8.0));
+        scope.table("index", [2], vec![5.0, 6.0]);
+        (Layout::declared(&graph, &parameters), vec!["weight", "mean", "count", "index"])
+    }
+
+    #[test]
+    fn a_required_state_must_be_there_an_optional_one_may_and_a_table_is_not_read() {
+        let folder = Folder::new("states");
+        let path = folder.at("weights.safetensors");
+        let (layout, names) = declared();
+        let read = |kept: &[&str]| {
+            let mut sections = Vec::new();
+            let mut start = 0;
+            for name in kept {
+                let shape: lamo_tensor::Shape = if *name == "count" { [].into() } else { [2].into() };
+                sections.push(Section { name: (*name).to_owned(), start, shape });
+                start = sections.last().unwrap().range().end;
+            }
+            let values: Vec<f32> = (1..=start).map(|value| value as f32).collect();
+            write(&path, &sections, &values, &BTreeMap::new()).unwrap();
+            Contents::read(&path).unwrap().model(&layout).map_err(|error| error.to_string())
+        };
+        assert_eq!(read(&names), Ok((vec![1.0, 2.0], vec![3.0, 4.0, 5.0, 5.0, 6.0])));
+        assert_eq!(read(&["weight", "mean"]), Ok((vec![1.0, 2.0], vec![3.0, 4.0, 8.0, 5.0, 6.0])));
+        let told = read(&["weight", "count"]).unwrap_err();
+        assert!(told.ends_with("it lacks mean"), "{told}");
+        let told = read(&["weight", "mean", "other"]).unwrap_err();
+        assert!(told.ends_with("it has unexpected tensors other"), "{told}");
     }
 }

@@ -35,6 +35,11 @@ impl Request<'_> {
         Said::by(self).is_ok_and(|said| said.0.iter().any(|(_, layer)| keys::has(layer, path)))
     }
 
+    /// The text that the file or a change gives a key, the last one; `None` where none does or where they cannot be read.
+    pub(crate) fn text(&self, path: &[&str]) -> Option<String> {
+        Said::by(self).ok()?.text(path).map(str::to_owned)
+    }
+
     /// All layers, one on top of the other.
     pub fn resolve(&self) -> Result<Experiment, Refusal> {
         let said = Said::by(self)?;

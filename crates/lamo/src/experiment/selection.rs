@@ -216,13 +216,23 @@ pub(crate) fn fields(experiment: &Experiment, dataset: &Dataset) -> Result<(Vec<
         let name = both.map(|field| field.name.as_str()).unwrap_or_default();
         Refusal::new("data.inputs", "fields that are not asked for", format!("`{name}`, which is an output too"))
     })?;
-    require(!outputs.is_empty() && outputs.iter().all(|field| field.spread == Spread::Points), || {
+    let series = experiment.time_mode().is_series();
+    let fits = |field: &Field| match field.spread {
+        Spread::Points => true,
+        Spread::Sample => !series,
+        Spread::Rows => false,
+    };
+    require(!outputs.is_empty() && outputs.iter().all(fits), || {
         let found: Vec<_> = outputs
             .iter()
             .map(|field| format!("`{}` {:?}", field.name, field.shape(dataset.manifest().grid)))
             .collect();
         let found = if found.is_empty() { "none".to_owned() } else { found.join(", ") };
-        Refusal::new(dataset.folder().display().to_string(), "at least one output, with a value at every point", found)
+        let expected = match series {
+            true => "at least one output, with a value at every point",
+            false => "at least one output, with a value at every point or for every sample",
+        };
+        Refusal::new(dataset.folder().display().to_string(), expected, found)
     })?;
     Ok((inputs, outputs))
 }
@@ -254,7 +264,12 @@ fn read(
         outputs: arranged.outputs,
         targets: arranged.targets,
     };
-    let checked = read.check_norms_of_samples(|sample| samples[sample]).and_then(|()| read.check());
+    let norms = read.check_norms_of_samples(|sample| samples[sample]).map_err(|refusal| {
+        let numbers = outputs.iter().all(|field| field.spread == Spread::Sample);
+        let advice = "leave it out, or add a constant to the numbers of all samples";
+        if numbers { refusal.advise(advice) } else { refusal }
+    });
+    let checked = norms.and_then(|()| read.check());
     checked.map_err(|refusal| refusal.within(dataset.folder().display()))?;
     Ok(read)
 }

@@ -26,9 +26,23 @@ impl Operator {
         if grid == self.task.grid {
             return Ok(());
         }
-        let row = models::find(&self.model.name)?;
-        let count = row.parameter_count(&self.task.on(grid), &self.settings_on(grid)?)?;
+        let count = self.count_on(grid).map_err(|refusal| self.instead(grid, refusal))?;
         require(count == self.parameters.len(), || self.elsewhere(grid))
+    }
+
+    /// Parameters of the model on a grid.
+    fn count_on(&self, grid: Grid) -> Result<usize, Refusal> {
+        models::find(&self.model.name)?.parameter_count(&self.task.on(grid), &self.settings_on(grid)?)
+    }
+
+    /// The refusal of a grid that is too coarse, with the coarsest refinement that the model can predict on: the settings of a
+    /// trained model cannot be changed, so the advice to set them is for another training.
+    fn instead(&self, grid: Grid, refusal: Refusal) -> Refusal {
+        let most = self.task.grid.shape().into_iter().max().unwrap_or(0).min(FINEST);
+        let finer = (1..=most).map(|extent| refined(grid, extent)).find(|&finer| self.count_on(finer).is_ok());
+        let Some(finer) = finer.filter(|_| !refusal.advice.is_empty()) else { return refusal };
+        let advice = format!("give fields on a {finer} or more, or train a model for this grid: {}", refusal.advice);
+        refusal.advise(advice)
     }
 
     /// Settings of the model on a grid.
@@ -65,6 +79,18 @@ impl Operator {
     pub fn predict(&self, samples: &Samples, device: Device) -> Result<Vec<f32>, Error> {
         let batch = forward_batch(self.batch, device);
         self.predictor(device, samples.grid, batch.min(samples.count.max(1)))?.predict(samples)
+    }
+}
+
+/// Points along an axis up to which a finer grid is looked for.
+const FINEST: usize = 1024;
+
+/// The grid with at least so many points along each axis.
+fn refined(grid: Grid, least: usize) -> Grid {
+    match grid {
+        Grid::Line { points } => Grid::Line { points: points.max(least) },
+        Grid::Plane { rows, columns } => Grid::Plane { rows: rows.max(least), columns: columns.max(least) },
+        Grid::Cloud { points } => Grid::Cloud { points },
     }
 }
 

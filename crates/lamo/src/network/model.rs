@@ -53,4 +53,11 @@ impl<'g> Input<'g> {
 pub trait Model<'g> {
     /// `[batch, points, outputs]`
     fn forward(&self, input: &Input<'g>, mode: Mode) -> Tensor<'g>;
+
+    /// The outputs at other positions `[batch, queries, space]` than those of the inputs; `None` where the model has no such
+    /// outputs.
+    fn forward_at(&self, input: &Input<'g>, queries: Tensor<'g>, mode: Mode) -> Option<Tensor<'g>> {
+        let _ = (input, queries, mode);
+        None
+    }
 }

@@ -35,6 +35,11 @@ pub enum Initial {
     StepBias,
     /// A matrix with orthonormal rows or columns, whichever are fewer.
     Orthogonal,
+    /// Squares of c rows on top of each other, each (Q + 1)/c with an orthogonal Q, then rows of U(±1/√c) (OFormer).
+    NearIdentity {
+        /// Number of squares.
+        blocks: usize,
+    },
 }
 
 impl Initial {
@@ -46,8 +51,10 @@ impl Initial {
 
     /// All values of a parameter.
     pub fn draw(self, shape: &Shape, random: &mut impl Rng) -> Vec<f32> {
-        if self == Initial::Orthogonal {
-            return orthogonal(shape.dims()[0], shape.count() / shape.dims()[0], random);
+        match self {
+            Initial::Orthogonal => return orthogonal(shape.dims()[0], shape.count() / shape.dims()[0], random),
+            Initial::NearIdentity { blocks } => return near_identity(blocks, shape, random),
+            _ => {}
         }
         (0..shape.count()).map(|_| self.draw_one(random) as f32).collect()
     }
@@ -63,7 +70,7 @@ impl Initial {
                 let step = (low + (high - low) * random.random::<f64>()).exp().max(1e-4);
                 step + (-(-step).exp_m1()).ln() // softplus⁻¹(Δ) = Δ + ln(1 − e^{−Δ})
             }
-            Initial::Orthogonal => unreachable!("drawn as a whole"),
+            Initial::Orthogonal | Initial::NearIdentity { .. } => unreachable!("drawn as a whole"),
         }
     }
 }
@@ -93,6 +100,20 @@ fn orthogonal(rows: usize, columns: usize, random: &mut impl Rng) -> Vec<f32> {
     }
     let entry = |row: usize, column: usize| if rows <= columns { basis[row][column] } else { basis[column][row] };
     (0..rows * columns).map(|i| entry(i / columns, i % columns) as f32).collect()
+}
+
+/// `blocks` squares (Q + 1)/c of c columns, then rows of U(±1/√c).
+fn near_identity(blocks: usize, shape: &Shape, random: &mut impl Rng) -> Vec<f32> {
+    let columns = shape.count() / shape.dims()[0];
+    let mut values = Vec::with_capacity(shape.count());
+    for _ in 0..blocks {
+        let square = orthogonal(columns, columns, random);
+        let identity = |place: usize| if place / columns == place % columns { 1.0 } else { 0.0 };
+        values.extend(square.iter().enumerate().map(|(place, q)| (q + identity(place)) / columns as f32));
+    }
+    let (drawn, rest) = (values.len(), Initial::fan_in(columns));
+    values.extend((drawn..shape.count()).map(|_| rest.draw_one(random) as f32));
+    values
 }
 
 /// Default first values of linear maps; a layer may choose its own.
@@ -186,6 +207,11 @@ impl<'g> Parameters<'g> {
     /// Whether the model has states.
     pub fn has_states(&self) -> bool {
         !self.states.borrow().is_empty()
+    }
+
+    /// Whether the model has states that training may change; computed tables stay as they are.
+    pub fn has_changing_states(&self) -> bool {
+        self.states.borrow().iter().any(|declared| declared.presence != Presence::Computed)
     }
 
     /// Says which samples of the batch count in a training pass, `[batch]` of 0 and 1. Statistics over the batch leave the

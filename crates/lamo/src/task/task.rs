@@ -1,7 +1,7 @@
 //! The task: input and output fields, points and times. Data sets are arranged for it, models are built for
 //! it, checkpoints hold it, and predictions are made with it.
 
-use super::{Field, Normaliser, Time};
+use super::{Field, Normaliser, Spread, Time};
 use crate::error::{Refusal, require};
 use lamo_geometry::Grid;
 use lamo_tensor::Tensor;
@@ -176,9 +176,27 @@ impl Task {
         last + change.decoded(result)
     }
 
-    /// Normalised outputs in physical units.
+    /// Normalised outputs in physical units, `[batch, points, outputs]`.
     pub(crate) fn decoded<'g>(&self, outputs: Tensor<'g>) -> Tensor<'g> {
-        self.normalisers.outputs.as_ref().map_or(outputs, |normaliser| normaliser.decoded(outputs))
+        self.settled(self.normalisers.outputs.as_ref().map_or(outputs, |normaliser| normaliser.decoded(outputs)))
+    }
+
+    /// An output that is a number of the whole sample is the mean over the points, written to all of them; the other outputs
+    /// stay as they are.
+    fn settled<'g>(&self, outputs: Tensor<'g>) -> Tensor<'g> {
+        if self.outputs.iter().all(|field| field.spread != Spread::Sample) {
+            return outputs;
+        }
+        let [batch, points, _] = outputs.dims();
+        let settle = |(field, range): (&Field, Range<usize>)| {
+            let part = outputs.slice(2, range.start, range.end);
+            match field.spread {
+                Spread::Sample => part.mean(&[1]).broadcast_to([batch, points, range.len()]),
+                Spread::Points | Spread::Rows => part,
+            }
+        };
+        let parts: Vec<Tensor<'g>> = self.outputs.iter().zip(self.output_ranges()).map(settle).collect();
+        Tensor::concatenate(&parts, 2)
     }
 
     /// Refuses counts that no task has, fields and times that contradict each other, and normalisers that do not fit the

@@ -8,7 +8,7 @@
 //! that stay. `Time::training_pair` cuts every window of a series out of the truth; `Time::window` and
 //! `Time::advance` step a window on the device.
 
-use super::field::{self, Field, Valued, functions};
+use super::field::{self, Field, Spread, Valued, functions};
 use super::normaliser::Normaliser;
 use super::task::{MOST_CHANNELS, within};
 use crate::error::{Error, Refusal, counted, require};
@@ -530,7 +530,9 @@ impl Time {
                     (Field { snapshots: Some(times), ..output.clone() }, output.width())
                 }
             };
-            let part = values.chunks_exact(total).flat_map(|point| &point[first..first + functions]);
+            // A number of the whole sample has the same value at all points.
+            let step = if output.spread == Spread::Sample { points } else { 1 };
+            let part = values.chunks_exact(total).step_by(step).flat_map(|point| &point[first..first + functions]);
             let part: Vec<f32> = part.copied().collect();
             let part = match self {
                 Time::Steady => field::unstack(&part, [field.length(), points, field.width()]),

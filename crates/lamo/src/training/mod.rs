@@ -14,5 +14,6 @@ mod test_program;
 mod trainer;
 
 pub use divergence::{Broken, Divergence};
+pub(crate) use speed::Length;
 pub use step::StepProgram;
 pub use trainer::{Outcome, Progress, Trainer, Watch};

@@ -189,7 +189,7 @@ fn compile(
             rolled_out(model.as_ref(), task, resident.positions, given)
         }
         _ => {
-            let passes = if parameters.has_states() { windows } else { 1 };
+            let passes = if parameters.has_changing_states() { windows } else { 1 };
             task.found(predict(model.as_ref(), &Input { positions, functions, time }, passes), functions)
         }
     };

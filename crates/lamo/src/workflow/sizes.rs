@@ -16,11 +16,12 @@ pub(super) struct Chosen {
     /// Also true with `train.patience`, which counts tests.
     pub(super) evaluate: bool,
     pub(super) change: bool,
+    pub(super) patience: bool,
 }
 
 /// Sets what follows from the data set, unless the user chose it: your own data get validation samples, a batch and a number
-/// of epochs, your own time series are learned by their changes, and a batch has no more samples than there are to train on. A larger batch that was chosen is
-/// refused.
+/// of epochs, your own time series are learned by their changes, and a batch has no more samples than there are to train on. A
+/// larger batch that was chosen is refused.
 pub(super) fn fit_sizes(experiment: &mut Experiment, dataset: &Dataset, chosen: Chosen) -> Result<(), Error> {
     let own = experiment.benchmark == OWN;
     if own && !chosen.change {

@@ -1,15 +1,17 @@
 //! Train and resume: resolve the request, get the data, compile, run.
 
+mod minutes;
+mod named;
 mod start;
 
 use super::sizes::{self, Chosen, fit_sizes};
 use super::{Event, Session, dataset};
 use crate::data::dataset::{Dataset, FieldEntry, MANIFEST, Manifest, Role};
-use crate::error::{Error, Kind, Refusal, counted, require};
+use crate::error::{Error, Kind, Refusal, require};
 use crate::experiment::{self, Experiment, ExperimentData, Loss, OWN, Preset, Request, TimeRole, benchmarks};
 use crate::files;
 use crate::run::{self, Best, Checkpoint, Environment, Line, Provenance, Run};
-use crate::task::Field;
+use crate::task::{Field, Spread};
 use crate::training::{Outcome, Trainer, convergence};
 use lamo_tensor::{Device, Graph, Program, attempt};
 use std::io::ErrorKind;
@@ -117,6 +119,10 @@ impl TrainRequest {
                         changes.push(format!("data.time={}", TimeRole::RollOut.name()));
                     }
                 }
+                // A number may come near zero, where a relative error says little.
+                if are_numbers(&manifest) {
+                    changes.push(format!("train.loss={}", Loss::Mse.name()));
+                }
                 // The samples of an import with windows begin with the snapshots that are given.
                 changes.extend(
                     window
@@ -132,7 +138,9 @@ impl TrainRequest {
             })?;
             text = Some(shipped.to_owned());
         } else if path.is_file() {
-            text = Some(files::read_to_string(path).map_err(|reason| Error::reading(path, reason))?);
+            let read = files::read_to_string(path).map_err(|reason| Error::reading(path, reason))?;
+            request.grid = self.grid_of_file(path, &read)?;
+            text = Some(read);
         } else if benchmarks::find(what).is_err() {
             return Err(unknown(what).into());
         }
@@ -158,6 +166,7 @@ impl TrainRequest {
             epochs: says("train", "epochs"),
             evaluate: says("train", "evaluate") || experiment.train.patience > 0,
             change: says("data", "change"),
+            patience: says("train", "patience"),
         };
         self.check_minutes(&experiment, chosen)?;
         // A file names the data folder relative to itself; the run stores a path that is valid from any folder.
@@ -202,6 +211,16 @@ fn is_time_series(manifest: &Manifest) -> bool {
         field.is_ok_and(|field| field.snapshots.is_some())
     };
     of(Role::Input).count() == 0 && of(Role::Position).all(|field| field.common) && of(Role::Output).all(moves)
+}
+
+/// True when all outputs are numbers of the whole sample.
+fn are_numbers(manifest: &Manifest) -> bool {
+    let mut outputs = manifest.fields.iter().filter(|field| field.role == Role::Output);
+    let number = |entry: &FieldEntry| {
+        let field = Field::on(manifest.grid, &entry.name, &entry.unit, &entry.shape);
+        field.is_ok_and(|field| field.spread == Spread::Sample)
+    };
+    outputs.clone().next().is_some() && outputs.all(number)
 }
 
 /// A run to resume.
@@ -260,7 +279,7 @@ pub fn train(request: &TrainRequest, session: &Session<'_>) -> Result<TrainedRun
     let begun = Instant::now();
     fit_sizes(&mut experiment, &dataset, chosen)?;
     let mut trainer = match request.minutes {
-        Some(minutes) => job.compile_for(minutes, begun, &mut experiment, &dataset, chosen)?,
+        Some(minutes) => job.compile_for(request, (minutes, begun), &mut experiment, &dataset, chosen)?,
         None => job.compile(&experiment, &dataset)?,
     };
     if request.minutes.is_none() && experiment.benchmark == OWN && !chosen.epochs {
@@ -353,51 +372,6 @@ impl Job<'_> {
     fn environment(&self, experiment: &Experiment, dataset: &Dataset) -> Result<Environment, Error> {
         let split = experiment::split(experiment, dataset)?;
         Ok(Environment::here(self.device, self.session.threads, Some(Provenance::of(dataset, &split))))
-    }
-
-    /// A trainer whose programs are compiled and whose epochs take `minutes` on this machine, counted from `begun`. The steps
-    /// that are measured are not part of the training: its trainer starts from the first parameters.
-    fn compile_for(
-        &self,
-        minutes: f64,
-        begun: Instant,
-        experiment: &mut Experiment,
-        dataset: &Dataset,
-        chosen: Chosen,
-    ) -> Result<Trainer, Error> {
-        let started = Instant::now();
-        let mut trial = self.build(experiment, dataset)?;
-        let compiling = started.elapsed();
-        let speed = trial.measure(60.0 * minutes, || self.session.cancel.is_cancelled())?;
-        drop(trial);
-        let left = 60.0 * minutes - begun.elapsed().as_secs_f64() - compiling.as_secs_f64();
-        let length = speed.length(left, chosen.evaluate.then_some(experiment.train.evaluate));
-        (experiment.train.epochs, experiment.train.evaluate) = (length.epochs, length.evaluate);
-        let trainer = self.compile(experiment, dataset)?;
-        if length.seconds > 60.0 * minutes {
-            let warning = format!(
-                "one epoch with its test takes about {:.1} minutes on this machine, more than the {minutes} of --minutes; the training \
-                 has one epoch",
-                length.seconds / 60.0
-            );
-            (self.session.listener)(Event::Warning(&warning));
-        }
-        self.say_length(experiment, &trainer, Some(length.seconds / 60.0));
-        Ok(trainer)
-    }
-
-    /// Reports the number of epochs that was chosen for the user.
-    fn say_length(&self, experiment: &Experiment, trainer: &Trainer, minutes: Option<f64>) {
-        let (epochs, steps) = (experiment.train.epochs, trainer.epoch_steps());
-        let time = match minutes {
-            Some(minutes) if minutes < 1.0 => {
-                format!(", about {}", counted((60.0 * minutes).ceil() as usize, "second"))
-            }
-            Some(minutes) => format!(", about {minutes:.0} min"),
-            None => String::new(),
-        };
-        let note = format!("training for {} of {}{time}", counted(epochs, "epoch"), counted(steps, "step"));
-        (self.session.listener)(Event::Note(&note));
     }
 
     fn build(&self, experiment: &Experiment, dataset: &Dataset) -> Result<Trainer, Error> {

@@ -1,12 +1,15 @@
 //! The Fourier Neural Operator against Neural-Solver-Library, and against its definition where the library fails.
 
+use crate::support::experiment;
+use lamo::data::Samples;
 use lamo::network::models::{Settings, find};
 use lamo::network::{Input, Mode, Parameters};
 use lamo::task::Task;
+use lamo::training::Trainer;
 use lamo::training::loss::relative_l2_sum;
 use lamo_geometry::Grid;
 use lamo_tensor::reference::{self, Bindings};
-use lamo_tensor::{Graph, Map, PARAMETERS, Program};
+use lamo_tensor::{Device, Graph, Map, PARAMETERS, Program};
 use safetensors::{Dtype, SafeTensors};
 use std::collections::HashMap;
 use std::f64::consts::TAU;
@@ -284,4 +287,26 @@ fn settings_that_make_no_fourier_operator_are_refused_with_a_sentence() {
     let sentence = refusal(&small.by_time(1), "modes = 4\nwidth = 1");
     assert_eq!(sentence, "model fno: a time needs a width of at least 2, found 1");
     assert!(refusal(&plane(64, 16), "modes = 10").contains("at most 9 modes"), "columns limit the modes too");
+}
+
+#[test]
+fn a_trained_operator_on_too_coarse_a_grid_names_a_grid_that_it_can_predict_on() {
+    let line = |points| Grid::Line { points };
+    let plane = |rows, columns| Grid::Plane { rows, columns };
+    for (from, to, finer) in [
+        (line(32), line(8), "a line of 22 points"),
+        (plane(32, 48), plane(8, 30), "a plane of 24 x 30 points"),
+        // 50 points are padded to 64: 17 points have as many zeros as give 21 points, 18 points 22.
+        (line(50), line(9), "a line of 18 points"),
+    ] {
+        let values = |grid: Grid| (0..2 * grid.points()).map(|place| 1.0 + (0.7 * place as f32).sin()).collect();
+        let samples = |grid| Samples::new(grid, 1, values(grid), 1, values(grid)).unwrap();
+        let experiment = experiment(&["model.name=fno", "model.settings={ width = 4, depth = 1 }", "train.batch=1"]);
+        let task = experiment.task(&samples(from)).unwrap();
+        let trainer = Trainer::new(&experiment, &task, &samples(from), &samples(from), Device::Cpu).unwrap();
+        let operator = trainer.trained().unwrap().operator;
+        let told = operator.predict(&samples(to), Device::Cpu).unwrap_err().to_string();
+        let advice = format!("; give fields on {finer} or more, or train a model for this grid: set modes = ");
+        assert!(told.contains("modes, found 12") && told.contains(&advice), "{told}");
+    }
 }

@@ -310,12 +310,13 @@ fn what_could_never_be_trained_is_not_imported() {
     let folder = Folder::new("untrainable");
     let one = |name: &str, shape: &[usize]| vec![vec![counting(&folder, name, shape, 1.0)]];
     let u = || field("u", Role::Output, one("u.npy", &[5, 3, 2]));
-    let number = || field("drag", Role::Output, one("drag.npy", &[5, 4]));
-    let sentence = refusal(&own(PLANE, vec![number()]));
-    let expected =
-        "drag.npy: expected an output with a value at every point of the grid [3, 2], found [4] for each sample";
-    assert!(sentence.contains(expected), "{sentence}");
-    own(PLANE, vec![u(), number()]).import().unwrap();
+    for beside in [vec![], vec![u()]] {
+        let rows = field("drag", Role::Output, one("drag.npy", &[5, 3]));
+        let sentence = refusal(&own(PLANE, [beside, vec![rows]].concat()));
+        let expected =
+            "drag.npy: expected an output with a value at every point of the grid [3, 2], found [3] for each sample";
+        assert!(sentence.contains(expected), "{sentence}");
+    }
     for (shape, count) in [([3, 2, 4], 4), ([3, 2, 150], 150)] {
         let positions = field("positions", Role::Position, one("xy.npy", &shape));
         let sentence = refusal(&own(PLANE, vec![positions, u()]));

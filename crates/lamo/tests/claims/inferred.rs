@@ -19,7 +19,21 @@ const FIXTURES: &[(&str, &[&str])] = &[
     ("baselines/transolver_irregular", &[]),
     ("baselines/transolver_structured", &["task.grid=9x7", "model.settings.unified_positions=4"]),
     ("baselines/fno2d", &["task.grid=9x11"]),
+    ("baselines/ono_a", &["task.grid=17x17"]),
+    ("baselines/ono_b", &["task.space=2", "model.settings.heads=2"]),
     ("baselines/deeponet_a", &["task.grid=7x9", "task.space=2", "task.functions=2"]),
+    ("baselines/galerkin_a", &["task.grid=9x7", "model.settings.unified_positions=4", "model.settings.heads=3"]),
+    ("baselines/galerkin_b", &["task.space=2", "model.settings.heads=2"]),
+    ("baselines/gnot_a", &["task.grid=9x7", "model.settings.heads=2"]),
+    ("baselines/gnot_b", &["model.settings.heads=3"]),
+    ("baselines/factformer_a", &["task.grid=9x7", "model.settings.unified_positions=4"]),
+    ("baselines/factformer_b", &["task.grid=cloud:60", "task.space=3", "model.settings.extents=[4, 3, 5]"]),
+    ("baselines/oformer_a", &["model.settings.resolution=9"]),
+    ("baselines/oformer_b", &["model.settings.steps=3"]),
+    ("baselines/swin_a", &["task.grid=9x10"]),
+    ("baselines/swin_b", &["task.grid=8x12", "model.settings.unified_positions=3"]),
+    ("baselines/htnet_a", &["task.grid=21x21", "model.settings.patch_padding=0", "model.settings.zero_border=true"]),
+    ("baselines/htnet_b", &["task.grid=16x16", "model.settings.padding=3"]),
     ("baselines/deeponet_b", &["task.grid=cloud:37", "task.space=2", "task.functions=0"]),
 ];
 
@@ -58,7 +72,7 @@ fn the_settings_read_off_the_shapes_are_those_of_the_authors_class() {
         let text = std::fs::read_to_string(fixture(name).join("config.json")).unwrap();
         let tables: serde_json::Value = serde_json::from_str(&text).unwrap();
         let variant = tables["variant"].as_str().unwrap();
-        let points = tensor(name, "in.x").0[1];
+        let points = tensor(name, if name.contains("htnet") { "in.fx" } else { "in.x" }).0[1];
         let classes = MODELS.iter().flat_map(|row| row.translate.iter().map(move |class| (row, class)));
         let (row, (_, translate)) = classes.into_iter().find(|(_, (class, _))| *class == variant).unwrap();
         let expected = translate(&Authored { tables: &tables, points }).unwrap();

@@ -1,6 +1,7 @@
 //! What lamo claims, one module per subject.
 
 #[allow(dead_code)] // the claims of the command use all of it
+mod attention; // the attentions of the rivals are their definitions
 mod bombs; // crafted files
 #[cfg(feature = "cuda")]
 mod cuda;
@@ -23,6 +24,8 @@ mod library; // one crate is enough, and the README's program is an example
 mod lines; // models in one dimension
 mod loops; // the training loop takes the authors' steps, and every shipped experiment runs
 mod losses; // every loss is what it says, its gradient too
+mod numbers; // outputs that are numbers of the whole sample
+mod ono; // orthonormal features: the guarded factor and the running covariance
 mod operators; // norms, maps and scan orders equal PyTorch's and the authors'
 mod optimisation; // the optimiser equals PyTorch's, moments and all
 mod parity; // models and operators equal the authors' code, number for number
@@ -34,6 +37,7 @@ mod rollout; // windows on the host, one forward pass at a time, are the roll-ou
 mod rooms; // rooms use only rooms below them, and other rules of the code about itself
 mod runs; // a run resumed from any checkpoint ends with the same bits; failures are one sentence
 mod start; // a training that starts from another model
+mod states; // running statistics are saved, resumed, moved and predicted with
 mod support; // what the claims about training share
 mod theory; // the paper's theory
 mod training; // a whole step as one program learns

@@ -89,7 +89,7 @@ pub(crate) fn assemble(simple: Simple) -> Result<Assembled, DeviceError> {
     }
     let mut delivered = HashSet::new();
     let mut deliver = |assembler: &mut Assembler, node: NodeId| {
-        let own = matches!(assembler.nodes[node].op, Op::Map(_) | Op::Reduce { .. } | Op::MatMul);
+        let own = matches!(assembler.nodes[node].op, Op::Map(_) | Op::Reduce { .. } | Op::MatMul { .. });
         let node = if own && !delivered.contains(&node) { node } else { assembler.copy(node) };
         delivered.insert(node);
         node
@@ -237,7 +237,7 @@ impl Assembler {
             self.nodes[home].op,
             Op::Map(_)
                 | Op::Reduce { .. }
-                | Op::MatMul
+                | Op::MatMul { .. }
                 | Op::Part { .. }
                 | Op::Collect(_)
                 | Op::Spread(_)

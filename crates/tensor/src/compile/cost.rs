@@ -4,7 +4,7 @@ use super::plan::{Plan, Step};
 
 /// Floating-point operations of one run in products, convolutions, scans and memberships. A multiply-add counts as two; a scan
 /// counts as five operations per state and token forwards and fourteen backwards. Maps, norms,
-/// reductions and the weights of memberships are not counted.
+/// reductions, Cholesky factors and the weights of memberships are not counted.
 pub(crate) fn flops(plan: &Plan) -> f64 {
     plan.steps.iter().map(step_flops).sum()
 }
@@ -36,6 +36,10 @@ fn step_flops(step: &Step) -> f64 {
         Step::MembershipGradient { shape, .. } => 2.0 * pairs(shape) * (shape.width + 2 * shape.channels) as f64,
         Step::Scan { shape, .. } => 5.0 * scan(shape),
         Step::ScanGradient { shape, .. } => 14.0 * scan(shape),
-        Step::Loop(_) | Step::Clear { .. } | Step::Gather { .. } | Step::ScatterAdd { .. } => 0.0,
+        Step::Loop(_)
+        | Step::Clear { .. }
+        | Step::InverseCholesky { .. }
+        | Step::Gather { .. }
+        | Step::ScatterAdd { .. } => 0.0,
     }
 }

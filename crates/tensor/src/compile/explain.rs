@@ -39,7 +39,10 @@ pub(crate) fn summary(step: &Step) -> String {
     match step {
         Step::Loop(body) => format!("loop {:?}", body.dims),
         Step::Clear { buffer } => format!("clear #{buffer}"),
-        Step::MatMul { left, right, .. } => format!("matmul {} × {}", dims(left), dims(right)),
+        Step::MatMul { exact, left, right, .. } => {
+            format!("matmul {} × {}{}", dims(left), dims(right), if *exact { " in f32" } else { "" })
+        }
+        Step::InverseCholesky { from, .. } => format!("inverse Cholesky factor {}", dims(from)),
         Step::Convolution { input, weight, .. } => format!("convolution {} * {}", dims(input), dims(weight)),
         Step::ConvolutionInputGradient { cotangent, weight, .. } => {
             format!("convolution input gradient {} * {}", dims(cotangent), dims(weight))

@@ -116,8 +116,15 @@ pub(crate) enum Step {
         buffer: usize,
     },
     MatMul {
+        exact: bool,
         left: Place,
         right: Place,
+        to: Place,
+    },
+    /// From `[matrices, n, n]`.
+    InverseCholesky {
+        jitter: f64,
+        from: Place,
         to: Place,
     },
     Convolution {
@@ -229,7 +236,8 @@ impl Step {
                 [read, written]
             }
             Step::Clear { buffer } => [Vec::new(), vec![whole(*buffer)]],
-            Step::MatMul { left, right, to } => [of(&[left, right]), of(&[to])],
+            Step::MatMul { left, right, to, .. } => [of(&[left, right]), of(&[to])],
+            Step::InverseCholesky { from, to, .. } => [of(&[from]), of(&[to])],
             Step::Convolution { input, weight, to, .. } => [of(&[input, weight]), of(&[to])],
             Step::ConvolutionInputGradient { cotangent, weight, to, .. } => [of(&[cotangent, weight]), of(&[to])],
             Step::ConvolutionWeightGradient { input, cotangent, to, .. } => [of(&[input, cotangent]), of(&[to])],
@@ -265,6 +273,7 @@ impl Step {
                 let inner = left.layout.dims[left.layout.dims.len() - 1];
                 product(&to.layout.dims).saturating_mul(inner)
             }
+            Step::InverseCholesky { from, .. } => product(&from.layout.dims).saturating_mul(from.layout.dims[1]),
             Step::Convolution { shape, .. }
             | Step::ConvolutionInputGradient { shape, .. }
             | Step::ConvolutionWeightGradient { shape, .. } => {

@@ -64,7 +64,13 @@ fn write_operator(graph: &Assembled, placed: &Placed, id: NodeId, steps: &mut Ve
             let inside = Place { layout: to.layout.sliced(spans), ..to };
             steps.push(Step::Loop(write_copy(operand(0), inside)));
         }
-        Op::MatMul => steps.push(Step::MatMul { left: operand(0), right: operand(1), to: place(id) }),
+        Op::MatMul { exact } => {
+            steps.push(Step::MatMul { exact: *exact, left: operand(0), right: operand(1), to: place(id) });
+        }
+        Op::InverseCholesky { jitter } => {
+            let jitter = f64::from_bits(*jitter);
+            steps.push(Step::InverseCholesky { jitter, from: operand(0), to: place(id) });
+        }
         Op::Convolution(shape) => {
             steps.push(Step::Convolution { shape: *shape, input: operand(0), weight: operand(1), to: place(id) });
         }

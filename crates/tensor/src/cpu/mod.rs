@@ -1,6 +1,7 @@
 //! The CPU backend: one arena, and one prepared kernel per step. Kernels run one after the other; each uses all threads.
 
 mod arena;
+mod cholesky;
 pub(crate) mod convolution;
 mod interpreter;
 pub(crate) mod math;
@@ -33,6 +34,13 @@ enum Kernel {
     Loop(LoopKernel),
     Clear(Target<1>, usize),
     MatMul(MatMul),
+    InverseCholesky {
+        /// Matrices, and rows of each.
+        extents: [usize; 2],
+        jitter: f64,
+        from: Source<3>,
+        to: Target<3>,
+    },
     Convolution {
         shape: ConvolutionShape,
         input: Source<4>,
@@ -219,7 +227,13 @@ fn prepare(plan: &Plan, step: &Step, base: &impl Fn(&Place) -> *mut f32) -> Resu
             let pointer = index(*buffer).cast::<f32>().cast_mut();
             Kernel::Clear(Target { pointer, strides: [1] }, plan.buffers[*buffer].length)
         }
-        Step::MatMul { left, right, to } => Kernel::MatMul(MatMul::new(left, right, to, base)?),
+        Step::MatMul { left, right, to, .. } => Kernel::MatMul(MatMul::new(left, right, to, base)?),
+        Step::InverseCholesky { jitter, from, to } => Kernel::InverseCholesky {
+            extents: [from.layout.dims[0], from.layout.dims[1]],
+            jitter: *jitter,
+            from: source(from, base),
+            to: target(to, base),
+        },
         Step::Convolution { shape, input, weight, to } => Kernel::Convolution {
             shape: *shape,
             input: source(input, base),
@@ -324,7 +338,7 @@ impl Kernel {
             Kernel::MembershipGradient { shape, .. } => membership::gradient_scratch(shape),
             Kernel::Scan { shape, .. } => scan::forward_scratch(shape),
             Kernel::ScanGradient { shape, .. } => scan::backward_scratch(shape),
-            Kernel::Clear(..) | Kernel::Gather(_) | Kernel::ScatterAdd(_) => 0,
+            Kernel::Clear(..) | Kernel::InverseCholesky { .. } | Kernel::Gather(_) | Kernel::ScatterAdd(_) => 0,
         }
     }
 
@@ -337,6 +351,9 @@ impl Kernel {
                 Kernel::Loop(kernel) => kernel.run(scratch.as_mut_ptr()),
                 Kernel::Clear(to, length) => std::slice::from_raw_parts_mut(to.pointer, *length).fill(0.0),
                 Kernel::MatMul(product) => product.run(scratch.as_mut_ptr()),
+                Kernel::InverseCholesky { extents, jitter, from, to } => {
+                    cholesky::inverse_cholesky(*extents, *jitter, *from, *to);
+                }
                 Kernel::Convolution { shape, input, weight, to } => {
                     convolution::forward(shape, *input, *weight, *to, scratch);
                 }

@@ -41,14 +41,22 @@ pub(crate) enum Family {
     Loop,
     Rows,
     Product,
+    Cholesky,
     Convolution,
     Scan,
     Membership,
 }
 
 impl Family {
-    pub(crate) const ALL: [Family; 6] =
-        [Family::Loop, Family::Rows, Family::Product, Family::Convolution, Family::Scan, Family::Membership];
+    pub(crate) const ALL: [Family; 7] = [
+        Family::Loop,
+        Family::Rows,
+        Family::Product,
+        Family::Cholesky,
+        Family::Convolution,
+        Family::Scan,
+        Family::Membership,
+    ];
 
     /// The source that a kernel of this family may use; each file uses those before it.
     pub(crate) fn source(self) -> String {
@@ -58,6 +66,7 @@ impl Family {
             Family::Loop => prelude.to_owned(),
             Family::Rows => [prelude, include_str!("kernels/rows.cu")].concat(),
             Family::Product => [prelude, tiles, include_str!("kernels/product.cu")].concat(),
+            Family::Cholesky => [prelude, include_str!("kernels/cholesky.cu")].concat(),
             Family::Convolution => [
                 prelude,
                 tiles,

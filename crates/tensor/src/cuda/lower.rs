@@ -1,5 +1,6 @@
 //! From the steps of a plan to launches: which kernel, with which constants, over which grid.
 
+mod cholesky;
 mod convolution;
 mod convolution_warp_group;
 mod membership;
@@ -53,7 +54,8 @@ impl Lowering<'_> {
             Step::Clear { buffer } => {
                 self.actions.push(Action::Clear { buffer: *buffer, length: self.plan.buffers[*buffer].length });
             }
-            Step::MatMul { left, right, to } => self.product(left, right, to),
+            Step::MatMul { exact, left, right, to } => self.product(*exact, left, right, to),
+            Step::InverseCholesky { jitter, from, to } => self.inverse_cholesky(*jitter, from, to),
             Step::Convolution { shape, input, weight, to } => self.convolution(shape, input, weight, to),
             Step::ConvolutionInputGradient { shape, cotangent, weight, to } => {
                 self.input_gradient(shape, cotangent, weight, to);

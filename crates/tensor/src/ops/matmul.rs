@@ -22,6 +22,16 @@ pub enum Precision {
 impl<'g> Tensor<'g> {
     /// `[batch…, m, k] × [batch…, k, n]`. Batches must agree; a right side of two axes is used for every batch.
     pub fn matmul(self, right: Tensor<'g>) -> Tensor<'g> {
+        self.product(right, false)
+    }
+
+    /// [`Tensor::matmul`] in f32 whatever the [`Precision`] of the program, and so are its gradients: for small products whose
+    /// errors a badly conditioned matrix makes large.
+    pub fn matmul_in_f32(self, right: Tensor<'g>) -> Tensor<'g> {
+        self.product(right, true)
+    }
+
+    fn product(self, right: Tensor<'g>, exact: bool) -> Tensor<'g> {
         self.same_graph(&right);
         let (a, b) = (self.shape(), right.shape());
         let fits = a.rank() >= 2 && b.rank() >= 2 && a.0[a.rank() - 1] == b.0[b.rank() - 2];
@@ -31,13 +41,13 @@ impl<'g> Tensor<'g> {
             let (inner, rows) = (b.0[0], a.count() / b.0[0]);
             let mut dims = a.0;
             *dims.last_mut().expect("rank is above 2") = columns;
-            return self.reshape([rows, inner]).matmul(right).reshape(dims);
+            return self.reshape([rows, inner]).product(right, exact).reshape(dims);
         }
         let batch = a.rank() - 2;
         assert!(a.rank() == b.rank() && a.0[..batch] == b.0[..batch], "matmul: batches of {a} and {b} differ");
         let mut dims = a.0;
         dims[batch + 1] = columns;
-        self.graph.add(Op::MatMul, &[self.node, right.node], Shape::from(dims))
+        self.graph.add(Op::MatMul { exact }, &[self.node, right.node], Shape::from(dims))
     }
 
     /// Exchanges the last two axes.
@@ -49,9 +59,17 @@ impl<'g> Tensor<'g> {
 }
 
 /// C = A B:  ∂A = ∂C Bᵀ,  ∂B = Aᵀ ∂C.
-pub(crate) fn gradient<'g>(operands: &[Tensor<'g>], cotangent: Tensor<'g>, wanted: &[bool]) -> Vec<Option<Tensor<'g>>> {
+pub(crate) fn gradient<'g>(
+    exact: bool,
+    operands: &[Tensor<'g>],
+    cotangent: Tensor<'g>,
+    wanted: &[bool],
+) -> Vec<Option<Tensor<'g>>> {
     let (a, b) = (operands[0], operands[1]);
-    vec![wanted[0].then(|| cotangent.matmul(b.transpose())), wanted[1].then(|| a.transpose().matmul(cotangent))]
+    vec![
+        wanted[0].then(|| cotangent.product(b.transpose(), exact)),
+        wanted[1].then(|| a.transpose().product(cotangent, exact)),
+    ]
 }
 
 pub(crate) fn reference(a: &Array, b: &Array) -> Vec<f64> {

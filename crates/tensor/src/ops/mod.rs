@@ -1,5 +1,6 @@
 //! The operators, one file per family: meaning, shape rule, gradient rule and f64 reference side by side.
 
+pub(crate) mod cholesky;
 pub(crate) mod convolution;
 pub(crate) mod map;
 pub(crate) mod matmul;
@@ -79,8 +80,14 @@ pub(crate) enum Op {
         first: usize,
         end: usize,
     },
-    /// `[batch…, m, k] × [batch…, k, n]`
-    MatMul,
+    /// `[batch…, m, k] × [batch…, k, n]`; in f32 on every device if `exact`.
+    MatMul {
+        exact: bool,
+    },
+    /// Λ⁻¹ of `[matrices, n, n]`; the bits of the smallest jitter.
+    InverseCholesky {
+        jitter: u64,
+    },
     Convolution(ConvolutionShape),
     ConvolutionInputGradient(ConvolutionShape),
     ConvolutionWeightGradient(ConvolutionShape),
@@ -161,7 +168,8 @@ pub(crate) fn gradient<'g>(result: Tensor<'g>, cotangent: Tensor<'g>, wanted: &[
         Op::Slice { spans } => vec![Some(Cotangent::Part(spans.clone(), cotangent))],
         Op::Concatenate { axis } => whole(view::concatenate_gradient(*axis, &operands, cotangent)),
         Op::Reduce { kind, .. } => whole(vec![Some(reduce::gradient(*kind, operands[0], result, cotangent))]),
-        Op::MatMul => whole(matmul::gradient(&operands, cotangent, wanted)),
+        Op::MatMul { exact } => whole(matmul::gradient(*exact, &operands, cotangent, wanted)),
+        Op::InverseCholesky { .. } => whole(vec![Some(cholesky::gradient(result, cotangent))]),
         Op::Convolution(shape) => whole(convolution::gradient(shape, &operands, cotangent, wanted)),
         Op::ConvolutionInputGradient(shape) => whole(convolution::input_gradient_gradient(shape, &operands, cotangent)),
         Op::ConvolutionWeightGradient(shape) => {
@@ -194,7 +202,8 @@ pub(crate) fn reference(node: &Node, operands: &[&Array]) -> Vec<f64> {
         | Op::Gather { .. }
         | Op::ScatterAdd { .. } => view::reference(&node.op, &node.shape, operands),
         Op::Reduce { kind, first, end } => reduce::reference(*kind, *first, *end, operands[0]),
-        Op::MatMul => matmul::reference(operands[0], operands[1]),
+        Op::MatMul { .. } => matmul::reference(operands[0], operands[1]),
+        Op::InverseCholesky { jitter } => cholesky::reference(f64::from_bits(*jitter), operands[0]),
         Op::Convolution(shape) => convolution::reference(shape, operands[0], operands[1]),
         Op::ConvolutionInputGradient(shape) => convolution::input_reference(shape, operands[0], operands[1]),
         Op::ConvolutionWeightGradient(shape) => convolution::weight_reference(shape, operands[0], operands[1]),

@@ -1,5 +1,6 @@
 //! Claims about lamo-tensor, one module per subject.
 
+mod cholesky; // inverse Cholesky factors and their guard
 mod determinism; // same bits for any number of threads and from run to run
 mod limits; // sizes that no machine has, and compilations that are stopped
 mod operators; // every operator: CPU equals reference, gradient equals finite differences

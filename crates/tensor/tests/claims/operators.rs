@@ -1,5 +1,6 @@
 //! Every operator over odd sizes, size 1, broadcasts, strided and flipped views.
 
+use crate::cholesky;
 use crate::support::{Case, case};
 use lamo_tensor::{ConvolutionOptions, Map, Membership, Precision, ScanInput, Span, Tensor};
 
@@ -179,6 +180,7 @@ fn products() -> Vec<Case> {
         x[0].graph().fill(0.5, [2, 3]).matmul(x[0]).matmul(x[0].graph().fill(2.0, [4, 2]))
     }));
     let flipped: [(&[usize], f64, f64); 2] = [(&[5, 4], -1.0, 1.0), (&[4, 6], -1.0, 1.0)];
+    cases.push(case("matmul in f32", &batched, 16, |x| x[0].matmul_in_f32(x[1])));
     cases.push(case("matmul of flipped operands", &flipped, 16, |x| x[0].flip(0).matmul(x[1].flip(1))));
     cases
 }
@@ -372,7 +374,7 @@ fn rounded_operands_on_a_gpu_change_results_by_at_most_four_roundings() {
 }
 
 fn all() -> Vec<Case> {
-    [maps(), views(), reductions(), rows(), products(), convolutions(), memberships(), scans()]
+    [maps(), views(), reductions(), rows(), products(), cholesky::cases(), convolutions(), memberships(), scans()]
         .into_iter()
         .flatten()
         .collect()

@@ -1,4 +1,4 @@
-//! The progress of a training: a line redrawn in place on a terminal, a line per epoch in a log.
+//! The progress of a training: a line redrawn in place on a terminal, about [`LINES`] lines in a log, an object per epoch in JSON.
 
 use crate::commands::terminal::{self, Part};
 use crate::text::duration;
@@ -9,6 +9,8 @@ use std::time::Instant;
 
 /// Epochs of the sparkline.
 const WIDTH: usize = 24;
+/// Lines of a log; there may be two more. A training of fewer epochs has a line per epoch.
+const LINES: usize = 40;
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
 /// Prints the progress of a training.
@@ -18,11 +20,16 @@ pub(super) struct View {
     history: Vec<Line>,
     /// When this process took its first step, and which one it was.
     start: Option<(Instant, usize)>,
+    /// The epoch of the last line of a log.
+    logged: Option<usize>,
+    /// The line of the last epoch, where the log does not have it yet.
+    held: Option<String>,
 }
 
 impl View {
     pub(super) fn new(json: bool, history: Vec<Line>) -> View {
-        View { json, terminal: std::io::stderr().is_terminal() && !json, history, start: None }
+        let terminal = std::io::stderr().is_terminal() && !json;
+        View { json, terminal, history, start: None, logged: None, held: None }
     }
 
     /// Prints the progress. The training continues if the line cannot be written.
@@ -37,16 +44,34 @@ impl View {
             let _ = write!(std::io::stderr(), "\r\x1b[K\x1b[?7l{line}\x1b[?7h");
         } else if let Some(line) = progress.finished {
             let text = if self.json { json(line) } else { status(progress, rate, &[*line], None) };
-            let _ = writeln!(std::io::stdout(), "{text}");
+            if self.json || is_due(self.logged, line, progress.epochs) {
+                (self.logged, self.held) = (Some(line.epoch), None);
+                let _ = writeln!(std::io::stdout(), "{text}");
+            } else {
+                self.held = Some(text);
+            }
         }
     }
 
-    /// Ends the line; its last state stays on the screen. The next progress begins a new one.
+    /// Ends the line; its last state stays on the screen, or in the log. The next progress begins a new one.
     pub(super) fn clear(&mut self) {
+        if let Some(text) = self.held.take() {
+            let _ = writeln!(std::io::stdout(), "{text}");
+        }
         if self.start.take().is_some() && self.terminal {
             let _ = writeln!(std::io::stderr());
         }
     }
+}
+
+/// Whether a log gets a line for an epoch, after its line for the epoch `logged`: for the first and the last epoch, and in
+/// each fortieth of the training for the first epoch that was tested.
+fn is_due(logged: Option<usize>, line: &Line, epochs: usize) -> bool {
+    let share = |epoch: usize| epoch * LINES / epochs.max(1);
+    let Some(logged) = logged else { return true };
+    let passed = share(line.epoch).saturating_sub(share(logged));
+    let wanted = if line.error().is_some() { 1 } else { 2 }; // an epoch without a test where tests are rare
+    epochs <= LINES || line.epoch == epochs || passed >= wanted
 }
 
 fn json(line: &Line) -> String {
@@ -126,6 +151,33 @@ mod tests {
             seconds: 1.0,
         };
         tests.iter().enumerate().map(line).collect()
+    }
+
+    /// The epochs that a log of so many epochs shows, with a test every `evaluate` of them.
+    fn logged(epochs: usize, evaluate: usize) -> Vec<usize> {
+        let mut shown: Vec<usize> = Vec::new();
+        for epoch in 1..=epochs {
+            let test = (epoch % evaluate == 0 || epoch == epochs).then_some(0.5);
+            let line = Line { epoch, test, ..history(&[0.5])[0] };
+            if is_due(shown.last().copied(), &line, epochs) {
+                shown.push(epoch);
+            }
+        }
+        shown
+    }
+
+    #[test]
+    fn a_log_has_about_forty_lines_spread_over_the_training_however_many_epochs_it_has() {
+        assert_eq!(logged(24, 1), (1..=24).collect::<Vec<_>>());
+        for (epochs, evaluate) in [(41, 1), (60, 1), (300, 3), (500, 1), (1680, 16), (10_000, 100), (10_000, 9_999)] {
+            let shown = logged(epochs, evaluate);
+            assert_eq!((shown[0], shown[shown.len() - 1]), (1, epochs));
+            assert!(shown.len() <= LINES + 2 && shown.len() >= LINES / 2, "{epochs} epochs: {shown:?}");
+            let gap = shown.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or_default();
+            assert!(gap <= 2 * epochs.div_ceil(LINES) + 1, "{epochs} epochs: {shown:?}");
+            let middle = &shown[1..shown.len() - 1];
+            assert!(evaluate > 100 || middle.iter().all(|epoch| epoch % evaluate == 0), "{epochs} epochs: {shown:?}");
+        }
     }
 
     #[test]

@@ -7,8 +7,8 @@ use lamo_geometry::Grid;
 pub(super) const ORDER: &str = "ntxypc";
 /// An axis of length 1 that means nothing: MATLAB writes a row of numbers as `[1, count]`.
 pub(super) const UNUSED: char = '1';
-/// Channels that an array without samples has at most, unless its axes are given.
-const MOST_CHANNELS: usize = 16;
+/// Channels that an array without samples or without points has at most, unless its axes are given.
+pub(super) const MOST_CHANNELS: usize = 16;
 /// The letters in words, for errors.
 pub(super) const LETTERS: &str =
     "n samples, t snapshots, x rows, y columns, p points, c channels and 1 for an axis of length 1";

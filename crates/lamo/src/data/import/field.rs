@@ -207,8 +207,13 @@ impl OwnField {
         };
         let common = if column.is_common() { ", the same for all samples" } else { "" };
         let complex = if piece.is_complex() { "; its real and imaginary parts are two channels" } else { "" };
+        let numbers = match (self.role, piece.is_over_points(), column.channels()) {
+            (Role::Output, false, 1) => ", a number for each sample".to_owned(),
+            (Role::Output, false, numbers) => format!(", {numbers} numbers for each sample"),
+            _ => String::new(),
+        };
         let (name, words, axes) = (&self.name, piece.described(), piece.axes());
-        Some(format!("{name}: {words}{files}{common} (axes {axes}, {how}){complex}"))
+        Some(format!("{name}: {words}{files}{common}{numbers} (axes {axes}, {how}){complex}"))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Arrays of your own: which arrays are which field, and what their axes are.
 
-use super::axes::Context;
+use super::axes::{Context, MOST_CHANNELS};
 use super::column::{Column, Piece, thinned};
 use super::field::Shared;
 use super::glob;
@@ -10,6 +10,7 @@ use super::windows::Windows;
 use super::write::Import;
 use crate::data::dataset::{Error, FieldEntry, Manifest, Normalise, Role, Rule};
 use crate::error::counted;
+use crate::task::{Field, Spread};
 use lamo_geometry::Grid;
 use std::path::{Path, PathBuf};
 
@@ -244,18 +245,35 @@ impl Own {
         }
     }
 
-    /// Refuses an import without an output at every point of the grid.
+    /// Refuses an output that has neither a value at every point of the grid nor a few numbers for each sample.
     fn check_outputs(&self, columns: &[Column]) -> Result<(), Error> {
-        let outputs = self.fields.iter().zip(columns).filter(|(field, _)| field.role == Role::Output);
-        let mut elsewhere = outputs.clone().filter(|(_, column)| !column.parts[0].pieces()[0].is_over_points());
-        match elsewhere.next() {
-            Some((field, column)) if elsewhere.count() + 1 == outputs.count() => {
-                let expected = format!("an output with a value at every point of the grid {:?}", self.grid.shape());
-                let found = format!("{:?} for each sample", column.shape());
-                Err(Error::unfit(field.title(), expected, found, "check --grid and --axes"))
+        let grid = thinned(self.grid, self.stride);
+        for (field, column) in self.fields.iter().zip(columns).filter(|(field, _)| field.role == Role::Output) {
+            if column.parts[0].pieces()[0].is_over_points() {
+                continue;
             }
-            _ => Ok(()),
+            let numbers = column.channels();
+            let expected = format!("an output with a value at every point of the grid {:?}", self.grid.shape());
+            let found = format!("{:?} for each sample", column.shape());
+            // A shape alone tells a data set what a field is.
+            let spread = Field::on(grid, &field.name, &field.unit, &column.shape()).map(|field| field.spread);
+            let advice = match spread {
+                Ok(Spread::Sample) if field.axes.is_some() || numbers <= MOST_CHANNELS => continue,
+                Ok(Spread::Sample) => {
+                    format!(
+                        "check --grid; if these are {numbers} numbers for each sample, say --axes {}=nc",
+                        field.name
+                    )
+                }
+                Err(_) => format!("reshape it to {:?} for each sample", grid.shape()), // the points in one row
+                _ if numbers > 1 => {
+                    "check --grid; if these are numbers for each sample, give each its own --output".into()
+                }
+                _ => "check --grid and --axes".to_owned(),
+            };
+            return Err(Error::unfit(field.title(), expected, found, advice));
         }
+        Ok(())
     }
 
     /// Times of the snapshots; refuses another number of times than of snapshots.

@@ -8,7 +8,7 @@
 
 use super::spectrum::Analyser;
 use crate::data::Samples;
-use crate::task::Task;
+use crate::task::{Spread, Task};
 use lamo_geometry::Grid;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
@@ -57,7 +57,9 @@ pub(super) fn of(task: &Task, samples: &Samples, prediction: &[f32]) -> Vec<Outp
     let spacing = task.spacing(samples.grid, &samples.positions);
     let fields = task.outputs.iter().zip(task.output_ranges());
     let errors = fields.map(|(field, range)| {
-        let measured = Measure { samples, prediction, range, spacing: spacing.as_deref() };
+        // A number of the whole sample has no gradient and no waves.
+        let spacing = spacing.as_deref().filter(|_| field.spread != Spread::Sample);
+        let measured = Measure { samples, prediction, range, spacing };
         measured.errors(field.name.clone(), field.unit.clone())
     });
     errors.collect()

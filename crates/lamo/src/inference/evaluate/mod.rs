@@ -17,7 +17,7 @@ pub use trivial::Trivial;
 
 use crate::data::Samples;
 use crate::experiment::Experiment;
-use crate::task::Task;
+use crate::task::{Spread, Task};
 use border::{Border, Edge};
 use distribution::Distribution;
 use lamo_geometry::Grid;
@@ -109,7 +109,13 @@ impl Evaluation {
         let groups = experiment.output_groups(task);
         let mean_of_outputs = if groups.len() > 1 { metrics::mean_of_outputs(&outputs) } else { None };
         let trivial = Some(Trivial::of(task, &groups, train, test));
-        Evaluation { outputs, mean_of_outputs, trivial, ..Evaluation::of(test, numbers, prediction) }
+        let mut evaluation =
+            Evaluation { outputs, mean_of_outputs, trivial, ..Evaluation::of(test, numbers, prediction) };
+        if task.outputs.iter().any(|field| field.spread == Spread::Sample) {
+            // Numbers of whole samples have no waves and no border, and would count as such beside fields.
+            (evaluation.spectrum, evaluation.border) = (None, None);
+        }
+        evaluation
     }
 
     /// The error that a run is known by: the mean of the relative errors of the outputs where a user's own data have

@@ -7,12 +7,13 @@ use super::{
     double, output_pullback, read_json,
 };
 use crate::data::state_dict;
+use crate::error::Refusal;
 use crate::network::models::{Authored, MODELS, Row, Translated};
 use crate::network::{Input, Layout, Mode, Parameters};
 use crate::task::Task;
 use crate::training::loss::relative_l2_sum;
 use lamo_tensor::reference::{self, Bindings};
-use lamo_tensor::{Graph, MODEL_STATES, PARAMETERS};
+use lamo_tensor::{Graph, MODEL_STATES, PARAMETERS, Tensor};
 use serde::Deserialize;
 use serde_json::Value;
 use std::path::Path;
@@ -39,8 +40,12 @@ fn translate(
         let known: Vec<_> = classes().map(|(_, (class, _))| *class).collect();
         malformed(format!("names the variant {:?}; parity knows {}", config.variant, known.join(", ")))
     })?;
-    let [batch, points, _] = io.tensor("in.x")?.0[..] else {
-        return Err(state_dict::Error::malformed(&io.path, "holds in.x without the axes batch, points and space"));
+    let given = if io.tensors.contains_key("in.x") { "in.x" } else { "in.fx" };
+    let [batch, points, _] = io.tensor(given)?.0[..] else {
+        return Err(state_dict::Error::malformed(
+            &io.path,
+            format!("holds {given} without three axes, points in the middle"),
+        ));
     };
     let translated =
         translate(&Authored { tables: &config.tables, points }).map_err(|refusal| malformed(refusal.to_string()))?;
@@ -66,18 +71,29 @@ pub(super) fn check_model(folder: &Path, io: &mut Comparison) -> Result<(), Erro
     let layout = Layout::declared(&graph, &parameters);
     let (weights, states) = state_dict::Contents::read(&folder.join("params.safetensors"))?.model(&layout)?;
 
-    let out = model.forward(&input, Mode::Training);
+    let queries = queries(&graph, io)?;
+    let out = match queries {
+        None => model.forward(&input, Mode::Training),
+        Some(queries) => model.forward_at(&input, queries, Mode::Training).ok_or_else(|| {
+            refused(Refusal::said(format!("model {} has outputs at the points of its inputs only", row.name)))
+        })?,
+    };
+    let out = in_order(out, io)?;
     parameters.store_states();
     let target = graph.input("target", out.shape());
     let loss = relative_l2_sum(out, target);
     graph.output("out", out);
     graph.output("loss", loss);
     let mut wanted = vec![(GRADIENT_OF_PARAMETERS.to_owned(), graph.parameters())];
-    for (key, leaf) in [("grad.in.x", Some(input.positions)), ("grad.in.fx", input.functions)] {
+    let leaves = [("grad.in.x", Some(input.positions)), ("grad.in.fx", input.functions), ("grad.in.xq", queries)];
+    for (key, leaf) in leaves {
         wanted.extend(leaf.filter(|_| io.tensors.contains_key(key)).map(|leaf| (key.to_owned(), leaf)));
     }
     output_pullback((loss, graph.fill(1.0, loss.shape())), &wanted);
     let mut bindings = bound(io, &input, (&weights, &states))?;
+    if let Some(queries) = queries {
+        bindings.insert(QUERIES, io.doubles("in.xq", queries.shape().count())?.to_vec());
+    }
     bindings.insert("target", io.doubles("target", target.shape().count())?.to_vec());
     let program = io.run(&graph, &bindings)?;
     io.compare("output", "out_f64", &double(program.read("out")), OUTPUT)?;
@@ -108,9 +124,28 @@ fn bound<'a>(
         bindings.insert(MODEL_STATES, double(states));
     }
     for ((name, key), tensor) in LEAVES.iter().zip([Some(input.positions), input.functions, input.time]) {
-        if let Some(tensor) = tensor {
-            bindings.insert(name, io.doubles(key, tensor.shape().count())?.to_vec());
-        }
+        let Some(tensor) = tensor else { continue };
+        let count = tensor.shape().count();
+        // A class that sees no coordinates has none in its fixture.
+        let blind = *key == "in.x" && !io.tensors.contains_key(*key);
+        bindings.insert(name, if blind { vec![0.0; count] } else { io.doubles(key, count)?.to_vec() });
     }
     Ok(bindings)
+}
+
+/// Input of the program that holds the positions that are asked for, where they are not those of the inputs.
+const QUERIES: &str = "queries";
+
+fn queries<'g>(graph: &'g Graph, io: &Comparison) -> Result<Option<Tensor<'g>>, state_dict::Error> {
+    let Some((dims, _)) = io.tensors.get("in.xq") else { return Ok(None) };
+    let filled = dims.len() == 3 && !dims.contains(&0);
+    let malformed = || state_dict::Error::malformed(&io.path, format!("holds in.xq with shape {dims:?}"));
+    if filled { Ok(Some(graph.input(QUERIES, dims))) } else { Err(malformed()) }
+}
+
+/// `[batch, points, outputs]` with its axes in the order of the fixture, which may have the points last.
+fn in_order<'g>(out: Tensor<'g>, io: &Comparison) -> Result<Tensor<'g>, state_dict::Error> {
+    let [batch, points, outputs] = out.dims();
+    let is_last = points != outputs && io.tensor("target")?.0 == [batch, outputs, points];
+    Ok(if is_last { out.swap(1, 2) } else { out })
 }

@@ -1,4 +1,4 @@
-//! Convolutions over three neighbours along each axis, with zeros around the image, and max(0, x).
+//! Convolutions over neighbours along each axis, with zeros around the image, and max(0, x).
 
 use crate::network::{Initial, Scope};
 use lamo_tensor::{ConvolutionOptions, Tensor};
@@ -23,6 +23,30 @@ impl<'g> Convolution<'g> {
         let (kernel, around) = if line { ([1, 3], [0, 0]) } else { ([3, 3], [1, 1]) };
         let weight = self.weight.reshape([outputs, inputs, kernel[0], kernel[1]]);
         image.convolve(weight, ConvolutionOptions { padding: [around, [1, 1]], ..ConvolutionOptions::default() })
+    }
+}
+
+/// A convolution over a plane with a bias.
+pub struct PlaneConvolution<'g> {
+    /// `[outputs, inputs, side, side]`
+    weight: Tensor<'g>,
+    /// `[outputs]`
+    bias: Tensor<'g>,
+    padding: usize,
+}
+
+impl<'g> PlaneConvolution<'g> {
+    /// `inputs` channels to `outputs` by `side` × `side` taps, with so many zeros around the plane.
+    pub fn new(scope: &Scope<'_, 'g>, [inputs, outputs]: [usize; 2], side: usize, padding: usize) -> Self {
+        let initial = Initial::fan_in(inputs * side * side);
+        let weight = scope.parameter("weight", [outputs, inputs, side, side], initial);
+        PlaneConvolution { weight, bias: scope.parameter("bias", [outputs], initial), padding }
+    }
+
+    /// `[batch, rows, columns, inputs]` → `[batch, rows, columns, outputs]`
+    pub fn forward(&self, image: Tensor<'g>) -> Tensor<'g> {
+        let padding = [[self.padding; 2]; 2];
+        image.convolve(self.weight, ConvolutionOptions { padding, ..ConvolutionOptions::default() }) + self.bias
     }
 }
 

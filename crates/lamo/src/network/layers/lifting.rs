@@ -47,10 +47,15 @@ pub struct Lifting<'g> {
 impl<'g> Lifting<'g> {
     /// `preprocess`, `time_fc` and `placeholder` inside `scope`.
     pub fn new(scope: &Scope<'_, 'g>, task: &Task, shape: LiftingShape) -> Self {
+        Lifting::named(scope, "preprocess", task, shape)
+    }
+
+    /// A lifting whose MLP is called `name`.
+    pub fn named(scope: &Scope<'_, 'g>, name: &str, task: &Task, shape: LiftingShape) -> Self {
         let LiftingShape { hidden, width, time_hidden, unified_positions: side, placeholder } = shape;
         let positions = if side == 0 { task.space } else { side * side };
         let preprocess =
-            Mlp::named(&scope.enter("preprocess"), LIBRARY_MLP, [positions + task.input_channels(), hidden, width]);
+            Mlp::named(&scope.enter(name), LIBRARY_MLP, [positions + task.input_channels(), hidden, width]);
         let time = task.time.is_input().then(|| TimeEmbedding::new(scope, width, time_hidden));
         let uniform = Initial::Uniform { low: 0.0, high: 1.0 / width as f64 };
         let placeholder = placeholder.then(|| scope.parameter("placeholder", [width], uniform));

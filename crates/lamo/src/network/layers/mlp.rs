@@ -1,4 +1,4 @@
-//! Two linear maps with a GELU between them.
+//! Linear maps with GELUs between them.
 
 use super::Linear;
 use crate::network::Scope;
@@ -27,5 +27,51 @@ impl<'g> Mlp<'g> {
     /// `[…, inputs]` → `[…, outputs]`
     pub fn forward(&self, x: Tensor<'g>) -> Tensor<'g> {
         self.second.forward(self.first.forward(x).gelu())
+    }
+}
+
+/// The library's MLP with one inner layer: t = GELU(first(x)), t ← t + GELU(inner(t)), y = last(t).
+pub struct ResidualMlp<'g> {
+    first: Linear<'g>,
+    last: Linear<'g>,
+    inner: Linear<'g>,
+}
+
+impl<'g> ResidualMlp<'g> {
+    /// `inputs` → `hidden` → `hidden` → `outputs`
+    pub fn new(scope: &Scope<'_, 'g>, [inputs, hidden, outputs]: [usize; 3]) -> Self {
+        let linear = |name: &str, inputs, outputs| Linear::new(&scope.enter(name), inputs, outputs);
+        ResidualMlp {
+            first: linear("linear_pre.0", inputs, hidden),
+            last: linear("linear_post", hidden, outputs),
+            inner: linear("linears.0.0", hidden, hidden),
+        }
+    }
+
+    /// `[…, inputs]` → `[…, outputs]`
+    pub fn forward(&self, x: Tensor<'g>) -> Tensor<'g> {
+        let hidden = self.first.forward(x).gelu();
+        self.last.forward(hidden + self.inner.forward(hidden).gelu())
+    }
+}
+
+/// last(GELU(g) ∘ h) with [g | h] = joined(x).
+pub struct GatedMlp<'g> {
+    joined: Linear<'g>,
+    last: Linear<'g>,
+}
+
+impl<'g> GatedMlp<'g> {
+    /// `width` channels, g and h as well.
+    pub fn new(scope: &Scope<'_, 'g>, width: usize) -> Self {
+        let linear = |name: &str, outputs: usize| Linear::new(&scope.enter(name), width, outputs);
+        GatedMlp { joined: linear("net.0", 2 * width), last: linear("net.3", width) }
+    }
+
+    /// `[batch, points, width]` → the same
+    pub fn forward(&self, features: Tensor<'g>) -> Tensor<'g> {
+        let [_, _, width] = features.dims();
+        let [gate, value] = self.joined.forward(features).split(2, [width; 2]);
+        self.last.forward(gate.gelu() * value)
     }
 }

@@ -13,6 +13,8 @@ use lamo_tensor::Tensor;
 /// Sizes of a shell.
 #[derive(Clone, Copy, Debug)]
 pub struct ShellShape {
+    /// Hidden channels of the lifting, twice those of the time.
+    pub hidden: usize,
     /// Channels of the lifted features and of the image.
     pub width: usize,
     /// Side of the lattice of unified positions, 0 for plain positions.
@@ -40,12 +42,16 @@ pub struct Shell<'g> {
 impl<'g> Shell<'g> {
     /// `preprocess`, `time_fc` and, for a cloud, the projection inside `scope`.
     pub fn new(scope: &Scope<'_, 'g>, task: &Task, shape: ShellShape) -> Self {
-        let ShellShape { width, unified_positions, positions_twice, image, modes, coordinate_width } = shape;
+        let ShellShape { hidden, width, unified_positions, positions_twice, image, modes, coordinate_width } = shape;
         let mut lifted = task.clone();
         if positions_twice {
             lifted.inputs.push(Field::plain("positions", task.space));
         }
-        let lifting = Lifting::new(scope, &lifted, LiftingShape { unified_positions, ..LiftingShape::usual(width) });
+        let lifting = Lifting::new(
+            scope,
+            &lifted,
+            LiftingShape { hidden, time_hidden: hidden / 2, unified_positions, ..LiftingShape::usual(width) },
+        );
         let projection = matches!(task.grid, Grid::Cloud { .. })
             .then(|| Projection::new(scope, width, modes, image, coordinate_width));
         Shell { grid: task.grid, image, positions_twice, lifting, projection }

@@ -2,7 +2,7 @@
 //! row of a model says how they become settings and a task.
 
 use super::Settings;
-use crate::error::Refusal;
+use crate::error::{Refusal, require};
 use crate::task::Task;
 use lamo_geometry::Grid;
 use serde_json::Value;
@@ -46,14 +46,14 @@ impl<'a> Authored<'a> {
         Grid::Cloud { points: self.points }
     }
 
-    /// The grid of the classes of Neural-Solver-Library, which take a `geotype` and a `shapelist`.
+    /// The grid of the classes of Neural-Solver-Library, which take a `geotype` and a `shapelist`; a box is a cloud.
     pub(super) fn library_grid(&self) -> Result<Grid, Refusal> {
         let Arguments(model) = self.table("model");
         let extent = |axis: usize| whole(&model["shapelist"][axis], "shapelist");
         match model["geotype"].as_str() {
             Some("structured_1D") => Ok(Grid::Line { points: extent(0)? }),
             Some("structured_2D") => Ok(Grid::Plane { rows: extent(0)?, columns: extent(1)? }),
-            Some("unstructured") => Ok(self.cloud()),
+            Some("unstructured" | "structured_3D") => Ok(self.cloud()),
             _ => Err(Refusal::said(format!("gives geotype as {}, which is no grid of ours", model["geotype"]))),
         }
     }
@@ -69,9 +69,29 @@ impl Arguments<'_> {
         whole(&self.0[key], key)
     }
 
-    /// A whole number that has a default.
+    /// A whole number, or `default` where the class is built without it.
     pub(super) fn number_or(self, key: &str, default: usize) -> Result<usize, Refusal> {
         if self.0[key].is_null() { Ok(default) } else { self.number(key) }
+    }
+
+    /// A list of whole numbers.
+    pub(super) fn list(self, key: &str) -> Result<Vec<usize>, Refusal> {
+        let list = self.0[key].as_array().map_or(&[][..], Vec::as_slice);
+        list.iter().map(|value| whole(value, key)).collect()
+    }
+
+    /// A list of `COUNT` whole numbers.
+    pub(super) fn numbers<const COUNT: usize>(self, key: &str) -> Result<[usize; COUNT], Refusal> {
+        self.list(key)?
+            .try_into()
+            .map_err(|_| Refusal::said(format!("gives {key} as {}, which is no list of {COUNT} numbers", self.0[key])))
+    }
+
+    /// Refuses another nonlinearity than GELU, where the class takes one.
+    pub(super) fn gelu(self) -> Result<(), Refusal> {
+        let Arguments(arguments) = self;
+        let known = arguments["act"].is_null() || arguments["act"] == "gelu";
+        require(known, || Refusal::said(format!("gives act as {}, and the model has GELU only", arguments["act"])))
     }
 
     /// Side of the lattice of unified positions; 0 for plain positions.

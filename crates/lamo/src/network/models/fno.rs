@@ -1,4 +1,5 @@
-//! Fourier Neural Operator on lines and planes (Li et al. 2021, Eqs. 2, 4 and 5; `FNO` of Neural-Solver-Library).
+//! Fourier Neural Operator on lines, planes and flat clouds (Li et al. 2021, Eqs. 2, 4 and 5; `FNO` of
+//! Neural-Solver-Library). A cloud becomes an image by the [`Projection`] of Geo-FNO, and the image a cloud again.
 //!
 //! v₀ = P(positions, functions),  vₜ₊₁ = σ(F⁻¹(R · F vₜ) + W vₜ + b),  u = Q(v_T);  no σ after the last layer.
 //!
@@ -9,7 +10,7 @@
 use super::frame::moved_periods;
 use super::{Authored, GridKind, Hints, Inferred, OwnData, Row, Settings, Shapes, Support, Translated, read};
 use crate::error::{Refusal, require};
-use crate::network::layers::{LineConvolution, Linear, Pointwise, SpectralConvolution, TimeEmbedding};
+use crate::network::layers::{LineConvolution, Linear, Pointwise, Projection, SpectralConvolution, TimeEmbedding};
 use crate::network::{Input, Mode, Model, Scope};
 use crate::task::Task;
 use lamo_geometry::Grid;
@@ -34,11 +35,23 @@ pub struct Config {
     /// Points along each axis after zero padding, the period of the waves; 0 is the next multiple of 16. A line is padded to
     /// the second.
     pub padded: [usize; 2],
+    /// Points of the image that a cloud is projected to.
+    pub lattice: [usize; 2],
+    /// Width of the learned coordinates of a cloud.
+    pub coordinate_width: usize,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Config { width: 64, modes: 12, depth: 4, unified_positions: 0, padded: [0, 0] }
+        Config {
+            width: 64,
+            modes: 12,
+            depth: 4,
+            unified_positions: 0,
+            padded: [0, 0],
+            lattice: [96, 96],
+            coordinate_width: 32,
+        }
     }
 }
 
@@ -49,6 +62,14 @@ fn most_modes(extents: &[usize]) -> usize {
 }
 
 impl Config {
+    /// Points of the grid that the waves live on, and of that grid after padding.
+    fn extents(&self, grid: Grid) -> [Vec<usize>; 2] {
+        match grid {
+            Grid::Cloud { .. } => [self.lattice.to_vec(), self.lattice.to_vec()],
+            Grid::Line { .. } | Grid::Plane { .. } => [grid.shape(), self.padded(&grid.shape())],
+        }
+    }
+
     /// Points along each axis after padding.
     fn padded(&self, extents: &[usize]) -> Vec<usize> {
         let wanted = &self.padded[self.padded.len() - extents.len()..];
@@ -57,22 +78,27 @@ impl Config {
         extents.iter().zip(wanted).map(pad).collect()
     }
 
-    fn check(&self, task: &Task, padded: &[usize]) -> Result<(), Refusal> {
-        let Config { width, modes, depth, unified_positions, .. } = *self;
+    fn check(&self, task: &Task, [extents, padded]: [&[usize]; 2]) -> Result<(), Refusal> {
+        let Config { width, modes, depth, unified_positions, coordinate_width, .. } = *self;
         require(width > 0 && modes > 0 && depth > 0, || {
             format!("model fno: width, modes and depth are at least 1, found {width}, {modes} and {depth}")
         })?;
-        let extents = task.grid.shape();
-        require(padded.iter().zip(&extents).all(|(padded, extent)| padded >= extent), || {
+        require(extents.iter().all(|extent| *extent > 0), || {
+            Refusal::new("model fno: lattice", "at least 1 point along each axis", format!("{extents:?}"))
+        })?;
+        require(coordinate_width > 0 && coordinate_width.is_multiple_of(4), || {
+            Refusal::new("model fno: coordinate_width", "a multiple of 4", coordinate_width.to_string())
+        })?;
+        require(padded.iter().zip(extents).all(|(padded, extent)| padded >= extent), || {
             format!("model fno: padded = {padded:?} must cover {extents:?} points; set padded = [0, 0]")
         })?;
         let most = most_modes(padded);
         require(modes <= most, || {
             let extents: Vec<_> = padded.iter().map(ToString::to_string).collect();
             let (kind, extents) = (GridKind::of(task.grid).name(), extents.join(" × "));
-            format!(
-                "model fno: a padded {kind} of {extents} points carries at most {most} modes, found {modes}; set modes = {most}"
-            )
+            let sentence =
+                format!("model fno: a padded {kind} of {extents} points carries at most {most} modes, found {modes}");
+            Refusal::said(sentence).advise(format!("set modes = {most}"))
         })?;
         require(unified_positions == 0, || {
             format!(
@@ -113,14 +139,16 @@ impl<'g> Convolution<'g> {
 /// Declares the parameters under the library's names, in its order.
 fn build<'g>(scope: &Scope<'_, 'g>, task: &Task, settings: &Settings) -> Result<Box<dyn Model<'g> + 'g>, Refusal> {
     let config: Config = read("fno", settings)?;
-    let extents = task.grid.shape();
-    let (axes, padded) = (extents.len(), config.padded(&extents));
-    config.check(task, &padded)?;
-    let Config { width, modes, depth, .. } = config;
+    let [extents, padded] = config.extents(task.grid);
+    let axes = extents.len();
+    config.check(task, [&extents, &padded])?;
+    let Config { width, modes, depth, lattice, coordinate_width, .. } = config;
     let preprocess = scope.enter("preprocess");
     let lift = Linear::new(&preprocess.enter("linear_pre").enter("0"), task.space + task.input_channels(), 2 * width);
     let settle = Linear::new(&preprocess.enter("linear_post"), 2 * width, width);
     let time = task.time.is_input().then(|| TimeEmbedding::new(scope, width, width));
+    let projection = matches!(task.grid, Grid::Cloud { .. })
+        .then(|| Projection::new(scope, width, modes, lattice, coordinate_width));
     let convolution = |layer| Convolution::new(&scope.enter(&format!("conv{layer}")), axes, width, modes);
     let convolutions: Vec<_> = (0..depth).map(convolution).collect();
     let pointwise = (0..depth).map(|layer| Pointwise::new(&scope.enter(&format!("w{layer}")), axes, width, width));
@@ -129,6 +157,7 @@ fn build<'g>(scope: &Scope<'_, 'g>, task: &Task, settings: &Settings) -> Result<
         padded,
         preprocess: [lift, settle],
         time,
+        projection,
         layers: convolutions.into_iter().zip(pointwise).collect(),
         project: [
             Linear::new(&scope.enter("fc1"), width, width),
@@ -146,9 +175,25 @@ struct Fno<'g> {
     /// P
     preprocess: [Linear<'g>; 2],
     time: Option<TimeEmbedding<'g>>,
+    /// For clouds.
+    projection: Option<Projection<'g>>,
     layers: Vec<(Convolution<'g>, Pointwise<'g>)>,
     /// Q
     project: [Linear<'g>; 2],
+}
+
+impl<'g> Fno<'g> {
+    /// All Fourier layers: `[rows, columns, batch, width]` or `[points, batch, width]` → the same.
+    fn body(&self, field: Tensor<'g>) -> Tensor<'g> {
+        // The transforms pad and crop: the first layer reads the unpadded grid, and the last layer writes it.
+        self.layers.iter().enumerate().fold(field, |field, (layer, (convolution, pointwise))| {
+            let last = layer + 1 == self.layers.len();
+            let extents = if last { &self.extents } else { &self.padded };
+            let convolved = convolution.forward(field, &self.padded, extents);
+            let field = convolved + pointwise.forward_padded(field, extents); // Eq. 2
+            if last { field } else { field.gelu() }
+        })
+    }
 }
 
 impl<'g> Model<'g> for Fno<'g> {
@@ -159,17 +204,16 @@ impl<'g> Model<'g> for Fno<'g> {
         if let (Some(embedding), Some(time)) = (&self.time, input.time) {
             points = points + embedding.forward(time);
         }
-        let mut field = points.reshape([&self.extents[..], &[batch, width]].concat());
-        // The transforms pad and crop: the first layer reads the unpadded grid, and the last layer writes it.
-        for (layer, (convolution, pointwise)) in self.layers.iter().enumerate() {
-            let last = layer + 1 == self.layers.len();
-            let extents = if last { &self.extents } else { &self.padded };
-            let convolved = convolution.forward(field, &self.padded, extents);
-            field = convolved + pointwise.forward_padded(field, extents); // Eq. 2
-            field = if last { field } else { field.gelu() };
-        }
+        let points = if let Some(projection) = &self.projection {
+            let waves = projection.waves(input.positions);
+            let image = projection.enter(waves, points.swap(0, 1)).permute(&[1, 2, 0, 3]);
+            projection.leave(waves, self.body(image).permute(&[2, 0, 1, 3])).swap(0, 1)
+        } else {
+            let field = points.reshape([&self.extents[..], &[batch, width]].concat());
+            self.body(field).reshape([count, batch, width])
+        };
         let [fc1, fc2] = &self.project;
-        fc2.forward(fc1.forward(field.reshape([count, batch, width])).gelu()).swap(0, 1)
+        fc2.forward(fc1.forward(points).gelu()).swap(0, 1)
     }
 }
 
@@ -182,6 +226,14 @@ fn recipe(benchmark: &str) -> Option<&'static str> {
         }
         "navier-stokes" => {
             "# FNO on navier-stokes: usual sizes of the Neural-Solver-Library, recipe as for LaMO.
+             model.settings = { width = 64, modes = 12, depth = 4 }"
+        }
+        "elasticity" => {
+            "# FNO on elasticity: usual sizes of the Neural-Solver-Library with the projection of Geo-FNO, recipe as for LaMO.
+             model.settings = { width = 64, modes = 12, depth = 4 }"
+        }
+        "plasticity" => {
+            "# FNO on plasticity: usual sizes of the Neural-Solver-Library, recipe as for LaMO.
              model.settings = { width = 64, modes = 12, depth = 4 }"
         }
         "airfoil" => {
@@ -199,6 +251,9 @@ fn recipe(benchmark: &str) -> Option<&'static str> {
 /// On another grid the waves keep their length.
 fn moved(settings: &Settings, [from, to]: [Grid; 2]) -> Option<Settings> {
     let mut config: Config = read("fno", settings).ok()?;
+    if let Grid::Cloud { .. } = from {
+        return Some(super::settings(&config)); // projected to the same image
+    }
     let (from, to) = (from.shape(), to.shape());
     let (periods, first) = (config.padded(&from), config.padded.len().checked_sub(from.len())?);
     config.padded[first..].copy_from_slice(&moved_periods(&periods, [&from, &to]));
@@ -208,7 +263,7 @@ fn moved(settings: &Settings, [from, to]: [Grid; 2]) -> Option<Settings> {
 /// As many modes as usual, fewer on a small grid.
 fn own(data: &OwnData) -> Settings {
     let usual = Config::default();
-    let modes = data.grid.map(|grid| usual.modes.min(most_modes(&usual.padded(&grid.shape()))));
+    let modes = data.grid.map(|grid| usual.modes.min(most_modes(&usual.extents(grid)[1])));
     modes.map(|modes| ("modes".to_owned(), toml::Value::from(modes as i64))).into_iter().collect()
 }
 
@@ -217,19 +272,27 @@ fn tiny(_task: &Task) -> Settings {
         width = 8
         depth = 2
         modes = 3
+        lattice = [10, 12]
+        coordinate_width = 8
     }
 }
 
 fn infer(shapes: &Shapes, hints: &Hints) -> Option<Result<Inferred, Refusal>> {
     const FIRST: &str = "conv0.weights1";
     let inferred = || {
+        let (usual, cloud) = (Config::default(), shapes.has("fftproject_in.weights1"));
         let config = Config {
             width: shapes.extent(FIRST, 0)?,
             modes: shapes.extent(FIRST, 2)?,
             depth: shapes.count("conv", 0),
-            ..Config::default()
+            coordinate_width: if cloud { shapes.extent("iphi.fc0.weight", 0)? } else { usual.coordinate_width },
+            ..usual
         };
-        let grid = if shapes.rank(FIRST)? == 5 { hints.plane()? } else { hints.line()? };
+        let grid = match shapes.rank(FIRST)? {
+            5 if cloud => hints.grid.unwrap_or(Grid::Cloud { points: 1 }),
+            5 => hints.plane()?,
+            _ => hints.line()?,
+        };
         let (inputs, mut assumed) = (shapes.extent("preprocess.linear_pre.0.weight", 1)?, Vec::new());
         let [space, functions] = hints.split(inputs, 0, grid, &mut assumed)?;
         let (outputs, time) = (shapes.extent("fc2.weight", 0)?, shapes.has("time_fc.0.weight"));
@@ -242,17 +305,23 @@ fn infer(shapes: &Shapes, hints: &Hints) -> Option<Result<Inferred, Refusal>> {
 /// `FNO` of the library, whose transforms stay in float32.
 fn translate(authored: &Authored<'_>) -> Result<Translated, Refusal> {
     let model = authored.table("model");
-    let config =
-        Config { width: model.number("n_hidden")?, modes: model.number("modes")?, depth: 4, ..Config::default() };
+    let (constructor, usual) = (authored.table("constructor"), Config::default());
+    let config = Config {
+        width: model.number("n_hidden")?,
+        modes: model.number("modes")?,
+        lattice: [constructor.number_or("s1", usual.lattice[0])?, constructor.number_or("s2", usual.lattice[1])?],
+        coordinate_width: constructor.number_or("iphi_width", usual.coordinate_width)?,
+        ..usual
+    };
     let task = model.task(authored.library_grid()?, "out_dim")?;
     Ok(Translated { settings: super::settings(&config), task, single_stage: true })
 }
 
 pub(super) const ROW: Row = Row {
     name: "fno",
-    summary: "Fourier Neural Operator (ICLR 2021): products in truncated Fourier space, on lines and planes",
+    summary: "Fourier Neural Operator (ICLR 2021): products in truncated Fourier space",
     paper: "Li et al.: Fourier Neural Operator for Parametric Partial Differential Equations, ICLR 2021, arXiv:2010.08895",
-    supports: Support { grids: &[GridKind::Line, GridKind::Plane], time: true },
+    supports: Support::FLAT,
     build,
     defaults: super::defaults::<Config>,
     moved,
@@ -260,7 +329,8 @@ pub(super) const ROW: Row = Row {
     recipe,
     variants: &[],
     quick: |benchmark| match benchmark {
-        "darcy" | "navier-stokes" | "airfoil" | "pipe" | "own" => Some("model.settings = { width = 24 }"),
+        "elasticity" | "own" => Some("model.settings = { width = 24, lattice = [48, 48] }"),
+        "darcy" | "navier-stokes" | "plasticity" | "airfoil" | "pipe" => Some("model.settings = { width = 24 }"),
         _ => None,
     },
     own,

@@ -120,7 +120,7 @@ impl Frame {
             })?;
         }
         let image = if let [rows, columns] = extents[..] { [rows, columns] } else { [1, extents[0]] };
-        Ok(ShellShape { width, unified_positions, positions_twice, image, modes, coordinate_width })
+        Ok(ShellShape { hidden: 2 * width, width, unified_positions, positions_twice, image, modes, coordinate_width })
     }
 
     /// The padding of a small grid, whose coarsest level would otherwise be one pixel without a deviation to divide by.

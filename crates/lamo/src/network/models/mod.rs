@@ -14,14 +14,22 @@
 
 mod authors;
 pub mod deeponet;
+pub mod factformer;
 pub mod ffno;
 pub mod fno;
 mod frame;
+pub mod galerkin;
+pub mod gnot;
+pub mod htnet;
 pub mod lamo;
 pub mod lsm;
+pub mod mwt;
+pub mod oformer;
+pub mod ono;
 pub mod resnet;
 mod row;
 mod shapes;
+pub mod swin;
 pub mod transolver;
 pub mod ufno;
 pub mod unet;
@@ -53,6 +61,14 @@ pub const MODELS: &[Row] = &[
     lsm::ROW,
     ufno::ROW,
     uno::ROW,
+    mwt::ROW,
+    galerkin::ROW,
+    gnot::ROW,
+    factformer::ROW,
+    oformer::ROW,
+    swin::ROW,
+    htnet::ROW,
+    ono::ROW,
 ];
 
 /// A configuration as data.
@@ -98,6 +114,44 @@ pub(crate) fn read<C: DeserializeOwned>(model: &str, settings: &Settings) -> Res
         let key = settings.iter().find(wrong).map(|(key, _)| format!(" setting {key}:")).unwrap_or_default();
         Refusal::said(format!("model {model}:{key} {}", error.message()))
     })
+}
+
+/// Refuses sizes of 0.
+pub(crate) fn check_positive(model: &str, sizes: &[(&str, usize)]) -> Result<(), Refusal> {
+    match sizes.iter().find(|(_, size)| *size == 0) {
+        Some((name, _)) => Err(Refusal::new(format!("model {model}: {name}"), "at least 1", "0")),
+        None => Ok(()),
+    }
+}
+
+/// Refuses heads that do not divide the width, and a width without room for the embedding of a time.
+pub(crate) fn check_heads(model: &str, width: usize, heads: usize, task: &Task) -> Result<(), Refusal> {
+    require(width.is_multiple_of(heads), || {
+        format!("model {model}: width {width} does not divide into {heads} heads")
+    })?;
+    require(!task.time.is_input() || width > 1, || {
+        format!("model {model}: a time needs a width of at least 2, found {width}")
+    })
+}
+
+/// Side of a window of attention at most; the bias has a number for each pair of its points.
+const MOST_WINDOW: usize = 32;
+
+/// Refuses windows that are too large for a table of all pairs of their points.
+fn check_window(model: &str, side: usize) -> Result<(), Refusal> {
+    require(side <= MOST_WINDOW, || {
+        let expected = format!("at most {MOST_WINDOW} points a side");
+        Refusal::new(format!("model {model}: window"), expected, side.to_string())
+    })
+}
+
+/// The smallest extent into which squares of both sides fit.
+fn least_common_multiple(one: usize, other: usize) -> usize {
+    let (mut divisor, mut rest) = (one, other);
+    while rest > 0 {
+        (divisor, rest) = (rest, divisor % rest);
+    }
+    (one / divisor).saturating_mul(other)
 }
 
 /// Side of the lattice of unified positions at most; every point gets the square of it as features.

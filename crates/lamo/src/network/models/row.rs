@@ -66,7 +66,7 @@ pub struct Variant {
 /// Facts about a user's data that are known when the experiment is resolved.
 #[derive(Clone, Copy, Debug)]
 pub struct OwnData {
-    /// The grid, where the data set was named.
+    /// The grid, where the data set is known: its folder, or a file that names it.
     pub grid: Option<Grid>,
     /// Whether a time is an input.
     pub timed: bool,
@@ -175,14 +175,15 @@ impl Row {
         (self.infer)(shapes, hints)
     }
 
-    /// Refuses a task that the model does not support, and names the models that do.
-    pub fn check(&self, task: &Task) -> Result<(), Refusal> {
+    /// Refuses a task that the model does not support, and names the models that do. Settings that lay the points of a cloud on
+    /// a box give it axes.
+    pub fn check(&self, task: &Task, settings: &Settings) -> Result<(), Refusal> {
         let able: Vec<_> = MODELS.iter().filter(|row| row.supports.allows(task)).map(|row| row.name).collect();
         let advice = if able.is_empty() { String::new() } else { format!("use {}", listed(&able, "or")) };
         let thing = || format!("model {}", self.name);
         let Support { grids, time } = self.supports;
         let found = GridKind::of(task.grid);
-        require(self.supports.takes(task), || {
+        require(self.supports.takes(task) || on_a_box(settings), || {
             let grids: Vec<_> = grids.iter().map(|grid| format!("a {}", grid.name())).collect();
             let coordinates = match grids.contains(&"a flat cloud".to_owned()) && found == GridKind::Cloud {
                 true => format!(" of points with {} coordinates", task.space),
@@ -203,7 +204,7 @@ impl Row {
         task: &Task,
         settings: &Settings,
     ) -> Result<Box<dyn Model<'g> + 'g>, Refusal> {
-        self.check(task)?;
+        self.check(task, settings)?;
         (self.build)(&parameters.root(), task, settings)
     }
 
@@ -215,6 +216,12 @@ impl Row {
             Ok(graph.sections().iter().map(|section| section.shape.count()).sum())
         })
     }
+}
+
+/// Whether a setting `extents` lays the points on a box.
+fn on_a_box(settings: &Settings) -> bool {
+    let extents = settings.get("extents").and_then(toml::Value::as_array);
+    extents.is_some_and(|extents| extents.iter().any(|extent| extent.as_integer() != Some(0)))
 }
 
 /// `a`, `a and b`, `a, b and c`

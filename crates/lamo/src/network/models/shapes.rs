@@ -42,6 +42,9 @@ pub struct Inferred {
     pub assumed: Vec<String>,
 }
 
+/// Heads of the attention in the scripts of the Neural-Solver-Library.
+const USUAL_HEADS: usize = 8;
+
 /// A refusal for a size that shapes do not tell.
 fn ask(what: &str, keys: &str) -> Refusal {
     Refusal::said(format!("the shapes of the tensors do not tell {what}")).advise(format!("say it with --set {keys}"))
@@ -66,6 +69,22 @@ impl Hints {
     /// The number and order of points that a model is made for.
     pub(super) fn points(&self) -> Result<Grid, Refusal> {
         self.grid.ok_or_else(|| ask("the grid", "task.grid=ROWSxCOLUMNS, line:POINTS or cloud:POINTS"))
+    }
+
+    /// The grid of a model that works on any.
+    pub(super) fn any_grid(&self, assumed: &mut Vec<String>) -> Grid {
+        self.grid.unwrap_or_else(|| {
+            assumed.push("the points are a cloud of any size (task.grid)".to_owned());
+            Grid::Cloud { points: 1 }
+        })
+    }
+
+    /// The heads of an attention whose maps join all heads; without a word of the user, those of the library's scripts.
+    pub(super) fn heads(&self, assumed: &mut Vec<String>) -> usize {
+        self.setting("heads").unwrap_or_else(|| {
+            assumed.push(format!("the attention has {USUAL_HEADS} heads (model.settings.heads)"));
+            USUAL_HEADS
+        })
     }
 
     /// Coordinates and functions among `total` input channels; `lattice` features replace the coordinates unless it is 0.
@@ -107,6 +126,14 @@ impl Hints {
         }
         Ok([space, functions])
     }
+}
+
+/// Sizes of a stack of blocks that mix the points themselves.
+pub(super) struct PointStack {
+    pub width: usize,
+    pub depth: usize,
+    pub mlp_ratio: usize,
+    pub unified_positions: usize,
 }
 
 /// Sizes of a slice stack.
@@ -159,20 +186,30 @@ impl Shapes {
         (first..).take_while(|&number| has(number)).count()
     }
 
+    /// A stack that mixes points, with its task; the settings are left to the model.
+    pub(super) fn point_stack(&self, hints: &Hints) -> Result<(PointStack, Inferred), Refusal> {
+        let (width, depth) = (self.extent("placeholder", 0)?, self.count("blocks.", 0));
+        let mut assumed = Vec::new();
+        let grid = hints.any_grid(&mut assumed);
+        let unified_positions = hints.setting("unified_positions").unwrap_or(0);
+        let inputs = self.extent("preprocess.linear_pre.0.weight", 1)?;
+        let lattice = unified_positions.saturating_mul(unified_positions);
+        let [space, functions] = hints.split(inputs, lattice, grid, &mut assumed)?;
+        let mlp_ratio = ratio("mlp_ratio", self.extent("blocks.0.mlp.linear_pre.0.weight", 0)?, width)?;
+        let outputs = self.extent(&format!("blocks.{}.mlp2.weight", depth.saturating_sub(1)), 0)?;
+        let time = self.has("time_fc.0.weight");
+        let stack = PointStack { width, depth, mlp_ratio, unified_positions };
+        Ok((stack, Inferred { settings: Settings::new(), grid, space, functions, outputs, time, assumed }))
+    }
+
     /// A stack with its task; the settings are left to the model.
     pub(super) fn stack(&self, hints: &Hints) -> Result<(Stack, Inferred), Refusal> {
         let (width, depth) = (self.extent("placeholder", 0)?, self.count("blocks.", 0));
         let shared = self.has("in_project_x.weight");
         let map = |name: &str| if shared { name.to_owned() } else { format!("blocks.0.Attn.{name}") };
         let mut assumed = Vec::new();
-        let grid = if self.rank(&map("in_project_x.weight"))? == 4 {
-            hints.plane()?
-        } else {
-            hints.grid.unwrap_or_else(|| {
-                assumed.push("the points are a cloud of any size (task.grid)".to_owned());
-                Grid::Cloud { points: 1 }
-            })
-        };
+        let grid =
+            if self.rank(&map("in_project_x.weight"))? == 4 { hints.plane()? } else { hints.any_grid(&mut assumed) };
         let unified_positions = hints.setting("unified_positions").unwrap_or(0);
         let inputs = self.extent("preprocess.linear_pre.0.weight", 1)?;
         let lattice = unified_positions.saturating_mul(unified_positions);

@@ -2,6 +2,7 @@
 
 use super::{Action, Argument, Family, Lowering, constants, signed};
 use crate::compile::plan::Place;
+use crate::ops::Precision;
 use std::fmt::Write;
 
 /// `to[batch, m, n] = left[batch, m, k] · right[batch, k, n]`
@@ -27,7 +28,18 @@ pub(crate) struct Matrix {
 }
 
 impl Lowering<'_> {
-    pub(super) fn product(&mut self, left: &Place, right: &Place, to: &Place) {
+    /// A product in the precision of the program, or in f32 if `exact`.
+    pub(super) fn product(&mut self, exact: bool, left: &Place, right: &Place, to: &Place) {
+        let precision = self.precision;
+        if exact {
+            self.precision = Precision::F32;
+        }
+        self.rounded_product(exact && precision != Precision::F32, left, right, to);
+        self.precision = precision;
+    }
+
+    /// The library has one precision for the whole program; an `exact` product is not for it.
+    fn rounded_product(&mut self, exact: bool, left: &Place, right: &Place, to: &Place) {
         let rank = to.layout.dims.len();
         let mut axes: Vec<[isize; 4]> = Vec::new(); // extent, left, right, to
         for axis in (0..rank - 2).filter(|&axis| to.layout.dims[axis] > 1) {
@@ -73,7 +85,7 @@ impl Lowering<'_> {
         let rows = product.left.strides[1] == 1 || product.extents[1] > 32;
         if product.is_aligned(&axes) && rows && (axes.len() > 1 || (long && batch > 1)) {
             self.aligned_product(&product, &axes);
-        } else if axes.len() <= 1 && product.suits_the_library() && !(long && batch > 1) {
+        } else if !exact && axes.len() <= 1 && product.suits_the_library() && !(long && batch > 1) {
             self.actions.push(Action::Product(product));
         } else {
             self.own_product(&product, &axes, k);

@@ -1,0 +1,89 @@
+//! Nyström attention (Xiong et al. 2021), as the package `nystrom-attention` computes it: softmax(q kᵀ) through m landmarks,
+//!
+//! y = A₁ Z A₃ v + conv(v),  A₁ = softmax(q k̃ᵀ),  A₂ = softmax(q̃ k̃ᵀ),  A₃ = softmax(q̃ kᵀ),  Z ≈ A₂⁻¹.
+//!
+//! A landmark q̃ or k̃ is the mean of consecutive tokens. Zeros in front make the number of tokens a multiple of m; they take
+//! part in every softmax. Z comes from six steps of Newton's method, which start at A₂ᵀ over its largest row and column sum in
+//! the whole batch: so a sample sees the others. conv is a filter along the tokens, one for each head.
+
+use super::{Linear, split_heads};
+use crate::network::layers::join_heads;
+use crate::network::{Initial, Scope};
+use lamo_tensor::{ConvolutionOptions, Tensor};
+
+/// Steps of Newton's method.
+pub(crate) const ITERATIONS: usize = 6;
+/// Tokens that the filter sees.
+pub(crate) const FILTER: usize = 33;
+
+/// Attention among all points through landmarks.
+pub struct NystromAttention<'g> {
+    heads: usize,
+    landmarks: usize,
+    project: Linear<'g>,
+    /// `[heads, 1, 33, 1]`
+    filter: Tensor<'g>,
+    out: Linear<'g>,
+}
+
+impl<'g> NystromAttention<'g> {
+    /// `width` channels in `heads` heads.
+    pub fn new(scope: &Scope<'_, 'g>, landmarks: usize, heads: usize, width: usize) -> Self {
+        NystromAttention {
+            heads,
+            landmarks,
+            project: Linear::without_bias(&scope.enter("to_qkv"), width, 3 * width),
+            out: Linear::new(&scope.enter("to_out").enter("0"), width, width),
+            filter: scope.enter("res_conv").parameter("weight", [heads, 1, FILTER, 1], Initial::fan_in(FILTER)),
+        }
+    }
+
+    /// `[batch, points, width]` → the same
+    pub fn forward(&self, features: Tensor<'g>) -> Tensor<'g> {
+        let [batch, points, width] = features.dims();
+        let (heads, channels) = (self.heads, width / self.heads);
+        let tokens = points.next_multiple_of(self.landmarks);
+        let padded = features.pad(1, tokens - points, 0); // [batch, tokens, width]
+        let [query, key, value] =
+            self.project.forward(padded).split(2, [width; 3]).map(|part| split_heads(part, heads));
+        let query = query * (1.0 / (channels as f64).sqrt()); // [batch, heads, tokens, channels]
+        let landmarks = |tensor: Tensor<'g>| {
+            let grouped = [batch, heads, self.landmarks, tokens / self.landmarks, channels];
+            tensor.reshape(grouped).mean(&[3]).reshape([batch, heads, self.landmarks, channels])
+        };
+        let (query_marks, key_marks) = (landmarks(query), landmarks(key));
+        let weights = |query: Tensor<'g>, key: Tensor<'g>| query.matmul(key.transpose()).softmax();
+        let from_marks = weights(query, key_marks); // A₁ [batch, heads, tokens, landmarks]
+        let among_marks = weights(query_marks, key_marks); // A₂ [batch, heads, landmarks, landmarks]
+        let to_marks = weights(query_marks, key); // A₃ [batch, heads, landmarks, tokens]
+        let mixed = from_marks.matmul(pseudo_inverse(among_marks).matmul(to_marks.matmul(value)));
+        let joined = join_heads(mixed + self.filtered(value));
+        self.out.forward(joined).slice(1, tokens - points, tokens)
+    }
+
+    /// Each head's filter along the tokens: `[batch, heads, tokens, channels]` → the same
+    fn filtered(&self, value: Tensor<'g>) -> Tensor<'g> {
+        let options = ConvolutionOptions {
+            groups: self.heads,
+            padding: [[FILTER / 2, FILTER / 2], [0, 0]],
+            ..ConvolutionOptions::default()
+        };
+        let image = value.permute(&[0, 2, 3, 1]); // [batch, tokens, channels, heads]
+        image.convolve(self.filter, options).permute(&[0, 3, 1, 2])
+    }
+}
+
+/// Z ← ¼ Z (13 − W (15 − W (7 − W))), W = A Z (Razavi et al. 2014): `[batch, heads, n, n]` → the same
+fn pseudo_inverse(matrix: Tensor<'_>) -> Tensor<'_> {
+    let [_, _, side, _] = matrix.dims();
+    let values: Vec<f32> = (0..side * side).map(|i| f32::from(i % (side + 1) == 0)).collect();
+    let one = matrix.graph().constant(&values, [side, side]);
+    let largest = |axis: usize| matrix.sum(&[axis]).max(&[0, 1, 2, 3]); // [1, 1, 1, 1]
+    let mut inverse = matrix.transpose() / (largest(3) * largest(2));
+    for _ in 0..ITERATIONS {
+        let product = matrix.matmul(inverse);
+        let inner = one * 15.0 - product.matmul(one * 7.0 - product);
+        inverse = inverse.matmul(one * 13.0 - product.matmul(inner)) * 0.25;
+    }
+    inverse
+}
