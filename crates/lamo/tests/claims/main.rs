@@ -11,6 +11,7 @@ mod experiments; // shipped experiments are what they say
 mod fixture; // reading fixtures, comparing with them
 mod fno; // the Fourier operator equals its library and its own definition
 mod fuzz; // readers answer whatever bytes they meet
+mod grid_models; // convolutional and factorised rivals: their scripts, and what small grids do
 mod grid_norms; // batch norm and instance norm are their definitions
 mod import; // your own arrays become data sets
 mod inference; // one checkpoint file predicts, from and to files of arrays

@@ -272,8 +272,10 @@ fn every_model_is_trained_on_the_same_data_by_the_same_recipe_but_for_what_its_r
     {
         let Some(text) = (row.recipe)(benchmark) else { continue };
         let recipe: toml::Table = text.parse().unwrap();
-        let own = recipe.get("train").and_then(|train| train.as_table()).cloned().unwrap_or_default();
-        let changes: Vec<String> = own.iter().map(|(key, value)| format!("train.{key}={value}")).collect();
+        let own = |table: &str| recipe.get(table).and_then(|keys| keys.as_table()).cloned().unwrap_or_default();
+        let all = ["train", "data"].map(|table| own(table).into_iter().map(move |(key, value)| (table, key, value)));
+        let changes = all.into_iter().flatten().map(|(table, key, value)| format!("{table}.{key}={value}"));
+        let changes: Vec<String> = changes.collect();
         let plain = Request { benchmark: Some(benchmark), ..Request::default() };
         let lamo = Request { model: Some("lamo"), changes: &changes, ..plain }.resolve().unwrap();
         let other = Request { model: Some(row.name), ..plain }.resolve().unwrap();

@@ -10,7 +10,8 @@ use lamo::experiment::{Experiment, ExperimentData};
 use lamo::network::{Input, Mode, Parameters, models};
 use lamo::run::Operator;
 use lamo::task::Task;
-use lamo::training::Trainer;
+use lamo::training::optimiser::MEAN;
+use lamo::training::{StepProgram, Trainer};
 use lamo_geometry::Grid;
 use lamo_tensor::{Device, Graph, PARAMETERS, Program};
 use std::ops::ControlFlow;
@@ -152,6 +153,52 @@ fn a_roll_out_in_the_open_is_the_prediction_and_the_test_error() {
     let (expected, found) = (evaluation.headline(), trainer.test_error().unwrap());
     assert_ne!(expected, evaluation.relative_l2, "two outputs count the same");
     assert!((found / expected - 1.0).abs() < 1e-5, "{found} inside the trainer, {expected} in the open");
+}
+
+/// Without teacher forcing, the loss of a step is that of the roll-out in the open, and its gradient runs through all
+/// snapshots: along it, the loss changes by the square of its norm.
+#[test]
+fn a_training_without_a_teacher_learns_from_its_own_roll_out() {
+    let folder = Folder::new("no-teacher");
+    let selection = waves(&folder, 5);
+    let all = &selection.train;
+    let batch = format!("train.batch={}", all.count);
+    let constant = ["train.clip=0.0", "train.schedule=constant", "train.weight_decay=0.0", &batch];
+    let free = recipe(&[&constant[..], &["train.teacher_forcing=false"]].concat());
+    let task = selection.task(&free).unwrap();
+    let mut step = StepProgram::new(&free, &task, all, Device::Cpu).unwrap();
+    let theta = step.program().read(PARAMETERS).to_vec();
+    let mut loss = |step: &mut StepProgram, theta: &[f32]| {
+        step.program().write(PARAMETERS, theta);
+        step.run(0).unwrap();
+        f64::from(step.program().read("train.total")[0])
+    };
+    let found = loss(&mut step, &theta);
+    let gradient: Vec<f32> = step.program().read(MEAN).iter().map(|mean| mean / 0.1).collect(); // (1 − β₁) g
+
+    let operator = Trainer::new(&free, &task, all, all, Device::Cpu).unwrap().trained().unwrap().operator;
+    assert_eq!(operator.parameters, theta, "the same seed");
+    let open = rolled_out(&operator, all);
+    let snapshots = open.chunks_exact(GRID.points() * WIDTH).zip(all.targets.chunks_exact(GRID.points() * WIDTH));
+    let relative = |(found, target): (&[f32], &[f32])| {
+        let miss: f64 = found.iter().zip(target).map(|(a, b)| f64::from(a - b).powi(2)).sum();
+        (miss / target.iter().map(|b| f64::from(*b).powi(2)).sum::<f64>()).sqrt()
+    };
+    let expected: f64 = snapshots.map(relative).sum();
+    assert!((found / expected - 1.0).abs() < 1e-5, "{found} in the step, {expected} in the open");
+    let mut taught = StepProgram::new(&recipe(&constant), &task, all, Device::Cpu).unwrap();
+    let taught = loss(&mut taught, &theta);
+    assert!((taught / found - 1.0).abs() > 1e-3, "the teacher makes no difference: {taught} and {found}");
+
+    let norm: f64 = gradient.iter().map(|g| f64::from(*g).powi(2)).sum::<f64>().sqrt();
+    let reach = 1e-2; // far above rounding, and the loss is nearly linear along it
+    let moved = |sign: f32| -> Vec<f32> {
+        theta.iter().zip(&gradient).map(|(value, g)| value + sign * reach as f32 * g / norm as f32).collect()
+    };
+    let mut fresh = StepProgram::new(&free, &task, all, Device::Cpu).unwrap();
+    let [up, down] = [1.0, -1.0].map(|sign| loss(&mut fresh, &moved(sign)));
+    let slope = (up - down) / (2.0 * reach);
+    assert!((slope / norm - 1.0).abs() < 0.01, "the loss changes by {slope} along a gradient of norm {norm}");
 }
 
 #[test]
