@@ -221,9 +221,9 @@ fn recipe(benchmark: &str) -> Option<&'static str> {
              train = { rate = 0.001 }"
         }
         "navier-stokes" => {
-            "# ONO on navier-stokes: sizes and training of the Neural-Solver-Library, but trained on true snapshots.
+            "# ONO on navier-stokes: sizes and training of the Neural-Solver-Library.
              model.settings = { width = 128, depth = 8, heads = 8, mlp_ratio = 1, basis = 16, attention = \"efficient\" }
-             train = { batch = 8, rate = 0.001, weight_decay = 1e-5, clip = 0.1 }"
+             train = { batch = 8, rate = 0.001, weight_decay = 1e-5, clip = 0.1, teacher_forcing = false }"
         }
         "elasticity" => {
             "# ONO on elasticity: sizes and training of its authors; the library has no script.
