@@ -26,7 +26,8 @@ impl<'g> Affine<'g> {
     }
 
     fn normalise(&self, centred: Tensor<'g>, variance: Tensor<'g>) -> Tensor<'g> {
-        centred * ((variance + EPSILON).sqrt().reciprocal() * self.weight) + self.bias
+        let scale = (variance + EPSILON).sqrt().reciprocal() * self.weight;
+        centred * spread(scale, &centred) + spread(self.bias, &centred)
     }
 }
 
@@ -63,7 +64,6 @@ impl<'g> BatchNorm<'g> {
         let shape = x.shape();
         let (dims, rank) = (shape.dims(), shape.rank());
         let width = dims[rank - 1];
-        let axes: Vec<usize> = (0..rank - 1).collect();
         let values = shape.count() / width;
         assert!(
             values > 1,
@@ -74,14 +74,13 @@ impl<'g> BatchNorm<'g> {
             spread[0] = dims[0];
             weights.reshape(spread) // [batch, 1, …, 1]
         });
-        let weighted = |values: Tensor<'g>| weights.map_or(values, |weights| values * weights);
+        let weighted = |sums: Tensor<'g>| weights.map_or(sums, |weights| sums * weights); // [batch, 1, …, width]
         let count = match weights {
             Some(weights) => weights.sum_all() * (values / dims[0]) as f64,
             None => x.graph().fill(values as f64, []),
         };
-        let mean = weighted(x).sum(&axes) / count; // [1, …, width]
-        let centred = x - mean;
-        let variance = weighted(centred.square()).sum(&axes) / count;
+        let average = |values: Tensor<'g>| weighted(sum_over_grid(values)).sum(&[0]) / count; // [1, …, width]
+        let (mean, centred, variance) = moments(x, average);
         // One sample of one point has no variance; the running one then stays as it is.
         let unbiased = variance * (count / (count - 1.0).maximum(x.graph().fill(1.0, [])));
         let moved = |state: &State<'g>, new: Tensor<'g>| {
@@ -108,12 +107,38 @@ impl<'g> InstanceNorm<'g> {
     /// `[batch, …, width]` → `[batch, …, width]`
     pub fn forward(&self, x: Tensor<'g>) -> Tensor<'g> {
         let shape = x.shape();
-        let axes: Vec<usize> = (1..shape.rank() - 1).collect();
-        let points: usize = axes.iter().map(|&axis| shape.dims()[axis]).product();
+        let points: usize = shape.dims()[1..shape.rank() - 1].iter().product();
         assert!(points > 1, "instance norm: a field of shape {shape} has one point, and no variance");
-        let centred = x - x.mean(&axes);
-        self.affine.normalise(centred, centred.square().mean(&axes))
+        let (_, centred, variance) = moments(x, |values| sum_over_grid(values) * (1.0 / points as f64));
+        self.affine.normalise(centred, variance)
     }
+}
+
+/// Σ over the grid, `[batch, …, width]` → `[batch, 1, …, width]`, axis by axis from the last: a sum of sums of a hundred numbers
+/// is rounded less often than one of ten thousand.
+fn sum_over_grid(values: Tensor<'_>) -> Tensor<'_> {
+    (1..values.shape().rank() - 1).rev().fold(values, |sum, axis| sum.sum(&[axis]))
+}
+
+/// `[…, width]` as often as `like` has it. Axis by axis, so that the gradient is a sum of sums, too.
+fn spread<'g>(values: Tensor<'g>, like: &Tensor<'g>) -> Tensor<'g> {
+    let (from, to) = (values.shape(), like.shape());
+    let mut dims = [vec![1; to.rank() - from.rank()], from.dims().to_vec()].concat();
+    let mut values = values.reshape(dims.clone());
+    for (axis, &extent) in to.dims().iter().enumerate() {
+        dims[axis] = extent;
+        values = values.broadcast_to(dims.clone());
+    }
+    values
+}
+
+/// Mean, deviations from it, and variance. A field that hardly varies about a large mean keeps its digits: the sums are those
+/// of x − c, where c is the rounded mean, a number that changes none of the three.
+fn moments<'g>(x: Tensor<'g>, average: impl Fn(Tensor<'g>) -> Tensor<'g>) -> (Tensor<'g>, Tensor<'g>, Tensor<'g>) {
+    let rounded = average(x).detach();
+    let near = x - spread(rounded, &x);
+    let rest = average(near);
+    (rounded + rest, near - spread(rest, &x), average(near.square()) - rest.square())
 }
 
 /// Which norm a model of the Neural-Solver-Library uses.
