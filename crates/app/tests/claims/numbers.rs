@@ -22,7 +22,7 @@ fn a_number_for_each_sample_is_imported_trained_reported_and_predicted() {
     assert!(!page.contains("drag, truth") && page.contains("a, input"), "the drag is a number, not a picture");
     let text = folder.ok(&["predict", "run", "--input=a.npy", "--output=out.npy"]);
     contains(&text, &["drag [12] of 12 samples"]);
-    let found = formats::read(&folder.at("out.npy"), None).unwrap();
+    let found = formats::read(folder.at("out.npy"), None).unwrap();
     assert_eq!(found.shape, [12]);
     folder.ok(&["evaluate", "--verify", "run/receipt.json"]);
 }

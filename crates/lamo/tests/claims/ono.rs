@@ -65,7 +65,7 @@ const BASIS: usize = 2;
 
 /// Features of the points, `[batch, points, width]`.
 fn features(pace: f64) -> Vec<f64> {
-    (0..BATCH * POINTS * WIDTH).map(|i| f64::from((pace * i as f64).sin() as f32)).collect()
+    (0..BATCH * POINTS * WIDTH).map(|i| f64::from((pace * (i + i * i % 11) as f64).sin() as f32)).collect()
 }
 
 /// proj `[basis, width]`, without a bias.

@@ -70,7 +70,7 @@ fn the_test_and_a_prediction_use_the_states_that_the_training_left() {
     let mut trainer = trainer(&experiment);
     train_to(&mut trainer, Some(&create(&path, &experiment)), usize::MAX);
     let test = samples().first(3);
-    let error = |operator: &lamo::run::Operator| {
+    let error = |operator: &run::Operator| {
         let errors = test.errors(&operator.predict(&test, Device::Cpu).unwrap());
         errors.iter().sum::<f64>() / errors.len() as f64
     };

@@ -42,12 +42,12 @@ fn inverses(matrices: &[f64], jitter: f64) -> [Vec<f64>; 2] {
 fn a_matrix_that_is_not_definite_gets_the_first_jitter_that_makes_it_so() {
     let definite = [4.0, 0.0, 0.0, 0.25];
     let singular = [1.0, 0.0, 0.0, 0.0]; // + 1e-6
-    let indefinite = [1.0, 0.0, 0.0, -1.0 / 1024.0]; // + 1e-2
+    let indefinite = [1.0, 0.0, 0.0, -1.0 / 512.0]; // + 1e-2
     for values in inverses(&[definite, singular, indefinite].concat(), 1e-6) {
         let expected = [
             [0.5, 0.0, 0.0, 2.0],
             [(1.0_f64 + 1e-6).sqrt().recip(), 0.0, 0.0, 1e3],
-            [(1.0_f64 + 1e-2).sqrt().recip(), 0.0, 0.0, (1e-2_f64 - 1.0 / 1024.0).sqrt().recip()],
+            [(1.0_f64 + 1e-2).sqrt().recip(), 0.0, 0.0, (1e-2_f64 - 1.0 / 512.0).sqrt().recip()],
         ];
         for (found, expected) in values.iter().zip(expected.as_flattened()) {
             assert!((found - expected).abs() <= 1e-6 * expected.abs(), "{found} instead of {expected}");

@@ -23,6 +23,8 @@ pub struct LiftingShape {
     pub time_hidden: usize,
     /// Side of the lattice of unified positions, 0 for plain positions.
     pub unified_positions: usize,
+    /// Gives the positions a second time, as input functions, as some scripts of the library do.
+    pub positions_twice: bool,
     /// Whether a learned vector is added at every point.
     pub placeholder: bool,
 }
@@ -30,7 +32,14 @@ pub struct LiftingShape {
 impl LiftingShape {
     /// The usual sizes: positions and functions → 2 `width` → `width`, with plain positions and no placeholder.
     pub fn usual(width: usize) -> Self {
-        LiftingShape { hidden: 2 * width, width, time_hidden: width, unified_positions: 0, placeholder: false }
+        LiftingShape {
+            hidden: 2 * width,
+            width,
+            time_hidden: width,
+            unified_positions: 0,
+            positions_twice: false,
+            placeholder: false,
+        }
     }
 }
 
@@ -38,6 +47,7 @@ impl LiftingShape {
 pub struct Lifting<'g> {
     grid: Grid,
     side: usize,
+    positions_twice: bool,
     preprocess: Mlp<'g>,
     /// `[width]`
     placeholder: Option<Tensor<'g>>,
@@ -52,23 +62,33 @@ impl<'g> Lifting<'g> {
 
     /// A lifting whose MLP is called `name`.
     pub fn named(scope: &Scope<'_, 'g>, name: &str, task: &Task, shape: LiftingShape) -> Self {
-        let LiftingShape { hidden, width, time_hidden, unified_positions: side, placeholder } = shape;
+        let LiftingShape { hidden, width, time_hidden, unified_positions: side, positions_twice, placeholder } = shape;
         let positions = if side == 0 { task.space } else { side * side };
-        let preprocess =
-            Mlp::named(&scope.enter(name), LIBRARY_MLP, [positions + task.input_channels(), hidden, width]);
+        let functions = task.input_channels() + if positions_twice { task.space } else { 0 };
+        let preprocess = Mlp::named(&scope.enter(name), LIBRARY_MLP, [positions + functions, hidden, width]);
         let time = task.time.is_input().then(|| TimeEmbedding::new(scope, width, time_hidden));
         let uniform = Initial::Uniform { low: 0.0, high: 1.0 / width as f64 };
         let placeholder = placeholder.then(|| scope.parameter("placeholder", [width], uniform));
-        Lifting { grid: task.grid, side, preprocess, placeholder, time }
+        Lifting { grid: task.grid, side, positions_twice, preprocess, placeholder, time }
     }
 
-    /// `[batch, points, width]`
-    pub fn forward(&self, input: &Input<'g>) -> Tensor<'g> {
+    /// What `preprocess` sees: positions or distances, and functions.
+    pub fn channels(&self, input: &Input<'g>) -> Tensor<'g> {
         let positions = match self.side {
             0 => input.positions,
             side => unified_positions(input.positions, self.grid, side),
         };
-        let mut features = self.preprocess.forward(Input { positions, ..*input }.channels());
+        let functions = match input.functions {
+            functions if !self.positions_twice => functions,
+            Some(functions) => Some(Tensor::concatenate(&[functions, input.positions], 2)),
+            None => Some(input.positions),
+        };
+        Input { positions, functions, ..*input }.channels()
+    }
+
+    /// `[batch, points, width]`
+    pub fn forward(&self, input: &Input<'g>) -> Tensor<'g> {
+        let mut features = self.preprocess.forward(self.channels(input));
         if let Some(placeholder) = self.placeholder {
             features = features + placeholder;
         }

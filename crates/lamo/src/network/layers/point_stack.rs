@@ -24,6 +24,8 @@ pub struct PointStackShape {
     pub mlp_ratio: usize,
     /// Side of the lattice of unified positions, 0 for plain positions.
     pub unified_positions: usize,
+    /// Gives the positions a second time, as input functions.
+    pub positions_twice: bool,
 }
 
 struct Block<'g> {
@@ -48,8 +50,9 @@ impl<'g> PointStack<'g> {
         shape: PointStackShape,
         mixer: impl Fn(&Scope<'_, 'g>) -> Box<dyn PointMixer<'g> + 'g>,
     ) -> Self {
-        let PointStackShape { width, depth, mlp_ratio, unified_positions } = shape;
-        let lifted = LiftingShape { unified_positions, placeholder: true, ..LiftingShape::usual(width) };
+        let PointStackShape { width, depth, mlp_ratio, unified_positions, positions_twice } = shape;
+        let lifted =
+            LiftingShape { unified_positions, positions_twice, placeholder: true, ..LiftingShape::usual(width) };
         let lifting = Lifting::new(scope, task, lifted);
         let block = |number: usize| scope.enter("blocks").enter(&number.to_string());
         let blocks = (0..depth).map(block).map(|scope| Block {

@@ -6,7 +6,7 @@
 
 use super::{Lifting, LiftingShape, Projection};
 use crate::network::{Input, Scope};
-use crate::task::{Field, Task};
+use crate::task::Task;
 use lamo_geometry::Grid;
 use lamo_tensor::Tensor;
 
@@ -33,7 +33,6 @@ pub struct ShellShape {
 pub struct Shell<'g> {
     grid: Grid,
     image: [usize; 2],
-    positions_twice: bool,
     lifting: Lifting<'g>,
     /// For clouds.
     projection: Option<Projection<'g>>,
@@ -43,28 +42,18 @@ impl<'g> Shell<'g> {
     /// `preprocess`, `time_fc` and, for a cloud, the projection inside `scope`.
     pub fn new(scope: &Scope<'_, 'g>, task: &Task, shape: ShellShape) -> Self {
         let ShellShape { hidden, width, unified_positions, positions_twice, image, modes, coordinate_width } = shape;
-        let mut lifted = task.clone();
-        if positions_twice {
-            lifted.inputs.push(Field::plain("positions", task.space));
-        }
-        let lifting = Lifting::new(
-            scope,
-            &lifted,
-            LiftingShape { hidden, time_hidden: hidden / 2, unified_positions, ..LiftingShape::usual(width) },
-        );
+        let time_hidden = hidden / 2;
+        let lifted =
+            LiftingShape { hidden, time_hidden, unified_positions, positions_twice, ..LiftingShape::usual(width) };
+        let lifting = Lifting::new(scope, task, lifted);
         let projection = matches!(task.grid, Grid::Cloud { .. })
             .then(|| Projection::new(scope, width, modes, image, coordinate_width));
-        Shell { grid: task.grid, image, positions_twice, lifting, projection }
+        Shell { grid: task.grid, image, lifting, projection }
     }
 
     /// `[batch, points, width]` of the image that `body` returns, which has the extents of the image it is given.
     pub fn forward(&self, input: &Input<'g>, body: impl FnOnce(Tensor<'g>) -> Tensor<'g>) -> Tensor<'g> {
-        let functions = match input.functions {
-            functions if !self.positions_twice => functions,
-            Some(functions) => Some(Tensor::concatenate(&[functions, input.positions], 2)),
-            None => Some(input.positions),
-        };
-        let features = self.lifting.forward(&Input { functions, ..*input });
+        let features = self.lifting.forward(input);
         let ([batch, points, width], [rows, columns]) = (features.dims(), self.image);
         if let Some(projection) = &self.projection {
             let waves = projection.waves(input.positions);

@@ -30,6 +30,8 @@ pub struct Config {
     pub mlp_ratio: usize,
     /// Side of the lattice whose distances replace the positions; 0 keeps the positions.
     pub unified_positions: usize,
+    /// Gives the positions a second time, as input functions, as some scripts of the library do.
+    pub positions_twice: bool,
     /// Extents of the box on which the points of a cloud lie, the last axis fastest; zeros take the axes of the grid.
     pub extents: [usize; 3],
     /// First values of the linear maps; small is the library's.
@@ -38,8 +40,8 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Self {
-        let (unified_positions, extents, initial) = (0, [0; 3], Style::Small);
-        Config { width: 128, depth: 8, heads: 8, mlp_ratio: 2, unified_positions, extents, initial }
+        let (unified_positions, positions_twice, extents, initial) = (0, false, [0; 3], Style::Small);
+        Config { width: 128, depth: 8, heads: 8, mlp_ratio: 2, unified_positions, positions_twice, extents, initial }
     }
 }
 
@@ -64,12 +66,12 @@ impl Config {
 
 fn build<'g>(scope: &Scope<'_, 'g>, task: &Task, settings: &Settings) -> Result<Box<dyn Model<'g> + 'g>, Refusal> {
     let config: Config = read("factformer", settings)?;
-    let Config { width, depth, heads, mlp_ratio, unified_positions, initial, .. } = config;
+    let Config { width, depth, heads, mlp_ratio, unified_positions, positions_twice, initial, .. } = config;
     check_positive("factformer", &[("width", width), ("depth", depth), ("heads", heads), ("mlp_ratio", mlp_ratio)])?;
     check_heads("factformer", width, heads, task)?;
     check_unified("factformer", unified_positions, task)?;
     let axes = config.axes(task.grid)?;
-    let shape = PointStackShape { width, depth, mlp_ratio, unified_positions };
+    let shape = PointStackShape { width, depth, mlp_ratio, unified_positions, positions_twice };
     let mixer = |block: &Scope<'_, 'g>| -> Box<dyn PointMixer<'g> + 'g> {
         Box::new(Mixer {
             norm: LayerNorm::new(&block.enter("ln_1"), width),
@@ -128,7 +130,8 @@ fn recipe(benchmark: &str) -> Option<&'static str> {
         "plasticity" => {
             "# FactFormer on plasticity: sizes of the library's other transformers there, training as in its scripts.
              model.settings = { width = 128, depth = 8, heads = 8, mlp_ratio = 1, unified_positions = 0 }
-             train = { clip = 0.0 }"
+             train = { clip = 0.0 }
+             data.scrambled = false"
         }
         "airfoil" => {
             "# FactFormer on airfoil: sizes and training of the Neural-Solver-Library.
@@ -136,8 +139,8 @@ fn recipe(benchmark: &str) -> Option<&'static str> {
              train = { clip = 0.0 }"
         }
         "pipe" => {
-            "# FactFormer on pipe: sizes and training of the Neural-Solver-Library, coordinates given once.
-             model.settings = { width = 128, depth = 8, heads = 8, mlp_ratio = 2, unified_positions = 0 }
+            "# FactFormer on pipe: sizes and training of the Neural-Solver-Library.
+             model.settings = { width = 128, depth = 8, heads = 8, mlp_ratio = 2, unified_positions = 0, positions_twice = true }
              train = { batch = 4, clip = 0.0 }"
         }
         _ => return None,

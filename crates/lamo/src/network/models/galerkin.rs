@@ -28,22 +28,33 @@ pub struct Config {
     pub mlp_ratio: usize,
     /// Side of the lattice whose distances replace the positions; 0 keeps the positions.
     pub unified_positions: usize,
+    /// Gives the positions a second time, as input functions, as some scripts of the library do.
+    pub positions_twice: bool,
     /// First values of the linear maps; small is the library's.
     pub initial: Style,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Config { width: 128, depth: 8, heads: 8, mlp_ratio: 2, unified_positions: 0, initial: Style::Small }
+        Config {
+            width: 128,
+            depth: 8,
+            heads: 8,
+            mlp_ratio: 2,
+            unified_positions: 0,
+            positions_twice: false,
+            initial: Style::Small,
+        }
     }
 }
 
 fn build<'g>(scope: &Scope<'_, 'g>, task: &Task, settings: &Settings) -> Result<Box<dyn Model<'g> + 'g>, Refusal> {
-    let Config { width, depth, heads, mlp_ratio, unified_positions, initial } = read("galerkin", settings)?;
+    let Config { width, depth, heads, mlp_ratio, unified_positions, positions_twice, initial } =
+        read("galerkin", settings)?;
     check_positive("galerkin", &[("width", width), ("depth", depth), ("heads", heads), ("mlp_ratio", mlp_ratio)])?;
     check_heads("galerkin", width, heads, task)?;
     check_unified("galerkin", unified_positions, task)?;
-    let shape = PointStackShape { width, depth, mlp_ratio, unified_positions };
+    let shape = PointStackShape { width, depth, mlp_ratio, unified_positions, positions_twice };
     let mixer =
         |block: &Scope<'_, 'g>| -> Box<dyn PointMixer<'g> + 'g> { Box::new(Galerkin::new(block, heads, width)) };
     Ok(Box::new(PointStack::new(&scope.with_style(initial), task, shape, mixer)))
@@ -99,7 +110,8 @@ fn recipe(benchmark: &str) -> Option<&'static str> {
         "plasticity" => {
             "# Galerkin Transformer on plasticity: sizes and training of the Neural-Solver-Library.
              model.settings = { width = 128, depth = 8, heads = 8, mlp_ratio = 1, unified_positions = 0 }
-             train = { clip = 0.0 }"
+             train = { clip = 0.0 }
+             data.scrambled = false"
         }
         "airfoil" => {
             "# Galerkin Transformer on airfoil: sizes and training of the Neural-Solver-Library.
@@ -107,8 +119,8 @@ fn recipe(benchmark: &str) -> Option<&'static str> {
              train = { clip = 0.0 }"
         }
         "pipe" => {
-            "# Galerkin Transformer on pipe: sizes and training of the Neural-Solver-Library, coordinates given once.
-             model.settings = { width = 128, depth = 8, heads = 8, mlp_ratio = 2, unified_positions = 0 }
+            "# Galerkin Transformer on pipe: sizes and training of the Neural-Solver-Library.
+             model.settings = { width = 128, depth = 8, heads = 8, mlp_ratio = 2, unified_positions = 0, positions_twice = true }
              train = { batch = 4, clip = 0.0 }"
         }
         _ => return None,

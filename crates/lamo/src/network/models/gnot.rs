@@ -35,26 +35,37 @@ pub struct Config {
     pub experts: usize,
     /// Side of the lattice whose distances replace the positions; 0 keeps the positions. The gates keep them always.
     pub unified_positions: usize,
+    /// Gives the positions a second time, as input functions, as some scripts of the library do.
+    pub positions_twice: bool,
     /// First values of the linear maps; small is the library's.
     pub initial: Style,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Config { width: 128, depth: 8, heads: 8, mlp_ratio: 2, experts: 3, unified_positions: 0, initial: Style::Small }
+        Config {
+            width: 128,
+            depth: 8,
+            heads: 8,
+            mlp_ratio: 2,
+            experts: 3,
+            unified_positions: 0,
+            positions_twice: false,
+            initial: Style::Small,
+        }
     }
 }
 
 fn build<'g>(scope: &Scope<'_, 'g>, task: &Task, settings: &Settings) -> Result<Box<dyn Model<'g> + 'g>, Refusal> {
     let config: Config = read("gnot", settings)?;
-    let Config { width, depth, heads, mlp_ratio, experts, unified_positions, initial } = config;
+    let Config { width, depth, heads, mlp_ratio, experts, unified_positions, positions_twice, initial } = config;
     let sizes = [("depth", depth), ("heads", heads), ("mlp_ratio", mlp_ratio), ("experts", experts), ("width", width)];
     check_positive("gnot", &sizes)?;
     check_heads("gnot", width, heads, task)?;
     check_unified("gnot", unified_positions, task)?;
     let scope = scope.with_style(initial);
     let positions = if unified_positions == 0 { task.space } else { unified_positions * unified_positions };
-    let lifted = LiftingShape { unified_positions, placeholder: true, ..LiftingShape::usual(width) };
+    let lifted = LiftingShape { unified_positions, positions_twice, placeholder: true, ..LiftingShape::usual(width) };
     Ok(Box::new(Gnot {
         grid: task.grid,
         side: unified_positions,
@@ -161,7 +172,8 @@ fn recipe(benchmark: &str) -> Option<&'static str> {
         "plasticity" => {
             "# GNOT on plasticity: sizes and training of the Neural-Solver-Library.
              model.settings = { width = 128, depth = 8, heads = 8, mlp_ratio = 1 }
-             train = { clip = 0.0 }"
+             train = { clip = 0.0 }
+             data.scrambled = false"
         }
         "airfoil" => {
             "# GNOT on airfoil: sizes and training of the Neural-Solver-Library.
@@ -169,8 +181,8 @@ fn recipe(benchmark: &str) -> Option<&'static str> {
              train = { clip = 0.0 }"
         }
         "pipe" => {
-            "# GNOT on pipe: sizes and training of the Neural-Solver-Library, coordinates given once.
-             model.settings = { width = 128, depth = 8, heads = 8, mlp_ratio = 2 }
+            "# GNOT on pipe: sizes and training of the Neural-Solver-Library.
+             model.settings = { width = 128, depth = 8, heads = 8, mlp_ratio = 2, positions_twice = true }
              train = { batch = 4, clip = 0.0 }"
         }
         _ => return None,

@@ -10,7 +10,6 @@
 use super::{Authored, Hints, Inferred, OwnData, Row, Settings, Shapes, Support, Translated, Variant};
 use super::{check_unified, read};
 use crate::error::{Refusal, require};
-use crate::network::layers::embedding::unified_positions;
 use crate::network::layers::{EfficientAttention, LayerNorm, LinearAttention, LinearScale, NystromAttention};
 use crate::network::layers::{FILTER, ITERATIONS, LIBRARY_MLP, Lifting, LiftingShape, Linear, Mlp, OrthogonalKernel};
 use crate::network::{Input, Mode, Model, Scope, Style};
@@ -51,6 +50,8 @@ pub struct Config {
     pub landmarks: usize,
     /// Side of the lattice whose distances replace the positions; 0 keeps the positions.
     pub unified_positions: usize,
+    /// Gives the positions a second time, as input functions, as some scripts of the library do.
+    pub positions_twice: bool,
     /// First values of the linear maps; small is the library's.
     pub initial: Style,
 }
@@ -66,6 +67,7 @@ impl Default for Config {
             attention: Attention::Nystrom,
             landmarks: 256,
             unified_positions: 0,
+            positions_twice: false,
             initial: Style::Small,
         }
     }
@@ -171,8 +173,6 @@ impl<'g> Block<'g> {
 }
 
 struct Ono<'g> {
-    grid: Grid,
-    side: usize,
     features: Mlp<'g>,
     field: Lifting<'g>,
     blocks: Vec<Block<'g>>,
@@ -182,17 +182,16 @@ fn build<'g>(scope: &Scope<'_, 'g>, task: &Task, settings: &Settings) -> Result<
     let config: Config = read("ono", settings)?;
     config.check(task)?;
     let scope = scope.with_style(config.initial);
-    let Config { width, depth, unified_positions: side, .. } = config;
+    let Config { width, depth, unified_positions: side, positions_twice, .. } = config;
     let positions = if side == 0 { task.space } else { side * side };
-    let inputs = positions + task.input_channels();
-    let lifted = LiftingShape { unified_positions: side, placeholder: true, ..LiftingShape::usual(width) };
+    let inputs = positions + task.input_channels() + if positions_twice { task.space } else { 0 };
+    let lifted =
+        LiftingShape { unified_positions: side, positions_twice, placeholder: true, ..LiftingShape::usual(width) };
     let block = |number: usize| {
         let outputs = (number + 1 == depth).then(|| task.output_channels());
         Block::new(&scope.enter("blocks").enter(&number.to_string()), &config, outputs)
     };
     Ok(Box::new(Ono {
-        grid: task.grid,
-        side,
         features: Mlp::named(&scope.enter("preprocess_x"), LIBRARY_MLP, [inputs, 2 * width, width]),
         field: Lifting::named(&scope, "preprocess_z", task, lifted),
         blocks: (0..depth).map(block).collect(),
@@ -201,11 +200,7 @@ fn build<'g>(scope: &Scope<'_, 'g>, task: &Task, settings: &Settings) -> Result<
 
 impl<'g> Model<'g> for Ono<'g> {
     fn forward(&self, input: &Input<'g>, mode: Mode) -> Tensor<'g> {
-        let positions = match self.side {
-            0 => input.positions,
-            side => unified_positions(input.positions, self.grid, side),
-        };
-        let features = self.features.forward(Input { positions, ..*input }.channels());
+        let features = self.features.forward(self.field.channels(input));
         let streams = [features, self.field.forward(input)];
         let [_, field] = self.blocks.iter().fold(streams, |streams, block| block.forward(streams, mode));
         field
@@ -221,9 +216,9 @@ fn recipe(benchmark: &str) -> Option<&'static str> {
              train = { rate = 0.001 }"
         }
         "navier-stokes" => {
-            "# ONO on navier-stokes: sizes and training of the Neural-Solver-Library, but trained on true snapshots.
+            "# ONO on navier-stokes: sizes and training of the Neural-Solver-Library.
              model.settings = { width = 128, depth = 8, heads = 8, mlp_ratio = 1, basis = 16, attention = \"efficient\" }
-             train = { batch = 8, rate = 0.001, weight_decay = 1e-5, clip = 0.1 }"
+             train = { batch = 8, rate = 0.001, weight_decay = 1e-5, clip = 0.1, teacher_forcing = false }"
         }
         "elasticity" => {
             "# ONO on elasticity: sizes and training of its authors; the library has no script.
@@ -233,15 +228,16 @@ fn recipe(benchmark: &str) -> Option<&'static str> {
         "plasticity" => {
             "# ONO on plasticity: sizes and training of the Neural-Solver-Library.
              model.settings = { width = 32, depth = 8, heads = 8, mlp_ratio = 1, basis = 8, attention = \"nystrom\" }
-             train = { batch = 4, clip = 0.0 }"
+             train = { batch = 4, clip = 0.0 }
+             data.scrambled = false"
         }
         "airfoil" => {
             "# ONO on airfoil: sizes and training of its authors; the library has no script.
              model.settings = { width = 128, depth = 6, heads = 8, mlp_ratio = 1, basis = 8, attention = \"nystrom\" }"
         }
         "pipe" => {
-            "# ONO on pipe: sizes and training of the Neural-Solver-Library, coordinates given once.
-             model.settings = { width = 128, depth = 8, heads = 8, mlp_ratio = 2, basis = 8, attention = \"nystrom\" }
+            "# ONO on pipe: sizes and training of the Neural-Solver-Library.
+             model.settings = { width = 128, depth = 8, heads = 8, mlp_ratio = 2, basis = 8, attention = \"nystrom\", positions_twice = true }
              train = { batch = 4 }"
         }
         _ => return None,

@@ -36,18 +36,28 @@ pub struct Config {
     pub window: usize,
     /// Side of the lattice whose distances replace the positions; 0 keeps the positions.
     pub unified_positions: usize,
+    /// Gives the positions a second time, as input functions, as some scripts of the library do.
+    pub positions_twice: bool,
     /// First values of the linear maps; small is the library's.
     pub initial: Style,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Config { width: 128, depth: 8, heads: 8, window: 4, unified_positions: 0, initial: Style::Small }
+        Config {
+            width: 128,
+            depth: 8,
+            heads: 8,
+            window: 4,
+            unified_positions: 0,
+            positions_twice: false,
+            initial: Style::Small,
+        }
     }
 }
 
 fn build<'g>(scope: &Scope<'_, 'g>, task: &Task, settings: &Settings) -> Result<Box<dyn Model<'g> + 'g>, Refusal> {
-    let Config { width, depth, heads, window, unified_positions, initial } = read("swin", settings)?;
+    let Config { width, depth, heads, window, unified_positions, positions_twice, initial } = read("swin", settings)?;
     check_positive("swin", &[("width", width), ("depth", depth), ("heads", heads), ("window", window)])?;
     check_window("swin", window)?;
     check_heads("swin", width, heads, task)?;
@@ -55,7 +65,7 @@ fn build<'g>(scope: &Scope<'_, 'g>, task: &Task, settings: &Settings) -> Result<
     let extents = task.grid.plane().expect("swin supports planes only").into();
     let windows = windows(extents, window);
     let scope = scope.with_style(initial);
-    let lifted = LiftingShape { unified_positions, placeholder: true, ..LiftingShape::usual(width) };
+    let lifted = LiftingShape { unified_positions, positions_twice, placeholder: true, ..LiftingShape::usual(width) };
     let lifting = Lifting::new(&scope, task, lifted);
     let block = |number: usize| {
         let scope = scope.enter("blocks").enter(&(number / 2).to_string()).enter("blocks");
@@ -155,16 +165,17 @@ fn recipe(benchmark: &str) -> Option<&'static str> {
         "plasticity" => {
             "# Swin Transformer on plasticity: sizes and training of the Neural-Solver-Library.
              model.settings = { width = 128, depth = 8, heads = 8 }
-             train = { clip = 0.0 }"
+             train = { clip = 0.0 }
+             data.scrambled = false"
         }
         "airfoil" => {
-            "# Swin Transformer on airfoil: sizes and training of the Neural-Solver-Library, coordinates given once.
-             model.settings = { width = 128, depth = 8, heads = 8 }
+            "# Swin Transformer on airfoil: sizes and training of the Neural-Solver-Library.
+             model.settings = { width = 128, depth = 8, heads = 8, positions_twice = true }
              train = { clip = 0.0 }"
         }
         "pipe" => {
-            "# Swin Transformer on pipe: sizes and training of the Neural-Solver-Library, coordinates given once.
-             model.settings = { width = 128, depth = 8, heads = 8 }
+            "# Swin Transformer on pipe: sizes and training of the Neural-Solver-Library.
+             model.settings = { width = 128, depth = 8, heads = 8, positions_twice = true }
              train = { batch = 4, clip = 0.0 }"
         }
         _ => return None,

@@ -143,7 +143,8 @@ fn infer(shapes: &Shapes, hints: &Hints) -> Option<Result<Inferred, Refusal>> {
         };
         Ok(Inferred { settings: super::settings(&config), ..inferred })
     };
-    shapes.has("blocks.0.Attn.to_q.weight").then(inferred)
+    let slices = shapes.has("blocks.0.Attn.in_project_slice.weight");
+    (slices && shapes.has("blocks.0.Attn.to_q.weight")).then(inferred)
 }
 
 fn translate(authored: &Authored<'_>, grid: Grid) -> Result<Translated, Refusal> {

@@ -13,7 +13,7 @@ __device__ bool cholesky_factor(const float* from, double shift, double* factor,
   for (int k = 0; k < N; k++) {
     const double pivot = factor[k * N + k];
     __syncthreads();  // every thread has read the pivot before it is overwritten
-    if (!(pivot > 0.0 && pivot < INFINITY)) return false;  // the same for all threads
+    if (!(pivot > 0.0 && pivot - pivot == 0.0)) return false;  // also if it is infinite; the same for all threads
     const double root = sqrt(pivot);
     for (int row = k + threadIdx.x; row < N; row += 256) factor[row * N + k] = row == k ? root : factor[row * N + k] / root;
     __syncthreads();
