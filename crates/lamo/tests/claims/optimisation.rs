@@ -24,6 +24,7 @@ fn adamw_equals_pytorch_with_and_without_clip_and_cycle_and_leaves_unused_parame
             epsilon: setting("eps").unwrap(),
             weight_decay: setting("wd").unwrap(),
             clip: setting("clip"),
+            coupled: false,
         };
         let graph = Graph::new();
         let a = graph.parameter("a", fixture.dims("p0.a"));
