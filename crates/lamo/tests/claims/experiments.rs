@@ -13,6 +13,9 @@ use lamo_geometry::Grid;
 use lamo_tensor::{Graph, Program};
 use std::ffi::OsString;
 
+/// Columns of docs/models.md.
+const BENCHMARKS: [&str; 6] = ["darcy", "navier-stokes", "elasticity", "plasticity", "airfoil", "pipe"];
+
 /// Parameters of the official classes. A complex number counts twice; the library's own counter counts it once.
 const OFFICIAL: &[(&str, usize)] = &[
     ("darcy-lamo", 1_145_986),
@@ -421,6 +424,21 @@ fn another_number_of_training_samples_leaves_the_test_samples_as_they_are() {
     }
     let own = data(&["data.folder=somewhere", "data.train=8", "data.test=4"]);
     assert_eq!(own.first_test, 0, "a data set of your own has its own last samples");
+}
+
+#[test]
+fn the_page_of_models_has_every_model_with_its_parameters() {
+    let page = std::fs::read_to_string(std::env::var("CARGO_MANIFEST_DIR").unwrap() + "/../../docs/models.md").unwrap();
+    for row in models::MODELS {
+        let start = format!("| `{}` |", row.name);
+        let line = page.lines().find(|line| line.starts_with(&start)).unwrap_or_else(|| panic!("{start} is missing"));
+        let found: Vec<_> = line.split('|').skip(4).map(|cell| cell.trim().replace(',', "")).collect();
+        let expected = BENCHMARKS.map(|benchmark| {
+            let count = Experiment::shipped(&format!("{benchmark}-{}", row.name)).ok();
+            count.map_or("–".to_owned(), |experiment| experiment.parameter_count().unwrap().to_string())
+        });
+        assert_eq!(found[..6], expected, "docs/models.md: {}", row.name);
+    }
 }
 
 /// `lamo train --keys > docs/keys.md` writes the page again.
