@@ -13,6 +13,9 @@ use lamo_geometry::Grid;
 use lamo_tensor::{Graph, Program};
 use std::ffi::OsString;
 
+/// Columns of docs/models.md.
+const BENCHMARKS: [&str; 6] = ["darcy", "navier-stokes", "elasticity", "plasticity", "airfoil", "pipe"];
+
 /// Parameters of the official classes. A complex number counts twice; the library's own counter counts it once.
 const OFFICIAL: &[(&str, usize)] = &[
     ("darcy-lamo", 1_145_986),
@@ -101,6 +104,24 @@ const OFFICIAL: &[(&str, usize)] = &[
     ("plasticity-ono", 77_476),
     ("plasticity-ono-authors", 1_136_644),
     ("airfoil-ono", 837_265),
+    ("pipe-galerkin", 1_096_577),
+    ("pipe-gnot", 4_871_065),
+    ("pipe-factformer", 1_767_297),
+    ("pipe-ono", 1_599_297),
+    ("airfoil-swin", 7_448_705),
+    ("pipe-swin", 7_448_705),
+    ("elasticity-mwt", 186_604),
+    ("navier-stokes-mwt", 70_890),
+    ("darcy-mwt", 45_674),
+    ("plasticity-mwt", 32_630),
+    ("airfoil-mwt", 26_186),
+    ("pipe-mwt", 30_058),
+    ("elasticity-deeponet", 1_025_025),
+    ("navier-stokes-deeponet", 11_013_121),
+    ("darcy-deeponet", 2_376_961),
+    ("plasticity-deeponet", 5_316_612),
+    ("airfoil-deeponet", 6_298_113),
+    ("pipe-deeponet", 9_047_553),
 ];
 
 #[test]
@@ -163,26 +184,6 @@ fn other_counts_of_the_authors_classes_agree_too() {
         let mut experiment = Experiment::shipped(name).unwrap();
         experiment.model.settings.extend(changes.parse::<models::Settings>().unwrap());
         assert_eq!(experiment.parameter_count().unwrap(), expected, "{name} with {changes}");
-    }
-}
-
-/// The library's loaders of Pipe and Airfoil give the coordinates as functions, too. Our data have them once, so that the first map
-/// is smaller.
-#[test]
-fn the_recipes_have_the_counts_of_the_classes_where_coordinates_are_given_twice() {
-    for (name, expected) in [
-        ("pipe-galerkin", 1_096_577),
-        ("pipe-gnot", 4_871_065),
-        ("pipe-factformer", 1_767_297),
-        ("pipe-ono", 1_599_297),
-        ("airfoil-swin", 7_448_705),
-        ("pipe-swin", 7_448_705),
-    ] {
-        let experiment = Experiment::shipped(name).unwrap();
-        let grid = experiment.benchmark().unwrap().task().grid;
-        let row = models::find(&experiment.model.name).unwrap();
-        let count = row.parameter_count(&Task::plain(grid, 2, 2, 1), &experiment.model.settings).unwrap();
-        assert_eq!(count, expected, "{name}");
     }
 }
 
@@ -423,6 +424,21 @@ fn another_number_of_training_samples_leaves_the_test_samples_as_they_are() {
     }
     let own = data(&["data.folder=somewhere", "data.train=8", "data.test=4"]);
     assert_eq!(own.first_test, 0, "a data set of your own has its own last samples");
+}
+
+#[test]
+fn the_page_of_models_has_every_model_with_its_parameters() {
+    let page = std::fs::read_to_string(std::env::var("CARGO_MANIFEST_DIR").unwrap() + "/../../docs/models.md").unwrap();
+    for row in models::MODELS {
+        let start = format!("| `{}` |", row.name);
+        let line = page.lines().find(|line| line.starts_with(&start)).unwrap_or_else(|| panic!("{start} is missing"));
+        let found: Vec<_> = line.split('|').skip(4).map(|cell| cell.trim().replace(',', "")).collect();
+        let expected = BENCHMARKS.map(|benchmark| {
+            let count = Experiment::shipped(&format!("{benchmark}-{}", row.name)).ok();
+            count.map_or("–".to_owned(), |experiment| experiment.parameter_count().unwrap().to_string())
+        });
+        assert_eq!(found[..6], expected, "docs/models.md: {}", row.name);
+    }
 }
 
 /// `lamo train --keys > docs/keys.md` writes the page again.

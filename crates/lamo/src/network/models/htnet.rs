@@ -283,19 +283,19 @@ impl<'g> Decoder<'g> {
     }
 }
 
-/// The authors' sizes and rate for Darcy and Navier–Stokes; on other planes those for Darcy with our extension. Their Adam with
-/// an L2 term is our AdamW with the same factor, and their H1 loss on Darcy our loss with slopes.
+/// The authors' sizes and rate for Darcy and Navier–Stokes; on other planes those for Darcy with our extension. The loss with slopes
+/// stands for their H1 loss on Darcy.
 fn recipe(benchmark: &str) -> Option<&'static str> {
     Some(match benchmark {
         "darcy" => {
             "# HT-Net on darcy: the authors' sizes and rate; patches of six points make 80 × 80 tokens. No stochastic depth.
              model.settings = { width = 64, patch = 6, patch_padding = 0, coordinates = false, zero_border = true }
-             train = { batch = 8, rate = 0.0008, weight_decay = 1e-4, clip = 0.0 }"
+             train = { batch = 8, rate = 0.0008, optimiser = \"adam\", weight_decay = 1e-4, clip = 0.0 }"
         }
         "navier-stokes" => {
             "# HT-Net on navier-stokes: the authors' sizes and rate, without stochastic depth.
              model.settings = { width = 18, coordinates = false }
-             train = { batch = 20, rate = 0.0008, weight_decay = 1e-4 }"
+             train = { batch = 20, rate = 0.0008, optimiser = \"adam\", weight_decay = 1e-4 }"
         }
         "plasticity" => {
             "# HT-Net on plasticity: the authors' sizes for darcy on a padded plane, with coordinates and time; recipe as for LaMO.

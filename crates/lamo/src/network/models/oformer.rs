@@ -306,14 +306,13 @@ fn moved(settings: &Settings, [from, _]: [Grid; 2]) -> Option<Settings> {
     Some(super::settings(&Config { resolution: config.side(from), ..config }))
 }
 
-/// The authors' sizes for Darcy and Navier–Stokes; the other benchmarks have those for Darcy. Their Adam with an L2 term is our
-/// AdamW with the same factor.
+/// The authors' sizes for Darcy and Navier–Stokes; the other benchmarks have those for Darcy.
 fn recipe(benchmark: &str) -> Option<&'static str> {
     Some(match benchmark {
         "darcy" => {
             "# OFormer on darcy: the authors' sizes and rate, without dropout and with one optimiser.
              model.settings = { width = 96, depth = 6, heads = 4, latent = 256 }
-             train = { batch = 8, rate = 0.0008, weight_decay = 1e-4, clip = 0.0 }"
+             train = { batch = 8, rate = 0.0008, optimiser = \"adam\", weight_decay = 1e-4, clip = 0.0 }"
         }
         "navier-stokes" => {
             "# OFormer on navier-stokes: the authors' sizes and rate, one latent step from the last ten snapshots to the next.
