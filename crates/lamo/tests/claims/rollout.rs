@@ -163,12 +163,13 @@ fn a_training_without_a_teacher_learns_from_its_own_roll_out() {
     let selection = waves(&folder, 5);
     let all = &selection.train;
     let batch = format!("train.batch={}", all.count);
-    let constant = ["train.clip=0.0", "train.schedule=constant", "train.weight_decay=0.0", &batch];
+    let constant =
+        ["train.clip=0.0", "train.schedule=constant", "train.weight_decay=0.0", "train.balanced=false", &batch];
     let free = recipe(&[&constant[..], &["train.teacher_forcing=false"]].concat());
     let task = selection.task(&free).unwrap();
     let mut step = StepProgram::new(&free, &task, all, Device::Cpu).unwrap();
     let theta = step.program().read(PARAMETERS).to_vec();
-    let mut loss = |step: &mut StepProgram, theta: &[f32]| {
+    let loss = |step: &mut StepProgram, theta: &[f32]| {
         step.program().write(PARAMETERS, theta);
         step.run(0).unwrap();
         f64::from(step.program().read("train.total")[0])

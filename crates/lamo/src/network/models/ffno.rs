@@ -179,7 +179,7 @@ fn quick(benchmark: &str) -> Option<&'static str> {
         "elasticity" => "model.settings = { width = 32, depth = 4, modes = 8, lattice = [32, 32] }",
         "own" => "model.settings = { width = 32, depth = 4, lattice = [48, 48] }",
         "navier-stokes" | "airfoil" => {
-            "model.settings = { width = 32, depth = 4 }
+            "model.settings = { width = 12, depth = 4 }
              train.schedule = \"onecycle\""
         }
         "darcy" | "plasticity" | "pipe" => {
