@@ -11,7 +11,7 @@ official one and times a full training step: forward, sum of relative L2 errors,
 official script clips, AdamW, zero_grad. Eager mode, float32 with PyTorch's defaults (convolutions may use TF32,
 matrix products do not), no cudnn.benchmark. Darcy: 85 x 85 points, batch 4 for all (the script of LSM has 20,
 those of HT-Net and OFormer have 8); Elasticity: 972 points, batch 1 for all. The data are random. OFormer and
-HT-Net train with their own dropout and stochastic depth. Needs torch and safetensors.
+HT-Net train with their own dropout and stochastic depth unless `--no-dropout` is given. Needs torch and safetensors.
 """
 
 import argparse
@@ -28,6 +28,7 @@ import torch
 from safetensors.torch import load_file
 
 from rivals import BENCHMARKS, RIVALS, build
+from rivals.windows import DropPath
 
 # Largest deviation / largest value. U-FNO and U-NO lose more to rounding, see the README of the fixtures.
 OUTPUT_TOLERANCE, LOSS_TOLERANCE, GRADIENT_TOLERANCE, ROUGH_GRADIENT_TOLERANCE = 2e-5, 1e-5, 3e-4, 1e-3
@@ -133,8 +134,9 @@ def check(options):
             passed, numbers = False, f"{type(problem).__name__}: {problem}"
         failed += not passed
         print(f"{'pass' if passed else 'FAIL'}  {path.parent.name:14} {numbers}", flush=True)
-    print(f"{checked - failed} of {checked} fixtures pass: output within {OUTPUT_TOLERANCE:.0e}, loss {LOSS_TOLERANCE:.0e}, "
-          f"gradients {GRADIENT_TOLERANCE:.0e} of the largest value ({', '.join(ROUGH)}: {ROUGH_GRADIENT_TOLERANCE:.0e})")
+    print(f"{checked - failed} of {checked} fixtures pass: output within {OUTPUT_TOLERANCE:.0e}, "
+          f"loss {LOSS_TOLERANCE:.0e}, gradients {GRADIENT_TOLERANCE:.0e} of the largest value "
+          f"({', '.join(ROUGH)}: {ROUGH_GRADIENT_TOLERANCE:.0e})")
     return 0 if checked and not failed else 1
 
 
@@ -143,20 +145,32 @@ def random_batch(benchmark, device):
     side = math.isqrt(points)
     if side * side == points:
         axis = torch.linspace(0, 1, side)
-        coordinates = torch.stack(torch.meshgrid(axis, axis, indexing="xy"), -1).reshape(1, points, 2).repeat(batch, 1, 1)
+        coordinates = torch.stack(torch.meshgrid(axis, axis, indexing="xy"), -1)
+        coordinates = coordinates.reshape(1, points, 2).repeat(batch, 1, 1)
     else:
         coordinates = torch.rand(batch, points, 2)
     values = torch.randn(batch, points, fields).to(device) if fields else None
     return coordinates.to(device), values, torch.randn(batch, points, 1).to(device)
 
 
-def measure(name, benchmark_name, device, steps, warm_up):
+def without_dropout(model):
+    for module in model.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.0
+        elif isinstance(module, DropPath):
+            module.rate = 0.0
+
+
+def measure(name, options):
+    benchmark_name, device, steps = options.benchmark, options.device, options.steps
     variant, official = RIVALS[name]
     if benchmark_name not in official:
         return {"model": name, "skipped": f"the original has no {benchmark_name}"}
     benchmark, (sizes, expected) = BENCHMARKS[benchmark_name], official[benchmark_name]
     torch.manual_seed(0)
     model = build(variant, **{**benchmark["sizes"], **sizes}).to(device).train()
+    if options.no_dropout:
+        without_dropout(model)
     parameters = sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
     points, values, target = random_batch(benchmark, device)
     optimiser = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=1e-5)
@@ -173,7 +187,7 @@ def measure(name, benchmark_name, device, steps, warm_up):
 
     if device == "cuda":
         torch.cuda.reset_peak_memory_stats()
-    for _ in range(warm_up):
+    for _ in range(options.warm_up):
         step()
     milliseconds = []
     for _ in range(steps):
@@ -200,12 +214,13 @@ def step(options):
     where = torch.cuda.get_device_name() if options.device == "cuda" else f"CPU, {torch.get_num_threads()} threads"
     batch = BENCHMARKS[options.benchmark]["batch"]
     if not options.json:
-        print(f"{options.benchmark}, batch {batch}, PyTorch {torch.__version__}, {where}, median of {options.steps} steps")
+        print(f"{options.benchmark}, batch {batch}, PyTorch {torch.__version__}, {where}, "
+              f"median of {options.steps} steps")
         print(f"{'model':11} {'ms a step':>10} {'peak MiB':>9} {'parameters':>13}")
     results = []
     for name in options.model or RIVALS:
         try:
-            result = measure(name, options.benchmark, options.device, options.steps, options.warm_up)
+            result = measure(name, options)
         except Exception as problem:
             result = {"model": name, "error": f"{type(problem).__name__}: {problem}"}
         results.append(result)
@@ -216,7 +231,7 @@ def step(options):
             torch.cuda.empty_cache()
     if options.json:
         print(json.dumps({"benchmark": options.benchmark, "batch": batch, "torch": torch.__version__, "device": where,
-                          "steps": options.steps, "models": results}))
+                          "steps": options.steps, "dropout": not options.no_dropout, "models": results}))
     wrong = [r for r in results if "error" in r or r.get("parameters") != r.get("official_parameters")]
     return 1 if wrong else 0
 
@@ -232,6 +247,7 @@ def main():
     stepper.add_argument("--device", choices=["cuda", "cpu"], default="cuda" if torch.cuda.is_available() else "cpu")
     stepper.add_argument("--steps", type=int, default=50)
     stepper.add_argument("--warm-up", type=int, default=10)
+    stepper.add_argument("--no-dropout", action="store_true", help="OFormer and HT-Net without their dropout")
     stepper.add_argument("--json", action="store_true", help="print one object")
     options = parser.parse_args()
     return check(options) if options.command == "check" else step(options)

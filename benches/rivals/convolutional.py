@@ -182,7 +182,8 @@ class NeuralSpectralBlock(nn.Module):
         self.weights = nn.Parameter(torch.rand(width, 2 * basis) / width)
         self.encoder_attn = nn.Conv2d(width, 2 * width, 1)
         self.decoder_attn = nn.Conv2d(width, width, 1)
-        self.register_buffer("frequencies", math.pi * torch.arange(basis, dtype=torch.float32) / basis, persistent=False)
+        frequencies = math.pi * torch.arange(basis, dtype=torch.float32) / basis
+        self.register_buffer("frequencies", frequencies, persistent=False)
 
     def encode(self, x):
         """[patches, channels, p1, p2] -> [patches, heads, tokens, channels of a head]; keys and values interleave."""

@@ -42,7 +42,7 @@ class RotaryGalerkin(nn.Module):
 
     def normalise(self, x):
         batch, heads = x.shape[:2]
-        return functional.instance_norm(x.flatten(0, 1)).view(batch, heads, *x.shape[2:])
+        return functional.instance_norm(x.flatten(0, 1)).unflatten(0, (batch, heads))
 
     def split(self, x):
         return x.view(*x.shape[:2], self.heads, -1).permute(0, 2, 1, 3)
@@ -162,7 +162,8 @@ class SteadyDecoder(nn.Module):
         super().__init__()
         width = settings.out_seq_emb_dim
         self.coordinate_projection = nn.Sequential(
-            FourierFeatures(width // 2, settings.fourier_scale), *layers(width, width), nn.Linear(width, width, bias=False))
+            FourierFeatures(width // 2, settings.fourier_scale), *layers(width, width),
+            nn.Linear(width, width, bias=False))
         self.decoding_transformer = CrossFormer(width, settings.decoder_heads, 16 * settings.res)
         self.to_out = nn.Sequential(*layers(width + 2, width, width // 2), nn.Linear(width // 2, settings.out_channels))
 

@@ -118,7 +118,7 @@ class SparseKernelFourier(nn.Module):
         kept[:, :, -first:, :second] = mix_modes(
             spectrum[:, :, -first:, :second], self.weights2[:, :, :first, :second])
         y = functional.relu(torch.fft.irfft2(kept, s=(rows, columns))).permute(0, 2, 3, 1)
-        return self.Lo(y).view(x.shape)
+        return self.Lo(y).reshape(x.shape)
 
 
 class SparseKernel(nn.Module):
@@ -129,7 +129,7 @@ class SparseKernel(nn.Module):
 
     def forward(self, x):
         y = self.conv(x.view(*x.shape[:3], -1).permute(0, 3, 1, 2)).permute(0, 2, 3, 1)
-        return self.Lo(y).view(x.shape)
+        return self.Lo(y).reshape(x.shape)
 
 
 class Multiwavelet(nn.Module):

@@ -169,7 +169,7 @@ class FactorisedAttention(nn.Module):
 
     def forward(self, x):
         (batch, points, width), shape = x.shape, self.shape
-        value = self.to_v(split_heads(x, self.heads)).view(batch, self.heads, *shape, -1)
+        value = self.to_v(split_heads(x, self.heads)).unflatten(2, shape)
         x = x.view(batch, *shape, width)
         if len(shape) == 2:
             value = torch.einsum("bhij,bhjmc->bhimc", self.attn_x(self.to_x(x)), value)
