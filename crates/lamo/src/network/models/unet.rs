@@ -100,7 +100,7 @@ pub(super) fn moved(settings: &Settings, [from, _]: [Grid; 2]) -> Option<Setting
 /// Two pixels at the coarsest level, which a norm needs.
 pub(super) fn tiny(_task: &Task) -> Settings {
     toml::toml! {
-        width = 2
+        width = 4
         modes = 2
         padded = [16, 32]
         lattice = [16, 32]
