@@ -14,7 +14,7 @@ use lamo_tensor::{Graph, Program};
 use std::ffi::OsString;
 
 /// Columns of docs/models.md.
-const BENCHMARKS: [&str; 6] = ["darcy", "navier-stokes", "elasticity", "plasticity", "airfoil", "pipe"];
+const COLUMNS: [&str; 6] = ["darcy", "navier-stokes", "elasticity", "plasticity", "airfoil", "pipe"];
 
 /// Parameters of the official classes. A complex number counts twice; the library's own counter counts it once.
 const OFFICIAL: &[(&str, usize)] = &[
@@ -429,11 +429,11 @@ fn another_number_of_training_samples_leaves_the_test_samples_as_they_are() {
 #[test]
 fn the_page_of_models_has_every_model_with_its_parameters() {
     let page = std::fs::read_to_string(std::env::var("CARGO_MANIFEST_DIR").unwrap() + "/../../docs/models.md").unwrap();
-    for row in models::MODELS {
+    for row in MODELS {
         let start = format!("| `{}` |", row.name);
         let line = page.lines().find(|line| line.starts_with(&start)).unwrap_or_else(|| panic!("{start} is missing"));
         let found: Vec<_> = line.split('|').skip(4).map(|cell| cell.trim().replace(',', "")).collect();
-        let expected = BENCHMARKS.map(|benchmark| {
+        let expected = COLUMNS.map(|benchmark| {
             let count = Experiment::shipped(&format!("{benchmark}-{}", row.name)).ok();
             count.map_or("–".to_owned(), |experiment| experiment.parameter_count().unwrap().to_string())
         });

@@ -175,7 +175,9 @@ fn recipe(benchmark: &str) -> Option<&'static str> {
 /// Sizes that train in minutes on two cores.
 fn quick(benchmark: &str) -> Option<&'static str> {
     Some(match benchmark {
-        "elasticity" | "own" => "model.settings = { width = 32, depth = 4, modes = 8, lattice = [32, 32] }",
+        "elasticity" | "own" => {
+            "model.settings = { width = 32, depth = 4, modes = 6, lattice = [32, 32], coordinate_width = 16 }"
+        }
         "darcy" | "navier-stokes" | "plasticity" | "airfoil" | "pipe" => {
             "model.settings = { width = 32, depth = 4, unified_positions = 0 }"
         }
