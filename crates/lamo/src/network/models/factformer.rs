@@ -4,7 +4,7 @@
 //!
 //! The library's network is simpler than the authors': it has neither rotations by position nor norms in the heads.
 
-use super::{Authored, GridKind, Hints, Inferred, Row, Settings, Shapes, Support, Translated};
+use super::{Authored, GridKind, Hints, Inferred, OwnData, Row, Settings, Shapes, Support, Translated};
 use super::{check_heads, check_positive, check_unified, read};
 use crate::error::{Refusal, require};
 use crate::network::layers::{
@@ -147,13 +147,15 @@ fn recipe(benchmark: &str) -> Option<&'static str> {
     })
 }
 
-/// Sizes that train in minutes on two cores.
+/// Sizes that train in minutes on two cores, and weights that learn from the first epochs on.
 fn quick(benchmark: &str) -> Option<&'static str> {
     Some(match benchmark {
         "darcy" | "navier-stokes" => {
-            "model.settings = { width = 32, depth = 3, heads = 4, mlp_ratio = 1, unified_positions = 0 }"
+            "model.settings = { width = 32, depth = 3, heads = 4, mlp_ratio = 1, unified_positions = 0, initial = \"fan-in\" }"
         }
-        "plasticity" | "airfoil" | "pipe" => "model.settings = { width = 32, depth = 2, heads = 4, mlp_ratio = 1 }",
+        "plasticity" | "airfoil" | "pipe" => {
+            "model.settings = { width = 32, depth = 2, heads = 4, mlp_ratio = 1, initial = \"fan-in\" }"
+        }
         "own" => "model.settings = { width = 32, depth = 4, heads = 4, mlp_ratio = 1 }",
         _ => return None,
     })
@@ -169,17 +171,20 @@ fn tiny(_task: &Task) -> Settings {
 }
 
 fn infer(shapes: &Shapes, hints: &Hints) -> Option<Result<Inferred, Refusal>> {
+    const ALONG: &str = "blocks.0.Attn.attn_x.to_q.weight";
     let inferred = || {
         let (stack, inferred) = shapes.point_stack(hints)?;
         let channels = shapes.extent("blocks.0.Attn.to_v.weight", 0)?;
         let mut extents = [0; 3];
-        if shapes.has("blocks.0.Attn.attn_z.to_q.weight") {
+        if !shapes.has(ALONG) {
+            hints.line()?;
+        } else if shapes.has("blocks.0.Attn.attn_z.to_q.weight") {
             let said = hints.settings.get("extents").and_then(|value| value.clone().try_into().ok());
             extents = said.ok_or_else(|| {
                 Refusal::said("the shapes of the tensors do not tell the extents of the box")
                     .advise("say it with --set model.settings.extents=[N, N, N] and task.grid=cloud:POINTS")
             })?;
-        } else if hints.grid.is_none() {
+        } else {
             hints.plane()?;
         }
         let config = Config {
@@ -193,7 +198,11 @@ fn infer(shapes: &Shapes, hints: &Hints) -> Option<Result<Inferred, Refusal>> {
         };
         Ok(Inferred { settings: super::settings(&config), ..inferred })
     };
-    shapes.has("blocks.0.Attn.attn_x.to_q.weight").then(inferred)
+    let on_a_line = || {
+        let others = ["blocks.0.Attn.in_project_slice.weight", "blocks.0.mu"]; // Transolver and ONO
+        shapes.has("blocks.0.Attn.to_q.weight") && !others.iter().any(|name| shapes.has(name))
+    };
+    (shapes.has(ALONG) || on_a_line()).then(inferred)
 }
 
 fn translate(authored: &Authored<'_>) -> Result<Translated, Refusal> {
@@ -228,7 +237,7 @@ pub(super) const ROW: Row = Row {
     recipe,
     variants: &[],
     quick,
-    own: |_| Settings::new(),
+    own: OwnData::slice_settings,
     tiny,
     infer,
     translate: &[("factformer", translate)],

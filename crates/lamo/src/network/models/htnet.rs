@@ -299,7 +299,8 @@ fn recipe(benchmark: &str) -> Option<&'static str> {
         }
         "plasticity" => {
             "# HT-Net on plasticity: the authors' sizes for darcy on a padded plane, with coordinates and time; recipe as for LaMO.
-             model.settings = { width = 64, coordinates = true }"
+             model.settings = { width = 64, coordinates = true }
+             data.scrambled = false"
         }
         "airfoil" => {
             "# HT-Net on airfoil: the authors' sizes for darcy on a padded plane, with coordinates; recipe as for LaMO.

@@ -379,7 +379,6 @@ fn infer(shapes: &Shapes, hints: &Hints) -> Option<Result<Inferred, Refusal>> {
             steps,
             resolution: hints.setting("resolution").unwrap_or(0),
             propagators: shapes.count("decoder.propagator.", 0).max(1),
-            ..defaults
         };
         let sentence = match (recurrent, config.resolution) {
             (true, _) => Some(format!("the recurrence has {steps} steps (model.settings.steps)")),

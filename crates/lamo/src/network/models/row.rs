@@ -73,7 +73,7 @@ pub struct OwnData {
 }
 
 impl OwnData {
-    /// Settings of slice models on a user's data. With the authors' small weights a block hands on hardly anything but the
+    /// Settings of slice models and of the library's transformers on a user's data. With the authors' small weights a block hands on hardly anything but the
     /// means of all points: training stops for a hundred epochs at the error of a map from each point to itself. Weights of
     /// the usual size learn from the first epochs on. The record of a run has no grid here, and keeps what it was trained with.
     pub(super) fn slice_settings(&self) -> Settings {

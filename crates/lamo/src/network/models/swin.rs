@@ -5,7 +5,7 @@
 //!
 //! The plane is padded with zeros to multiples of 4 and of w. There is one resolution only: no patches and no hierarchy.
 
-use super::{Authored, GridKind, Hints, Inferred, Row, Settings, Shapes, Support, Translated};
+use super::{Authored, GridKind, Hints, Inferred, OwnData, Row, Settings, Shapes, Support, Translated};
 use super::{check_heads, check_positive, check_unified, check_window, least_common_multiple, read};
 use crate::error::Refusal;
 use crate::network::layers::{
@@ -62,7 +62,7 @@ fn build<'g>(scope: &Scope<'_, 'g>, task: &Task, settings: &Settings) -> Result<
     check_window("swin", window)?;
     check_heads("swin", width, heads, task)?;
     check_unified("swin", unified_positions, task)?;
-    let extents = task.grid.plane().expect("swin supports planes only").into();
+    let extents = task.grid.plane().expect("swin supports planes only");
     let windows = windows(extents, window);
     let scope = scope.with_style(initial);
     let lifted = LiftingShape { unified_positions, positions_twice, placeholder: true, ..LiftingShape::usual(width) };
@@ -182,11 +182,13 @@ fn recipe(benchmark: &str) -> Option<&'static str> {
     })
 }
 
-/// Sizes that train in minutes on two cores.
+/// Sizes that train in minutes on two cores, and weights that learn from the first epochs on.
 fn quick(benchmark: &str) -> Option<&'static str> {
     Some(match benchmark {
-        "darcy" => "model.settings = { width = 24, depth = 2, heads = 4, unified_positions = 0 }",
-        "navier-stokes" | "plasticity" | "airfoil" | "pipe" => "model.settings = { width = 24, depth = 1, heads = 4 }",
+        "darcy" => "model.settings = { width = 24, depth = 1, heads = 4, unified_positions = 0, initial = \"fan-in\" }",
+        "navier-stokes" | "plasticity" | "airfoil" | "pipe" => {
+            "model.settings = { width = 24, depth = 1, heads = 4, initial = \"fan-in\" }"
+        }
         "own" => "model.settings = { width = 24, depth = 2, heads = 4 }",
         _ => return None,
     })
@@ -251,7 +253,7 @@ pub(super) const ROW: Row = Row {
     recipe,
     variants: &[],
     quick,
-    own: |_| Settings::new(),
+    own: OwnData::slice_settings,
     tiny,
     infer,
     translate: &[("swin", translate)],
