@@ -178,9 +178,8 @@ fn quick(benchmark: &str) -> Option<&'static str> {
         "elasticity" | "own" => {
             "model.settings = { width = 32, depth = 4, modes = 6, lattice = [32, 32], coordinate_width = 16 }"
         }
-        "darcy" | "navier-stokes" | "plasticity" | "airfoil" | "pipe" => {
-            "model.settings = { width = 32, depth = 4, unified_positions = 0 }"
-        }
+        "darcy" | "navier-stokes" => "model.settings = { width = 32, depth = 4, unified_positions = 0 }",
+        "plasticity" | "airfoil" | "pipe" => "model.settings = { width = 16, depth = 2 }",
         _ => return None,
     })
 }
