@@ -75,9 +75,9 @@ fn linear_attention_is_the_sum_over_all_pairs_of_points() {
                 let weights: Vec<f64> =
                     (0..points).map(|j| dot(&query, &softmax(&mapped("key", j)[head.clone()]))).collect();
                 let total = if scale == LinearScale::L1 { weights.iter().sum() } else { points as f64 };
-                for c in 0..channels {
+                for (c, own) in query.iter().enumerate() {
                     let mixed: f64 = (0..points).map(|j| weights[j] * mapped("value", j)[head.start + c]).sum();
-                    joined.push(mixed / total + query[c]);
+                    joined.push(mixed / total + own);
                 }
             }
             expected.extend(affine(&graph, "proj", &joined));
