@@ -422,8 +422,7 @@ fn translate(authored: &Authored<'_>) -> Result<Translated, Refusal> {
         pointwise_scale: model.0["y_norm"] == true,
     };
     let task = Task::plain(Grid::Plane { rows: input, columns: input }, 2, model.number("in_dim")?, 1);
-    // The tables of waves are float32 here, too.
-    Ok(Translated { settings: super::settings(&config), task, single_stage: true })
+    Ok(Translated { settings: super::settings(&config), task, single_stage: false })
 }
 
 pub(super) const ROW: Row = Row {
