@@ -142,31 +142,33 @@ fn recipe(benchmark: &str) -> Option<&'static str> {
         "darcy" => {
             "# MWT on darcy: script of the Neural-Solver-Library.
              model.settings = { width = 128, depth = 8, polynomials = 3, unified_positions = 8 }
-             train.rate = 0.001"
+             train = { rate = 0.001, clip = 0.0 }"
         }
         "navier-stokes" => {
             "# MWT on navier-stokes: script of the Neural-Solver-Library.
              model.settings = { width = 256, depth = 8, polynomials = 3, unified_positions = 8 }
-             train.rate = 0.001
-             train.weight_decay = 1e-05"
+             train = { rate = 0.001, weight_decay = 1e-5 }"
         }
         "elasticity" => {
             "# MWT on elasticity: script of the Neural-Solver-Library.
-             model.settings = { width = 128, depth = 8, polynomials = 3 }"
+             model.settings = { width = 128, depth = 8, polynomials = 3 }
+             train = { clip = 0.0 }"
         }
         "plasticity" => {
             "# MWT on plasticity: script of the Neural-Solver-Library.
              model.settings = { width = 128, depth = 8, polynomials = 3 }
+             train = { clip = 0.0 }
              data.scrambled = false"
         }
         "airfoil" => {
             "# MWT on airfoil: script of the Neural-Solver-Library.
-             model.settings = { width = 32, depth = 8, polynomials = 3 }"
+             model.settings = { width = 32, depth = 8, polynomials = 3 }
+             train = { clip = 0.0 }"
         }
         "pipe" => {
             "# MWT on pipe: script of the Neural-Solver-Library.
              model.settings = { width = 128, depth = 8, polynomials = 3, positions_twice = true }
-             train.batch = 4"
+             train = { batch = 4, clip = 0.0 }"
         }
         _ => return None,
     })
