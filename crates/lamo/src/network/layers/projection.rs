@@ -2,10 +2,10 @@
 //!
 //! ξ = φ(x) are learned coordinates of the points. With θₖₗ = 2π(k ξ₁ + l ξ₂),
 //!
-//! F[k,l] = Σₙ hₙ e^{−iθₖₗ(n)},  image = irfft2(R F),  U = R′ rfft2(image′),  outₙ = Re Σ V[k,l] e^{iθₖₗ(n)},
+//! F(k, l) = Σₙ hₙ e^{−iθₖₗ(n)},  image = irfft2(R F),  U = R′ rfft2(image′),  outₙ = Re Σ V(k, l) e^{iθₖₗ(n)},
 //!
 //! for −m ≤ k < m and 0 ≤ l < m, without a factor 1/N. The frequencies l < 0 of the way back are the conjugates of those
-//! with −1 − k in place of −k, as in the authors' code, so that V[k,l] = U[k,l] + U[k−1,l] for l > 0, −m ≤ k ≤ m.
+//! with −1 − k in place of −k, as in the authors' code, so that V(k, l) = U(k, l) + U(k − 1, l) for l > 0, −m ≤ k ≤ m.
 
 use super::{Linear, SpectralConvolution, analyse_image, synthesise_image};
 use crate::network::Scope;
