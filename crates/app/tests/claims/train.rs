@@ -157,7 +157,7 @@ fn wrong_requests_give_one_sentence_and_leave_no_file() {
         (&["dracy"][..], &["dracy", "a benchmark (darcy, navier-stokes"][..]),
         (&["darci"], &["darci", "did you mean darcy?"]),
         (&["darcy-lamo", "--model=fno"], &["model.name", "lamo", "fno"]),
-        (&["darcy", "--model=unet"], &["unet"]),
+        (&["darcy", "--model=vnet"], &["vnet"]),
         (&["darcy", "--set=train.epoch=3"], &["train.epoch", "did you mean train.epochs?"]),
         (&["darcy", "--set=epochs"], &["key=value"]),
         (&["darcy", "--precision=f8"], &["f8", "f32, tf32"]),

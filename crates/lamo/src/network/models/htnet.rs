@@ -139,7 +139,8 @@ impl Config {
         let (Extents { tokens, .. }, most) = (self.extents(grid), self.most_modes(grid));
         require([0, 1].iter().all(|&axis| tokens[axis] + self.padding >= grid[axis]), || {
             let expected = format!("zeros that make {tokens:?} tokens cover {grid:?} points");
-            Refusal::new("model htnet: padding", expected, self.padding.to_string())
+            let found = format!("patch = {} and padding = {}", self.patch, self.padding);
+            Refusal::new("model htnet: patch and padding", expected, found)
         })?;
         require(self.modes <= most, || {
             Refusal::new("model htnet: modes", format!("at most {most} on this grid"), self.modes.to_string())
