@@ -1,7 +1,7 @@
 //! What a first try gives: imports ten data sets, trains on each with the defaults, and prints the errors beside those of
 //! predictors that learn nothing and of a kernel fit.
 //!
-//! `cargo run --release -p lamo --example first_try -- target/release/lamo OUT [REAL] [--minutes M] [--only NAME]`
+//! `cargo run --release -p lamo --example first_try -- target/release/lamo OUT [REAL] [--minutes M] [--device D] [--only NAME]`
 //!
 //! Six data sets are made from formulas. `REAL` is a folder with files of others: `burgers_{train,test}_16_y.npy` and
 //! `darcy_{train,test}_16_{x,y}.npy` of neuraloperator, as arrays of NumPy, and `real_{burgers_shock,KdV}.mat` of the PINNs
@@ -35,7 +35,7 @@ fn main() -> Result<()> {
         given.drain(place..(place + 2).min(given.len()));
         value
     };
-    let (minutes, only) = (option("--minutes"), option("--only"));
+    let [minutes, device, only] = ["--minutes", "--device", "--only"].map(&mut option);
     let [lamo, out, real @ ..] = &given[..] else {
         return Err("expected the command lamo and a folder to work in".into());
     };
@@ -47,7 +47,7 @@ fn main() -> Result<()> {
     println!("| data set | samples, points | model, epochs × steps | time | error | best trivial | kernel ridge |");
     println!("|---|---|---|---|---|---|---|");
     for set in &sets {
-        println!("{}", row(&lamo, &out, set, minutes.as_deref())?);
+        println!("{}", row(&lamo, &out, set, minutes.as_deref(), device.as_deref())?);
     }
     Ok(())
 }
@@ -62,7 +62,7 @@ fn output(command: &mut Command) -> Result<String> {
 }
 
 /// One line of the table.
-fn row(lamo: &Path, out: &Path, set: &Set, minutes: Option<&str>) -> Result<String> {
+fn row(lamo: &Path, out: &Path, set: &Set, minutes: Option<&str>, device: Option<&str>) -> Result<String> {
     let data = out.join(format!("{}-data", set.name));
     let folder = out.join(format!("{}-run{}", set.name, minutes.unwrap_or_default()));
     if !data.exists() {
@@ -73,6 +73,7 @@ fn row(lamo: &Path, out: &Path, set: &Set, minutes: Option<&str>) -> Result<Stri
     }
     let mut train = Command::new(lamo);
     train.arg("train").arg(&data).args(["--json", "--out"]).arg(&folder);
+    train.args(device.map(|device| ["--device", device]).into_iter().flatten());
     train.args(minutes.map(|minutes| ["--minutes", minutes]).into_iter().flatten());
     let text = output(&mut train)?;
     let events = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()).collect::<Vec<_>>();

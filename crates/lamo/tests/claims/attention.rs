@@ -98,7 +98,7 @@ fn attention_in_windows_sees_its_own_window_only_and_a_mask_keeps_points_apart()
     let plain = windows.join(attention.forward(windows.cut(image), None));
     let moved = rolled(windows.join(attention.forward(windows.cut(rolled(image, [1, 1])), Some(mask))), [3, 5]);
     for (out, changed, alike) in [
-        // Of the window at rows 0 and 1, columns 2 and 3.
+        // The point (0, 2) lies in the window of rows 0 and 1 and columns 2 and 3.
         (plain, [0, 2], (0..2).flat_map(|row| (2..4).map(move |column| [row, column])).collect::<Vec<_>>()),
         // The shifted windows: a corner is alone, as its neighbours across the border are no neighbours.
         (moved, [0, 0], vec![[0, 0]]),

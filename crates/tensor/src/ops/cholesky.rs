@@ -1,7 +1,7 @@
 //! The inverse W = Λ⁻¹ of the Cholesky factor of a symmetric matrix Σ = Λ Λᵀ, Λ and W lower triangular.
 //!
-//! The factor is guarded: where Σ is not positive definite, the first of ten numbers ε, 10 ε, …, 10⁹ ε with which Σ + jitter · 1
-//! is positive definite is added to the diagonal. If there is none, or if Σ has a NaN, every element of W is NaN.
+//! The factor is guarded. Where Σ is not positive definite, a jitter is added to its diagonal: the first of the ten numbers
+//! ε, 10 ε, …, 10⁹ ε that makes Σ positive definite. If all ten fail, or if Σ has a NaN, every element of W is NaN.
 //!
 //! Gradient, with the jitter as a constant (Murray 2016, Eq. 9, written for W): with Φ(M) the lower triangle of M with half of
 //! its diagonal, ∂Σ = −sym(Wᵀ Φ(∂W Wᵀ) W). The upper triangle of ∂W has no part in it.

@@ -39,8 +39,8 @@ pub(super) fn compare_states(program: &Program, io: &mut Comparison) -> Result<(
     Ok(())
 }
 
-/// Compares the output in evaluation. The states are those after the training pass where the fixture has them, otherwise those
-/// of the weights file.
+/// Compares the output in evaluation. The states come from the fixture's training pass where it has them, otherwise from the
+/// weights file.
 pub(super) fn compare_evaluation(
     out: Tensor<'_>,
     mut bindings: Bindings<'_>,

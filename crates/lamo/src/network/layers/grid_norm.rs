@@ -81,7 +81,7 @@ impl<'g> BatchNorm<'g> {
         };
         let average = |values: Tensor<'g>| weighted(sum_over_grid(values)).sum(&[0]) / count; // [1, …, width]
         let (mean, centred, variance) = moments(x, average);
-        // One sample of one point has no variance; the running one then stays as it is.
+        // A short last batch may have one value of each channel. Its variance counts as 0, without a division by zero.
         let unbiased = variance * (count / (count - 1.0).maximum(x.graph().fill(1.0, [])));
         let moved = |state: &State<'g>, new: Tensor<'g>| {
             state.set(state.value() * (1.0 - MOMENTUM) + new.reshape([width]) * MOMENTUM);

@@ -88,7 +88,7 @@ fn windows(extents: [usize; 2], window: usize) -> Windows {
 struct Swin<'g> {
     /// Rows and columns of the plane.
     extents: [usize; 2],
-    /// Of the padded plane.
+    /// How the padded plane is cut into windows.
     windows: Windows,
     lifting: Lifting<'g>,
     blocks: Vec<Block<'g>>,
