@@ -5,6 +5,7 @@
 //! An unknown key is refused, and the error names the nearest known key. The result has a value for every key.
 
 pub mod benchmarks;
+mod best;
 mod keys;
 mod length;
 mod loss;
@@ -157,6 +158,8 @@ pub enum Preset {
     Quick,
     /// The published recipe.
     Paper,
+    /// Our own recipe, chosen by validation error.
+    Best,
 }
 
 /// A benchmark, a model, data and a recipe.
@@ -306,6 +309,7 @@ impl Preset {
         match self {
             Preset::Quick => "quick",
             Preset::Paper => "paper",
+            Preset::Best => "best",
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use super::benchmarks::BENCHMARKS;
 use super::request::{DEFAULTS, OWN_KEYS};
-use super::{Loss, OWN, TimeRole, keys};
+use super::{Loss, OWN, TimeRole, best, keys};
 use crate::network::models::{MODELS, Row};
 use std::fmt::Write;
 use toml::{Table, Value};
@@ -14,7 +14,11 @@ type Entry = (&'static str, &'static str, &'static str);
 /// Every key but the settings of models and problems, in the order of the text.
 const KEYS: &[Entry] = &[
     ("benchmark", "–", "The benchmark, or `own` for your own data."),
-    ("preset", "–", "The size: `quick` takes minutes on two cores, `paper` is the published recipe."),
+    (
+        "preset",
+        "–",
+        "The size: `quick` takes minutes on two cores, `paper` is the published recipe, `best` our own, where one was chosen.",
+    ),
     ("seed", "–", "Seed of the first parameters and of the order of the samples."),
     (
         "precision",
@@ -392,10 +396,14 @@ fn layers() -> Vec<Layer> {
     let mut layers = Vec::new();
     for (name, text) in texts {
         let mut shared = keys::parse(name, text).unwrap_or_default();
-        let quick = shared.remove("quick");
+        let [quick, better] = ["quick", best::TABLE].map(|preset| shared.remove(preset));
         layers.push((name.to_owned(), shared));
         if let Some(Value::Table(quick)) = quick {
             layers.push((format!("{name} quick"), quick));
+        }
+        for row in MODELS {
+            let layer = best::layer(name, row.name, better.clone());
+            layers.extend(layer.into_iter().map(|keys| (format!("{name}-{} best", row.name), keys)));
         }
     }
     layers.extend(MODELS.iter().flat_map(model_layers));
