@@ -77,6 +77,13 @@ enum Command {
     ///   lamo compare runs/darcy-lamo-1 runs/darcy-fno-1 --out compare.png
     #[command(verbatim_doc_comment)]
     Compare(commands::compare::Compare),
+    /// Print the receipts of a folder as one table, with the published numbers beside them.
+    ///
+    /// Examples:
+    ///   lamo results
+    ///   lamo results results --out docs/results.md
+    #[command(verbatim_doc_comment)]
+    Results(commands::results::Results),
     /// Carry a run to another machine in one file; make a small file of its model.
     ///
     /// Examples:
@@ -142,7 +149,11 @@ impl Command {
             Command::Parity(parity) => parity.json,
             Command::Doctor(doctor) => doctor.json,
             Command::List(list) => list.json,
-            Command::Predict(_) | Command::Run(_) | Command::Import(_) | Command::ExportWeights(_) => false,
+            Command::Predict(_)
+            | Command::Results(_)
+            | Command::Run(_)
+            | Command::Import(_)
+            | Command::ExportWeights(_) => false,
         }
     }
 
@@ -154,6 +165,7 @@ impl Command {
             Command::Bench(bench) => commands::bench::run(bench),
             Command::Evaluate(evaluate) => commands::evaluate::run(evaluate),
             Command::Compare(compare) => commands::compare::run(compare),
+            Command::Results(results) => commands::results::run(results),
             Command::Run(run) => commands::run::run(run),
             Command::Parity(parity) => commands::parity::run(parity),
             Command::Doctor(doctor) => commands::doctor::run(doctor),

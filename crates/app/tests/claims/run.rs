@@ -76,10 +76,10 @@ fn what_cannot_be_packed_or_unpacked_is_refused_and_leaves_no_file() {
     let whole = folder.read("whole.tar.gz");
     folder.write("cut.tar.gz", &whole[..whole.len() / 2]);
     contains(&folder.fails(&["run", "unpack", "cut.tar.gz", "--out=there"]), &["cut.tar.gz"]);
-    assert_eq!(folder.names(), ["cache", "cut.tar.gz", "here", "set", "taken.tar.gz", "whole.tar.gz"]);
+    assert_eq!(folder.names(), ["cut.tar.gz", "here", "set", "taken.tar.gz", "whole.tar.gz"]);
 }
 
-/// float16 rounds each weight by at most 2⁻¹¹ of it; a trained error of some percent must not move by a tenth of itself.
+/// float16 rounds each weight by at most 2⁻¹² of it, bfloat16 by 2⁻⁹. Seen: 0.1551 in 32 bits, 0.1550 and 0.1564 after rounding.
 #[test]
 fn a_shrunk_model_predicts_by_its_name_with_nearly_the_same_error() {
     let folder = Folder::new("shrink");
@@ -96,8 +96,8 @@ fn a_shrunk_model_predicts_by_its_name_with_nearly_the_same_error() {
         report["evaluation"]["relative_l2"].as_f64().unwrap()
     };
     let [full, half, brain] = ["f32.safetensors", "models/darcy.safetensors", "bf16.safetensors"].map(error);
-    println!("{full} in 32 bits, {half} in f16, {brain} in bf16");
-    assert!((half / full - 1.0).abs() < 0.1 * full.max(0.1), "{full} in 32 bits, {half} in f16, {brain} in bf16");
+    let moved = [half, brain].map(|error| (error / full - 1.0).abs());
+    assert!(moved[0] < 0.01 && moved[0] < moved[1], "{full} in 32 bits, {half} in f16, {brain} in bf16");
 
     wave_npy(&folder.at("a.npy"), &[2, 12, 12]);
     let predict = |model: &str, output: &str, models: &str| {
