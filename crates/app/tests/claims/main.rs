@@ -18,6 +18,8 @@ mod measures; // validation, outputs in their units, predictors that learn nothi
 mod numbers; // outputs that are numbers of the whole sample
 mod own_data; // your own data: train, predict, evaluate
 mod predict;
+mod results;
+mod run; // lamo run pack, unpack and shrink
 mod support;
 mod train;
 mod weights; // lamo import, lamo export-weights

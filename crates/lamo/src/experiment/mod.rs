@@ -5,6 +5,7 @@
 //! An unknown key is refused, and the error names the nearest known key. The result has a value for every key.
 
 pub mod benchmarks;
+mod best;
 mod keys;
 mod length;
 mod loss;
@@ -157,6 +158,8 @@ pub enum Preset {
     Quick,
     /// The published recipe.
     Paper,
+    /// Our own recipe, chosen by validation error.
+    Best,
 }
 
 /// A benchmark, a model, data and a recipe.
@@ -245,6 +248,35 @@ impl Experiment {
         toml::to_string(&table).expect("what is left of an experiment is a table of plain values")
     }
 
+    /// `key=value` of every key that differs from the preset of the benchmark and model, without seed and data folder: with
+    /// these behind `--set` the preset is this experiment. `None` on your own data, which have no preset of their own.
+    pub fn changes(&self) -> Option<Vec<String>> {
+        let Experiment { benchmark, model, preset, .. } = self;
+        let request = Request {
+            benchmark: Some(benchmark),
+            model: Some(&model.name),
+            preset: Some(*preset),
+            ..Request::default()
+        };
+        let usual = (benchmark != OWN).then(|| request.resolve().ok()).flatten()?;
+        let plain = |experiment: &Experiment| {
+            let mut table = Table::try_from(experiment).expect("an experiment is a table of plain values");
+            table.remove("seed");
+            if let Some(Value::Table(data)) = table.get_mut("data") {
+                data.remove("folder");
+            }
+            table
+        };
+        let mut table = plain(self);
+        keys::subtract(&mut table, &plain(&usual));
+        Some(
+            keys::flatten(&table)
+                .iter()
+                .filter_map(|key| Some(format!("{key}={}", keys::bare(&table, key)?)))
+                .collect(),
+        )
+    }
+
     /// Refuses numbers that no training can have.
     fn check(&self) -> Result<(), Refusal> {
         let Training { epochs, batch, rate, weight_decay, clip, evaluate, patience, .. } = self.train;
@@ -306,6 +338,7 @@ impl Preset {
         match self {
             Preset::Quick => "quick",
             Preset::Paper => "paper",
+            Preset::Best => "best",
         }
     }
 }

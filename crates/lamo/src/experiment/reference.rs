@@ -3,7 +3,7 @@
 
 use super::benchmarks::BENCHMARKS;
 use super::request::{DEFAULTS, OWN_KEYS};
-use super::{Loss, OWN, TimeRole, keys};
+use super::{Loss, OWN, TimeRole, best, keys};
 use crate::network::models::{MODELS, Row};
 use std::fmt::Write;
 use toml::{Table, Value};
@@ -14,7 +14,11 @@ type Entry = (&'static str, &'static str, &'static str);
 /// Every key but the settings of models and problems, in the order of the text.
 const KEYS: &[Entry] = &[
     ("benchmark", "–", "The benchmark, or `own` for your own data."),
-    ("preset", "–", "The size: `quick` takes minutes on two cores, `paper` is the published recipe."),
+    (
+        "preset",
+        "–",
+        "The size: `quick` takes minutes on two cores, `paper` is the published recipe, `best` our own, where one was chosen.",
+    ),
     ("seed", "–", "Seed of the first parameters and of the order of the samples."),
     (
         "precision",
@@ -182,7 +186,32 @@ const SETTINGS: &[Entry] = &[
     ),
     ("slice_heads", "–", "Heads of the slice maps."),
     ("encoder", "–", "Whose slice maps a block uses: its `own`, or those `shared` by all blocks."),
-    ("decoder", "–", "How tokens become points again: by the encoder's weights (`tied`) or by its `own`."),
+    (
+        "decoder",
+        "–",
+        "How slices become points again: by the encoder's weights (`tied`), by its `own`, or by `attention` from the points to the mixed tokens.",
+    ),
+    (
+        "queries",
+        "–",
+        "What slices are compared with the points by: `fixed` vectors, or vectors of each head that are `conditioned` on the points of the sample.",
+    ),
+    ("residual", "–", "Adds γ times the mixed tokens to the tokens, with a number γ of each block that begins at 0."),
+    (
+        "spectral_modes",
+        "–",
+        "Frequencies along each axis of a line or plane by which half of the channels are mixed; 0 leaves all channels to the tokens.",
+    ),
+    (
+        "position_convolution",
+        "–",
+        "Adds a depthwise convolution of 3 points along each axis of a line or plane to the field before each block.",
+    ),
+    (
+        "mlp",
+        "–",
+        "What stands between the maps of a block's MLP: `gelu`, or `swiglu`, which multiplies the hidden channels by the SiLU of as many gates.",
+    ),
     (
         "mixer",
         "–",
@@ -367,10 +396,14 @@ fn layers() -> Vec<Layer> {
     let mut layers = Vec::new();
     for (name, text) in texts {
         let mut shared = keys::parse(name, text).unwrap_or_default();
-        let quick = shared.remove("quick");
+        let [quick, better] = ["quick", best::TABLE].map(|preset| shared.remove(preset));
         layers.push((name.to_owned(), shared));
         if let Some(Value::Table(quick)) = quick {
             layers.push((format!("{name} quick"), quick));
+        }
+        for row in MODELS {
+            let layer = best::layer(name, row.name, better.clone());
+            layers.extend(layer.into_iter().map(|keys| (format!("{name}-{} best", row.name), keys)));
         }
     }
     layers.extend(MODELS.iter().flat_map(model_layers));

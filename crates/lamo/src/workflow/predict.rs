@@ -4,7 +4,7 @@ use crate::data::formats::{self, Named};
 use crate::error::{Error, Kind, Refusal, require};
 use crate::inference::{PredictionInput, SampleFile, Source};
 use crate::run::model_folder::{DESCRIPTION, ModelFolder};
-use crate::run::{self, Operator, Trained, forward_batch};
+use crate::run::{self, Operator, Trained, forward_batch, pretrained};
 use lamo_tensor::Device;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -20,10 +20,15 @@ pub enum Model {
 }
 
 impl Model {
-    /// Opens a run folder, a checkpoint file or a model folder.
+    /// Opens a run folder, a checkpoint file, a model folder, or a pretrained model by its name.
     pub fn open(path: &Path) -> Result<Model, Error> {
         if ModelFolder::is_at(path) {
             return Ok(Model::Imported(Box::new(ModelFolder::read(path)?)));
+        }
+        if !path.exists()
+            && let Some(pretrained) = pretrained::open(path, std::env::var_os(pretrained::FOLDER).map(PathBuf::from))
+        {
+            return Ok(Model::Trained(Box::new(pretrained?)));
         }
         require(path.is_file() || run::latest(path).is_some(), || {
             let expected = "a run folder, a checkpoint or a model folder with model.toml";

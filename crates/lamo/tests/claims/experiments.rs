@@ -332,6 +332,28 @@ fn layers_count_from_defaults_to_single_changes() {
     }
 }
 
+/// A table `best` in the file of a benchmark must come with its measurement: see docs/results.md.
+#[test]
+fn the_preset_best_is_refused_where_nothing_was_chosen_and_differs_from_the_recipe_where_it_was() {
+    for name in BENCHMARKS.iter().map(|row| row.name) {
+        let request = |preset| Request { benchmark: Some(name), preset: Some(preset), ..Request::default() };
+        let paper = request(Preset::Paper).resolve().unwrap();
+        match request(Preset::Best).resolve() {
+            Ok(best) => assert_ne!((best.train, best.model), (paper.train, paper.model), "{name}: a silent copy"),
+            Err(refusal) => {
+                let told = refusal.to_string();
+                assert!(
+                    told.contains(&format!("{name} has no preset best")) && told.contains("--preset paper"),
+                    "{told}"
+                );
+            }
+        }
+        // A run of another time with this preset still opens.
+        let record = Experiment { preset: Preset::Best, ..paper };
+        assert_eq!(Experiment::recorded("record", &record.text()).unwrap(), record);
+    }
+}
+
 #[test]
 fn every_benchmark_has_a_quick_preset_for_every_model_it_has_a_recipe_for() {
     for name in EXPERIMENTS.iter().map(|shipped| &shipped.name) {

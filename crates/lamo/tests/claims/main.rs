@@ -21,6 +21,8 @@ mod jobs; // what a listener hears, how a cancelled job is resumed, and the kind
 mod labels; // how far the labels of a data set are from finer ones
 mod layers;
 mod length; // embeddings, patches and slices equal the authors', each alone
+mod lever_equations; // the layers of the levers are their equations
+mod levers; // levers of LaMO: off, as before; on, their equations
 mod library; // one crate is enough, and the README's program is an example
 mod lines; // models in one dimension
 mod loops; // the training loop takes the authors' steps, and every shipped experiment runs

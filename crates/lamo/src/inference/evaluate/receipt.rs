@@ -102,6 +102,12 @@ pub struct Receipt {
     pub benchmark: String,
     /// Name of the model.
     pub model: String,
+    /// The preset of the experiment; `None` for your own data, and in receipts of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preset: Option<String>,
+    /// Keys that differ from the preset, as `--set` takes them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<String>,
     /// Seed of the first parameters and of the order of samples.
     pub seed: u64,
     /// Seed of the data, if a solver made them.
@@ -133,6 +139,7 @@ impl Receipt {
     ) -> Result<Receipt, Error> {
         let Environment { device, gpu, threads, vectors, system, .. } = environment.clone();
         let experiment = &trained.experiment;
+        let changes = experiment.changes();
         let manifest = dataset.manifest();
         let precision = if device == Device::Cpu.to_string() { Precision::F32 } else { experiment.precision };
         let weights = trained.operator.parameters.iter().chain(&trained.operator.states.values);
@@ -142,6 +149,8 @@ impl Receipt {
             commit: option_env!("LAMO_COMMIT").filter(|commit| !commit.is_empty()).map(str::to_owned),
             benchmark: experiment.benchmark.clone(),
             model: experiment.model.name.clone(),
+            preset: changes.is_some().then(|| experiment.preset.name().to_owned()),
+            changes: changes.unwrap_or_default(),
             seed: experiment.seed,
             data_seed: manifest.seed,
             epoch: trained.epoch,
@@ -304,6 +313,8 @@ mod tests {
             commit: None,
             benchmark: "own".into(),
             model: "lamo".into(),
+            preset: None,
+            changes: Vec::new(),
             seed: 1,
             data_seed: 2,
             epoch: 3,
