@@ -12,6 +12,12 @@ fn stream(seed: u64, index: u64) -> ChaCha8Rng {
     random
 }
 
+/// A number from 0 to `count` − 1, the first of the stream.
+pub(crate) fn below(count: usize, seed: u64, index: u64) -> usize {
+    let wide = u128::from(stream(seed, index).next_u64()) * count as u128;
+    (wide >> 64) as usize // uniform to one part in 2^64 / count
+}
+
 /// Fisher and Yates's shuffle, last place first, written out so that no new version of a library changes it.
 pub(crate) fn shuffle(order: &mut [usize], seed: u64, index: u64) {
     let mut random = stream(seed, index);

@@ -12,6 +12,7 @@ mod reference;
 mod request;
 mod selection;
 mod shipped;
+mod symmetries;
 
 pub(crate) use keys::{change, merge};
 pub(crate) use length::{default_batch, default_epochs, default_evaluate};
@@ -21,6 +22,8 @@ pub use request::Request;
 pub use selection::{ExperimentData, split, test_samples, train_samples};
 pub(crate) use selection::{default_validation, fields};
 pub use shipped::{EXPERIMENTS, Shipped, nearest, shipped_text};
+pub(crate) use symmetries::Channels;
+pub use symmetries::{Symmetries, Symmetry};
 
 use crate::error::{Refusal, require};
 use crate::network::models::{self, Choice};
@@ -83,8 +86,8 @@ pub struct Training {
     pub evaluate: usize,
     /// Ends the training when the validation error has not improved for this many epochs; 0 never does.
     pub patience: usize,
-    /// Shows each batch under a random mirroring or rotation. The problem must be symmetric: scalar values on a plane
-    /// without a preferred direction.
+    /// Shows each sample under a random symmetry of the problem. Your own data take mirrorings and rotations of a plane,
+    /// one for each batch, and must look the same from all sides: scalar values without a preferred direction.
     pub symmetries: bool,
     /// Divides the error of each output by its own deviation, so that outputs with small units are learned too. The
     /// benchmarks' recipes weight all outputs equally.

@@ -6,16 +6,16 @@
 
 use super::loss;
 use super::optimiser::AdamW;
-use super::resident::{self, ROWS, Resident, SAMPLES, SIDE, TIME};
+use super::resident::{self, ROWS, Resident, SAMPLES, TIME};
 use super::schedule::{Pace, Schedule};
-use super::symmetry;
+use super::symmetry::Turning;
 use crate::data::Samples;
 use crate::data::dataset::Batches;
 use crate::error::{Error, Kind, Refusal, bounded, require};
-use crate::experiment::{Experiment, Loss, Optimiser, Pacing};
+use crate::experiment::{Experiment, Loss, Optimiser, Pacing, Symmetries};
 use crate::files::memory;
 use crate::network::{Input, Mode, Model, Parameters, models};
-use crate::task::{Field, Moments, Positions, Spread, Task};
+use crate::task::{Moments, Task};
 use lamo_geometry::Grid;
 use lamo_tensor::{Device, Graph, Program, Tensor};
 
@@ -27,8 +27,6 @@ const HALVED_AFTER: usize = 100;
 const WEIGHTS: &str = "weights";
 /// State: the losses of the epoch so far, summed.
 pub(super) const TOTAL: &str = "train.total";
-/// Makes the random order of symmetries independent of the order of samples.
-const SIDES: u64 = 0x7369_6465;
 
 /// The compiled step of a training, with all that decides what each step does.
 pub struct StepProgram {
@@ -36,8 +34,8 @@ pub struct StepProgram {
     pub(super) experiment: Experiment,
     pub(super) task: Task,
     samples: Vec<usize>,
-    /// Orders of the points under each symmetry of the problem; empty where symmetries are off.
-    sides: Vec<Vec<u32>>,
+    /// The symmetries under which samples are shown, where they are on.
+    turning: Option<Turning>,
     adamw: AdamW,
     schedule: Schedule,
     /// The order of the samples in an epoch.
@@ -49,15 +47,8 @@ impl StepProgram {
     /// Compiles the step, writes the samples into it, and draws the first parameters.
     pub fn new(experiment: &Experiment, task: &Task, train: &Samples, device: Device) -> Result<StepProgram, Error> {
         let recipe = &experiment.train;
-        let scalar = |fields: &[Field]| fields.iter().all(|field| field.width() == 1 && field.spread == Spread::Points);
-        let fits = task.positions != Positions::Given && scalar(&task.inputs) && scalar(&task.outputs);
-        require(!recipe.symmetries || fits, || {
-            let all = task.inputs.iter().chain(&task.outputs);
-            let odd = all.filter(|field| field.width() != 1 || field.spread != Spread::Points);
-            let odd: Vec<_> = odd.map(|field| format!("`{}` {:?}", field.name, field.shape(task.grid))).collect();
-            let found = if odd.is_empty() { "points elsewhere".to_owned() } else { odd.join(", ") };
-            Refusal::new("train.symmetries", "fields of one value at every point of a lattice", found)
-        })?;
+        let group = recipe.symmetries.then(|| Symmetries::of(experiment, task)).transpose()?;
+        let turning = group.map(|group| Turning::new(group, task));
         let regular = task.spacing(task.grid, &train.positions).is_some();
         require(recipe.loss != Loss::H1 || regular, || {
             Refusal::new("train.loss = h1", "a regular line or plane", format!("a {}", task.grid))
@@ -73,14 +64,14 @@ impl StepProgram {
             Pacing::StepByEpoch => Schedule::Halving { first: recipe.rate, interval: HALVED_AFTER },
             Pacing::Constant => Schedule::Constant { rate: recipe.rate },
         };
-        let program = bounded(|| compile(experiment, task, train, device, &adamw))?;
+        let program = bounded(|| compile(experiment, task, (train, turning.as_ref()), device, &adamw))?;
         Ok(StepProgram {
             bytes: program.bytes().saturating_sub(resident::bytes(train)),
             program,
             experiment: experiment.clone(),
             task: task.clone(),
             samples: (0..train.count).collect(),
-            sides: if recipe.symmetries { symmetry::sides(task.grid) } else { Vec::new() },
+            turning,
             adamw,
             schedule,
             order: None,
@@ -127,10 +118,8 @@ impl StepProgram {
         let program = &mut self.program;
         program.try_write_index(SAMPLES, &samples.iter().map(|&sample| sample as u32).collect::<Vec<_>>())?;
         program.try_write(WEIGHTS, &weights)?;
-        if !self.sides.is_empty() {
-            let all: Vec<usize> = (0..self.sides.len()).collect();
-            let side = Batches::shuffled(&all, 1, seed ^ SIDES, step as u64).order()[0];
-            program.try_write_index(SIDE, &self.sides[side])?;
+        if let Some(turning) = &self.turning {
+            turning.write(program, &turning.draw(batch, seed, step))?;
         }
         let index = |sample: usize| epoch * self.samples.len() + sample;
         if let Some(asked) = self.task.time.ask(&samples, turn, seed, index) {
@@ -164,7 +153,7 @@ impl StepProgram {
 fn compile(
     experiment: &Experiment,
     task: &Task,
-    train: &Samples,
+    (train, turning): (&Samples, Option<&Turning>),
     device: Device,
     adamw: &AdamW,
 ) -> Result<Program, Error> {
@@ -172,7 +161,7 @@ fn compile(
     let graph = Graph::new();
     let parameters = Parameters::new(&graph);
     let model = models::find(&experiment.model.name)?.build(&parameters, task, &experiment.model.settings)?;
-    let resident = Resident::declare(&graph, train, batch, experiment.train.symmetries);
+    let resident = Resident::declare(&graph, train, batch, turning);
     let given = resident.functions(train.functions);
     let time = resident.time(task);
     let (positions, functions, target) = task.time.training_pair(

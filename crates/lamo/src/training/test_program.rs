@@ -54,7 +54,7 @@ impl TestProgram {
         let graph = Graph::new();
         let parameters = Parameters::new(&graph);
         let model = models::find(&experiment.model.name)?.build(&parameters, task, &experiment.model.settings)?;
-        let (resident, width) = (Resident::declare(&graph, test, batch, false), task.input_channels());
+        let (resident, width) = (Resident::declare(&graph, test, batch, None), task.input_channels());
         let window = task.time.window(&graph, [batch, test.grid.points(), width]);
         let functions = window.or_else(|| resident.functions(width));
         let found = task.found(model.forward(&resident.input(functions, task), Mode::Inference), functions);
