@@ -90,6 +90,11 @@ impl Channels {
 }
 
 impl Symmetry {
+    /// Number of points.
+    pub fn points(&self) -> usize {
+        self.points.len()
+    }
+
     /// `[..., points, channels]` values, moved and changed.
     fn moved(&self, values: &[f32], channels: &Channels) -> Vec<f32> {
         let width = channels.0.len();
@@ -133,16 +138,17 @@ impl Symmetry {
 }
 
 impl Symmetries {
-    /// The symmetries of an experiment, for its task; refused where it has none.
-    pub fn of(experiment: &Experiment, task: &Task) -> Result<Symmetries, Refusal> {
+    /// The symmetries of an experiment, for its task; refused where it has none. `asked` names the key or option that asks
+    /// for them.
+    pub fn of(experiment: &Experiment, task: &Task, asked: &str) -> Result<Symmetries, Refusal> {
         if experiment.benchmark == OWN {
-            return of_plane(task);
+            return of_plane(task, asked);
         }
-        let elements = of_problem(experiment, task)?;
+        let elements = of_problem(experiment, task, asked)?;
         require(elements.len() > 1, || {
-            let problem = &experiment.data.problem;
-            Refusal::new("train.symmetries", "false for a problem without symmetries", format!("true for {problem}"))
-                .advise("lamo's docs/problems.md lists the symmetries and the settings that break them")
+            let found = format!("{}, which has none with these settings", experiment.data.problem);
+            Refusal::new(asked, "a problem with symmetries", found)
+                .advise("docs/problems.md lists the symmetries and the settings that break them")
         })?;
         Ok(Symmetries { elements, of_samples: true })
     }
@@ -159,13 +165,13 @@ impl Symmetries {
 }
 
 /// The symmetries of a plane with scalar fields.
-fn of_plane(task: &Task) -> Result<Symmetries, Refusal> {
+fn of_plane(task: &Task, asked: &str) -> Result<Symmetries, Refusal> {
     let odd = |field: &&Field| field.width() != 1 || field.spread != Spread::Points;
     let odd: Vec<_> = task.inputs.iter().chain(&task.outputs).filter(odd).collect();
     require(task.positions != Positions::Given && odd.is_empty(), || {
         let odd: Vec<_> = odd.iter().map(|field| format!("`{}` {:?}", field.name, field.shape(task.grid))).collect();
         let found = if odd.is_empty() { "points elsewhere".to_owned() } else { odd.join(", ") };
-        Refusal::new("train.symmetries", "fields of one value at every point of a lattice", found)
+        Refusal::new(asked, "fields of one value at every point of a lattice", found)
     })?;
     let element = |points| Symmetry {
         points,
@@ -202,10 +208,10 @@ fn sides(grid: Grid) -> Vec<Vec<u32>> {
 
 /// The symmetries that the problem declares.
 #[cfg(feature = "solvers")]
-fn of_problem(experiment: &Experiment, task: &Task) -> Result<Vec<Symmetry>, Refusal> {
+fn of_problem(experiment: &Experiment, task: &Task, asked: &str) -> Result<Vec<Symmetry>, Refusal> {
     use lamo_physics::symmetry::Symmetry as Declared;
     let data = &experiment.data;
-    let about = |error: lamo_physics::Error| Refusal::about("train.symmetries", error.to_string());
+    let about = |error: lamo_physics::Error| Refusal::about(asked, error.to_string());
     let row = lamo_physics::problems::find(&data.problem).map_err(about)?;
     let known = data.settings.iter().filter(|(key, _)| row.parameters.iter().any(|parameter| parameter.name == *key));
     let text = |value: &toml::Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned); // no quotes
@@ -214,7 +220,7 @@ fn of_problem(experiment: &Experiment, task: &Task) -> Result<Vec<Symmetry>, Ref
     let points = declared[0].points.len();
     require(points == task.grid.points(), || {
         let expected = format!("the {points} points of {} with its settings", data.problem);
-        Refusal::new("train.symmetries", expected, format!("a {}", task.grid))
+        Refusal::new(asked, expected, format!("a {}", task.grid))
     })?;
     let channels = |declared: &Declared, name: &str, width: usize| match declared.components(name) {
         None => Channels::kept(width),
@@ -242,9 +248,9 @@ fn of_problem(experiment: &Experiment, task: &Task) -> Result<Vec<Symmetry>, Ref
 }
 
 #[cfg(not(feature = "solvers"))]
-fn of_problem(experiment: &Experiment, _task: &Task) -> Result<Vec<Symmetry>, Refusal> {
+fn of_problem(experiment: &Experiment, _task: &Task, asked: &str) -> Result<Vec<Symmetry>, Refusal> {
     let found = "a lamo that was built without solvers, beside which they are declared";
-    Err(Refusal::new("train.symmetries", format!("the symmetries of {}", experiment.data.problem), found))
+    Err(Refusal::new(asked, format!("the symmetries of {}", experiment.data.problem), found))
 }
 
 #[cfg(test)]

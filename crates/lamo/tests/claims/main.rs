@@ -21,6 +21,7 @@ mod jobs; // what a listener hears, how a cancelled job is resumed, and the kind
 mod labels; // how far the labels of a data set are from finer ones
 mod layers;
 mod length; // embeddings, patches and slices equal the authors', each alone
+mod levers; // Muon, the average of the parameters, noise on the past of a roll-out
 mod library; // one crate is enough, and the README's program is an example
 mod lines; // models in one dimension
 mod loops; // the training loop takes the authors' steps, and every shipped experiment runs
@@ -40,6 +41,7 @@ mod runs; // a run resumed from any checkpoint ends with the same bits; failures
 mod start; // a training that starts from another model
 mod states; // running statistics are saved, resumed, moved and predicted with
 mod support; // what the claims about training share
+mod symmetries; // symmetries of a benchmark in training and evaluation
 mod theory; // the paper's theory
 mod training; // a whole step as one program learns
 mod trajectories; // time series cut into windows, a file for each sample, tables; which samples are for testing

@@ -68,7 +68,7 @@ fn a_batch_is_shown_as_the_symmetries_transform_its_samples_in_physical_units() 
     for row in PROBLEMS {
         let (experiment, data) = small(row.name, &folder, &[]);
         let task = data.task(&experiment).unwrap();
-        let group = Symmetries::of(&experiment, &task).unwrap();
+        let group = Symmetries::of(&experiment, &task, "train.symmetries").unwrap();
         let turning = Turning::new(group.clone(), &task);
         let chosen = [group.order() - 1, 0, group.order() / 2];
         let [positions, inputs, targets] = shown(&task, &data.train, &turning, &chosen);
@@ -92,7 +92,7 @@ fn channels_that_change_places_are_shown_so() {
     let folder = Folder::new("exchanged");
     let (experiment, data) = small("plasticity", &folder, &[]);
     let task = data.task(&experiment).unwrap();
-    let group = Symmetries::of(&experiment, &task).unwrap();
+    let group = Symmetries::of(&experiment, &task, "train.symmetries").unwrap();
     let mut odd: Symmetry = group.elements[1].clone();
     odd.outputs.0.swap(0, 3);
     odd.outputs.0.swap(1, 2);
@@ -110,7 +110,7 @@ fn each_sample_of_a_batch_has_a_symmetry_of_its_own_that_depends_on_seed_and_ste
     let folder = Folder::new("drawn");
     let (experiment, data) = small("navier-stokes", &folder, &[]);
     let task = data.task(&experiment).unwrap();
-    let turning = Turning::new(Symmetries::of(&experiment, &task).unwrap(), &task);
+    let turning = Turning::new(Symmetries::of(&experiment, &task, "train.symmetries").unwrap(), &task);
     assert_eq!(turning.group.order(), 64); // 4 · 16 on the small lattice
     let drawn: Vec<usize> = (0..400).flat_map(|step| turning.draw(4, 7, step)).collect();
     assert_eq!(turning.draw(4, 7, 3), &drawn[12..16]);
@@ -126,10 +126,15 @@ fn a_problem_without_symmetries_and_another_grid_are_refused() {
     let task = data.task(&experiment).unwrap();
     let mut public = experiment.clone();
     public.data.settings.insert("canonical".into(), true.into());
-    let told = Symmetries::of(&public, &task).unwrap_err().to_string();
-    assert!(told.contains("train.symmetries: expected false for a problem without symmetries"), "{told}");
+    let told = Symmetries::of(&public, &task, "train.symmetries").unwrap_err().to_string();
+    assert!(
+        told.contains(
+            "train.symmetries: expected a problem with symmetries, found pipe, which has none with these settings"
+        ),
+        "{told}"
+    );
     let mut finer = experiment;
     finer.data.settings.insert("resolution".into(), 7.into());
-    let told = Symmetries::of(&finer, &task).unwrap_err().to_string();
+    let told = Symmetries::of(&finer, &task, "train.symmetries").unwrap_err().to_string();
     assert!(told.contains("the 225 points of pipe"), "{told}");
 }
