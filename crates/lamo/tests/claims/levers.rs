@@ -213,10 +213,11 @@ fn noise_on_the_past_depends_on_seed_and_step_and_its_effect_on_its_size() {
     };
     for more in ["train.rollout=1", "train.rollout=2", "train.teacher_forcing=false"] {
         let (none, little, much) =
-            (losses(&[more]), losses(&["train.noise=1e-4", more]), losses(&["train.noise=0.3", more]));
+            (losses(&[more]), losses(&["train.noise=1e-6", more]), losses(&["train.noise=0.3", more]));
         assert!(much[0] == much[2] && little[0] == little[2], "the same step has the same noise");
-        assert!((little[0] / none[0] - 1.0).abs() < 1e-3, "{more}: {little:?} and {none:?}");
-        assert!((much[0] / none[0] - 1.0).abs() > 1e-3, "{more}: {much:?} and {none:?}");
+        // A model that has learned nothing hardly looks at its inputs.
+        assert!((little[0] / none[0] - 1.0).abs() < 1e-6, "{more}: {little:?} and {none:?}");
+        assert!((much[0] / none[0] - 1.0).abs() > 1e-5, "{more}: {much:?} and {none:?}");
         assert_ne!(losses(&["train.noise=0.3", more, "seed=1"])[0], much[0]);
     }
 }

@@ -43,7 +43,11 @@ fn request(data: &Path, problem: &str, settings: &[&str], out: PathBuf, more: &[
 /// Benchmarks with points on a lattice, points of a cloud, and a time series.
 const CASES: [(&str, &[&str], &[&str]); 3] = [
     ("darcy", &["resolution=8"], &["model.settings.padded=[0, 0]"]),
-    ("elasticity", &["around=8", "layers=2"], &["model.settings.tokens=8"]),
+    (
+        "elasticity",
+        &["around=8", "layers=2"],
+        &["model.settings.tokens=8", "model.settings.head_width=8", "model.settings.groups=1"],
+    ),
     ("navier-stokes", &["resolution=16", "stride=2", "frames=4"], &["model.settings.padded=[0, 0]", "data.past=2"]),
 ];
 
