@@ -32,6 +32,9 @@ pub(crate) struct Predict {
     /// Number of snapshots to predict of a time series; as many as in training unless given.
     #[arg(long, value_name = "N")]
     frames: Option<usize>,
+    /// Predict each sample under every symmetry of the problem that the run was trained on, and take the mean.
+    #[arg(long)]
+    symmetries: bool,
     /// Where to compute: cpu, cuda, cuda:1.
     #[arg(long, value_name = "D", default_value = "cpu")]
     device: Device,
@@ -50,6 +53,7 @@ pub(crate) fn run(options: &Predict) -> Result<()> {
         inputs,
         output: options.output.clone(),
         snapshots: options.frames,
+        symmetries: options.symmetries,
         device: options.device,
     };
     let predicted = workflow::predict(&request)?;

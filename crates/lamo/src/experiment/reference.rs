@@ -84,7 +84,21 @@ const KEYS: &[Entry] = &[
         "–",
         "How the rate changes: `onecycle` (up over 30 % of the steps, then down to nearly 0), `cosine-by-epoch` (half a cosine to 0), `step-by-epoch` (halved after every 100 epochs) or `constant`.",
     ),
-    ("train.optimiser", "–", "`adamw`, or `adam`, which adds λ times the parameters to the gradient."),
+    (
+        "train.optimiser",
+        "–",
+        "`adamw`; `adam`, which adds λ times the parameters to the gradient; or `muon`: the weights of linear maps take orthogonal steps (Newton and Schulz's iteration on their momentum), all other parameters those of AdamW.",
+    ),
+    (
+        "train.matrix_rate",
+        "–",
+        "With `muon`, the rate of matrices relative to `train.rate`. At 1, steps of matrices have the size of AdamW's.",
+    ),
+    (
+        "train.average",
+        "–",
+        "Decay of a running average of the parameters, such as 0.999; 0 keeps none. The average is then the model: it is tested, saved and evaluated. In the first steps the decay is smaller, (1 + step) / (10 + step).",
+    ),
     ("train.weight_decay", "–", "λ. Each step of AdamW multiplies the parameters by 1 − rate · λ."),
     ("train.clip", "–", "Largest norm of the gradient of a batch; 0 does not clip."),
     (
@@ -96,6 +110,16 @@ const KEYS: &[Entry] = &[
         "train.teacher_forcing",
         "–",
         "Shows a roll-out the true snapshots in training. `false` continues its own predictions, and the gradient runs through all of them.",
+    ),
+    (
+        "train.rollout",
+        "snapshots",
+        "Snapshots that a roll-out continues by its own predictions in training, through which the gradient runs, before it is shown the true ones again; 1 always shows the true ones. A step costs the same.",
+    ),
+    (
+        "train.noise",
+        "–",
+        "Deviation of the normal noise that is added to the snapshots a roll-out is given in training, in normalised units; 0 adds none.",
     ),
     (
         "train.evaluate",
@@ -110,7 +134,7 @@ const KEYS: &[Entry] = &[
     (
         "train.symmetries",
         "–",
-        "Shows each batch under a random reflection or rotation. The problem must be symmetric: scalar fields on a plane without a preferred direction.",
+        "Shows each sample of a benchmark under a random symmetry that its problem declares (docs/problems.md), drawn anew each time. Your own data take reflections and rotations of the plane, one for each batch, and must be symmetric: scalar fields on a plane without a preferred direction.",
     ),
     (
         "train.balanced",

@@ -42,8 +42,10 @@ mod runs; // a run resumed from any checkpoint ends with the same bits; failures
 mod start; // a training that starts from another model
 mod states; // running statistics are saved, resumed, moved and predicted with
 mod support; // what the claims about training share
+mod symmetries; // symmetries of a benchmark in training and evaluation
 mod theory; // the paper's theory
 mod training; // a whole step as one program learns
+mod training_levers; // Muon, the average of the parameters, noise on the past of a roll-out
 mod trajectories; // time series cut into windows, a file for each sample, tables; which samples are for testing
 mod validation; // validation samples choose the best epoch and the end of a training
 mod versions; // what lamo 0.1 wrote still opens

@@ -117,6 +117,9 @@ pub struct Receipt {
     /// Steps at which the recipe was changed. The hash of the experiment is that of the recipe after the last change.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<usize>,
+    /// Number of symmetries whose predictions were averaged, if `--symmetries` was given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub symmetries: Option<usize>,
     /// What the run cost.
     pub costs: Costs,
     /// Where the evaluation took place.
@@ -155,6 +158,7 @@ impl Receipt {
             data_seed: manifest.seed,
             epoch: trained.epoch,
             changed: trained.changed.clone(),
+            symmetries: None,
             costs: Costs {
                 parameters: trained.operator.parameters.len(),
                 steps: trained.step,
@@ -244,6 +248,12 @@ impl Receipt {
                 costs.parameters, costs.steps, costs.batch, costs.training_seconds
             )
         };
+        if self.symmetries != again.symmetries {
+            let words = |count: Option<usize>| {
+                count.map_or("one prediction".into(), |count| format!("the mean over {count} symmetries"))
+            };
+            return Some(format!("expected {}, found {}", words(self.symmetries), words(again.symmetries)));
+        }
         if facts(self) != facts(again) || self.changed != again.changed {
             return Some(format!("expected {}, found {}", facts(self), facts(again)));
         }
@@ -319,6 +329,7 @@ mod tests {
             data_seed: 2,
             epoch: 3,
             changed: Vec::new(),
+            symmetries: None,
             costs,
             machine: machine("cpu", "f32", "avx512"),
             hashes: Hashes { weights, experiment, split, data: BTreeMap::new(), test: String::new() },
