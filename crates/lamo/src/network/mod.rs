@@ -11,4 +11,4 @@ pub use layout::ModelStates;
 pub(crate) use layout::{Layout, end_to_end};
 pub use model::{Input, Mode, Model};
 pub use parameters::{Initial, Parameters, Scope, Style};
-pub use state::{Presence, SampleWeights, State};
+pub use state::{Pass, Presence, State};

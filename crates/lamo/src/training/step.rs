@@ -195,6 +195,7 @@ fn compile(
     };
     let prediction = task.decoded(found);
     parameters.store_states();
+    check_batch(&experiment.model.name, parameters.least_batch(), [batch, train.count])?;
     let loss = experiment.train.loss;
     let (prediction, target) = if loss.counts_deviations() || (experiment.train.balanced && train.outputs > 1) {
         let units = graph.constant(&units(&train.targets, train.outputs), [train.outputs]);
@@ -245,6 +246,13 @@ fn predict<'g>(model: &(dyn Model<'g> + 'g), input: &Input<'g>, passes: usize) -
         model.forward(&Input { positions, functions, time }, Mode::Training)
     });
     Tensor::concatenate(&found.collect::<Vec<_>>(), 0)
+}
+
+/// Refuses batches of fewer samples than the model asks for.
+fn check_batch(model: &str, least: usize, [batch, samples]: [usize; 2]) -> Result<(), Refusal> {
+    let reason = format!("{least}: a norm of model {model} sees one value of each channel in a sample, and needs a deviation");
+    require(batch >= least, || Refusal::new("train.batch", format!("at least {reason}"), batch.to_string()))?;
+    require(samples >= least, || Refusal::new("training samples", format!("at least {reason}"), samples.to_string()))
 }
 
 /// Refuses states that do not fit into memory beside the program: the last good ones, those of a checkpoint, and its file.
