@@ -1,7 +1,8 @@
 //! Parameters and states: names as in a weights file, and how each is drawn before training.
 
-use super::state::{Pass, Presence, State};
-use lamo_tensor::{DeviceError, Graph, MODEL_STATES, Program, Section, Shape, Tensor};
+use super::pass::Pass;
+use super::state::{Presence, State};
+use lamo_tensor::{DeviceError, Graph, MODEL_STATES, Program, Random, Section, Shape, Tensor};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha12Rng;
 use serde::{Deserialize, Serialize};
@@ -218,6 +219,16 @@ impl<'g> Parameters<'g> {
     /// others out.
     pub fn weigh_samples(&self, weights: Tensor<'g>) {
         self.pass.weigh(weights);
+    }
+
+    /// Gives the training passes random numbers. Without them, dropout and stochastic depth are off.
+    pub fn draw_from(&self, random: &Random<'g>) {
+        self.pass.draw_from(random.clone());
+    }
+
+    /// Gives the next factors of dropout and stochastic depth in the order in which the layers ask for them.
+    pub(crate) fn give_factors(&self, factors: impl IntoIterator<Item = Tensor<'g>>) {
+        self.pass.give(factors);
     }
 
     /// Samples that a batch must have, as the training passes so far have asked.

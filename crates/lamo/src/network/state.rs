@@ -54,35 +54,3 @@ impl<'g> State<'g> {
         }
     }
 }
-
-/// What the layers of a model know about a training step, and what they ask of its batch.
-#[derive(Clone, Default)]
-pub struct Pass<'g>(Rc<Facts<'g>>);
-
-#[derive(Default)]
-struct Facts<'g> {
-    weights: Cell<Option<Tensor<'g>>>,
-    least_batch: Cell<usize>,
-}
-
-impl<'g> Pass<'g> {
-    /// `[batch]` which samples count, or `None` where all do. The last batch of an epoch may be filled with copies, whose
-    /// weight is 0.
-    pub fn weights(&self) -> Option<Tensor<'g>> {
-        self.0.weights.get()
-    }
-
-    /// Asks for batches of at least `samples` samples.
-    pub fn need_batch(&self, samples: usize) {
-        self.0.least_batch.set(self.least_batch().max(samples));
-    }
-
-    /// Samples that a batch must have.
-    pub(super) fn least_batch(&self) -> usize {
-        self.0.least_batch.get().max(1)
-    }
-
-    pub(super) fn weigh(&self, weights: Tensor<'g>) {
-        self.0.weights.set(Some(weights));
-    }
-}

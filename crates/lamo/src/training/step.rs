@@ -15,9 +15,10 @@ use crate::error::{Error, Kind, Refusal, bounded, require};
 use crate::experiment::{Experiment, Loss, Optimiser, Pacing};
 use crate::files::memory;
 use crate::network::{Input, Mode, Model, Parameters, models};
+use crate::random;
 use crate::task::{Field, Moments, Positions, Spread, Task};
 use lamo_geometry::Grid;
-use lamo_tensor::{Device, Graph, Program, Tensor};
+use lamo_tensor::{Device, Graph, Program, RANDOM_WORDS, Random, Tensor};
 
 /// States of the optimiser beside each parameter.
 const MOMENTS: usize = 2;
@@ -25,10 +26,14 @@ const MOMENTS: usize = 2;
 const HALVED_AFTER: usize = 100;
 /// Input: weight of each sample of the batch, 0 for copies that fill it.
 const WEIGHTS: &str = "weights";
+/// Input: words from which the random numbers of a step follow; absent where the model draws none.
+const RANDOM: &str = "random";
 /// State: the losses of the epoch so far, summed.
 pub(super) const TOTAL: &str = "train.total";
 /// Makes the random order of symmetries independent of the order of samples.
 const SIDES: u64 = 0x7369_6465;
+/// Makes dropout independent of both.
+const DROPS: u64 = 0x6472_6f70;
 
 /// The compiled step of a training, with all that decides what each step does.
 pub struct StepProgram {
@@ -42,6 +47,8 @@ pub struct StepProgram {
     schedule: Schedule,
     /// The order of the samples in an epoch.
     order: Option<(usize, Batches)>,
+    /// Whether the program has the input [`RANDOM`].
+    draws: bool,
     bytes: usize,
 }
 
@@ -73,7 +80,7 @@ impl StepProgram {
             Pacing::StepByEpoch => Schedule::Halving { first: recipe.rate, interval: HALVED_AFTER },
             Pacing::Constant => Schedule::Constant { rate: recipe.rate },
         };
-        let program = bounded(|| compile(experiment, task, train, device, &adamw))?;
+        let (program, draws) = bounded(|| compile(experiment, task, train, device, &adamw))?;
         Ok(StepProgram {
             bytes: program.bytes().saturating_sub(resident::bytes(train)),
             program,
@@ -84,6 +91,7 @@ impl StepProgram {
             adamw,
             schedule,
             order: None,
+            draws,
         })
     }
 
@@ -132,6 +140,9 @@ impl StepProgram {
             let side = Batches::shuffled(&all, 1, seed ^ SIDES, step as u64).order()[0];
             program.try_write_index(SIDE, &self.sides[side])?;
         }
+        if self.draws {
+            program.try_write(RANDOM, &random::words::<RANDOM_WORDS>(seed ^ DROPS, step as u64))?;
+        }
         let index = |sample: usize| epoch * self.samples.len() + sample;
         if let Some(asked) = self.task.time.ask(&samples, turn, seed, index) {
             program.try_write_index(ROWS, &asked.rows)?;
@@ -167,7 +178,7 @@ fn compile(
     train: &Samples,
     device: Device,
     adamw: &AdamW,
-) -> Result<Program, Error> {
+) -> Result<(Program, bool), Error> {
     let (batch, windows) = (experiment.train.batch, task.time.windows());
     let graph = Graph::new();
     let parameters = Parameters::new(&graph);
@@ -184,6 +195,8 @@ fn compile(
     );
     let weights = graph.input(WEIGHTS, [batch]);
     parameters.weigh_samples(weights);
+    let random = Random::new(&graph, RANDOM);
+    parameters.draw_from(&random);
     let found = match given {
         Some(given) if task.time.past() > 0 && !experiment.train.teacher_forcing => {
             rolled_out(model.as_ref(), task, resident.positions, given)
@@ -213,7 +226,7 @@ fn compile(
     require_memory(&experiment.model.name, &program)?;
     parameters.try_initialise(&mut program, experiment.seed)?;
     resident::fill(&mut program, task, train, train.functions > 0)?;
-    Ok(program)
+    Ok((program, random.is_used()))
 }
 
 /// Continues the first windows of a batch by the model's own predictions, through which the gradient runs:

@@ -91,6 +91,7 @@ const OFFICIAL: &[(&str, usize)] = &[
     ("darcy-oformer", 2_556_321),
     ("navier-stokes-oformer", 1_851_361),
     ("elasticity-oformer", 2_556_225),
+    ("plasticity-oformer", 1_851_076),
     ("airfoil-oformer", 2_556_225),
     ("pipe-oformer", 2_556_225),
     ("darcy-swin", 7_464_321),

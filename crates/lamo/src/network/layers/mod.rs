@@ -4,6 +4,7 @@
 mod attention;
 mod axial_attention;
 mod convolution;
+mod dropout;
 mod efficient_attention;
 pub mod embedding;
 mod grid_norm;
@@ -38,6 +39,7 @@ mod windows;
 pub use attention::{Attention, attention_scores, join_heads, split_heads};
 pub use axial_attention::AxialAttention;
 pub use convolution::{Convolution, PlaneConvolution, relu};
+pub use dropout::{Dropout, Dropped};
 pub use efficient_attention::EfficientAttention;
 pub use embedding::TimeEmbedding;
 pub use grid_norm::{BatchNorm, GridNorm, GridNormKind, InstanceNorm};
