@@ -38,6 +38,12 @@ pub(crate) fn shuffle(order: &mut [usize], seed: u64, index: u64) {
     }
 }
 
+/// Whole numbers from 0 to 2²⁴ − 1, which f32 holds exactly: the words of [`lamo_tensor::Random`] for a step.
+pub(crate) fn words<const COUNT: usize>(seed: u64, index: u64) -> [f32; COUNT] {
+    let mut random = stream(seed, index);
+    std::array::from_fn(|_| (random.next_u32() >> 8) as f32)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -87,7 +87,7 @@ mod tests {
     use crate::data::formats::{ElementKind, decode};
 
     fn read(bits: u16, kind: ElementKind) -> f32 {
-        let mut values = Vec::new();
+        let mut values = Vec::<f64>::new();
         decode(kind, false, &bits.to_le_bytes(), &mut values);
         values[0] as f32
     }

@@ -209,7 +209,7 @@ impl Experiment {
     }
 
     /// Reads the record of a run, which has every key. Keys of later versions take their defaults.
-    pub(crate) fn recorded(name: &str, text: &str) -> Result<Experiment, Refusal> {
+    pub fn recorded(name: &str, text: &str) -> Result<Experiment, Refusal> {
         Request { file: Some((name, text)), recorded: true, ..Request::default() }.resolve()
     }
 

@@ -187,9 +187,16 @@ const SETTINGS: &[Entry] = &[
     (
         "steps",
         "–",
-        "Steps of the latent recurrence, which give the outputs one after another; 0 is the decoder of steady tasks.",
+        "Steps of the latent recurrence, which give the outputs one after another; 0 is the decoder of steady tasks, or one step for \
+         each time where a time is an input.",
     ),
     ("propagators", "–", "Maps of one latent step."),
+    (
+        "dropout",
+        "–",
+        "Share of the values that are left out at random after each attention and in each MLP of the encoder, in training.",
+    ),
+    ("embedding_dropout", "–", "Share of the values that are left out at random behind the embedding, in training."),
     ("swin.depth", "–", "Number of pairs of blocks; the second of a pair has its windows shifted."),
     ("window", "points", "Side of a window of attention; the plane is padded with zeros to a multiple of it."),
     ("htnet.width", "channels", "Channels of the finest level; each coarser one has twice as many."),
@@ -202,6 +209,11 @@ const SETTINGS: &[Entry] = &[
     ("hidden", "channels", "Hidden channels of the last map."),
     ("padding", "points", "Zeros below and right of the plane in the Fourier layers."),
     ("coordinates", "–", "Whether the coordinates are inputs beside the functions."),
+    (
+        "stochastic_depth",
+        "–",
+        "Share of the samples for which a branch of the last block is left out in training; it grows from 0 at the first block.",
+    ),
     ("zero_border", "–", "Sets the outputs to 0, in physical units, on the border of the plane."),
     (
         "pointwise_scale",

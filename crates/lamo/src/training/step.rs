@@ -18,9 +18,10 @@ use crate::error::{Error, Kind, Refusal, bounded, require};
 use crate::experiment::{self, Experiment, Loss, Pacing, Symmetries, Training};
 use crate::files::memory;
 use crate::network::{Input, Parameters, models};
+use crate::random;
 use crate::task::{Moments, Task};
 use lamo_geometry::Grid;
-use lamo_tensor::{Device, Graph, Program, Tensor};
+use lamo_tensor::{Device, Graph, Program, RANDOM_WORDS, Random, Tensor};
 
 /// States of the optimiser beside each parameter.
 const MOMENTS: usize = 2;
@@ -30,8 +31,12 @@ const MOMENTUM: f64 = 0.95;
 const HALVED_AFTER: usize = 100;
 /// Input: weight of each sample of the batch, 0 for copies that fill it.
 const WEIGHTS: &str = "weights";
+/// Input: words from which the random numbers of a step follow; absent where the model draws none.
+const RANDOM: &str = "random";
 /// State: the losses of the epoch so far, summed.
 pub(super) const TOTAL: &str = "train.total";
+/// Makes dropout independent of the order of samples and of symmetries.
+const DROPS: u64 = 0x6472_6f70;
 
 /// The compiled step of a training, with all that decides what each step does.
 pub struct StepProgram {
@@ -45,6 +50,8 @@ pub struct StepProgram {
     schedule: Schedule,
     /// The order of the samples in an epoch.
     order: Option<(usize, Batches)>,
+    /// Whether the program has the input [`RANDOM`].
+    draws: bool,
     bytes: usize,
 }
 
@@ -67,7 +74,7 @@ impl StepProgram {
             Pacing::StepByEpoch => Schedule::Halving { first: recipe.rate, interval: HALVED_AFTER },
             Pacing::Constant => Schedule::Constant { rate: recipe.rate },
         };
-        let program = bounded(|| compile(experiment, task, (train, turning.as_ref()), device, &optimiser))?;
+        let (program, draws) = bounded(|| compile(experiment, task, (train, turning.as_ref()), device, &optimiser))?;
         Ok(StepProgram {
             bytes: program.bytes().saturating_sub(resident::bytes(train)),
             program,
@@ -78,6 +85,7 @@ impl StepProgram {
             optimiser,
             schedule,
             order: None,
+            draws,
         })
     }
 
@@ -127,6 +135,9 @@ impl StepProgram {
         if let Some(noise) = Noise::of(&self.task, batch, self.experiment.train.noise) {
             noise.write(program, seed, step)?;
         }
+        if self.draws {
+            program.try_write(RANDOM, &random::words::<RANDOM_WORDS>(seed ^ DROPS, step as u64))?;
+        }
         let index = |sample: usize| epoch * self.samples.len() + sample;
         if let Some(asked) = self.task.time.ask(&samples, turn, seed, index) {
             program.try_write_index(ROWS, &asked.rows)?;
@@ -174,7 +185,7 @@ fn compile(
     (train, turning): (&Samples, Option<&Turning>),
     device: Device,
     optimiser: &Optimiser,
-) -> Result<Program, Error> {
+) -> Result<(Program, bool), Error> {
     let (batch, windows) = (experiment.train.batch, task.time.windows());
     let graph = Graph::new();
     let parameters = Parameters::new(&graph);
@@ -191,6 +202,8 @@ fn compile(
     );
     let weights = graph.input(WEIGHTS, [batch]);
     parameters.weigh_samples(weights);
+    let random = Random::new(&graph, RANDOM);
+    parameters.draw_from(&random);
     let noise = Noise::of(task, batch, experiment.train.noise);
     let noisy = noise.map(|noise| (noise, noise.declare(&graph)));
     let shown = |windows| noisy.map_or(windows, |(noise, values)| noise.on(values, windows, train.outputs));
@@ -210,6 +223,7 @@ fn compile(
     };
     let prediction = task.decoded(found);
     parameters.store_states();
+    check_batch(&experiment.model.name, parameters.least_batch(), [batch, train.count])?;
     let loss = experiment.train.loss;
     let (prediction, target) = if loss.counts_deviations() || (experiment.train.balanced && train.outputs > 1) {
         let units = graph.constant(&units(&train.targets, train.outputs), [train.outputs]);
@@ -228,7 +242,14 @@ fn compile(
     parameters.try_initialise(&mut program, experiment.seed)?;
     average::begin(&mut program)?;
     resident::fill(&mut program, task, train, train.functions > 0)?;
-    Ok(program)
+    Ok((program, random.is_used()))
+}
+
+/// Refuses batches of fewer samples than the model asks for.
+fn check_batch(model: &str, least: usize, [batch, samples]: [usize; 2]) -> Result<(), Refusal> {
+    let reason = format!("{least}: a norm of model {model} sees one value of each channel in a sample, and needs a deviation");
+    require(batch >= least, || Refusal::new("train.batch", format!("at least {reason}"), batch.to_string()))?;
+    require(samples >= least, || Refusal::new("training samples", format!("at least {reason}"), samples.to_string()))
 }
 
 /// Refuses states that do not fit into memory beside the program: the last good ones, those of a checkpoint, and its file.

@@ -226,6 +226,29 @@ fn a_cancelled_making_of_data_is_cancelled_and_the_same_command_continues() {
     assert_eq!(*first.lock().unwrap(), Some(4), "three samples were kept");
 }
 
+/// A second training from the same seed is the same run: only its clock differs.
+#[test]
+fn the_receipt_of_a_run_verifies_a_bit_identical_repetition_of_it() {
+    let folder = Folder::new("repeated");
+    let data = darcy(&folder, "darcy", 0);
+    let runs = ["one", "two"].map(|name| {
+        train(&request(&data, folder.at(name), &["train.epochs=1"]), &Session::default()).unwrap();
+        folder.at(name)
+    });
+    let evaluated =
+        evaluate(&EvaluateRequest { run: runs[0].clone(), data: None, device: Device::Cpu, symmetries: false }, &Session::default()).unwrap();
+    let receipt = folder.at("receipt.json");
+    let verify = |run: &Path| {
+        let request =
+            VerifyRequest { receipt: receipt.clone(), run: Some(run.to_owned()), data: None, device: Device::Cpu };
+        workflow::verify(&request, &Session::default())
+    };
+    fs::write(&receipt, evaluated.receipt.text()).unwrap();
+    assert_eq!(verify(&runs[1]).unwrap().tolerance, 0.0);
+    train(&request(&data, folder.at("other"), &["train.epochs=1", "seed=9"]), &Session::default()).unwrap();
+    assert_eq!(kind(verify(&folder.at("other"))), Kind::Failed);
+}
+
 /// `/dev/full` takes the role of a full disk.
 #[cfg(target_os = "linux")]
 #[test]

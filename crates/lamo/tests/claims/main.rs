@@ -4,9 +4,10 @@
 mod attention; // the attentions of the rivals are their definitions
 mod bombs; // crafted files
 #[cfg(feature = "cuda")]
-mod cuda;
-mod damage; // kernels compile
+mod cuda; // kernels compile
+mod damage; // damaged runs and checkpoints are found
 mod dataset; // data sets on disk are the same bytes however they were made, and damage is found
+mod dropout; // values left out at random in training: resume, predictions, rates
 mod experiments; // shipped experiments are what they say
 mod fixture; // reading fixtures, comparing with them
 mod fno; // the Fourier operator equals its library and its own definition
@@ -19,8 +20,8 @@ mod inferred; // weights tell their model
 mod initialisation; // first values are drawn as the official classes draw them
 mod jobs; // what a listener hears, how a cancelled job is resumed, and the kind of each failure
 mod labels; // how far the labels of a data set are from finer ones
-mod layers;
-mod length; // embeddings, patches and slices equal the authors', each alone
+mod layers; // embeddings, patches and slices equal the authors', each alone
+mod length; // how long a training is chosen to be
 mod lever_equations; // the layers of the levers are their equations
 mod levers; // levers of LaMO: off, as before; on, their equations
 mod library; // one crate is enough, and the README's program is an example

@@ -228,7 +228,8 @@ impl Receipt {
         }
     }
 
-    /// A sentence on the first difference between this receipt and a repetition.
+    /// A sentence on the first difference between this receipt and a repetition. Times and sizes of memory may differ: they belong
+    /// to the machine, not to the result.
     pub fn difference(&self, again: &Receipt) -> Option<String> {
         let (then, now) = (&self.hashes, &again.hashes);
         let hashes = [
@@ -244,8 +245,8 @@ impl Receipt {
         let facts = |receipt: &Receipt| {
             let Receipt { benchmark, model, seed, data_seed, epoch, costs, .. } = receipt;
             format!(
-                "{benchmark}, {model}, seed {seed}, data of seed {data_seed}, epoch {epoch}, {} parameters, {} steps of {} in {} s",
-                costs.parameters, costs.steps, costs.batch, costs.training_seconds
+                "{benchmark}, {model}, seed {seed}, data of seed {data_seed}, epoch {epoch}, {} parameters, {} steps of {}",
+                costs.parameters, costs.steps, costs.batch
             )
         };
         if self.symmetries != again.symmetries {
@@ -368,6 +369,22 @@ mod tests {
         assert_eq!(Receipt { machine: one, ..receipt() }.tolerance(&Receipt { machine: other, ..receipt() }), REDUCED);
         assert!(differs(machine("cuda", "tf32", "avx512"), 0.52).is_some());
         assert!(differs(machine("cuda", "f32", "avx512"), f64::NAN).is_some());
+    }
+
+    #[test]
+    fn a_repeated_run_may_take_another_time_and_memory_and_must_have_the_same_steps() {
+        let mut again = receipt();
+        again.costs = Costs {
+            training_seconds: 99.0,
+            paused_seconds: 9.0,
+            prediction_seconds: 3.0,
+            step_bytes: None,
+            ..again.costs
+        };
+        assert_eq!(receipt().difference(&again), None);
+        again.costs.steps = 5;
+        let sentence = receipt().difference(&again).unwrap();
+        assert!(sentence.contains("4 steps of 1") && sentence.ends_with("5 steps of 1"), "{sentence}");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Linear maps with GELUs between them.
 
-use super::Linear;
-use crate::network::Scope;
+use super::{Dropout, Dropped, Linear};
+use crate::network::{Mode, Scope};
 use lamo_tensor::Tensor;
 use serde::{Deserialize, Serialize};
 
@@ -93,23 +93,26 @@ impl<'g> ResidualMlp<'g> {
     }
 }
 
-/// last(GELU(g) ∘ h) with [g | h] = joined(x).
+/// last(GELU(g) ∘ h) with [g | h] = joined(x), with dropout before and after the last map.
 pub struct GatedMlp<'g> {
     joined: Linear<'g>,
     last: Linear<'g>,
+    dropout: Dropout<'g>,
 }
 
 impl<'g> GatedMlp<'g> {
     /// `width` channels, g and h as well.
-    pub fn new(scope: &Scope<'_, 'g>, width: usize) -> Self {
+    pub fn new(scope: &Scope<'_, 'g>, width: usize, rate: f64) -> Self {
         let linear = |name: &str, outputs: usize| Linear::new(&scope.enter(name), width, outputs);
-        GatedMlp { joined: linear("net.0", 2 * width), last: linear("net.3", width) }
+        let dropout = Dropout::new(scope, rate, Dropped::Elements);
+        GatedMlp { joined: linear("net.0", 2 * width), last: linear("net.3", width), dropout }
     }
 
     /// `[batch, points, width]` → the same
-    pub fn forward(&self, features: Tensor<'g>) -> Tensor<'g> {
+    pub fn forward(&self, features: Tensor<'g>, mode: Mode) -> Tensor<'g> {
         let [_, _, width] = features.dims();
         let [gate, value] = self.joined.forward(features).split(2, [width; 2]);
-        self.last.forward(gate.gelu() * value)
+        let hidden = self.dropout.forward(gate.gelu() * value, mode);
+        self.dropout.forward(self.last.forward(hidden), mode)
     }
 }
