@@ -1,16 +1,23 @@
-//! Pictures: fields as heat maps or on their meshes, in sheets and figures, written as PNG.
+//! Pictures: fields as heat maps or on their meshes, in sheets and figures, written as PNG; charts of a paper as SVG and PNG.
 
+mod axis;
 mod canvas;
 mod colour;
+mod curves;
+mod drawing;
 mod figure;
 mod font;
 mod map;
 mod mesh;
 mod number;
+mod raster;
 mod sheet;
 
+pub(crate) use axis::{Axis, Scaling};
 pub(crate) use canvas::Canvas;
 pub(crate) use colour::{FAINT, INK, PAPER, Rgb, Scale};
+pub(crate) use curves::{Curve, CurvePanel, Marker, curve_panels};
+pub(crate) use drawing::{Drawing, Ink};
 pub(crate) use figure::{Figure, share_colours};
 pub(crate) use font::width as text_width;
 pub(crate) use map::{Layout, Map, ends, strides, window};

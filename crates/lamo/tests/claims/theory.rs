@@ -74,7 +74,16 @@ fn the_scan_is_the_product_with_its_kernel_matrix_forwards_and_backwards() {
 
 fn selection(directions: usize) -> Selection {
     let discretisation = Discretisation::Euler;
-    Selection { states: 5, expand: 2, head_width: 8, groups: 1, convolution: 3, directions, scan_heads: 0, discretisation }
+    Selection {
+        states: 5,
+        expand: 2,
+        head_width: 8,
+        groups: 1,
+        convolution: 3,
+        directions,
+        scan_heads: 0,
+        discretisation,
+    }
 }
 
 /// e^{ΔA} is the same in both; the inputs differ by Δ²A/2, so over a fixed time the states differ by O(Δ).

@@ -217,8 +217,12 @@ impl Config {
         require(self.mixer == Mixer::Cross || self.directions < 4 || square, || {
             let (mixer, tokens) = (self.mixer, self.tokens);
             match self.latent {
-                Latent::Slices => format!("model lamo: four directions need tokens that fill a square, such as 64, found {tokens}"),
-                Latent::Patches => format!("model lamo: mixer {mixer:?} scans patches in 1 or 2 directions, found 4; use mixer = \"cross\""),
+                Latent::Slices => {
+                    format!("model lamo: four directions need tokens that fill a square, such as 64, found {tokens}")
+                }
+                Latent::Patches => format!(
+                    "model lamo: mixer {mixer:?} scans patches in 1 or 2 directions, found 4; use mixer = \"cross\""
+                ),
             }
         })?;
         let centred = self.mixer != Mixer::Mamba2;
