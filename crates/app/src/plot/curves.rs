@@ -7,7 +7,7 @@ use crate::text::short;
 
 /// Size of a panel, and its margins: left, right, top, bottom.
 const PANEL: [f64; 2] = [232.0, 176.0];
-const MARGIN: [f64; 4] = [30.0, 8.0, 26.0, 28.0];
+const MARGIN: [f64; 4] = [30.0, 14.0, 26.0, 28.0];
 const WORDS: f64 = 8.0;
 /// A vertical axis whose values span more than this ratio is logarithmic.
 const WIDE: f64 = 12.0;
@@ -133,6 +133,12 @@ impl CurvePanel {
         drawing
     }
 
+    /// The name of a value of the horizontal axis; points of a square plane are named by its side.
+    fn tick_name(&self, tick: f64) -> String {
+        let side = tick.sqrt().round();
+        if self.logarithmic && side * side == tick { format!("{side}²") } else { short(tick) }
+    }
+
     /// The values of the horizontal axis that have a point, as far as their words have room.
     fn ticks(&self) -> Vec<f64> {
         let mut ticks: Vec<f64> = self.curves.iter().flat_map(|curve| &curve.points).map(|point| point[0]).collect();
@@ -158,7 +164,7 @@ impl CurvePanel {
         drawing.line(vec![[MARGIN[0], bottom], [width - MARGIN[1], bottom]], Ink::Faint, 0.7, false);
         let mut free = f64::NEG_INFINITY;
         for tick in ticks {
-            let (at, word) = (x(*tick), short(*tick));
+            let (at, word) = (x(*tick), self.tick_name(*tick));
             drawing.line(vec![[at, bottom], [at, bottom + 2.5]], Ink::Faint, 0.7, false);
             let half = 0.3 * WORDS * word.chars().count() as f64;
             if at - half > free {

@@ -1,8 +1,8 @@
 //! A drawing for print: polygons, lines, discs, words and images in units of a point, written as SVG, or as PNG by `raster.rs`.
 //! Colours are roles, so that one drawing is legible on white paper and on a dark screen.
 
-use super::{Canvas, Rgb};
-use crate::report::{base64, escape};
+use super::Rgb;
+use crate::report::escape;
 use std::fmt::Write;
 
 /// The role of a colour.
@@ -22,8 +22,6 @@ pub(crate) enum Ink {
     Violet,
     /// What the paper prints.
     Published,
-    /// The same in light and dark.
-    Fixed(Rgb),
 }
 
 impl Ink {
@@ -37,14 +35,13 @@ impl Ink {
             Ink::Orange => [0xd95f02, 0xff9540],
             Ink::Violet => [0x6a3d9a, 0xb993e6],
             Ink::Published => [0x6e7781, 0x9aa4af],
-            Ink::Fixed(colour) => return colour,
         };
         let [_, red, green, blue] = u32::to_be_bytes(if dark { night } else { light });
         [red, green, blue]
     }
 
-    fn name(self) -> Option<&'static str> {
-        Some(match self {
+    fn name(self) -> &'static str {
+        match self {
             Ink::Text => "text",
             Ink::Faint => "faint",
             Ink::Grid => "grid",
@@ -52,35 +49,40 @@ impl Ink {
             Ink::Orange => "orange",
             Ink::Violet => "violet",
             Ink::Published => "published",
-            Ink::Fixed(_) => return None,
-        })
+        }
     }
 
-    /// As a colour of SVG: a variable of the style where it has a role.
-    fn css(self) -> String {
-        match (self.name(), self) {
-            (Some(name), _) => format!("var(--{name})"),
-            (None, Ink::Fixed([red, green, blue])) => format!("#{red:02x}{green:02x}{blue:02x}"),
-            (None, _) => "none".to_owned(),
-        }
+    /// As a colour of SVG: that of light paper, and a class that a dark screen changes.
+    fn css(self, property: &str) -> String {
+        let class = format!(" class=\"{}-{}\"", &property[..1], self.name());
+        format!("{property}=\"{}\"{class}", self.hexadecimal(false))
     }
 
     const ROLES: [Ink; 7] = [Ink::Text, Ink::Faint, Ink::Grid, Ink::Paper, Ink::Orange, Ink::Violet, Ink::Published];
 
-    /// The variables of all roles, for light and dark screens. Print is light.
-    pub(crate) fn style(selector: &str) -> String {
+    /// The variables of all roles for a page, for light and dark screens. Print is light.
+    pub(crate) fn variables() -> String {
         let variables = |dark: bool| -> String {
-            let variable = |ink: &Ink| {
-                let [red, green, blue] = ink.colour(dark);
-                format!("--{}:#{red:02x}{green:02x}{blue:02x};", ink.name().unwrap_or_default())
-            };
+            let variable = |ink: &Ink| format!("--{}:{};", ink.name(), ink.hexadecimal(dark));
             Ink::ROLES.iter().map(variable).collect()
         };
-        format!(
-            "{selector}{{{}}}@media screen and (prefers-color-scheme:dark){{{selector}{{{}}}}}",
-            variables(false),
-            variables(true)
-        )
+        let (light, dark) = (variables(false), variables(true));
+        format!(":root{{{light}}}@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}")
+    }
+
+    /// The classes of drawings on a dark screen.
+    pub(crate) fn dark_classes() -> String {
+        let rules = |ink: &Ink| {
+            let (name, colour) = (ink.name(), ink.hexadecimal(true));
+            format!(".f-{name}{{fill:{colour}}}.s-{name}{{stroke:{colour}}}")
+        };
+        let rules: String = Ink::ROLES.iter().map(rules).collect();
+        format!("@media screen and (prefers-color-scheme:dark){{{rules}}}")
+    }
+
+    fn hexadecimal(self, dark: bool) -> String {
+        let [red, green, blue] = self.colour(dark);
+        format!("#{red:02x}{green:02x}{blue:02x}")
     }
 }
 
@@ -98,7 +100,6 @@ pub(super) enum Item {
     Polygon { corners: Vec<[f64; 2]>, fill: Ink, opacity: f64 },
     Line { points: Vec<[f64; 2]>, ink: Ink, width: f64, dashed: bool },
     Word { at: [f64; 2], text: String, size: f64, ink: Ink, anchor: Anchor, bold: bool },
-    Image { at: [f64; 2], size: [f64; 2], picture: Canvas },
 }
 
 /// Parts on a rectangle of paper.
@@ -147,10 +148,6 @@ impl Drawing {
         self.items.push(Item::Word { at, text: text.into(), size, ink: Ink::Text, anchor, bold: true });
     }
 
-    pub(crate) fn image(&mut self, at: [f64; 2], size: [f64; 2], picture: Canvas) {
-        self.items.push(Item::Image { at, size, picture });
-    }
-
     /// Another drawing with its upper left corner at a point.
     pub(crate) fn place(&mut self, [left, top]: [f64; 2], other: Drawing) {
         let moved = |[x, y]: [f64; 2]| [x + left, y + top];
@@ -158,7 +155,7 @@ impl Drawing {
             match &mut item {
                 Item::Polygon { corners, .. } => corners.iter_mut().for_each(|corner| *corner = moved(*corner)),
                 Item::Line { points, .. } => points.iter_mut().for_each(|point| *point = moved(*point)),
-                Item::Word { at, .. } | Item::Image { at, .. } => *at = moved(*at),
+                Item::Word { at, .. } => *at = moved(*at),
             }
             self.items.push(item);
         }
@@ -180,8 +177,8 @@ impl Drawing {
     pub(crate) fn svg(&self, title: &str) -> String {
         let Drawing { width, height, .. } = self;
         let (head, body) = (format!("width=\"{width}pt\" height=\"{height}pt\" viewBox"), self.element(title));
-        let style = format!("</title><style>{}</style>", Ink::style("svg"));
-        let paper = format!("{style}<rect width=\"100%\" height=\"100%\" fill=\"var(--paper)\"/>");
+        let style = format!("</title><style>{}</style>", Ink::dark_classes());
+        let paper = format!("{style}<rect width=\"{width}\" height=\"{height}\" {}/>", Ink::Paper.css("fill"));
         body.replacen("viewBox", &head, 1).replacen("</title>", &paper, 1) + "\n"
     }
 }
@@ -202,15 +199,15 @@ fn element(out: &mut String, item: &Item) {
     let _ = match item {
         Item::Polygon { corners, fill, opacity } => {
             let opacity = if *opacity < 1.0 { format!(" fill-opacity=\"{opacity}\"") } else { String::new() };
-            write!(out, "<polygon points=\"{}\" fill=\"{}\"{opacity}/>", path(corners), fill.css())
+            write!(out, "<polygon points=\"{}\" {}{opacity}/>", path(corners), fill.css("fill"))
         }
         Item::Line { points, ink, width, dashed } => {
             let dash = if *dashed { " stroke-dasharray=\"3 2\"" } else { "" };
             write!(
                 out,
-                "<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"{width}\" stroke-linejoin=\"round\"{dash}/>",
+                "<polyline points=\"{}\" fill=\"none\" {} stroke-width=\"{width}\" stroke-linejoin=\"round\"{dash}/>",
                 path(points),
-                ink.css()
+                ink.css("stroke")
             )
         }
         Item::Word { at: [x, y], text, size, ink, anchor, bold } => {
@@ -222,18 +219,9 @@ fn element(out: &mut String, item: &Item) {
             let weight = if *bold { " font-weight=\"bold\"" } else { "" };
             write!(
                 out,
-                "<text x=\"{x:.2}\" y=\"{y:.2}\" font-size=\"{size}\" text-anchor=\"{anchor}\" fill=\"{}\"{weight}>{}</text>",
-                ink.css(),
+                "<text x=\"{x:.2}\" y=\"{y:.2}\" font-size=\"{size}\" text-anchor=\"{anchor}\" {}{weight}>{}</text>",
+                ink.css("fill"),
                 escape(text)
-            )
-        }
-        Item::Image { at: [x, y], size: [width, height], picture } => {
-            let bytes = picture.png(None).unwrap_or_default();
-            write!(
-                out,
-                "<image x=\"{x:.2}\" y=\"{y:.2}\" width=\"{width:.2}\" height=\"{height:.2}\" preserveAspectRatio=\"none\" \
-                 style=\"image-rendering:pixelated\" href=\"data:image/png;base64,{}\"/>",
-                base64(&bytes)
             )
         }
     };
@@ -249,9 +237,13 @@ mod tests {
         drawing.disc([10.0, 10.0], 3.0, Ink::Orange, 0.5);
         drawing.word([20.0, 20.0], "a < b", 9.0, Ink::Text, Anchor::Middle);
         let svg = drawing.svg("errors");
-        for part in
-            ["width=\"100pt\"", "--orange:#d95f02", "prefers-color-scheme:dark", "a &lt; b", "fill-opacity=\"0.5\""]
-        {
+        for part in [
+            "width=\"100pt\"",
+            "fill=\"#d95f02\" class=\"f-orange\"",
+            ".f-orange{fill:#ff9540}",
+            "a &lt; b",
+            "fill-opacity=\"0.5\"",
+        ] {
             assert!(svg.contains(part), "{part} is not in {svg}");
         }
         assert!(!svg.contains("http://") || svg.matches("http").count() == 1, "only the name space is an address");

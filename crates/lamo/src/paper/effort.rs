@@ -2,7 +2,8 @@
 
 use super::Cell;
 use crate::error::Refusal;
-use crate::experiment::{Preset, benchmarks};
+use crate::experiment::Preset;
+use crate::experiment::benchmarks::{self, Benchmark};
 use crate::network::models;
 use std::str::FromStr;
 use toml::Value;
@@ -154,7 +155,7 @@ fn smoke(benchmark: &str, model: &str) -> Vec<String> {
     changes.push(format!("data.first_test={SMOKE_TRAIN}"));
     changes.extend((benchmark == "navier-stokes").then(|| "data.past=2".to_owned()));
     let row = models::find(model).ok();
-    let task = benchmarks::find(benchmark).map(|benchmark| benchmark.task());
+    let task = benchmarks::find(benchmark).map(Benchmark::task);
     if let (Some(row), Ok(task)) = (row, task) {
         let setting = |(key, value): (String, Value)| format!("model.settings.{key}={value}");
         changes.extend((row.tiny)(&task).into_iter().map(setting));

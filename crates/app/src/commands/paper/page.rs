@@ -17,9 +17,10 @@ pub(super) fn page(artifacts: &[Artifact], results: &Results, effort: Effort) ->
     let mut page = format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
          <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\"><title>{}</title>\n\
-         <style>{}{STYLE}</style></head>\n<body><main>\n<h1>{}</h1>\n",
+         <style>{}{}{STYLE}</style></head>\n<body><main>\n<h1>{}</h1>\n",
         escape(title),
-        Ink::style(":root"),
+        Ink::variables(),
+        Ink::dark_classes(),
         escape(title)
     );
     let _ = write!(
