@@ -47,6 +47,14 @@ impl Canvas {
         }
     }
 
+    /// Draws a picture into a rectangle; each pixel takes the nearest one of the picture.
+    pub(super) fn paste(&mut self, [left, top]: [usize; 2], [width, height]: [usize; 2], picture: &Canvas) {
+        for (x, y) in (0..width).flat_map(|x| (0..height).map(move |y| (x, y))) {
+            let (column, row) = (x * picture.width / width, y * picture.height / height);
+            self.dot(left + x, top + y, picture.pixels[row * picture.width + column]);
+        }
+    }
+
     /// Blends a colour into a pixel: not at all for ink 0, fully for 255.
     pub(super) fn tint(&mut self, x: usize, y: usize, colour: Rgb, ink: u8) {
         if x < self.width && y < self.height {

@@ -1,8 +1,8 @@
 //! A drawing for print: polygons, lines, discs, words and images in units of a point, written as SVG, or as PNG by `raster.rs`.
 //! Colours are roles, so that one drawing is legible on white paper and on a dark screen.
 
-use super::Rgb;
-use crate::report::escape;
+use super::{Canvas, Rgb};
+use crate::report::{base64, escape};
 use std::fmt::Write;
 
 /// The role of a colour.
@@ -20,6 +20,11 @@ pub(crate) enum Ink {
     Orange,
     /// Our Transolver.
     Violet,
+    /// Further models, ours.
+    Blue,
+    Green,
+    Brown,
+    Rose,
     /// What the paper prints.
     Published,
 }
@@ -34,6 +39,10 @@ impl Ink {
             Ink::Paper => [0xffffff, 0x17191c],
             Ink::Orange => [0xd95f02, 0xff9540],
             Ink::Violet => [0x6a3d9a, 0xb993e6],
+            Ink::Blue => [0x0072b2, 0x56b4e9],
+            Ink::Green => [0x00795a, 0x35c49b],
+            Ink::Brown => [0x8c6d1f, 0xd9b74a],
+            Ink::Rose => [0xb8478a, 0xe38ac0],
             Ink::Published => [0x6e7781, 0x9aa4af],
         };
         let [_, red, green, blue] = u32::to_be_bytes(if dark { night } else { light });
@@ -48,6 +57,10 @@ impl Ink {
             Ink::Paper => "paper",
             Ink::Orange => "orange",
             Ink::Violet => "violet",
+            Ink::Blue => "blue",
+            Ink::Green => "green",
+            Ink::Brown => "brown",
+            Ink::Rose => "rose",
             Ink::Published => "published",
         }
     }
@@ -58,7 +71,19 @@ impl Ink {
         format!("{property}=\"{}\"{class}", self.hexadecimal(false))
     }
 
-    const ROLES: [Ink; 7] = [Ink::Text, Ink::Faint, Ink::Grid, Ink::Paper, Ink::Orange, Ink::Violet, Ink::Published];
+    const ROLES: [Ink; 11] = [
+        Ink::Text,
+        Ink::Faint,
+        Ink::Grid,
+        Ink::Paper,
+        Ink::Orange,
+        Ink::Violet,
+        Ink::Blue,
+        Ink::Green,
+        Ink::Brown,
+        Ink::Rose,
+        Ink::Published,
+    ];
 
     /// The variables of all roles for a page, for light and dark screens. Print is light.
     pub(crate) fn variables() -> String {
@@ -100,6 +125,7 @@ pub(super) enum Item {
     Polygon { corners: Vec<[f64; 2]>, fill: Ink, opacity: f64 },
     Line { points: Vec<[f64; 2]>, ink: Ink, width: f64, dashed: bool },
     Word { at: [f64; 2], text: String, size: f64, ink: Ink, anchor: Anchor, bold: bool },
+    Image { at: [f64; 2], size: [f64; 2], picture: Canvas },
 }
 
 /// Parts on a rectangle of paper.
@@ -148,6 +174,11 @@ impl Drawing {
         self.items.push(Item::Word { at, text: text.into(), size, ink: Ink::Text, anchor, bold: true });
     }
 
+    /// A picture stretched over a rectangle.
+    pub(crate) fn image(&mut self, at: [f64; 2], size: [f64; 2], picture: Canvas) {
+        self.items.push(Item::Image { at, size, picture });
+    }
+
     /// Another drawing with its upper left corner at a point.
     pub(crate) fn place(&mut self, [left, top]: [f64; 2], other: Drawing) {
         let moved = |[x, y]: [f64; 2]| [x + left, y + top];
@@ -155,7 +186,7 @@ impl Drawing {
             match &mut item {
                 Item::Polygon { corners, .. } => corners.iter_mut().for_each(|corner| *corner = moved(*corner)),
                 Item::Line { points, .. } => points.iter_mut().for_each(|point| *point = moved(*point)),
-                Item::Word { at, .. } => *at = moved(*at),
+                Item::Word { at, .. } | Item::Image { at, .. } => *at = moved(*at),
             }
             self.items.push(item);
         }
@@ -222,6 +253,15 @@ fn element(out: &mut String, item: &Item) {
                 "<text x=\"{x:.2}\" y=\"{y:.2}\" font-size=\"{size}\" text-anchor=\"{anchor}\" {}{weight}>{}</text>",
                 ink.css("fill"),
                 escape(text)
+            )
+        }
+        Item::Image { at: [x, y], size: [width, height], picture } => {
+            let bytes = picture.png(None).unwrap_or_default();
+            write!(
+                out,
+                "<image x=\"{x:.2}\" y=\"{y:.2}\" width=\"{width:.2}\" height=\"{height:.2}\" preserveAspectRatio=\"none\" \
+                 href=\"data:image/png;base64,{}\"/>",
+                base64(&bytes)
             )
         }
     };

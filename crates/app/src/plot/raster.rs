@@ -24,11 +24,16 @@ impl Drawing {
                         fill_polygon(&mut canvas, &bar(from, to, *width), *ink, 1.0, dark);
                     }
                 }
+                Item::Image { at, size, picture } => canvas.paste(at.map(pixel), size.map(pixel), picture),
                 Item::Word { at, text, ink, anchor, .. } => write_word(&mut canvas, *at, text, *ink, *anchor, dark),
             }
         }
         canvas.png(None)
     }
+}
+
+fn pixel(unit: f64) -> usize {
+    (unit * PIXELS).round().max(0.0) as usize
 }
 
 /// The straight pieces of a line, cut into dashes.

@@ -44,7 +44,11 @@ impl Results {
         for folder in folders {
             let mut paths: Vec<PathBuf> = entries(folder);
             paths.extend(entries(folder).iter().filter(|path| path.is_dir()).map(|path| path.join(RECEIPT)));
-            paths.retain(|path| path.extension().is_some_and(|ending| ending == "json") && path.is_file());
+            let receipt = |path: &PathBuf| {
+                let name = path.to_string_lossy();
+                name.ends_with(".json") && !name.ends_with(".view.json") && path.is_file()
+            };
+            paths.retain(receipt);
             paths.iter().for_each(|path| results.read(path));
         }
         results

@@ -13,14 +13,21 @@ mod artifact;
 mod cell;
 mod collect;
 mod cost;
+mod costs;
 mod effort;
+mod facts;
+mod pictures;
 mod plan;
 pub mod published;
 mod run;
 mod sweeps;
 mod tables;
+mod view;
 
-pub use artifact::{Artifact, Content, Entry, Panel, Row, Series, Shade, Table, artifacts, find};
+pub use artifact::{
+    Artifact, Content, Entry, Fact, Facts, Growth, Panel, Portrait, Row, Series, Shade, Spending, Subject, Table,
+    artifacts, find,
+};
 pub use cell::{Cell, Resolved};
 pub use collect::{Measured, Results};
 pub use effort::{Effort, Options};
@@ -28,3 +35,4 @@ pub use plan::{Job, plan};
 
 pub use run::{Outcome, Report, RunRequest, run};
 pub use tables::printed;
+pub use view::{Snapshot, View};

@@ -4,15 +4,18 @@
 //! one whose receipt is there is skipped; so the same command continues after a kill at any moment, and anywhere the run folders
 //! or the receipts are. Data sets are made once in the cache and shared.
 
+use super::effort::Length;
 use super::plan::plan;
 use super::plan::{self, Job};
-use super::{Artifact, Results};
+use super::tables::{BENCHMARKS, BOTH};
+use super::{Artifact, Options, Results, View};
 use crate::error::{Error, Kind};
 use crate::files::atomic;
 use crate::inference::evaluate::RECEIPT;
 use crate::run;
 use crate::workflow::{self, EvaluateRequest, ResumeRequest, Session};
 use lamo_tensor::Device;
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,6 +31,8 @@ const MOST_RESERVE: f64 = 15.0;
 pub struct RunRequest {
     /// The artifacts whose cells are wanted.
     pub artifacts: Vec<Artifact>,
+    /// The grid that they belong to.
+    pub options: Options,
     /// The folder of run folders.
     pub runs: PathBuf,
     /// A folder that gets a copy of each receipt, such as `results/paper`.
@@ -118,6 +123,12 @@ pub fn run(request: &RunRequest, session: &Session<'_>, report: &dyn Fn(Report<'
     let mut folders = vec![request.runs.clone()];
     folders.extend(request.receipts.iter().chain(&request.known).cloned());
     let mut jobs = plan(&request.artifacts, &Results::gather(&folders), request.device)?;
+    let main = main_cells(&request.options)?;
+    for job in jobs.iter_mut().filter(|job| job.done && main.contains(&job.cell.key)) {
+        // A run that was evaluated without its view, as by an earlier version, gets it now.
+        let missing = View::find(&folders, &job.cell).is_none();
+        job.done = !(missing && job.cell.folder(&request.runs).join(run::EXPERIMENT).is_file());
+    }
     report(Report::Plan { jobs: &jobs });
     while !session.cancel.is_cancelled() {
         let left = deadline.map(|at| at.saturating_duration_since(Instant::now()).as_secs_f64());
@@ -126,7 +137,7 @@ pub fn run(request: &RunRequest, session: &Session<'_>, report: &dyn Fn(Report<'
         let number = jobs.iter().filter(|job| job.done).count() + 1;
         report(Report::Begin { job, number, count: jobs.len() });
         let started = Instant::now();
-        let outcome = cell(job, request, session);
+        let outcome = cell(job, request, main.contains(&job.cell.key), session);
         report(Report::End { job, outcome: &outcome, seconds: started.elapsed().as_secs_f64() });
         match outcome {
             Outcome::Finished(_) => jobs[place].done = true,
@@ -139,8 +150,8 @@ pub fn run(request: &RunRequest, session: &Session<'_>, report: &dyn Fn(Report<'
 }
 
 /// Trains or resumes a cell, evaluates it and writes its receipt.
-fn cell(job: &Job, request: &RunRequest, session: &Session<'_>) -> Outcome {
-    match finish(job, request, session) {
+fn cell(job: &Job, request: &RunRequest, viewed: bool, session: &Session<'_>) -> Outcome {
+    match finish(job, request, viewed, session) {
         Ok(Some(error)) => Outcome::Finished(error),
         Ok(None) => Outcome::Stopped,
         Err(error) if error.kind() == Kind::Cancelled => Outcome::Stopped,
@@ -148,7 +159,14 @@ fn cell(job: &Job, request: &RunRequest, session: &Session<'_>) -> Outcome {
     }
 }
 
-fn finish(job: &Job, request: &RunRequest, session: &Session<'_>) -> Result<Option<f64>, Error> {
+/// The keys of the runs of Table 1 whose fields are drawn and whose predictions are timed.
+fn main_cells(options: &Options) -> Result<HashSet<String>, Error> {
+    let pairs = BENCHMARKS.iter().flat_map(|(benchmark, _, _)| BOTH.map(|model| (*benchmark, model)));
+    let key = |(benchmark, model)| options.cell(benchmark, model, Length::Main).resolve().map(|cell| cell.key);
+    pairs.map(key).collect()
+}
+
+fn finish(job: &Job, request: &RunRequest, viewed: bool, session: &Session<'_>) -> Result<Option<f64>, Error> {
     let folder = job.cell.folder(&request.runs);
     let RunRequest { device, saving, .. } = *request;
     let trained = if folder.join(run::EXPERIMENT).is_file() {
@@ -164,8 +182,13 @@ fn finish(job: &Job, request: &RunRequest, session: &Session<'_>) -> Result<Opti
     }
     let evaluated = workflow::evaluate(&EvaluateRequest { run: folder.clone(), data: None, device }, session)?;
     let text = evaluated.receipt.text();
+    let view = if viewed { Some(View::of(&job.cell, &evaluated, device)?) } else { None };
+    if let Some(view) = &view {
+        view.write(&folder, &job.cell)?;
+    }
     if let Some(receipts) = &request.receipts {
         std::fs::create_dir_all(receipts).map_err(|reason| Error::writing(receipts, reason))?;
+        view.iter().try_for_each(|view| view.write(receipts, &job.cell))?;
         write(&receipts.join(format!("{}.json", job.cell.name())), &text)?;
     }
     write(&folder.join(RECEIPT), &text)?; // last: with it the cell is done

@@ -16,6 +16,9 @@ const PANELS: [(&str, &str, &str); 6] = [
     ("elasticity", "elasticity", "Elasticity"),
 ];
 
+/// Errors are drawn in thousandths, as in the paper.
+const ERROR: (&str, f64) = ("error × 10³", 1e3);
+
 /// Both models over some values; `change` makes the cell of a value.
 fn series(
     options: &Options,
@@ -49,7 +52,7 @@ fn samples(options: &Options, (benchmark, key, _): (&'static str, &str, &str), t
     let change =
         |base: &Cell, count: usize| if count == all { base.clone() } else { base.with(format!("data.train={count}")) };
     let series = series(options, benchmark, (&at, "samples"), &values, &change);
-    Panel { title, axis: "training samples", logarithmic: false, series }
+    Panel { title, axis: "training samples", logarithmic: false, vertical: ERROR, series }
 }
 
 /// F8.
@@ -88,6 +91,7 @@ pub(super) fn scaling(options: &Options) -> (Content, Vec<String>) {
             title: "(b) resolution".to_owned(),
             axis: "points",
             logarithmic: true,
+            vertical: ERROR,
             series: series(options, "darcy", ("resolution.darcy", "points"), &|_| sides(options), &|base, value| {
                 at_resolution(options, base, value)
             }),
@@ -96,12 +100,14 @@ pub(super) fn scaling(options: &Options) -> (Content, Vec<String>) {
             title: "(c) depth".to_owned(),
             axis: "layers",
             logarithmic: false,
+            vertical: ERROR,
             series: series(options, "darcy", ("depth.darcy", "layers"), &depth, &set("depth")),
         },
         Panel {
             title: "(d) width".to_owned(),
             axis: "embedding width",
             logarithmic: false,
+            vertical: ERROR,
             series: series(options, "darcy", ("width.darcy", "width"), &|_| plain(widths), &set("width")),
         },
     ];
@@ -132,4 +138,26 @@ fn at_resolution(options: &Options, base: &Cell, value: usize) -> Cell {
         }
         Effort::Quick | Effort::Smoke => base.with(format!("data.settings.resolution={value}")),
     }
+}
+
+/// The trainings of a model at each resolution, by number of points.
+pub(super) fn resolutions(options: &Options, model: &'static str) -> Vec<(f64, Cell)> {
+    let base = options.cell("darcy", model, Length::Sweep);
+    sides(options).into_iter().map(|(points, value)| (points, at_resolution(options, &base, value))).collect()
+}
+
+/// F11: the published curves; ours need the tokens of every layer.
+pub(super) fn cosine() -> (Content, Vec<String>) {
+    let panel = |(key, title): (&str, &str)| {
+        let one = |model: &'static str| Series {
+            model,
+            published: published::curve(&format!("cosine.{key}"), model, "layer"),
+            ours: Vec::new(),
+        };
+        let (axis, vertical) = ("layer", ("mean cosine", 1.0));
+        Panel { title: title.to_owned(), axis, logarithmic: false, vertical, series: BOTH.map(one).into() }
+    };
+    let panels = [("airfoil", "(a) Airfoil"), ("elasticity", "(b) Elasticity")].map(panel);
+    let note = "Published values alone: ours need the tokens of every layer, which this version does not compute.";
+    (Content::Curves(panels.into()), vec![note.to_owned()])
 }

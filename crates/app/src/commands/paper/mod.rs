@@ -1,5 +1,7 @@
 //! `lamo paper`: the tables and figures of the paper, with ours beside the published values.
 
+mod facts;
+mod fields;
 mod figures;
 mod page;
 mod run;
@@ -64,6 +66,12 @@ impl Paper {
     }
 }
 
+/// Receipts, and the folders that they come from.
+struct Gathered {
+    results: Results,
+    folders: Vec<PathBuf>,
+}
+
 /// What the three commands share.
 #[derive(Args)]
 pub(crate) struct Choice {
@@ -95,6 +103,12 @@ pub(crate) struct Choice {
 }
 
 impl Choice {
+    /// What is there.
+    fn gather(&self) -> Gathered {
+        let folders = self.folders();
+        Gathered { results: Results::gather(&folders), folders }
+    }
+
     /// The folders in which receipts are looked for.
     fn folders(&self) -> Vec<PathBuf> {
         [&self.runs, &self.receipts].into_iter().chain(&self.known).cloned().collect()

@@ -1,18 +1,19 @@
 //! The page: all artifacts in one file that needs no network.
 
 use super::figures::drawing;
-use super::show::caption;
+use super::show::{NO_VIEWS, caption};
 use super::table::Filled;
+use super::{Gathered, facts};
 use crate::plot::Ink;
 use crate::report::escape;
 use anyhow::Result;
-use lamo::paper::{Artifact, Content, Effort, Results, published};
+use lamo::paper::{Artifact, Content, Effort, published};
 use std::fmt::Write;
 
 const STYLE: &str = include_str!("page.css");
 
 /// The text of the page.
-pub(super) fn page(artifacts: &[Artifact], results: &Results, effort: Effort) -> Result<String> {
+pub(super) fn page(artifacts: &[Artifact], gathered: &Gathered, effort: Effort) -> Result<String> {
     let title = published::text("paper.title").unwrap_or_default();
     let mut page = format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
@@ -35,24 +36,31 @@ pub(super) fn page(artifacts: &[Artifact], results: &Results, effort: Effort) ->
     }
     page += "</nav>\n";
     for artifact in artifacts {
-        section(&mut page, artifact, results, effort)?;
+        section(&mut page, artifact, gathered, effort)?;
     }
     contradictions(&mut page);
     Ok(page + "</main></body></html>\n")
 }
 
-fn section(page: &mut String, artifact: &Artifact, results: &Results, effort: Effort) -> Result<()> {
+fn section(page: &mut String, artifact: &Artifact, gathered: &Gathered, effort: Effort) -> Result<()> {
     let (id, name) = (artifact.id, escape(&artifact.name()));
     let _ = write!(page, "<section id=\"{id}\"><h2>{name}. {}</h2>\n", escape(artifact.title));
     match &artifact.content {
-        Content::Table(table) => *page += &format!("<div class=\"wide\">{}</div>", Filled::new(table, results)?.html()),
+        Content::Table(table) => {
+            *page += &format!("<div class=\"wide\">{}</div>", Filled::new(table, &gathered.results)?.html())
+        }
         Content::Gap(sentence) => *page += &format!("<p class=\"gap\">{}</p>", escape(sentence)),
-        Content::Curves(_) => {}
+        _ => {}
     }
-    if let Some(drawing) = drawing(&artifact.content, results)? {
+    if let Some(words) = facts::words(&artifact.content, gathered)? {
+        *page += &format!("<div class=\"wide\">{}</div>", facts::html(&words));
+    }
+    if let Some(drawing) = drawing(&artifact.content, gathered)? {
         let _ = write!(page, "<figure>{}</figure>", drawing.element(artifact.title));
+    } else if let Content::Fields(..) = &artifact.content {
+        *page += &format!("<p class=\"gap\">{NO_VIEWS}</p>");
     }
-    let _ = write!(page, "<p class=\"caption\">{}", escape(&caption(artifact, results, effort)?));
+    let _ = write!(page, "<p class=\"caption\">{}", escape(&caption(artifact, &gathered.results, effort)?));
     for note in &artifact.notes {
         let _ = write!(page, " {}", escape(note));
     }

@@ -41,6 +41,7 @@ pub(super) fn run(options: &Run) -> Result<()> {
     let effort = choice.effort(&Results::gather(&choice.folders()))?;
     let request = RunRequest {
         artifacts: choice.artifacts(&options.artifacts, effort)?,
+        options: choice.options(effort),
         runs: choice.runs.clone(),
         receipts: Some(choice.receipts.clone()),
         known: choice.known.clone(),
