@@ -103,6 +103,14 @@ enum Command {
     ///   lamo parity fixtures/ops/mixer_hydra_a.json --json
     #[command(verbatim_doc_comment)]
     Parity(commands::parity::Parity),
+    /// Make the tables and figures of the LaMO paper, ours beside the published values.
+    ///
+    /// Examples:
+    ///   lamo paper list
+    ///   lamo paper run --grid quick --budget 25m
+    ///   lamo paper show --html paper.html
+    #[command(subcommand, verbatim_doc_comment)]
+    Paper(commands::paper::Paper),
     /// Show what this machine can compute with: processor, GPU, driver, libraries, and what is missing.
     ///
     /// Examples:
@@ -147,6 +155,7 @@ impl Command {
             Command::Evaluate(evaluate) => evaluate.json,
             Command::Compare(compare) => compare.json,
             Command::Parity(parity) => parity.json,
+            Command::Paper(paper) => paper.json(),
             Command::Doctor(doctor) => doctor.json,
             Command::List(list) => list.json,
             Command::Predict(_)
@@ -168,6 +177,7 @@ impl Command {
             Command::Results(results) => commands::results::run(results),
             Command::Run(run) => commands::run::run(run),
             Command::Parity(parity) => commands::parity::run(parity),
+            Command::Paper(paper) => commands::paper::run(paper),
             Command::Doctor(doctor) => commands::doctor::run(doctor),
             Command::List(list) => commands::list::run(list),
             Command::Import(import) => commands::weights::import(import),

@@ -99,6 +99,7 @@ pub mod experiment;
 pub mod files;
 pub mod inference;
 pub mod network;
+pub mod paper;
 mod random;
 pub mod run;
 pub mod task;

@@ -6,6 +6,7 @@ use anyhow::Result;
 use std::collections::HashMap;
 
 /// An image. x runs to the right, y downwards.
+#[derive(Clone, Debug)]
 pub(crate) struct Canvas {
     width: usize,
     height: usize,
@@ -46,8 +47,16 @@ impl Canvas {
         }
     }
 
+    /// Draws a picture into a rectangle; each pixel takes the nearest one of the picture.
+    pub(super) fn paste(&mut self, [left, top]: [usize; 2], [width, height]: [usize; 2], picture: &Canvas) {
+        for (x, y) in (0..width).flat_map(|x| (0..height).map(move |y| (x, y))) {
+            let (column, row) = (x * picture.width / width, y * picture.height / height);
+            self.dot(left + x, top + y, picture.pixels[row * picture.width + column]);
+        }
+    }
+
     /// Blends a colour into a pixel: not at all for ink 0, fully for 255.
-    fn tint(&mut self, x: usize, y: usize, colour: Rgb, ink: u8) {
+    pub(super) fn tint(&mut self, x: usize, y: usize, colour: Rgb, ink: u8) {
         if x < self.width && y < self.height {
             let pixel = &mut self.pixels[y * self.width + x];
             let mix = |paper: u8, ink_colour: u8| {

@@ -1,6 +1,7 @@
 //! The charts of the page: the training, and where the error is.
 
-use super::svg::{Chart, Scaling, Series, Shape};
+use super::svg::{Chart, Series, Shape};
+use crate::plot::Scaling;
 use crate::text::percent;
 use lamo::inference::evaluate::Evaluation;
 use lamo::inference::evaluate::spectrum::Spectrum;

@@ -1,8 +1,8 @@
 //! Fields on a line as SVG: the truth, the prediction over it, and axes. The colours are those of the page.
 
 use super::html::escape;
-use super::svg::Axis;
 use crate::commands::evenly;
+use crate::plot::Axis;
 use crate::plot::{Layout, Map};
 use crate::text::short;
 use std::fmt::Write;

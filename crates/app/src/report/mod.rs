@@ -12,6 +12,7 @@ mod svg;
 mod tables;
 mod values;
 
+pub(crate) use html::{base64, escape};
 pub(crate) use names::{channels, in_unit, is_deformation, outputs, snapshot_name, unit};
 pub(crate) use tables::costs;
 

@@ -17,6 +17,7 @@ mod make; // lamo data make
 mod measures; // validation, outputs in their units, predictors that learn nothing, keys
 mod numbers; // outputs that are numbers of the whole sample
 mod own_data; // your own data: train, predict, evaluate
+mod paper; // lamo paper: the smoke grid
 mod predict;
 mod results;
 mod run; // lamo run pack, unpack and shrink

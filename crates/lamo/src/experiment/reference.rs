@@ -253,7 +253,12 @@ const SETTINGS: &[Entry] = &[
         "–",
         "What mixes the tokens: `cross` along rows and columns of a plane, or along a line; `hydra` or `mamba2` along the slices.",
     ),
-    ("directions", "–", "Directions of the scans: 1, 2, or 4 for the mixer `cross`."),
+    (
+        "directions",
+        "–",
+        "Directions of the scans: 1, 2, or 4: rows and columns of patches, or of slices that fill a square.",
+    ),
+    ("scan_heads", "–", "Scan heads in each direction of the mixer `cross`; 0 is one for each 16 channels."),
     ("width", "channels", "Channels of points and tokens."),
     ("depth", "–", "Number of blocks."),
     ("mlp_ratio", "–", "Hidden channels of a block's MLP over its width."),

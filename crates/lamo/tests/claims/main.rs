@@ -32,6 +32,7 @@ mod numbers; // outputs that are numbers of the whole sample
 mod ono; // orthonormal features: the guarded factor and the running covariance
 mod operators; // norms, maps and scan orders equal PyTorch's and the authors'
 mod optimisation; // the optimiser equals PyTorch's, moments and all
+mod paper;
 mod parity; // models and operators equal the authors' code, number for number
 mod published; // shipped experiments are the published ones, value by value
 mod readers; // array files are read as their writers show them; damage ends in a sentence

@@ -15,6 +15,7 @@ const ROOMS: &[&[&str]] = &[
     &["training"],
     &["inference"],
     &["workflow"],
+    &["paper"],
 ];
 
 /// The folders inside `data` from bottom to top.

@@ -76,7 +76,16 @@ fn the_scan_is_the_product_with_its_kernel_matrix_forwards_and_backwards() {
 
 fn selection(directions: usize) -> Selection {
     let discretisation = Discretisation::Euler;
-    Selection { states: 5, expand: 2, head_width: 8, groups: 1, convolution: 3, directions, discretisation }
+    Selection {
+        states: 5,
+        expand: 2,
+        head_width: 8,
+        groups: 1,
+        convolution: 3,
+        directions,
+        scan_heads: 0,
+        discretisation,
+    }
 }
 
 /// e^{ΔA} is the same in both; the inputs differ by Δ²A/2, so over a fixed time the states differ by O(Δ).
@@ -290,4 +299,41 @@ fn permuting_the_points_of_a_cloud_permutes_the_output() {
     }
     let spread = plain.iter().map(|value| (value - plain[0]).abs()).fold(0.0_f32, f32::max);
     assert!(spread > 1e-2 * largest, "an output that is the same everywhere proves nothing");
+}
+
+/// Alike parameters in all directions and a convolution over one token leave the arrangement alone to tell rows from columns.
+#[test]
+fn a_mixer_in_four_directions_treats_rows_and_columns_of_its_square_of_tokens_alike() {
+    let (side, width) = (3, 16);
+    let transposed = |values: &[f32]| -> Vec<f32> {
+        let token = |number: usize| (number % side) * side + number / side;
+        (0..side * side).flat_map(|number| values[token(number) * width..][..width].to_vec()).collect()
+    };
+    let run = |mixer: &str, directions: usize, values: &[f32]| {
+        let (graph, chosen) = (Graph::new(), Selection { convolution: 1, ..selection(directions) });
+        let parameters = Parameters::new(&graph);
+        let tokens = graph.input("u", [1, side * side, width]);
+        let mixed = match mixer {
+            "hydra" => Hydra::new(&parameters.root(), width, chosen).forward(tokens),
+            _ => Mamba2::new(&parameters.root(), width, chosen).forward(tokens),
+        };
+        graph.output("y", mixed);
+        let mut program = Program::compile(&graph);
+        let count = program.read(PARAMETERS).len();
+        program.write(PARAMETERS, &vec![0.1; count]);
+        program.write("u", values);
+        program.run();
+        program.read("y").to_vec()
+    };
+    let values = single(&wave(side * side * width, 1.0));
+    for mixer in ["hydra", "mamba2"] {
+        let distance = |directions: usize| {
+            let (plain, turned) = (run(mixer, directions, &values), run(mixer, directions, &transposed(&values)));
+            let size = plain.iter().fold(0.0, |size: f32, value| size.max(value.abs()));
+            let pairs = transposed(&plain).into_iter().zip(turned);
+            pairs.fold(0.0, |most: f32, (one, other)| most.max((one - other).abs())) / size
+        };
+        assert!(distance(4) < 1e-5, "{mixer} in four directions: {:e}", distance(4));
+        assert!(distance(2) > 1e-3, "{mixer} in two directions follows the rows alone: {:e}", distance(2));
+    }
 }

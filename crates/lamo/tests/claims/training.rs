@@ -22,6 +22,7 @@ fn training_program(graph: &Graph, seed: u64) -> (Program, AdamW) {
         groups: 1,
         convolution: 3,
         directions: 4,
+        scan_heads: 0,
         discretisation: Discretisation::Euler,
     };
     let mixer = Ss2d::new(&scope.enter("mixer"), width, selection);

@@ -325,6 +325,7 @@ fn step() -> Running {
         groups: 4,
         convolution: 3,
         directions: 4,
+        scan_heads: 0,
         discretisation: Discretisation::Euler,
     };
     for layer in 1..=layers {

@@ -2,8 +2,10 @@
 //! that neither sees the token itself, plus a skip whose weight depends on the token:
 //!
 //! y_t = h⃗_{t−1} C⃗_{t−1} + h⃖_{t+1} C⃖_{t+1} + (fc_D(x_t) + D) ∘ x_t.
+//!
+//! With four directions the tokens fill a square: two scans follow its rows, two its columns.
 
-use super::selective::{TokenConvolution, discretise};
+use super::selective::{TokenConvolution, by_columns, discretise};
 use super::{Linear, Selection};
 use crate::network::{Initial, Scope};
 use lamo_tensor::{ScanInput, Tensor};
@@ -66,19 +68,23 @@ impl<'g> Hydra<'g> {
         let rate = -self.decay.exp(); // A
         let mut y = signal * (self.skip_projection.forward(x) + self.skip).reshape([batch, length, heads, 1]);
         for direction in 0..directions {
+            let turned = |tokens: Tensor<'g>| if direction < 2 { tokens } else { by_columns(tokens) };
             // B and C of this direction, each `[batch, tokens, groups, states]`
             let size = groups * states;
             let group = |position: usize| {
                 let start = inner + (2 * direction + position) * size;
-                mixed.slice(2, start, start + size).reshape([batch, length, groups, states])
+                turned(mixed.slice(2, start, start + size)).reshape([batch, length, groups, states])
             };
-            let step = (steps.slice(2, direction * heads, (direction + 1) * heads) + self.step_bias).softplus();
+            let signal = turned(x).reshape([batch, length, heads, inner / heads]);
+            let steps = turned(steps.slice(2, direction * heads, (direction + 1) * heads));
+            let step = (steps + self.step_bias).softplus();
             let (log_decay, gain) = discretise(discretisation, step, rate);
             let initial = self.initial.broadcast_to([batch, heads, inner / heads, states]);
             let scan = ScanInput { signal, log_decay, gain, write: group(0), read: group(1), initial: Some(initial) };
-            let (scanned, _) = scan.scan(&[order(length, direction)]);
-            if let Some(shifted) = shift(scanned, direction) {
-                y = y + shifted;
+            let (scanned, _) = scan.scan(&[order(length, direction % 2)]);
+            if let Some(shifted) = shift(scanned, direction % 2) {
+                let shifted = turned(shifted.reshape([batch, length, inner]));
+                y = y + shifted.reshape([batch, length, heads, inner / heads]);
             }
         }
         let y = y.reshape([batch, length, inner]).rms_norm(self.norm, 1e-5) * z.silu(); // norm first, then the gate

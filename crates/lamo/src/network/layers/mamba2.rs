@@ -1,11 +1,16 @@
 //! Mamba-2 (Dao & Gu 2024), forwards and backwards over one projection; the result is the mean of both directions:
 //!
 //! y = RMSNorm((h C + D ∘ x) ∘ SiLU(z)),  x, B, C = SiLU(conv(·)).
+//!
+//! With four directions the tokens fill a square: two scans follow its rows, two its columns, and the result is the mean of all.
 
-use super::selective::{TokenConvolution, discretise};
+use super::selective::{TokenConvolution, by_columns, discretise};
 use super::{Linear, Selection};
 use crate::network::{Initial, Scope};
 use lamo_tensor::{ScanInput, Tensor};
+
+/// What the names of parameters end in: forwards and backwards along the rows, as in the authors' code, and along the columns.
+const ENDINGS: [&str; 4] = ["", "_b", "_c", "_d"];
 
 /// Parameters of one direction.
 struct Direction<'g> {
@@ -33,13 +38,13 @@ impl<'g> Mamba2<'g> {
         let Selection { groups, states, .. } = selection;
         let (inner, heads) = (selection.inner(width), selection.heads(width));
         let mixed = inner + 2 * groups * states;
-        // Both directions start with equal values; only their convolutions are drawn separately.
-        let step_bias = scope.both(selection, ["dt_bias", "dt_bias_b"], heads, Initial::StepBias);
-        let decay = scope.both(selection, ["A_log", "A_log_b"], heads, Initial::LogUniform { low: 1.0, high: 16.0 });
-        let skip = scope.both(selection, ["D", "D_b"], heads, Initial::Constant(1.0));
+        // Two directions start with equal values; only their convolutions are drawn separately.
+        let step_bias = scope.all(selection, "dt_bias", heads, Initial::StepBias);
+        let decay = scope.all(selection, "A_log", heads, Initial::LogUniform { low: 1.0, high: 16.0 });
+        let skip = scope.all(selection, "D", heads, Initial::Constant(1.0));
         let direction = |number: usize| Direction {
             convolution: TokenConvolution::new(
-                &scope.enter(["conv1d", "conv1d_b"][number]),
+                &scope.enter(&format!("conv1d{}", ENDINGS[number])),
                 mixed,
                 selection.convolution,
             ),
@@ -67,7 +72,9 @@ impl<'g> Mamba2<'g> {
         let norm = self.norm.reshape([groups, inner / groups]);
         let mut sum: Option<Tensor<'g>> = None;
         for (number, direction) in self.directions.iter().enumerate() {
-            let gated = self.scan(direction, number == 1, mixed, step) * z.silu(); // the gate first, then the norm
+            let turned = |tokens: Tensor<'g>| if number < 2 { tokens } else { by_columns(tokens) };
+            let scanned = turned(self.scan(direction, number % 2 == 1, turned(mixed), turned(step)));
+            let gated = scanned * z.silu(); // the gate first, then the norm
             let y = gated.reshape(by_groups).rms_norm(norm, 1e-5).reshape([batch, length, inner]);
             sum = Some(sum.map_or(y, |sum| sum + y));
         }
@@ -99,11 +106,15 @@ impl<'g> Mamba2<'g> {
 }
 
 impl<'g> Scope<'_, 'g> {
-    /// One parameter per direction, with equal first values.
-    fn both(&self, selection: Selection, names: [&str; 2], heads: usize, initial: Initial) -> Vec<Tensor<'g>> {
+    /// One parameter per direction; those of a direction and its reverse have equal first values.
+    fn all(&self, selection: Selection, name: &str, heads: usize, initial: Initial) -> Vec<Tensor<'g>> {
+        let names = ENDINGS.map(|ending| format!("{name}{ending}"));
         match selection.directions {
-            1 => vec![self.parameter(names[0], [heads], initial)],
-            _ => self.twins(names, [heads], initial).to_vec(),
+            1 => vec![self.parameter(name, [heads], initial)],
+            directions => {
+                let pairs = names[..directions].chunks_exact(2);
+                pairs.flat_map(|pair| self.twins([&pair[0], &pair[1]], [heads], initial)).collect()
+            }
         }
     }
 }

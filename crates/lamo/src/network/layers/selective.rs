@@ -17,6 +17,9 @@ pub enum Discretisation {
     Zoh,
 }
 
+/// Width over heads per direction, in the mixer of planes.
+const WIDTH_PER_HEAD: usize = 16;
+
 /// Sizes of a mixer's selective state space.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Selection {
@@ -30,8 +33,10 @@ pub struct Selection {
     pub groups: usize,
     /// Width of the convolution.
     pub convolution: usize,
-    /// Directions of the scan: 1 or 2; on planes also 4.
+    /// Directions of the scan: 1, 2 or 4. Four need a plane of tokens, or as many tokens as a square has.
     pub directions: usize,
+    /// Heads in each direction of the mixer of planes; 0 is one for each 16 channels of the width.
+    pub scan_heads: usize,
     /// How Δ enters.
     pub discretisation: Discretisation,
 }
@@ -45,6 +50,11 @@ impl Selection {
     /// Heads of I/P channels.
     pub fn heads(&self, width: usize) -> usize {
         self.inner(width) / self.head_width
+    }
+
+    /// Heads in each direction of the mixer of planes: those chosen, or ⌈width/16⌉ as in the authors' code.
+    pub fn cross_heads(&self, width: usize) -> usize {
+        if self.scan_heads == 0 { width.div_ceil(WIDTH_PER_HEAD) } else { self.scan_heads }
     }
 }
 
@@ -60,6 +70,19 @@ pub fn discretise<'g>(discretisation: Discretisation, step: Tensor<'g>, rate: Te
         }
     };
     (log_decay, gain)
+}
+
+/// The side of the square that some tokens fill; `None` for other numbers of tokens.
+pub fn square_side(tokens: usize) -> Option<usize> {
+    let side = tokens.isqrt();
+    (side * side == tokens).then_some(side)
+}
+
+/// `[batch, side², channels]` tokens of a square, row by row, in the order column by column; the same once more gives them back.
+pub(crate) fn by_columns(tokens: Tensor<'_>) -> Tensor<'_> {
+    let [batch, length, channels] = tokens.dims();
+    let side = square_side(length).expect("four directions need as many tokens as a square has");
+    tokens.reshape([batch, side, side, channels]).swap(1, 2).reshape([batch, length, channels])
 }
 
 /// A convolution along the tokens, one filter per channel.

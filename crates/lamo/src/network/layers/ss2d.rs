@@ -10,9 +10,6 @@ use super::{LayerNorm, Linear, Selection};
 use crate::network::{Initial, Scope};
 use lamo_tensor::{ConvolutionOptions, ScanInput, Tensor};
 
-/// Width over heads per direction.
-const WIDTH_PER_HEAD: usize = 16;
-
 /// The mixer of one block.
 pub struct Ss2d<'g> {
     selection: Selection,
@@ -33,11 +30,6 @@ pub struct Ss2d<'g> {
     out_projection: Linear<'g>,
 }
 
-/// ⌈width/16⌉ heads in each direction.
-pub fn cross_heads(width: usize) -> usize {
-    width.div_ceil(WIDTH_PER_HEAD)
-}
-
 impl<'g> Ss2d<'g> {
     /// Mixes tokens of `width` channels on a plane; heads and groups follow from the width and the directions.
     pub fn new(scope: &Scope<'_, 'g>, width: usize, selection: Selection) -> Self {
@@ -51,7 +43,7 @@ impl<'g> Ss2d<'g> {
 
     fn with_kernel(scope: &Scope<'_, 'g>, width: usize, selection: Selection, [high, long]: [usize; 2]) -> Self {
         let Selection { states, directions, .. } = selection;
-        let (inner, heads) = (selection.inner(width), cross_heads(width));
+        let (inner, heads) = (selection.inner(width), selection.cross_heads(width));
         let taps = Initial::fan_in(high * long);
         let convolution = scope.enter("conv2d").enter("1");
         let initial_step = Initial::Uniform { low: 0.0, high: 0.1 };
@@ -74,7 +66,7 @@ impl<'g> Ss2d<'g> {
     pub fn forward(&self, tokens: Tensor<'g>, rows: usize, columns: usize) -> Tensor<'g> {
         let [batch, length, width] = tokens.dims();
         let Selection { states, directions, discretisation, .. } = self.selection;
-        let (inner, heads) = (self.selection.inner(width), cross_heads(width));
+        let (inner, heads) = (self.selection.inner(width), self.selection.cross_heads(width));
         let [x, z] = self.in_projection.forward(tokens).split(2, [inner, inner]); // [batch, tokens, inner]
         let [_, _, high, long] = self.kernel.dims();
         let padding = [high, long].map(|taps| [taps / 2; 2]);

@@ -54,6 +54,7 @@ pub(super) fn mixer(fixture: &Arguments<'_>, io: &mut Comparison) -> Result<(), 
         groups: arguments.number_or("ngroups", if kind == "hydra" { 2 } else { 1 })?,
         convolution: arguments.number_or("d_conv", 3)?,
         directions: if kind == "ss2d" { 4 } else { 2 },
+        scan_heads: 0,
         discretisation: Discretisation::Euler,
     };
     let width = arguments.number("d_model")?;

@@ -3,7 +3,7 @@
 use crate::error::{Refusal, require};
 use crate::network::Style;
 use crate::network::layers::{
-    Activation, AxialConvolution, Decoder, Discretisation, Levers, Queries, Selection, SliceMaps, cross_heads,
+    Activation, AxialConvolution, Decoder, Discretisation, Levers, Queries, Selection, SliceMaps, square_side,
 };
 use crate::network::models::check_unified;
 use crate::task::Task;
@@ -70,7 +70,7 @@ pub struct Config {
     pub queries: Queries,
     /// What mixes the tokens.
     pub mixer: Mixer,
-    /// 1 unidirectional, 2 bidirectional, 4 multidirectional (mixer cross on planes).
+    /// 1 unidirectional, 2 bidirectional, 4 multidirectional: mixer cross on planes, the others over a square of slices.
     pub directions: usize,
     /// C, channels of points and tokens.
     pub width: usize,
@@ -90,7 +90,9 @@ pub struct Config {
     pub states: usize,
     /// Inner channels of the mixer over its width.
     pub expand: usize,
-    /// P, channels of a scan head (hydra, mamba2; cross has ⌈C/16⌉ heads).
+    /// Scan heads in each direction of the mixer cross; 0 is ⌈C/16⌉, as in the authors' code.
+    pub scan_heads: usize,
+    /// P, channels of a scan head (hydra, mamba2).
     pub head_width: usize,
     /// Groups of heads that share B and C (hydra, mamba2; cross has one group per direction).
     pub groups: usize,
@@ -147,6 +149,7 @@ impl Default for Config {
             position_convolution: false,
             states: 64,
             expand: 2,
+            scan_heads: 0,
             head_width: 32,
             groups: 1,
             convolution: 3,
@@ -167,6 +170,7 @@ impl Config {
             groups: self.groups,
             convolution: self.convolution,
             directions: self.directions,
+            scan_heads: self.scan_heads,
             discretisation: self.discretisation,
         }
     }
@@ -267,9 +271,20 @@ impl Config {
     fn check_mixer(&self) -> Result<(), Refusal> {
         let Config { expand, head_width, groups, convolution, .. } = *self;
         let width = self.mixed_width();
-        let allowed: &[usize] = if self.mixer == Mixer::Cross { &[1, 2, 4] } else { &[1, 2] };
-        require(allowed.contains(&self.directions), || {
-            format!("model lamo: mixer {:?} scans in {allowed:?} directions, found {}", self.mixer, self.directions)
+        require([1, 2, 4].contains(&self.directions), || {
+            format!("model lamo: expected 1, 2 or 4 directions, found {}", self.directions)
+        })?;
+        let square = self.latent == Latent::Slices && square_side(self.tokens).is_some();
+        require(self.mixer == Mixer::Cross || self.directions < 4 || square, || {
+            let (mixer, tokens) = (self.mixer, self.tokens);
+            match self.latent {
+                Latent::Slices => {
+                    format!("model lamo: four directions need tokens that fill a square, such as 64, found {tokens}")
+                }
+                Latent::Patches => format!(
+                    "model lamo: mixer {mixer:?} scans patches in 1 or 2 directions, found 4; use mixer = \"cross\""
+                ),
+            }
         })?;
         let centred = self.mixer != Mixer::Mamba2;
         require(!centred || convolution % 2 == 1, || {
@@ -280,9 +295,9 @@ impl Config {
         })?;
         let inner = expand * width;
         if self.mixer == Mixer::Cross {
-            let heads = cross_heads(width);
+            let heads = self.selection().cross_heads(width);
             return require(inner.is_multiple_of(heads), || {
-                format!("model lamo: {inner} inner channels do not divide into the {heads} heads of width {width}")
+                format!("model lamo: {inner} inner channels do not divide into {heads} scan heads")
             });
         }
         require(inner.is_multiple_of(head_width) && (inner / head_width).is_multiple_of(groups), || {

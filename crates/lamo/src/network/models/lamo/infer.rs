@@ -136,6 +136,7 @@ fn mixer(
         return Ok(Config {
             mixer: Mixer::Cross,
             directions: extent("x_proj_weight", 0)?,
+            scan_heads: if heads == usual.selection().cross_heads(width) { 0 } else { heads },
             states: ratio("states", rest(selectors, heads)?, 2)?,
             expand: ratio("expand", extent("out_norm.weight", 0)?, width)?,
             convolution: extent("conv2d.1.weight", 3)?,
@@ -156,7 +157,11 @@ fn mixer(
         let groups = ratio("groups", selected, 2 * states * directions)?;
         return Ok(Config { mixer: Mixer::Hydra, directions, states, groups, ..base });
     }
-    let directions = if has("conv1d_b.weight") { 2 } else { 1 };
+    let directions = match [has("conv1d_b.weight"), has("conv1d_d.weight")] {
+        [_, true] => 4,
+        [true, false] => 2,
+        [false, false] => 1,
+    };
     let product = ratio("states", selected, 2)?;
     let groups = match (hints.setting("groups"), hints.setting("states")) {
         (Some(groups), _) => groups,

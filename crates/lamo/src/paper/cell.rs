@@ -1,0 +1,108 @@
+//! A cell: one training of the paper, as a full request. Its key is the SHA-256 of its experiment, which a receipt records.
+
+use crate::error::Error;
+use crate::experiment::{Experiment, Preset};
+use crate::workflow::TrainRequest;
+use lamo_tensor::Device;
+use sha2::{Digest, Sha256};
+use std::path::{Path, PathBuf};
+
+/// One training.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cell {
+    /// The benchmark.
+    pub benchmark: &'static str,
+    /// The model, as the registry names it.
+    pub model: &'static str,
+    /// The shipped variant of the recipe, as `paper` in `airfoil-lamo-paper`.
+    pub variant: Option<&'static str>,
+    /// Size of the recipe.
+    pub preset: Preset,
+    /// `key=value` texts on top of the recipe; the last one wins.
+    pub changes: Vec<String>,
+    /// Seed of the first parameters and of the order of samples.
+    pub seed: u64,
+}
+
+/// A cell with its experiment.
+#[derive(Clone, Debug)]
+pub struct Resolved {
+    /// The cell.
+    pub cell: Cell,
+    /// Every key with its value.
+    pub experiment: Experiment,
+    /// SHA-256 of the experiment, as in `hashes.experiment` of a receipt.
+    pub key: String,
+}
+
+impl Cell {
+    /// The same with another change.
+    pub fn with(&self, change: impl Into<String>) -> Cell {
+        let mut cell = self.clone();
+        cell.changes.push(change.into());
+        cell
+    }
+
+    /// The same with several changes of the model's settings, as `depth=4`.
+    pub fn set(&self, settings: &[&str]) -> Cell {
+        settings.iter().fold(self.clone(), |cell, setting| cell.with(format!("model.settings.{setting}")))
+    }
+
+    /// The same with another seed; its data stay the same.
+    pub fn seeded(&self, seed: u64) -> Cell {
+        Cell { seed, ..self.clone() }
+    }
+
+    /// The training on a device, in a run folder.
+    pub fn request(&self, device: Device, out: Option<PathBuf>) -> TrainRequest {
+        let Cell { benchmark, model, .. } = self;
+        let mut changes = self.changes.clone();
+        changes.extend((self.seed > 0).then(|| format!("seed={}", self.seed)));
+        let base = match self.variant {
+            Some(variant) => TrainRequest::new(format!("{benchmark}-{model}-{variant}")),
+            None => TrainRequest {
+                model: Some((*model).to_owned()),
+                preset: Some(self.preset),
+                ..TrainRequest::new(*benchmark)
+            },
+        };
+        TrainRequest { device, changes, out, ..base }
+    }
+
+    /// The experiment and its key.
+    pub fn resolve(&self) -> Result<Resolved, Error> {
+        let experiment = self.request(Device::Cpu, None).experiment()?;
+        let hash = Sha256::digest(experiment.essence().as_bytes());
+        let key = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+        Ok(Resolved { cell: self.clone(), experiment, key })
+    }
+
+    /// The command that trains the cell alone.
+    pub fn command(&self) -> String {
+        let Cell { benchmark, model, .. } = self;
+        let mut words = match self.variant {
+            Some(variant) => format!("lamo train {benchmark}-{model}-{variant}"),
+            None => format!("lamo train {benchmark} --model {model} --preset {}", self.preset.name()),
+        };
+        for change in &self.changes {
+            let quote = if change.contains([' ', '[', '"', '{']) { "'" } else { "" };
+            words += &format!(" --set {quote}{change}{quote}");
+        }
+        if self.seed > 0 {
+            words += &format!(" --seed {}", self.seed);
+        }
+        words
+    }
+}
+
+impl Resolved {
+    /// The name of the run folder and of the receipt: benchmark, model, and the first letters of the key.
+    pub fn name(&self) -> String {
+        format!("{}-{}-{}", self.cell.benchmark, self.cell.model, &self.key[..12])
+    }
+
+    /// The run folder inside the folder of runs.
+    pub fn folder(&self, runs: &Path) -> PathBuf {
+        runs.join(self.name())
+    }
+}
