@@ -57,7 +57,7 @@ fn page(rows: &[ResultRow], folder: &str) -> String {
          Mean relative L2 error over the test samples: of our runs, on data of our solvers, and as the paper states it, on the public \
          files. A row with several seeds has their mean and standard deviation; time and memory are those of its first seed. Each row \
          names its receipts, and the list below has the command that repeats it. A dash is a gap: no receipt is there yet.\n\n\
-         `lamo results results --out docs/results.md` writes this page; `lamo evaluate --verify RECEIPT --run RUN` computes the numbers \
+         `lamo results results --out docs/results.md` writes this page; `lamo evaluate RUN --verify RECEIPT` computes the numbers \
          of a receipt again.\n\n\
          | benchmark | model | recipe | error | published | training | memory per step | device | receipts |\n\
          |---|---|---|---|---|---|---|---|---|\n",

@@ -1,6 +1,6 @@
 //! `lamo results`: receipts become rows, gaps stay visible, and each row says how to repeat it.
 
-use crate::support::{Folder, TINY, contains};
+use crate::support::{Folder, TINY, contains, ok};
 use serde_json::{Value, json};
 
 /// A receipt of a run on two test samples.
@@ -29,6 +29,17 @@ fn a_receipt_states_the_preset_and_what_differs_from_it() {
     let again = folder.json("again/receipt.json");
     assert_eq!(again["hashes"]["experiment"], receipt["hashes"]["experiment"]);
     assert_eq!(again["evaluation"], receipt["evaluation"]);
+}
+
+/// Receipts that are added or removed change the page.
+#[test]
+fn the_page_of_results_is_what_the_command_prints_of_the_receipts() {
+    let folder = Folder::new("results-page");
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let printed = ok(&folder.command(&["results"]).current_dir(&root).output().unwrap());
+    let page = std::fs::read_to_string(root.join("docs/results.md")).unwrap();
+    let same = printed == page.replace("](../results/", "](results/");
+    assert!(same, "write the page again: lamo results results --out docs/results.md");
 }
 
 #[test]

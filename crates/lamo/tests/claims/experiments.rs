@@ -353,7 +353,9 @@ fn the_preset_best_is_refused_where_nothing_was_chosen_and_differs_from_the_reci
         }
         // A run of another time with this preset still opens.
         let record = Experiment { preset: Preset::Best, ..paper };
-        assert_eq!(Experiment::recorded("record", &record.text()).unwrap(), record);
+        let text = record.text();
+        let opened = Request { file: Some(("record", &text)), recorded: true, ..Request::default() }.resolve();
+        assert_eq!(opened.unwrap(), record);
     }
 }
 

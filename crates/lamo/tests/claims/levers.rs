@@ -122,7 +122,7 @@ fn singles(values: &[f64]) -> Vec<f32> {
 }
 
 /// Parameters with nothing at 0, so that a gain that begins there has an effect.
-fn moved(values: Vec<f32>) -> Vec<f64> {
+fn moved(values: &[f32]) -> Vec<f64> {
     values.iter().enumerate().map(|(i, &value)| f64::from(value + 0.1 * (1.7 * i as f32).sin())).collect()
 }
 
@@ -139,7 +139,7 @@ fn every_lever_has_the_gradient_of_its_values_and_the_cpu_computes_both() {
         let weights = graph.constant(&singles(&numbers(out.shape().count(), 0.61)), out.shape());
         let total = (out * weights).sum_all();
         let gradient = graph.gradient(total, &[graph.parameters()])[0].unwrap();
-        let theta = moved(declared.draw(2));
+        let theta = moved(&declared.draw(2));
         let direction = numbers(theta.len(), 2.3);
         let at = |step: f64, wanted: &[lamo_tensor::Tensor<'_>]| {
             let mut bindings: Bindings<'_> = inputs(&task, 2).into_iter().collect();

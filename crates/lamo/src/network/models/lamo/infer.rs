@@ -32,7 +32,7 @@ pub(super) fn infer(shapes: &Shapes, hints: &Hints) -> Option<Result<Inferred, R
 fn slices(shapes: &Shapes, hints: &Hints) -> Result<Inferred, Refusal> {
     let (stack, mut inferred) = shapes.stack(hints)?;
     let block = block(shapes, "blocks.0", LIBRARY_MLP, stack.width)?;
-    let mixed = mixer(shapes, "blocks.0.Attn.hydra", block, hints, &mut inferred.assumed)?;
+    let mixed = mixer(shapes, "blocks.0.Attn.hydra", &block, hints, &mut inferred.assumed)?;
     let config = Config {
         latent: Latent::Slices,
         tokens: stack.tokens,
@@ -53,7 +53,7 @@ fn patches(shapes: &Shapes, hints: &Hints) -> Result<Inferred, Refusal> {
     let [high, patch] = [shapes.extent("patch_embed1.WE", 2)?, shapes.extent("patch_embed1.WE", 3)?];
     let mut assumed = Vec::new();
     let block = block(shapes, "block1.0", super::PATCH_MLP, width)?;
-    let mixed = mixer(shapes, "block1.0.hydra", block, hints, &mut assumed)?;
+    let mixed = mixer(shapes, "block1.0.hydra", &block, hints, &mut assumed)?;
     let grid = if high == patch { hints.plane()? } else { hints.line()? };
     let config = Config {
         latent: Latent::Patches,
@@ -119,7 +119,7 @@ fn block(shapes: &Shapes, scope: &str, maps: [&str; 2], width: usize) -> Result<
 fn mixer(
     shapes: &Shapes,
     scope: &str,
-    usual: Config,
+    usual: &Config,
     hints: &Hints,
     assumed: &mut Vec<String>,
 ) -> Result<Config, Refusal> {
@@ -140,7 +140,7 @@ fn mixer(
             states: ratio("states", rest(selectors, heads)?, 2)?,
             expand: ratio("expand", extent("out_norm.weight", 0)?, width)?,
             convolution: extent("conv2d.1.weight", 3)?,
-            ..usual
+            ..usual.clone()
         });
     }
     let (inner, heads, mixed) = (extent("norm.weight", 0)?, extent("A_log", 0)?, extent("conv1d.weight", 0)?);
@@ -149,7 +149,7 @@ fn mixer(
         expand: ratio("expand", inner, width)?,
         head_width: ratio("head_width", inner, heads)?,
         convolution: extent("conv1d.weight", 2)?,
-        ..usual
+        ..usual.clone()
     };
     if has("fc_D.weight") {
         let (states, projected) = (extent("init_states", 2)?, extent("in_proj.weight", 0)?);
