@@ -255,7 +255,8 @@ fn check_batch(model: &str, least: usize, [batch, samples]: [usize; 2]) -> Resul
 /// Refuses states that do not fit into memory beside the program: the last good ones, those of a checkpoint, and its file.
 fn require_memory(model: &str, program: &Program) -> Result<(), Refusal> {
     let parameters: usize = program.sections().iter().map(|section| section.shape.count()).sum();
-    let states = parameters.saturating_mul((1 + MOMENTS) * size_of::<f32>()) as u64;
+    let copies = 1 + MOMENTS + usize::from(average::is_kept(program));
+    let states = parameters.saturating_mul(copies * size_of::<f32>()) as u64;
     memory::require(states.saturating_mul(3)).map_err(|reason| {
         let thing = format!("model {model}: {parameters} parameters and their checkpoints");
         Refusal::about(thing, reason.to_string()).advise("use smaller sizes").of(Kind::OutOfSpace)
