@@ -132,9 +132,6 @@ impl StepProgram {
         if let Some(turning) = &self.turning {
             turning.write(program, &turning.draw(batch, seed, step))?;
         }
-        if let Some(noise) = Noise::of(&self.task, batch, self.experiment.train.noise) {
-            noise.write(program, seed, step)?;
-        }
         if self.draws {
             program.try_write(RANDOM, &random::words::<RANDOM_WORDS>(seed ^ DROPS, step as u64))?;
         }
@@ -205,7 +202,7 @@ fn compile(
     let random = Random::new(&graph, RANDOM);
     parameters.draw_from(&random);
     let noise = Noise::of(task, batch, experiment.train.noise);
-    let noisy = noise.map(|noise| (noise, noise.declare(&graph)));
+    let noisy = noise.map(|noise| (noise, noise.draw(&random)));
     let shown = |windows| noisy.map_or(windows, |(noise, values)| noise.on(values, windows, train.outputs));
     let one_by_one = parameters.has_changing_states();
     let every = if experiment.train.teacher_forcing { experiment.train.rollout.min(windows) } else { windows };
@@ -247,7 +244,8 @@ fn compile(
 
 /// Refuses batches of fewer samples than the model asks for.
 fn check_batch(model: &str, least: usize, [batch, samples]: [usize; 2]) -> Result<(), Refusal> {
-    let reason = format!("{least}: a norm of model {model} sees one value of each channel in a sample, and needs a deviation");
+    let reason =
+        format!("{least}: a norm of model {model} sees one value of each channel in a sample, and needs a deviation");
     require(batch >= least, || Refusal::new("train.batch", format!("at least {reason}"), batch.to_string()))?;
     require(samples >= least, || Refusal::new("training samples", format!("at least {reason}"), samples.to_string()))
 }

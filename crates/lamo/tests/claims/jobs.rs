@@ -235,8 +235,11 @@ fn the_receipt_of_a_run_verifies_a_bit_identical_repetition_of_it() {
         train(&request(&data, folder.at(name), &["train.epochs=1"]), &Session::default()).unwrap();
         folder.at(name)
     });
-    let evaluated =
-        evaluate(&EvaluateRequest { run: runs[0].clone(), data: None, device: Device::Cpu, symmetries: false }, &Session::default()).unwrap();
+    let evaluated = evaluate(
+        &EvaluateRequest { run: runs[0].clone(), data: None, device: Device::Cpu, symmetries: false },
+        &Session::default(),
+    )
+    .unwrap();
     let receipt = folder.at("receipt.json");
     let verify = |run: &Path| {
         let request =

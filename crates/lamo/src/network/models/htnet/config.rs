@@ -3,7 +3,8 @@
 use crate::error::{Refusal, require};
 use crate::network::layers::WindowLevelsShape;
 use crate::network::models::{
-    Authored, Hints, Inferred, Shapes, Translated, check_positive, check_rate, check_window, least_common_multiple, settings,
+    Authored, Hints, Inferred, Shapes, Translated, check_positive, check_rate, check_window, least_common_multiple,
+    settings,
 };
 use crate::task::Task;
 use lamo_geometry::Grid;
