@@ -263,7 +263,8 @@ fn predict<'g>(model: &(dyn Model<'g> + 'g), input: &Input<'g>, passes: usize) -
 
 /// Refuses batches of fewer samples than the model asks for.
 fn check_batch(model: &str, least: usize, [batch, samples]: [usize; 2]) -> Result<(), Refusal> {
-    let reason = format!("{least}: a norm of model {model} sees one value of each channel in a sample, and needs a deviation");
+    let reason =
+        format!("{least}: a norm of model {model} sees one value of each channel in a sample, and needs a deviation");
     require(batch >= least, || Refusal::new("train.batch", format!("at least {reason}"), batch.to_string()))?;
     require(samples >= least, || Refusal::new("training samples", format!("at least {reason}"), samples.to_string()))
 }

@@ -26,7 +26,8 @@ const CASES: [(&str, &str, &[&str]); 2] = [
 /// Four steps an epoch, the last batch has one sample.
 fn small((model, sizes, rates): (&str, &str, &[&str]), rate: f64) -> Experiment {
     let rates: Vec<String> = rates.iter().map(|name| format!("{name} = {rate}")).collect();
-    let (name, settings) = (format!("model.name={model}"), format!("model.settings={{ {sizes}, {} }}", rates.join(", ")));
+    let (name, settings) =
+        (format!("model.name={model}"), format!("model.settings={{ {sizes}, {} }}", rates.join(", ")));
     experiment(&[&name, &settings, "train={ epochs = 3, batch = 2, rate = 3e-3 }"])
 }
 

@@ -101,13 +101,17 @@ fn a_batch_too_small_for_a_norm_is_refused_before_the_training_and_predictions_t
     for model in ["unet", "ufno", "uno", "lsm"] {
         let trainer = |batch: usize, samples: &Samples| {
             let (model, train) = (format!("model.name={model}"), format!("train={{ epochs = 2, batch = {batch} }}"));
-            let experiment = experiment(&[&model, "model.settings={ width = 8, modes = 3, padded = [16, 16] }", &train]);
+            let experiment =
+                experiment(&[&model, "model.settings={ width = 8, modes = 3, padded = [16, 16] }", &train]);
             let task = experiment.task(samples).unwrap();
             Trainer::new(&experiment, &task, samples, &samples.clone().first(1), Device::Cpu)
         };
         let refusal = |batch: usize, samples: &Samples| trainer(batch, samples).err().expect(model).to_string();
         let sentence = refusal(1, &samples);
-        assert!(sentence.starts_with("train.batch: expected at least 2") && sentence.ends_with("found 1"), "{sentence}");
+        assert!(
+            sentence.starts_with("train.batch: expected at least 2") && sentence.ends_with("found 1"),
+            "{sentence}"
+        );
         let sentence = refusal(2, &samples.clone().first(1));
         assert!(sentence.starts_with("training samples: expected at least 2"), "{sentence}");
         let mut trainer = trainer(2, &samples).unwrap();

@@ -229,7 +229,8 @@ fn the_receipt_of_a_run_verifies_a_bit_identical_repetition_of_it() {
         folder.at(name)
     });
     let evaluated =
-        evaluate(&EvaluateRequest { run: runs[0].clone(), data: None, device: Device::Cpu }, &Session::default()).unwrap();
+        evaluate(&EvaluateRequest { run: runs[0].clone(), data: None, device: Device::Cpu }, &Session::default())
+            .unwrap();
     let receipt = folder.at("receipt.json");
     let verify = |run: &Path| {
         let request =

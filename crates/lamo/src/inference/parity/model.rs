@@ -128,7 +128,8 @@ pub(super) fn check_model(folder: &Path, io: &mut Comparison) -> Result<(), Erro
 /// Factors of stochastic depth that the authors' code drew, `[batch]` for each branch in the order of the blocks.
 fn dropped<'g>(graph: &'g Graph, io: &Comparison, batch: usize) -> Result<Vec<Tensor<'g>>, state_dict::Error> {
     let numbers = |key: &str| key.split('.').filter_map(|part| part.parse().ok()).collect::<Vec<usize>>();
-    let mut keys: Vec<&str> = io.tensors.keys().map(String::as_str).filter(|key| key.starts_with("droppath.")).collect();
+    let mut keys: Vec<&str> =
+        io.tensors.keys().map(String::as_str).filter(|key| key.starts_with("droppath.")).collect();
     keys.sort_by_key(|key| numbers(key));
     let mut factors = Vec::new();
     for key in keys {
