@@ -57,7 +57,7 @@ fn a_killed_run_continues_and_receipts_alone_count_as_done() {
     contains(&folder.ok(&chosen), &["8 cells, 8 done"]);
     fs::remove_dir_all(folder.at("runs")).unwrap();
     contains(&folder.ok(&chosen), &["8 cells, 8 done"]);
-    contains(&folder.ok(&["paper", "show", "T2"]), &["grid smoke, epochs darcy 1; seeds 0; CPU", "0.0045"]);
+    contains(&folder.ok(&["paper", "show", "T2"]), &["grid smoke; epochs: darcy 1; seeds: 0; CPU", "0.0045"]);
     fs::rename(folder.at("results"), folder.at("elsewhere")).unwrap();
     contains(&folder.ok(&[&chosen[..], &["--known=elsewhere/paper"]].concat()), &["8 cells, 8 done"]);
 }

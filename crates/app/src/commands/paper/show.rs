@@ -140,7 +140,11 @@ pub(super) fn caption(artifact: &Artifact, results: &Results, effort: Effort) ->
         }
     }
     if all == 0 {
-        return Ok("Ours: no trainings in this grid. Published: grey.".to_owned());
+        let sentence = match artifact.content {
+            Content::Facts(_) | Content::Orders => "This needs no training. Published: grey.",
+            _ => "Ours: none. Published: grey.",
+        };
+        return Ok(sentence.to_owned());
     }
     if there == 0 {
         return Ok(format!(
@@ -158,7 +162,7 @@ pub(super) fn caption(artifact: &Artifact, results: &Results, effort: Effort) ->
     let seeds: Vec<String> = seeds.iter().map(u64::to_string).collect();
     let gap = if there < all { format!("; {} of {} are there", there, counted(all, "cell")) } else { String::new() };
     Ok(format!(
-        "Ours: grid {}, epochs {}; seeds {}; {}{gap}. Published: grey, 500 epochs on an A100.",
+        "Ours: grid {}; epochs: {}; seeds: {}; {}{gap}. Published: grey, 500 epochs on an A100.",
         effort.name(),
         epochs.join(", "),
         seeds.join(", "),
