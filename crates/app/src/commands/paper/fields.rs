@@ -21,7 +21,7 @@ pub(super) fn drawing(subject: Subject, portraits: &[Portrait], gathered: &Gathe
         let (lamo, transolver) = (find(lamo)?, find(transolver)?);
         match (subject, lamo, transolver) {
             (Subject::Task, Some(view), _) | (Subject::Task, None, Some(view)) => {
-                columns.extend(task(portrait.title, &view))
+                columns.extend(task(portrait.title, &view));
             }
             (_, Some(lamo), Some(transolver)) if lamo.sample == transolver.sample => {
                 columns.extend(compared(subject, portrait.title, &lamo, &transolver));
