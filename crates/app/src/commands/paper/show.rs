@@ -25,7 +25,7 @@ pub(crate) struct Show {
     /// Write one self-contained page.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// Write each figure as SVG and PNG and each table as CSV into this folder.
+    /// Write each figure and table as SVG and PNG, light and dark, and the tables also as CSV, into this folder.
     #[arg(long, value_name = "DIR")]
     pictures: Option<PathBuf>,
 }
@@ -171,15 +171,18 @@ pub(super) fn caption(artifact: &Artifact, results: &Results, effort: Effort) ->
 }
 
 fn write_pictures(folder: &Path, artifact: &Artifact, gathered: &Gathered) -> Result<()> {
-    let table = |text: String| write_file(&folder.join(format!("{}.csv", artifact.id)), text.as_bytes());
-    if let Content::Table(errors) = &artifact.content {
-        table(Filled::new(errors, &gathered.results)?.csv())?;
+    let file = |ending: &str| folder.join(format!("{}{ending}", artifact.id));
+    let mut drawn = drawing(&artifact.content, gathered)?;
+    if let Content::Table(table) = &artifact.content {
+        let filled = Filled::new(table, &gathered.results)?;
+        write_file(&file(".csv"), filled.csv().as_bytes())?;
+        drawn = Some(filled.drawing());
     }
     if let Some(words) = facts::words(&artifact.content, gathered)? {
-        table(facts::csv(&words))?;
+        write_file(&file(".csv"), facts::csv(&words).as_bytes())?;
+        drawn = Some(facts::drawing(&words));
     }
-    if let Some(drawing) = drawing(&artifact.content, gathered)? {
-        let file = |ending: &str| folder.join(format!("{}{ending}", artifact.id));
+    if let Some(drawing) = drawn {
         write_file(&file(".svg"), drawing.svg(artifact.title).as_bytes())?;
         write_file(&file(".png"), &drawing.png(false)?)?;
         write_file(&file("-dark.png"), &drawing.png(true)?)?;
