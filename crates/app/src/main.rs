@@ -39,6 +39,7 @@ enum Command {
     ///
     /// Examples:
     ///   lamo predict runs/darcy-lamo-1 --input permeability.npy --output pressure.npy
+    ///   lamo predict darcy --input permeability.npy
     ///   lamo predict runs/airfoil-lamo-1 --input meshes.npz --output mach.npz
     ///   lamo predict runs/mine-lamo-1 --input a=flow.mat:perm --input b=load.npy --output u.npy
     ///   lamo predict runs/navier-stokes-lamo-1 --input start.npy --frames 40 --output vorticity.npy
@@ -76,6 +77,21 @@ enum Command {
     ///   lamo compare runs/darcy-lamo-1 runs/darcy-fno-1 --out compare.png
     #[command(verbatim_doc_comment)]
     Compare(commands::compare::Compare),
+    /// Print the receipts of a folder as one table, with the published numbers beside them.
+    ///
+    /// Examples:
+    ///   lamo results
+    ///   lamo results results --out docs/results.md
+    #[command(verbatim_doc_comment)]
+    Results(commands::results::Results),
+    /// Carry a run to another machine in one file; make a small file of its model.
+    ///
+    /// Examples:
+    ///   lamo run pack runs/darcy-lamo-1 --out darcy.tar.gz
+    ///   lamo run unpack darcy.tar.gz --out runs/darcy-lamo-1
+    ///   lamo run shrink runs/darcy-lamo-1 --out models/darcy.safetensors
+    #[command(subcommand, verbatim_doc_comment)]
+    Run(commands::run::Run),
     /// Compare models with the authors' code; fail if a difference exceeds the tolerance of its fixture.
     ///
     /// Each line names a fixture and its largest errors, relative to the largest expected element: the output, the loss and
@@ -142,7 +158,11 @@ impl Command {
             Command::Paper(paper) => paper.json(),
             Command::Doctor(doctor) => doctor.json,
             Command::List(list) => list.json,
-            Command::Predict(_) | Command::Import(_) | Command::ExportWeights(_) => false,
+            Command::Predict(_)
+            | Command::Results(_)
+            | Command::Run(_)
+            | Command::Import(_)
+            | Command::ExportWeights(_) => false,
         }
     }
 
@@ -154,6 +174,8 @@ impl Command {
             Command::Bench(bench) => commands::bench::run(bench),
             Command::Evaluate(evaluate) => commands::evaluate::run(evaluate),
             Command::Compare(compare) => commands::compare::run(compare),
+            Command::Results(results) => commands::results::run(results),
+            Command::Run(run) => commands::run::run(run),
             Command::Parity(parity) => commands::parity::run(parity),
             Command::Paper(paper) => commands::paper::run(paper),
             Command::Doctor(doctor) => commands::doctor::run(doctor),

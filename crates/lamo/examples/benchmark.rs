@@ -15,7 +15,7 @@ fn main() -> Result<(), lamo::Error> {
     // Quick trains in minutes on a CPU; Paper is the published recipe, for a GPU.
     let request = TrainRequest { preset: Some(Preset::Quick), ..TrainRequest::new("darcy") };
     let run = train(&request, &session)?;
-    let request = EvaluateRequest { run: run.folder, data: None, device: run.device };
+    let request = EvaluateRequest { run: run.folder, data: None, symmetries: false, device: run.device };
     let evaluated = evaluate(&request, &session)?;
     println!("error {:.4}", evaluated.receipt.evaluation.headline());
     Ok(())

@@ -78,10 +78,10 @@
 //! ```no_run
 //! # use lamo::{Device, EvaluateRequest, PredictRequest, Session, Source, evaluate, predict};
 //! # let (run, device) = (std::path::PathBuf::from("runs/darcy-lamo-1"), Device::Cpu);
-//! let evaluated = evaluate(&EvaluateRequest { run: run.clone(), data: None, device }, &Session::default())?;
+//! let evaluated = evaluate(&EvaluateRequest { run: run.clone(), data: None, symmetries: false, device }, &Session::default())?;
 //! println!("error {:.4}, {:?}", evaluated.receipt.evaluation.headline(), evaluated.receipt.evaluation.outputs);
 //! let inputs = vec![Source::parse("permeability.npy")];
-//! predict(&PredictRequest { model: run, inputs, output: "pressure.npy".into(), snapshots: None, device })?;
+//! predict(&PredictRequest { model: run, inputs, output: "pressure.npy".into(), snapshots: None, symmetries: false, device })?;
 //! # Ok::<(), lamo::Error>(())
 //! ```
 //!

@@ -12,6 +12,23 @@ fn stream(seed: u64, index: u64) -> ChaCha8Rng {
     random
 }
 
+/// A number from 0 to `count` − 1, the first of the stream.
+pub(crate) fn below(count: usize, seed: u64, index: u64) -> usize {
+    let wide = u128::from(stream(seed, index).next_u64()) * count as u128;
+    (wide >> 64) as usize // uniform to one part in 2^64 / count
+}
+
+/// Independent normal numbers of mean 0 and deviation 1 (Box and Muller 1958).
+pub(crate) fn normals(count: usize, seed: u64, index: u64) -> Vec<f32> {
+    let mut random = stream(seed, index);
+    let mut unit = || (f64::from(random.next_u32()) + 0.5) * (-32f64).exp2(); // never 0
+    let mut pair = move || {
+        let (radius, angle) = ((-2.0 * unit().ln()).sqrt(), std::f64::consts::TAU * unit());
+        [radius * angle.cos(), radius * angle.sin()]
+    };
+    (0..count.div_ceil(2)).flat_map(|_| pair()).take(count).map(|value| value as f32).collect()
+}
+
 /// Fisher and Yates's shuffle, last place first, written out so that no new version of a library changes it.
 pub(crate) fn shuffle(order: &mut [usize], seed: u64, index: u64) {
     let mut random = stream(seed, index);
@@ -19,6 +36,12 @@ pub(crate) fn shuffle(order: &mut [usize], seed: u64, index: u64) {
         let wide = u128::from(random.next_u64()) * (place as u128 + 1);
         order.swap(place, (wide >> 64) as usize); // uniform to one part in 2^64 / place
     }
+}
+
+/// Whole numbers from 0 to 2²⁴ − 1, which f32 holds exactly: the words of [`lamo_tensor::Random`] for a step.
+pub(crate) fn words<const COUNT: usize>(seed: u64, index: u64) -> [f32; COUNT] {
+    let mut random = stream(seed, index);
+    std::array::from_fn(|_| (random.next_u32() >> 8) as f32)
 }
 
 #[cfg(test)]
@@ -35,6 +58,28 @@ mod tests {
         assert_eq!(shuffled(3, 1), shuffled(3, 1));
         assert_ne!(shuffled(3, 1), shuffled(3, 2));
         assert_ne!(shuffled(3, 1), shuffled(4, 1));
+    }
+
+    #[test]
+    fn normal_numbers_have_mean_0_deviation_1_and_the_share_of_large_ones() {
+        let values = normals(100_001, 3, 1);
+        let count = values.len() as f64;
+        let mean = values.iter().map(|&value| f64::from(value)).sum::<f64>() / count;
+        let square = values.iter().map(|&value| f64::from(value).powi(2)).sum::<f64>() / count;
+        let large = values.iter().filter(|value| value.abs() > 2.0).count() as f64 / count;
+        // within four deviations of the means
+        assert!(
+            mean.abs() < 0.013 && (square - 1.0).abs() < 0.018 && (large - 0.0455).abs() < 0.0027,
+            "{mean} {square} {large}"
+        );
+        assert!(values[..10] == normals(10, 3, 1) && values[..10] != normals(10, 3, 2));
+    }
+
+    #[test]
+    fn numbers_below_a_count_are_equally_likely() {
+        let mut seen = [0; 5];
+        (0..5000).for_each(|index| seen[below(5, 9, index)] += 1);
+        assert!(seen.iter().all(|count| (900..1100).contains(count)), "{seen:?}"); // deviation 28
     }
 
     #[cfg(feature = "solvers")]

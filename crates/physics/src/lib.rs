@@ -31,6 +31,7 @@ pub mod spline;
 mod stable_step;
 pub mod steady;
 pub mod stepping;
+pub mod symmetry;
 pub mod taylor_hood;
 
 pub use error::Error;

@@ -29,7 +29,7 @@ pub use cuda::{CudaDevice, CudaReport, report as cuda_report};
 pub use device::{Device, DeviceError, DeviceErrorKind};
 pub use graph::{Graph, Index, MODEL_STATES, PARAMETERS, Section, Tensor};
 pub use limits::attempt;
-pub use ops::{ConvolutionOptions, Map, Membership, Precision, ScanInput};
+pub use ops::{ConvolutionOptions, Map, Membership, Precision, RANDOM_WORDS, Random, ScanInput};
 pub use program::{Culprit, Options, Program};
 pub use shape::{Shape, ShapeError, Span};
 pub use snapshot::Snapshot;

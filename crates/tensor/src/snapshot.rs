@@ -75,8 +75,13 @@ impl Snapshot {
 
     /// Sets those of the states that the program has, by their names. The program may be another one on the same device.
     pub fn restore(&self, to: &mut Program) -> Result<(), DeviceError> {
+        self.restore_as(to, |name| name)
+    }
+
+    /// The same, where `target` gives the name of a state in the program.
+    pub fn restore_as(&self, to: &mut Program, target: impl Fn(&str) -> &str) -> Result<(), DeviceError> {
         for (name, values) in &self.states {
-            let Some(id) = to.state(name) else { continue };
+            let Some(id) = to.state(target(name)) else { continue };
             match (values, &mut to.backend) {
                 (Values::Cpu(values), Backend::Cpu(cpu)) => {
                     let length = cpu.values(id).len();

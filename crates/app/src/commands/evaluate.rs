@@ -26,6 +26,10 @@ pub(crate) struct Evaluate {
     /// Evaluate on the test samples of this data set instead of the run's own.
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
+    /// Predict each sample under every symmetry of the problem and take the mean. It takes as many times longer as there
+    /// are symmetries, and helps models that were trained with train.symmetries.
+    #[arg(long, conflicts_with = "verify")]
+    symmetries: bool,
     /// Where to compute: cpu, cuda, cuda:1.
     #[arg(long, value_name = "D", default_value = "cpu")]
     device: Device,
@@ -57,7 +61,8 @@ pub(crate) fn run(options: &Evaluate) -> Result<()> {
     {
         refuse_occupied(out)?;
     }
-    let request = EvaluateRequest { run: path, data: options.data.clone(), device: options.device };
+    let Evaluate { symmetries, device, .. } = *options;
+    let request = EvaluateRequest { run: path, data: options.data.clone(), symmetries, device };
     let evaluated = with_meter(options.json, threads, |session| Ok(workflow::evaluate(&request, session)?))?;
     if let Some(folder) = &folder {
         write(&evaluated, &request, folder)?;
@@ -105,7 +110,7 @@ fn with_meter<T>(script: bool, threads: usize, job: impl FnOnce(&Session<'_>) ->
 /// Evaluates a run that has just ended, on its own data, and writes the receipt, the report and the pictures into its
 /// folder; the receipt. Only warnings are reported.
 pub(crate) fn after_training(folder: &Path, device: Device, session: &Session<'_>) -> Result<Receipt> {
-    let request = EvaluateRequest { run: folder.to_owned(), data: None, device };
+    let request = EvaluateRequest { run: folder.to_owned(), data: None, symmetries: false, device };
     let listener = |event: Event<'_>| {
         if let Event::Warning(_) = event {
             (session.listener)(event);
@@ -199,6 +204,9 @@ fn table(evaluated: &Evaluated) -> String {
         counted(evaluation.distribution.count, "test sample")
     );
     let mut lines = vec![title];
+    if let Some(count) = receipt.symmetries {
+        lines.push(format!("  {:10} each prediction is the mean over {count}", "symmetries"));
+    }
     let rows = rows(evaluation, &outputs(&trained.operator.task));
     lines.extend(rows.into_iter().map(|(name, values)| format!("  {name:10} {values}")));
     let labels = label_errors(dataset.manifest());

@@ -10,6 +10,8 @@ pub(crate) mod paper;
 pub(crate) mod parity;
 pub(crate) mod predict;
 pub(crate) mod progress;
+pub(crate) mod results;
+pub(crate) mod run;
 pub(crate) mod stop;
 pub(crate) mod terminal;
 pub(crate) mod train;

@@ -13,7 +13,8 @@ use std::path::PathBuf;
 /// `lamo predict`
 #[derive(Args)]
 pub(crate) struct Predict {
-    /// A run folder (its last checkpoint), a checkpoint file, or a model folder made by lamo import.
+    /// A run folder (its last checkpoint), a checkpoint file, a model folder made by lamo import, or the name of a pretrained
+    /// model: a file NAME.safetensors in the folder that the variable LAMO_MODELS names, or one that comes with lamo.
     run: PathBuf,
     /// The arrays of the input fields, for one sample or several: FILE, FILE:VARIABLE or FIELD=FILE:VARIABLE, as for lamo data
     /// import. Files are npy, npz, safetensors, MAT, HDF5 or CSV. A pattern such as 'FIELD=case_*.npy' and a repeated field add
@@ -26,11 +27,14 @@ pub(crate) struct Predict {
     axes: Vec<String>,
     /// File to write: .npy, .npz, .mat or .safetensors. It holds all samples. With a * in its name, such as 'out/*.npz', each
     /// input file has an output file of its own, and * is the name of the input file without its ending.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", default_value = "prediction.npz")]
     output: PathBuf,
     /// Number of snapshots to predict of a time series; as many as in training unless given.
     #[arg(long, value_name = "N")]
     frames: Option<usize>,
+    /// Predict each sample under every symmetry of the problem that the run was trained on, and take the mean.
+    #[arg(long)]
+    symmetries: bool,
     /// Where to compute: cpu, cuda, cuda:1.
     #[arg(long, value_name = "D", default_value = "cpu")]
     device: Device,
@@ -49,6 +53,7 @@ pub(crate) fn run(options: &Predict) -> Result<()> {
         inputs,
         output: options.output.clone(),
         snapshots: options.frames,
+        symmetries: options.symmetries,
         device: options.device,
     };
     let predicted = workflow::predict(&request)?;

@@ -19,6 +19,8 @@ mod numbers; // outputs that are numbers of the whole sample
 mod own_data; // your own data: train, predict, evaluate
 mod paper; // lamo paper: the smoke grid
 mod predict;
+mod results;
+mod run; // lamo run pack, unpack and shrink
 mod support;
 mod train;
 mod weights; // lamo import, lamo export-weights

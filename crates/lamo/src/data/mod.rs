@@ -1,5 +1,5 @@
 //! Data, in this order; no module uses a later one: arrays in files (`formats`), parameters of a model in files
-//! (`state_dict`) and samples in memory (`samples`), data sets in folders (`dataset`), data sets from files (`import`),
+//! (`storage`, `state_dict`) and samples in memory (`samples`), data sets in folders (`dataset`), data sets from files (`import`),
 //! data sets from solvers (`make`) and the error of their labels (`converge`).
 
 #[cfg(feature = "solvers")]
@@ -11,6 +11,7 @@ pub mod import;
 mod make;
 pub mod samples;
 pub mod state_dict;
+mod storage;
 
 #[cfg(feature = "solvers")]
 pub use converge::{Convergence, LabelError};
@@ -18,3 +19,4 @@ pub use dataset::{Dataset, Split};
 #[cfg(feature = "solvers")]
 pub use make::Recipe;
 pub use samples::Samples;
+pub use storage::Storage;

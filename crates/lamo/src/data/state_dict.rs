@@ -1,5 +1,6 @@
 //! State dicts on disk: a safetensors file with the parameters of a model under the authors' names.
 
+use super::Storage;
 use super::formats::{self, ElementKind, decode};
 use crate::error::{Failure, Kind};
 use crate::files::{self, atomic, memory};
@@ -121,7 +122,11 @@ pub(crate) struct Contents {
 impl Contents {
     /// Reads a file; compares it with its seal or checksum, where it has one.
     pub(crate) fn read(path: &Path) -> Result<Contents, Error> {
-        let bytes = files::read(path).map_err(|reason| Error::file(path, reason))?;
+        Contents::of(path, files::read(path).map_err(|reason| Error::file(path, reason))?)
+    }
+
+    /// A file whose bytes are in memory; `path` is for errors.
+    pub(crate) fn of(path: &Path, bytes: Vec<u8>) -> Result<Contents, Error> {
         parse(path, &bytes)?;
         let (length, header) = SafeTensors::read_metadata(&bytes)
             .map_err(|error| Error::malformed(path, format!("is not a safetensors file: {error}")))?;
@@ -155,9 +160,9 @@ impl Contents {
         Ok(Shapes::new(file.iter().map(|(name, tensor)| (name.to_owned(), tensor.shape().to_vec()))))
     }
 
-    /// As many numbers as the file could hold at most.
+    /// As many numbers as the file could hold at most, of 16 bits each.
     pub(crate) fn numbers(&self) -> usize {
-        self.bytes.len() / size_of::<f32>()
+        self.bytes.len() / size_of::<u16>()
     }
 
     /// Whether a checksum covers the whole file, its metadata included.
@@ -349,14 +354,45 @@ pub(crate) fn write_parts(
         metadata.insert(SEAL.to_owned(), "0".repeat(DIGITS)); // a plain state dict stays as the authors' code writes it
     }
     let serialised = formats::safetensors::serialise(tensors, parts, &metadata);
-    let mut bytes = serialised.map_err(|reason| Error::file(path, reason))?;
-    if !metadata.is_empty()
-        && let Some(place) = place_of_seal(&bytes)
-    {
+    let bytes = serialised.map_err(|reason| Error::file(path, reason))?;
+    let sealed = if metadata.is_empty() { bytes } else { stamped(bytes) };
+    atomic::replace(path, &sealed).map_err(|reason| Error::file(path, reason))
+}
+
+/// Puts the digits of the seal in their place.
+fn stamped(mut bytes: Vec<u8>) -> Vec<u8> {
+    if let Some(place) = place_of_seal(&bytes) {
         let digits = seal(&bytes, place.clone());
         bytes[place].copy_from_slice(digits.as_bytes());
     }
-    atomic::replace(path, &bytes).map_err(|reason| Error::file(path, reason))
+    bytes
+}
+
+/// Tensors with their values, stored alike; the sections are counted from the first value and in order.
+pub(crate) type Group<'a> = (&'a [Section], &'a [f32], Storage);
+
+/// The bytes of a sealed file whose groups of tensors are stored in different ways; `path` is for errors.
+pub(crate) fn stored(path: &Path, groups: &[Group<'_>], metadata: &BTreeMap<String, String>) -> Result<Vec<u8>, Error> {
+    let (mut numbers, mut tensors) = (Vec::new(), Vec::new());
+    for (sections, values, storage) in groups {
+        for section in *sections {
+            let start = numbers.len();
+            storage.append(&values[section.range()], &mut numbers).map_err(|value| {
+                let (name, storage) = (&section.name, storage.name());
+                Error::malformed(
+                    path,
+                    format!("cannot be written: {value} in {name} is too large for {storage}; use bf16"),
+                )
+            })?;
+            tensors.push((section.name.as_str(), section.shape.dims(), storage.element(), start..numbers.len()));
+        }
+    }
+    let mut metadata = metadata.clone();
+    metadata.insert(SEAL.to_owned(), "0".repeat(DIGITS));
+    let begun = formats::safetensors::begin(tensors.into_iter(), numbers.len(), &metadata);
+    let mut bytes = begun.map_err(|reason| Error::file(path, reason))?;
+    bytes.extend(numbers);
+    Ok(stamped(bytes))
 }
 
 #[cfg(test)]

@@ -74,6 +74,14 @@ pub(super) fn text<'a>(table: &'a Table, path: &[&str]) -> Option<&'a str> {
     inner.get(*last)?.as_str()
 }
 
+/// The value of a dotted key as a change writes it: a text without its quotes.
+pub(super) fn bare(table: &Table, key: &str) -> Option<String> {
+    let mut path = key.split('.');
+    let first = table.get(path.next()?)?;
+    let value = path.try_fold(first, |value, name| value.as_table()?.get(name))?;
+    Some(value.as_str().map_or_else(|| value.to_string(), str::to_owned))
+}
+
 /// Whether there is a value at a path of keys.
 pub(super) fn has(table: &Table, path: &[&str]) -> bool {
     let Some((last, tables)) = path.split_last() else { return false };

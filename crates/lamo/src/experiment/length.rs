@@ -39,7 +39,7 @@ pub(crate) fn default_epochs(experiment: &Experiment, dataset: &Dataset, samples
     let (turns, windows) = experiment.time_mode().turns_and_windows(snapshots);
     let few = match experiment.preset {
         Preset::Quick => few_steps(dataset.manifest().grid.points().saturating_mul(windows)),
-        Preset::Paper => FEW,
+        Preset::Paper | Preset::Best => FEW,
     };
     let steps = samples.div_ceil(experiment.train.batch).max(1) * turns;
     Ok(epochs(experiment.train.epochs, steps, few))

@@ -5,6 +5,7 @@
 //! An unknown key is refused, and the error names the nearest known key. The result has a value for every key.
 
 pub mod benchmarks;
+mod best;
 mod keys;
 mod length;
 mod loss;
@@ -12,6 +13,7 @@ mod reference;
 mod request;
 mod selection;
 mod shipped;
+mod symmetries;
 
 pub(crate) use keys::{change, merge};
 pub(crate) use length::{default_batch, default_epochs, default_evaluate};
@@ -21,6 +23,8 @@ pub use request::Request;
 pub use selection::{ExperimentData, split, test_samples, train_samples};
 pub(crate) use selection::{default_validation, fields};
 pub use shipped::{EXPERIMENTS, Shipped, nearest, shipped_text};
+pub(crate) use symmetries::Channels;
+pub use symmetries::{Symmetries, Symmetry};
 
 use crate::error::{Refusal, require};
 use crate::network::models::{self, Choice};
@@ -54,6 +58,8 @@ pub enum Optimiser {
     Adamw,
     /// The weight decay is part of the gradient, and so of its moments.
     Adam,
+    /// Matrices take orthogonal steps, all other parameters those of AdamW.
+    Muon,
 }
 
 /// The recipe.
@@ -70,6 +76,10 @@ pub struct Training {
     pub schedule: Pacing,
     /// How the gradient becomes a step.
     pub optimiser: Optimiser,
+    /// With Muon, the rate of matrices relative to `rate`.
+    pub matrix_rate: f64,
+    /// Decay of the running average of the parameters, which is then the model; 0 keeps none.
+    pub average: f64,
     /// λ, the weight decay.
     pub weight_decay: f64,
     /// Largest norm of the gradient; 0 does not clip.
@@ -78,13 +88,17 @@ pub struct Training {
     pub loss: Loss,
     /// Shows a roll-out the true snapshots in training; otherwise it continues its own predictions.
     pub teacher_forcing: bool,
+    /// Snapshots that a roll-out continues by itself in training before it is shown the true ones again.
+    pub rollout: usize,
+    /// Deviation of the noise on the snapshots that a roll-out is given in training, in normalised units.
+    pub noise: f64,
     /// Number of epochs between two errors on the validation samples, or on the test samples where there are none; the
     /// last epoch is always tested.
     pub evaluate: usize,
     /// Ends the training when the validation error has not improved for this many epochs; 0 never does.
     pub patience: usize,
-    /// Shows each batch under a random mirroring or rotation. The problem must be symmetric: scalar values on a plane
-    /// without a preferred direction.
+    /// Shows each sample under a random symmetry of the problem. Your own data take mirrorings and rotations of a plane,
+    /// one for each batch, and must look the same from all sides: scalar values without a preferred direction.
     pub symmetries: bool,
     /// Divides the error of each output by its own deviation, so that outputs with small units are learned too. The
     /// benchmarks' recipes weight all outputs equally.
@@ -157,6 +171,8 @@ pub enum Preset {
     Quick,
     /// The published recipe.
     Paper,
+    /// Our own recipe, chosen by validation error.
+    Best,
 }
 
 /// A benchmark, a model, data and a recipe.
@@ -193,7 +209,7 @@ impl Experiment {
     }
 
     /// Reads the record of a run, which has every key. Keys of later versions take their defaults.
-    pub(crate) fn recorded(name: &str, text: &str) -> Result<Experiment, Refusal> {
+    pub fn recorded(name: &str, text: &str) -> Result<Experiment, Refusal> {
         Request { file: Some((name, text)), recorded: true, ..Request::default() }.resolve()
     }
 
@@ -245,16 +261,52 @@ impl Experiment {
         toml::to_string(&table).expect("what is left of an experiment is a table of plain values")
     }
 
+    /// `key=value` of every key that differs from the preset of the benchmark and model, without seed and data folder: with
+    /// these behind `--set` the preset is this experiment. `None` on your own data, which have no preset of their own.
+    pub fn changes(&self) -> Option<Vec<String>> {
+        let Experiment { benchmark, model, preset, .. } = self;
+        let request = Request {
+            benchmark: Some(benchmark),
+            model: Some(&model.name),
+            preset: Some(*preset),
+            ..Request::default()
+        };
+        let usual = (benchmark != OWN).then(|| request.resolve().ok()).flatten()?;
+        let plain = |experiment: &Experiment| {
+            let mut table = Table::try_from(experiment).expect("an experiment is a table of plain values");
+            table.remove("seed");
+            if let Some(Value::Table(data)) = table.get_mut("data") {
+                data.remove("folder");
+            }
+            table
+        };
+        let mut table = plain(self);
+        keys::subtract(&mut table, &plain(&usual));
+        Some(
+            keys::flatten(&table)
+                .iter()
+                .filter_map(|key| Some(format!("{key}={}", keys::bare(&table, key)?)))
+                .collect(),
+        )
+    }
+
     /// Refuses numbers that no training can have.
     fn check(&self) -> Result<(), Refusal> {
-        let Training { epochs, batch, rate, weight_decay, clip, evaluate, patience, .. } = self.train;
-        for (key, value) in [("epochs", epochs), ("batch", batch), ("evaluate", evaluate)] {
+        let Training { epochs, batch, rate, weight_decay, clip, evaluate, patience, rollout, .. } = self.train;
+        for (key, value) in [("epochs", epochs), ("batch", batch), ("evaluate", evaluate), ("rollout", rollout)] {
             require((1..=MOST).contains(&value), || {
                 Refusal::new(format!("train.{key}"), format!("a number from 1 to {MOST}"), value.to_string())
             })?;
         }
-        require(rate.is_finite() && rate > 0.0, || format!("train.rate: expected a number above 0, found {rate}"))?;
-        for (key, value) in [("weight_decay", weight_decay), ("clip", clip)] {
+        let Training { matrix_rate, average, noise, .. } = self.train;
+        for (key, value) in [("rate", rate), ("matrix_rate", matrix_rate)] {
+            let allowed = value.is_finite() && value > 0.0;
+            require(allowed, || format!("train.{key}: expected a number above 0, found {value}"))?;
+        }
+        require((0.0..1.0).contains(&average), || {
+            Refusal::new("train.average", "a number from 0 to less than 1", average.to_string())
+        })?;
+        for (key, value) in [("weight_decay", weight_decay), ("clip", clip), ("noise", noise)] {
             let allowed = value.is_finite() && value >= 0.0;
             require(allowed, || format!("train.{key}: expected a number not below 0, found {value}"))?;
         }
@@ -285,6 +337,18 @@ impl Experiment {
                 "data.past: expected 1 unless train.loss = relative-l2-of-frames or data.time = roll-out, found {past}"
             )
         })?;
+        let roll_out = self.time_mode().is_roll_out();
+        require(roll_out || (rollout == 1 && noise == 0.0), || {
+            let found = format!("{rollout} and {noise}");
+            Refusal::new("train.rollout and train.noise", "1 and 0 unless data.time = roll-out", found)
+        })?;
+        require(self.train.teacher_forcing || rollout == 1, || {
+            Refusal::new(
+                "train.rollout",
+                "1 where train.teacher_forcing = false, which rolls out all",
+                rollout.to_string(),
+            )
+        })?;
         require(!self.data.change || self.time_mode().is_roll_out(), || {
             Refusal::new("data.change", "false unless data.time = roll-out", "true")
         })?;
@@ -306,6 +370,7 @@ impl Preset {
         match self {
             Preset::Quick => "quick",
             Preset::Paper => "paper",
+            Preset::Best => "best",
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use super::benchmarks::BENCHMARKS;
 use super::request::{DEFAULTS, OWN_KEYS};
-use super::{Loss, OWN, TimeRole, keys};
+use super::{Loss, OWN, TimeRole, best, keys};
 use crate::network::models::{MODELS, Row};
 use std::fmt::Write;
 use toml::{Table, Value};
@@ -14,7 +14,11 @@ type Entry = (&'static str, &'static str, &'static str);
 /// Every key but the settings of models and problems, in the order of the text.
 const KEYS: &[Entry] = &[
     ("benchmark", "–", "The benchmark, or `own` for your own data."),
-    ("preset", "–", "The size: `quick` takes minutes on two cores, `paper` is the published recipe."),
+    (
+        "preset",
+        "–",
+        "The size: `quick` takes minutes on two cores, `paper` is the published recipe, `best` our own, where one was chosen.",
+    ),
     ("seed", "–", "Seed of the first parameters and of the order of the samples."),
     (
         "precision",
@@ -80,7 +84,21 @@ const KEYS: &[Entry] = &[
         "–",
         "How the rate changes: `onecycle` (up over 30 % of the steps, then down to nearly 0), `cosine-by-epoch` (half a cosine to 0), `step-by-epoch` (halved after every 100 epochs) or `constant`.",
     ),
-    ("train.optimiser", "–", "`adamw`, or `adam`, which adds λ times the parameters to the gradient."),
+    (
+        "train.optimiser",
+        "–",
+        "`adamw`; `adam`, which adds λ times the parameters to the gradient; or `muon`: the weights of linear maps take orthogonal steps (Newton and Schulz's iteration on their momentum), all other parameters those of AdamW.",
+    ),
+    (
+        "train.matrix_rate",
+        "–",
+        "With `muon`, the rate of matrices relative to `train.rate`. At 1, steps of matrices have the size of AdamW's.",
+    ),
+    (
+        "train.average",
+        "–",
+        "Decay of a running average of the parameters, such as 0.999; 0 keeps none. The average is then the model: it is tested, saved and evaluated. In the first steps the decay is smaller, (1 + step) / (10 + step).",
+    ),
     ("train.weight_decay", "–", "λ. Each step of AdamW multiplies the parameters by 1 − rate · λ."),
     ("train.clip", "–", "Largest norm of the gradient of a batch; 0 does not clip."),
     (
@@ -92,6 +110,16 @@ const KEYS: &[Entry] = &[
         "train.teacher_forcing",
         "–",
         "Shows a roll-out the true snapshots in training. `false` continues its own predictions, and the gradient runs through all of them.",
+    ),
+    (
+        "train.rollout",
+        "snapshots",
+        "Snapshots that a roll-out continues by its own predictions in training, through which the gradient runs, before it is shown the true ones again; 1 always shows the true ones. A step costs the same.",
+    ),
+    (
+        "train.noise",
+        "–",
+        "Deviation of the normal noise that is added to the snapshots a roll-out is given in training, in normalised units; 0 adds none.",
     ),
     (
         "train.evaluate",
@@ -106,7 +134,7 @@ const KEYS: &[Entry] = &[
     (
         "train.symmetries",
         "–",
-        "Shows each batch under a random reflection or rotation. The problem must be symmetric: scalar fields on a plane without a preferred direction.",
+        "Shows each sample of a benchmark under a random symmetry that its problem declares (docs/problems.md), drawn anew each time. Your own data take reflections and rotations of the plane, one for each batch, and must be symmetric: scalar fields on a plane without a preferred direction.",
     ),
     (
         "train.balanced",
@@ -159,9 +187,16 @@ const SETTINGS: &[Entry] = &[
     (
         "steps",
         "–",
-        "Steps of the latent recurrence, which give the outputs one after another; 0 is the decoder of steady tasks.",
+        "Steps of the latent recurrence, which give the outputs one after another; 0 is the decoder of steady tasks, or one step for \
+         each time where a time is an input.",
     ),
     ("propagators", "–", "Maps of one latent step."),
+    (
+        "dropout",
+        "–",
+        "Share of the values that are left out at random after each attention and in each MLP of the encoder, in training.",
+    ),
+    ("embedding_dropout", "–", "Share of the values that are left out at random behind the embedding, in training."),
     ("swin.depth", "–", "Number of pairs of blocks; the second of a pair has its windows shifted."),
     ("window", "points", "Side of a window of attention; the plane is padded with zeros to a multiple of it."),
     ("htnet.width", "channels", "Channels of the finest level; each coarser one has twice as many."),
@@ -174,6 +209,11 @@ const SETTINGS: &[Entry] = &[
     ("hidden", "channels", "Hidden channels of the last map."),
     ("padding", "points", "Zeros below and right of the plane in the Fourier layers."),
     ("coordinates", "–", "Whether the coordinates are inputs beside the functions."),
+    (
+        "stochastic_depth",
+        "–",
+        "Share of the samples for which a branch of the last block is left out in training; it grows from 0 at the first block.",
+    ),
     ("zero_border", "–", "Sets the outputs to 0, in physical units, on the border of the plane."),
     (
         "pointwise_scale",
@@ -182,7 +222,32 @@ const SETTINGS: &[Entry] = &[
     ),
     ("slice_heads", "–", "Heads of the slice maps."),
     ("encoder", "–", "Whose slice maps a block uses: its `own`, or those `shared` by all blocks."),
-    ("decoder", "–", "How tokens become points again: by the encoder's weights (`tied`) or by its `own`."),
+    (
+        "decoder",
+        "–",
+        "How slices become points again: by the encoder's weights (`tied`), by its `own`, or by `attention` from the points to the mixed tokens.",
+    ),
+    (
+        "queries",
+        "–",
+        "What slices are compared with the points by: `fixed` vectors, or vectors of each head that are `conditioned` on the points of the sample.",
+    ),
+    ("residual", "–", "Adds γ times the mixed tokens to the tokens, with a number γ of each block that begins at 0."),
+    (
+        "spectral_modes",
+        "–",
+        "Frequencies along each axis of a line or plane by which half of the channels are mixed; 0 leaves all channels to the tokens.",
+    ),
+    (
+        "position_convolution",
+        "–",
+        "Adds a depthwise convolution of 3 points along each axis of a line or plane to the field before each block.",
+    ),
+    (
+        "mlp",
+        "–",
+        "What stands between the maps of a block's MLP: `gelu`, or `swiglu`, which multiplies the hidden channels by the SiLU of as many gates.",
+    ),
     (
         "mixer",
         "–",
@@ -372,10 +437,14 @@ fn layers() -> Vec<Layer> {
     let mut layers = Vec::new();
     for (name, text) in texts {
         let mut shared = keys::parse(name, text).unwrap_or_default();
-        let quick = shared.remove("quick");
+        let [quick, better] = ["quick", best::TABLE].map(|preset| shared.remove(preset));
         layers.push((name.to_owned(), shared));
         if let Some(Value::Table(quick)) = quick {
             layers.push((format!("{name} quick"), quick));
+        }
+        for row in MODELS {
+            let layer = best::layer(name, row.name, better.clone());
+            layers.extend(layer.into_iter().map(|keys| (format!("{name}-{} best", row.name), keys)));
         }
     }
     layers.extend(MODELS.iter().flat_map(model_layers));

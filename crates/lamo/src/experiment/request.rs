@@ -1,6 +1,6 @@
 //! From a request to an experiment: layers of the same keys, one on top of the other.
 
-use super::{Experiment, OWN, Preset, benchmarks, keys};
+use super::{Experiment, OWN, Preset, benchmarks, best, keys};
 use crate::error::Refusal;
 use crate::network::models::{self, MODELS, OwnData, Row};
 use lamo_geometry::Grid;
@@ -56,7 +56,9 @@ impl Request<'_> {
         let preset = text(self.preset.map(Preset::name), &["preset"]).unwrap_or("paper".into());
         let timed = said.text(&["train", "loss"]) == Some("relative-l2-of-times")
             || said.text(&["data", "time"]) == Some("by-time");
-        let table = base(&benchmark, model, &OwnData { grid: self.grid, timed }, preset == "quick");
+        // A record has every key, also those that were the best of its time.
+        let layer = if self.recorded && preset == Preset::Best.name() { Preset::Paper.name() } else { preset.as_str() };
+        let table = base(&benchmark, model, &OwnData { grid: self.grid, timed }, layer);
         let mut table = table.map_err(about)?;
         let problem = said.text(&["data", "problem"]).or_else(|| keys::text(&table, &["data", "problem"]));
         let problem = problem.unwrap_or_default();
@@ -166,11 +168,11 @@ fn model_settings(settings: Table) -> Table {
 }
 
 /// The layers below the user's: defaults, the benchmark's keys, the model's recipe, the preset.
-fn base(benchmark: &str, model: &Row, own: &OwnData, quick: bool) -> Result<Table, Refusal> {
+fn base(benchmark: &str, model: &Row, own: &OwnData, preset: &str) -> Result<Table, Refusal> {
     let mut table = defaults(model)?;
     let text = if benchmark == OWN { OWN_KEYS } else { benchmarks::find(benchmark)?.keys };
     let mut shared = keys::parse(benchmark, text)?;
-    let smaller = shared.remove("quick");
+    let [smaller, better] = ["quick", best::TABLE].map(|preset| shared.remove(preset));
     keys::merge(&mut table, shared, false);
     let recipe = if benchmark == OWN {
         model_settings((model.own)(own))
@@ -179,7 +181,10 @@ fn base(benchmark: &str, model: &Row, own: &OwnData, quick: bool) -> Result<Tabl
         keys::parse(&format!("{benchmark}-{}", model.name), recipe)?
     };
     keys::merge(&mut table, recipe, false);
-    if quick {
+    if preset == Preset::Best.name() {
+        keys::merge(&mut table, best::layer(benchmark, model.name, better)?, false);
+    }
+    if preset == Preset::Quick.name() {
         if let Some(Value::Table(smaller)) = smaller {
             keys::merge(&mut table, smaller, false);
         }

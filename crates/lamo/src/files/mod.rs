@@ -1,5 +1,6 @@
-//! Files that appear complete or not at all, locks on folders, opening without waiting, and memory for what files hold.
+//! Files that appear complete or not at all, folders as one file, locks on folders, opening without waiting, and memory for what files hold.
 
+pub(crate) mod archive;
 pub mod atomic;
 pub(crate) mod lock;
 pub(crate) mod memory;

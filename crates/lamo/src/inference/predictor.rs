@@ -2,6 +2,7 @@
 
 use crate::data::Samples;
 use crate::error::{Error, Kind, Refusal, bounded, require};
+use crate::experiment::Symmetries;
 use crate::network::models::{self, Settings};
 use crate::network::{Input, Mode, Parameters};
 use crate::run::{Operator, forward_batch};
@@ -77,8 +78,22 @@ impl Operator {
     /// `[count, times, points, outputs]` predictions in physical units. A roll-out is continued for `samples.times`
     /// snapshots.
     pub fn predict(&self, samples: &Samples, device: Device) -> Result<Vec<f32>, Error> {
-        let batch = forward_batch(self.batch, device);
-        self.predictor(device, samples.grid, batch.min(samples.count.max(1)))?.predict(samples)
+        self.predict_mean(samples, None, device)
+    }
+
+    /// The same; with a group of symmetries, the mean over the group.
+    pub fn predict_mean(
+        &self,
+        samples: &Samples,
+        group: Option<&Symmetries>,
+        device: Device,
+    ) -> Result<Vec<f32>, Error> {
+        let batch = forward_batch(self.batch, device).min(samples.count.max(1));
+        let mut predictor = self.predictor(device, samples.grid, batch)?;
+        match group {
+            Some(group) => predictor.predict_mean(samples, group),
+            None => predictor.predict(samples),
+        }
     }
 }
 
@@ -152,6 +167,21 @@ impl Predictor {
             predictions.extend(self.predict_batch(samples, &chosen)?);
         }
         Ok(predictions)
+    }
+
+    /// The mean over the group: each sample is predicted under every symmetry, and the predictions are transformed back.
+    pub fn predict_mean(&mut self, samples: &Samples, group: &Symmetries) -> Result<Vec<f32>, Error> {
+        let (points, found) = (group.elements()[0].points(), samples.grid.points());
+        require(points == found, || {
+            Refusal::new("--symmetries", format!("samples of {points} points, as in training"), found.to_string())
+        })?;
+        let mut sum: Vec<f64> = Vec::new();
+        for symmetry in group.elements() {
+            let found = symmetry.undo(&self.predict(&symmetry.apply(&self.task, samples))?);
+            sum.resize(found.len(), 0.0);
+            sum.iter_mut().zip(found).for_each(|(sum, value)| *sum += f64::from(value));
+        }
+        Ok(sum.into_iter().map(|sum| (sum / group.order() as f64) as f32).collect())
     }
 
     /// Predicts one batch. A short batch is filled with copies of the last sample, whose predictions are dropped.

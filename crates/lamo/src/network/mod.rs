@@ -5,10 +5,12 @@ mod layout;
 mod model;
 pub mod models;
 mod parameters;
+mod pass;
 mod state;
 
 pub use layout::ModelStates;
 pub(crate) use layout::{Layout, end_to_end};
 pub use model::{Input, Mode, Model};
 pub use parameters::{Initial, Parameters, Scope, Style};
-pub use state::{Presence, SampleWeights, State};
+pub use pass::Pass;
+pub use state::{Presence, State};

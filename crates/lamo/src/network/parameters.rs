@@ -1,7 +1,8 @@
 //! Parameters and states: names as in a weights file, and how each is drawn before training.
 
-use super::state::{Presence, SampleWeights, State};
-use lamo_tensor::{DeviceError, Graph, MODEL_STATES, Program, Section, Shape, Tensor};
+use super::pass::Pass;
+use super::state::{Presence, State};
+use lamo_tensor::{DeviceError, Graph, MODEL_STATES, Program, Random, Section, Shape, Tensor};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha12Rng;
 use serde::{Deserialize, Serialize};
@@ -162,13 +163,13 @@ pub struct Parameters<'g> {
     graph: &'g Graph,
     starts: RefCell<Vec<Start>>,
     states: RefCell<Vec<DeclaredState<'g>>>,
-    weights: SampleWeights<'g>,
+    pass: Pass<'g>,
 }
 
 impl<'g> Parameters<'g> {
     /// Declares parameters in `graph`, which must have none yet.
     pub fn new(graph: &'g Graph) -> Self {
-        Parameters { graph, starts: RefCell::default(), states: RefCell::default(), weights: SampleWeights::default() }
+        Parameters { graph, starts: RefCell::default(), states: RefCell::default(), pass: Pass::default() }
     }
 
     /// The outermost scope.
@@ -217,7 +218,22 @@ impl<'g> Parameters<'g> {
     /// Says which samples of the batch count in a training pass, `[batch]` of 0 and 1. Statistics over the batch leave the
     /// others out.
     pub fn weigh_samples(&self, weights: Tensor<'g>) {
-        self.weights.set(weights);
+        self.pass.weigh(weights);
+    }
+
+    /// Gives the training passes random numbers. Without them, dropout and stochastic depth are off.
+    pub fn draw_from(&self, random: &Random<'g>) {
+        self.pass.draw_from(random.clone());
+    }
+
+    /// Gives the next factors of dropout and stochastic depth in the order in which the layers ask for them.
+    pub(crate) fn give_factors(&self, factors: impl IntoIterator<Item = Tensor<'g>>) {
+        self.pass.give(factors);
+    }
+
+    /// Samples that a batch must have, as the training passes so far have asked.
+    pub fn least_batch(&self) -> usize {
+        self.pass.least_batch()
     }
 
     /// Makes the program keep what the training passes so far have made of the states.
@@ -298,9 +314,9 @@ impl<'a, 'g> Scope<'a, 'g> {
         self.declare_state(name, shape, Presence::Computed, First::Given(values));
     }
 
-    /// Which samples of a training batch count; known when the model is applied.
-    pub fn sample_weights(&self) -> SampleWeights<'g> {
-        self.parameters.weights.clone()
+    /// Facts about a training step; known when the model is applied.
+    pub fn pass(&self) -> Pass<'g> {
+        self.parameters.pass.clone()
     }
 
     fn drawn_state(&self, name: &str, shape: Shape, initial: Initial, presence: Presence) -> State<'g> {

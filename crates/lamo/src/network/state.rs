@@ -54,18 +54,3 @@ impl<'g> State<'g> {
         }
     }
 }
-
-/// Which samples of a training batch count. The last batch of an epoch may be filled with copies, whose weight is 0.
-#[derive(Clone, Default)]
-pub struct SampleWeights<'g>(Rc<Cell<Option<Tensor<'g>>>>);
-
-impl<'g> SampleWeights<'g> {
-    /// `[batch]`, or `None` where all samples count.
-    pub fn get(&self) -> Option<Tensor<'g>> {
-        self.0.get()
-    }
-
-    pub(super) fn set(&self, weights: Tensor<'g>) {
-        self.0.set(Some(weights));
-    }
-}

@@ -13,12 +13,12 @@ const START: f64 = 3.0;
 /// Seconds per epoch of LaMO and of Transolver: the paper's sizes on an H200 (measured for LaMO), the quick sizes on two cores.
 fn epoch_seconds(benchmark: &str, model: &str, preset: Preset) -> f64 {
     let [lamo, other] = match (preset, benchmark) {
-        (Preset::Paper, "darcy") => [0.70, 1.24],
-        (Preset::Paper, "navier-stokes") => [11.0, 22.5],
-        (Preset::Paper, "elasticity") => [1.50, 1.50],
-        (Preset::Paper, "plasticity") => [11.53, 11.53],
-        (Preset::Paper, "airfoil") => [1.875, 1.875],
-        (Preset::Paper, _) => [2.56, 2.56],
+        (Preset::Paper | Preset::Best, "darcy") => [0.70, 1.24],
+        (Preset::Paper | Preset::Best, "navier-stokes") => [11.0, 22.5],
+        (Preset::Paper | Preset::Best, "elasticity") => [1.50, 1.50],
+        (Preset::Paper | Preset::Best, "plasticity") => [11.53, 11.53],
+        (Preset::Paper | Preset::Best, "airfoil") => [1.875, 1.875],
+        (Preset::Paper | Preset::Best, _) => [2.56, 2.56],
         (Preset::Quick, "darcy") => [4.5, 19.0],
         (Preset::Quick, "navier-stokes") => [2.0, 8.5],
         (Preset::Quick, "elasticity") => [6.5, 6.5],
@@ -39,8 +39,8 @@ pub(super) fn seconds(resolved: &Resolved, device: Device) -> Result<f64, Error>
     let effort = if cell.preset == Preset::Paper { Effort::Full } else { Effort::Quick };
     let base = Options { effort, seeds: 1 }.cell(cell.benchmark, cell.model, Length::Main).resolve()?.experiment;
     let device = match (cell.preset, device) {
-        (Preset::Paper, Device::Cpu) => CORES_OVER_GPU,
-        (Preset::Quick, Device::Cpu) | (Preset::Paper, _) => 1.0,
+        (Preset::Paper | Preset::Best, Device::Cpu) => CORES_OVER_GPU,
+        (Preset::Quick, Device::Cpu) | (Preset::Paper | Preset::Best, _) => 1.0,
         (Preset::Quick, _) => QUICK_ON_GPU,
     };
     let samples = experiment.data.train as f64 / base.data.train.max(1) as f64;

@@ -180,7 +180,8 @@ fn finish(job: &Job, request: &RunRequest, viewed: bool, session: &Session<'_>) 
     if !trained.finished {
         return Ok(None);
     }
-    let evaluated = workflow::evaluate(&EvaluateRequest { run: folder.clone(), data: None, device }, session)?;
+    let evaluated =
+        workflow::evaluate(&EvaluateRequest { run: folder.clone(), data: None, device, symmetries: false }, session)?;
     let text = evaluated.receipt.text();
     let view = if viewed { Some(View::of(&job.cell, &evaluated, device)?) } else { None };
     if let Some(view) = &view {

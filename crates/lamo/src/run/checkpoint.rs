@@ -4,7 +4,8 @@
 use super::legacy;
 use super::operator::Operator;
 use super::trained::Trained;
-use crate::data::state_dict;
+use crate::data::Storage;
+use crate::data::state_dict::{self, Group};
 use crate::error::{Error, Refusal, require};
 use crate::experiment::Experiment;
 use crate::network::{Layout, ModelStates, end_to_end};
@@ -17,6 +18,8 @@ use std::path::Path;
 /// Raised whenever older versions of lamo could not read the file, or newer ones may rely on more. 0.1 wrote 1; from 3 on a
 /// checksum covers the whole file.
 const FORMAT: u32 = 3;
+/// Format of a file without the other states of the training, which can be used but not resumed.
+const MODEL_FORMAT: u32 = 4;
 /// Seconds of a training at most, thirty thousand years.
 const MOST_SECONDS: f64 = 1e12;
 /// Steps at most: whole numbers up to here are exact in f64.
@@ -96,6 +99,41 @@ impl Checkpoint {
 
     /// Writes the file: it appears complete under its name, or not at all.
     pub fn write(&self, path: &Path) -> Result<(), Error> {
+        let lengths: BTreeMap<&str, usize> =
+            self.states.iter().map(|(name, values)| (name.as_str(), values.len())).collect();
+        let metadata = self.metadata(path, FORMAT, &lengths)?;
+        let operator = &self.trained.operator;
+        let others = self.states.values().map(Vec::as_slice);
+        let model = [operator.parameters.as_slice(), operator.states.values.as_slice()];
+        let parts: Vec<&[f32]> = model.into_iter().chain(others).collect();
+        let sections = end_to_end(&operator.sections, &operator.states.sections);
+        let lengths = lengths.into_iter().map(|(name, length)| (name.to_owned(), length));
+        state_dict::write_parts(path, &with_states(&sections, lengths), &parts, &metadata)?;
+        Ok(())
+    }
+
+    /// The bytes of a file that has the model alone, with its parameters in a smaller storage; `path` is for errors. Moments
+    /// are left out: the file can be evaluated and predicted with, and not be resumed. Running statistics keep 32 bits.
+    pub fn model_bytes(&self, path: &Path, storage: Storage) -> Result<Vec<u8>, Error> {
+        let metadata = self.metadata(path, MODEL_FORMAT, &BTreeMap::new())?;
+        let Operator { sections, parameters, states, .. } = &self.trained.operator;
+        let groups: [Group<'_>; 2] =
+            [(sections, parameters, storage), (&states.sections, &states.values, Storage::F32)];
+        Ok(state_dict::stored(path, &groups, &metadata)?)
+    }
+
+    /// Whether the training can go on from here.
+    pub fn has_moments(&self) -> bool {
+        !self.states.is_empty()
+    }
+
+    /// All that a file says beside its tensors.
+    fn metadata(
+        &self,
+        path: &Path,
+        format: u32,
+        lengths: &BTreeMap<&str, usize>,
+    ) -> Result<BTreeMap<String, String>, Error> {
         let Trained { experiment, operator, epoch, step, seconds, paused, step_bytes, changed, .. } = &self.trained;
         let counters = Counters {
             epoch: *epoch,
@@ -107,29 +145,28 @@ impl Checkpoint {
             tested: self.tested,
             changed: changed.clone(),
         };
-        let lengths: BTreeMap<&str, usize> =
-            self.states.iter().map(|(name, values)| (name.as_str(), values.len())).collect();
         let json = |error: serde_json::Error| state_dict::Error::malformed(path, error.to_string());
-        let metadata = BTreeMap::from([
+        Ok(BTreeMap::from([
             ("lamo".to_owned(), env!("CARGO_PKG_VERSION").to_owned()),
-            ("format".to_owned(), FORMAT.to_string()),
+            ("format".to_owned(), format.to_string()),
             ("experiment".to_owned(), experiment.text()),
             ("task".to_owned(), serde_json::to_string(&operator.task).map_err(json)?),
-            ("states".to_owned(), serde_json::to_string(&lengths).map_err(json)?),
+            ("states".to_owned(), serde_json::to_string(lengths).map_err(json)?),
             ("counters".to_owned(), serde_json::to_string(&counters).map_err(json)?),
-        ]);
-        let others = self.states.values().map(Vec::as_slice);
-        let model = [operator.parameters.as_slice(), operator.states.values.as_slice()];
-        let parts: Vec<&[f32]> = model.into_iter().chain(others).collect();
-        let sections = end_to_end(&operator.sections, &operator.states.sections);
-        let lengths = lengths.into_iter().map(|(name, length)| (name.to_owned(), length));
-        state_dict::write_parts(path, &with_states(&sections, lengths), &parts, &metadata)?;
-        Ok(())
+        ]))
     }
 
     /// Reads a file and compares it with its own checksum. All that it says is checked before anything is built from it.
     pub fn read(path: &Path) -> Result<Checkpoint, Error> {
-        let file = state_dict::Contents::read(path)?;
+        Checkpoint::parse(path, &state_dict::Contents::read(path)?)
+    }
+
+    /// [`Checkpoint::read`] of bytes in memory; `path` is for errors.
+    pub(crate) fn of(path: &Path, bytes: Vec<u8>) -> Result<Checkpoint, Error> {
+        Checkpoint::parse(path, &state_dict::Contents::of(path, bytes)?)
+    }
+
+    fn parse(path: &Path, file: &state_dict::Contents) -> Result<Checkpoint, Error> {
         let refuse = |what: String| state_dict::Error::malformed(path, what);
         let about = |refusal: Refusal| refusal.within(path.display());
         let text = |key: &str| {
@@ -142,17 +179,18 @@ impl Checkpoint {
         let damaged = |error: serde_json::Error| refuse(format!("is damaged: {error}"));
         let format = text("format")?.as_str();
         let (task, lengths): (Task, BTreeMap<String, usize>) = match format {
-            "2" | "3" => (
+            "2" | "3" | "4" => (
                 serde_json::from_str(text("task")?).map_err(damaged)?,
                 serde_json::from_str(text("states")?).map_err(damaged)?,
             ),
             "1" => (legacy::task(text("case")?).map_err(damaged)?, BTreeMap::new()),
             format => {
-                let expected = format!("has format {format}, expected {FORMAT} or lower; use the lamo that wrote it");
+                let expected =
+                    format!("has format {format}, expected {MODEL_FORMAT} or lower; use the lamo that wrote it");
                 return Err(refuse(expected).into());
             }
         };
-        if !file.is_sealed() && format == "3" {
+        if !file.is_sealed() && ["3", "4"].contains(&format) {
             return Err(refuse("is damaged: its metadata lack the checksum of the file".to_owned()).into());
         }
         task.check().map_err(about)?;
@@ -169,7 +207,7 @@ impl Checkpoint {
         let Layout { sections, states: ModelStates { sections: state_sections, .. }, .. } =
             Layout::of(&experiment.model, &task).map_err(about)?;
         let count: usize = sections.iter().map(|section| section.shape.count()).sum();
-        let lengths = if lengths.is_empty() { legacy::states(count) } else { lengths };
+        let lengths = if lengths.is_empty() && format != "4" { legacy::states(count) } else { lengths };
         let wrong = lengths.iter().find(|(_, length)| !(1..=file.numbers()).contains(*length));
         if let Some((name, length)) = wrong {
             return Err(refuse(format!("is damaged: its state {name:?} has {length} values")).into());

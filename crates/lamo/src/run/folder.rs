@@ -30,7 +30,7 @@ pub const CHECKPOINTS: &str = "checkpoints";
 pub const LAST: &str = "last.safetensors";
 /// The checkpoint of the best epoch: the least error on the validation samples, or on the test samples without them.
 pub const BEST: &str = "best.safetensors";
-const LOCK: &str = "lock";
+pub(super) const LOCK: &str = "lock";
 /// A partial file older than this belongs to a process that has ended.
 const STALE: Duration = Duration::from_secs(3600);
 
@@ -122,6 +122,11 @@ impl Run {
             let file = begun.trained.path.display();
             let reason = format!("{key} differs from {file}; restore the file, or start a new run");
             return Err(refuse(&path, reason));
+        }
+        if let Some(begun) = begun.as_ref().filter(|begun| !begun.has_moments()) {
+            let sentence =
+                "has no moments, so the training cannot go on from it; it can be evaluated and predicted with";
+            return Err(refuse(&begun.trained.path, sentence));
         }
         let (done, asked) = (begun.as_ref().map_or(0, |begun| begun.trained.epoch), experiment.train.epochs);
         if asked < done {
@@ -262,7 +267,7 @@ fn differs(then: &Experiment, now: &Experiment) -> Option<&'static str> {
     same.iter().find(|(_, same)| !same).map(|(key, _)| *key)
 }
 
-fn take(folder: &Path) -> Result<File, Error> {
+pub(super) fn take(folder: &Path) -> Result<File, Error> {
     let taken = || refuse(folder, "another process is training in this run folder; wait for it or stop it");
     let path = folder.join(LOCK);
     lock::lock(&path).map_err(|reason| Error::writing(&path, reason))?.ok_or_else(taken)

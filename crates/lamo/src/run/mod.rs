@@ -7,6 +7,8 @@ mod inferred;
 mod legacy;
 pub mod model_folder;
 mod operator;
+mod pack;
+pub mod pretrained;
 mod trained;
 mod transfer;
 
@@ -18,6 +20,7 @@ pub use folder::{
 };
 pub use operator::Operator;
 pub(crate) use operator::forward_batch;
+pub use pack::{Moments, Packed, pack, unpack};
 pub use trained::Trained;
 pub(crate) use transfer::transfer;
 pub use transfer::{Drawn, Origin, Transfer};

@@ -1,11 +1,14 @@
 //! Training: the step as one program, the test error as another, and the loop around them.
 
+pub mod average;
 pub mod convergence;
 mod divergence;
 pub mod loss;
+pub mod muon;
 pub mod optimiser;
 mod recovery;
 mod resident;
+mod rollout;
 pub mod schedule;
 mod speed;
 mod step;

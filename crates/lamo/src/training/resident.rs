@@ -1,5 +1,6 @@
 //! Samples that live on the device inside a program; the inputs of each run choose the samples of the batch.
 
+use super::symmetry::{Turned, Turning};
 use crate::data::Samples;
 use crate::error::Error;
 use crate::network::Input;
@@ -10,8 +11,6 @@ use lamo_tensor::{Graph, Index, Program, Tensor};
 pub(crate) const SAMPLES: &str = "samples";
 /// Index input: the rows `sample · times + time` of the targets.
 pub(crate) const ROWS: &str = "rows";
-/// Index input: the points in the order in which a symmetry shows them.
-pub(crate) const SIDE: &str = "side";
 /// Input: the time of each sample of the batch.
 pub(crate) const TIME: &str = "time";
 
@@ -26,14 +25,14 @@ pub(crate) struct Resident<'g> {
     /// `[count, times, points, outputs]`
     shape: [usize; 4],
     batch: usize,
-    side: Option<Index<'g>>,
+    turned: Option<Turned<'g>>,
     /// `[batch, points, space]`
     pub(crate) positions: Tensor<'g>,
 }
 
 impl<'g> Resident<'g> {
-    /// Declares what [`fill`] writes; with `symmetries`, values are reordered by the index input `side`.
-    pub(crate) fn declare(graph: &'g Graph, samples: &Samples, batch: usize, symmetries: bool) -> Self {
+    /// Declares what [`fill`] writes; with `turning`, the samples are shown under symmetries.
+    pub(crate) fn declare(graph: &'g Graph, samples: &Samples, batch: usize, turning: Option<&Turning>) -> Self {
         let Samples { count, space, times, outputs, .. } = *samples;
         let points = samples.grid.points();
         let chosen = graph.index_input(SAMPLES, batch);
@@ -42,31 +41,31 @@ impl<'g> Resident<'g> {
         } else {
             graph.input(POSITIONS, [count, points, space]).gather(0, chosen)
         };
-        let side = symmetries.then(|| graph.index_input(SIDE, points));
-        Resident { graph, chosen, shape: [count, times, points, outputs], batch, side, positions }
-    }
-
-    fn reordered(&self, values: Tensor<'g>, axis: usize) -> Tensor<'g> {
-        self.side.map_or(values, |side| values.gather(axis, side))
+        let turned = turning.map(|turning| turning.declare(graph, batch));
+        let positions = turned.map_or(positions, |turned| turned.positions(positions));
+        Resident { graph, chosen, shape: [count, times, points, outputs], batch, turned, positions }
     }
 
     /// `[batch, points, width]` functions given; `None` for a width of 0.
     pub(crate) fn functions(&self, width: usize) -> Option<Tensor<'g>> {
         let [count, _, points, _] = self.shape;
         let given = || self.graph.input(FUNCTIONS, [count, points, width]).gather(0, self.chosen);
-        (width > 0).then(|| self.reordered(given(), 1))
+        (width > 0).then(|| self.turned.map_or_else(given, |turned| turned.functions(given())))
     }
 
     /// `[batch, times, points, outputs]` targets at all times.
     pub(crate) fn targets(&self) -> Tensor<'g> {
-        self.reordered(self.graph.input(TARGETS, self.shape).gather(0, self.chosen), 2)
+        let targets = self.graph.input(TARGETS, self.shape).gather(0, self.chosen);
+        self.turned.map_or(targets, |turned| turned.outputs(targets))
     }
 
     /// `[batch, points, outputs]` targets of the rows asked for.
     pub(crate) fn targets_of_rows(&self) -> Tensor<'g> {
         let [count, times, points, outputs] = self.shape;
         let rows = self.graph.index_input(ROWS, self.batch);
-        self.reordered(self.graph.input(TARGETS, [count * times, points, outputs]).gather(0, rows), 1)
+        let targets = self.graph.input(TARGETS, [count * times, points, outputs]).gather(0, rows);
+        let each = |turned: Turned<'g>| turned.outputs(targets.reshape([self.batch, 1, points, outputs]));
+        self.turned.map_or(targets, each).reshape([self.batch, points, outputs])
     }
 
     /// The program's input for the time, where the task has one.

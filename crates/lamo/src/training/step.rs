@@ -4,31 +4,39 @@
 //! an epoch may be smaller: it is filled with copies of a sample, with weight 0. The order of samples depends only on
 //! (seed, epoch), so a resumed training takes the steps of an uninterrupted one.
 
+use super::average::{self, Average};
 use super::loss;
-use super::optimiser::AdamW;
-use super::resident::{self, ROWS, Resident, SAMPLES, SIDE, TIME};
+use super::muon::Muon;
+use super::optimiser::{AdamW, Optimiser};
+use super::resident::{self, ROWS, Resident, SAMPLES, TIME};
+use super::rollout::{Noise, predict, rolled_out, starts};
 use super::schedule::{Pace, Schedule};
-use super::symmetry;
+use super::symmetry::Turning;
 use crate::data::Samples;
 use crate::data::dataset::Batches;
 use crate::error::{Error, Kind, Refusal, bounded, require};
-use crate::experiment::{Experiment, Loss, Optimiser, Pacing};
+use crate::experiment::{self, Experiment, Loss, Pacing, Symmetries, Training};
 use crate::files::memory;
-use crate::network::{Input, Mode, Model, Parameters, models};
-use crate::task::{Field, Moments, Positions, Spread, Task};
+use crate::network::{Input, Parameters, models};
+use crate::random;
+use crate::task::{Moments, Task};
 use lamo_geometry::Grid;
-use lamo_tensor::{Device, Graph, Program, Tensor};
+use lamo_tensor::{Device, Graph, Program, RANDOM_WORDS, Random, Tensor};
 
 /// States of the optimiser beside each parameter.
 const MOMENTS: usize = 2;
+/// Momentum of Muon.
+const MOMENTUM: f64 = 0.95;
 /// Epochs between two halvings of the rate.
 const HALVED_AFTER: usize = 100;
 /// Input: weight of each sample of the batch, 0 for copies that fill it.
 const WEIGHTS: &str = "weights";
+/// Input: words from which the random numbers of a step follow; absent where the model draws none.
+const RANDOM: &str = "random";
 /// State: the losses of the epoch so far, summed.
 pub(super) const TOTAL: &str = "train.total";
-/// Makes the random order of symmetries independent of the order of samples.
-const SIDES: u64 = 0x7369_6465;
+/// Makes dropout independent of the order of samples and of symmetries.
+const DROPS: u64 = 0x6472_6f70;
 
 /// The compiled step of a training, with all that decides what each step does.
 pub struct StepProgram {
@@ -36,12 +44,14 @@ pub struct StepProgram {
     pub(super) experiment: Experiment,
     pub(super) task: Task,
     samples: Vec<usize>,
-    /// Orders of the points under each symmetry of the problem; empty where symmetries are off.
-    sides: Vec<Vec<u32>>,
-    adamw: AdamW,
+    /// The symmetries under which samples are shown, where they are on.
+    turning: Option<Turning>,
+    optimiser: Optimiser,
     schedule: Schedule,
     /// The order of the samples in an epoch.
     order: Option<(usize, Batches)>,
+    /// Whether the program has the input [`RANDOM`].
+    draws: bool,
     bytes: usize,
 }
 
@@ -49,23 +59,14 @@ impl StepProgram {
     /// Compiles the step, writes the samples into it, and draws the first parameters.
     pub fn new(experiment: &Experiment, task: &Task, train: &Samples, device: Device) -> Result<StepProgram, Error> {
         let recipe = &experiment.train;
-        let scalar = |fields: &[Field]| fields.iter().all(|field| field.width() == 1 && field.spread == Spread::Points);
-        let fits = task.positions != Positions::Given && scalar(&task.inputs) && scalar(&task.outputs);
-        require(!recipe.symmetries || fits, || {
-            let all = task.inputs.iter().chain(&task.outputs);
-            let odd = all.filter(|field| field.width() != 1 || field.spread != Spread::Points);
-            let odd: Vec<_> = odd.map(|field| format!("`{}` {:?}", field.name, field.shape(task.grid))).collect();
-            let found = if odd.is_empty() { "points elsewhere".to_owned() } else { odd.join(", ") };
-            Refusal::new("train.symmetries", "fields of one value at every point of a lattice", found)
-        })?;
+        let group = recipe.symmetries.then(|| Symmetries::of(experiment, task, "train.symmetries")).transpose()?;
+        let turning = group.map(|group| Turning::new(group, task));
         let regular = task.spacing(task.grid, &train.positions).is_some();
         require(recipe.loss != Loss::H1 || regular, || {
             Refusal::new("train.loss = h1", "a regular line or plane", format!("a {}", task.grid))
                 .advise("use relative-l2")
         })?;
-        let clip = (recipe.clip > 0.0).then_some(recipe.clip);
-        let coupled = recipe.optimiser == Optimiser::Adam;
-        let adamw = AdamW { weight_decay: recipe.weight_decay, clip, coupled, ..AdamW::default() };
+        let optimiser = optimiser(recipe);
         let batches = train.count.div_ceil(recipe.batch);
         let schedule = match recipe.schedule {
             Pacing::Onecycle => Schedule::OneCycle { peak: recipe.rate, steps: recipe.epochs * batches },
@@ -73,17 +74,18 @@ impl StepProgram {
             Pacing::StepByEpoch => Schedule::Halving { first: recipe.rate, interval: HALVED_AFTER },
             Pacing::Constant => Schedule::Constant { rate: recipe.rate },
         };
-        let program = bounded(|| compile(experiment, task, train, device, &adamw))?;
+        let (program, draws) = bounded(|| compile(experiment, task, (train, turning.as_ref()), device, &optimiser))?;
         Ok(StepProgram {
             bytes: program.bytes().saturating_sub(resident::bytes(train)),
             program,
             experiment: experiment.clone(),
             task: task.clone(),
             samples: (0..train.count).collect(),
-            sides: if recipe.symmetries { symmetry::sides(task.grid) } else { Vec::new() },
-            adamw,
+            turning,
+            optimiser,
             schedule,
             order: None,
+            draws,
         })
     }
 
@@ -127,10 +129,14 @@ impl StepProgram {
         let program = &mut self.program;
         program.try_write_index(SAMPLES, &samples.iter().map(|&sample| sample as u32).collect::<Vec<_>>())?;
         program.try_write(WEIGHTS, &weights)?;
-        if !self.sides.is_empty() {
-            let all: Vec<usize> = (0..self.sides.len()).collect();
-            let side = Batches::shuffled(&all, 1, seed ^ SIDES, step as u64).order()[0];
-            program.try_write_index(SIDE, &self.sides[side])?;
+        if let Some(turning) = &self.turning {
+            turning.write(program, &turning.draw(batch, seed, step))?;
+        }
+        if let Some(noise) = Noise::of(&self.task, batch, self.experiment.train.noise) {
+            noise.write(program, seed, step)?;
+        }
+        if self.draws {
+            program.try_write(RANDOM, &random::words::<RANDOM_WORDS>(seed ^ DROPS, step as u64))?;
         }
         let index = |sample: usize| epoch * self.samples.len() + sample;
         if let Some(asked) = self.task.time.ask(&samples, turn, seed, index) {
@@ -138,7 +144,7 @@ impl StepProgram {
             program.try_write(TIME, &asked.times)?;
         }
         let pace = self.pace(step);
-        self.adamw.pace(&mut self.program, step, pace)?;
+        self.optimiser.pace(&mut self.program, step, pace)?;
         Ok(())
     }
 
@@ -161,18 +167,30 @@ impl StepProgram {
     }
 }
 
+/// The optimiser that a recipe asks for.
+fn optimiser(recipe: &Training) -> Optimiser {
+    let clip = (recipe.clip > 0.0).then_some(recipe.clip);
+    let coupled = recipe.optimiser == experiment::Optimiser::Adam;
+    let muon = recipe.optimiser == experiment::Optimiser::Muon;
+    Optimiser {
+        adamw: AdamW { weight_decay: recipe.weight_decay, clip, coupled, ..AdamW::default() },
+        muon: muon.then_some(Muon { momentum: MOMENTUM, rate: recipe.matrix_rate }),
+        average: (recipe.average > 0.0).then_some(Average { decay: recipe.average }),
+    }
+}
+
 fn compile(
     experiment: &Experiment,
     task: &Task,
-    train: &Samples,
+    (train, turning): (&Samples, Option<&Turning>),
     device: Device,
-    adamw: &AdamW,
-) -> Result<Program, Error> {
+    optimiser: &Optimiser,
+) -> Result<(Program, bool), Error> {
     let (batch, windows) = (experiment.train.batch, task.time.windows());
     let graph = Graph::new();
     let parameters = Parameters::new(&graph);
     let model = models::find(&experiment.model.name)?.build(&parameters, task, &experiment.model.settings)?;
-    let resident = Resident::declare(&graph, train, batch, experiment.train.symmetries);
+    let resident = Resident::declare(&graph, train, batch, turning);
     let given = resident.functions(train.functions);
     let time = resident.time(task);
     let (positions, functions, target) = task.time.training_pair(
@@ -184,17 +202,28 @@ fn compile(
     );
     let weights = graph.input(WEIGHTS, [batch]);
     parameters.weigh_samples(weights);
-    let found = match given {
-        Some(given) if task.time.past() > 0 && !experiment.train.teacher_forcing => {
-            rolled_out(model.as_ref(), task, resident.positions, given)
+    let random = Random::new(&graph, RANDOM);
+    parameters.draw_from(&random);
+    let noise = Noise::of(task, batch, experiment.train.noise);
+    let noisy = noise.map(|noise| (noise, noise.declare(&graph)));
+    let shown = |windows| noisy.map_or(windows, |(noise, values)| noise.on(values, windows, train.outputs));
+    let one_by_one = parameters.has_changing_states();
+    let every = if experiment.train.teacher_forcing { experiment.train.rollout.min(windows) } else { windows };
+    let found = match (given, functions) {
+        (Some(given), Some(functions)) if task.time.past() > 0 && every > 1 => {
+            let starts = if every == windows { shown(given) } else { starts(shown(functions), batch, every) };
+            let positions = if every == windows { resident.positions } else { positions };
+            rolled_out(model.as_ref(), task, [positions, starts], (batch, every), one_by_one)
         }
         _ => {
-            let passes = if parameters.has_changing_states() { windows } else { 1 };
+            let passes = if one_by_one { windows } else { 1 };
+            let functions = functions.map(shown);
             task.found(predict(model.as_ref(), &Input { positions, functions, time }, passes), functions)
         }
     };
     let prediction = task.decoded(found);
     parameters.store_states();
+    check_batch(&experiment.model.name, parameters.least_batch(), [batch, train.count])?;
     let loss = experiment.train.loss;
     let (prediction, target) = if loss.counts_deviations() || (experiment.train.balanced && train.outputs > 1) {
         let units = graph.constant(&units(&train.targets, train.outputs), [train.outputs]);
@@ -207,44 +236,21 @@ fn compile(
     let loss = (each.reshape([windows, batch]) * weights).sum_all();
     let total = graph.state(TOTAL, [1]);
     graph.assign(total, total + loss);
-    adamw.minimise(&graph, loss);
+    optimiser.minimise(&graph, loss);
     let mut program = Program::compile_on(&graph, device, experiment.precision)?;
     require_memory(&experiment.model.name, &program)?;
     parameters.try_initialise(&mut program, experiment.seed)?;
+    average::begin(&mut program)?;
     resident::fill(&mut program, task, train, train.functions > 0)?;
-    Ok(program)
+    Ok((program, random.is_used()))
 }
 
-/// Continues the first windows of a batch by the model's own predictions, through which the gradient runs:
-/// `[snapshots · batch, points, outputs]`.
-fn rolled_out<'g>(model: &(dyn Model<'g> + 'g), task: &Task, positions: Tensor<'g>, given: Tensor<'g>) -> Tensor<'g> {
-    let mut window = given;
-    let found = (0..task.time.windows()).map(|_| {
-        let input = Input { positions, functions: Some(window), time: None };
-        let found = task.found(model.forward(&input, Mode::Training), Some(window));
-        window = task.time.moved(window, found);
-        found
-    });
-    Tensor::concatenate(&found.collect::<Vec<_>>(), 0)
-}
-
-/// Predicts the windows of a batch in `passes` passes, one after the other. A model without states makes no difference
-/// between samples and windows, so it sees all of them at once; statistics are those of one window at a time.
-fn predict<'g>(model: &(dyn Model<'g> + 'g), input: &Input<'g>, passes: usize) -> Tensor<'g> {
-    if passes == 1 {
-        return model.forward(input, Mode::Training);
-    }
-    let part = |tensor: Tensor<'g>, pass: usize| {
-        let rows = tensor.shape().dims()[0] / passes;
-        tensor.slice(0, pass * rows, (pass + 1) * rows)
-    };
-    let found = (0..passes).map(|pass| {
-        let positions = part(input.positions, pass);
-        let functions = input.functions.map(|functions| part(functions, pass));
-        let time = input.time.map(|time| part(time, pass));
-        model.forward(&Input { positions, functions, time }, Mode::Training)
-    });
-    Tensor::concatenate(&found.collect::<Vec<_>>(), 0)
+/// Refuses batches of fewer samples than the model asks for.
+fn check_batch(model: &str, least: usize, [batch, samples]: [usize; 2]) -> Result<(), Refusal> {
+    let reason =
+        format!("{least}: a norm of model {model} sees one value of each channel in a sample, and needs a deviation");
+    require(batch >= least, || Refusal::new("train.batch", format!("at least {reason}"), batch.to_string()))?;
+    require(samples >= least, || Refusal::new("training samples", format!("at least {reason}"), samples.to_string()))
 }
 
 /// Refuses states that do not fit into memory beside the program: the last good ones, those of a checkpoint, and its file.

@@ -3,6 +3,7 @@
 //! Where the headline of the experiment is a mean over outputs, so is this error.
 //! [`Predictor`](crate::inference::Predictor) and [`Samples::errors`] compute the same error more simply and more slowly.
 
+use super::average::AVERAGE;
 use super::resident::{self, ROWS, Resident, SAMPLES, TIME};
 use crate::data::Samples;
 use crate::error::Error;
@@ -10,7 +11,7 @@ use crate::experiment::Experiment;
 use crate::network::{Mode, Parameters, models};
 use crate::task::Task;
 use crate::task::time::WINDOW;
-use lamo_tensor::{Device, Graph, Program, Snapshot};
+use lamo_tensor::{Device, Graph, PARAMETERS, Program, Snapshot};
 
 /// State `[batch]` of each group of outputs: Σ (prediction − target)² over the times so far, points and functions.
 const MISS: &str = "miss";
@@ -54,7 +55,7 @@ impl TestProgram {
         let graph = Graph::new();
         let parameters = Parameters::new(&graph);
         let model = models::find(&experiment.model.name)?.build(&parameters, task, &experiment.model.settings)?;
-        let (resident, width) = (Resident::declare(&graph, test, batch, false), task.input_channels());
+        let (resident, width) = (Resident::declare(&graph, test, batch, None), task.input_channels());
         let window = task.time.window(&graph, [batch, test.grid.points(), width]);
         let functions = window.or_else(|| resident.functions(width));
         let found = task.found(model.forward(&resident.input(functions, task), Mode::Inference), functions);
@@ -95,7 +96,7 @@ impl TestProgram {
 
     /// Begins a test of the model in these states.
     pub(crate) fn begin(&mut self, states: &Snapshot) -> Result<(), Error> {
-        states.restore(&mut self.program)?;
+        states.restore_as(&mut self.program, |name| if name == AVERAGE { PARAMETERS } else { name })?;
         self.tested = 0;
         self.errors.fill(Errors::default());
         Ok(())

@@ -1,5 +1,6 @@
 //! The training loop: step, test at the end of an epoch, save.
 
+use super::average::{self, AVERAGE};
 use super::divergence::Broken;
 use super::step::StepProgram;
 use super::test_program::TestProgram;
@@ -88,6 +89,26 @@ fn model_states(program: &Program, read: impl Fn(&str) -> Result<Vec<f32>, Error
     Ok(ModelStates { sections, values })
 }
 
+/// State of a checkpoint whose model is the average: θ, from which the training goes on.
+const UNAVERAGED: &str = "average.theta";
+
+/// The values of a checkpoint for a state of the training program. A training that begins to average begins with θ, and one
+/// that no longer does goes on from θ.
+fn saved<'a>(from: &'a Checkpoint, name: &str) -> Option<&'a [f32]> {
+    match name {
+        PARAMETERS => from.state(UNAVERAGED).or(from.state(PARAMETERS)),
+        AVERAGE => from.state(PARAMETERS),
+        _ => from.state(name),
+    }
+}
+
+/// The states of the training program that are tested: those of the model, with the average in place of θ where it is kept.
+fn tested_states(test: &TestProgram, program: &Program) -> Vec<String> {
+    let averaged = average::is_kept(program);
+    let name = |name: String| if averaged && name == PARAMETERS { AVERAGE.to_owned() } else { name };
+    test.model_states().into_iter().map(name).collect()
+}
+
 /// When to call the watcher and when to save.
 struct Pace {
     begun: Instant,
@@ -148,7 +169,7 @@ impl Trainer {
         let snapshot =
             |names: &[String]| Snapshot::new(&program.program, &names.iter().map(String::as_str).collect::<Vec<_>>());
         Ok(Trainer {
-            tested: snapshot(&test.model_states())?,
+            tested: snapshot(&tested_states(&test, &program.program))?,
             snapshot: snapshot(&program.program.states())?,
             test,
             program,
@@ -181,7 +202,7 @@ impl Trainer {
         let states = self.program.program.states();
         for name in &states {
             let expected = self.program.program.try_read(name)?.len();
-            let found = from.state(name).map(<[f32]>::len);
+            let found = saved(from, name).map(<[f32]>::len);
             require(found == Some(expected), || {
                 let found = found.map_or_else(|| "none".to_owned(), |found| format!("{found} values"));
                 Refusal::new(format!("{}: state {name}", path.display()), format!("{expected} values"), found)
@@ -203,7 +224,7 @@ impl Trainer {
             self.changed.push(from.trained.step);
         }
         for name in &states {
-            self.program.program.try_write(name, from.state(name).unwrap_or_default())?;
+            self.program.program.try_write(name, saved(from, name).unwrap_or_default())?;
         }
         (self.step, self.best, self.unsaved_best) = (from.trained.step, from.best, None);
         self.ended = from.tested.unwrap_or(self.step / self.epoch_steps());
@@ -220,6 +241,7 @@ impl Trainer {
         let mut states = model_states(program, |name| Ok(program.try_read(name)?.to_vec()))?;
         let taken = run::transfer(source, (&experiment.model, task), (program.sections(), &mut values), &mut states)?;
         program.try_write(PARAMETERS, &values)?;
+        average::begin(program)?;
         if !states.values.is_empty() {
             program.try_write(MODEL_STATES, &states.values)?;
         }
@@ -247,15 +269,19 @@ impl Trainer {
         read: impl Fn(&str) -> Result<Vec<f32>, Error>,
     ) -> Result<Checkpoint, Error> {
         let (program, experiment) = (&self.program.program, self.experiment());
-        let states = program.states().into_iter().filter(|name| ![PARAMETERS, MODEL_STATES].contains(&name.as_str()));
-        let states = states.map(|name| Ok((name.clone(), read(&name)?))).collect::<Result<BTreeMap<_, _>, Error>>()?;
+        let averaged = average::is_kept(program);
+        let of_model = |name: &String| [PARAMETERS, MODEL_STATES, AVERAGE].contains(&name.as_str());
+        let states = program.states().into_iter().filter(|name| !of_model(name));
+        let states = states.map(|name| Ok((name.clone(), read(&name)?)));
+        let beside = averaged.then(|| Ok((UNAVERAGED.to_owned(), read(PARAMETERS)?)));
+        let states = states.chain(beside).collect::<Result<BTreeMap<_, _>, Error>>()?;
         let operator = Operator {
             model: experiment.model.clone(),
             task: self.program.task.clone(),
             precision: experiment.precision,
             batch: experiment.train.batch,
             sections: program.sections().to_vec(),
-            parameters: read(PARAMETERS)?,
+            parameters: read(if averaged { AVERAGE } else { PARAMETERS })?,
             states: model_states(program, read)?,
         };
         let Moment { step, seconds, paused, best, ended } = moment;

@@ -5,7 +5,7 @@ mod imported;
 use super::{Event, Session, dataset};
 use crate::data::{Dataset, Samples};
 use crate::error::{Error, Kind, Refusal, require};
-use crate::experiment;
+use crate::experiment::{self, Symmetries};
 use crate::inference::evaluate::{Evaluation, Receipt};
 use crate::run::model_folder::ModelFolder;
 use crate::run::{self, Environment, Line, Provenance, Trained};
@@ -21,6 +21,8 @@ pub struct EvaluateRequest {
     pub run: PathBuf,
     /// A data set to use in place of the run's data; its own test samples are evaluated.
     pub data: Option<PathBuf>,
+    /// Whether a prediction is the mean over the symmetries of the problem.
+    pub symmetries: bool,
     /// Where to compute.
     pub device: Device,
 }
@@ -55,7 +57,7 @@ pub fn evaluate(request: &EvaluateRequest, session: &Session<'_>) -> Result<Eval
 }
 
 fn measure(request: &EvaluateRequest, session: &Session<'_>) -> Result<Evaluated, Error> {
-    let EvaluateRequest { run: path, data, device } = request;
+    let EvaluateRequest { run: path, data, symmetries, device } = request;
     let foreign = ModelFolder::is_at(path);
     let trained = if foreign { imported::with_data(path, data.as_deref())? } else { Trained::open(path)? };
     if let Some(note) = &trained.note {
@@ -102,8 +104,11 @@ fn measure(request: &EvaluateRequest, session: &Session<'_>) -> Result<Evaluated
         let checked = trained.operator.task.time.check_clock(test.times, &dataset.manifest().times);
         checked.map_err(|refusal| refusal.within(folder.display()))?;
     }
+    let group = || Symmetries::of(&trained.experiment, &trained.operator.task, "--symmetries");
+    let group = symmetries.then(group).transpose()?;
     let started = Instant::now();
-    let prediction = attempt(|| session.cancel.is_cancelled(), || trained.operator.predict(&test, *device))??;
+    let predict = || trained.operator.predict_mean(&test, group.as_ref(), *device);
+    let prediction = attempt(|| session.cancel.is_cancelled(), predict)??;
     let seconds = started.elapsed().as_secs_f64();
     // The training samples of other data did not train this model.
     let train = if data.is_none() { known(experiment::train_samples(&experiment, &dataset))? } else { None };
@@ -115,6 +120,7 @@ fn measure(request: &EvaluateRequest, session: &Session<'_>) -> Result<Evaluated
             .of(Kind::Failed)
     })?;
     let receipt = Receipt::new(&trained, &dataset, (&split, &test), &environment, evaluation, seconds)?;
+    let receipt = Receipt { symmetries: group.map(|group| group.order()), ..receipt };
     let stated = trained.experiment.data.train;
     let train_samples = if data.is_none() { Some(split.train.len()) } else { (stated > 0).then_some(stated) };
     let history = if path.is_dir() { run::history(path)? } else { Vec::new() };
@@ -178,7 +184,8 @@ pub fn verify(request: &VerifyRequest, session: &Session<'_>) -> Result<Verified
             .of(Kind::Missing)
     })?;
     let run = run.as_deref().unwrap_or(beside).to_owned();
-    let evaluated = measure(&EvaluateRequest { run, data: data.clone(), device: *device }, session)?;
+    let symmetries = stated.symmetries.is_some();
+    let evaluated = measure(&EvaluateRequest { run, data: data.clone(), symmetries, device: *device }, session)?;
     if let Some(difference) = stated.difference(&evaluated.receipt) {
         let hint = if data.is_none() { " (if it was made with --data, give it again)" } else { "" };
         let advice = format!("the receipt is not of this run and data{hint}, or something has changed");

@@ -6,6 +6,7 @@ mod dataset;
 mod evaluate;
 mod event;
 mod predict;
+mod results;
 mod sizes;
 mod train;
 
@@ -18,4 +19,5 @@ pub use dataset::{
 pub use evaluate::{EvaluateRequest, Evaluated, Verified, VerifyRequest, evaluate, verify};
 pub use event::{Cancel, Event, Listener, Session};
 pub use predict::{Model, PredictRequest, Predicted, predict};
+pub use results::{ResultRow, Source, results};
 pub use train::{ResumeRequest, TrainRequest, TrainedRun, resume, train};

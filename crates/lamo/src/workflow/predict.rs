@@ -2,9 +2,10 @@
 
 use crate::data::formats::{self, Named};
 use crate::error::{Error, Kind, Refusal, require};
+use crate::experiment::Symmetries;
 use crate::inference::{PredictionInput, SampleFile, Source};
 use crate::run::model_folder::{DESCRIPTION, ModelFolder};
-use crate::run::{self, Operator, Trained, forward_batch};
+use crate::run::{self, Operator, Trained, forward_batch, pretrained};
 use lamo_tensor::Device;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -20,10 +21,15 @@ pub enum Model {
 }
 
 impl Model {
-    /// Opens a run folder, a checkpoint file or a model folder.
+    /// Opens a run folder, a checkpoint file, a model folder, or a pretrained model by its name.
     pub fn open(path: &Path) -> Result<Model, Error> {
         if ModelFolder::is_at(path) {
             return Ok(Model::Imported(Box::new(ModelFolder::read(path)?)));
+        }
+        if !path.exists()
+            && let Some(pretrained) = pretrained::open(path, std::env::var_os(pretrained::FOLDER).map(PathBuf::from))
+        {
+            return Ok(Model::Trained(Box::new(pretrained?)));
         }
         require(path.is_file() || run::latest(path).is_some(), || {
             let expected = "a run folder, a checkpoint or a model folder with model.toml";
@@ -38,6 +44,16 @@ impl Model {
         match self {
             Model::Trained(trained) => &trained.operator,
             Model::Imported(folder) => &folder.operator,
+        }
+    }
+
+    /// The symmetries of the problem that the model was trained on; those of an imported model are unknown.
+    pub fn symmetries(&self) -> Result<Symmetries, Refusal> {
+        match self {
+            Model::Trained(trained) => Symmetries::of(&trained.experiment, &trained.operator.task, "--symmetries"),
+            Model::Imported(_) => {
+                Err(Refusal::new("--symmetries", "a run, which knows its problem", "imported weights"))
+            }
         }
     }
 
@@ -83,6 +99,8 @@ pub struct PredictRequest {
     pub output: PathBuf,
     /// Snapshots to continue a time series by; as many as in training unless given.
     pub snapshots: Option<usize>,
+    /// Whether a prediction is the mean over the symmetries of the problem.
+    pub symmetries: bool,
     /// Where to compute.
     pub device: Device,
 }
@@ -106,12 +124,13 @@ pub struct Predicted {
 
 /// Reads arrays, predicts, writes the output fields.
 pub fn predict(request: &PredictRequest) -> Result<Predicted, Error> {
-    let PredictRequest { model, inputs, output, snapshots, device } = request;
+    let PredictRequest { model, inputs, output, snapshots, symmetries, device } = request;
     require(*snapshots != Some(0), || Refusal::new("--frames", "at least 1", "0"))?;
     require_new(output, inputs)?;
     let model = Model::open(model)?;
     model.protect(output)?;
     let operator = model.operator();
+    let group = symmetries.then(|| model.symmetries()).transpose()?;
     let planned = PredictionInput::plan(&operator.task, inputs, *snapshots)?;
     let files = output_files(output, &planned.samples)?;
     for file in &files {
@@ -127,7 +146,10 @@ pub fn predict(request: &PredictRequest) -> Result<Predicted, Error> {
     let compiled_in = started.elapsed();
     let given = planned.read()?;
     let started = Instant::now();
-    let prediction = predictor.predict(&given.samples)?;
+    let prediction = match &group {
+        Some(group) => predictor.predict_mean(&given.samples, group)?,
+        None => predictor.predict(&given.samples)?,
+    };
     let elapsed = compiled_in + started.elapsed();
     let names: Vec<_> = inputs.iter().map(|input| input.array.path.display().to_string()).collect();
     let arrays = given.output_fields(&operator.task, &prediction);

@@ -132,8 +132,9 @@ impl TrainRequest {
                 named = OWN.to_owned();
             }
         } else if let Ok(shipped) = experiment::shipped_text(what) {
-            require(self.preset != Some(Preset::Quick), || {
-                let advice = "for a quick one say lamo train BENCHMARK --model MODEL --preset quick";
+            require(self.preset.is_none_or(|preset| preset == Preset::Paper), || {
+                let preset = self.preset.map_or("", Preset::name);
+                let advice = format!("for another one say lamo train BENCHMARK --model MODEL --preset {preset}");
                 Refusal::said(format!("{what} is the published recipe")).advise(advice)
             })?;
             text = Some(shipped.to_owned());

@@ -3,7 +3,7 @@
 use lamo::network::layers::{
     AxialAttention, LinearAttention, LinearScale, WindowAttention, WindowWeights, Windows, rolled,
 };
-use lamo::network::models;
+use lamo::network::models::{self, Settings};
 use lamo::network::{Input, Mode, Parameters};
 use lamo::task::Task;
 use lamo_geometry::Grid;
@@ -173,4 +173,40 @@ fn oformer_has_outputs_at_any_points_which_at_the_given_ones_are_its_usual_ones(
         }
         assert!(program.states().contains(&MODEL_STATES.to_owned()), "the frequencies are a state");
     }
+}
+
+/// At the time of step k, the outputs are those of step k of the recurrence without a time as an input; between two times, y is
+/// between theirs.
+#[test]
+fn oformer_at_a_time_has_the_outputs_of_its_latent_step() {
+    let grid = Grid::Plane { rows: 3, columns: 4 };
+    let row = models::find("oformer").unwrap();
+    let settings = |steps: usize| -> Settings {
+        format!("width = 12\ndepth = 1\nheads = 1\nlatent = 16\ncross_heads = 1\nsteps = {steps}").parse().unwrap()
+    };
+    let predict = |task: &Task, steps: usize, time: Option<f32>| {
+        let graph = Graph::new();
+        let parameters = Parameters::new(&graph);
+        let model = row.build(&parameters, task, &settings(steps)).unwrap();
+        graph.output("out", model.forward(&Input::declare(&graph, task, 2), Mode::Inference));
+        let mut program = Program::compile(&graph);
+        parameters.initialise(&mut program, 3);
+        let wave = |count: usize, pace: f32| (0..count).map(|i| (pace * i as f32).sin()).collect::<Vec<f32>>();
+        program.write("positions", &wave(2 * 12 * 2, 0.3));
+        program.write("functions", &wave(2 * 12, 0.7));
+        time.into_iter().for_each(|time| program.write("time", &[time; 2]));
+        program.run();
+        program.read("out").to_vec()
+    };
+    let all = predict(&Task::plain(grid, 2, 1, 8), 4, None); // [batch, points, steps · outputs]
+    let timed = Task::plain(grid, 2, 1, 2).by_time(4);
+    let at = |time: f32| predict(&timed, 0, Some(time)); // one step for each of the four times
+    for step in 0..4 {
+        let expected: Vec<f32> = all.chunks_exact(8).flat_map(|point| point[2 * step..2 * step + 2].to_vec()).collect();
+        let found = at(step as f32 / 3.0);
+        let far = found.iter().zip(&expected).fold(0.0, |far: f32, (a, b)| far.max((a - b).abs()));
+        assert!(far < 1e-5, "step {step}: {far:e} apart");
+    }
+    assert!(at(0.4) != at(0.5) && at(0.0) != at(1.0));
+    assert_eq!(at(1.5), at(1.0), "later times are the last one");
 }

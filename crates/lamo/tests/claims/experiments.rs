@@ -91,6 +91,7 @@ const OFFICIAL: &[(&str, usize)] = &[
     ("darcy-oformer", 2_556_321),
     ("navier-stokes-oformer", 1_851_361),
     ("elasticity-oformer", 2_556_225),
+    ("plasticity-oformer", 1_851_076),
     ("airfoil-oformer", 2_556_225),
     ("pipe-oformer", 2_556_225),
     ("darcy-swin", 7_464_321),
@@ -331,6 +332,30 @@ fn layers_count_from_defaults_to_single_changes() {
             *experiment,
             "what is printed is the whole"
         );
+    }
+}
+
+/// A table `best` in the file of a benchmark must come with its measurement: see docs/results.md.
+#[test]
+fn the_preset_best_is_refused_where_nothing_was_chosen_and_differs_from_the_recipe_where_it_was() {
+    for name in BENCHMARKS.iter().map(|row| row.name) {
+        let request = |preset| Request { benchmark: Some(name), preset: Some(preset), ..Request::default() };
+        let paper = request(Preset::Paper).resolve().unwrap();
+        match request(Preset::Best).resolve() {
+            Ok(best) => assert_ne!((&best.train, &best.model), (&paper.train, &paper.model), "{name}: a silent copy"),
+            Err(refusal) => {
+                let told = refusal.to_string();
+                assert!(
+                    told.contains(&format!("{name} has no preset best")) && told.contains("--preset paper"),
+                    "{told}"
+                );
+            }
+        }
+        // A run of another time with this preset still opens.
+        let record = Experiment { preset: Preset::Best, ..paper };
+        let text = record.text();
+        let opened = Request { file: Some(("record", &text)), recorded: true, ..Request::default() }.resolve();
+        assert_eq!(opened.unwrap(), record);
     }
 }
 

@@ -1,11 +1,15 @@
 //! The grid models of the Neural-Solver-Library: trained as its scripts say, and a sentence where a grid is too small.
 
+use crate::support::{experiment, train_to};
+use lamo::data::Samples;
 use lamo::experiment::Optimiser::{self, Adam, Adamw};
 use lamo::experiment::Pacing::{self, CosineByEpoch, Onecycle, StepByEpoch};
 use lamo::experiment::{Experiment, Loss};
 use lamo::network::models::{self, Settings};
 use lamo::task::Task;
+use lamo::training::Trainer;
 use lamo_geometry::Grid;
+use lamo_tensor::Device;
 
 /// Batch, rate, weight decay, clip, schedule and optimiser of a script.
 type Script = (usize, f64, f64, f64, Pacing, Optimiser);
@@ -84,5 +88,36 @@ fn a_grid_that_is_too_small_is_refused_with_what_to_set() {
     for model in ["unet", "resnet", "ffno", "ufno", "uno", "lsm"] {
         let sentence = refusal(model, &cloud, "lattice = [32, 16]\nmodes = 12");
         assert!(sentence.contains("set modes = 9"), "{sentence}");
+    }
+}
+
+/// The coarsest level of a padded grid of 16 × 16 points is one pixel. A batch of one sample has no deviation there; the last
+/// batch of an epoch may have one, and predictions need none.
+#[test]
+fn a_batch_too_small_for_a_norm_is_refused_before_the_training_and_predictions_take_one_sample() {
+    let grid = Grid::Plane { rows: 9, columns: 12 };
+    let field = |pace: f32| (0..3 * 108).map(|i| (pace * i as f32).sin()).collect::<Vec<f32>>();
+    let samples = Samples::new(grid, 1, field(0.37), 1, field(0.21)).unwrap();
+    for model in ["unet", "ufno", "uno", "lsm"] {
+        let trainer = |batch: usize, samples: &Samples| {
+            let (model, train) = (format!("model.name={model}"), format!("train={{ epochs = 2, batch = {batch} }}"));
+            let experiment =
+                experiment(&[&model, "model.settings={ width = 8, modes = 3, padded = [16, 16] }", &train]);
+            let task = experiment.task(samples).unwrap();
+            Trainer::new(&experiment, &task, samples, &samples.clone().first(1), Device::Cpu)
+        };
+        let refusal = |batch: usize, samples: &Samples| trainer(batch, samples).err().expect(model).to_string();
+        let sentence = refusal(1, &samples);
+        assert!(
+            sentence.starts_with("train.batch: expected at least 2") && sentence.ends_with("found 1"),
+            "{sentence}"
+        );
+        let sentence = refusal(2, &samples.clone().first(1));
+        assert!(sentence.starts_with("training samples: expected at least 2"), "{sentence}");
+        let mut trainer = trainer(2, &samples).unwrap();
+        let losses = train_to(&mut trainer, None, usize::MAX);
+        assert!(losses.len() == 2 && losses.iter().all(|loss| loss.is_finite()), "{model}: {losses:?}");
+        let found = trainer.trained().unwrap().operator.predict(&samples.clone().first(1), Device::Cpu).unwrap();
+        assert!(found.iter().all(|value| value.is_finite()), "{model}");
     }
 }

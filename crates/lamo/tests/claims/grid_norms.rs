@@ -192,12 +192,34 @@ fn instance_norm_is_its_definition() {
     close(program.read("slope"), &slopes(&values, of), SLOPE, "gradient");
 }
 
+/// A sample of one pixel asks for batches of two; in a batch of which one sample counts, the running statistics stay.
 #[test]
-#[should_panic(expected = "has one value of each channel, and no variance")]
-fn a_training_batch_of_one_value_is_refused() {
+fn a_lone_value_asks_for_a_larger_batch_and_keeps_the_running_statistics() {
     let graph = Graph::new();
-    let norm = BatchNorm::new(&Parameters::new(&graph).root(), WIDTH);
-    norm.forward(graph.input("x", [1, 1, 1, WIDTH]), Mode::Training);
+    let parameters = Parameters::new(&graph);
+    let norm = BatchNorm::new(&parameters.root(), WIDTH);
+    assert_eq!(parameters.least_batch(), 1);
+    norm.forward(graph.input("fields", SHAPE), Mode::Training);
+    assert_eq!(parameters.least_batch(), 1, "a field of several points has a variance");
+    norm.forward(graph.input("other", [2, 1, 1, WIDTH]), Mode::Inference);
+    assert_eq!(parameters.least_batch(), 1, "predictions use running statistics");
+    let graph = Graph::new();
+    let parameters = Parameters::new(&graph);
+    let norm = BatchNorm::new(&parameters.root(), WIDTH);
+    parameters.weigh_samples(graph.input("weights", [2]));
+    graph.output("out", norm.forward(graph.input("x", [2, 1, 1, WIDTH]), Mode::Training));
+    parameters.store_states();
+    assert_eq!(parameters.least_batch(), 2);
+    let mut program = Program::compile(&graph);
+    parameters.initialise(&mut program, 0);
+    program.write("x", &[3.0, 5.0, 7.0, 5.5]);
+    for (weights, mean, variance) in [([1.0, 0.0], [0.0; 2], [1.0; 2]), ([1.0; 2], [0.5, 0.525], [1.7, 0.9125])] {
+        program.write("weights", &weights);
+        program.run();
+        close(&program.read(MODEL_STATES)[..WIDTH], &mean, 1e-6, "running mean");
+        close(&program.read(MODEL_STATES)[WIDTH..2 * WIDTH], &variance, 1e-6, "running variance");
+        assert!(program.read("out").iter().all(|value| value.is_finite()));
+    }
 }
 
 #[test]

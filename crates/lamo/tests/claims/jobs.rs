@@ -119,7 +119,7 @@ fn what_is_not_there_is_missing() {
     assert_eq!(kind(workflow::Model::open(&nowhere)), Kind::Missing);
     assert_eq!(kind(TrainRequest::new("darcyy").experiment()), Kind::Missing);
     assert_eq!(kind(workflow::compare(std::slice::from_ref(&nowhere))), Kind::Missing);
-    let request = EvaluateRequest { run: nowhere.clone(), data: None, device: Device::Cpu };
+    let request = EvaluateRequest { run: nowhere.clone(), data: None, symmetries: false, device: Device::Cpu };
     assert_eq!(kind(evaluate(&request, &Session::default())), Kind::Missing);
     let gone = ResumeRequest { run: nowhere, data: None, device: None, saving: Duration::MAX };
     assert_eq!(kind(resume(&gone, &Session::default())), Kind::Missing);
@@ -135,13 +135,20 @@ fn a_finished_run_shows_a_conflict_bad_input_a_missing_file_and_a_receipt_that_f
     // a file to predict from that is not there, and an output that would overwrite a checkpoint
     let ask = |input: &Path, output: PathBuf| {
         let inputs = vec![Source::parse(input.to_str().unwrap())];
-        predict(&PredictRequest { model: path.clone(), inputs, output, snapshots: None, device: Device::Cpu })
+        predict(&PredictRequest {
+            model: path.clone(),
+            inputs,
+            output,
+            snapshots: None,
+            symmetries: false,
+            device: Device::Cpu,
+        })
     };
     assert_eq!(kind(ask(&folder.at("none.npy"), folder.at("out.npy"))), Kind::Missing);
     let own = run::checkpoint_path(&path, run::BEST);
     assert_eq!(kind(ask(&data.join("permeability.npy"), own)), Kind::Conflict);
     // a receipt with another number
-    let request = EvaluateRequest { run: path.clone(), data: None, device: Device::Cpu };
+    let request = EvaluateRequest { run: path.clone(), data: None, symmetries: false, device: Device::Cpu };
     let receipt = evaluate(&request, &Session::default()).unwrap().receipt;
     let text = serde_json::to_string(&receipt).unwrap();
     let verify = |text: &str| {
@@ -217,6 +224,32 @@ fn a_cancelled_making_of_data_is_cancelled_and_the_same_command_continues() {
     };
     assert!(train(&request, &Session { listener: &listener, cancel: Cancel::new(), threads: 1 }).unwrap().finished);
     assert_eq!(*first.lock().unwrap(), Some(4), "three samples were kept");
+}
+
+/// A second training from the same seed is the same run: only its clock differs.
+#[test]
+fn the_receipt_of_a_run_verifies_a_bit_identical_repetition_of_it() {
+    let folder = Folder::new("repeated");
+    let data = darcy(&folder, "darcy", 0);
+    let runs = ["one", "two"].map(|name| {
+        train(&request(&data, folder.at(name), &["train.epochs=1"]), &Session::default()).unwrap();
+        folder.at(name)
+    });
+    let evaluated = evaluate(
+        &EvaluateRequest { run: runs[0].clone(), data: None, device: Device::Cpu, symmetries: false },
+        &Session::default(),
+    )
+    .unwrap();
+    let receipt = folder.at("receipt.json");
+    let verify = |run: &Path| {
+        let request =
+            VerifyRequest { receipt: receipt.clone(), run: Some(run.to_owned()), data: None, device: Device::Cpu };
+        workflow::verify(&request, &Session::default())
+    };
+    fs::write(&receipt, evaluated.receipt.text()).unwrap();
+    assert_eq!(verify(&runs[1]).unwrap().tolerance, 0.0);
+    train(&request(&data, folder.at("other"), &["train.epochs=1", "seed=9"]), &Session::default()).unwrap();
+    assert_eq!(kind(verify(&folder.at("other"))), Kind::Failed);
 }
 
 /// `/dev/full` takes the role of a full disk.

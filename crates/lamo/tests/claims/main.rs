@@ -4,9 +4,10 @@
 mod attention; // the attentions of the rivals are their definitions
 mod bombs; // crafted files
 #[cfg(feature = "cuda")]
-mod cuda;
-mod damage; // kernels compile
+mod cuda; // kernels compile
+mod damage; // damaged runs and checkpoints are found
 mod dataset; // data sets on disk are the same bytes however they were made, and damage is found
+mod dropout; // values left out at random in training: resume, predictions, rates
 mod experiments; // shipped experiments are what they say
 mod fixture; // reading fixtures, comparing with them
 mod fno; // the Fourier operator equals its library and its own definition
@@ -19,8 +20,10 @@ mod inferred; // weights tell their model
 mod initialisation; // first values are drawn as the official classes draw them
 mod jobs; // what a listener hears, how a cancelled job is resumed, and the kind of each failure
 mod labels; // how far the labels of a data set are from finer ones
-mod layers;
-mod length; // embeddings, patches and slices equal the authors', each alone
+mod layers; // embeddings, patches and slices equal the authors', each alone
+mod length; // how long a training is chosen to be
+mod lever_equations; // the layers of the levers are their equations
+mod levers; // levers of LaMO: off, as before; on, their equations
 mod library; // one crate is enough, and the README's program is an example
 mod lines; // models in one dimension
 mod loops; // the training loop takes the authors' steps, and every shipped experiment runs
@@ -41,8 +44,10 @@ mod runs; // a run resumed from any checkpoint ends with the same bits; failures
 mod start; // a training that starts from another model
 mod states; // running statistics are saved, resumed, moved and predicted with
 mod support; // what the claims about training share
+mod symmetries; // symmetries of a benchmark in training and evaluation
 mod theory; // the paper's theory
 mod training; // a whole step as one program learns
+mod training_levers; // Muon, the average of the parameters, noise on the past of a roll-out
 mod trajectories; // time series cut into windows, a file for each sample, tables; which samples are for testing
 mod validation; // validation samples choose the best epoch and the end of a training
 mod versions; // what lamo 0.1 wrote still opens

@@ -162,7 +162,7 @@ fn a_number_is_learned_and_measured_in_its_unit_by_the_same_error_in_training_an
     };
     assert_eq!(request.experiment().unwrap().train.loss, Loss::Mse, "a number may be near zero");
     let done = train(&request, &Session::default()).unwrap();
-    let asked = EvaluateRequest { run: done.folder.clone(), data: None, device: Device::Cpu };
+    let asked = EvaluateRequest { run: done.folder.clone(), data: None, symmetries: false, device: Device::Cpu };
     let evaluated = evaluate(&asked, &Session::default()).unwrap();
     let evaluation = &evaluated.receipt.evaluation;
     let tested = done.history.last().unwrap().test.unwrap();

@@ -23,7 +23,7 @@ const WIDTH: usize = 2;
 
 /// Waves u and v of five snapshots, far from mean 0 and deviation 1, that run as fast as the field `speed` says. The first
 /// two snapshots are the same in all samples: only `speed` tells what comes.
-fn waves(folder: &Folder, samples: usize) -> ExperimentData {
+pub(crate) fn waves(folder: &Folder, samples: usize) -> ExperimentData {
     let points = GRID.points();
     let speed = |sample: usize, point: usize| 0.2 + 0.25 * sample as f64 + 0.02 * (point % 5) as f64;
     let series = |phase: f64, scale: f64| {
@@ -71,7 +71,7 @@ fn waves(folder: &Folder, samples: usize) -> ExperimentData {
     ExperimentData::read(&recipe(&[]), &dataset).unwrap()
 }
 
-fn recipe(changes: &[&str]) -> Experiment {
+pub(crate) fn recipe(changes: &[&str]) -> Experiment {
     let past = format!("data={{ past = {PAST}, train = 0, test = 0, normalise = [\"inputs\", \"outputs\"] }}");
     let base = [
         "model.settings={ width = 16, depth = 1, mlp_ratio = 1, states = 4 }",
@@ -118,13 +118,24 @@ fn moved(window: &[f32], functions: usize, snapshot: &[f32]) -> Vec<f32> {
 
 /// `[count, times, points, width]`
 fn rolled_out(operator: &Operator, samples: &Samples) -> Vec<f32> {
+    rolled_out_anew(operator, samples, samples.times)
+}
+
+/// The same, with the true snapshots before each `every`-th one.
+fn rolled_out_anew(operator: &Operator, samples: &Samples, every: usize) -> Vec<f32> {
     let mut pass = Pass::new(operator);
     let mut series = Vec::new();
     for sample in 0..samples.count {
         let mut window = samples.input_of(sample).to_vec();
-        for _ in 0..samples.times {
+        let mut truth = window.clone();
+        let snapshots = samples.target_of(sample).chunks_exact(GRID.points() * WIDTH);
+        for (time, target) in snapshots.enumerate() {
+            if time % every == 0 {
+                window = truth.clone();
+            }
             let snapshot = pass.next(samples.positions_of(sample), &window);
             window = moved(&window, samples.functions, &snapshot);
+            truth = moved(&truth, samples.functions, target);
             series.extend(snapshot);
         }
     }
@@ -155,17 +166,28 @@ fn a_roll_out_in_the_open_is_the_prediction_and_the_test_error() {
     assert!((found / expected - 1.0).abs() < 1e-5, "{found} inside the trainer, {expected} in the open");
 }
 
-/// Without teacher forcing, the loss of a step is that of the roll-out in the open, and its gradient runs through all
-/// snapshots: along it, the loss changes by the square of its norm.
 #[test]
 fn a_training_without_a_teacher_learns_from_its_own_roll_out() {
+    learns_from_its_own_roll_out("train.teacher_forcing=false", 3);
+}
+
+#[test]
+fn a_training_may_roll_out_a_few_snapshots_at_a_time() {
+    learns_from_its_own_roll_out("train.rollout=2", 2); // three snapshots: the last window ends early
+    learns_from_its_own_roll_out("train.rollout=3", 3);
+    learns_from_its_own_roll_out("train.rollout=9", 3);
+}
+
+/// The loss of a step is that of the roll-out in the open, and its gradient runs through all snapshots: along it, the loss
+/// changes by the square of its norm.
+fn learns_from_its_own_roll_out(key: &str, every: usize) {
     let folder = Folder::new("no-teacher");
     let selection = waves(&folder, 5);
     let all = &selection.train;
     let batch = format!("train.batch={}", all.count);
     let constant =
         ["train.clip=0.0", "train.schedule=constant", "train.weight_decay=0.0", "train.balanced=false", &batch];
-    let free = recipe(&[&constant[..], &["train.teacher_forcing=false"]].concat());
+    let free = recipe(&[&constant[..], &[key]].concat());
     let task = selection.task(&free).unwrap();
     let mut step = StepProgram::new(&free, &task, all, Device::Cpu).unwrap();
     let theta = step.program().read(PARAMETERS).to_vec();
@@ -179,7 +201,7 @@ fn a_training_without_a_teacher_learns_from_its_own_roll_out() {
 
     let operator = Trainer::new(&free, &task, all, all, Device::Cpu).unwrap().trained().unwrap().operator;
     assert_eq!(operator.parameters, theta, "the same seed");
-    let open = rolled_out(&operator, all);
+    let open = rolled_out_anew(&operator, all, every);
     let snapshots = open.chunks_exact(GRID.points() * WIDTH).zip(all.targets.chunks_exact(GRID.points() * WIDTH));
     let relative = |(found, target): (&[f32], &[f32])| {
         let miss: f64 = found.iter().zip(target).map(|(a, b)| f64::from(a - b).powi(2)).sum();

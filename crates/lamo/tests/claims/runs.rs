@@ -46,22 +46,36 @@ fn diverged(result: Result<Outcome, lamo::Error>) -> Divergence {
 
 #[test]
 fn a_run_interrupted_after_any_step_ends_with_the_same_bits() {
-    let (folder, experiment) = (Folder::new("resume"), small(&[]));
+    for (recipe, changes) in RECIPES.iter().enumerate() {
+        interrupt(&format!("resume-{recipe}"), &small(changes));
+    }
+}
+
+/// The default, and each way to train that keeps states of its own.
+const RECIPES: [&[&str]; 4] = [
+    &[],
+    &["train.optimiser=muon"],
+    &["train.average=0.9"],
+    &["train.optimiser=muon", "train.matrix_rate=2.0", "train.average=0.5", "train.symmetries=true"],
+];
+
+fn interrupt(name: &str, experiment: &Experiment) {
+    let folder = Folder::new(name);
     let whole = folder.at("whole");
-    train_to(&mut trainer(&experiment), Some(&create(&whole, &experiment)), usize::MAX);
+    train_to(&mut trainer(experiment), Some(&create(&whole, experiment)), usize::MAX);
     let expected = essence(&whole);
     assert_eq!((expected.0.trained.step, expected.1.len()), (12, 3));
     for stop in [1, 3, 4, 7, 11] {
         let path = folder.at(&format!("stopped-{stop}"));
-        train_to(&mut trainer(&experiment), Some(&create(&path, &experiment)), stop);
+        train_to(&mut trainer(experiment), Some(&create(&path, experiment)), stop);
         let (run, again, begun) = Run::open(&path).unwrap();
-        assert_eq!(again, experiment);
+        assert_eq!(again, *experiment);
         let begun = begun.unwrap();
         assert_eq!(begun.trained.step, stop);
         let mut resumed = trainer(&again);
         resumed.restore(&begun).unwrap();
         train_to(&mut resumed, Some(&run), usize::MAX);
-        assert!(essence(&path) == expected, "stopped after step {stop}");
+        assert!(essence(&path) == expected, "{name} stopped after step {stop}");
         let best = |folder: &Path| Trained::open(&run::checkpoint_path(folder, run::BEST)).unwrap();
         assert_eq!(best(&path).operator, best(&whole).operator);
     }

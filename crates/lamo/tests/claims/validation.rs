@@ -228,7 +228,7 @@ fn your_own_data_are_validated_with_a_tenth_and_tested_once_with_the_best_checkp
     assert_eq!(done.steps, 3 * 45usize.div_ceil(6), "45 of 50 samples are trained on");
     let chosen = Trained::open(&done.folder).unwrap();
     assert_eq!(chosen.epoch, done.best.unwrap().epoch);
-    let asked = EvaluateRequest { run: done.folder.clone(), data: None, device: Device::Cpu };
+    let asked = EvaluateRequest { run: done.folder.clone(), data: None, symmetries: false, device: Device::Cpu };
     let evaluated = evaluate(&asked, &Session::default()).unwrap();
     assert_eq!((evaluated.receipt.epoch, evaluated.test.count, evaluated.train_samples), (chosen.epoch, 6, Some(45)));
 
@@ -242,7 +242,7 @@ fn with_several_outputs_the_headline_is_the_mean_of_their_errors_in_training_and
     let data = two_outputs(&folder, 30);
     let done = train(&request(&data, folder.at("run"), &[]), &Session::default()).unwrap();
     assert_eq!(done.experiment.data.validation, 0, "a tenth of 24 samples decides nothing");
-    let asked = EvaluateRequest { run: done.folder.clone(), data: None, device: Device::Cpu };
+    let asked = EvaluateRequest { run: done.folder.clone(), data: None, symmetries: false, device: Device::Cpu };
     let (evaluated, warnings) = warnings(|session| evaluate(&asked, session).unwrap());
     let evaluation = &evaluated.receipt.evaluation;
     let [p, w] = &evaluation.outputs[..] else { panic!("two outputs: {:?}", evaluation.outputs) };

@@ -102,6 +102,7 @@ fn a_receipt_of_0_1_is_verified_and_an_evaluation_finds_its_number() {
         let request = EvaluateRequest {
             run: old(&format!("runs/{name}")),
             data: Some(old(&format!("data/{name}"))),
+            symmetries: false,
             device: Device::Cpu,
         };
         let found = evaluate(&request, &Session::default()).unwrap().receipt.evaluation.relative_l2;
@@ -138,8 +139,14 @@ fn runs_and_model_folders_of_0_1_predict_what_they_predicted() {
         ("models/cloud", cloud("inputs"), "expected/stress.npy"), // a state dict has no names of fields
     ] {
         let output = folder.at("prediction.npy");
-        let request =
-            PredictRequest { model: old(model), inputs, output: output.clone(), snapshots: None, device: Device::Cpu };
+        let request = PredictRequest {
+            model: old(model),
+            inputs,
+            output: output.clone(),
+            snapshots: None,
+            symmetries: false,
+            device: Device::Cpu,
+        };
         predict(&request).unwrap_or_else(|error| panic!("{model}: {error}"));
         let worst = apart(&output, expected);
         assert!(worst < 1e-5, "{model} is off by {worst:.1e}");

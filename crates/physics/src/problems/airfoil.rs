@@ -15,6 +15,7 @@ use crate::finite_volume::{Flow, Limiter};
 use crate::parameters::{Kind, Parameter, Settings};
 use crate::random_field::stream;
 use crate::steady::{self, Steady};
+use crate::symmetry::{Component, Symmetry};
 use crate::{Error, euler};
 use lamo_geometry::Grid;
 
@@ -27,6 +28,7 @@ pub const ROW: Row = Row {
     removed: &[],
     small: &["wake_cells=8", "surface_cells=24", "normal_cells=8"],
     build: |settings| Ok(Box::new(Airfoil::new(settings)?)),
+    symmetries,
 };
 
 const PARAMETERS: &[Parameter] = &[
@@ -97,6 +99,20 @@ const REFINED_TOLERANCE: f64 = 1e-5;
 /// Vertical displacements of the nodes of the design element: lower row from left to right, then upper row from right
 /// to left.
 pub type Displacements = [f64; 8];
+
+/// The mirror y → −y at no angle of attack. Mirrored airfoils have d₁ random and d₈ = 0, so they are other shapes than the
+/// airfoils of the samples.
+fn symmetries(settings: &Settings) -> (usize, Vec<Symmetry>) {
+    let [wake, surface, normal] = ["wake_cells", "surface_cells", "normal_cells"].map(|key| settings.whole(key));
+    let grid = CGrid { wake, surface, normal };
+    let (rows, columns) = (grid.rows(), grid.columns());
+    let fields = vec![
+        ("positions", vec![Component::kept(0), Component::mirrored(1, 0.0)]),
+        ("velocity_y", vec![Component::mirrored(0, 0.0)]),
+    ];
+    let mirror = Symmetry::of_plane([rows, columns], |row, column| [rows - 1 - row, column], fields);
+    (rows * columns, if settings.real("angle") == 0.0 { vec![mirror] } else { Vec::new() })
+}
 
 /// The problem with its parameters fixed.
 #[derive(Debug)]
@@ -352,5 +368,33 @@ mod tests {
                 assert!(upper > lower, "signs {signs:b} at x = {x}");
             }
         }
+    }
+
+    /// Both flows stop at the tolerance of the residual.
+    #[test]
+    fn the_flow_around_a_mirrored_airfoil_is_the_mirrored_flow() {
+        for canonical in ["canonical=false", "canonical=true"] {
+            let changes = [ROW.small, &[canonical, "mach=0.6", "tolerance=1e-10"]].concat();
+            let problem = Airfoil::new(Settings::new(ROW.name, PARAMETERS, &changes).unwrap()).unwrap();
+            let all = ROW.symmetries(&changes).unwrap();
+            assert_eq!(all.len(), 2);
+            let tolerance = problem.settings.real("tolerance");
+            let solve = |displacements: &Displacements| {
+                let steady = steady::solve(&problem.flow(displacements), tolerance).unwrap();
+                let positions = problem.positions(displacements);
+                problem.stored(Solution { displacements: *displacements, draws: 1, positions, steady })
+            };
+            let displacements = draw(0.05, &mut stream(1, 1));
+            let mut mirrored = displacements.map(|displacement| -displacement);
+            mirrored.reverse();
+            let wanted = all[1].apply(problem.grid(), &solve(&displacements));
+            for (found, wanted) in solve(&mirrored).fields.iter().zip(&wanted.fields) {
+                let error = found.relative_error(wanted);
+                println!("{canonical}, {}: {error:e}", found.name);
+                assert!(error < 1e-6, "{canonical}, {}: {error:e}", found.name);
+            }
+        }
+        let turned = [ROW.small, &["angle=1"]].concat();
+        assert_eq!(ROW.symmetries(&turned).unwrap().len(), 1);
     }
 }

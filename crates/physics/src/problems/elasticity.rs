@@ -16,6 +16,7 @@ use crate::mesh::{Mesh, Point};
 use crate::parameters::{Kind, Parameter, Settings};
 use crate::plate::{Law, Plate, add_traction, von_mises};
 use crate::random_field::{normal_pair, stream};
+use crate::symmetry::{Component, Symmetry};
 use lamo_geometry::Grid;
 
 /// The row of the registry.
@@ -27,6 +28,7 @@ pub const ROW: Row = Row {
     removed: &[],
     small: &["around=12", "layers=2"],
     build: |settings| Ok(Box::new(Elasticity::new(settings)?)),
+    symmetries,
 };
 
 const PARAMETERS: &[Parameter] = &[
@@ -73,6 +75,22 @@ const PARAMETERS: &[Parameter] = &[
         meaning: "C2 of W = C1 (I1 - 3) + C2 (I2 - 3)",
     },
 ];
+
+/// The mirror x → 1 − x. It maps the spokes of the ring onto each other: the first node of a row lies at the angle
+/// π/4 − 2π row / rows, its mirror image at π minus that, the row −rows/4 − row. Gauss points of a cell are mirrored along.
+fn symmetries(settings: &Settings) -> (usize, Vec<Symmetry>) {
+    let (around, layers) = (settings.whole("around"), settings.whole("layers"));
+    let point = |place: usize| {
+        let (cell, inside) = (place / POINTS, place % POINTS);
+        let (row, layer) = (cell / layers, cell % layers);
+        // Cell k lies between the node rows 2k and 2k + 2.
+        let opposite = (2 * around - around / 4 - 1 - row) % around;
+        ((opposite * layers + layer) * POINTS + 3 * (2 - inside / 3) + inside % 3) as u32
+    };
+    let points = around * layers * POINTS;
+    let positions = ("positions", vec![Component::mirrored(0, 1.0), Component::kept(1)]);
+    (points, vec![Symmetry { points: (0..points).map(point).collect(), fields: vec![positions] }])
+}
 
 /// The problem with its parameters fixed and its matrix pattern analysed.
 #[derive(Debug)]
@@ -127,11 +145,7 @@ impl Problem for Elasticity {
     }
 
     fn sample(&self, seed: u64, index: u64) -> Result<Sample, Error> {
-        let Solution { points, displacement, .. } = self.solve(&self.coefficients(seed, index))?;
-        let stresses = self.plate.stresses(&self.law, &points, &displacement);
-        let positions = points.iter().flatten().flat_map(|point| point.position).collect();
-        let stress = stresses.into_iter().flatten().map(von_mises).collect();
-        Ok(Sample::new(self.fields(), [positions, stress]))
+        self.stored(&self.coefficients(seed, index))
     }
 
     /// With three times the cells, the central Gauss points of the stored cells are centres of cells again. With twice
@@ -169,6 +183,15 @@ struct Solution {
 }
 
 impl Elasticity {
+    /// The sample of a void.
+    fn stored(&self, coefficients: &[[f64; 2]; 5]) -> Result<Sample, Error> {
+        let Solution { points, displacement, .. } = self.solve(coefficients)?;
+        let stresses = self.plate.stresses(&self.law, &points, &displacement);
+        let positions = points.iter().flatten().flat_map(|point| point.position).collect();
+        let stress = stresses.into_iter().flatten().map(von_mises).collect();
+        Ok(Sample::new(self.fields(), [positions, stress]))
+    }
+
     /// θ₁ … θ₁₀ in pairs.
     fn coefficients(&self, seed: u64, index: u64) -> [[f64; 2]; 5] {
         let mut random = stream(seed, index);
@@ -266,4 +289,31 @@ pub fn edges(mesh: Mesh, side: Side) -> impl Iterator<Item = [usize; 3]> {
 /// Whether a node lies on a side of the square.
 pub fn on_side(mesh: Mesh, node: usize, side: Side) -> bool {
     edges(mesh, side).flatten().any(|other| other == node)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// θ of the mirrored void: cos m(π − φ) = (−1)ᵐ cos mφ and sin m(π − φ) = −(−1)ᵐ sin mφ.
+    #[test]
+    fn the_stress_in_the_mirrored_cell_is_the_mirrored_stress() {
+        for changes in [ROW.small, &["around=12", "layers=2", "law=hyperelastic"]] {
+            let problem = Elasticity::new(Settings::new(ROW.name, PARAMETERS, changes).unwrap()).unwrap();
+            let all = ROW.symmetries(changes).unwrap();
+            assert_eq!(all.len(), 2);
+            let coefficients = problem.coefficients(5, 2);
+            let mut sign = 1.0;
+            let mirrored = coefficients.map(|[cosine, sine]| {
+                sign = -sign;
+                [sign * cosine, -sign * sine]
+            });
+            let wanted = all[1].apply(problem.grid(), &problem.stored(&coefficients).unwrap());
+            let found = problem.stored(&mirrored).unwrap();
+            for (found, wanted) in found.fields.iter().zip(&wanted.fields) {
+                let error = found.relative_error(wanted);
+                assert!(error < 1e-10, "{changes:?}, {}: {error:e}", found.name);
+            }
+        }
+    }
 }

@@ -17,6 +17,7 @@ use rayon::prelude::*;
 
 use crate::Error;
 use crate::parameters::{Parameter, Removed, Settings};
+use crate::symmetry::{Symmetry, group};
 use lamo_geometry::Grid;
 
 /// One row of the registry.
@@ -35,6 +36,8 @@ pub struct Row {
     /// Settings with which a sample takes milliseconds, for tests and first trials.
     pub small: &'static [&'static str],
     build: fn(Settings) -> Result<Box<dyn Problem>, Error>,
+    /// Number of stored points, and symmetries that generate all declared ones.
+    symmetries: fn(&Settings) -> (usize, Vec<Symmetry>),
 }
 
 /// All problems.
@@ -58,6 +61,12 @@ impl Row {
             return Err(Error::RemovedParameter { problem: self.name, found: name, reason });
         }
         (self.build)(Settings::new(self.name, self.parameters, changes)?)
+    }
+
+    /// The exact symmetries of the problem with its defaults changed by `key=value` texts: a group, the identity first.
+    pub fn symmetries<Text: AsRef<str>>(&self, changes: &[Text]) -> Result<Vec<Symmetry>, Error> {
+        let (points, generators) = (self.symmetries)(&Settings::new(self.name, self.parameters, changes)?);
+        Ok(group(points, &generators))
     }
 }
 

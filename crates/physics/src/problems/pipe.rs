@@ -21,6 +21,7 @@ use crate::Error;
 use crate::mesh::Mesh;
 use crate::parameters::{Kind, Parameter, Settings};
 use crate::random_field::{stream, uniform};
+use crate::symmetry::{Component, Symmetry};
 use crate::taylor_hood::{Flow, Outlet, TaylorHood};
 use lamo_geometry::Grid;
 
@@ -33,6 +34,7 @@ pub const ROW: Row = Row {
     removed: &[],
     small: &["resolution=6"],
     build: |settings| Ok(Box::new(Pipe::new(settings)?)),
+    symmetries,
 };
 
 const PARAMETERS: &[Parameter] = &[
@@ -69,6 +71,16 @@ const LENGTH: f64 = 10.0;
 const ELEMENTS: usize = 4;
 /// Pipes drawn for one sample of `canonical` before the sample is an error.
 const MOST_DRAWS: usize = 8;
+
+/// The mirror y → −y. The outlet without a condition has none: its sink of water is in the upper corner.
+fn symmetries(settings: &Settings) -> (usize, Vec<Symmetry>) {
+    let side = 2 * settings.whole("resolution") + 1;
+    let upside_down = Component::mirrored(0, 0.0);
+    let fields =
+        vec![("positions", vec![Component::kept(0), Component::mirrored(1, 0.0)]), ("velocity_y", vec![upside_down])];
+    let mirror = Symmetry::of_plane([side; 2], |row, column| [row, side - 1 - column], fields);
+    (side * side, if settings.switch("canonical") { Vec::new() } else { vec![mirror] })
+}
 
 /// The problem with its parameters fixed and its matrix pattern analysed.
 #[derive(Debug)]
@@ -194,4 +206,38 @@ pub fn start(mesh: Mesh) -> Flow {
     let inlet = |column: usize| [across(mesh, column) * (1.0 - across(mesh, column)), 0.0];
     let velocity = mesh.nodal_vectors(|row, column| if row == 0 { inlet(column) } else { [0.0; 2] });
     Flow { velocity, pressure: vec![0.0; mesh.vertices()] }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The flow in a pipe, and how far the mirrored flow is from the flow in the mirrored pipe, for each field.
+    fn mirrored(changes: &[&str], index: u64) -> Vec<(&'static str, f64)> {
+        let problem = Pipe::new(Settings::new(ROW.name, PARAMETERS, changes).unwrap()).unwrap();
+        let knots = problem.draw(&mut stream(2, index));
+        let turned: Vec<[f64; 2]> = knots.iter().map(|knot| knot.map(|value| -value)).collect();
+        let solve = |knots: &[[f64; 2]]| Sample::new(problem.fields(), problem.solve(knots).unwrap());
+        let (_, generators) = symmetries(&problem.settings.with("canonical", false).unwrap());
+        let wanted = generators[0].apply(problem.grid(), &solve(&knots));
+        let pairs = solve(&turned).fields.into_iter().zip(wanted.fields);
+        pairs.map(|(found, wanted)| (found.name, found.relative_error(&wanted))).collect()
+    }
+
+    /// Newton's method ends at a residual of 1e-10.
+    #[test]
+    fn the_flow_in_a_mirrored_pipe_is_the_mirrored_flow() {
+        assert_eq!(ROW.symmetries(ROW.small).unwrap().len(), 2);
+        for (name, error) in (0..3).flat_map(|index| mirrored(&["resolution=8"], index)) {
+            assert!(error < 1e-8, "{name}: {error:e}");
+        }
+    }
+
+    #[test]
+    fn the_outlet_without_a_condition_has_no_mirror() {
+        assert_eq!(ROW.symmetries(&["resolution=6", "canonical=true"]).unwrap().len(), 1);
+        let errors = mirrored(&["resolution=8", "canonical=true"], 0);
+        println!("{errors:?}");
+        assert!(errors.iter().any(|(name, error)| *name == "velocity_x" && *error > 1e-3), "{errors:?}");
+    }
 }

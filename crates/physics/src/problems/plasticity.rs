@@ -17,6 +17,7 @@ use crate::hermite::Profile;
 use crate::parameters::{Kind, Parameter, Removed, Settings, Value};
 use crate::plane_stress::Metal;
 use crate::random_field::stream;
+use crate::symmetry::{Component, Symmetry};
 use lamo_geometry::Grid;
 
 /// The row of the registry.
@@ -28,6 +29,7 @@ pub const ROW: Row = Row {
     removed: &[HOURGLASS],
     small: &["resolution=2", "frames=4"],
     build: |settings| Ok(Box::new(Plasticity::new(settings)?)),
+    symmetries,
 };
 
 const PARAMETERS: &[Parameter] = &[
@@ -103,6 +105,17 @@ const LARGEST_INERTIA: f64 = 0.1;
 const LARGEST_MISSING: f64 = 0.01;
 /// Dies drawn for one sample before the sample is an error.
 const MOST_DRAWS: usize = 8;
+
+/// The mirror at the middle of the block. Mirrored dies are dies of the same kind, but not as likely: the slopes of the
+/// prior of [`die`] prefer a side.
+fn symmetries(settings: &Settings) -> (usize, Vec<Symmetry>) {
+    let [rows, columns] = [10, 3].map(|count| count * settings.whole("resolution") + 1);
+    let ends = 2.0 * CORNER[0] + SIZE[0]; // x of both ends together
+    let deformation =
+        vec![Component::mirrored(0, ends), Component::kept(1), Component::mirrored(2, 0.0), Component::kept(3)];
+    let fields = vec![("deformation", deformation)];
+    (rows * columns, vec![Symmetry::of_plane([rows, columns], |row, column| [rows - 1 - row, column], fields)])
+}
 
 /// The problem with its parameters fixed.
 #[derive(Debug)]
@@ -256,5 +269,48 @@ impl Forging {
         } else {
             Err(block.unphysical("at most 0.01 of the work of the die to be missing", missing / energy.work))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::problems::Field;
+
+    /// The die turned around: heights in reverse order, slopes in reverse order and negated.
+    fn turned(profile: &Profile) -> Profile {
+        let spacing = SIZE[0] / (die::KNOTS - 1) as f64;
+        let inside = |knot: usize| match knot {
+            0 => 1e-9,
+            knot if knot == die::KNOTS - 1 => SIZE[0] - 1e-9,
+            knot => knot as f64 * spacing,
+        };
+        let knots = (0..die::KNOTS).rev().map(|knot| profile.at(CORNER[0] + inside(knot)));
+        let (heights, slopes): (Vec<f64>, Vec<f64>) = knots.map(|(height, slope)| (height, -slope)).unzip();
+        Profile::new(CORNER[0], spacing, heights, &slopes)
+    }
+
+    #[test]
+    fn the_block_under_a_mirrored_die_is_the_mirrored_block() {
+        let settings = Settings::new(ROW.name, PARAMETERS, &["resolution=3", "frames=8"]).unwrap();
+        let problem = Plasticity::new(settings.clone()).unwrap();
+        let (points, generators) = symmetries(&settings);
+        assert_eq!(crate::symmetry::group(points, &generators).len(), 2);
+        let profile = problem.draw(&mut stream(6, 1));
+        let solve = |profile| Sample::new(problem.fields(), problem.solve(profile).unwrap());
+        let wanted = generators[0].apply(problem.grid(), &solve(profile.clone()));
+        let found = solve(turned(&profile));
+        for (found, wanted) in found.fields.iter().zip(&wanted.fields) {
+            let error = found.relative_error(wanted);
+            println!("{}: {error:e}", found.name);
+            assert!(error < 1e-6, "{}: {error:e}", found.name);
+        }
+        let displacement = |sample: &Sample| -> Field {
+            let values = sample.fields[1].values.chunks_exact(4).flat_map(|node| [node[2], node[3]]).collect();
+            Field { name: "displacement", shape: Vec::new(), values }
+        };
+        let error = displacement(&found).relative_error(&displacement(&wanted));
+        println!("{error:e}");
+        assert!(error < 1e-4, "displacement: {error:e}");
     }
 }

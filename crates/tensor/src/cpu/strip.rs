@@ -5,7 +5,7 @@
 
 use crate::cpu::math;
 use crate::cpu::simd::{Unit, vectorised};
-use crate::ops::{Map, Reduction};
+use crate::ops::{Map, Reduction, random};
 
 /// Extents of a strip.
 #[derive(Clone, Copy, Debug)]
@@ -97,6 +97,9 @@ fn map_body<U: Unit>(map: Map, extent: Extent, operands: &[Strip; 3], to: *mut f
             Map::Arctangent => binary(extent, a, b, to, math::arctangent::<U>),
             Map::Less => binary(extent, a, b, to, |x, y| f32::from(x < y)),
             Map::Equal => binary(extent, a, b, to, |x, y| f32::from(x == y)),
+            Map::Philox => ternary(extent, operands, to, |index, word, key| {
+                random::philox(index as u32, word as u32, key as u32) as f32
+            }),
             Map::Select => ternary(extent, operands, to, |c, yes, no| if c != 0.0 { yes } else { no }),
         }
     }

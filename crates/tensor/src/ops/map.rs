@@ -3,6 +3,7 @@
 //! GELU is the exact form x·Φ(x) with Φ the normal distribution function; softplus is log(1 + eˣ), x itself above 20.
 
 use super::Op;
+use super::random::philox;
 use crate::graph::Tensor;
 use crate::reference::Array;
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI, PI};
@@ -47,6 +48,8 @@ pub enum Map {
     Equal,
     /// The second operand where the first is not 0, else the third.
     Select,
+    /// The random number of a counter and a key, three whole numbers below 2²⁴; see [`Random`](crate::Random).
+    Philox,
 }
 
 impl Map {
@@ -57,7 +60,7 @@ impl Map {
             Copy | Negate | Absolute | Sign | Exp | Log | Sqrt | Reciprocal | Tanh | Erf | Sin | Cos | Sigmoid
             | Softplus | SoftplusDerivative | Gelu | GeluDerivative | Silu | SiluDerivative => 1,
             Add | Subtract | Multiply | Divide | Maximum | Minimum | Arctangent | Less | Equal => 2,
-            Select => 3,
+            Select | Philox => 3,
         }
     }
 
@@ -107,6 +110,7 @@ impl Map {
                     c
                 }
             }
+            Map::Philox => f64::from(philox(a as u32, b as u32, c as u32)),
         }
     }
 }
@@ -175,6 +179,7 @@ pub(crate) fn gradient<'g>(
             both(&|| cotangent * b / square, &|| -(cotangent * a / square))
         }
         Map::Less | Map::Equal => vec![None, None],
+        Map::Philox => vec![None, None, None],
         Map::Select => {
             let zero = cotangent * 0.0;
             vec![None, Some(a.select(cotangent, zero)), Some(a.select(zero, cotangent))]

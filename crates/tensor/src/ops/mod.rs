@@ -5,6 +5,7 @@ pub(crate) mod convolution;
 pub(crate) mod map;
 pub(crate) mod matmul;
 pub(crate) mod membership;
+pub(crate) mod random;
 pub(crate) mod reduce;
 mod row;
 pub(crate) mod scan;
@@ -14,6 +15,7 @@ pub use convolution::ConvolutionOptions;
 pub use map::Map;
 pub use matmul::Precision;
 pub use membership::Membership;
+pub use random::{RANDOM_WORDS, Random};
 pub use scan::ScanInput;
 
 use crate::graph::{Node, Tensor};

@@ -2,6 +2,7 @@
 
 mod cholesky; // inverse Cholesky factors and their guard
 mod determinism; // same bits for any number of threads and from run to run
+mod dropout; // random numbers by a counter: distribution, gradient, memory
 mod limits; // sizes that no machine has, and compilations that are stopped
 mod operators; // every operator: CPU equals reference, gradient equals finite differences
 mod programs; // states, assignments, shapes, errors, memory

@@ -2,7 +2,7 @@
 
 use crate::cholesky;
 use crate::support::{Case, case};
-use lamo_tensor::{ConvolutionOptions, Map, Membership, Precision, ScanInput, Span, Tensor};
+use lamo_tensor::{ConvolutionOptions, Map, Membership, Precision, Random, ScanInput, Span, Tensor};
 
 /// Roundings of an elementwise function: its error of at most 4 units, the weight, the chain rule.
 const MAP: usize = 16;
@@ -56,6 +56,12 @@ fn maps() -> Vec<Case> {
             .push(case(label("select"), &operands, sums, |x| (x[0] * 2.0).less(x[1]).select(x[0] * x[0], x[1] * x[0])));
     }
     cases.push(case("numbers on both sides", &[(wide, 0.5, 2.0)], MAP, |x| (2.0 - x[0]) * (1.0 / x[0]) / 3.0));
+    for dims in [&[1][..], &[7], &[3, 37], &[2, 5, 70], &[2, 3, 4, 5]] {
+        cases.push(case(format!("dropout {dims:?}"), &[(dims, 0.5, 2.0)], MAP, |x| {
+            let random = Random::of(x[0].graph().constant(&[5.0, 16_777_215.0, 70_000.0, 1.0], [4]));
+            x[0].dropout(0.3, &random) * x[0].dropout(0.1, &random).sin()
+        }));
+    }
     cases.push(case("clamp", &[(wide, -3.0, 3.0)], MAP, |x| (x[0] * 2.0).clamp(-1.5, 1.0)));
     cases
 }

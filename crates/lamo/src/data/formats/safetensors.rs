@@ -114,21 +114,31 @@ pub(crate) fn serialise<'a>(
     parts: &[&[f32]],
     metadata: &BTreeMap<String, String>,
 ) -> io::Result<Vec<u8>> {
+    let tensors = tensors.map(|(name, shape, range)| (name, shape, "F32", 4 * range.start..4 * range.end));
+    let mut bytes = begin(tensors, parts.iter().map(|part| size_of_val(*part)).sum(), metadata)?;
+    parts.iter().for_each(|part| bytes.extend(part.iter().flat_map(|value| value.to_le_bytes())));
+    Ok(bytes)
+}
+
+/// The beginning of a file, up to its first number, with room for `size` bytes of numbers: the name, the shape, the kind of
+/// numbers and the range of bytes of each tensor.
+pub(crate) fn begin<'a>(
+    tensors: impl Iterator<Item = (&'a str, &'a [usize], &'a str, Range<usize>)>,
+    size: usize,
+    metadata: &BTreeMap<String, String>,
+) -> io::Result<Vec<u8>> {
     let mut entries = Vec::new();
     if !metadata.is_empty() {
         entries.push(format!("\"__metadata__\":{}", serde_json::json!(metadata)));
     }
-    for (name, shape, range) in tensors {
+    for (name, shape, element, Range { start, end }) in tensors {
         let (name, shape) = (serde_json::json!(name), serde_json::json!(shape));
-        let (start, end) = (4 * range.start, 4 * range.end);
-        entries.push(format!("{name}:{{\"dtype\":\"F32\",\"shape\":{shape},\"data_offsets\":[{start},{end}]}}"));
+        entries.push(format!("{name}:{{\"dtype\":\"{element}\",\"shape\":{shape},\"data_offsets\":[{start},{end}]}}"));
     }
     let mut header = format!("{{{}}}", entries.join(","));
     header.push_str(&" ".repeat(header.len().next_multiple_of(8) - header.len())); // the data begin at a multiple of 8 bytes
-    let size = 8 + header.len() + parts.iter().map(|part| size_of_val(*part)).sum::<usize>();
-    let mut bytes = memory::reserve(size)?;
+    let mut bytes = memory::reserve(8 + header.len() + size)?;
     bytes.extend((header.len() as u64).to_le_bytes());
     bytes.extend(header.into_bytes());
-    parts.iter().for_each(|part| bytes.extend(part.iter().flat_map(|value| value.to_le_bytes())));
     Ok(bytes)
 }

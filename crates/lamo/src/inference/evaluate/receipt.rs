@@ -102,6 +102,12 @@ pub struct Receipt {
     pub benchmark: String,
     /// Name of the model.
     pub model: String,
+    /// The preset of the experiment; `None` for your own data, and in receipts of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preset: Option<String>,
+    /// Keys that differ from the preset, as `--set` takes them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<String>,
     /// Seed of the first parameters and of the order of samples.
     pub seed: u64,
     /// Seed of the data, if a solver made them.
@@ -111,6 +117,9 @@ pub struct Receipt {
     /// Steps at which the recipe was changed. The hash of the experiment is that of the recipe after the last change.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<usize>,
+    /// Number of symmetries whose predictions were averaged, if `--symmetries` was given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub symmetries: Option<usize>,
     /// What the run cost.
     pub costs: Costs,
     /// Where the evaluation took place.
@@ -133,6 +142,7 @@ impl Receipt {
     ) -> Result<Receipt, Error> {
         let Environment { device, gpu, threads, vectors, system, .. } = environment.clone();
         let experiment = &trained.experiment;
+        let changes = experiment.changes();
         let manifest = dataset.manifest();
         let precision = if device == Device::Cpu.to_string() { Precision::F32 } else { experiment.precision };
         let weights = trained.operator.parameters.iter().chain(&trained.operator.states.values);
@@ -142,10 +152,13 @@ impl Receipt {
             commit: option_env!("LAMO_COMMIT").filter(|commit| !commit.is_empty()).map(str::to_owned),
             benchmark: experiment.benchmark.clone(),
             model: experiment.model.name.clone(),
+            preset: changes.is_some().then(|| experiment.preset.name().to_owned()),
+            changes: changes.unwrap_or_default(),
             seed: experiment.seed,
             data_seed: manifest.seed,
             epoch: trained.epoch,
             changed: trained.changed.clone(),
+            symmetries: None,
             costs: Costs {
                 parameters: trained.operator.parameters.len(),
                 steps: trained.step,
@@ -215,7 +228,8 @@ impl Receipt {
         }
     }
 
-    /// A sentence on the first difference between this receipt and a repetition.
+    /// A sentence on the first difference between this receipt and a repetition. Times and sizes of memory may differ: they belong
+    /// to the machine, not to the result.
     pub fn difference(&self, again: &Receipt) -> Option<String> {
         let (then, now) = (&self.hashes, &again.hashes);
         let hashes = [
@@ -231,10 +245,16 @@ impl Receipt {
         let facts = |receipt: &Receipt| {
             let Receipt { benchmark, model, seed, data_seed, epoch, costs, .. } = receipt;
             format!(
-                "{benchmark}, {model}, seed {seed}, data of seed {data_seed}, epoch {epoch}, {} parameters, {} steps of {} in {} s",
-                costs.parameters, costs.steps, costs.batch, costs.training_seconds
+                "{benchmark}, {model}, seed {seed}, data of seed {data_seed}, epoch {epoch}, {} parameters, {} steps of {}",
+                costs.parameters, costs.steps, costs.batch
             )
         };
+        if self.symmetries != again.symmetries {
+            let words = |count: Option<usize>| {
+                count.map_or("one prediction".into(), |count| format!("the mean over {count} symmetries"))
+            };
+            return Some(format!("expected {}, found {}", words(self.symmetries), words(again.symmetries)));
+        }
         if facts(self) != facts(again) || self.changed != again.changed {
             return Some(format!("expected {}, found {}", facts(self), facts(again)));
         }
@@ -304,10 +324,13 @@ mod tests {
             commit: None,
             benchmark: "own".into(),
             model: "lamo".into(),
+            preset: None,
+            changes: Vec::new(),
             seed: 1,
             data_seed: 2,
             epoch: 3,
             changed: Vec::new(),
+            symmetries: None,
             costs,
             machine: machine("cpu", "f32", "avx512"),
             hashes: Hashes { weights, experiment, split, data: BTreeMap::new(), test: String::new() },
@@ -346,6 +369,22 @@ mod tests {
         assert_eq!(Receipt { machine: one, ..receipt() }.tolerance(&Receipt { machine: other, ..receipt() }), REDUCED);
         assert!(differs(machine("cuda", "tf32", "avx512"), 0.52).is_some());
         assert!(differs(machine("cuda", "f32", "avx512"), f64::NAN).is_some());
+    }
+
+    #[test]
+    fn a_repeated_run_may_take_another_time_and_memory_and_must_have_the_same_steps() {
+        let mut again = receipt();
+        again.costs = Costs {
+            training_seconds: 99.0,
+            paused_seconds: 9.0,
+            prediction_seconds: 3.0,
+            step_bytes: None,
+            ..again.costs
+        };
+        assert_eq!(receipt().difference(&again), None);
+        again.costs.steps = 5;
+        let sentence = receipt().difference(&again).unwrap();
+        assert!(sentence.contains("4 steps of 1") && sentence.ends_with("5 steps of 1"), "{sentence}");
     }
 
     #[test]

@@ -41,7 +41,7 @@ fn lower_precision(subject: &str, precision: Precision) -> Option<f64> {
         Precision::Bf16 => 2_f64.powi(-8),
     };
     match subject {
-        "output" | "loss" | "evaluation" | "state" => Some(10.0 * unit),
+        "output" | "training output" | "loss" | "evaluation" | "state" => Some(10.0 * unit),
         "gradient" => Some(40.0 * unit),
         _ => None,
     }

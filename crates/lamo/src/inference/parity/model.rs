@@ -103,14 +103,40 @@ pub(super) fn check_model(folder: &Path, io: &mut Comparison) -> Result<(), Erro
     let tolerance = if single_stage { DOUBLE_WITH_SINGLE_STAGE } else { DOUBLE };
     let exact = &reference::evaluate(&graph, &bindings, &[out])[0];
     io.compare("double", "out_f64", &exact.values, tolerance)?;
-    if !io.tensors.contains_key("out_eval_f64") {
-        return Ok(());
+    let values = (&weights[..], &states[..]);
+    if io.tensors.contains_key("out_train_f64") {
+        let graph = Graph::new();
+        let input = Input::declare(&graph, &task, batch);
+        let parameters = Parameters::new(&graph);
+        let model = row.build(&parameters, &task, &settings).map_err(refused)?;
+        parameters.give_factors(dropped(&graph, io, batch)?);
+        let out = in_order(model.forward(&input, Mode::Training), io)?;
+        graph.output("out", out);
+        let program = io.run(&graph, &bound(io, &input, values)?)?;
+        io.compare("training output", "out_train_f64", &double(program.read("out")), OUTPUT)?;
     }
-    let graph = Graph::new();
-    let input = Input::declare(&graph, &task, batch);
-    let model = row.build(&Parameters::new(&graph), &task, &settings).map_err(refused)?;
-    let out = model.forward(&input, Mode::Inference);
-    compare_evaluation(out, bound(io, &input, (&weights, &states))?, tolerance, io)
+    if io.tensors.contains_key("out_eval_f64") {
+        let graph = Graph::new();
+        let input = Input::declare(&graph, &task, batch);
+        let model = row.build(&Parameters::new(&graph), &task, &settings).map_err(refused)?;
+        let out = model.forward(&input, Mode::Inference);
+        compare_evaluation(out, bound(io, &input, values)?, tolerance, io)?;
+    }
+    Ok(())
+}
+
+/// Factors of stochastic depth that the authors' code drew, `[batch]` for each branch in the order of the blocks.
+fn dropped<'g>(graph: &'g Graph, io: &Comparison, batch: usize) -> Result<Vec<Tensor<'g>>, state_dict::Error> {
+    let numbers = |key: &str| key.split('.').filter_map(|part| part.parse().ok()).collect::<Vec<usize>>();
+    let mut keys: Vec<&str> =
+        io.tensors.keys().map(String::as_str).filter(|key| key.starts_with("droppath.")).collect();
+    keys.sort_by_key(|key| numbers(key));
+    let mut factors = Vec::new();
+    for key in keys {
+        let branches = io.doubles(key, 2 * batch)?.chunks_exact(batch);
+        factors.extend(branches.map(|branch| graph.constant_numbers(branch, [batch])));
+    }
+    Ok(factors)
 }
 
 /// Values of the inputs and of the model's tensors.

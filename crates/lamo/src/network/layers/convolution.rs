@@ -50,6 +50,32 @@ impl<'g> PlaneConvolution<'g> {
     }
 }
 
+/// A convolution of each channel by itself, with a bias: 3 × 3 taps on a plane, 3 on a line.
+pub struct DepthwiseConvolution<'g> {
+    /// `[width, 1, 3, 3]`, on a line `[width, 1, 1, 3]`
+    weight: Tensor<'g>,
+    /// `[width]`
+    bias: Tensor<'g>,
+}
+
+impl<'g> DepthwiseConvolution<'g> {
+    /// `weight` and `bias` inside `scope`.
+    pub fn new(scope: &Scope<'_, 'g>, is_line: bool, width: usize) -> Self {
+        let high = if is_line { 1 } else { 3 };
+        let initial = Initial::fan_in(3 * high);
+        let weight = scope.parameter("weight", [width, 1, high, 3], initial);
+        DepthwiseConvolution { weight, bias: scope.parameter("bias", [width], initial) }
+    }
+
+    /// `[batch, rows, columns, width]` → the same
+    pub fn forward(&self, image: Tensor<'g>) -> Tensor<'g> {
+        let [width, _, high, _] = self.weight.dims();
+        let padding = [[high / 2; 2], [1; 2]];
+        let options = ConvolutionOptions { groups: width, padding, ..ConvolutionOptions::default() };
+        image.convolve(self.weight, options) + self.bias
+    }
+}
+
 /// max(0, x), with derivative 0 at 0.
 pub fn relu(values: Tensor<'_>) -> Tensor<'_> {
     values.graph().fill(0.0, values.shape()).maximum(values)

@@ -4,7 +4,7 @@
 //! statistics by a tenth towards them, which it uses for predictions. Instance norm (Ulyanov et al. 2016) takes them over the
 //! grid of each sample, always.
 
-use crate::network::{Initial, Mode, SampleWeights, Scope, State};
+use crate::network::{Initial, Mode, Pass, Scope, State};
 use lamo_tensor::Tensor;
 
 const EPSILON: f64 = 1e-5;
@@ -37,7 +37,7 @@ pub struct BatchNorm<'g> {
     running_mean: State<'g>,
     running_variance: State<'g>,
     batches: State<'g>,
-    weights: SampleWeights<'g>,
+    pass: Pass<'g>,
 }
 
 impl<'g> BatchNorm<'g> {
@@ -48,7 +48,7 @@ impl<'g> BatchNorm<'g> {
             running_mean: scope.state("running_mean", [width], Initial::Constant(0.0)),
             running_variance: scope.state("running_var", [width], Initial::Constant(1.0)),
             batches: scope.optional_state("num_batches_tracked", [], Initial::Constant(0.0)),
-            weights: scope.sample_weights(),
+            pass: scope.pass(),
         }
     }
 
@@ -65,11 +65,11 @@ impl<'g> BatchNorm<'g> {
         let (dims, rank) = (shape.dims(), shape.rank());
         let width = dims[rank - 1];
         let values = shape.count() / width;
-        assert!(
-            values > 1,
-            "batch norm: a training batch of shape {shape} has one value of each channel, and no variance"
-        );
-        let weights = self.weights.get().map(|weights| {
+        let lone = values == dims[0]; // one value of a channel per sample
+        if lone {
+            self.pass.need_batch(2);
+        }
+        let weights = self.pass.weights().map(|weights| {
             let mut spread = vec![1; rank];
             spread[0] = dims[0];
             weights.reshape(spread) // [batch, 1, …, 1]
@@ -81,10 +81,13 @@ impl<'g> BatchNorm<'g> {
         };
         let average = |values: Tensor<'g>| weighted(sum_over_grid(values)).sum(&[0]) / count; // [1, …, width]
         let (mean, centred, variance) = moments(x, average);
-        // A short last batch may have one value of each channel. Its variance counts as 0, without a division by zero.
+        // The last batch of an epoch may have one value of each channel. It has no variance, and says nothing about others.
         let unbiased = variance * (count / (count - 1.0).maximum(x.graph().fill(1.0, [])));
         let moved = |state: &State<'g>, new: Tensor<'g>| {
-            state.set(state.value() * (1.0 - MOMENTUM) + new.reshape([width]) * MOMENTUM);
+            let old = state.value();
+            let mixed = old * (1.0 - MOMENTUM) + new.reshape([width]) * MOMENTUM;
+            let single = || count.less(x.graph().fill(2.0, [])).reshape([1]).broadcast_to([width]);
+            state.set(if lone { single().select(old, mixed) } else { mixed });
         };
         moved(&self.running_mean, mean);
         moved(&self.running_variance, unbiased);

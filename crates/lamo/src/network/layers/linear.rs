@@ -4,6 +4,7 @@ use crate::network::{Initial, Scope, Style};
 use lamo_tensor::Tensor;
 
 /// An affine map of the channels.
+#[derive(Clone, Copy)]
 pub struct Linear<'g> {
     /// `[outputs, inputs]`
     weight: Tensor<'g>,

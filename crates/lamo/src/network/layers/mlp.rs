@@ -1,13 +1,26 @@
 //! Linear maps with GELUs between them.
 
-use super::Linear;
-use crate::network::Scope;
+use super::{Dropout, Dropped, Linear};
+use crate::network::{Mode, Scope};
 use lamo_tensor::Tensor;
+use serde::{Deserialize, Serialize};
 
-/// second(GELU(first(x))).
+/// What stands between the two maps of an MLP.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Activation {
+    /// GELU(h)
+    #[default]
+    Gelu,
+    /// SiLU(g) ∘ h with [g | h] = first(x) (Shazeer 2020).
+    Swiglu,
+}
+
+/// second(GELU(first(x))), or second(SiLU(g) ∘ h) with [g | h] = first(x).
 pub struct Mlp<'g> {
     first: Linear<'g>,
     second: Linear<'g>,
+    activation: Activation,
 }
 
 impl<'g> Mlp<'g> {
@@ -17,16 +30,41 @@ impl<'g> Mlp<'g> {
     }
 
     /// An MLP whose maps are called `names`.
-    pub fn named(scope: &Scope<'_, 'g>, names: [&str; 2], [inputs, hidden, outputs]: [usize; 3]) -> Self {
+    pub fn named(scope: &Scope<'_, 'g>, names: [&str; 2], sizes: [usize; 3]) -> Self {
+        Mlp::activated(scope, names, sizes, Activation::Gelu)
+    }
+
+    /// With another activation; a gate has `hidden` channels of its own.
+    pub fn activated(
+        scope: &Scope<'_, 'g>,
+        names: [&str; 2],
+        [inputs, hidden, outputs]: [usize; 3],
+        activation: Activation,
+    ) -> Self {
+        let made = match activation {
+            Activation::Gelu => hidden,
+            Activation::Swiglu => 2 * hidden,
+        };
         Mlp {
-            first: Linear::new(&scope.enter(names[0]), inputs, hidden),
+            first: Linear::new(&scope.enter(names[0]), inputs, made),
             second: Linear::new(&scope.enter(names[1]), hidden, outputs),
+            activation,
         }
     }
 
     /// `[…, inputs]` → `[…, outputs]`
     pub fn forward(&self, x: Tensor<'g>) -> Tensor<'g> {
-        self.second.forward(self.first.forward(x).gelu())
+        let made = self.first.forward(x);
+        let hidden = match self.activation {
+            Activation::Gelu => made.gelu(),
+            Activation::Swiglu => {
+                let axis = made.shape().rank() - 1;
+                let width = made.shape().dims()[axis] / 2;
+                let [gate, value] = made.split(axis, [width; 2]);
+                gate.silu() * value
+            }
+        };
+        self.second.forward(hidden)
     }
 }
 
@@ -55,23 +93,26 @@ impl<'g> ResidualMlp<'g> {
     }
 }
 
-/// last(GELU(g) ∘ h) with [g | h] = joined(x).
+/// last(GELU(g) ∘ h) with [g | h] = joined(x), with dropout before and after the last map.
 pub struct GatedMlp<'g> {
     joined: Linear<'g>,
     last: Linear<'g>,
+    dropout: Dropout<'g>,
 }
 
 impl<'g> GatedMlp<'g> {
     /// `width` channels, g and h as well.
-    pub fn new(scope: &Scope<'_, 'g>, width: usize) -> Self {
+    pub fn new(scope: &Scope<'_, 'g>, width: usize, rate: f64) -> Self {
         let linear = |name: &str, outputs: usize| Linear::new(&scope.enter(name), width, outputs);
-        GatedMlp { joined: linear("net.0", 2 * width), last: linear("net.3", width) }
+        let dropout = Dropout::new(scope, rate, Dropped::Elements);
+        GatedMlp { joined: linear("net.0", 2 * width), last: linear("net.3", width), dropout }
     }
 
     /// `[batch, points, width]` → the same
-    pub fn forward(&self, features: Tensor<'g>) -> Tensor<'g> {
+    pub fn forward(&self, features: Tensor<'g>, mode: Mode) -> Tensor<'g> {
         let [_, _, width] = features.dims();
         let [gate, value] = self.joined.forward(features).split(2, [width; 2]);
-        self.last.forward(gate.gelu() * value)
+        let hidden = self.dropout.forward(gate.gelu() * value, mode);
+        self.dropout.forward(self.last.forward(hidden), mode)
     }
 }

@@ -6,7 +6,7 @@
 //! running mean of it; predictions take the running mean. ŝᵀ f is a sum over points, not a mean.
 
 use super::Linear;
-use crate::network::{Initial, Mode, SampleWeights, Scope, State};
+use crate::network::{Initial, Mode, Pass, Scope, State};
 use lamo_tensor::Tensor;
 
 /// Share of the old running mean.
@@ -22,7 +22,7 @@ pub struct OrthogonalKernel<'g> {
     spectrum: Tensor<'g>,
     /// Running mean of Σ; zero until the first training pass.
     covariance: State<'g>,
-    weights: SampleWeights<'g>,
+    pass: Pass<'g>,
 }
 
 impl<'g> OrthogonalKernel<'g> {
@@ -33,7 +33,7 @@ impl<'g> OrthogonalKernel<'g> {
             project: Linear::new(&scope.enter("proj"), width, basis),
             spectrum: scope.parameter("mu", [basis], Initial::Constant(0.0)),
             covariance: scope.optional_state("feature_cov", [basis, basis], Initial::Constant(0.0)),
-            weights: scope.sample_weights(),
+            pass: scope.pass(),
         }
     }
 
@@ -54,7 +54,7 @@ impl<'g> OrthogonalKernel<'g> {
     fn observe(&self, basis: Tensor<'g>) -> Tensor<'g> {
         let [batch, points, width] = basis.dims();
         let flat = |tensor: Tensor<'g>| tensor.reshape([batch * points, width]);
-        let covariance = match self.weights.get() {
+        let covariance = match self.pass.weights() {
             Some(weights) => {
                 let counted = basis * weights.reshape([batch, 1, 1]);
                 flat(counted).transpose().matmul_in_f32(flat(basis)) / (weights.sum_all() * points as f64)

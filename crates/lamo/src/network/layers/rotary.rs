@@ -6,8 +6,8 @@
 //! so on: channels k and k + D/2 of a part of D channels are a pair that turns by κ x 10000^{−2k/D}. The authors have two
 //! coordinates; channels that do not divide into parts stay as they are.
 
-use super::{Linear, join_heads, split_heads};
-use crate::network::{Initial, Scope};
+use super::{Dropout, Dropped, Linear, join_heads, split_heads};
+use crate::network::{Initial, Mode, Scope};
 use lamo_tensor::{Graph, Tensor};
 
 /// cos and sin of all angles at some points, `[batch, 1, points, space, 1, D/2]` each.
@@ -70,28 +70,33 @@ fn normalised(values: Tensor<'_>) -> Tensor<'_> {
 pub struct RotarySelfAttention<'g> {
     heads: usize,
     joined: Tensor<'g>,
-    out: Option<Linear<'g>>,
+    /// With dropout behind it.
+    out: Option<(Linear<'g>, Dropout<'g>)>,
 }
 
 impl<'g> RotarySelfAttention<'g> {
-    /// Points of `width` channels in a space of so many coordinates. One head needs no map behind it, and the authors have none.
-    pub fn new(scope: &Scope<'_, 'g>, heads: usize, width: usize, space: usize) -> Self {
+    /// Points of `width` channels in a space of so many coordinates. One head needs no map behind it, and the authors have none;
+    /// they have dropout of `rate` behind the map of several.
+    pub fn new(scope: &Scope<'_, 'g>, heads: usize, width: usize, space: usize, rate: f64) -> Self {
         let joined = scope.enter("to_qkv").parameter(
             "weight",
             [3 * heads * width, width],
             Initial::NearIdentity { blocks: heads },
         );
-        let out = (heads > 1).then(|| Linear::new(&scope.enter("to_out.0"), heads * width, width));
+        let out = (heads > 1).then(|| {
+            let map = Linear::new(&scope.enter("to_out.0"), heads * width, width);
+            (map, Dropout::new(scope, rate, Dropped::Elements))
+        });
         declare_frequencies(scope, width, space);
         RotarySelfAttention { heads, joined, out }
     }
 
     /// `[batch, points, width]` → the same
-    pub fn forward(&self, features: Tensor<'g>, angles: Angles<'g>) -> Tensor<'g> {
+    pub fn forward(&self, features: Tensor<'g>, angles: Angles<'g>, mode: Mode) -> Tensor<'g> {
         let [_, _, width] = features.dims();
         let parts = features.matmul(self.joined.transpose()).split(2, [self.heads * width; 3]);
         let mixed = join_heads(attend(parts.map(|part| split_heads(part, self.heads)), [angles; 2]));
-        self.out.as_ref().map_or(mixed, |out| out.forward(mixed))
+        self.out.as_ref().map_or(mixed, |(map, dropout)| dropout.forward(map.forward(mixed), mode))
     }
 }
 

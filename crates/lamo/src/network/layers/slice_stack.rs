@@ -2,9 +2,13 @@
 //! sliced into tokens, mixed, and spread back.
 //!
 //! f = preprocess([x | fx]);  f ← f + to_out(decode(mix(encode(LN₁ f))));  f ← f + mlp(LN₂ f);  y = mlp2(LN₃ f).
+//!
+//! [`Levers`] change a block: with z = encode(LN₁ f), decode(z + γ mix(z)), for example.
 
 use super::embedding::unified_positions;
-use super::{LIBRARY_MLP, LayerNorm, Linear, Mlp, SliceShape, Slices, TimeEmbedding};
+use super::{
+    BlockLevers, LIBRARY_MLP, LayerNorm, Levers, Linear, Mlp, SliceMaps, SliceShape, Sliced, Slices, TimeEmbedding,
+};
 use crate::network::Input;
 use crate::network::{Initial, Scope};
 use crate::task::Task;
@@ -20,7 +24,9 @@ pub trait TokenMixer<'g> {
 /// Sizes of a stack.
 #[derive(Clone, Copy, Debug)]
 pub struct StackShape {
-    /// Slices of a block.
+    /// Channels of the points.
+    pub width: usize,
+    /// Slices of a block; their width is [`Levers::mixed`] of the points' width.
     pub slices: SliceShape,
     /// Number of blocks.
     pub depth: usize,
@@ -28,8 +34,10 @@ pub struct StackShape {
     pub mlp_ratio: usize,
     /// All blocks share one set of slice maps.
     pub shared: bool,
-    /// The decoder has weights of its own.
-    pub own_decoder: bool,
+    /// How points are sorted, and back.
+    pub maps: SliceMaps,
+    /// What a block has beyond the authors'.
+    pub levers: Levers,
     /// Side of the lattice of unified positions, 0 for plain positions.
     pub unified_positions: usize,
 }
@@ -41,6 +49,7 @@ struct Block<'g> {
     out: Linear<'g>,
     norm2: LayerNorm<'g>,
     mlp: Mlp<'g>,
+    levers: BlockLevers<'g>,
 }
 
 /// A whole slice model.
@@ -64,7 +73,7 @@ impl<'g> SliceStack<'g> {
         shape: StackShape,
         mixer: impl Fn(&Scope<'_, 'g>) -> Box<dyn TokenMixer<'g> + 'g>,
     ) -> Self {
-        let width = shape.slices.width;
+        let width = shape.width;
         let position = match shape.unified_positions {
             0 => task.space,
             side => side * side,
@@ -82,7 +91,7 @@ impl<'g> SliceStack<'g> {
             blocks,
             norm: LayerNorm::new(&last.enter("ln_3"), width),
             project: Linear::new(&last.enter("mlp2"), width, task.output_channels()),
-            shared: shape.shared.then(|| Slices::shared(scope, shape.slices, shape.own_decoder)),
+            shared: shape.shared.then(|| Slices::shared(scope, shape.slices, shape.maps)),
             shape,
         }
     }
@@ -116,22 +125,39 @@ impl<'g> Block<'g> {
         shape: StackShape,
         mixer: &impl Fn(&Scope<'_, 'g>) -> Box<dyn TokenMixer<'g> + 'g>,
     ) -> Self {
-        let width = shape.slices.width;
+        let (width, ratio) = (shape.width, shape.mlp_ratio);
         let attention = scope.enter("Attn");
+        let sizes = [width, ratio * width, width];
         Block {
             norm1: LayerNorm::new(&scope.enter("ln_1"), width),
-            slices: (!shape.shared).then(|| Slices::own(&attention, shape.slices, shape.own_decoder)),
+            slices: (!shape.shared).then(|| Slices::own(&attention, shape.slices, shape.maps)),
             mixer: mixer(&attention),
             out: Linear::new(&attention.enter("to_out.0"), width, width),
             norm2: LayerNorm::new(&scope.enter("ln_2"), width),
-            mlp: Mlp::named(&scope.enter("mlp"), LIBRARY_MLP, [width, shape.mlp_ratio * width, width]),
+            mlp: Mlp::activated(&scope.enter("mlp"), LIBRARY_MLP, sizes, shape.levers.activation),
+            levers: BlockLevers::new(scope, shape.levers, extents(shape.slices.grid), width),
         }
     }
 
     fn forward(&self, features: Tensor<'g>, slices: Option<&Slices<'g>>) -> Tensor<'g> {
         let slices = slices.expect("a stack has slices of its blocks or for all of them");
-        let sliced = slices.encode(self.norm1.forward(features));
-        let features = features + self.out.forward(sliced.decode(self.mixer.mix(sliced.tokens)));
+        let features = self.levers.enter(features);
+        let mixed = self.levers.mix(self.norm1.forward(features), |part| self.updated(&slices.encode(part)));
+        let features = features + self.out.forward(mixed);
         features + self.mlp.forward(self.norm2.forward(features))
+    }
+
+    /// decode(mix(z)), or decode(z + γ mix(z)).
+    fn updated(&self, sliced: &Sliced<'g>) -> Tensor<'g> {
+        let mixed = self.mixer.mix(sliced.tokens);
+        sliced.decode(self.levers.gain().map_or(mixed, |gain| sliced.tokens + mixed * gain))
+    }
+}
+
+/// Rows and columns of a grid; a line and a cloud are one row.
+fn extents(grid: Grid) -> [usize; 2] {
+    match grid {
+        Grid::Plane { rows, columns } => [rows, columns],
+        Grid::Line { points } | Grid::Cloud { points } => [1, points],
     }
 }

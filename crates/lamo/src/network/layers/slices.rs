@@ -2,11 +2,51 @@
 //!
 //! w_{nhm} = softmax_m(slice(x_{nh}) / τ_h),  token_{mh} = Σ_n w_{nhm} f_{nh} / (Σ_n w_{nhm} + 10⁻⁵),
 //! point_{nh} = Σ_m w_{nhm} token′_{mh}. Cost and memory are linear in N.
+//!
+//! With [`Queries::Conditioned`], slice(x_{nh})_m = q_{hm}·x_{nh} with queries that depend on the sample ([`Latents`]); with
+//! [`Decoder::Attention`], the way back is a cross-attention of its own ([`TokenDecoder`]).
 
-use super::Linear;
+use super::latents::Latents;
+use super::sorted::Sorted;
+use super::token_decoder::TokenDecoder;
+use super::{Linear, split_heads};
 use crate::network::{Initial, Scope, Style};
 use lamo_geometry::Grid;
 use lamo_tensor::{ConvolutionOptions, Membership, Tensor};
+use serde::{Deserialize, Serialize};
+
+/// How tokens become points again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Decoder {
+    /// By the encoder's weights, as in the authors' code.
+    #[default]
+    Tied,
+    /// By W = softmax(Linear(·)) of its own, as in the paper's text.
+    Own,
+    /// By attention from the points to the mixed tokens.
+    Attention,
+}
+
+/// What a slice is compared with the points by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Queries {
+    /// Learned vectors, the same for all samples and heads.
+    #[default]
+    Fixed,
+    /// Learned vectors of each head, moved by what they find in the sample.
+    Conditioned,
+}
+
+/// How points are sorted into slices, and back; the default is the authors'.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct SliceMaps {
+    /// Of the encoder, and of a decoder of its own.
+    pub queries: Queries,
+    /// How tokens become points again.
+    pub decoder: Decoder,
+}
 
 /// Sizes of slice maps.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -66,77 +106,122 @@ fn project<'g>(maps: &[&Projection<'g>], shape: &SliceShape, features: Tensor<'g
     (0..maps.len()).map(|map| projected.slice(2, map * heads, (map + 1) * heads)).collect()
 }
 
+/// What the points are compared with.
+enum Asked<'g> {
+    Fixed(Linear<'g>),
+    Conditioned(Latents<'g>),
+}
+
 /// How much each point belongs to each slice.
 struct Sorter<'g> {
     shape: SliceShape,
     project: Projection<'g>,
-    slice: Linear<'g>,
+    slice: Asked<'g>,
     /// `[1, heads, 1, 1]` τ
     temperature: Tensor<'g>,
 }
 
 impl<'g> Sorter<'g> {
-    fn new(scope: &Scope<'_, 'g>, shape: SliceShape, orthogonal: bool) -> Self {
-        let head_width = shape.width / shape.heads;
-        let slice = scope.enter("in_project_slice");
+    fn new(scope: &Scope<'_, 'g>, shape: SliceShape, queries: Queries, orthogonal: bool) -> Self {
+        let SliceShape { heads, tokens, width, .. } = shape;
+        let (head_width, slice) = (width / heads, scope.enter("in_project_slice"));
         Sorter {
             project: Projection::new(&scope.enter("in_project_x"), &shape),
-            slice: match orthogonal {
-                true => Linear::orthogonal(&slice, head_width, shape.tokens),
-                false => Linear::new(&slice, head_width, shape.tokens),
+            slice: match (queries, orthogonal) {
+                (Queries::Fixed, true) => Asked::Fixed(Linear::orthogonal(&slice, head_width, tokens)),
+                (Queries::Fixed, false) => Asked::Fixed(Linear::new(&slice, head_width, tokens)),
+                (Queries::Conditioned, _) => {
+                    Asked::Conditioned(Latents::new(&scope.enter("latents"), heads, tokens, head_width))
+                }
             },
-            temperature: scope.parameter("temperature", [1, shape.heads, 1, 1], Initial::Constant(0.5)),
+            temperature: scope.parameter("temperature", [1, heads, 1, 1], Initial::Constant(0.5)),
             shape,
         }
     }
 
-    /// w of points that project to `queries` + bias: (slice(q + β) / τ)_{hm} = q·k_{hm} + b_{hm} with k = W/τ, b = bias/τ + k·β.
-    fn membership(&self, queries: Tensor<'g>) -> Membership<'g> {
+    /// w of points that project to `queries` + bias β: (slice(q + β) / τ)_{hm} = q·k_{hm} + b_{hm} with k = W/τ, b = bias/τ + k·β.
+    fn sorted(&self, queries: Tensor<'g>) -> Sorted<'g> {
         let SliceShape { heads, tokens, width, grid } = self.shape;
         let temperature = match grid {
             Grid::Plane { .. } => self.temperature.clamp(0.1, 5.0),
             Grid::Line { .. } | Grid::Cloud { .. } => self.temperature, // the authors do not clamp it on clouds
         };
         let inverse = temperature.reshape([heads, 1]).reciprocal();
-        let [weight, bias] = self.slice.affine();
+        let slice = match &self.slice {
+            Asked::Fixed(slice) => slice,
+            Asked::Conditioned(latents) => {
+                let points = queries + self.project.bias(heads);
+                return Sorted::by_sample(points, latents.forward(points) * inverse.reshape([heads, 1, 1]));
+            }
+        };
+        let [weight, bias] = slice.affine();
         let keys = weight.reshape([1, tokens, width / heads]) * inverse.reshape([heads, 1, 1]);
         let shift = self.project.bias(heads).reshape([heads, 1, width / heads]);
         let offsets = bias * inverse + (keys * shift).sum(&[2]).reshape([heads, tokens]);
-        Membership { queries, keys, offsets }
+        Sorted::Alike(Membership { queries, keys, offsets })
     }
+}
+
+/// A decoder that does not reuse the encoder's weights.
+enum OwnDecoder<'g> {
+    Sorter(Sorter<'g>),
+    Attention(TokenDecoder<'g>),
 }
 
 /// Encoder and decoder of one block, or of all blocks.
 pub struct Slices<'g> {
     sorter: Sorter<'g>,
     values: Projection<'g>,
-    /// Weights of the decoder where it does not reuse the encoder's.
-    decoder: Option<Sorter<'g>>,
+    decoder: Option<OwnDecoder<'g>>,
+}
+
+/// How the tokens of a block get back to its points.
+#[derive(Clone, Copy)]
+enum Back<'g> {
+    Sorted {
+        heads: usize,
+        sorted: Sorted<'g>,
+    },
+    /// With the points `[batch, points, width]`.
+    Attention {
+        decoder: TokenDecoder<'g>,
+        points: Tensor<'g>,
+    },
 }
 
 /// A block's points sorted into tokens.
 pub struct Sliced<'g> {
     /// `[batch, tokens, width]`
     pub tokens: Tensor<'g>,
-    membership: Membership<'g>,
+    back: Back<'g>,
 }
 
 impl<'g> Slices<'g> {
     /// Slice maps of one block.
-    pub fn own(scope: &Scope<'_, 'g>, shape: SliceShape, own_decoder: bool) -> Self {
-        Slices::new(scope, shape, own_decoder, false)
+    pub fn own(scope: &Scope<'_, 'g>, shape: SliceShape, maps: SliceMaps) -> Self {
+        Slices::new(scope, shape, maps, false)
     }
 
     /// Slice maps that all blocks share. The authors make them after their common initialisation, so it does not apply here.
-    pub fn shared(scope: &Scope<'_, 'g>, shape: SliceShape, own_decoder: bool) -> Self {
-        Slices::new(&scope.with_style(Style::FanIn), shape, own_decoder, true)
+    pub fn shared(scope: &Scope<'_, 'g>, shape: SliceShape, maps: SliceMaps) -> Self {
+        Slices::new(&scope.with_style(Style::FanIn), shape, maps, true)
     }
 
-    fn new(scope: &Scope<'_, 'g>, shape: SliceShape, own_decoder: bool, orthogonal: bool) -> Self {
+    fn new(
+        scope: &Scope<'_, 'g>,
+        shape: SliceShape,
+        SliceMaps { queries, decoder }: SliceMaps,
+        orthogonal: bool,
+    ) -> Self {
+        let own = scope.enter("decoder");
         Slices {
-            sorter: Sorter::new(scope, shape, orthogonal),
+            sorter: Sorter::new(scope, shape, queries, orthogonal),
             values: Projection::new(&scope.enter("in_project_fx"), &shape),
-            decoder: own_decoder.then(|| Sorter::new(&scope.enter("decoder"), shape, orthogonal)),
+            decoder: match decoder {
+                Decoder::Tied => None,
+                Decoder::Own => Some(OwnDecoder::Sorter(Sorter::new(&own, shape, queries, orthogonal))),
+                Decoder::Attention => Some(OwnDecoder::Attention(TokenDecoder::new(&own, shape.heads, shape.width))),
+            },
         }
     }
 
@@ -145,16 +230,22 @@ impl<'g> Slices<'g> {
         let [batch, _, width] = features.dims();
         let SliceShape { heads, tokens, .. } = self.sorter.shape;
         let mut maps = vec![&self.sorter.project, &self.values];
-        maps.extend(self.decoder.as_ref().map(|decoder| &decoder.project));
+        if let Some(OwnDecoder::Sorter(decoder)) = &self.decoder {
+            maps.push(&decoder.project);
+        }
         let projected = project(&maps, &self.sorter.shape, features);
-        let membership = self.sorter.membership(projected[0]);
-        let collected = membership.collect(projected[1]); // [batch, heads, tokens, head width + 1]
+        let sorted = self.sorter.sorted(projected[0]);
+        let collected = sorted.collect(projected[1]); // [batch, heads, tokens, head width + 1]
         let (sums, mass) = (collected.slice(3, 0, width / heads), collected.slice(3, width / heads, width / heads + 1));
         let bias = self.values.bias(heads).reshape([heads, 1, width / heads]);
         let means = (sums + mass * bias) / (mass + 1e-5); // an empty slice has no mass
         Sliced {
             tokens: means.permute(&[0, 2, 1, 3]).reshape([batch, tokens, width]),
-            membership: self.decoder.as_ref().map_or(membership, |decoder| decoder.membership(projected[2])),
+            back: match &self.decoder {
+                None => Back::Sorted { heads, sorted },
+                Some(OwnDecoder::Sorter(decoder)) => Back::Sorted { heads, sorted: decoder.sorted(projected[2]) },
+                Some(OwnDecoder::Attention(decoder)) => Back::Attention { decoder: *decoder, points: features },
+            },
         }
     }
 }
@@ -162,9 +253,13 @@ impl<'g> Slices<'g> {
 impl<'g> Sliced<'g> {
     /// Mixed tokens `[batch, tokens, width]` back to points `[batch, points, width]`.
     pub fn decode(&self, tokens: Tensor<'g>) -> Tensor<'g> {
-        let [batch, points, heads, _] = self.membership.queries.dims();
-        let [_, count, width] = tokens.dims();
-        let by_head = tokens.reshape([batch, count, heads, width / heads]).permute(&[0, 2, 1, 3]);
-        self.membership.spread(by_head).reshape([batch, points, width])
+        let (heads, sorted) = match self.back {
+            Back::Sorted { heads, sorted } => (heads, sorted),
+            Back::Attention { decoder, points } => return decoder.forward(points, tokens),
+        };
+        let [batch, _, width] = tokens.dims();
+        let spread = sorted.spread(split_heads(tokens, heads));
+        let [_, points, _, _] = spread.dims();
+        spread.reshape([batch, points, width])
     }
 }

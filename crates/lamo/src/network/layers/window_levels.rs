@@ -3,8 +3,8 @@
 //!
 //! down: t ← t + W(LN t), t ← t + mlp(LN t), a_L = t, t = R LN(the four cells of each square);  up: a_{L−1} += S a_L.
 
-use super::{LayerNorm, Linear, Mlp, WindowAttention, WindowWeights, Windows};
-use crate::network::Scope;
+use super::{Dropout, Dropped, LayerNorm, Linear, Mlp, WindowAttention, WindowWeights, Windows};
+use crate::network::{Mode, Scope};
 use lamo_tensor::Tensor;
 
 /// Hidden channels of a block's MLP over its width.
@@ -21,12 +21,20 @@ pub struct WindowLevelsShape {
     pub depths: Vec<usize>,
     /// Heads of each level.
     pub heads: Vec<usize>,
+    /// Rate at which a branch of the last block is left out in training; it grows from 0 at the first block.
+    pub stochastic_depth: f64,
 }
 
 impl WindowLevelsShape {
     /// Channels of a level.
     pub fn level_width(&self, level: usize) -> usize {
         self.width << level
+    }
+
+    /// Rate of a block, counted over all levels, rounded to float32 as the authors' code does.
+    fn rate(&self, block: usize) -> f64 {
+        let last = self.depths.iter().sum::<usize>().max(2) - 1;
+        f64::from((self.stochastic_depth * block as f64 / last as f64) as f32)
     }
 }
 
@@ -50,10 +58,10 @@ impl<'g> WindowLevels<'g> {
     }
 
     /// `[batch, rows, columns, width]` → the same
-    pub fn forward(&self, image: Tensor<'g>) -> Tensor<'g> {
+    pub fn forward(&self, image: Tensor<'g>, mode: Mode) -> Tensor<'g> {
         let (mut stream, mut results) = (image, Vec::with_capacity(self.levels.len()));
         for level in &self.levels {
-            let result = level.forward(stream);
+            let result = level.forward(stream, mode);
             stream = level.down.as_ref().map_or(result, |down| down.forward(result));
             results.push(result);
         }
@@ -77,12 +85,15 @@ struct Block<'g> {
     attention: WindowAttention<'g>,
     norm2: LayerNorm<'g>,
     mlp: Mlp<'g>,
+    /// Leaves out both branches, each by itself.
+    depth: Dropout<'g>,
 }
 
 impl<'g> Level<'g> {
     fn new(scope: &Scope<'_, 'g>, shape: &WindowLevelsShape, level: usize, tokens: [usize; 2]) -> Self {
         let scope = scope.enter("layers").enter(&level.to_string());
         let (width, side, heads) = (shape.level_width(level), shape.windows[level], shape.heads[level]);
+        let before: usize = shape.depths[..level].iter().sum();
         let block = |number: usize| {
             let scope = scope.enter("blocks").enter(&number.to_string());
             Block {
@@ -90,6 +101,7 @@ impl<'g> Level<'g> {
                 attention: WindowAttention::new(&scope.enter("attn"), WindowWeights::Plain, side, heads, width),
                 norm2: LayerNorm::new(&scope.enter("norm2"), width),
                 mlp: Mlp::new(&scope.enter("mlp"), [width, MLP_RATIO * width, width]),
+                depth: Dropout::new(&scope, shape.rate(before + number), Dropped::Samples),
             }
         };
         let blocks = (0..shape.depths[level]).map(block).collect();
@@ -98,11 +110,12 @@ impl<'g> Level<'g> {
     }
 
     /// `[batch, rows, columns, width]` → the same
-    fn forward(&self, image: Tensor<'g>) -> Tensor<'g> {
+    fn forward(&self, image: Tensor<'g>, mode: Mode) -> Tensor<'g> {
         self.blocks.iter().fold(image, |image, block| {
             let windows = self.windows.cut(block.norm1.forward(image));
-            let image = image + self.windows.join(block.attention.forward(windows, None));
-            image + block.mlp.forward(block.norm2.forward(image))
+            let mixed = self.windows.join(block.attention.forward(windows, None));
+            let image = image + block.depth.forward(mixed, mode);
+            image + block.depth.forward(block.mlp.forward(block.norm2.forward(image)), mode)
         })
     }
 }

@@ -7,6 +7,9 @@
 //! - anywhere, *slices*: v = P([x | f]);  v ← v + Dec(Mix(Enc(LN₁ v)));  v ← v + MLP(LN₂ v);  y = Q(LN₃ v),
 //!   with Enc and Dec of [`crate::network::layers::Slices`].
 //!
+//! Levers beyond the paper, each off by default: `residual`, `spectral_modes`, `position_convolution` and `mlp`
+//! ([`crate::network::layers::Levers`]), `decoder` and `queries` ([`crate::network::layers::SliceMaps`]).
+//!
 //! The mixers are [`Ss2d`], [`Hydra`] and [`Mamba2`]; each is a scan h = e^{ΔA} h + B̄ x, y = C h whose Δ, B, C depend on
 //! the token. Everything is linear in the number of points.
 
@@ -14,13 +17,15 @@ mod config;
 mod infer;
 mod recipes;
 
+pub use crate::network::layers::{Decoder, Queries};
 use config::Layout;
-pub use config::{Config, Decoder, Encoder, Latent, Mixer};
+pub use config::{Config, Encoder, Latent, Mixer};
 
 use super::{Authored, Embedding, OwnData, Row, Settings, Support, Translated, read};
 use crate::error::Refusal;
 use crate::network::layers::{
-    Depatchify, Hydra, LayerNorm, Mamba2, Mlp, Patchify, SliceShape, SliceStack, Ss2d, StackShape, TokenMixer, resample,
+    BlockLevers, Depatchify, Hydra, LayerNorm, Mamba2, Mlp, Patchify, SliceShape, SliceStack, Ss2d, StackShape,
+    TokenMixer, resample,
 };
 use crate::network::{Initial, Input, Mode, Model, Scope};
 use crate::task::Task;
@@ -59,8 +64,8 @@ fn build<'g>(scope: &Scope<'_, 'g>, task: &Task, settings: &Settings) -> Result<
 /// A mixer over a sequence of tokens.
 fn sequence_mixer<'g>(scope: &Scope<'_, 'g>, config: &Config) -> Box<dyn TokenMixer<'g> + 'g> {
     match config.mixer {
-        Mixer::Mamba2 => Box::new(Mamba2::new(scope, config.width, config.selection())),
-        Mixer::Hydra | Mixer::Cross => Box::new(Hydra::new(scope, config.width, config.selection())),
+        Mixer::Mamba2 => Box::new(Mamba2::new(scope, config.mixed_width(), config.selection())),
+        Mixer::Hydra | Mixer::Cross => Box::new(Hydra::new(scope, config.mixed_width(), config.selection())),
     }
 }
 
@@ -78,12 +83,15 @@ impl<'g> TokenMixer<'g> for Mamba2<'g> {
 
 /// LaMO on meshes and clouds.
 fn slice_model<'g>(scope: &Scope<'_, 'g>, task: &Task, config: &Config) -> SliceStack<'g> {
+    let Config { slice_heads: heads, tokens, .. } = *config;
     let shape = StackShape {
-        slices: SliceShape { grid: task.grid, width: config.width, heads: config.slice_heads, tokens: config.tokens },
+        width: config.width,
+        slices: SliceShape { grid: task.grid, width: config.mixed_width(), heads, tokens },
         depth: config.depth,
         mlp_ratio: config.mlp_ratio,
         shared: config.encoder == Encoder::Shared,
-        own_decoder: config.decoder == Decoder::Own,
+        maps: config.maps(),
+        levers: config.levers(),
         unified_positions: config.unified_positions,
     };
     let scope = scope.with_style(config.initial);
@@ -107,31 +115,46 @@ struct PatchBlock<'g> {
     mixer: PatchMixer<'g>,
     norm2: LayerNorm<'g>,
     mlp: Mlp<'g>,
+    levers: BlockLevers<'g>,
+    /// Patches down and across.
+    patches: [usize; 2],
 }
 
+/// The maps of a patch block's MLP.
+const PATCH_MLP: [&str; 2] = ["fc1", "fc2"];
+
 impl<'g> PatchBlock<'g> {
-    fn new(scope: &Scope<'_, 'g>, config: &Config, is_line: bool) -> Self {
-        let (width, mixer) = (config.width, scope.enter("hydra"));
+    fn new(scope: &Scope<'_, 'g>, config: &Config, is_line: bool, patches: [usize; 2]) -> Self {
+        let (width, mixed, levers, mixer) = (config.width, config.mixed_width(), config.levers(), scope.enter("hydra"));
         let cross = if is_line { Ss2d::on_line } else { Ss2d::new };
+        let sizes = [width, config.mlp_ratio * width, width];
         PatchBlock {
             norm1: LayerNorm::new(&scope.enter("norm1"), width),
             mixer: match config.mixer {
-                Mixer::Cross => PatchMixer::Cross(Box::new(cross(&mixer, width, config.selection()))),
+                Mixer::Cross => PatchMixer::Cross(Box::new(cross(&mixer, mixed, config.selection()))),
                 Mixer::Hydra | Mixer::Mamba2 => PatchMixer::Sequence(sequence_mixer(&mixer, config)),
             },
             norm2: LayerNorm::new(&scope.enter("norm2"), width),
-            mlp: Mlp::new(&scope.enter("mlp"), [width, config.mlp_ratio * width, width]),
+            mlp: Mlp::activated(&scope.enter("mlp"), PATCH_MLP, sizes, levers.activation),
+            levers: BlockLevers::new(scope, levers, patches, width),
+            patches,
         }
     }
 
-    fn forward(&self, tokens: Tensor<'g>, [rows, columns]: [usize; 2]) -> Tensor<'g> {
-        let normed = self.norm1.forward(tokens);
-        let mixed = match &self.mixer {
-            PatchMixer::Cross(cross) => cross.forward(normed, rows, columns),
-            PatchMixer::Sequence(sequence) => sequence.mix(normed),
-        };
-        let tokens = tokens + mixed;
+    fn forward(&self, tokens: Tensor<'g>) -> Tensor<'g> {
+        let tokens = self.levers.enter(tokens);
+        let tokens = tokens + self.levers.mix(self.norm1.forward(tokens), |part| self.mix(part));
         tokens + self.mlp.forward(self.norm2.forward(tokens))
+    }
+
+    /// Mix(z), or γ Mix(z).
+    fn mix(&self, tokens: Tensor<'g>) -> Tensor<'g> {
+        let [rows, columns] = self.patches;
+        let mixed = match &self.mixer {
+            PatchMixer::Cross(cross) => cross.forward(tokens, rows, columns),
+            PatchMixer::Sequence(sequence) => sequence.mix(tokens),
+        };
+        self.levers.gain().map_or(mixed, |gain| mixed * gain)
     }
 }
 
@@ -151,7 +174,8 @@ impl<'g> PatchModel<'g> {
     fn new(scope: &Scope<'_, 'g>, task: &Task, config: &Config, layout: Layout) -> Self {
         let (width, patch, [down, across]) = (config.width, layout.patch, layout.patches());
         let is_line = matches!(task.grid, Grid::Line { .. });
-        let block = |number: usize| PatchBlock::new(&scope.enter("block1").enter(&number.to_string()), config, is_line);
+        let scope_of = |number: usize| scope.enter("block1").enter(&number.to_string());
+        let block = |number: usize| PatchBlock::new(&scope_of(number), config, is_line, [down, across]);
         PatchModel {
             layout,
             encode: Patchify::new(&scope.enter("patch_embed1"), patch, task.space + task.input_channels(), width),
@@ -176,7 +200,7 @@ impl<'g> Model<'g> for PatchModel<'g> {
         let image = image.pad(1, 0, padded_rows - rows).pad(2, 0, padded_columns - columns); // below and right
         let mut tokens = self.encode.forward(image) + self.position; // padded tokens are mixed like all tokens
         for block in &self.blocks {
-            tokens = block.forward(tokens, self.layout.patches());
+            tokens = block.forward(tokens);
         }
         let image = self.decode.forward(tokens, padded_rows, padded_columns);
         let [_, _, _, outputs] = image.dims();

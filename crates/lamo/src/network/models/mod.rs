@@ -124,6 +124,13 @@ pub(crate) fn check_positive(model: &str, sizes: &[(&str, usize)]) -> Result<(),
     }
 }
 
+/// Refuses a rate at which nothing is kept.
+pub(crate) fn check_rate(model: &str, name: &str, rate: f64) -> Result<(), Refusal> {
+    require((0.0..1.0).contains(&rate), || {
+        Refusal::new(format!("model {model}: {name}"), "a rate from 0 to below 1", rate.to_string())
+    })
+}
+
 /// Refuses heads that do not divide the width, and a width without room for the embedding of a time.
 pub(crate) fn check_heads(model: &str, width: usize, heads: usize, task: &Task) -> Result<(), Refusal> {
     require(width.is_multiple_of(heads), || {

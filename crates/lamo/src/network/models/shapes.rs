@@ -3,6 +3,7 @@
 
 use super::Settings;
 use crate::error::{Refusal, require};
+use crate::network::layers::{Decoder, Queries, SliceMaps};
 use lamo_geometry::Grid;
 use std::collections::BTreeMap;
 
@@ -146,8 +147,8 @@ pub(super) struct Stack {
     pub unified_positions: usize,
     /// One set of slice maps for all blocks.
     pub shared: bool,
-    /// The decoder has slice maps of its own.
-    pub own_decoder: bool,
+    /// How points are sorted into slices, and back.
+    pub maps: SliceMaps,
 }
 
 impl Shapes {
@@ -214,15 +215,25 @@ impl Shapes {
         let inputs = self.extent("preprocess.linear_pre.0.weight", 1)?;
         let lattice = unified_positions.saturating_mul(unified_positions);
         let [space, functions] = hints.split(inputs, lattice, grid, &mut assumed)?;
+        let latents = map("latents.fixed");
+        let (queries, tokens) = match self.has(&latents) {
+            true => (Queries::Conditioned, self.extent(&latents, 1)?),
+            false => (Queries::Fixed, self.extent(&map("in_project_slice.weight"), 0)?),
+        };
+        let decoder = match (self.has(&map("decoder.in_project_x.weight")), self.has(&map("decoder.to_q.weight"))) {
+            (true, _) => Decoder::Own,
+            (_, true) => Decoder::Attention,
+            _ => Decoder::Tied,
+        };
         let stack = Stack {
             width,
             depth,
-            tokens: self.extent(&map("in_project_slice.weight"), 0)?,
+            tokens,
             heads: self.extent(&map("temperature"), 1)?,
-            mlp_ratio: ratio("mlp_ratio", self.extent("blocks.0.mlp.linear_pre.0.weight", 0)?, width)?,
+            mlp_ratio: ratio("mlp_ratio", self.extent("blocks.0.mlp.linear_post.weight", 1)?, width)?,
             unified_positions,
             shared,
-            own_decoder: self.has(&map("decoder.in_project_x.weight")),
+            maps: SliceMaps { queries, decoder },
         };
         let outputs = self.extent(&format!("blocks.{}.mlp2.weight", depth.saturating_sub(1)), 0)?;
         let time = self.has("time_fc.0.weight");

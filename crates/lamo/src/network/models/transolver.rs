@@ -4,7 +4,7 @@
 
 use super::{Authored, Hints, Inferred, OwnData, Row, Settings, Shapes, Support, Translated, check_unified, read};
 use crate::error::{Refusal, require};
-use crate::network::layers::{Attention, SliceShape, SliceStack, StackShape, TokenMixer};
+use crate::network::layers::{Attention, Levers, SliceMaps, SliceShape, SliceStack, StackShape, TokenMixer};
 use crate::network::{Model, Scope, Style};
 use crate::task::Task;
 use lamo_geometry::Grid;
@@ -60,11 +60,13 @@ fn build<'g>(scope: &Scope<'_, 'g>, task: &Task, settings: &Settings) -> Result<
         format!("model transolver: a time needs an even width, found {width}")
     })?;
     let shape = StackShape {
+        width,
         slices: SliceShape { grid: task.grid, width, heads: slice_heads, tokens },
         depth,
         mlp_ratio,
         shared: false,
-        own_decoder: false,
+        maps: SliceMaps::default(),
+        levers: Levers::default(),
         unified_positions,
     };
     let attention = |block: &Scope<'_, 'g>| -> Box<dyn TokenMixer<'g> + 'g> {

@@ -48,4 +48,14 @@ __device__ __forceinline__ float map_Minimum(float a, float b) { return a != a ?
 __device__ __forceinline__ float map_Arctangent(float a, float b) { return atan2f(a, b); }
 __device__ __forceinline__ float map_Less(float a, float b) { return a < b ? 1.0f : 0.0f; }
 __device__ __forceinline__ float map_Equal(float a, float b) { return a == b ? 1.0f : 0.0f; }
+// Philox 2x32 with ten rounds; ops/random.rs is its definition.
+__device__ __forceinline__ float map_Philox(float index, float word, float key) {
+  unsigned a = (unsigned)index, b = (unsigned)word, k = (unsigned)key;
+#pragma unroll
+  for (int round = 0; round < 10; round++) {
+    const unsigned high = __umulhi(a, 0xD256D193u), low = a * 0xD256D193u;
+    a = high ^ k ^ b; b = low; k += 0x9E3779B9u;
+  }
+  return (float)(a >> 8);
+}
 __device__ __forceinline__ float map_Select(float a, float b, float c) { return a != 0.0f ? b : c; }

@@ -7,7 +7,7 @@ use super::super::{
 use crate::data::state_dict;
 use crate::network::layers::embedding::{time_embedding, unified_positions};
 use crate::network::layers::{
-    Depatchify, Discretisation, Hydra, Linear, Mamba2, Patchify, Selection, SliceShape, Slices, Ss2d,
+    Depatchify, Discretisation, Hydra, Linear, Mamba2, Patchify, Selection, SliceMaps, SliceShape, Slices, Ss2d,
 };
 use crate::network::{Parameters, Scope};
 use lamo_geometry::Grid;
@@ -101,7 +101,7 @@ pub(super) fn slices(fixture: &Arguments<'_>, io: &mut Comparison) -> Result<(),
     };
     let has_tokens = io.tensors.contains_key("slice_token");
     check_layer(io, "in.x", |scope, points| {
-        let slices = Slices::own(scope, SliceShape { grid, width, heads, tokens }, false);
+        let slices = Slices::own(scope, SliceShape { grid, width, heads, tokens }, SliceMaps::default());
         let out = Linear::new(&scope.enter("to_out.0"), width, width);
         let sliced = slices.encode(points);
         let mut results = vec![("out", out.forward(sliced.decode(sliced.tokens)))];

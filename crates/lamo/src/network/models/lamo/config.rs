@@ -2,7 +2,9 @@
 
 use crate::error::{Refusal, require};
 use crate::network::Style;
-use crate::network::layers::{Discretisation, Selection, square_side};
+use crate::network::layers::{
+    Activation, AxialConvolution, Decoder, Discretisation, Levers, Queries, Selection, SliceMaps, square_side,
+};
 use crate::network::models::check_unified;
 use crate::task::Task;
 use lamo_geometry::Grid;
@@ -28,16 +30,6 @@ pub enum Encoder {
     /// One set for all blocks.
     Shared,
     /// Each block has its own.
-    Own,
-}
-
-/// How tokens become points again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Decoder {
-    /// By the encoder's weights, as in the authors' code.
-    Tied,
-    /// By W = softmax(Linear(·)) of its own, as in the paper's text.
     Own,
 }
 
@@ -72,8 +64,10 @@ pub struct Config {
     pub slice_heads: usize,
     /// Whose slice maps a block uses.
     pub encoder: Encoder,
-    /// How tokens become points again.
+    /// How tokens become points again (slices).
     pub decoder: Decoder,
+    /// What a slice is compared with the points by.
+    pub queries: Queries,
     /// What mixes the tokens.
     pub mixer: Mixer,
     /// 1 unidirectional, 2 bidirectional, 4 multidirectional: mixer cross on planes, the others over a square of slices.
@@ -84,6 +78,14 @@ pub struct Config {
     pub depth: usize,
     /// Hidden channels of a block's MLP over its width.
     pub mlp_ratio: usize,
+    /// What stands between the two maps of a block's MLP.
+    pub mlp: Activation,
+    /// γ of each block, which begins at 0: slices become z + γ Mix(z), patches z + γ Mix(LN z).
+    pub residual: bool,
+    /// Frequencies along each axis that mix half of the channels; 0 leaves all channels to the tokens.
+    pub spectral_modes: usize,
+    /// A depthwise convolution of the field before each block, v ← v + D v.
+    pub position_convolution: bool,
     /// N, size of the state.
     pub states: usize,
     /// Inner channels of the mixer over its width.
@@ -135,11 +137,16 @@ impl Default for Config {
             slice_heads: 8,
             encoder: Encoder::Own,
             decoder: Decoder::Tied,
+            queries: Queries::Fixed,
             mixer: Mixer::Cross,
             directions: 4,
             width: 64,
             depth: 8,
             mlp_ratio: 4,
+            mlp: Activation::Gelu,
+            residual: false,
+            spectral_modes: 0,
+            position_convolution: false,
             states: 64,
             expand: 2,
             scan_heads: 0,
@@ -166,6 +173,22 @@ impl Config {
             scan_heads: self.scan_heads,
             discretisation: self.discretisation,
         }
+    }
+
+    /// What a block has beyond the authors'.
+    pub(super) fn levers(&self) -> Levers {
+        let Config { position_convolution: positional, spectral_modes: modes, residual, mlp: activation, .. } = *self;
+        Levers { positional, modes, residual, activation }
+    }
+
+    /// How points are sorted into slices.
+    pub(super) fn maps(&self) -> SliceMaps {
+        SliceMaps { queries: self.queries, decoder: self.decoder }
+    }
+
+    /// Channels that tokens mix: all, or half beside a spectral half.
+    pub(super) fn mixed_width(&self) -> usize {
+        self.levers().mixed(self.width)
     }
 
     /// How patches cover a grid with rows or an order; a line is a plane of one row.
@@ -201,6 +224,7 @@ impl Config {
         for (name, value) in positive {
             require(value > 0, || format!("model lamo: {name} must be at least 1, found 0"))?;
         }
+        self.check_levers(task)?;
         self.check_mixer()?;
         match self.latent {
             Latent::Patches => self.check_patches(task),
@@ -208,8 +232,45 @@ impl Config {
         }
     }
 
+    /// Levers that need axes, and those that only slices have.
+    fn check_levers(&self, task: &Task) -> Result<(), Refusal> {
+        let Config { width, spectral_modes: modes, position_convolution, .. } = *self;
+        let is_cloud = matches!(task.grid, Grid::Cloud { .. });
+        require(!is_cloud || modes == 0, || {
+            "model lamo: the spectral half transforms along the axes of a line or a plane, which a cloud does not have; set \
+             spectral_modes = 0"
+                .to_owned()
+        })?;
+        require(!is_cloud || !position_convolution, || {
+            "model lamo: a convolution needs the neighbours of a line or a plane, which a cloud does not have; set \
+             position_convolution = false"
+                .to_owned()
+        })?;
+        require(modes == 0 || width.is_multiple_of(2), || {
+            format!("model lamo: a spectral half needs an even width, found {width}")
+        })?;
+        let lattice = self.layout(task.grid).map(|layout| match self.latent {
+            Latent::Patches => layout.patches(),
+            Latent::Slices => layout.points,
+        });
+        let (most, extents) = lattice.map_or((0, [0; 2]), |extents| (AxialConvolution::most_modes(extents), extents));
+        require(modes <= most, || {
+            let [rows, columns] = extents;
+            format!(
+                "model lamo: {rows} × {columns} tokens or points carry at most {most} frequencies along each axis, found \
+                 spectral_modes = {modes}"
+            )
+        })?;
+        let slices = self.latent == Latent::Slices;
+        require(slices || (self.decoder != Decoder::Attention && self.queries == Queries::Fixed), || {
+            "model lamo: decoder = \"attention\" and queries = \"conditioned\" are for slices; patches have a decoder of their own"
+                .to_owned()
+        })
+    }
+
     fn check_mixer(&self) -> Result<(), Refusal> {
-        let Config { width, expand, head_width, groups, convolution, .. } = *self;
+        let Config { expand, head_width, groups, convolution, .. } = *self;
+        let width = self.mixed_width();
         require([1, 2, 4].contains(&self.directions), || {
             format!("model lamo: expected 1, 2 or 4 directions, found {}", self.directions)
         })?;
@@ -270,11 +331,12 @@ impl Config {
 
     fn check_slices(&self, task: &Task) -> Result<(), Refusal> {
         let Config { width, slice_heads, .. } = *self;
+        let mixed = self.mixed_width();
         require(self.mixer != Mixer::Cross, || {
             "model lamo: slices have no rows and columns to scan along; use mixer = \"hydra\" or \"mamba2\"".to_owned()
         })?;
-        require(width.is_multiple_of(slice_heads), || {
-            format!("model lamo: width {width} does not divide into {slice_heads} slice heads")
+        require(mixed.is_multiple_of(slice_heads), || {
+            format!("model lamo: width {mixed} does not divide into {slice_heads} slice heads")
         })?;
         check_unified("lamo", self.unified_positions, task)?;
         require(!task.time.is_input() || width % 2 == 0, || {

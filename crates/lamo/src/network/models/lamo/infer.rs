@@ -1,7 +1,8 @@
 //! LaMO's settings from the shapes of a state dict.
 
-use super::{Config, Decoder, Encoder, Latent, Mixer};
+use super::{Config, Encoder, Latent, Mixer};
 use crate::error::{Refusal, require};
+use crate::network::layers::{Activation, LIBRARY_MLP};
 use crate::network::models;
 use crate::network::models::shapes::{Hints, Inferred, Shapes, ratio};
 use lamo_geometry::Grid;
@@ -30,14 +31,15 @@ pub(super) fn infer(shapes: &Shapes, hints: &Hints) -> Option<Result<Inferred, R
 
 fn slices(shapes: &Shapes, hints: &Hints) -> Result<Inferred, Refusal> {
     let (stack, mut inferred) = shapes.stack(hints)?;
-    let mixed = mixer(shapes, "blocks.0.Attn.hydra", stack.width, hints, &mut inferred.assumed)?;
+    let block = block(shapes, "blocks.0", LIBRARY_MLP, stack.width)?;
+    let mixed = mixer(shapes, "blocks.0.Attn.hydra", &block, hints, &mut inferred.assumed)?;
     let config = Config {
         latent: Latent::Slices,
         tokens: stack.tokens,
         slice_heads: stack.heads,
         encoder: if stack.shared { Encoder::Shared } else { Encoder::Own },
-        decoder: if stack.own_decoder { Decoder::Own } else { Decoder::Tied },
-        width: stack.width,
+        decoder: stack.maps.decoder,
+        queries: stack.maps.queries,
         depth: stack.depth,
         mlp_ratio: stack.mlp_ratio,
         unified_positions: stack.unified_positions,
@@ -50,15 +52,15 @@ fn patches(shapes: &Shapes, hints: &Hints) -> Result<Inferred, Refusal> {
     let width = shapes.extent("patch_embed1.WE", 0)?;
     let [high, patch] = [shapes.extent("patch_embed1.WE", 2)?, shapes.extent("patch_embed1.WE", 3)?];
     let mut assumed = Vec::new();
-    let mixed = mixer(shapes, "block1.0.hydra", width, hints, &mut assumed)?;
+    let block = block(shapes, "block1.0", super::PATCH_MLP, width)?;
+    let mixed = mixer(shapes, "block1.0.hydra", &block, hints, &mut assumed)?;
     let grid = if high == patch { hints.plane()? } else { hints.line()? };
     let config = Config {
         latent: Latent::Patches,
         patch,
         padded: padded(shapes.extent("pos_embed1", 1)?, grid, patch, hints)?,
-        width,
         depth: shapes.count("block1.", 0),
-        mlp_ratio: ratio("mlp_ratio", shapes.extent("block1.0.mlp.fc1.weight", 0)?, width)?,
+        mlp_ratio: ratio("mlp_ratio", shapes.extent("block1.0.mlp.fc2.weight", 1)?, width)?,
         ..mixed
     };
     let (space, inputs) = (shapes.extent("placeholder", 0)?, shapes.extent("patch_embed1.WE", 1)?);
@@ -98,11 +100,26 @@ fn padded(count: usize, grid: Grid, patch: usize, hints: &Hints) -> Result<[usiz
     }
 }
 
-/// The mixer of a block; all other settings have their defaults.
+/// Width, levers and kind of MLP of a block; all other settings have their defaults.
+fn block(shapes: &Shapes, scope: &str, maps: [&str; 2], width: usize) -> Result<Config, Refusal> {
+    let name = |part: &str| format!("{scope}.{part}");
+    let [first, last] = maps.map(|map| name(&format!("mlp.{map}.weight")));
+    let (made, used, waves) = (shapes.extent(&first, 0)?, shapes.extent(&last, 1)?, name("spectral.columns"));
+    Ok(Config {
+        width,
+        mlp: if made == 2 * used { Activation::Swiglu } else { Activation::Gelu },
+        residual: shapes.has(&name("gamma")),
+        spectral_modes: if shapes.has(&waves) { shapes.extent(&waves, 2)? } else { 0 },
+        position_convolution: shapes.has(&name("position.weight")),
+        ..Config::default()
+    })
+}
+
+/// The mixer of a block; all other settings are those given.
 fn mixer(
     shapes: &Shapes,
     scope: &str,
-    width: usize,
+    usual: &Config,
     hints: &Hints,
     assumed: &mut Vec<String>,
 ) -> Result<Config, Refusal> {
@@ -113,7 +130,7 @@ fn mixer(
             Refusal::new(format!("tensors of {scope}"), format!("at least {part} channels"), whole.to_string())
         })
     };
-    let usual = Config::default();
+    let width = usual.mixed_width();
     if has("x_proj_weight") {
         let (heads, selectors) = (extent("A_logs", 1)?, extent("x_proj_weight", 1)?);
         return Ok(Config {
@@ -123,7 +140,7 @@ fn mixer(
             states: ratio("states", rest(selectors, heads)?, 2)?,
             expand: ratio("expand", extent("out_norm.weight", 0)?, width)?,
             convolution: extent("conv2d.1.weight", 3)?,
-            ..usual
+            ..usual.clone()
         });
     }
     let (inner, heads, mixed) = (extent("norm.weight", 0)?, extent("A_log", 0)?, extent("conv1d.weight", 0)?);
@@ -132,7 +149,7 @@ fn mixer(
         expand: ratio("expand", inner, width)?,
         head_width: ratio("head_width", inner, heads)?,
         convolution: extent("conv1d.weight", 2)?,
-        ..usual
+        ..usual.clone()
     };
     if has("fc_D.weight") {
         let (states, projected) = (extent("init_states", 2)?, extent("in_proj.weight", 0)?);

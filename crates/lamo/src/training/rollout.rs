@@ -1,0 +1,135 @@
+//! What a roll-out predicts in training: every snapshot from the true ones before it, or several in a row from its own
+//! predictions, through which the gradient runs.
+//!
+//! With `train.rollout` = k, the model is shown the true snapshots before the snapshots 0, k, 2k, … and continues each of
+//! these windows for k snapshots. So every snapshot is predicted once, for any k, and a step costs the same. k = 1 is teacher
+//! forcing. The snapshots that are shown may carry noise, so that the model learns to correct its own errors.
+
+use crate::error::Error;
+use crate::network::{Input, Mode, Model};
+use crate::random;
+use crate::task::Task;
+use lamo_tensor::{Graph, Program, Tensor};
+
+/// Input: noise on the snapshots that are shown, `[batch, points, (past + snapshots − 1) · width]`.
+const NOISE: &str = "noise";
+/// Makes the noise independent of the order of samples.
+const STREAM: u64 = 0x6e6f_6973;
+
+/// The windows of a batch that begin at the snapshots 0, `every`, 2 `every`, …: `[windows · batch, points, functions]` out
+/// of those at all snapshots.
+pub(super) fn starts<'g>(windows: Tensor<'g>, batch: usize, every: usize) -> Tensor<'g> {
+    let snapshots = windows.shape().dims()[0] / batch;
+    let at = |snapshot: usize| windows.slice(0, snapshot * batch, (snapshot + 1) * batch);
+    Tensor::concatenate(&(0..snapshots).step_by(every).map(at).collect::<Vec<_>>(), 0)
+}
+
+/// Continues windows by the model's own predictions, `every` snapshots each and no more than the task has:
+/// `[snapshots · batch, points, outputs]`. A model whose statistics change sees one window at a time.
+pub(super) fn rolled_out<'g>(
+    model: &(dyn Model<'g> + 'g),
+    task: &Task,
+    [positions, starts]: [Tensor<'g>; 2],
+    (batch, every): (usize, usize),
+    one_by_one: bool,
+) -> Tensor<'g> {
+    let snapshots = task.time.windows();
+    let rows = |tensor: Tensor<'g>, windows: usize| tensor.slice(0, 0, windows * batch);
+    let mut window = starts;
+    let mut found = Vec::new();
+    for step in 0..every {
+        let windows = (snapshots - step).div_ceil(every); // those that still have a snapshot to predict
+        window = rows(window, windows);
+        let input = Input { positions: rows(positions, windows), functions: Some(window), time: None };
+        found.push(task.found(predict(model, &input, if one_by_one { windows } else { 1 }), Some(window)));
+        window = task.time.moved(window, found[step]);
+    }
+    let snapshot = |snapshot: usize| {
+        let (place, step) = (snapshot / every, snapshot % every);
+        found[step].slice(0, place * batch, (place + 1) * batch)
+    };
+    Tensor::concatenate(&(0..snapshots).map(snapshot).collect::<Vec<_>>(), 0)
+}
+
+/// Predicts the windows of a batch in `passes` passes, one after the other. A model without states makes no difference
+/// between samples and windows, so it sees all of them at once; statistics are those of one window at a time.
+pub(super) fn predict<'g>(model: &(dyn Model<'g> + 'g), input: &Input<'g>, passes: usize) -> Tensor<'g> {
+    if passes == 1 {
+        return model.forward(input, Mode::Training);
+    }
+    let part = |tensor: Tensor<'g>, pass: usize| {
+        let rows = tensor.shape().dims()[0] / passes;
+        tensor.slice(0, pass * rows, (pass + 1) * rows)
+    };
+    let found = (0..passes).map(|pass| {
+        let positions = part(input.positions, pass);
+        let functions = input.functions.map(|functions| part(functions, pass));
+        let time = input.time.map(|time| part(time, pass));
+        model.forward(&Input { positions, functions, time }, Mode::Training)
+    });
+    Tensor::concatenate(&found.collect::<Vec<_>>(), 0)
+}
+
+/// Noise on the snapshots that a roll-out is shown.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Noise {
+    /// In normalised units.
+    pub(super) deviation: f64,
+    /// `[batch, points, snapshots shown · width]`
+    shape: [usize; 3],
+    /// Past snapshots times their width.
+    window: usize,
+}
+
+impl Noise {
+    /// The noise of a recipe; `None` where it has none.
+    pub(super) fn of(task: &Task, batch: usize, deviation: f64) -> Option<Noise> {
+        let (past, width) = (task.time.past(), task.output_channels());
+        let shape = [batch, task.grid.points(), (past + task.time.windows() - 1) * width];
+        (deviation > 0.0 && past > 0).then_some(Noise { deviation, shape, window: past * width })
+    }
+
+    /// Declares the input that [`Noise::write`] writes.
+    pub(super) fn declare<'g>(&self, graph: &'g Graph) -> Tensor<'g> {
+        graph.input(NOISE, self.shape)
+    }
+
+    /// Windows `[windows · batch, points, functions]` at the first snapshots, with noise on their past. A snapshot has the
+    /// same noise in all windows; fields that stay have none.
+    pub(super) fn on<'g>(&self, noise: Tensor<'g>, windows: Tensor<'g>, width: usize) -> Tensor<'g> {
+        let [rows, _, functions] = windows.dims();
+        let cut = |place: usize| noise.slice(2, place * width, place * width + self.window);
+        let noise = Tensor::concatenate(&(0..rows / self.shape[0]).map(cut).collect::<Vec<_>>(), 0);
+        windows + if functions > self.window { noise.pad(2, 0, functions - self.window) } else { noise }
+    }
+
+    /// Writes the noise of a step, which depends on seed and step alone.
+    pub(super) fn write(&self, program: &mut Program, seed: u64, step: usize) -> Result<(), Error> {
+        let mut noise = random::normals(self.shape.iter().product(), seed ^ STREAM, step as u64);
+        noise.iter_mut().for_each(|value| *value *= self.deviation as f32);
+        Ok(program.try_write(NOISE, &noise)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lamo_geometry::Grid;
+
+    #[test]
+    fn a_snapshot_has_the_same_noise_in_all_windows_and_fields_that_stay_have_none() {
+        let noise = Noise { deviation: 1.0, shape: [1, 2, 4], window: 2 };
+        let graph = Graph::new();
+        // three windows of two past snapshots and one field that stays
+        graph.output("out", noise.on(noise.declare(&graph), graph.input("windows", [3, 2, 3]), 1));
+        let mut program = Program::compile(&graph);
+        program.write("windows", &[0.0; 18]);
+        noise.write(&mut program, 5, 7).unwrap();
+        program.run();
+        let drawn = random::normals(8, 5 ^ STREAM, 7);
+        let of_point = |window: usize, point: usize| [drawn[4 * point + window], drawn[4 * point + window + 1], 0.0];
+        let expected: Vec<f32> = (0..6).flat_map(|row| of_point(row / 2, row % 2)).collect();
+        assert_eq!(program.read("out"), expected);
+        assert_eq!(Noise::of(&Task::plain(Grid::Line { points: 2 }, 1, 1, 1), 1, 0.1), None, "without a past");
+    }
+}

@@ -1,0 +1,117 @@
+//! Symmetries of a benchmark: in training each sample is shown under one that its problem declares, in evaluation a prediction
+//! may be the mean over all of them.
+
+use crate::support::{Folder, essence};
+use lamo::data::dataset::Dataset;
+use lamo::experiment::{ExperimentData, Symmetries};
+use lamo::inference::evaluate::{RECEIPT, Receipt};
+use lamo::run::Trained;
+use lamo::workflow::{
+    self, EvaluateRequest, MakeRequest, ResumeRequest, Session, TrainRequest, TrainedRun, VerifyRequest, evaluate,
+    resume, train, verify,
+};
+use lamo::{Cancel, Event, Preset};
+use lamo_tensor::Device;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Seven samples of a problem with its small settings.
+fn made(folder: &Folder, problem: &str, settings: &[&str]) -> PathBuf {
+    let out = folder.at(&format!("{problem}-data"));
+    let changes = settings.iter().map(ToString::to_string).collect();
+    let request = MakeRequest { problem: problem.to_owned(), changes, seed: 0, samples: 7, out: out.clone() };
+    workflow::make(&request, &Session::default()).unwrap();
+    out
+}
+
+/// A benchmark, three epochs of three steps on a small grid.
+fn request(data: &Path, problem: &str, settings: &[&str], out: PathBuf, more: &[&str]) -> TrainRequest {
+    let base = ["train.epochs=3", "train.batch=2", "train.rate=3e-3", "data.train=5", "data.test=2"];
+    let sizes = ["model.settings={ width = 16, depth = 1, mlp_ratio = 1, states = 4 }", "data.first_test=5"];
+    let mut changes: Vec<String> = settings.iter().map(|setting| format!("data.settings.{setting}")).collect();
+    changes.push(format!("data.folder={}", data.display()));
+    changes.extend(base.iter().chain(&sizes).chain(more).map(ToString::to_string));
+    TrainRequest {
+        preset: Some(Preset::Quick),
+        changes,
+        out: Some(out),
+        saving: Duration::ZERO,
+        ..TrainRequest::new(problem)
+    }
+}
+
+/// Benchmarks with points on a lattice, points of a cloud, and a time series.
+const CASES: [(&str, &[&str], &[&str]); 3] = [
+    ("darcy", &["resolution=8"], &["model.settings.padded=[0, 0]"]),
+    (
+        "elasticity",
+        &["around=8", "layers=2"],
+        &["model.settings.tokens=8", "model.settings.head_width=8", "model.settings.groups=1"],
+    ),
+    ("navier-stokes", &["resolution=16", "stride=2", "frames=4"], &["model.settings.padded=[0, 0]", "data.past=2"]),
+];
+
+#[test]
+fn a_training_with_symmetries_resumes_to_the_bit_and_differs_from_one_without() {
+    let folder = Folder::new("symmetric-runs");
+    for (problem, settings, more) in CASES {
+        let data = made(&folder, problem, settings);
+        let run = |name: &str, symmetries: &str, session: &Session<'_>| {
+            let more = [more, &[symmetries]].concat();
+            let out = folder.at(&format!("{problem}-{name}"));
+            train(&request(&data, problem, settings, out, &more), session)
+                .unwrap_or_else(|error| panic!("{problem}: {error}"))
+        };
+        let on = "train.symmetries=true";
+        let [whole, again, plain] = [("whole", on), ("again", on), ("plain", "train.symmetries=false")]
+            .map(|(name, symmetries)| run(name, symmetries, &Session::default()));
+        let bits = |run: &TrainedRun| essence(&run.folder).1;
+        assert_eq!(bits(&whole), bits(&again), "{problem}: the symmetries depend on seed and step alone");
+        assert_ne!(bits(&whole), bits(&plain), "{problem}");
+        let cancel = Cancel::new();
+        let listener = |event: Event<'_>| {
+            if let Event::Epoch(_) = event {
+                cancel.cancel();
+            }
+        };
+        let session = Session { listener: &listener, cancel: cancel.clone(), threads: 1 };
+        let stopped = run("stopped", on, &session);
+        assert!(bits(&stopped).len() < 3, "{problem}: the training was stopped");
+        let request = ResumeRequest { run: stopped.folder.clone(), data: None, device: None, saving: Duration::ZERO };
+        resume(&request, &Session::default()).unwrap();
+        assert_eq!(bits(&stopped), bits(&whole), "{problem}: resumed");
+    }
+}
+
+#[test]
+fn the_mean_over_the_group_turns_with_the_samples_and_its_receipt_is_verified() {
+    let folder = Folder::new("symmetric-mean");
+    for (problem, settings, more) in CASES {
+        let data = made(&folder, problem, settings);
+        let done = train(&request(&data, problem, settings, folder.at(problem), more), &Session::default()).unwrap();
+        let Trained { experiment, operator, .. } = Trained::open(&done.folder).unwrap();
+        let group = Symmetries::of(&experiment, &operator.task, "--symmetries").unwrap();
+        let test = ExperimentData::read(&experiment, &Dataset::open(&data).unwrap()).unwrap().test;
+        let mean = |samples| operator.predict_mean(samples, Some(&group), Device::Cpu).unwrap();
+        let (still, plain) = (mean(&test), operator.predict(&test, Device::Cpu).unwrap());
+        let gap = |one: &[f32], two: &[f32]| {
+            let size = two.iter().map(|value| value.abs()).fold(0.0, f32::max);
+            one.iter().zip(two).map(|(one, two)| (one - two).abs()).fold(0.0, f32::max) / size
+        };
+        let turn = &group.elements()[group.order() - 1];
+        let turned = gap(&turn.undo(&mean(&turn.apply(&operator.task, &test))), &still);
+        // The same predictions in another order; a network is a few dozen sums of f32.
+        assert!(turned < 1e-4, "{problem}: {turned}");
+        assert!(gap(&plain, &still) > 10.0 * turned.max(1e-6), "{problem}: one prediction is not the mean");
+        let asked = EvaluateRequest { run: done.folder.clone(), data: None, symmetries: true, device: Device::Cpu };
+        let evaluated = evaluate(&asked, &Session::default()).unwrap();
+        assert_eq!((evaluated.receipt.symmetries, &evaluated.prediction), (Some(group.order()), &still));
+        let path = done.folder.join(RECEIPT);
+        std::fs::write(&path, evaluated.receipt.text()).unwrap();
+        let again = VerifyRequest { receipt: path.clone(), run: None, data: None, device: Device::Cpu };
+        verify(&again, &Session::default()).unwrap();
+        let forged = Receipt { symmetries: None, ..evaluated.receipt };
+        std::fs::write(&path, forged.text()).unwrap();
+        assert!(verify(&again, &Session::default()).is_err(), "{problem}: one prediction has another error");
+    }
+}
