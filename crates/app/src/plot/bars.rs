@@ -1,10 +1,10 @@
-//! Grouped bars with their numbers: ours in colour, the published ones beside them in grey. Axes start at zero.
+//! Grouped bars with their numbers. Axes start at zero.
 
 use super::axis::Axis;
 use super::drawing::{Anchor, Drawing, Ink};
 use crate::text::short;
 
-const PANEL: [f64; 2] = [480.0, 128.0];
+const PANEL: [f64; 2] = [244.0, 118.0];
 /// Margins of the plot: left, right, top, bottom.
 const MARGIN: [f64; 4] = [34.0, 6.0, 24.0, 18.0];
 const WORDS: f64 = 8.0;
@@ -24,21 +24,22 @@ pub(crate) struct BarPanel {
     pub(crate) groups: Vec<BarGroup>,
 }
 
-/// Charts below each other, with one legend. Ours and the published values have scales of their own where `apart` says that they
-/// were measured on different machines.
+/// Charts in rows of two, each with its legend at the foot of its column.
 pub(crate) fn bar_panels(panels: &[BarPanel]) -> Drawing {
     let [width, height] = PANEL;
-    let mut drawing = Drawing::new(width, height * panels.len() as f64 + 20.0);
+    let rows = panels.len().div_ceil(2);
+    let mut drawing = Drawing::new(2.0 * width, height * rows as f64 + 18.0);
     for (place, panel) in panels.iter().enumerate() {
-        drawing.place([0.0, height * place as f64], panel.draw());
+        drawing.place([width * (place % 2) as f64, height * (place / 2) as f64], panel.draw());
     }
-    let bars =
-        panels.first().and_then(|panel| panel.groups.first()).map(|group| group.bars.clone()).unwrap_or_default();
-    let y = height * panels.len() as f64 + 12.0;
-    for (place, (label, ink, published, _)) in bars.iter().enumerate() {
-        let x = MARGIN[0] + place as f64 * (width - MARGIN[0]) / bars.len() as f64;
-        bar(&mut drawing, [x, y - 7.0], [9.0, 8.0], *ink, *published);
-        drawing.word([x + 13.0, y], label.clone(), WORDS, Ink::Text, Anchor::Start);
+    let y = height * rows as f64 + 10.0;
+    for (column, panel) in panels.iter().take(2).enumerate() {
+        let bars = panel.groups.first().map(|group| group.bars.as_slice()).unwrap_or_default();
+        for (place, (label, ink, published, _)) in bars.iter().enumerate() {
+            let x = width * column as f64 + MARGIN[0] + place as f64 * (width - MARGIN[0]) / bars.len() as f64;
+            bar(&mut drawing, [x, y - 7.0], [9.0, 8.0], *ink, *published);
+            drawing.word([x + 13.0, y], label.clone(), WORDS, Ink::Text, Anchor::Start);
+        }
     }
     drawing
 }
@@ -71,7 +72,7 @@ impl BarPanel {
         let step = (width - MARGIN[0] - MARGIN[1]) / self.groups.len().max(1) as f64;
         for (place, group) in self.groups.iter().enumerate() {
             let left = MARGIN[0] + step * place as f64;
-            drawing.word([left + step / 2.0, bottom + 11.0], group.name.clone(), WORDS, Ink::Text, Anchor::Middle);
+            drawing.word([left + step / 2.0, bottom + 10.0], group.name.clone(), 7.0, Ink::Text, Anchor::Middle);
             let wide = step * 0.86 / group.bars.len().max(1) as f64;
             for (number, (_, ink, published, value)) in group.bars.iter().enumerate() {
                 let x = left + step * 0.07 + wide * number as f64;

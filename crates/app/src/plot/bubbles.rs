@@ -80,18 +80,31 @@ impl BubblePanel {
             drawing.disc(at, radius(bubble.values[2]), bubble.ink, 0.45);
             drawing.ring(at, radius(bubble.values[2]), bubble.ink, 0.8);
         }
-        let mut taken: Vec<[f64; 2]> = Vec::new();
-        for bubble in &ordered {
-            let (size, wide) = (radius(bubble.values[2]).min(12.0), 4.6 * bubble.name.chars().count() as f64);
-            let [left, mut level] = [x(bubble.values[0]) + size + 2.0, y(bubble.values[1]) + 2.8];
-            let left = left.min(width - wide - 2.0);
-            let clashes = |level: f64| taken.iter().any(|[a, b]| (a - left).abs() < 48.0 && (b - level).abs() < 8.0);
-            while clashes(level) && level < bottom {
-                level += 4.0; // below the words that are there
+        self.names(&mut drawing, &x, &y, bottom);
+        drawing
+    }
+
+    /// Names beside their bubbles, from top to bottom; one that would lie on another moves down, with a line to its bubble.
+    fn names(&self, drawing: &mut Drawing, x: &dyn Fn(f64) -> f64, y: &dyn Fn(f64) -> f64, bottom: f64) {
+        let mut ordered: Vec<&Bubble> = self.bubbles.iter().collect();
+        ordered.sort_by(|one, other| other.values[1].total_cmp(&one.values[1]));
+        let mut taken: Vec<[f64; 3]> = Vec::new(); // left, right, level
+        for bubble in ordered {
+            let (size, wide) = (radius(bubble.values[2]).min(12.0), 4.8 * bubble.name.chars().count() as f64);
+            let centre = [x(bubble.values[0]), y(bubble.values[1])];
+            let left = (centre[0] + size + 3.0).min(PANEL[0] - wide - 2.0);
+            let mut level = centre[1] + 2.8;
+            let clashes = |level: f64| {
+                taken.iter().any(|[from, to, other]| left < *to && *from < left + wide && (other - level).abs() < 8.5)
+            };
+            while clashes(level) && level < bottom - 2.0 {
+                level += 2.0;
             }
-            taken.push([left, level]);
+            if level > centre[1] + 5.0 {
+                drawing.line(vec![centre, [left - 1.0, level - 2.8]], Ink::Faint, 0.5, false);
+            }
+            taken.push([left, left + wide, level]);
             drawing.word([left, level], bubble.name.clone(), WORDS, Ink::Text, Anchor::Start);
         }
-        drawing
     }
 }

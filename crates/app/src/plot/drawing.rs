@@ -25,6 +25,8 @@ pub(crate) enum Ink {
     Green,
     Brown,
     Rose,
+    /// Shades of tables.
+    Yellow,
     /// What the paper prints.
     Published,
 }
@@ -43,6 +45,7 @@ impl Ink {
             Ink::Green => [0x00795a, 0x35c49b],
             Ink::Brown => [0x8c6d1f, 0xd9b74a],
             Ink::Rose => [0xb8478a, 0xe38ac0],
+            Ink::Yellow => [0xf0b400, 0xb08a10],
             Ink::Published => [0x6e7781, 0x9aa4af],
         };
         let [_, red, green, blue] = u32::to_be_bytes(if dark { night } else { light });
@@ -61,6 +64,7 @@ impl Ink {
             Ink::Green => "green",
             Ink::Brown => "brown",
             Ink::Rose => "rose",
+            Ink::Yellow => "yellow",
             Ink::Published => "published",
         }
     }
@@ -71,7 +75,7 @@ impl Ink {
         format!("{property}=\"{}\"{class}", self.hexadecimal(false))
     }
 
-    const ROLES: [Ink; 11] = [
+    const ROLES: [Ink; 12] = [
         Ink::Text,
         Ink::Faint,
         Ink::Grid,
@@ -82,6 +86,7 @@ impl Ink {
         Ink::Green,
         Ink::Brown,
         Ink::Rose,
+        Ink::Yellow,
         Ink::Published,
     ];
 

@@ -16,6 +16,9 @@ const BAR: f64 = 20.0;
 /// Pixels per unit of meshes and clouds.
 const FINE: f64 = 4.0;
 
+/// Pixels along the longer side of a field on a lattice, at least.
+const FINEST: usize = 256;
+
 /// One field.
 #[derive(Clone, Debug)]
 pub(crate) struct FieldPicture {
@@ -29,29 +32,37 @@ pub(crate) struct FieldPicture {
 #[derive(Clone, Debug)]
 pub(crate) struct FieldColumn {
     pub(crate) title: String,
-    /// A column may lack a picture of the row.
-    pub(crate) pictures: Vec<Option<FieldPicture>>,
+    pub(crate) pictures: Vec<FieldPicture>,
 }
 
-/// Columns side by side; pictures of a row line up.
-pub(crate) fn field_sheet(columns: &[FieldColumn]) -> Drawing {
+/// Columns side by side, `across` of them at most before the next block begins; pictures of a row line up.
+pub(crate) fn field_sheet(columns: &[FieldColumn], across: usize) -> Drawing {
+    let blocks: Vec<Drawing> = columns.chunks(across.max(1)).map(block).collect();
+    let width = blocks.iter().map(|block| block.width).fold(0.0, f64::max);
+    let mut drawing = Drawing::new(width, blocks.iter().map(|block| block.height).sum());
+    let mut top = 0.0;
+    for block in blocks {
+        let height = block.height;
+        drawing.place([0.0, top], block);
+        top += height;
+    }
+    drawing
+}
+
+fn block(columns: &[FieldColumn]) -> Drawing {
     let rows = columns.iter().map(|column| column.pictures.len()).max().unwrap_or(0);
-    let sizes: Vec<Vec<[f64; 2]>> = columns.iter().map(|column| column.sizes()).collect();
-    let heights: Vec<f64> = (0..rows)
-        .map(|row| sizes.iter().filter_map(|column| column.get(row)).map(|size| size[1]).fold(0.0, f64::max))
-        .collect();
-    let height: f64 = heights.iter().map(|height| height + TITLE + BAR + GAP).sum::<f64>() + 16.0;
-    let mut drawing = Drawing::new(columns.len() as f64 * (COLUMN + GAP) + GAP, height);
+    let sizes: Vec<Vec<[f64; 2]>> = columns.iter().map(FieldColumn::sizes).collect();
+    let tallest =
+        |row: usize| sizes.iter().filter_map(|column| column.get(row)).map(|size| size[1]).fold(0.0, f64::max);
+    let heights: Vec<f64> = (0..rows).map(|row| tallest(row) + TITLE + BAR + GAP).collect();
+    let mut drawing = Drawing::new(columns.len() as f64 * (COLUMN + GAP) + GAP, heights.iter().sum::<f64>() + 18.0);
     for (place, column) in columns.iter().enumerate() {
         let left = GAP + place as f64 * (COLUMN + GAP);
         drawing.heading([left, 11.0], column.title.clone(), WORDS + 1.0, Anchor::Start);
-        let view = column.window();
-        let mut top = 16.0;
-        for (row, picture) in column.pictures.iter().enumerate() {
-            if let Some(picture) = picture {
-                picture.draw(&mut drawing, [left, top], sizes[place][row], view.as_ref());
-            }
-            top += heights[row] + TITLE + BAR + GAP;
+        let (view, mut top) = (column.window(), 16.0);
+        for ((picture, size), height) in column.pictures.iter().zip(&sizes[place]).zip(&heights) {
+            picture.draw(&mut drawing, [left, top], *size, view.as_ref());
+            top += height;
         }
     }
     drawing
@@ -60,15 +71,14 @@ pub(crate) fn field_sheet(columns: &[FieldColumn]) -> Drawing {
 impl FieldColumn {
     /// The part of the domain that all pictures of the column show.
     fn window(&self) -> Option<Window> {
-        let layouts = self.pictures.iter().flatten().map(|picture| &picture.layout);
+        let layouts = self.pictures.iter().map(|picture| &picture.layout);
         let layouts: Vec<&Layout> = layouts.filter(|layout| layout.positions().is_some()).collect();
         if layouts.is_empty() { None } else { window(&layouts) }
     }
 
     fn sizes(&self) -> Vec<[f64; 2]> {
         let window = self.window();
-        let size = |picture: &Option<FieldPicture>| {
-            let Some(picture) = picture else { return [COLUMN, 0.0] };
+        let size = |picture: &FieldPicture| {
             let [width, height] = picture.layout.size(window.as_ref()).map(|side| side as f64);
             let factor = (COLUMN / width).min(TALLEST / height);
             [width * factor, height * factor]
@@ -81,7 +91,11 @@ impl FieldPicture {
     fn draw(&self, drawing: &mut Drawing, [left, top]: [f64; 2], [width, height]: [f64; 2], window: Option<&Window>) {
         drawing.word([left, top + 9.0], self.title.clone(), WORDS, Ink::Text, Anchor::Start);
         let size = match &self.layout {
-            Layout::Grid([rows, columns]) => [*columns, *rows],
+            // Whole pixels per point, so that no viewer blurs a coarse field.
+            Layout::Grid([rows, columns]) => {
+                let pixels = FINEST.div_ceil(*rows.max(columns)).max(1);
+                [columns * pixels, rows * pixels]
+            }
             _ => [width, height].map(|side| (FINE * side) as usize),
         };
         let mut canvas = Canvas::new(size[0].max(1), size[1].max(1), PAPER);

@@ -16,6 +16,7 @@ mod number;
 mod orders;
 mod raster;
 mod sheet;
+mod table;
 
 pub(crate) use axis::{Axis, Scaling};
 pub(crate) use bars::{BarGroup, BarPanel, bar_panels};
@@ -32,3 +33,4 @@ pub(crate) use mesh::Window;
 pub(crate) use number::number;
 pub(crate) use orders::scan_orders;
 pub(crate) use sheet::{Column, Layouts, Sheet};
+pub(crate) use table::{TableCell, TableRow, table};

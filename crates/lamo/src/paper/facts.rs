@@ -7,7 +7,6 @@ use super::tables::{BENCHMARKS, printed};
 use crate::error::Error;
 use crate::experiment::{EXPERIMENTS, Experiment, benchmarks};
 use crate::network::models::Settings;
-use crate::task::TimeMode;
 use lamo_geometry::Grid;
 
 fn columns() -> Vec<String> {
@@ -42,12 +41,15 @@ pub(super) fn datasets(_: &Options) -> (Content, Vec<String>) {
     let given = row("given", |benchmark, key| Fact {
         published: sizes(&published::numbers(&format!("dataset.{key}.input"))),
         ours: task(benchmark)
-            .map(|(task, _)| match task.time.mode() {
-                TimeMode::RollOut { past } => {
-                    sizes(&[past as f64, task.grid.points() as f64, task.output_channels() as f64])
+            .map(|(task, _)| {
+                let points = task.grid.points() as f64;
+                match () {
+                    () if task.time.mode().is_roll_out() => {
+                        sizes(&[task.time.past() as f64, points, task.output_channels() as f64])
+                    }
+                    () if task.input_channels() == 0 => sizes(&[points, task.space as f64]),
+                    () => sizes(&[points, task.input_channels() as f64]),
                 }
-                _ if task.input_channels() == 0 => sizes(&[task.grid.points() as f64, task.space as f64]),
-                _ => sizes(&[task.grid.points() as f64, task.input_channels() as f64]),
             })
             .unwrap_or_default(),
     });
@@ -93,7 +95,7 @@ pub(super) fn recipes(_: &Options) -> (Content, Vec<String>) {
         None => published::text(&format!("config.{key}.{name}")).unwrap_or_default().to_owned(),
     };
     let setting = |experiment: &Experiment, name: &str| {
-        experiment.model.settings.get(name).map_or_else(String::new, |value| value.to_string())
+        experiment.model.settings.get(name).map_or_else(String::new, ToString::to_string)
     };
     type Show<'a> = &'a dyn Fn(&Experiment) -> String;
     let rows: [(&str, &str, Show<'_>); 12] = [

@@ -80,13 +80,10 @@ fn every_cell_of_every_grid_can_be_built_and_has_the_published_number_of_paramet
                 assert_eq!(parameters(command), count, "{command}");
             }
         }
-        // A build of every cell: the grids of the small ones differ from the benchmark's, so only the paper's sizes are built here.
-        if [Effort::Full, Effort::Reduced].contains(&effort) {
-            for job in &jobs {
-                let built = job.cell.experiment.parameter_count();
-                let moved = job.cell.cell.changes.iter().any(|change| change.contains("stride"));
-                assert!(moved || built.is_ok(), "{}: {:?}", job.cell.cell.command(), built.err());
-            }
+        // Built on the grids of the benchmarks; another stride has another number of patches.
+        for job in jobs.iter().filter(|job| !job.cell.cell.changes.iter().any(|change| change.contains("stride="))) {
+            let built = job.cell.experiment.parameter_count();
+            assert!(built.is_ok(), "{}: {:?}", job.cell.cell.command(), built.err());
         }
     }
 }

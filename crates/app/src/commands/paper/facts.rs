@@ -2,6 +2,7 @@
 
 use super::Gathered;
 use super::figures::spent;
+use crate::plot::{Drawing, TableCell, TableRow, table};
 use crate::report::escape;
 use lamo::Error;
 use lamo::paper::{Content, Fact, Facts, Growth};
@@ -82,6 +83,17 @@ pub(super) fn csv(facts: &Facts) -> String {
         }
     }
     text
+}
+
+/// For print.
+pub(super) fn drawing(facts: &Facts) -> Drawing {
+    let cell = |fact: &Fact| TableCell { ours: fact.ours.clone(), published: fact.published.clone(), shade: None };
+    let row = |(label, row): &(String, Vec<Fact>)| TableRow {
+        heading: None,
+        label: label.clone(),
+        cells: row.iter().map(cell).collect(),
+    };
+    table(facts.corner, &facts.columns, &facts.rows.iter().map(row).collect::<Vec<_>>())
 }
 
 /// For the page.

@@ -7,6 +7,9 @@ use lamo::Error;
 use lamo::paper::{Portrait, Snapshot, Subject, View, printed};
 use lamo_geometry::Grid;
 
+/// Columns of a figure, as wide as a column of text.
+const ACROSS: usize = 3;
+
 /// The drawing; `None` where no run has a view of its sample.
 pub(super) fn drawing(subject: Subject, portraits: &[Portrait], gathered: &Gathered) -> Result<Option<Drawing>, Error> {
     let mut columns = Vec::new();
@@ -18,7 +21,7 @@ pub(super) fn drawing(subject: Subject, portraits: &[Portrait], gathered: &Gathe
         let (lamo, transolver) = (find(lamo)?, find(transolver)?);
         match (subject, lamo, transolver) {
             (Subject::Task, Some(view), _) | (Subject::Task, None, Some(view)) => {
-                columns.extend(task(portrait.title, &view))
+                columns.extend(task(portrait.title, &view));
             }
             (_, Some(lamo), Some(transolver)) if lamo.sample == transolver.sample => {
                 columns.extend(compared(subject, portrait.title, &lamo, &transolver));
@@ -26,7 +29,7 @@ pub(super) fn drawing(subject: Subject, portraits: &[Portrait], gathered: &Gathe
             _ => {}
         }
     }
-    Ok((!columns.is_empty()).then(|| field_sheet(&columns)))
+    Ok((!columns.is_empty()).then(|| field_sheet(&columns, ACROSS)))
 }
 
 /// The layout of a snapshot's points.
@@ -65,7 +68,7 @@ fn task(title: &str, view: &View) -> Option<FieldColumn> {
     let scale = Scale::of(last.truth.iter().copied());
     let asked =
         FieldPicture { title: format!("asked: {}", view.output), layout: at, values: last.truth.clone(), scale };
-    Some(FieldColumn { title: title.to_owned(), pictures: vec![Some(given), Some(asked)] })
+    Some(FieldColumn { title: title.to_owned(), pictures: vec![given, asked] })
 }
 
 /// Truth, predictions and errors of both models: a column, or one for each of a few times.
@@ -81,8 +84,11 @@ fn compared(subject: Subject, title: &str, lamo: &View, transolver: &View) -> Ve
     let values = Scale::of(pairs().flat_map(|(one, _)| &one.truth).copied());
     let column = |(one, other): (&Snapshot, &Snapshot)| {
         let at = layout(lamo, &one.positions);
-        let picture = |title: String, values: &[f32], scale: Scale| {
-            Some(FieldPicture { title, layout: at.clone(), values: values.to_vec(), scale })
+        let picture = |title: String, values: &[f32], scale: Scale| FieldPicture {
+            title,
+            layout: at.clone(),
+            values: values.to_vec(),
+            scale,
         };
         let when = if one.number > 0 { format!(", snapshot {}", one.number) } else { String::new() };
         let mut pictures = vec![picture("truth".to_owned(), &one.truth, values)];

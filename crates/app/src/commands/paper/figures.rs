@@ -83,37 +83,46 @@ pub(super) fn spent(receipt: &Receipt) -> [Option<f64>; 3] {
     [Some(epoch), costs.step_bytes.map(|bytes| bytes as f64 * 1e-9), Some(costs.parameters as f64 * 1e-6)]
 }
 
+/// Ours at the left, the published ones at the right: the machines differ, so each has its own axis.
 fn bars(all: &[Spending], gathered: &Gathered) -> Result<Drawing, Error> {
-    let mut panels = ["Training", "Inference", "Memory"].map(|title| BarPanel {
-        title: title.to_owned(),
-        unit: match title {
-            "Training" => "seconds per epoch",
-            "Inference" => "seconds per pass over the test samples",
-            _ => "GB",
-        }
-        .to_owned(),
+    let titles = [("Training", "s per epoch"), ("Inference", "s per pass over the test samples"), ("Memory", "GB")];
+    let panel = |(title, unit): (&str, &str), who: &str| BarPanel {
+        title: format!("{title}, {who}"),
+        unit: unit.to_owned(),
         groups: Vec::new(),
-    });
+    };
+    let mut panels: Vec<BarPanel> =
+        titles.into_iter().flat_map(|row| [panel(row, "ours"), panel(row, "published")]).collect();
     for pair in all.chunks(2) {
-        let mut groups = [(); 3].map(|()| BarGroup { name: pair[0].benchmark.to_owned(), bars: Vec::new() });
+        let name = short_name(pair[0].benchmark);
+        let mut groups: Vec<BarGroup> =
+            panels.iter().map(|_| BarGroup { name: name.to_owned(), bars: Vec::new() }).collect();
         for one in pair {
             let resolved = one.cell.resolve()?;
             let [training, memory, _] = gathered.results.of(&resolved).map(spent).unwrap_or_default();
             let inference = View::find(&gathered.folders, &resolved).map(|view| view.inference_seconds);
-            let name = printed(one.model);
-            for (group, value) in groups.iter_mut().zip([training, inference, memory]) {
-                group.bars.push((name.to_owned(), look(one.model).0, false, value));
-            }
-        }
-        for one in pair {
-            let label = format!("{}, published", printed(one.model));
-            for (group, value) in groups.iter_mut().zip([one.training, one.inference, one.memory]) {
-                group.bars.push((label.clone(), shade(one.model), true, value));
+            let (label, ink) = (printed(one.model).to_owned(), look(one.model).0);
+            let rows = [[training, one.training], [inference, one.inference], [memory, one.memory]];
+            for (row, [ours, published]) in rows.into_iter().enumerate() {
+                groups[2 * row].bars.push((label.clone(), ink, false, ours));
+                groups[2 * row + 1].bars.push((format!("{label}, published"), shade(one.model), true, published));
             }
         }
         panels.iter_mut().zip(groups).for_each(|(panel, group)| panel.groups.push(group));
     }
     Ok(bar_panels(&panels))
+}
+
+/// The name of a benchmark where there is little room.
+fn short_name(benchmark: &str) -> &'static str {
+    match benchmark {
+        "darcy" => "Darcy",
+        "navier-stokes" => "N.–S.",
+        "airfoil" => "Airfoil",
+        "plasticity" => "Plast.",
+        "elasticity" => "Elast.",
+        _ => "Pipe",
+    }
 }
 
 /// Published bars: grey for Transolver, the colour of words for LaMO, so that the two can be told apart.

@@ -44,10 +44,10 @@ pub(super) fn page(artifacts: &[Artifact], gathered: &Gathered, effort: Effort) 
 
 fn section(page: &mut String, artifact: &Artifact, gathered: &Gathered, effort: Effort) -> Result<()> {
     let (id, name) = (artifact.id, escape(&artifact.name()));
-    let _ = write!(page, "<section id=\"{id}\"><h2>{name}. {}</h2>\n", escape(artifact.title));
+    let _ = writeln!(page, "<section id=\"{id}\"><h2>{name}. {}</h2>", escape(artifact.title));
     match &artifact.content {
         Content::Table(table) => {
-            *page += &format!("<div class=\"wide\">{}</div>", Filled::new(table, &gathered.results)?.html())
+            *page += &format!("<div class=\"wide\">{}</div>", Filled::new(table, &gathered.results)?.html());
         }
         Content::Gap(sentence) => *page += &format!("<p class=\"gap\">{}</p>", escape(sentence)),
         _ => {}

@@ -25,7 +25,7 @@ pub(crate) struct Show {
     /// Write one self-contained page.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// Write each figure as SVG and PNG and each table as CSV into this folder.
+    /// Write each figure and table as SVG and PNG, light and dark, and the tables also as CSV, into this folder.
     #[arg(long, value_name = "DIR")]
     pictures: Option<PathBuf>,
 }
@@ -140,7 +140,11 @@ pub(super) fn caption(artifact: &Artifact, results: &Results, effort: Effort) ->
         }
     }
     if all == 0 {
-        return Ok("Ours: no trainings in this grid. Published: grey.".to_owned());
+        let sentence = match artifact.content {
+            Content::Facts(_) | Content::Orders => "This needs no training. Published: grey.",
+            _ => "Ours: none. Published: grey.",
+        };
+        return Ok(sentence.to_owned());
     }
     if there == 0 {
         return Ok(format!(
@@ -158,7 +162,7 @@ pub(super) fn caption(artifact: &Artifact, results: &Results, effort: Effort) ->
     let seeds: Vec<String> = seeds.iter().map(u64::to_string).collect();
     let gap = if there < all { format!("; {} of {} are there", there, counted(all, "cell")) } else { String::new() };
     Ok(format!(
-        "Ours: grid {}, epochs {}; seeds {}; {}{gap}. Published: grey, 500 epochs on an A100.",
+        "Ours: grid {}; epochs: {}; seeds: {}; {}{gap}. Published: grey, 500 epochs on an A100.",
         effort.name(),
         epochs.join(", "),
         seeds.join(", "),
@@ -167,15 +171,18 @@ pub(super) fn caption(artifact: &Artifact, results: &Results, effort: Effort) ->
 }
 
 fn write_pictures(folder: &Path, artifact: &Artifact, gathered: &Gathered) -> Result<()> {
-    let table = |text: String| write_file(&folder.join(format!("{}.csv", artifact.id)), text.as_bytes());
-    if let Content::Table(errors) = &artifact.content {
-        table(Filled::new(errors, &gathered.results)?.csv())?;
+    let file = |ending: &str| folder.join(format!("{}{ending}", artifact.id));
+    let mut drawn = drawing(&artifact.content, gathered)?;
+    if let Content::Table(table) = &artifact.content {
+        let filled = Filled::new(table, &gathered.results)?;
+        write_file(&file(".csv"), filled.csv().as_bytes())?;
+        drawn = Some(filled.drawing());
     }
     if let Some(words) = facts::words(&artifact.content, gathered)? {
-        table(facts::csv(&words))?;
+        write_file(&file(".csv"), facts::csv(&words).as_bytes())?;
+        drawn = Some(facts::drawing(&words));
     }
-    if let Some(drawing) = drawing(&artifact.content, gathered)? {
-        let file = |ending: &str| folder.join(format!("{}{ending}", artifact.id));
+    if let Some(drawing) = drawn {
         write_file(&file(".svg"), drawing.svg(artifact.title).as_bytes())?;
         write_file(&file(".png"), &drawing.png(false)?)?;
         write_file(&file("-dark.png"), &drawing.png(true)?)?;

@@ -1,10 +1,11 @@
-//! A table of errors: as text for the terminal, as CSV, and as HTML with its shades.
+//! A table of errors: as text for the terminal, as CSV, as HTML with its shades, and for print.
 
+use crate::plot::{Drawing, Ink, TableCell, TableRow, table};
 use crate::report::escape;
 use crate::text::error;
 use lamo::Error;
 use lamo::paper::published::Value;
-use lamo::paper::{Measured, Results, Row, Shade, Table};
+use lamo::paper::{Entry, Measured, Results, Row, Shade, Table};
 
 /// A table with our values.
 pub(super) struct Filled<'a> {
@@ -118,20 +119,55 @@ impl<'a> Filled<'a> {
         out + "</tbody></table>"
     }
 
-    /// The class of a shaded cell, by our values alone.
+    /// For print.
+    pub(super) fn drawing(&self) -> Drawing {
+        let mut group = "";
+        let mut rows = Vec::new();
+        for (number, row) in self.table.rows.iter().enumerate() {
+            let heading = (row.group != group).then(|| row.group.to_owned());
+            group = row.group;
+            let cell = |(column, entry): (usize, &Entry)| TableCell {
+                ours: ours_text(self.ours[number][column]),
+                published: entry.published.map_or_else(String::new, |_| published_text(entry.published)),
+                shade: self.shading(number, column),
+            };
+            let cells = row.entries.iter().enumerate().map(cell).collect();
+            rows.push(TableRow { heading, label: row.label.clone(), cells });
+        }
+        if self.table.increment && self.increments().iter().any(Option::is_some) {
+            let word = |value: Option<f64>| value.map_or("–".to_owned(), |value| format!("{value:.1} %"));
+            let cell = |value| TableCell { ours: word(value), ..TableCell::default() };
+            let (heading, label) = (Some(String::new()), "LaMO below our second best".to_owned());
+            rows.push(TableRow { heading, label, cells: self.increments().into_iter().map(cell).collect() });
+        }
+        table(self.table.corner, &self.table.columns, &rows)
+    }
+
+    /// The class or style of a shaded cell on the page.
     fn shade(&self, row: usize, column: usize) -> String {
-        let Some(own) = self.ours[row][column].map(|ours| ours.mean) else { return String::new() };
+        match self.shading(row, column) {
+            None => String::new(),
+            Some((Ink::Orange, _)) => " class=\"rank1\"".to_owned(),
+            Some((Ink::Blue, _)) => " class=\"rank2\"".to_owned(),
+            Some((Ink::Violet, _)) => " class=\"rank3\"".to_owned(),
+            Some((_, opacity)) => format!(" style=\"background:rgb(240 180 0/{opacity:.2})\""),
+        }
+    }
+
+    /// The colour behind a cell, by our values alone.
+    fn shading(&self, row: usize, column: usize) -> Option<(Ink, f64)> {
+        let own = self.ours[row][column]?.mean;
         match self.table.shade {
-            Shade::None => String::new(),
+            Shade::None => None,
             Shade::BestThree => {
-                let others = self.ours.iter().filter_map(|row| row[column]).filter(|other| other.mean < own).count();
-                if others < 3 { format!(" class=\"rank{}\"", others + 1) } else { String::new() }
+                let better = self.ours.iter().filter_map(|row| row[column]).filter(|other| other.mean < own).count();
+                [(Ink::Orange, 0.45), (Ink::Blue, 0.3), (Ink::Violet, 0.25)].get(better).copied()
             }
             Shade::Darker => {
                 let all = || self.ours.iter().flatten().flatten().map(|ours| ours.mean);
                 let (least, most) = (all().fold(f64::INFINITY, f64::min), all().fold(0.0, f64::max));
                 let share = if most > least { (most - own) / (most - least) } else { 0.5 };
-                format!(" style=\"background:rgb(240 180 0/{:.2})\"", 0.06 + 0.5 * share)
+                Some((Ink::Yellow, 0.06 + 0.5 * share))
             }
         }
     }
