@@ -154,6 +154,8 @@ pub struct Data {
     pub past: usize,
     /// A roll-out's model predicts the change from the last snapshot instead of the next snapshot.
     pub change: bool,
+    /// The model learns the difference to the best linear function of positions and inputs at each point.
+    pub trend: bool,
 }
 
 impl Data {
@@ -351,6 +353,9 @@ impl Experiment {
         })?;
         require(!self.data.change || self.time_mode().is_roll_out(), || {
             Refusal::new("data.change", "false unless data.time = roll-out", "true")
+        })?;
+        require(!self.data.trend || !self.time_mode().is_roll_out(), || {
+            Refusal::new("data.trend", "false where data.time = roll-out", "true").advise("use data.change = true")
         })?;
         require((train == 0) == (test == 0), || {
             format!("data.train and data.test: expected both or neither to be 0, found {train} and {test}")

@@ -69,6 +69,11 @@ const KEYS: &[Entry] = &[
         "The model of a roll-out predicts the change from the last snapshot, scaled by the deviation of the changes, instead of the next snapshot. Your own time series do unless you set it.",
     ),
     (
+        "data.trend",
+        "–",
+        "The model learns the difference to the best linear function of positions and inputs at each point, scaled by its deviation. For outputs that are mostly such a function, such as deformed positions.",
+    ),
+    (
         "train.epochs",
         "epochs",
         "Passes over the training samples. On your own data, and with `--minutes`, they are chosen unless they are set.",

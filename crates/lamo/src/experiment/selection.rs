@@ -7,6 +7,7 @@ use crate::data::samples::Samples;
 use crate::error::{Error, Kind, Refusal, counted, require};
 use crate::files::memory;
 use crate::task::task::lattice;
+use crate::task::trend::{Seen, Trend};
 use crate::task::{Field, Normaliser, Normalisers, Positions, Spread, Task, Time, TimeMode, spacing};
 use lamo_geometry::Grid;
 
@@ -50,7 +51,7 @@ impl ExperimentData {
         task.inputs = self.inputs.clone();
         task.outputs = self.outputs.clone();
         task.leave_raw();
-        Ok(task)
+        with_trend(task, experiment, &self.train)
     }
 }
 
@@ -61,7 +62,7 @@ impl Experiment {
         let Samples { functions, outputs, .. } = *train;
         let mode = self.time_mode();
         if !mode.is_roll_out() {
-            return fitted(self, mode, train, &[]);
+            return with_trend(fitted(self, mode, train, &[])?, self, train);
         }
         // All whole snapshots are past snapshots, unless data.past is smaller.
         let past = match self.data.past {
@@ -128,7 +129,26 @@ fn fit(experiment: &Experiment, train: &Samples, time: &Time) -> Result<Normalis
         }
         false => None,
     };
-    Ok(Normalisers { positions, inputs, outputs, change })
+    Ok(Normalisers { positions, inputs, outputs, change, trend: None })
+}
+
+/// The task with the linear function of what is known at a point, in normalised numbers, where the experiment asks for it.
+fn with_trend(mut task: Task, experiment: &Experiment, train: &Samples) -> Result<Task, Error> {
+    if !experiment.data.trend {
+        return Ok(task);
+    }
+    let (positions, inputs) = (task.encode_positions(&train.positions), task.encode_inputs(&train.inputs));
+    let mut targets = train.targets.clone();
+    task.normalisers.outputs.iter().for_each(|normaliser| normaliser.encode(&mut targets));
+    let seen = Seen {
+        positions: (&positions, train.space),
+        inputs: (&inputs, train.functions),
+        targets: (&targets, train.outputs),
+        points: train.grid.points(),
+        times: train.times,
+    };
+    task.normalisers.trend = Some(Trend::fit(&seen));
+    Ok(task)
 }
 
 /// The samples an experiment is tested on.

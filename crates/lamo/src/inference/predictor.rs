@@ -130,7 +130,7 @@ impl Predictor {
             Some(window) => Input { functions: Some(window), ..Input::without_functions(&graph, &task, batch) },
             None => Input::declare(&graph, &task, batch),
         };
-        let found = task.found(model.forward(&input, Mode::Inference), input.functions);
+        let found = task.found(model.forward(&input, Mode::Inference), input.positions, input.functions);
         if let Some(window) = window {
             task.time.advance(window, found);
         }

@@ -6,6 +6,7 @@ mod spacing;
 #[allow(clippy::module_inception)] // the folder is named after its main type
 pub(crate) mod task;
 pub mod time;
+pub(crate) mod trend;
 
 pub use field::{Field, Spread};
 pub(crate) use normaliser::moments as normaliser_moments;
@@ -13,3 +14,4 @@ pub use normaliser::{Moments, Normaliser};
 pub(crate) use spacing::spacing;
 pub use task::{Normalisers, Positions, Task};
 pub use time::{Time, TimeMode};
+pub use trend::Trend;

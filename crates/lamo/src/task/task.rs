@@ -1,7 +1,7 @@
 //! The task: input and output fields, points and times. Data sets are arranged for it, models are built for
 //! it, checkpoints hold it, and predictions are made with it.
 
-use super::{Field, Normaliser, Spread, Time};
+use super::{Field, Normaliser, Spread, Time, Trend};
 use crate::error::{Refusal, require};
 use lamo_geometry::Grid;
 use lamo_tensor::Tensor;
@@ -37,6 +37,9 @@ pub struct Normalisers {
     /// predicts this change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub change: Option<Normaliser>,
+    /// The linear function of positions and inputs to which the model adds; absent where it predicts the outputs themselves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trend: Option<Trend>,
 }
 
 /// The mapping to learn, without any samples.
@@ -149,7 +152,11 @@ impl Task {
             (&self.normalisers.change, &other.normalisers.change),
         ];
         let alike = Task { normalisers: other.normalisers.clone(), time: other.time.clone(), ..self.clone() } == *other;
-        alike && self.time.is_like(&other.time) && pairs.iter().all(|(one, two)| near(one, two))
+        let trends = match (&self.normalisers.trend, &other.normalisers.trend) {
+            (Some(one), Some(two)) => one.is_near(two),
+            (one, two) => one == two,
+        };
+        alike && trends && self.time.is_like(&other.time) && pairs.iter().all(|(one, two)| near(one, two))
     }
 
     /// Positions as the model sees them.
@@ -162,9 +169,18 @@ impl Task {
         encoded(self.normalisers.inputs.as_ref(), inputs)
     }
 
-    /// The normalised outputs, from the result of the model and the functions it was given: `[batch, points, outputs]`. They are
-    /// the result itself, or the last snapshot plus the change that the model predicts.
-    pub(crate) fn found<'g>(&self, result: Tensor<'g>, functions: Option<Tensor<'g>>) -> Tensor<'g> {
+    /// The normalised outputs, from the result of the model and what it was given: `[batch, points, outputs]`. They are the result
+    /// itself, a linear function of what was given plus the result, or the last snapshot plus the change that the model predicts.
+    pub(crate) fn found<'g>(
+        &self,
+        result: Tensor<'g>,
+        positions: Tensor<'g>,
+        functions: Option<Tensor<'g>>,
+    ) -> Tensor<'g> {
+        if let Some(trend) = &self.normalisers.trend {
+            let channels = functions.map(|functions| Tensor::concatenate(&[positions, functions], 2));
+            return trend.and(channels.unwrap_or(positions), result);
+        }
         let last = functions.and_then(|functions| self.time.last_snapshot(functions, self.output_channels()));
         let (Some(change), Some(last)) = (&self.normalisers.change, last) else { return result };
         let unit = self.normalisers.outputs.as_ref().map_or(&[][..], |outputs| &outputs.deviation);
@@ -248,6 +264,9 @@ impl Task {
         require(self.normalisers.change.is_none() || self.time.mode().is_roll_out(), || {
             Refusal::new("normaliser of changes", "none without a roll-out", "one")
         })?;
+        let Some(trend) = &self.normalisers.trend else { return Ok(()) };
+        require(!self.time.mode().is_roll_out(), || Refusal::new("trend", "none in a roll-out", "one"))?;
+        trend.check(*space + inputs, outputs)?;
         Ok(())
     }
 }

@@ -35,7 +35,8 @@ pub(super) fn rolled_out<'g>(
         let windows = (snapshots - step).div_ceil(every); // those that still have a snapshot to predict
         window = rows(window, windows);
         let input = Input { positions: rows(positions, windows), functions: Some(window), time: None };
-        found.push(task.found(predict(model, &input, if one_by_one { windows } else { 1 }), Some(window)));
+        let result = predict(model, &input, if one_by_one { windows } else { 1 });
+        found.push(task.found(result, input.positions, Some(window)));
         window = task.time.moved(window, found[step]);
     }
     let snapshot = |snapshot: usize| {

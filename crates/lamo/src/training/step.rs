@@ -215,7 +215,7 @@ fn compile(
         _ => {
             let passes = if one_by_one { windows } else { 1 };
             let functions = functions.map(shown);
-            task.found(predict(model.as_ref(), &Input { positions, functions, time }, passes), functions)
+            task.found(predict(model.as_ref(), &Input { positions, functions, time }, passes), positions, functions)
         }
     };
     let prediction = task.decoded(found);

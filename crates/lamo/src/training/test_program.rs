@@ -58,7 +58,8 @@ impl TestProgram {
         let (resident, width) = (Resident::declare(&graph, test, batch, None), task.input_channels());
         let window = task.time.window(&graph, [batch, test.grid.points(), width]);
         let functions = window.or_else(|| resident.functions(width));
-        let found = task.found(model.forward(&resident.input(functions, task), Mode::Inference), functions);
+        let input = resident.input(functions, task);
+        let found = task.found(model.forward(&input, Mode::Inference), input.positions, functions);
         if let Some(window) = window {
             task.time.advance(window, found);
         }

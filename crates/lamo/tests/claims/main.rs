@@ -49,5 +49,6 @@ mod theory; // the paper's theory
 mod training; // a whole step as one program learns
 mod training_levers; // Muon, the average of the parameters, noise on the past of a roll-out
 mod trajectories; // time series cut into windows, a file for each sample, tables; which samples are for testing
+mod trend; // a linear function of what is known, to which a model adds
 mod validation; // validation samples choose the best epoch and the end of a training
 mod versions; // what lamo 0.1 wrote still opens

@@ -64,8 +64,8 @@ fn the_change_from_the_last_snapshot_is_scaled_back_and_added_to_it() {
     let task = Task { time, normalisers, ..Task::plain(Grid::Line { points: 2 }, 1, 0, 1) };
     task.check().unwrap();
     let graph = Graph::new();
-    let (result, functions) = (graph.input("result", [1, 2, 1]), graph.input("functions", [1, 2, 1]));
-    let found = task.decoded(task.found(result, Some(functions)));
+    let [result, positions, functions] = ["result", "positions", "functions"].map(|name| graph.input(name, [1, 2, 1]));
+    let found = task.decoded(task.found(result, positions, Some(functions)));
     graph.output("found", found);
     let mut program = lamo_tensor::Program::compile(&graph);
     program.write("result", &[0.0, 2.0]);
