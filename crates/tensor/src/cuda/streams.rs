@@ -103,3 +103,57 @@ pub(crate) fn order(touched: &[Touched], streams: usize) -> Vec<Turn> {
     }
     turns
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compile::{self, Options};
+    use crate::cuda::{SLACK, STREAMS, lower, scratch_of};
+    use crate::graph::Graph;
+    use crate::ops::Precision;
+
+    /// Sums over rows and over columns of many layers, with their gradients: many loops of two pieces.
+    fn graph() -> Graph {
+        let graph = Graph::new();
+        let mut field = graph.input("x", [4000, 96]);
+        for layer in 0..12 {
+            let scale = graph.parameter(&format!("scale {layer}"), [96]);
+            field = (field * scale).sin() + (field.mean(&[0]) * scale).cos();
+        }
+        let theta = graph.parameters();
+        graph.output("gradient", graph.gradient(field.square().sum_all(), &[theta])[0].unwrap());
+        graph
+    }
+
+    /// Two pieces that use the same memory, scratch memory too, run one after the other, unless both only read it.
+    #[test]
+    fn pieces_that_share_memory_are_ordered() {
+        let plan = compile::compile(&graph(), Options::default(), SLACK).unwrap();
+        let lowered = lower(&plan, Precision::F32, 90, 227 * 1024).unwrap();
+        let scratch = scratch_of(&plan, &lowered.actions, &lowered.heads);
+        let taken: usize = scratch.own.iter().flatten().map(Range::len).sum();
+        assert!(scratch.length * 2 < taken, "{} floats serve {taken}", scratch.length);
+        let touched = touched(&plan, &scratch.own);
+        let turns = order(&touched, STREAMS);
+        // before[piece]: all pieces that are done when it starts.
+        let mut before: Vec<Vec<bool>> = Vec::new();
+        for (position, turn) in turns.iter().enumerate() {
+            let same_stream = (0..position).rev().find(|&earlier| turns[earlier].stream == turn.stream);
+            let mut known = vec![false; turns.len()];
+            for &earlier in turn.waits.iter().chain(&same_stream) {
+                known[earlier] = true;
+                before[earlier].iter().enumerate().for_each(|(piece, done)| known[piece] |= done);
+            }
+            before.push(known);
+        }
+        let meet = |a: &[Range<usize>], b: &[Range<usize>]| a.iter().any(|a| b.iter().any(|b| overlap(a, b)));
+        for (later, piece) in touched.iter().enumerate() {
+            for (earlier, other) in touched[..later].iter().enumerate() {
+                let shared = meet(&piece.written, &other.written)
+                    || meet(&piece.written, &other.read)
+                    || meet(&piece.read, &other.written);
+                assert!(!shared || before[later][earlier], "piece {later} may run beside piece {earlier}");
+            }
+        }
+    }
+}
