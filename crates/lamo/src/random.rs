@@ -18,17 +18,6 @@ pub(crate) fn below(count: usize, seed: u64, index: u64) -> usize {
     (wide >> 64) as usize // uniform to one part in 2^64 / count
 }
 
-/// Independent normal numbers of mean 0 and deviation 1 (Box and Muller 1958).
-pub(crate) fn normals(count: usize, seed: u64, index: u64) -> Vec<f32> {
-    let mut random = stream(seed, index);
-    let mut unit = || (f64::from(random.next_u32()) + 0.5) * (-32f64).exp2(); // never 0
-    let mut pair = move || {
-        let (radius, angle) = ((-2.0 * unit().ln()).sqrt(), std::f64::consts::TAU * unit());
-        [radius * angle.cos(), radius * angle.sin()]
-    };
-    (0..count.div_ceil(2)).flat_map(|_| pair()).take(count).map(|value| value as f32).collect()
-}
-
 /// Fisher and Yates's shuffle, last place first, written out so that no new version of a library changes it.
 pub(crate) fn shuffle(order: &mut [usize], seed: u64, index: u64) {
     let mut random = stream(seed, index);
@@ -58,21 +47,6 @@ mod tests {
         assert_eq!(shuffled(3, 1), shuffled(3, 1));
         assert_ne!(shuffled(3, 1), shuffled(3, 2));
         assert_ne!(shuffled(3, 1), shuffled(4, 1));
-    }
-
-    #[test]
-    fn normal_numbers_have_mean_0_deviation_1_and_the_share_of_large_ones() {
-        let values = normals(100_001, 3, 1);
-        let count = values.len() as f64;
-        let mean = values.iter().map(|&value| f64::from(value)).sum::<f64>() / count;
-        let square = values.iter().map(|&value| f64::from(value).powi(2)).sum::<f64>() / count;
-        let large = values.iter().filter(|value| value.abs() > 2.0).count() as f64 / count;
-        // within four deviations of the means
-        assert!(
-            mean.abs() < 0.013 && (square - 1.0).abs() < 0.018 && (large - 0.0455).abs() < 0.0027,
-            "{mean} {square} {large}"
-        );
-        assert!(values[..10] == normals(10, 3, 1) && values[..10] != normals(10, 3, 2));
     }
 
     #[test]

@@ -4,6 +4,8 @@
 //! the plane: reflections, and also rotations where it is a square. A symmetry moves values from point to point and maps
 //! the channels of positions, inputs and outputs by v′ = ± v + c, in physical units.
 
+#[cfg(feature = "solvers")]
+use super::Data;
 use super::{Experiment, OWN};
 use crate::data::Samples;
 use crate::error::{Refusal, require};
@@ -144,13 +146,16 @@ impl Symmetries {
         if experiment.benchmark == OWN {
             return of_plane(task, asked);
         }
-        let elements = of_problem(experiment, task, asked)?;
-        require(elements.len() > 1, || {
-            let found = format!("{}, which has none with these settings", experiment.data.problem);
-            Refusal::new(asked, "a problem with symmetries", found)
-                .advise("docs/problems.md lists the symmetries and the settings that break them")
-        })?;
-        Ok(Symmetries { elements, of_samples: true })
+        Ok(Symmetries { elements: of_problem(experiment, task, asked)?, of_samples: true })
+    }
+
+    /// Refuses a recipe with symmetries for a problem that has none, before its data are made.
+    #[cfg(feature = "solvers")]
+    pub(crate) fn check_ahead(experiment: &Experiment) -> Result<(), Refusal> {
+        if experiment.train.symmetries && experiment.benchmark != OWN {
+            declared(&experiment.data, "train.symmetries")?;
+        }
+        Ok(())
     }
 
     /// Number of elements.
@@ -206,20 +211,31 @@ fn sides(grid: Grid) -> Vec<Vec<u32>> {
     all
 }
 
-/// The symmetries that the problem declares.
+/// The symmetries that a problem declares; refused where it has none.
 #[cfg(feature = "solvers")]
-fn of_problem(experiment: &Experiment, task: &Task, asked: &str) -> Result<Vec<Symmetry>, Refusal> {
-    use lamo_physics::symmetry::Symmetry as Declared;
-    let data = &experiment.data;
+fn declared(data: &Data, asked: &str) -> Result<Vec<lamo_physics::symmetry::Symmetry>, Refusal> {
     let about = |error: lamo_physics::Error| Refusal::about(asked, error.to_string());
     let row = lamo_physics::problems::find(&data.problem).map_err(about)?;
     let known = data.settings.iter().filter(|(key, _)| row.parameters.iter().any(|parameter| parameter.name == *key));
     let text = |value: &toml::Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned); // no quotes
     let changes: Vec<String> = known.map(|(key, value)| format!("{key}={}", text(value))).collect();
     let declared = row.symmetries(&changes).map_err(about)?;
+    require(declared.len() > 1, || {
+        let found = format!("{}, which has none with these settings", data.problem);
+        Refusal::new(asked, "a problem with symmetries", found)
+            .advise("docs/problems.md lists the symmetries and the settings that break them")
+    })?;
+    Ok(declared)
+}
+
+/// The symmetries of the problem for a task.
+#[cfg(feature = "solvers")]
+fn of_problem(experiment: &Experiment, task: &Task, asked: &str) -> Result<Vec<Symmetry>, Refusal> {
+    use lamo_physics::symmetry::Symmetry as Declared;
+    let declared = declared(&experiment.data, asked)?;
     let points = declared[0].points.len();
     require(points == task.grid.points(), || {
-        let expected = format!("the {points} points of {} with its settings", data.problem);
+        let expected = format!("the {points} points of {} with its settings", experiment.data.problem);
         Refusal::new(asked, expected, format!("a {}", task.grid))
     })?;
     let channels = |declared: &Declared, name: &str, width: usize| match declared.components(name) {

@@ -46,3 +46,38 @@ pub fn shrink(model: &Path, file: &Path, storage: Storage) -> Result<u64, Error>
     atomic::replace(file, &bytes).map_err(|reason| Error::writing(file, reason))?;
     Ok(bytes.len() as u64)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::benchmarks::BENCHMARKS;
+
+    /// Bytes of a model that comes with the library, at most.
+    const LARGEST: usize = 5_000_000;
+
+    #[test]
+    fn a_model_that_comes_with_the_library_is_small_and_opens_and_the_others_are_missed_in_a_sentence() {
+        for (name, bytes) in MODELS {
+            assert!(bytes.len() <= LARGEST, "{name} has {} bytes", bytes.len());
+        }
+        for benchmark in BENCHMARKS {
+            let shipped = MODELS.iter().any(|(name, _)| *name == benchmark.name);
+            match open(Path::new(benchmark.name), None).unwrap() {
+                Ok(trained) => assert!(shipped && trained.experiment.benchmark == benchmark.name),
+                Err(error) => {
+                    let told = error.to_string();
+                    let advice = format!("lamo train {}", benchmark.name);
+                    assert!(!shipped && told.contains("no pretrained model") && told.contains(&advice), "{told}");
+                }
+            }
+        }
+        assert!(MODELS.iter().all(|(name, _)| benchmarks::find(name).is_ok()));
+    }
+
+    #[test]
+    fn a_path_is_no_name() {
+        for path in ["runs/darcy", "./darcy/x", "darcy.safetensors", "/darcy", "mine", ""] {
+            assert!(open(Path::new(path), None).is_none(), "{path}");
+        }
+    }
+}

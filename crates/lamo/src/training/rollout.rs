@@ -5,16 +5,10 @@
 //! these windows for k snapshots. So every snapshot is predicted once, for any k, and a step costs the same. k = 1 is teacher
 //! forcing. The snapshots that are shown may carry noise, so that the model learns to correct its own errors.
 
-use crate::error::Error;
 use crate::network::{Input, Mode, Model};
-use crate::random;
 use crate::task::Task;
-use lamo_tensor::{Graph, Program, Tensor};
-
-/// Input: noise on the snapshots that are shown, `[batch, points, (past + snapshots − 1) · width]`.
-const NOISE: &str = "noise";
-/// Makes the noise independent of the order of samples.
-const STREAM: u64 = 0x6e6f_6973;
+use lamo_tensor::{Random, Tensor};
+use std::f64::consts::TAU;
 
 /// The windows of a batch that begin at the snapshots 0, `every`, 2 `every`, …: `[windows · batch, points, functions]` out
 /// of those at all snapshots.
@@ -89,9 +83,11 @@ impl Noise {
         (deviation > 0.0 && past > 0).then_some(Noise { deviation, shape, window: past * width })
     }
 
-    /// Declares the input that [`Noise::write`] writes.
-    pub(super) fn declare<'g>(&self, graph: &'g Graph) -> Tensor<'g> {
-        graph.input(NOISE, self.shape)
+    /// Independent normal numbers (Box and Muller 1958), which depend on seed and step alone.
+    pub(super) fn draw<'g>(&self, random: &Random<'g>) -> Tensor<'g> {
+        let unit = || (random.whole(self.shape) + 0.5) * (-24f64).exp2(); // above 0, at most 1
+        let (radius, angle) = ((unit().log() * -2.0).sqrt(), unit() * TAU);
+        radius * angle.cos() * self.deviation
     }
 
     /// Windows `[windows · batch, points, functions]` at the first snapshots, with noise on their past. A snapshot has the
@@ -102,31 +98,47 @@ impl Noise {
         let noise = Tensor::concatenate(&(0..rows / self.shape[0]).map(cut).collect::<Vec<_>>(), 0);
         windows + if functions > self.window { noise.pad(2, 0, functions - self.window) } else { noise }
     }
-
-    /// Writes the noise of a step, which depends on seed and step alone.
-    pub(super) fn write(&self, program: &mut Program, seed: u64, step: usize) -> Result<(), Error> {
-        let mut noise = random::normals(self.shape.iter().product(), seed ^ STREAM, step as u64);
-        noise.iter_mut().for_each(|value| *value *= self.deviation as f32);
-        Ok(program.try_write(NOISE, &noise)?)
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use lamo_geometry::Grid;
+    use lamo_tensor::{Graph, Program};
+
+    fn run(graph: &Graph) -> Program {
+        let mut program = Program::compile(graph);
+        program.write("random", &[3.0, 5.0, 7.0, 11.0]);
+        program
+    }
+
+    #[test]
+    fn noise_has_mean_0_its_deviation_and_the_share_of_large_values_of_a_normal_distribution() {
+        let (graph, noise) = (Graph::new(), Noise { deviation: 0.5, shape: [10, 100, 100], window: 1 });
+        graph.output("noise", noise.draw(&Random::new(&graph, "random")));
+        let mut program = run(&graph);
+        program.run();
+        let values: Vec<f64> = program.read("noise").iter().map(|value| f64::from(*value) / 0.5).collect();
+        let mean_of = |part: &dyn Fn(f64) -> f64| values.iter().map(|value| part(*value)).sum::<f64>() / 1e5;
+        let (mean, square) = (mean_of(&|value| value), mean_of(&|value| value * value));
+        let large = mean_of(&|value| f64::from(u8::from(value.abs() > 2.0)));
+        // within four standard errors
+        assert!(mean.abs() < 0.013 && (square - 1.0).abs() < 0.018, "{mean} {square}");
+        assert!((large - 0.0455).abs() < 0.0027, "{large}");
+    }
 
     #[test]
     fn a_snapshot_has_the_same_noise_in_all_windows_and_fields_that_stay_have_none() {
         let noise = Noise { deviation: 1.0, shape: [1, 2, 4], window: 2 };
         let graph = Graph::new();
+        let drawn = noise.draw(&Random::new(&graph, "random"));
+        graph.output("noise", drawn);
         // three windows of two past snapshots and one field that stays
-        graph.output("out", noise.on(noise.declare(&graph), graph.input("windows", [3, 2, 3]), 1));
-        let mut program = Program::compile(&graph);
+        graph.output("out", noise.on(drawn, graph.input("windows", [3, 2, 3]), 1));
+        let mut program = run(&graph);
         program.write("windows", &[0.0; 18]);
-        noise.write(&mut program, 5, 7).unwrap();
         program.run();
-        let drawn = random::normals(8, 5 ^ STREAM, 7);
+        let drawn = program.read("noise").to_vec();
         let of_point = |window: usize, point: usize| [drawn[4 * point + window], drawn[4 * point + window + 1], 0.0];
         let expected: Vec<f32> = (0..6).flat_map(|row| of_point(row / 2, row % 2)).collect();
         assert_eq!(program.read("out"), expected);

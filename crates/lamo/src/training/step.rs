@@ -132,9 +132,6 @@ impl StepProgram {
         if let Some(turning) = &self.turning {
             turning.write(program, &turning.draw(batch, seed, step))?;
         }
-        if let Some(noise) = Noise::of(&self.task, batch, self.experiment.train.noise) {
-            noise.write(program, seed, step)?;
-        }
         if self.draws {
             program.try_write(RANDOM, &random::words::<RANDOM_WORDS>(seed ^ DROPS, step as u64))?;
         }
@@ -205,7 +202,7 @@ fn compile(
     let random = Random::new(&graph, RANDOM);
     parameters.draw_from(&random);
     let noise = Noise::of(task, batch, experiment.train.noise);
-    let noisy = noise.map(|noise| (noise, noise.declare(&graph)));
+    let noisy = noise.map(|noise| (noise, noise.draw(&random)));
     let shown = |windows| noisy.map_or(windows, |(noise, values)| noise.on(values, windows, train.outputs));
     let one_by_one = parameters.has_changing_states();
     let every = if experiment.train.teacher_forcing { experiment.train.rollout.min(windows) } else { windows };
@@ -256,7 +253,8 @@ fn check_batch(model: &str, least: usize, [batch, samples]: [usize; 2]) -> Resul
 /// Refuses states that do not fit into memory beside the program: the last good ones, those of a checkpoint, and its file.
 fn require_memory(model: &str, program: &Program) -> Result<(), Refusal> {
     let parameters: usize = program.sections().iter().map(|section| section.shape.count()).sum();
-    let states = parameters.saturating_mul((1 + MOMENTS) * size_of::<f32>()) as u64;
+    let copies = 1 + MOMENTS + usize::from(average::is_kept(program));
+    let states = parameters.saturating_mul(copies * size_of::<f32>()) as u64;
     memory::require(states.saturating_mul(3)).map_err(|reason| {
         let thing = format!("model {model}: {parameters} parameters and their checkpoints");
         Refusal::about(thing, reason.to_string()).advise("use smaller sizes").of(Kind::OutOfSpace)

@@ -321,6 +321,8 @@ pub(super) fn grid_ahead(experiment: &Experiment) -> Result<Option<Grid>, Error>
 /// Refuses, before data are made for it, a model that their grid does not allow, and settings that the problem lacks.
 pub(super) fn check_before_making(experiment: &Experiment) -> Result<(), Error> {
     #[cfg(feature = "solvers")]
+    experiment::Symmetries::check_ahead(experiment)?;
+    #[cfg(feature = "solvers")]
     if experiment.data.folder.is_none() {
         let grid = cache::recipe(&experiment.data)?.manifest().grid;
         if let Ok(benchmark) = experiment.benchmark() {

@@ -55,7 +55,7 @@ fn apply(view: &Op, dims: &[usize], layout: &Layout) -> Option<Layout> {
         Op::Permute { order } => Some(layout.permuted(order)),
         Op::Expand => Some(layout.expanded(dims)),
         Op::Slice { spans } => Some(layout.sliced(spans)),
-        Op::Detach => Some(layout.clone()),
+        Op::Detach | Op::Softmaxed => Some(layout.clone()),
         _ => unreachable!("{view:?} is no view"),
     }
 }

@@ -44,10 +44,17 @@ pub(crate) fn simplify(graph: &Graph) -> Result<Simple, DeviceError> {
     mark_live(&inner.nodes, &mut live);
     for node in inner.nodes.iter().enumerate().filter(|(id, _)| live[*id]).map(|(_, node)| node) {
         let loops = matches!(node.op, Op::Map(_) | Op::Reduce { .. }) || node.op.is_view();
-        for &operand in &node.operands {
+        // A softmax is its value; it reads the operand of its gradient no more.
+        let read = if node.op == Op::Softmaxed { 1 } else { node.operands.len() };
+        for &operand in &node.operands[..read] {
             uses[operand] += 1;
             feeds_loops[operand] &= loops;
         }
+    }
+    for (id, node) in inner.nodes.iter().enumerate().filter(|(_, node)| node.op == Op::Softmaxed) {
+        let (users, in_loops) = (uses[id], feeds_loops[id]);
+        uses[node.operands[0]] += users;
+        feeds_loops[node.operands[0]] &= in_loops;
     }
     let mut rewriter = Rewriter {
         old: &inner.nodes,
@@ -123,7 +130,7 @@ impl Rewriter<'_> {
         let node = &self.old[id];
         let operands: Vec<_> = node.operands.iter().map(|operand| self.renamed[operand]).collect();
         match &node.op {
-            Op::Detach => operands[0],
+            Op::Detach | Op::Softmaxed => operands[0],
             // The operand of a matrix product is stored anyway, and a reshape of stored values costs nothing.
             Op::Reshape if !self.feeds_loops[id] => self.add(Op::Reshape, operands, node.shape.clone()),
             Op::Reshape | Op::Permute { .. } | Op::Slice { .. } => self.sink(&node.op, &node.shape, operands[0]),

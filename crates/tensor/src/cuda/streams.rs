@@ -24,36 +24,28 @@ pub(crate) struct Touched {
 
 /// A step whose partial sums are added by a second kernel has two pieces: a piece that needs only the stores of the loop does
 /// not wait for the sums. The gradient of a scan may have two pieces as well, because its first part does not need the
-/// cotangent. The two pieces share scratch memory, which is represented by elements after the end of the arena: one per step, and
-/// one that all such scans share.
-pub(crate) fn touched(plan: &Plan, has_tail: impl Fn(usize) -> bool, has_head: impl Fn(usize) -> bool) -> Vec<Touched> {
+/// cotangent. The two pieces share scratch memory, `scratch` of each such step, which follows the arena here.
+pub(crate) fn touched(plan: &Plan, scratch: &[Option<Range<usize>>]) -> Vec<Touched> {
     let place = |stretch: Stretch| {
         let buffer = &plan.buffers[stretch.buffer];
         let Range { start, end } = stretch.range.unwrap_or(0..buffer.length);
         buffer.offset + start..buffer.offset + end
     };
-    let common = plan.arena + plan.steps.len()..plan.arena + plan.steps.len() + 1;
     let mut pieces = Vec::new();
     for (position, step) in plan.steps.iter().enumerate() {
         let [mut read, mut written] = step.stretches().map(|list| list.into_iter().map(place).collect::<Vec<_>>());
-        let own = plan.arena + position..plan.arena + position + 1;
-        if let Step::ScanGradient { operands, .. } = step
-            && has_head(position)
-        {
+        let own = scratch[position].as_ref().map(|own| plan.arena + own.start..plan.arena + own.end);
+        if let (Step::ScanGradient { operands, .. }, Some(own)) = (step, &own) {
             let operands = operands.iter().map(|operand| place(Stretch::from(operand))).collect();
-            pieces.push(Touched { read: operands, written: vec![common.clone()], is_side: true });
-            read.push(common.clone());
-            written.push(common.clone());
+            pieces.push(Touched { read: operands, written: vec![own.clone()], is_side: true });
+            read.push(own.clone());
         }
-        let sums = match step {
-            Step::Loop(body) if has_tail(position) => {
-                written.push(own.clone());
-                Some(body.across.iter().map(|across| place(Stretch::from(&across.to))).collect())
-            }
-            _ => None,
-        };
+        written.extend(own.clone());
         pieces.push(Touched { read, written, is_side: false });
-        pieces.extend(sums.map(|written| Touched { read: vec![own], written, is_side: true }));
+        if let (Step::Loop(body), Some(own)) = (step, own) {
+            let sums = body.across.iter().map(|across| place(Stretch::from(&across.to))).collect();
+            pieces.push(Touched { read: vec![own], written: sums, is_side: true });
+        }
     }
     pieces
 }

@@ -166,12 +166,13 @@ pub(crate) fn gradient<'g>(
         Map::Multiply if a.node == operands[1].node => vec![Some(cotangent * 2.0 * a), None],
         Map::Multiply => both(&|| cotangent * operands[1], &|| cotangent * a),
         Map::Divide => both(&|| cotangent / operands[1], &|| -(cotangent * result / operands[1])),
+        // Where the first operand is a number, the result tells as well which operand it is; the second need not be kept.
         Map::Maximum => {
-            let second = a.less(operands[1]);
+            let second = a.less(if a.number().is_some() { result } else { operands[1] });
             both(&|| second.select(cotangent * 0.0, cotangent), &|| second.select(cotangent, cotangent * 0.0))
         }
         Map::Minimum => {
-            let second = operands[1].less(a);
+            let second = (if a.number().is_some() { result } else { operands[1] }).less(a);
             both(&|| second.select(cotangent * 0.0, cotangent), &|| second.select(cotangent, cotangent * 0.0))
         }
         Map::Arctangent => {

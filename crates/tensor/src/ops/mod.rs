@@ -61,6 +61,8 @@ pub(crate) enum Op {
     },
     /// The operand itself, through which no gradient flows.
     Detach,
+    /// The first operand, which is the softmax of the second: the gradient of the second follows from the value.
+    Softmaxed,
     // assemblies
     /// Zeros with the operand at `spans`: the transpose of `Slice`.
     Embed {
@@ -141,7 +143,7 @@ impl Op {
     }
 
     pub(crate) fn is_view(&self) -> bool {
-        matches!(self, Op::Reshape | Op::Permute { .. } | Op::Expand | Op::Slice { .. } | Op::Detach)
+        matches!(self, Op::Reshape | Op::Permute { .. } | Op::Expand | Op::Slice { .. } | Op::Detach | Op::Softmaxed)
     }
 }
 
@@ -167,6 +169,7 @@ pub(crate) fn gradient<'g>(result: Tensor<'g>, cotangent: Tensor<'g>, wanted: &[
         | Op::Embed { .. }
         | Op::Gather { .. }
         | Op::ScatterAdd { .. } => whole(vec![Some(view::gradient(&node.op, &operands, cotangent))]),
+        Op::Softmaxed => whole(vec![None, Some(row::softmax_gradient(result, cotangent))]),
         Op::Slice { spans } => vec![Some(Cotangent::Part(spans.clone(), cotangent))],
         Op::Concatenate { axis } => whole(view::concatenate_gradient(*axis, &operands, cotangent)),
         Op::Reduce { kind, .. } => whole(vec![Some(reduce::gradient(*kind, operands[0], result, cotangent))]),
@@ -199,6 +202,7 @@ pub(crate) fn reference(node: &Node, operands: &[&Array]) -> Vec<f64> {
         | Op::Expand
         | Op::Slice { .. }
         | Op::Detach
+        | Op::Softmaxed
         | Op::Embed { .. }
         | Op::Concatenate { .. }
         | Op::Gather { .. }

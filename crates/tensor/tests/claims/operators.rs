@@ -62,6 +62,10 @@ fn maps() -> Vec<Case> {
             x[0].dropout(0.3, &random) * x[0].dropout(0.1, &random).sin()
         }));
     }
+    cases.push(case("maximum of a number", &[(wide, -3.0, 3.0)], MAP, |x| {
+        let zero = x[0].graph().fill(0.0, [1]);
+        zero.maximum(x[0].sin()) + zero.minimum(x[0].cos())
+    }));
     cases.push(case("clamp", &[(wide, -3.0, 3.0)], MAP, |x| (x[0] * 2.0).clamp(-1.5, 1.0)));
     cases
 }
@@ -149,6 +153,12 @@ fn rows() -> Vec<Case> {
         let label = |name: &str| format!("{name} {dims:?}");
         let x = (dims, -2.0, 2.0);
         cases.push(case(label("softmax"), &[x], 1024, |x| x[0].softmax()));
+        cases.push(case(label("lean softmax"), &[x], 1024, |x| x[0].lean_softmax()));
+        cases.push(case(label("lean softmax, used twice and turned"), &[x], 1024, |x| {
+            let weights = x[0].lean_softmax();
+            let last = weights.shape().rank() - 1;
+            weights.swap(last - 1, last).sin().swap(last - 1, last) * weights
+        }));
         let affine = [x, (row, 0.5, 1.5), (row, -1.0, 1.0)];
         cases.push(case(label("layer norm"), &affine, 1024, |x| x[0].layer_norm(x[1], x[2], 1e-5)));
         cases.push(case(label("rms norm"), &affine[..2], 1024, |x| x[0].rms_norm(x[1], 1e-5)));

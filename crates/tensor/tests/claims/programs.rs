@@ -326,3 +326,24 @@ fn a_gpu_that_does_not_exist_is_unavailable() {
     assert_eq!(error.kind(), DeviceErrorKind::Unavailable, "{error}");
     assert_eq!(Device::Cuda(99).gpu_name(), None);
 }
+
+/// max(0, x) and a softmax whose results are kept for a product do not keep their operands for the gradient as well.
+#[test]
+fn a_result_that_is_kept_serves_the_gradient_in_place_of_its_operand() {
+    let bytes = |map: for<'g> fn(Tensor<'g>) -> Tensor<'g>| {
+        let graph = Graph::new();
+        let weights: Vec<_> = (0..6).map(|layer| graph.parameter(&format!("weight {layer}"), [64, 64])).collect();
+        let mut features = graph.input("x", [1000, 64]);
+        for weight in weights {
+            features = map(features.matmul(weight) * 0.5);
+        }
+        let theta = graph.parameters();
+        graph.output("gradient", graph.gradient(features.sum_all(), &[theta])[0].unwrap());
+        Program::compile(&graph).bytes()
+    };
+    let layer = 4 * 1000 * 64;
+    let kept = |map| (bytes(map) as f64 / f64::from(layer)).round();
+    let (greater, lean, plain) =
+        (kept(|x| x.graph().fill(0.0, [1]).maximum(x)), kept(|x| x.lean_softmax()), kept(|x| x.softmax()));
+    assert!(greater <= 10.0 && lean <= 10.0 && plain >= 13.0, "{greater}, {lean} and {plain} layers are kept");
+}

@@ -90,6 +90,6 @@ impl<'g> Axis<'g> {
     fn kernel(&self, pooled: Tensor<'g>, heads: usize) -> Tensor<'g> {
         let reduced = self.mlp.forward(self.norm.forward(self.reduce.forward(pooled)));
         let by_head = split_heads(reduced, heads);
-        attention_scores(self.query.forward(by_head), self.key.forward(by_head)).softmax()
+        attention_scores(self.query.forward(by_head), self.key.forward(by_head)).lean_softmax()
     }
 }

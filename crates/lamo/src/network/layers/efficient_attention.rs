@@ -27,9 +27,9 @@ impl<'g> EfficientAttention<'g> {
     /// `[batch, points, width]` → the same
     pub fn forward(&self, features: Tensor<'g>) -> Tensor<'g> {
         let by_head = |map: &Linear<'g>| split_heads(map.forward(features), self.heads); // [batch, heads, points, c]
-        let query = by_head(&self.query).softmax();
+        let query = by_head(&self.query).lean_softmax();
         let [_, _, _, channels] = query.dims();
-        let key = by_head(&self.key).transpose().softmax(); // [batch, heads, c, points]
+        let key = by_head(&self.key).transpose().lean_softmax(); // [batch, heads, c, points]
         let mixed = query.matmul(key.matmul(by_head(&self.value))) * (1.0 / (channels as f64).sqrt());
         self.out.forward(join_heads(mixed))
     }

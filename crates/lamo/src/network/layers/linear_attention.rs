@@ -38,8 +38,8 @@ impl<'g> LinearAttention<'g> {
     /// `[batch, queries, width]` and `[batch, keys, width]` → `[batch, queries, width]`
     pub fn forward(&self, asking: Tensor<'g>, given: Tensor<'g>) -> Tensor<'g> {
         let by_head = |map: &Linear<'g>, points: Tensor<'g>| split_heads(map.forward(points), self.heads);
-        let query = by_head(&self.query, asking).softmax(); // [batch, heads, queries, c]
-        let key = by_head(&self.key, given).softmax(); // [batch, heads, keys, c]
+        let query = by_head(&self.query, asking).lean_softmax(); // [batch, heads, queries, c]
+        let key = by_head(&self.key, given).lean_softmax(); // [batch, heads, keys, c]
         let [_, _, keys, _] = key.dims();
         let mixed = query.matmul(key.transpose().matmul(by_head(&self.value, given)));
         let scaled = match self.scale {

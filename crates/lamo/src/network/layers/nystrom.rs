@@ -52,7 +52,7 @@ impl<'g> NystromAttention<'g> {
             tensor.reshape(grouped).mean(&[3]).reshape([batch, heads, self.landmarks, channels])
         };
         let (query_marks, key_marks) = (landmarks(query), landmarks(key));
-        let weights = |query: Tensor<'g>, key: Tensor<'g>| query.matmul(key.transpose()).softmax();
+        let weights = |query: Tensor<'g>, key: Tensor<'g>| query.matmul(key.transpose()).lean_softmax();
         let from_marks = weights(query, key_marks); // A₁ [batch, heads, tokens, landmarks]
         let among_marks = weights(query_marks, key_marks); // A₂ [batch, heads, landmarks, landmarks]
         let to_marks = weights(query_marks, key); // A₃ [batch, heads, landmarks, tokens]

@@ -65,10 +65,10 @@ impl<'g> SpectralBlock<'g> {
         let pairs = by_patch(self.encode.forward(image), 2); // key and value of a channel side by side
         let [keys, values] = pairs.split(4, [1, 1]).map(|part| part.reshape([patches, heads, pixels, channels]));
         let latent = self.latent.broadcast_to([patches, heads, tokens, channels]);
-        let collected = latent.matmul(keys.transpose()).softmax().matmul(values) + latent; // Z
+        let collected = latent.matmul(keys.transpose()).lean_softmax().matmul(values) + latent; // Z
         let latent = self.transition(collected);
         let queries = by_patch(self.decode.forward(image), 1).reshape([patches, heads, pixels, channels]);
-        let spread = queries.matmul(latent.transpose()).softmax().matmul(latent); // [patches, heads, pixels, c]
+        let spread = queries.matmul(latent.transpose()).lean_softmax().matmul(latent); // [patches, heads, pixels, c]
         let spread = spread.reshape([batch, down, across, heads, height, length, channels]);
         image + spread.permute(&[0, 1, 4, 2, 5, 3, 6]).reshape([batch, rows, columns, width])
     }

@@ -124,7 +124,7 @@ impl<'g> WindowAttention<'g> {
             scores =
                 (by_window + mask.reshape([masks, 1, points, points])).reshape([count, self.heads, points, points]);
         }
-        let weights = if self.weights == WindowWeights::Softmax { scores.softmax() } else { scores };
+        let weights = if self.weights == WindowWeights::Softmax { scores.lean_softmax() } else { scores };
         self.project.forward(join_heads(weights.matmul(value)))
     }
 

@@ -136,7 +136,7 @@ impl<'g> Block<'g> {
     fn forward(&self, places: Tensor<'g>, observed: Tensor<'g>, positions: Tensor<'g>) -> Tensor<'g> {
         let [norm1, norm2, norm3, norm4, norm5] = &self.norms;
         let [first, second, last] = &self.gate;
-        let gates = last.forward(second.forward(first.forward(positions).gelu()).gelu()).softmax(); // [batch, points, experts]
+        let gates = last.forward(second.forward(first.forward(positions).gelu()).gelu()).lean_softmax(); // [batch, points, experts]
         let u = places + self.cross.forward(norm1.forward(places), norm2.forward(observed));
         let u = u + norm3.forward(mixture(&self.first, gates, u));
         let normed = norm4.forward(u);

@@ -197,7 +197,7 @@ impl<'g> Decoder<'g> {
         Decoder::Recurrent { steps: config.steps, expand, propagators, norm, out }
     }
 
-    /// `[batch, queries, cross width]` → `[batch, queries, outputs]`, of all steps or at times `[batch]`
+    /// `[batch, queries, cross width]` → `[batch, queries, outputs]`, of all steps or at times `[batch, 1]`
     fn forward(&self, features: Tensor<'g>, positions: Tensor<'g>, time: Option<Tensor<'g>>) -> Tensor<'g> {
         let beside = |features: Tensor<'g>| Tensor::concatenate(&[features, positions], 2);
         match self {
@@ -223,9 +223,9 @@ impl<'g> Decoder<'g> {
     }
 }
 
-/// Σ max(0, 1 − |s − k|) yₖ with s = t (steps − 1), at a time t `[batch]` from 0 to 1.
+/// Σ max(0, 1 − |s − k|) yₖ with s = t (steps − 1), at a time t `[batch, 1]` from 0 to 1.
 fn interpolated<'g>(latents: &[Tensor<'g>], time: Tensor<'g>) -> Tensor<'g> {
-    let ([batch], graph) = (time.dims(), time.graph());
+    let ([batch, _], graph) = (time.dims(), time.graph());
     let place = (time.clamp(0.0, 1.0) * (latents.len() - 1) as f64).reshape([batch, 1, 1]);
     let weighed = latents.iter().enumerate().map(|(step, latent)| {
         let weight = (1.0 - (place - step as f64).abs()).maximum(graph.fill(0.0, [1]));

@@ -172,7 +172,7 @@ pub(super) fn infer(shapes: &Shapes, hints: &Hints) -> Option<Result<Inferred, R
             coordinates: said("coordinates"),
             zero_border: said("zero_border"),
             pointwise_scale: shapes.has("y_norm.mean"),
-            stochastic_depth: defaults.stochastic_depth,
+            stochastic_depth: STOCHASTIC_DEPTH,
         };
         let Config { patch_padding, padding, coordinates, zero_border, .. } = config;
         let assumed = vec![format!(
