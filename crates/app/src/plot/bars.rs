@@ -94,6 +94,7 @@ fn short_number(value: f64) -> String {
         v if v >= 100.0 => format!("{v:.0}"),
         v if v >= 10.0 => format!("{v:.1}").trim_end_matches(".0").to_owned(),
         v if v >= 0.095 => format!("{v:.2}").trim_end_matches('0').trim_end_matches('.').to_owned(),
+        v if v > 0.0 => format!("{v:.*}", (1.0 - v.log10().floor()) as usize),
         v => short(v),
     }
 }

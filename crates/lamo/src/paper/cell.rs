@@ -33,7 +33,12 @@ pub struct Resolved {
     pub experiment: Experiment,
     /// SHA-256 of the experiment, as in `hashes.experiment` of a receipt.
     pub key: String,
+    /// The key of the same training with other tests in between, which change nothing that is trained.
+    pub aliases: Vec<String>,
 }
+
+/// Epochs between two tests of runs that count as the same training.
+const TESTED_EVERY: [usize; 7] = [1, 2, 5, 10, 20, 25, 100];
 
 impl Cell {
     /// The same with another change.
@@ -72,9 +77,13 @@ impl Cell {
     /// The experiment and its key.
     pub fn resolve(&self) -> Result<Resolved, Error> {
         let experiment = self.request(Device::Cpu, None).experiment()?;
-        let hash = Sha256::digest(experiment.essence().as_bytes());
-        let key = hash.iter().map(|byte| format!("{byte:02x}")).collect();
-        Ok(Resolved { cell: self.clone(), experiment, key })
+        let tested = |evaluate: usize| {
+            let mut other = experiment.clone();
+            other.train.evaluate = evaluate;
+            hash(&other)
+        };
+        let (key, aliases) = (hash(&experiment), TESTED_EVERY.map(tested).into());
+        Ok(Resolved { cell: self.clone(), experiment, key, aliases })
     }
 
     /// The command that trains the cell alone.
@@ -93,6 +102,11 @@ impl Cell {
         }
         words
     }
+}
+
+/// SHA-256 of what differs from the defaults, in hexadecimal.
+fn hash(experiment: &Experiment) -> String {
+    Sha256::digest(experiment.essence().as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 impl Resolved {

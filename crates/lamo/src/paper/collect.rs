@@ -79,7 +79,8 @@ impl Results {
 
     fn find(&self, resolved: &Resolved) -> Option<&Found> {
         let epochs = resolved.experiment.train.epochs;
-        self.found.get(&resolved.key)?.iter().find(|found| found.receipt.epoch == epochs)
+        let keys = std::iter::once(&resolved.key).chain(&resolved.aliases);
+        keys.filter_map(|key| self.found.get(key)).flatten().find(|found| found.receipt.epoch == epochs)
     }
 
     /// Our value of an entry from the receipts that are there; `None` without any.

@@ -11,7 +11,7 @@ use toml::Value;
 /// The size of the grid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effort {
-    /// Every cell of the paper at its 500 epochs: about 100 hours on an H200.
+    /// Every cell of the paper at its 500 epochs, with all 18 models: about 200 hours on an H200.
     Full,
     /// The paper's models and data with short trainings and fewer cells: about two hours on an H200.
     Reduced,

@@ -6,7 +6,7 @@
 //!   the trainings that give ours.
 //! - [`Cell`]: one training. Its key is the SHA-256 of its experiment, which receipts record, so that a receipt in any folder
 //!   is found again and equal cells of several artifacts are trained once.
-//! - [`plan`] and [`run`]: the order, the costs, and the runs, which resume after a kill at any moment.
+//! - [`plan()`] and [`run()`]: the order, the costs, and the runs, which resume after a kill at any moment.
 //! - [`Results`]: what is there, from run folders and folders of receipts.
 
 mod artifact;

@@ -108,3 +108,18 @@ fn smaller_grids_share_their_test_samples_between_all_cells_of_a_benchmark() {
         }
     }
 }
+
+#[test]
+fn a_receipt_counts_for_its_cell_however_often_the_run_was_tested() {
+    let folder = crate::rooms::workspace().join("results");
+    let results = Results::gather(&[folder]);
+    let cell = |seed: u64| {
+        let main = artifacts(Effort::Full).into_iter().find(|artifact| artifact.id == "T1").unwrap();
+        let found = main.cells().into_iter().find(|cell| (cell.benchmark, cell.model) == ("airfoil", "lamo")).cloned();
+        found.unwrap().seeded(seed).resolve().unwrap()
+    };
+    // The run of 500 epochs on an H200 was tested every 20 epochs, the cell every 50.
+    let receipt = results.of(&cell(0)).expect("results/airfoil-lamo.json is the cell of Table 1");
+    assert!((receipt.evaluation.relative_l2 - 0.00375).abs() < 1e-5);
+    assert!(results.of(&cell(1)).is_none(), "another seed is another cell");
+}

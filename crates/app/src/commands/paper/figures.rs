@@ -85,7 +85,7 @@ pub(super) fn spent(receipt: &Receipt) -> [Option<f64>; 3] {
 
 /// Ours at the left, the published ones at the right: the machines differ, so each has its own axis.
 fn bars(all: &[Spending], gathered: &Gathered) -> Result<Drawing, Error> {
-    let titles = [("Training", "s per epoch"), ("Inference", "s per pass over the test samples"), ("Memory", "GB")];
+    let titles = [("Training", "s per epoch"), ("Inference", "s per test set"), ("Memory", "GB")];
     let panel = |(title, unit): (&str, &str), who: &str| BarPanel {
         title: format!("{title}, {who}"),
         unit: unit.to_owned(),

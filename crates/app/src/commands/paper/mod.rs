@@ -75,7 +75,7 @@ struct Gathered {
 /// What the three commands share.
 #[derive(Args)]
 pub(crate) struct Choice {
-    /// The size of the grid: full is the paper (100 hours on an H200), reduced takes two hours on an H200, quick two hours on
+    /// The size of the grid: full is the paper (200 hours on an H200), reduced takes two hours on an H200, quick two hours on
     /// two cores, smoke seconds. Unless given, the one with the most finished cells, else quick on a CPU and reduced on a GPU.
     #[arg(long, value_name = "GRID", value_parser = ["full", "reduced", "quick", "smoke"])]
     grid: Option<String>,
@@ -95,7 +95,7 @@ pub(crate) struct Choice {
     #[arg(long, value_name = "DIR", default_value = RECEIPTS)]
     receipts: PathBuf,
     /// A further folder of receipts or run folders that count as done; may be repeated.
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", default_value = "results")]
     known: Vec<PathBuf>,
     /// Print JSON on standard output.
     #[arg(long)]

@@ -15,6 +15,9 @@ use serde_json::json;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+/// A cell that takes more seconds is announced.
+const LONG: f64 = 30.0;
+
 /// `lamo paper run`
 #[derive(Args)]
 pub(crate) struct Run {
@@ -105,7 +108,14 @@ impl Console {
                     &json!({ "event": "plan", "cells": cells, "done": done, "seconds": seconds }),
                 );
             }
-            Report::Begin { .. } => {}
+            Report::Begin { job, number, count } => {
+                let (name, about) = (job.cell.name(), rough(job.seconds));
+                let event =
+                    json!({ "event": "begin", "name": name, "number": number, "cells": count, "seconds": job.seconds });
+                if self.json || job.seconds >= LONG {
+                    self.say(&format!("{number} of {count}: {name}, about {about}"), &event);
+                }
+            }
             Report::End { job, outcome, seconds } => {
                 self.clear();
                 self.ended(job, outcome, *seconds);
