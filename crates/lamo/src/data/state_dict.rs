@@ -1,7 +1,7 @@
 //! State dicts on disk: a safetensors file with the parameters of a model under the authors' names.
 
-use super::Storage;
 use super::formats::{self, ElementKind, decode};
+use super::storage::Storage;
 use crate::error::{Failure, Kind};
 use crate::files::{self, atomic, memory};
 use crate::network::models::Shapes;

@@ -83,8 +83,10 @@ impl<'g> Hydra<'g> {
             let scan = ScanInput { signal, log_decay, gain, write: group(0), read: group(1), initial: Some(initial) };
             let (scanned, _) = scan.scan(&[order(length, direction % 2)]);
             if let Some(shifted) = shift(scanned, direction % 2) {
-                let shifted = turned(shifted.reshape([batch, length, inner]));
-                y = y + shifted.reshape([batch, length, heads, inner / heads]);
+                y = y + match direction {
+                    0 | 1 => shifted,
+                    _ => turned(shifted.reshape([batch, length, inner])).reshape(shifted.shape()),
+                };
             }
         }
         let y = y.reshape([batch, length, inner]).rms_norm(self.norm, 1e-5) * z.silu(); // norm first, then the gate
