@@ -273,7 +273,7 @@ fn an_unknown_key_is_refused_with_the_nearest_known_one() {
         ("[model]\nwidth = 5", "experiment mine: unknown key model.width; did you mean model.settings.width?"),
         ("[trian]\nepochs = 5", "experiment mine: unknown key trian.epochs; did you mean train.epochs?"),
         ("foo = 3", "experiment mine: unknown key foo; an experiment has benchmark, data, model, precision, preset, "),
-        ("[train]\nbogus = 3", "experiment mine: unknown key train.bogus; train has balanced, batch, clip, epochs, "),
+        ("[train]\nbogus = 3", "experiment mine: unknown key train.bogus; train has average, balanced, batch, clip, epochs, "),
         (
             "[model]\nsettings = { turbulence = 5 }",
             "experiment mine: unknown key model.settings.turbulence; model.settings has ",
