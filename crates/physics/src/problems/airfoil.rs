@@ -390,7 +390,6 @@ mod tests {
             let wanted = all[1].apply(problem.grid(), &solve(&displacements));
             for (found, wanted) in solve(&mirrored).fields.iter().zip(&wanted.fields) {
                 let error = found.relative_error(wanted);
-                println!("{canonical}, {}: {error:e}", found.name);
                 assert!(error < 1e-6, "{canonical}, {}: {error:e}", found.name);
             }
         }

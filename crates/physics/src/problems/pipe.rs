@@ -237,7 +237,6 @@ mod tests {
     fn the_outlet_without_a_condition_has_no_mirror() {
         assert_eq!(ROW.symmetries(&["resolution=6", "canonical=true"]).unwrap().len(), 1);
         let errors = mirrored(&["resolution=8", "canonical=true"], 0);
-        println!("{errors:?}");
         assert!(errors.iter().any(|(name, error)| *name == "velocity_x" && *error > 1e-3), "{errors:?}");
     }
 }

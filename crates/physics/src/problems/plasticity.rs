@@ -302,7 +302,6 @@ mod tests {
         let found = solve(turned(&profile));
         for (found, wanted) in found.fields.iter().zip(&wanted.fields) {
             let error = found.relative_error(wanted);
-            println!("{}: {error:e}", found.name);
             assert!(error < 1e-6, "{}: {error:e}", found.name);
         }
         let displacement = |sample: &Sample| -> Field {
@@ -310,7 +309,6 @@ mod tests {
             Field { name: "displacement", shape: Vec::new(), values }
         };
         let error = displacement(&found).relative_error(&displacement(&wanted));
-        println!("{error:e}");
         assert!(error < 1e-4, "displacement: {error:e}");
     }
 }
