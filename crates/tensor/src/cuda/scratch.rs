@@ -56,7 +56,7 @@ mod tests {
         }
         let scratch = Scratch::plan(&heads, &tails);
         for (step, floats) in tails.iter().enumerate() {
-            assert_eq!(scratch.own[step].as_ref().map(|range| range.len()), *floats);
+            assert_eq!(scratch.own[step].as_ref().map(Range::len), *floats);
             for other in step + 1..100.min(step + WINDOW) {
                 if let (Some(one), Some(two)) = (&scratch.own[step], &scratch.own[other]) {
                     assert!(one.end <= two.start || two.end <= one.start, "steps {step} and {other} share memory");
