@@ -114,7 +114,10 @@ fn quick(benchmark: &str) -> Option<&'static str> {
             "model.settings = { width = 32, depth = 2, slice_heads = 4, tokens = 32, unified_positions = 0 }"
         }
         "elasticity" => "model.settings = { width = 64, depth = 3, slice_heads = 4, tokens = 32 }",
-        "plasticity" | "airfoil" => "model.settings = { width = 32, depth = 2, slice_heads = 4, tokens = 16 }",
+        "plasticity" => {
+            "model.settings = { width = 32, depth = 2, slice_heads = 4, tokens = 16, initial = \"fan-in\" }"
+        }
+        "airfoil" => "model.settings = { width = 32, depth = 2, slice_heads = 4, tokens = 16 }",
         "pipe" => "model.settings = { width = 32, depth = 2, slice_heads = 4, tokens = 16, mlp_ratio = 1 }",
         "own" => "model.settings = { width = 32, depth = 4, slice_heads = 4, tokens = 32 }",
         _ => return None,

@@ -163,7 +163,7 @@ pub(super) fn quick(benchmark: &str) -> Option<&'static str> {
             "model.settings = { width = 64, depth = 3, tokens = 32, slice_heads = 4, states = 16, head_width = 32 }"
         }
         "plasticity" => {
-            "model.settings = { width = 32, depth = 2, tokens = 16, slice_heads = 4, states = 16, head_width = 16 }"
+            "model.settings = { width = 32, depth = 2, tokens = 16, slice_heads = 4, states = 16, head_width = 16, initial = \"fan-in\" }"
         }
         "airfoil" => {
             "model.settings = { width = 32, depth = 2, tokens = 16, slice_heads = 4, states = 8, head_width = 16 }"
