@@ -60,6 +60,10 @@ impl Request<'_> {
         let layer = if self.recorded && preset == Preset::Best.name() { Preset::Paper.name() } else { preset.as_str() };
         let table = base(&benchmark, model, &OwnData { grid: self.grid, timed }, layer);
         let mut table = table.map_err(about)?;
+        if self.recorded {
+            // What the preset sets today says nothing about a run of an earlier version that did not know the key.
+            keys::merge(&mut table, defaults(model)?, false);
+        }
         let problem = said.text(&["data", "problem"]).or_else(|| keys::text(&table, &["data", "problem"]));
         let problem = problem.unwrap_or_default();
         let removed = removed_settings(problem).map_err(about)?;
