@@ -73,7 +73,10 @@ impl Channels {
         };
         Channels(self.0.iter().enumerate().map(map).collect())
     }
+}
 
+#[cfg(feature = "solvers")]
+impl Channels {
     /// These channels `count` times.
     fn repeated(&self, count: usize) -> Channels {
         let width = self.0.len();
