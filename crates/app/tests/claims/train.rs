@@ -167,7 +167,7 @@ fn wrong_requests_give_one_sentence_and_leave_no_file() {
         (&["darcy", "--model=fno", "--set=model.name=lamo"], &["model.name", "lamo", "fno"]),
         (&["darcy-lamo", "--preset=quick"], &["darcy-lamo", "published recipe"]),
         (&["darcy", "--set=data.train=9000000000000"], &["data.train", "1000000000"]),
-        (&["darcy", "--set=model.settings.width=63"], &["model lamo", "126", "4 heads"]),
+        (&["darcy", "--set=model.settings.width=63"], &["model lamo", "126", "4 scan heads"]),
         (&["darcy", "--set=data.settings.high=-1"], &["high"]),
         (&["darcy", "--save-every=-1"], &["--save-every", "found -1"]),
         (&["--resume=nowhere"], &["nowhere", "experiment.toml"]),

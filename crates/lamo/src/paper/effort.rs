@@ -96,7 +96,7 @@ impl Options {
             (Effort::Reduced, "plasticity") => 300,
             (Effort::Reduced, _) => 1000,
             (Effort::Quick, "darcy") => 1024,
-            (Effort::Quick, "navier-stokes") => 400,
+            (Effort::Quick, "navier-stokes" | "plasticity") => 400,
             (Effort::Quick, "pipe") => 200,
             (Effort::Quick, "airfoil") => 160,
             (Effort::Quick, _) => 800,
