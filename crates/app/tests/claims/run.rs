@@ -1,4 +1,4 @@
-//! `lamo run`: a run in one file goes on elsewhere with the same bits; a small model predicts by its name.
+//! `lamo run`: a packed run is resumed elsewhere with the same bits, and a small model is opened by its name.
 
 use crate::support::{Folder, TINY, contains, ok, sentence, wave_npy};
 use lamo::run;

@@ -54,7 +54,7 @@ impl Results {
         results
     }
 
-    /// Adds one receipt; a file that is none is left out.
+    /// Adds one receipt. Files that are not receipts are skipped.
     pub(super) fn read(&mut self, path: &Path) {
         if let Ok(receipt) = Receipt::read(path) {
             let known = self.found.entry(receipt.hashes.experiment.clone()).or_default();

@@ -62,7 +62,7 @@ pub fn text(path: &str) -> Option<&'static str> {
     find(path).and_then(Toml::as_str)
 }
 
-/// The list of numbers at a path; empty where there is none.
+/// The list of numbers at a path, or an empty list if nothing stands at the path.
 pub fn numbers(path: &str) -> Vec<f64> {
     find(path).and_then(Toml::as_array).map(|list| list.iter().filter_map(float).collect()).unwrap_or_default()
 }

@@ -14,7 +14,7 @@ pub enum Moments {
     /// All: the run comes back byte for byte.
     #[default]
     All,
-    /// The last one, from which the training goes on; the best one has the model alone.
+    /// Only those of the last checkpoint, with which the training continues. The best checkpoint keeps its model alone.
     Last,
     /// None: the run can be evaluated and predicted with, and not be resumed.
     None,

@@ -89,11 +89,11 @@ fn model_states(program: &Program, read: impl Fn(&str) -> Result<Vec<f32>, Error
     Ok(ModelStates { sections, values })
 }
 
-/// State of a checkpoint whose model is the average: θ, from which the training goes on.
+/// Where the model of a checkpoint is the average, this state holds the parameters θ with which the training continues.
 const UNAVERAGED: &str = "average.theta";
 
-/// The values of a checkpoint for a state of the training program. A training that begins to average begins with θ, and one
-/// that no longer does goes on from θ.
+/// The values of a checkpoint for a state of the training program. Where averaging is switched on by a resume, the average starts
+/// at θ; where it is switched off, the training continues with θ.
 fn saved<'a>(from: &'a Checkpoint, name: &str) -> Option<&'a [f32]> {
     match name {
         PARAMETERS => from.state(UNAVERAGED).or(from.state(PARAMETERS)),

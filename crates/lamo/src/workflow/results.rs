@@ -98,8 +98,8 @@ impl ResultRow {
     }
 }
 
-/// All rows: the expected ones of every benchmark first, then those of other receipts. Receipts of your own data, receipts
-/// of the preset quick and other files of the folder are left out.
+/// All rows: the expected ones of every benchmark first, then those of other receipts. Receipts of your own data and of the
+/// preset `quick` are skipped, and so are other files in the folder.
 pub fn results(folder: &Path) -> Result<Vec<ResultRow>, Error> {
     let sources = read(folder)?;
     let mut rows = Vec::new();
@@ -124,7 +124,7 @@ pub fn results(folder: &Path) -> Result<Vec<ResultRow>, Error> {
     Ok(rows)
 }
 
-/// Adds a receipt to its row, which is made where there is none.
+/// Adds a receipt to its row, and makes the row first if it is new.
 fn place(rows: &mut Vec<ResultRow>, benchmark: &'static str, source: &Source) {
     let Some((model, preset)) = recipe(source) else { return };
     let changes = source.receipt.changes.iter().filter(|change| !change.starts_with(UNIMPORTANT)).cloned();

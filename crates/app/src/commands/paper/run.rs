@@ -69,7 +69,7 @@ struct Console {
 }
 
 impl Console {
-    /// Of the trainings themselves, only data that are made and warnings are shown.
+    /// Shows warnings and the making of data; the other events of a training are not shown.
     fn hear(&self, event: Event<'_>) {
         match event {
             Event::Making { problem, progress } => {

@@ -13,7 +13,7 @@ use super::{Activation, AxialConvolution, DepthwiseConvolution};
 use crate::network::{Initial, Scope};
 use lamo_tensor::Tensor;
 
-/// Which levers a block has; the default is none.
+/// The levers that a block has. By default it has none.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Levers {
     /// v ← v + D v before the block.
@@ -22,7 +22,7 @@ pub struct Levers {
     pub modes: usize,
     /// z + γ Mix(z).
     pub residual: bool,
-    /// Of the block's MLP.
+    /// The activation in the MLP of the block.
     pub activation: Activation,
 }
 

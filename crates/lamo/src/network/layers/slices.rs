@@ -42,7 +42,7 @@ pub enum Queries {
 /// How points are sorted into slices, and back; the default is the authors'.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct SliceMaps {
-    /// Of the encoder, and of a decoder of its own.
+    /// What points are compared with in the encoder, and in the decoder if it has its own maps.
     pub queries: Queries,
     /// How tokens become points again.
     pub decoder: Decoder,
