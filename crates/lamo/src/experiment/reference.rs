@@ -134,7 +134,7 @@ const KEYS: &[Entry] = &[
     (
         "train.patience",
         "epochs",
-        "Ends the training when the validation error has not improved for so many epochs; 0 never does. It needs validation samples. The rate of `onecycle` is still high in the middle of the training, so `constant` suits it better. With `--minutes` and validation samples it is half of the epochs unless it is set.",
+        "Ends the training when the validation error has not improved for so many epochs; 0 never does. It needs validation samples. The rate of `onecycle` is still high in the middle of the training, so `constant` suits it better.",
     ),
     (
         "train.symmetries",

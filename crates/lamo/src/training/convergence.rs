@@ -14,8 +14,11 @@ const STEEP_WITHOUT_RATE: f64 = 0.3;
 const NO_RATE: f64 = 0.01;
 /// A loss that fell by less than this share since the first epoch shows that nothing was learned.
 const STUCK: f64 = 0.1;
+/// Where the mean error of the last tenth exceeds the smallest error by this share, the model has learned its samples by heart.
+const BY_HEART: f64 = 0.2;
 
-/// A sentence where the error was still falling steeply in the last epochs, or where the loss never fell; `None` otherwise.
+/// A sentence where the error was still falling steeply in the last epochs, where it rose while the loss fell, or where the loss
+/// never fell; `None` otherwise.
 /// The error is that on the validation or test samples; the loss takes its place where too few epochs were tested, because it
 /// also falls when a model only learns its samples by heart.
 pub fn doubt(history: &[Line]) -> Option<String> {
@@ -40,8 +43,24 @@ pub fn doubt(history: &[Line]) -> Option<String> {
              a larger train.epochs",
             100.0 * fallen
         )),
-        () => None,
+        () => learned_by_heart(history, fall(&losses) > 0.0),
     }
+}
+
+/// A sentence where the validation error rose again while the loss went on falling.
+fn learned_by_heart(history: &[Line], falls: bool) -> Option<String> {
+    let errors: Vec<(usize, f64)> = history.iter().filter_map(|line| Some((line.epoch, line.validation?))).collect();
+    let &(epoch, best) = errors.iter().min_by(|one, other| one.1.total_cmp(&other.1))?;
+    let tail = &errors[errors.len() - errors.len().div_ceil(10)..];
+    let last = tail.iter().map(|(_, error)| error).sum::<f64>() / tail.len() as f64;
+    let risen = last / best - 1.0;
+    (falls && errors.len() >= FEWEST && risen > BY_HEART).then(|| {
+        format!(
+            "the model has learned its samples by heart since epoch {epoch}: the validation error rose by {:.0} % while the loss fell; \
+             that epoch is saved; more samples, a smaller model or a larger train.weight_decay may help",
+            100.0 * risen
+        )
+    })
 }
 
 /// The share by which the mean over the last tenth of the values lies below the mean over the tenth before.
@@ -99,6 +118,21 @@ mod tests {
             .map(|line| Line { validation: line.validation.filter(|_| line.epoch % 10 == 0), ..line })
             .collect();
         assert!(doubt(&rarely).is_some_and(|said| said.contains("its loss")), "four errors decide nothing");
+    }
+
+    #[test]
+    fn an_error_that_rises_while_the_loss_falls_is_learning_by_heart() {
+        let lines = |rise: f64| -> Vec<Line> {
+            let lines = history(|epoch| 1.0 / epoch, 40).into_iter();
+            let error = |epoch: usize| 0.1 + 0.1 * rise * (epoch as f64 - 10.0).max(-1.0) / 28.5;
+            lines.map(|line| Line { validation: Some(error(line.epoch)), ..line }).collect()
+        };
+        let said = doubt(&lines(0.5)).unwrap();
+        assert!(said.contains("by heart since epoch 1:") && said.contains("rose by"), "{said}");
+        assert_eq!(doubt(&lines(0.1)), None, "a tenth is noise");
+        let tested: Vec<Line> =
+            lines(0.5).into_iter().map(|line| Line { test: line.validation, validation: None, ..line }).collect();
+        assert_eq!(doubt(&tested), None, "test samples choose no epoch");
     }
 
     #[test]

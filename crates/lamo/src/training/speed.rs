@@ -21,11 +21,6 @@ const MOST: usize = 10_000;
 /// Tests in a training; there may be twice as many.
 const TESTS: usize = 100;
 
-/// Share of the epochs without a better validation error that ends a training for a time.
-const PATIENCE: f64 = 0.5;
-/// Fewest tests of this share.
-const TESTS_OF_PATIENCE: usize = 20;
-
 /// What a training costs, in seconds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Speed {
@@ -44,17 +39,6 @@ pub(crate) struct Length {
     pub(crate) evaluate: usize,
     /// Seconds that they take.
     pub(crate) seconds: f64,
-}
-
-impl Length {
-    /// Epochs without a better validation error after which the rest of the time would only learn the samples by heart; 0 where
-    /// there are too few tests to tell. A rate near its peak raises the error for a while, so that half of the epochs, longer
-    /// than the rise of the rate, must pass.
-    pub(crate) fn patience(&self) -> usize {
-        let share = (PATIENCE * self.epochs as f64).ceil() as usize;
-        let patience = share.max(TESTS_OF_PATIENCE.saturating_mul(self.evaluate));
-        if patience < self.epochs { patience } else { 0 }
-    }
 }
 
 impl Speed {
@@ -145,16 +129,6 @@ mod tests {
         for seconds in [-5.0, 0.0, 20.0] {
             let length = speed.length(seconds, Some(1));
             assert_eq!((length.epochs, length.seconds), (1, 110.0), "{seconds} s");
-        }
-    }
-
-    #[test]
-    fn the_patience_is_half_of_the_epochs_unless_there_are_too_few_tests_to_tell() {
-        for (epochs, evaluate, patience) in
-            [(1680, 16, 840), (101, 1, 51), (30, 1, 20), (20, 1, 0), (100, 7, 0), (1, 1, 0)]
-        {
-            let length = Length { epochs, evaluate, seconds: 1.0 };
-            assert_eq!(length.patience(), patience, "{length:?}");
         }
     }
 

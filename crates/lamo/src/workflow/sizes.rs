@@ -16,7 +16,6 @@ pub(super) struct Chosen {
     /// Also true with `train.patience`, which counts tests.
     pub(super) evaluate: bool,
     pub(super) change: bool,
-    pub(super) patience: bool,
 }
 
 /// Sets what follows from the data set, unless the user chose it: your own data get validation samples, a batch and a number

@@ -3,6 +3,7 @@
 mod arena;
 mod cholesky;
 pub(crate) mod convolution;
+mod copy;
 mod interpreter;
 pub(crate) mod math;
 pub(crate) mod matmul;
@@ -21,6 +22,7 @@ use crate::ops::convolution::ConvolutionShape;
 use crate::ops::membership::MembershipShape;
 use crate::ops::scan::ScanShape;
 use arena::Arena;
+use copy::CopyKernel;
 use interpreter::LoopKernel;
 use matmul::MatMul;
 use membership::{MembershipGradients, MembershipInputs};
@@ -32,6 +34,8 @@ use std::sync::Arc;
 #[allow(clippy::large_enum_variant)] // a program has some hundred kernels, made once
 enum Kernel {
     Loop(LoopKernel),
+    /// A loop that only moves numbers.
+    Copies(Vec<CopyKernel>),
     Clear(Target<1>, usize),
     MatMul(MatMul),
     InverseCholesky {
@@ -222,7 +226,10 @@ fn prepare(plan: &Plan, step: &Step, base: &impl Fn(&Place) -> *mut f32) -> Resu
         base(&Place { buffer, layout }).cast_const().cast::<u32>()
     };
     Ok(match step {
-        Step::Loop(body) => Kernel::Loop(LoopKernel::new(body, base)?),
+        Step::Loop(body) => match copy::copies(body, base) {
+            Some(copies) => Kernel::Copies(copies),
+            None => Kernel::Loop(LoopKernel::new(body, base)?),
+        },
         Step::Clear { buffer } => {
             let pointer = index(*buffer).cast::<f32>().cast_mut();
             Kernel::Clear(Target { pointer, strides: [1] }, plan.buffers[*buffer].length)
@@ -338,7 +345,11 @@ impl Kernel {
             Kernel::MembershipGradient { shape, .. } => membership::gradient_scratch(shape),
             Kernel::Scan { shape, .. } => scan::forward_scratch(shape),
             Kernel::ScanGradient { shape, .. } => scan::backward_scratch(shape),
-            Kernel::Clear(..) | Kernel::InverseCholesky { .. } | Kernel::Gather(_) | Kernel::ScatterAdd(_) => 0,
+            Kernel::Copies(_)
+            | Kernel::Clear(..)
+            | Kernel::InverseCholesky { .. }
+            | Kernel::Gather(_)
+            | Kernel::ScatterAdd(_) => 0,
         }
     }
 
@@ -349,6 +360,7 @@ impl Kernel {
         unsafe {
             match self {
                 Kernel::Loop(kernel) => kernel.run(scratch.as_mut_ptr()),
+                Kernel::Copies(copies) => copies.iter().for_each(|copy| copy.run()),
                 Kernel::Clear(to, length) => std::slice::from_raw_parts_mut(to.pointer, *length).fill(0.0),
                 Kernel::MatMul(product) => product.run(scratch.as_mut_ptr()),
                 Kernel::InverseCholesky { extents, jitter, from, to } => {

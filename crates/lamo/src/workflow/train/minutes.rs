@@ -54,9 +54,6 @@ impl Job<'_> {
             (self.session.listener)(Event::Note("the time is enough for the sizes of the preset paper"));
         }
         (experiment.train.epochs, experiment.train.evaluate) = (length.epochs, length.evaluate);
-        if experiment.data.validation > 0 && !chosen.patience {
-            experiment.train.patience = length.patience();
-        }
         let trainer = self.compile(experiment, dataset)?;
         if length.seconds > 60.0 * minutes {
             let warning = format!(
@@ -96,13 +93,7 @@ impl Job<'_> {
             Some(minutes) => format!(", about {minutes:.0} min"),
             None => String::new(),
         };
-        let end = match experiment.train.patience {
-            patience if patience > 0 && minutes.is_some() => {
-                format!("; it ends when the validation error has not improved for {patience} of them")
-            }
-            _ => String::new(),
-        };
-        let note = format!("training for {} of {}{time}{end}", counted(epochs, "epoch"), counted(steps, "step"));
+        let note = format!("training for {} of {}{time}", counted(epochs, "epoch"), counted(steps, "step"));
         (self.session.listener)(Event::Note(&note));
     }
 }
