@@ -58,7 +58,8 @@ impl Request<'_> {
             || said.text(&["data", "time"]) == Some("by-time");
         // A record has every key, also those that were the best of its time.
         let layer = if self.recorded && preset == Preset::Best.name() { Preset::Paper.name() } else { preset.as_str() };
-        let table = base(&benchmark, model, &OwnData { grid: self.grid, timed }, layer);
+        let table =
+            base(&benchmark, model, &OwnData { grid: self.grid, timed, quick: layer == Preset::Quick.name() }, layer);
         let mut table = table.map_err(about)?;
         if self.recorded {
             // What the preset sets today says nothing about a run of an earlier version that did not know the key.

@@ -107,6 +107,19 @@ fn every_model_builds_on_data_of_your_own_that_it_supports() {
     }
 }
 
+#[test]
+fn patches_of_a_plane_of_your_own_grow_with_it_in_the_preset_quick() {
+    let patch = |rows, columns, preset| {
+        let grid = Some(Grid::Plane { rows, columns });
+        let request = Request { model: Some("lamo"), preset: Some(preset), grid, ..Request::default() };
+        request.resolve().unwrap().model.settings["patch"].as_integer().unwrap()
+    };
+    for (rows, columns, expected) in [(7, 5, 2), (32, 32, 2), (33, 32, 4), (64, 64, 4), (85, 85, 8), (500, 700, 8)] {
+        assert_eq!(patch(rows, columns, Preset::Quick), expected, "{rows} × {columns}");
+    }
+    assert_eq!(patch(85, 85, Preset::Paper), 2, "longer trainings are more accurate with small patches");
+}
+
 /// The loss of a model in its tiny size on two samples of one task, after a number of steps.
 fn overfitted(row: &Row, task: &Task, steps: usize) -> f32 {
     let graph = Graph::new();

@@ -70,6 +70,8 @@ pub struct OwnData {
     pub grid: Option<Grid>,
     /// Whether a time is an input.
     pub timed: bool,
+    /// Whether the preset is `quick`: minutes on a CPU.
+    pub quick: bool,
 }
 
 impl OwnData {
