@@ -386,6 +386,7 @@ pub(super) mod tests {
     fn samples(grid: Grid, functions: usize, [times, outputs]: [usize; 2]) -> Samples {
         let points = grid.points();
         Samples {
+            offsets: Vec::new(),
             count: 1,
             grid,
             space: 1,

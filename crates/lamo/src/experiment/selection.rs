@@ -276,6 +276,7 @@ fn read(
     let read = Samples {
         count: samples.len(),
         grid,
+        offsets: Vec::new(),
         space,
         positions,
         functions: arranged.functions,

@@ -199,6 +199,7 @@ fn synthetic(task: &Task, batch: usize) -> Samples {
     let times = task.time.count();
     let lattice = task.grid.lattice(false).filter(|_| functions > 0);
     Samples {
+        offsets: Vec::new(),
         count: batch,
         grid: task.grid,
         space: task.space,

@@ -296,6 +296,7 @@ mod tests {
         let task = Task { time, ..Task::plain(LINE, 1, 0, 1) };
         // the snapshots [1, 1] and [3, 4] are given; [3, 4] and [6, 8] follow
         let test = Samples {
+            offsets: Vec::new(),
             functions: 2,
             inputs: vec![1.0, 3.0, 1.0, 4.0],
             times: 2,

@@ -189,6 +189,7 @@ pub(super) const ROW: Row = Row {
     summary: "Galerkin Transformer (NeurIPS 2021): linear attention among all points",
     paper: "Cao: Choose a Transformer: Fourier or Galerkin, NeurIPS 2021, arXiv:2105.14995",
     supports: Support::EVERYTHING,
+    ragged: false,
     build,
     defaults: super::defaults::<Config>,
     moved: |settings, _| Some(settings.clone()),

@@ -255,6 +255,7 @@ pub(super) const ROW: Row = Row {
     summary: "GNOT (ICML 2023): linear attention to the observations, experts gated by position",
     paper: "Hao et al.: GNOT: A General Neural Operator Transformer for Operator Learning, ICML 2023, arXiv:2302.14376",
     supports: Support::EVERYTHING,
+    ragged: false,
     build,
     defaults: super::defaults::<Config>,
     moved: |settings, _| Some(settings.clone()),

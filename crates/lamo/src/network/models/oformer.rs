@@ -245,6 +245,7 @@ pub(super) const ROW: Row = Row {
     paper: "Li, Meidani, Barati Farimani: Transformer for Partial Differential Equations' Operator Learning, TMLR 2023, \
             arXiv:2205.13671",
     supports: Support::EVERYTHING,
+    ragged: false,
     build,
     defaults: super::defaults::<Config>,
     moved,
