@@ -2,6 +2,8 @@
 
 mod ragged;
 
+pub(crate) use ragged::offsets;
+
 use crate::error::{Refusal, counted, require};
 use crate::task::{Task, task};
 use lamo_geometry::Grid;

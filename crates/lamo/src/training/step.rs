@@ -113,7 +113,7 @@ impl StepProgram {
         &mut self.program
     }
 
-    /// Bytes that a step holds on the device, without the samples.
+    /// Bytes that a step holds on the device, without the samples; of ragged samples, a step of the largest.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
@@ -178,10 +178,9 @@ impl StepProgram {
 
     /// Lets the program of a bucket take the next step.
     fn enter(&mut self, bucket: usize) -> Result<(), Error> {
-        let StepProgram { programs, program, experiment, task, facts, optimiser, bytes, .. } = self;
+        let StepProgram { programs, program, experiment, task, facts, optimiser, .. } = self;
         programs.enter(bucket, program, |stored| {
             let (next, _) = bounded(|| compile(experiment, task, (stored, None), facts, optimiser))?;
-            *bytes += next.bytes().saturating_sub(stored.bytes());
             Ok(next)
         })
     }

@@ -134,7 +134,7 @@ fn padding_changes_the_losses_of_a_training_by_rounding_only() {
     let samples = clouds(&SIZES);
     for row in ragged_rows() {
         for loss in ["relative-l2", "mse", "l1", "relative-l2-per-channel"] {
-            let changes = [&format!("train.loss={loss}"), "train.rate=0", "train.epochs=1"];
+            let changes = [&format!("train.loss={loss}"), "train.rate=1e-12", "train.epochs=1"];
             let losses = ["train.batch=1", "train.batch=7"].map(|batch| {
                 let experiment = small(row, &[&changes[..], &[batch]].concat());
                 let mut trainer = trainer(&experiment, &samples);
@@ -196,7 +196,7 @@ fn a_ragged_training_that_is_interrupted_after_any_step_ends_with_the_same_bits(
         let mut resumed = trainer(&experiment, &samples);
         resumed.restore(&Checkpoint::read(&run::checkpoint_path(&at, run::LAST)).unwrap()).unwrap();
         train_to(&mut resumed, Some(&run), usize::MAX);
-        assert_eq!(essence(&folder.at("whole")), essence(&at), "stopped after step {stop}");
+        assert!(essence(&folder.at("whole")) == essence(&at), "other bits when stopped after step {stop}");
     }
 }
 
