@@ -22,6 +22,7 @@ use crate::error::{Error, Kind, Refusal, bounded, require};
 use crate::experiment::{self, Experiment, Loss, Pacing, Symmetries, Training};
 use crate::files::memory;
 use crate::network::layers::mask::{filled_share, real_only};
+use crate::network::models::Settings;
 use crate::network::{Input, Parameters, models};
 use crate::random;
 use crate::task::{Moments, Task};
@@ -234,10 +235,11 @@ fn compile(
     optimiser: &Optimiser,
 ) -> Result<(Program, bool), Error> {
     let (batch, windows, train) = (experiment.train.batch, task.time.windows(), stored.samples());
+    let settings = &on_grid(experiment, task, train.grid)?;
     let task = &task.on(train.grid);
     let graph = Graph::new();
     let parameters = Parameters::new(&graph);
-    let model = models::find(&experiment.model.name)?.build(&parameters, task, &experiment.model.settings)?;
+    let model = models::find(&experiment.model.name)?.build(&parameters, task, settings)?;
     let resident = Resident::declare(&graph, stored, batch, turning);
     let given = resident.functions(train.functions);
     let time = resident.time(task);
@@ -297,6 +299,18 @@ fn compile(
     average::begin(&mut program)?;
     resident::fill(&mut program, task, stored, train.functions > 0)?;
     Ok((program, random.is_used()))
+}
+
+/// Settings of the model in a program for another number of points: what follows from the grid stays that of the task.
+pub(super) fn on_grid(experiment: &Experiment, task: &Task, grid: Grid) -> Result<Settings, Refusal> {
+    let settings = &experiment.model.settings;
+    if grid == task.grid {
+        return Ok(settings.clone());
+    }
+    let row = models::find(&experiment.model.name)?;
+    row.moved(settings, [task.grid, grid]).ok_or_else(|| {
+        Refusal::new(format!("model {}", row.name), "one size for all samples", format!("{} and {grid}", task.grid))
+    })
 }
 
 /// `[windows · batch, points]` the mask of every window of a batch.

@@ -6,6 +6,7 @@
 use super::average::AVERAGE;
 use super::buckets::{Bucket, Buckets};
 use super::resident::{self, ROWS, Resident, SAMPLES, Stored, TIME};
+use super::step::on_grid;
 use crate::data::Samples;
 use crate::error::Error;
 use crate::experiment::Experiment;
@@ -123,10 +124,11 @@ impl Part {
         batch: usize,
     ) -> Result<Part, Error> {
         let test = stored.samples();
+        let settings = &on_grid(experiment, task, test.grid)?;
         let task = &task.on(test.grid);
         let graph = Graph::new();
         let parameters = Parameters::new(&graph);
-        let model = models::find(&experiment.model.name)?.build(&parameters, task, &experiment.model.settings)?;
+        let model = models::find(&experiment.model.name)?.build(&parameters, task, settings)?;
         let (resident, width) = (Resident::declare(&graph, stored, batch, None), task.input_channels());
         let window = task.time.window(&graph, [batch, test.grid.points(), width]);
         let functions = window.or_else(|| resident.functions(width));

@@ -38,7 +38,10 @@ fn alone_in(row: &Row, time: bool, points: usize, real: &[usize], fill: f32) -> 
     let task = if time { plain.by_time(3) } else { plain };
     let (graph, batch) = (Graph::new(), real.len());
     let parameters = Parameters::new(&graph);
-    let model = row.build(&parameters, &task, &(row.tiny)(&task)).unwrap();
+    // A model trained on clouds of at most 13 points.
+    let trained = task.on(Grid::Cloud { points: 13 });
+    let settings = row.moved(&(row.tiny)(&trained), [trained.grid, task.grid]).unwrap();
+    let model = row.build(&parameters, &task, &settings).unwrap();
     let input = Input::declare(&graph, &task, batch);
     let input = if real.iter().all(|&real| real == points) { input } else { input.masked(&graph) };
     let found = model.forward(&input, Mode::Training).slice(0, 0, 1).slice(1, 0, real[0]);

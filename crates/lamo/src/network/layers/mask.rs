@@ -23,6 +23,20 @@ pub fn real_only<'g>(values: Tensor<'g>, mask: Option<Tensor<'g>>) -> Tensor<'g>
     values * mask.reshape([batch, points, 1])
 }
 
+/// `[batch, heads, keys, channels]` with zeros at the keys that fill up a sample.
+pub fn real_keys<'g>(keys: Tensor<'g>, mask: Option<Tensor<'g>>) -> Tensor<'g> {
+    let Some(mask) = mask else { return keys };
+    let [batch, points] = mask.dims();
+    keys * mask.reshape([batch, 1, points, 1])
+}
+
+/// `[batch, heads, ..., ...]` over the number of keys, or over that of the real ones.
+pub fn over_keys<'g>(values: Tensor<'g>, keys: usize, mask: Option<Tensor<'g>>) -> Tensor<'g> {
+    let Some(mask) = mask else { return values * (1.0 / keys as f64) };
+    let [batch, _] = mask.dims();
+    values / mask.sum(&[1]).reshape([batch, 1, 1, 1])
+}
+
 /// `[batch]` numbers of real points over `points`: the factor by which a mean over all points becomes one over real points.
 pub fn filled_share<'g>(mask: Tensor<'g>) -> Tensor<'g> {
     let [batch, points] = mask.dims();

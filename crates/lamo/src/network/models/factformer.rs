@@ -104,7 +104,7 @@ impl<'g> Along<'g> {
 }
 
 impl<'g> PointMixer<'g> for Mixer<'g> {
-    fn mix(&self, features: Tensor<'g>) -> Tensor<'g> {
+    fn mix(&self, features: Tensor<'g>, _mask: Option<Tensor<'g>>) -> Tensor<'g> {
         let normed = self.norm.forward(features);
         match &self.along {
             Along::One(attention, out) => out.forward(attention.mix(normed)),
