@@ -9,7 +9,7 @@
 
 use super::average::{self, Average};
 use super::bucket_programs::BucketPrograms;
-use super::buckets::{Batch, Buckets};
+use super::buckets::{Batch, Bucket, Buckets};
 use super::loss;
 use super::muon::Muon;
 use super::optimiser::{AdamW, Optimiser};
@@ -122,6 +122,18 @@ impl StepProgram {
     /// Optimiser steps of an epoch: one per batch, or one per batch and time where the model predicts each time by itself.
     pub fn epoch_steps(&self) -> usize {
         self.programs.buckets.batches() * self.task.time.turns()
+    }
+
+    /// Programs of a training: one for each bucket of sizes.
+    pub fn programs(&self) -> usize {
+        self.programs.buckets.all.len()
+    }
+
+    /// Points that the programs of an epoch compute, those that fill up samples and batches included.
+    pub fn padded_points(&self) -> usize {
+        let batch = self.experiment.train.batch;
+        let bucket = |bucket: &Bucket| bucket.samples.len().div_ceil(batch) * batch * bucket.points;
+        self.programs.buckets.all.iter().map(bucket).sum()
     }
 
     /// Takes step number `step`, counted from 0. On a GPU it may still be running when this returns.
