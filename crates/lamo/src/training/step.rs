@@ -136,6 +136,16 @@ impl StepProgram {
         self.programs.buckets.all.iter().map(bucket).sum()
     }
 
+    /// For each of several buckets, the first step of the first epoch that its program takes.
+    pub(super) fn first_steps(&self) -> Vec<usize> {
+        if self.programs() == 1 {
+            return Vec::new();
+        }
+        let batches = self.programs.buckets.epoch(self.experiment.seed, 0);
+        let first = |bucket: usize| batches.iter().position(|batch| batch.bucket == bucket);
+        (0..self.programs()).filter_map(first).map(|batch| batch * self.task.time.turns()).collect()
+    }
+
     /// Takes step number `step`, counted from 0. On a GPU it may still be running when this returns.
     pub fn run(&mut self, step: usize) -> Result<(), Error> {
         self.prepare(step)?;

@@ -193,6 +193,11 @@ impl Dataset {
         self.ragged().map_or(self.manifest().grid.points(), |ragged| ragged.points_of(sample).len())
     }
 
+    /// Points of a sample, the mean where their numbers differ.
+    pub fn mean_points(&self) -> usize {
+        self.ragged().map_or(self.manifest().grid.points(), |ragged| ragged.points.div_ceil(self.samples()))
+    }
+
     /// `line of 16 points`, or `clouds of 900 to 1100 points`
     pub fn grid_words(&self) -> String {
         match self.ragged().map(Ragged::range) {

@@ -34,6 +34,29 @@ impl Samples {
         Ok(samples)
     }
 
+    /// Several sets of one task one after the other, as a ragged set; panics where they are of different tasks or on grids.
+    pub(crate) fn joined(sets: &[Samples]) -> Option<Samples> {
+        let first = sets.first()?;
+        let alike = |set: &Samples| {
+            let widths = |set: &Samples| [set.space, set.functions, set.times, set.outputs];
+            widths(set) == widths(first) && matches!(set.grid, Grid::Cloud { .. })
+        };
+        assert!(sets.iter().all(alike), "clouds of one task");
+        let sizes: Vec<usize> = sets.iter().flat_map(Samples::sizes).collect();
+        let positions = |set: &Samples| -> Vec<f32> {
+            (0..set.count).flat_map(|sample| set.positions_of(sample)).copied().collect()
+        };
+        Some(Samples {
+            count: sizes.len(),
+            grid: Grid::Cloud { points: sizes.iter().copied().max().unwrap_or(0) },
+            offsets: offsets(&sizes),
+            positions: sets.iter().flat_map(positions).collect(),
+            inputs: sets.iter().flat_map(|set| &set.inputs).copied().collect(),
+            targets: sets.iter().flat_map(|set| &set.targets).copied().collect(),
+            ..*first
+        })
+    }
+
     /// Whether samples have different numbers of points.
     pub fn is_ragged(&self) -> bool {
         !self.offsets.is_empty()
