@@ -118,7 +118,8 @@ impl Loss {
         }
         let is_zero =
             |part: &[f32], output: usize| part.iter().skip(output).step_by(outputs).all(|&value| value == 0.0);
-        let mut zeros = parts.enumerate().flat_map(|(part, values)| (0..outputs).map(move |output| (part, values, output)));
+        let mut zeros =
+            parts.enumerate().flat_map(|(part, values)| (0..outputs).map(move |output| (part, values, output)));
         let zero = zeros.find(|&(_, values, output)| is_zero(values, output));
         zero.map_or(Ok(()), |(part, _, output)| {
             let expected = "outputs that are not zero everywhere, which have no relative error";

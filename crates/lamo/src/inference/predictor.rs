@@ -7,8 +7,8 @@ use crate::network::models::{self, Settings};
 use crate::network::{Input, Mode, Parameters};
 use crate::run::{Operator, forward_batch};
 use crate::task::Task;
-use crate::training::buckets::Buckets;
 use crate::task::time::WINDOW;
+use crate::training::buckets::Buckets;
 use lamo_geometry::Grid;
 use lamo_tensor::{Device, Graph, MODEL_STATES, PARAMETERS, Program};
 
@@ -169,12 +169,7 @@ pub struct Predictor {
 }
 
 impl Predictor {
-    fn new(
-        operator: &Operator,
-        device: Device,
-        grid: Grid,
-        (batch, masked): (usize, bool),
-    ) -> Result<Self, Error> {
+    fn new(operator: &Operator, device: Device, grid: Grid, (batch, masked): (usize, bool)) -> Result<Self, Error> {
         require(batch > 0, || Refusal::new("batch", "at least 1 sample", "0"))?;
         let task = operator.task.on(grid);
         let graph = Graph::new();

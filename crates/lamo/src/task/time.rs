@@ -386,13 +386,7 @@ impl Time {
     }
 
     /// The times of one optimiser step of a by-time task, for the rows of samples in the program. `index` counts (epoch, sample).
-    pub(crate) fn ask(
-        &self,
-        samples: &[usize],
-        turn: usize,
-        seed: u64,
-        index: &[usize],
-    ) -> Option<Asked> {
+    pub(crate) fn ask(&self, samples: &[usize], turn: usize, seed: u64, index: &[usize]) -> Option<Asked> {
         let Time::ByTime { count, .. } = self else { return None };
         let times = index.iter().map(|&index| order_of_times(*count, seed, index)[turn]);
         let chosen = samples.iter().copied().zip(times);

@@ -61,7 +61,8 @@ fn each(seen: &[Seen<'_>], mut visit: impl FnMut(&[f64], &[f32])) {
 impl Trend {
     /// The least-squares fit over all parts, each with samples of one size.
     pub(crate) fn fit(seen: &[Seen<'_>]) -> Trend {
-        let (count, outputs) = seen.first().map_or((1, 0), |seen| (1 + seen.positions.1 + seen.inputs.1, seen.targets.1));
+        let (count, outputs) =
+            seen.first().map_or((1, 0), |seen| (1 + seen.positions.1 + seen.inputs.1, seen.targets.1));
         let mut squares = vec![vec![0.0; count + outputs]; count]; // [Φᵀ Φ | Φᵀ Y]
         each(seen, |features, target| {
             for (row, &feature) in squares.iter_mut().zip(features) {

@@ -104,7 +104,8 @@ fn bounds(sizes: &[usize], batch: usize) -> Vec<usize> {
     let mut ends: Vec<usize> = (1..=sorted.len()).filter(|&end| sorted.get(end) != Some(&sorted[end - 1])).collect();
     let step = ends.len().div_ceil(SIZES).max(1);
     let last = ends.len().saturating_sub(1);
-    ends = ends.into_iter().enumerate().filter(|(at, _)| (last - at).is_multiple_of(step)).map(|(_, end)| end).collect();
+    ends =
+        ends.into_iter().enumerate().filter(|(at, _)| (last - at).is_multiple_of(step)).map(|(_, end)| end).collect();
     let cost = |first: usize, end: usize| ((end - first).div_ceil(batch) * batch * sorted[end - 1]) as u64;
     // best[k][e]: least cost of the samples before ends[e] in k + 1 buckets, and where the last of them begins
     let mut best: Vec<Vec<(u64, usize)>> = vec![ends.iter().map(|&end| (cost(0, end), 0)).collect()];
@@ -146,7 +147,8 @@ mod tests {
     fn every_epoch_visits_every_sample_once_in_a_bucket_that_holds_it() {
         let sizes: Vec<usize> = (0..1000).map(|k| 100 + (k * k * 7919) % 900).collect();
         let buckets = Buckets::new(&sizes, 4);
-        let fits = |batch: &Batch| batch.samples.iter().all(|&sample| sizes[sample] <= buckets.all[batch.bucket].points);
+        let fits =
+            |batch: &Batch| batch.samples.iter().all(|&sample| sizes[sample] <= buckets.all[batch.bucket].points);
         for epoch in 0..3 {
             let batches = buckets.epoch(1, epoch);
             assert!(batches.len() == buckets.batches() && batches.iter().all(fits));

@@ -92,8 +92,7 @@ impl StepProgram {
         let programs = BucketPrograms::new(train, buckets);
         let stored = programs.stored(train, programs.active());
         let facts = Facts { units: units(&train.targets, train.outputs), count: train.count, device };
-        let (program, draws) =
-            bounded(|| compile(experiment, task, (&stored, turning.as_ref()), &facts, &optimiser))?;
+        let (program, draws) = bounded(|| compile(experiment, task, (&stored, turning.as_ref()), &facts, &optimiser))?;
         Ok(StepProgram {
             bytes: program.bytes().saturating_sub(stored.bytes()),
             program,
@@ -167,9 +166,8 @@ impl StepProgram {
             self.program.try_write(TOTAL, &[0.0])?;
         }
         let places: Vec<usize> = chosen.iter().map(|&sample| self.programs.buckets.place(sample)).collect();
-        let fill = |list: &[usize]| -> Vec<usize> {
-            (0..batch).map(|place| *list.get(place).unwrap_or(&list[0])).collect()
-        };
+        let fill =
+            |list: &[usize]| -> Vec<usize> { (0..batch).map(|place| *list.get(place).unwrap_or(&list[0])).collect() };
         let (samples, places) = (fill(&chosen), fill(&places));
         let weights: Vec<f32> = (0..batch).map(|place| f32::from(place < chosen.len())).collect();
         let program = &mut self.program;

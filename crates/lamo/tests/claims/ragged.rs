@@ -158,6 +158,35 @@ fn padding_changes_the_losses_of_a_training_by_rounding_only() {
 }
 
 #[test]
+fn time_series_on_different_points_train_and_roll_out_as_each_does_alone() {
+    let (still, times) = (clouds(&SIZES), 3);
+    let series = |sample: usize| {
+        let first = still.target_of(sample);
+        (1..=times).flat_map(move |time| first.iter().map(move |value| value + 0.2 * time as f32 * value.sin()))
+    };
+    let targets: Vec<f32> = (0..still.count).flat_map(series).collect();
+    let samples = Samples { inputs: still.targets.clone(), times, targets, ..still.clone() };
+    let row = MODELS.iter().find(|row| row.name == "lamo").unwrap();
+    for changes in [
+        &["train.loss=relative-l2-of-frames"][..],
+        &["train.loss=relative-l2-of-frames", "train.rollout=2"],
+        &["train.loss=relative-l2-of-times"],
+    ] {
+        let losses = ["train.batch=1", "train.batch=7"].map(|batch| {
+            let experiment = small(row, &[changes, &["train.rate=1e-12", "train.epochs=1", batch]].concat());
+            let mut trainer = trainer(&experiment, &samples);
+            let first = train_to(&mut trainer, None, usize::MAX)[0];
+            let operator = trainer.trained().unwrap().operator;
+            let errors = samples.errors(&operator.predict(&samples, Device::Cpu).unwrap());
+            [first, trainer.test_error().unwrap(), errors.iter().sum::<f64>() / 7.0]
+        });
+        let near = |(one, other): (&f64, &f64)| (one - other).abs() < 1e-5 * other;
+        assert!(losses[0].iter().zip(&losses[1]).all(near), "{changes:?}: {losses:?}");
+        assert!(near((&losses[0][1], &losses[0][2])), "the test is that of the prediction, {changes:?}: {losses:?}");
+    }
+}
+
+#[test]
 fn the_test_error_is_that_of_the_predictions_and_a_sample_alone_predicts_the_same() {
     let samples = clouds(&SIZES);
     for row in ragged_rows() {
@@ -216,8 +245,10 @@ fn a_model_without_masks_refuses_samples_of_different_sizes_and_names_those_that
     let task = experiment.task(&samples).unwrap();
     let refusal = Trainer::new(&experiment, &task, &samples, &samples, Device::Cpu).err().unwrap().to_string();
     assert!(
-        refusal.starts_with("model fno: expected samples of equal size, found samples with different numbers of points")
-            && refusal.contains("lamo") && refusal.contains("transolver"),
+        refusal
+            .starts_with("model fno: expected samples of equal size, found samples with different numbers of points")
+            && refusal.contains("lamo")
+            && refusal.contains("transolver"),
         "{refusal}"
     );
 }

@@ -110,5 +110,7 @@ pub(super) fn run(options: &Step, experiment: &Experiment, spread: f64) -> Resul
     let Report { points: [least, most], buckets, padded, ratio, .. } = report;
     say(&format!("{}, training step, batch {batch}, {} samples, {}", report.experiment, count, report.device))?;
     say(&format!("  points      {least} to {most}, in {buckets} programs that compute {padded:.3}x the points"))?;
-    say(&format!("  cost        {ragged_nanoseconds:.2} ns per point and epoch, {ratio:.3}x that of samples of equal size"))
+    say(&format!(
+        "  cost        {ragged_nanoseconds:.2} ns per point and epoch, {ratio:.3}x that of samples of equal size"
+    ))
 }

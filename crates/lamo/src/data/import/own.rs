@@ -152,7 +152,8 @@ impl Own {
         let manifest = Manifest { ragged, ..manifest };
         for (field, column) in manifest.fields.iter().zip(&columns) {
             if manifest.is_ragged_field(field) != (column.is_ragged() && manifest.ragged.is_some()) {
-                let (thing, expected) = (format!("field `{}`", field.name), "values at the points of each sample".into());
+                let (thing, expected) =
+                    (format!("field `{}`", field.name), "values at the points of each sample".into());
                 let advice = "give a file for each sample, with its points along one axis";
                 return Err(Error::unfit(thing, expected, format!("shape {:?}", field.shape), advice));
             }

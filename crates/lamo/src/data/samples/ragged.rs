@@ -171,7 +171,11 @@ impl Samples {
         })?;
         let most = offsets.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or(0);
         require(self.grid == Grid::Cloud { points: most }, || {
-            Refusal::new("samples", format!("a cloud of the {most} points of the largest sample"), format!("a {}", self.grid))
+            Refusal::new(
+                "samples",
+                format!("a cloud of the {most} points of the largest sample"),
+                format!("a {}", self.grid),
+            )
         })
     }
 }

@@ -83,7 +83,11 @@ impl Measure<'_> {
     ) -> impl Iterator<Item = f64> + Clone + use<'v> {
         let outputs = self.samples.outputs;
         let size = self.samples.points_of(sample) * outputs;
-        self.samples.part_of(values, sample)[time * size..][..size].iter().skip(function).step_by(outputs).map(|&value| f64::from(value))
+        self.samples.part_of(values, sample)[time * size..][..size]
+            .iter()
+            .skip(function)
+            .step_by(outputs)
+            .map(|&value| f64::from(value))
     }
 
     /// Truth and error at the points of one function of one time of a sample.
@@ -209,7 +213,10 @@ mod tests {
         let positions = vec![0.0, 0.5, 1.0];
         let inputs = vec![1.0; 6];
         let (count, grid, space, functions, times, outputs) = (2, Grid::Line { points: 3 }, 1, 1, 2, 3);
-        (task, Samples { count, grid, offsets: Vec::new(), space, positions, functions, inputs, times, outputs, targets })
+        (
+            task,
+            Samples { count, grid, offsets: Vec::new(), space, positions, functions, inputs, times, outputs, targets },
+        )
     }
 
     #[test]
@@ -236,7 +243,8 @@ mod tests {
         let (count, grid, space, functions, times, outputs) = (2, Grid::Cloud { points: 2 }, 2, 1, 1, 1);
         let inputs = vec![0.0; 4];
         let targets = vec![1.0, 3.0, 5.0, 7.0];
-        let mut samples = Samples { count, grid, offsets: Vec::new(), space, positions, functions, inputs, times, outputs, targets };
+        let mut samples =
+            Samples { count, grid, offsets: Vec::new(), space, positions, functions, inputs, times, outputs, targets };
         let [found] = &of(&task, &samples, &[4.0; 4])[..] else { panic!("one field") };
         assert_eq!((found.r2, found.mae, found.max), (Some(0.0), 2.0, 3.0));
         assert_eq!((found.h1, found.spectrum), (None, None), "a cloud has no neighbours");

@@ -4,8 +4,8 @@
 //!
 //! q⁰ and q¹ are learned, `tokens` of each for every head. g begins at 0, so that half of what q¹ finds counts.
 
-use super::mask::masked_scores;
 use super::attention_scores;
+use super::mask::masked_scores;
 use crate::network::{Initial, Scope, Style};
 use lamo_tensor::Tensor;
 

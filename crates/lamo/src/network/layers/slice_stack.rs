@@ -139,15 +139,11 @@ impl<'g> Block<'g> {
         }
     }
 
-    fn forward(
-        &self,
-        features: Tensor<'g>,
-        slices: Option<&Slices<'g>>,
-        mask: Option<Tensor<'g>>,
-    ) -> Tensor<'g> {
+    fn forward(&self, features: Tensor<'g>, slices: Option<&Slices<'g>>, mask: Option<Tensor<'g>>) -> Tensor<'g> {
         let slices = slices.expect("a stack has slices of its blocks or for all of them");
         let features = self.levers.enter(features);
-        let mixed = self.levers.mix(self.norm1.forward(features), |part| self.updated(&slices.encode_masked(part, mask)));
+        let mixed =
+            self.levers.mix(self.norm1.forward(features), |part| self.updated(&slices.encode_masked(part, mask)));
         let features = features + self.out.forward(mixed);
         features + self.mlp.forward(self.norm2.forward(features))
     }
