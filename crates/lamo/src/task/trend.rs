@@ -25,6 +25,7 @@ pub struct Trend {
 }
 
 /// Samples as a trend sees them: normalised, `[count, points, ...]`.
+#[derive(Clone, Copy)]
 pub(crate) struct Seen<'a> {
     /// `[count, points, space]`, or `[points, space]` for all samples.
     pub(crate) positions: (&'a [f32], usize),

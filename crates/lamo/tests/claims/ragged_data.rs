@@ -79,9 +79,9 @@ fn files_of_different_sizes_become_one_array_with_offsets_and_read_back_equal() 
     let dataset = Dataset::open(&set).unwrap();
     assert_eq!(dataset.grid_words(), "clouds of 12 to 30 points");
     let total: usize = SIZES.iter().sum();
-    assert_eq!(formats::describe(&set.join("positions.npy"), None).unwrap().shape, [total, 2]);
-    assert_eq!(formats::describe(&set.join("u.npy"), None).unwrap().shape, [total]);
-    assert_eq!(formats::describe(&set.join("offsets.npy"), None).unwrap().shape, [SIZES.len() + 1]);
+    assert_eq!(formats::describe(set.join("positions.npy"), None).unwrap().shape, [total, 2]);
+    assert_eq!(formats::describe(set.join("u.npy"), None).unwrap().shape, [total]);
+    assert_eq!(formats::describe(set.join("offsets.npy"), None).unwrap().shape, [SIZES.len() + 1]);
     for (sample, &points) in SIZES.iter().enumerate() {
         let expected: Vec<f32> = (0..points).map(|point| value(sample, point) as f32).collect();
         assert_eq!(dataset.gather("u", &[sample]).unwrap(), expected, "sample {sample}");
@@ -175,7 +175,7 @@ fn a_time_series_on_different_points_is_arranged_sample_by_sample() {
     own.fields[2].axes = Some("tp".into());
     let set = imported(&own, &folder);
     let dataset = Dataset::open(&set).unwrap();
-    assert_eq!(formats::describe(&set.join("u.npy"), None).unwrap().shape, [29, 3]);
+    assert_eq!(formats::describe(set.join("u.npy"), None).unwrap().shape, [29, 3]);
     let expected: Vec<f32> = (0..27).map(|at| (value(1, at % 9) + 10.0 * (at / 9) as f64) as f32).collect();
     assert_eq!(dataset.gather("u", &[1]).unwrap(), expected);
     let changes = ["train.loss=relative-l2-of-frames".to_owned()];
@@ -230,4 +230,26 @@ fn damaged_offsets_and_files_that_do_not_fit_get_one_sentence() {
     assert!(short.contains("expected 3 files, one for each sample, found 2"), "{short}");
     let other = sentence(&|own| own.fields[2].arrays[1] = own.fields[2].arrays[0].clone());
     assert!(other.contains("u_0.npy") && other.lines().count() == 1, "{other}");
+}
+
+#[test]
+fn an_interrupted_import_of_different_sizes_ends_with_the_same_bytes() {
+    let folder = Folder::new("ragged-resume-import");
+    let own = own(&folder, &SIZES);
+    let names = ["positions.npy", "u.npy", "speed.npy", "offsets.npy", "dataset.toml"];
+    let whole = imported(&own, &folder);
+    let bytes = |set: &std::path::Path| names.map(|name| fs::read(set.join(name)).unwrap());
+    let target = folder.at("again");
+    let mut stops = 0;
+    while let Outcome::Stopped(_) = own.import().unwrap().write(&target, &|_| ControlFlow::Break(())).unwrap() {
+        stops += 1;
+        assert!(stops < 40, "no progress");
+        if stops == 5 {
+            // A field that was cut loses the samples behind the cut, and they are read again.
+            let file = fs::File::options().write(true).open(folder.at("again.partial").join("u.npy")).unwrap();
+            file.set_len(file.metadata().unwrap().len() - 4 * 120).unwrap();
+        }
+    }
+    assert!(stops > SIZES.len(), "{stops} stops");
+    assert!(bytes(&whole) == bytes(&target), "other bytes after {stops} stops");
 }

@@ -1,6 +1,6 @@
 //! Clouds of different sizes: a file for each sample, each with its own number of points.
 
-use super::column::{Column, Part};
+use super::column::{Column, Part, Piece};
 use super::field::Shared;
 use super::own::{Own, OwnField};
 use super::sources::Sources;
@@ -105,13 +105,13 @@ impl OwnField {
 /// Refuses a sample whose arrays differ from those of the first sample in more than their points.
 fn check_alike(first: &Part, part: &Part) -> Result<(), Error> {
     let [expected, found] = [first, part].map(|part| {
-        let axes = part.pieces().iter().map(|piece| piece.words_without_points());
+        let axes = part.pieces().iter().map(Piece::words_without_points);
         axes.collect::<Vec<_>>().join(" and ")
     });
     if expected == found {
         return Ok(());
     }
-    let title = part.pieces().first().map(|piece| piece.title()).unwrap_or_default();
+    let title = part.pieces().first().map(Piece::title).unwrap_or_default();
     let named = |words: String| if words.is_empty() { "one value".to_owned() } else { words };
     let expected = format!("{} at each point, as the first sample has", named(expected));
     Err(Error::unfit(title, expected, named(found), "give arrays that differ only in their points"))
