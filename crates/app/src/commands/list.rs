@@ -29,6 +29,8 @@ struct ModelEntry {
     summary: &'static str,
     paper: &'static str,
     supports: Support,
+    /// Whether samples may have different numbers of points.
+    ragged: bool,
     settings: Settings,
 }
 
@@ -55,6 +57,7 @@ impl Report {
             summary: row.summary,
             paper: row.paper,
             supports: row.supports,
+            ragged: row.ragged,
             settings: row.defaults(),
         };
         let benchmark = |row: &lamo::experiment::benchmarks::Benchmark| BenchmarkEntry {
@@ -83,7 +86,8 @@ pub(crate) fn run(options: &List) -> Result<()> {
     say("models")?;
     for model in &report.models {
         say(&format!("  {:14} {}", model.name, model.summary))?;
-        say(&format!("  {:14} for {}", "", model.supports))?;
+        let ragged = if model.ragged { ", also of different sizes" } else { "" };
+        say(&format!("  {:14} for {}{ragged}", "", model.supports))?;
         say(&format!("  {:14} {}", "", model.paper))?;
     }
     say("\nbenchmarks")?;

@@ -122,12 +122,11 @@ impl Report<'_> {
     fn view(&self, index: usize) -> SampleView<'_> {
         let Manifest { fields, times, .. } = self.manifest;
         let positions = fields.iter().find(|field| field.role == Role::Position);
-        let length = self.prediction.len() / self.samples.count;
         SampleView {
             task: &self.trained.operator.task,
             samples: self.samples,
             index,
-            prediction: &self.prediction[index * length..][..length],
+            prediction: self.samples.part_of(self.prediction, index),
             times,
             unit: positions.map_or("", |field| &field.unit),
         }

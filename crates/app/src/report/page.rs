@@ -86,6 +86,11 @@ impl Report<'_> {
         let numbers = task.outputs.iter().any(|field| field.spread == Spread::Sample);
         let missing = match self.samples.grid {
             _ if numbers => " Numbers of whole samples have no wave numbers, no border and no H1 error.",
+            Grid::Cloud { .. } if self.samples.is_ragged() => {
+                " A point cloud has no wave numbers, no border and no neighbours, so the tables of these and H1 are missing. \
+                 The samples have different numbers of points: the mean of the training outputs is that over all points, and \
+                 there is no nearest training sample."
+            }
             Grid::Cloud { .. } => {
                 " A point cloud has no wave numbers, no border and no neighbours, so the tables of these and H1 are missing."
             }

@@ -184,7 +184,7 @@ mod tests {
         let (inputs, targets) = (input.to_vec(), truth.to_vec());
         let functions = inputs.len() / grid.points();
         let positions = vec![0.0; 2 * grid.points()];
-        Samples { count: 1, grid, space: 2, positions, functions, inputs, times, outputs, targets }
+        Samples { count: 1, grid, offsets: Vec::new(), space: 2, positions, functions, inputs, times, outputs, targets }
     }
 
     /// The figure of a time series with one input snapshot and `times` output snapshots.

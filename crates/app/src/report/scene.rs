@@ -121,7 +121,7 @@ impl SampleView<'_> {
     /// The layout of the points of the sample.
     fn layout(&self) -> Layout {
         let Samples { grid, space, .. } = *self.samples;
-        let positions = self.samples.positions_of(self.index);
+        let (positions, points) = (self.samples.positions_of(self.index), self.samples.points_of(self.index));
         let is_given = self.task.positions == Positions::Given;
         match grid {
             Grid::Plane { rows, columns } if !is_given || space < 2 => Layout::Grid([rows, columns]),
@@ -130,7 +130,7 @@ impl SampleView<'_> {
                 Layout::Mesh([rows, columns], positions)
             }
             Grid::Cloud { .. } if space > 1 => Layout::cloud(positions, space),
-            Grid::Line { points } | Grid::Cloud { points } if points < 2 || !is_given || space != 1 => {
+            Grid::Line { .. } | Grid::Cloud { .. } if points < 2 || !is_given || space != 1 => {
                 Layout::Grid([points, 1])
             }
             Grid::Line { .. } | Grid::Cloud { .. } => {
@@ -169,7 +169,7 @@ impl SampleView<'_> {
 
     /// One channel at one time of `[times, points, outputs]` values.
     fn channel(&self, values: &[f32], time: usize, channel: usize) -> Vec<f32> {
-        let (outputs, size) = (self.samples.outputs, self.samples.grid.points() * self.samples.outputs);
+        let (outputs, size) = (self.samples.outputs, self.samples.points_of(self.index) * self.samples.outputs);
         values[time * size..][..size].iter().skip(channel).step_by(outputs).copied().collect()
     }
 
@@ -386,6 +386,7 @@ pub(super) mod tests {
     fn samples(grid: Grid, functions: usize, [times, outputs]: [usize; 2]) -> Samples {
         let points = grid.points();
         Samples {
+            offsets: Vec::new(),
             count: 1,
             grid,
             space: 1,

@@ -1,5 +1,9 @@
 //! Samples in memory, in physical units: positions of the points, input functions, output functions.
 
+mod ragged;
+
+pub(crate) use ragged::offsets;
+
 use crate::error::{Refusal, counted, require};
 use crate::task::{Task, task};
 use lamo_geometry::Grid;
@@ -8,13 +12,19 @@ use std::ops::RangeInclusive;
 /// Norms whose squares fit into an f32, also when the error is far smaller or larger than the target.
 const NORMS: RangeInclusive<f64> = 1e-15..=1e17;
 
-/// Arrays of `count` samples on one grid.
+/// Arrays of `count` samples on one grid, or on clouds of different sizes.
+///
+/// The arrays of a ragged set hold the points of one sample after those of the other: `[total, space]`, `[total, functions]`,
+/// and for each sample in turn `[times, points, outputs]`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Samples {
     /// Number of samples.
     pub count: usize,
-    /// The grid of every sample.
+    /// The grid of every sample; in a ragged set, a cloud of as many points as the largest sample.
     pub grid: Grid,
+    /// `[count + 1]` first point of each sample, then the number of all points; empty where every sample has all points of
+    /// the grid.
+    pub offsets: Vec<usize>,
     /// Coordinates per point.
     pub space: usize,
     /// `[count, points, space]`, or `[points, space]` where all samples have the same points
@@ -44,7 +54,18 @@ impl Samples {
         let count = targets.len() / (grid.points() * outputs).max(1);
         let positions = task::lattice(grid, false)?;
         let space = positions.len() / grid.points().max(1);
-        let samples = Samples { count, grid, space, positions, functions, inputs, times: 1, outputs, targets };
+        let samples = Samples {
+            count,
+            grid,
+            offsets: Vec::new(),
+            space,
+            positions,
+            functions,
+            inputs,
+            times: 1,
+            outputs,
+            targets,
+        };
         samples.check()?;
         Ok(samples)
     }
@@ -58,7 +79,18 @@ impl Samples {
         (outputs, targets): (usize, Vec<f32>),
     ) -> Result<Samples, Refusal> {
         let count = targets.len() / (grid.points() * outputs).max(1);
-        let samples = Samples { count, grid, space, positions, functions, inputs, times: 1, outputs, targets };
+        let samples = Samples {
+            count,
+            grid,
+            offsets: Vec::new(),
+            space,
+            positions,
+            functions,
+            inputs,
+            times: 1,
+            outputs,
+            targets,
+        };
         samples.check()?;
         Ok(samples)
     }
@@ -85,7 +117,18 @@ impl Samples {
             Refusal::new(name, expected, format!("{} values", values.len()))
         })?;
         let grid = Grid::Cloud { points: values.len() / each };
-        let samples = Samples { count, grid, space, positions, functions, inputs, times: 1, outputs, targets };
+        let samples = Samples {
+            count,
+            grid,
+            offsets: Vec::new(),
+            space,
+            positions,
+            functions,
+            inputs,
+            times: 1,
+            outputs,
+            targets,
+        };
         samples.check()?;
         Ok(samples)
     }
@@ -99,51 +142,50 @@ impl Samples {
 
     /// Whether all samples have the same points.
     pub fn share_positions(&self) -> bool {
-        self.positions.len() == self.grid.points() * self.space
+        !self.is_ragged() && self.positions.len() == self.grid.points() * self.space
     }
 
     /// `[points, space]` positions of the points of one sample.
     pub fn positions_of(&self, sample: usize) -> &[f32] {
-        let length = self.grid.points() * self.space;
-        let start = if self.share_positions() { 0 } else { sample * length };
-        &self.positions[start..start + length]
+        &self.positions[self.range_of(if self.share_positions() { 0 } else { sample }, self.space)]
     }
 
     /// `[times, points, outputs]` of one sample.
     pub fn target_of(&self, sample: usize) -> &[f32] {
-        let length = self.times * self.grid.points() * self.outputs;
-        &self.targets[sample * length..(sample + 1) * length]
+        self.part_of(&self.targets, sample)
     }
 
     /// `[points, functions]` of one sample.
     pub fn input_of(&self, sample: usize) -> &[f32] {
-        let length = self.grid.points() * self.functions;
-        &self.inputs[sample * length..(sample + 1) * length]
+        &self.inputs[self.range_of(sample, self.functions)]
     }
 
     /// Relative L2 of each sample, ‖prediction − target‖₂ / ‖target‖₂ over all its times, points and functions. Panics
     /// unless there are as many predictions as targets.
     pub fn errors(&self, prediction: &[f32]) -> Vec<f64> {
         assert_eq!(prediction.len(), self.targets.len(), "a prediction for each target");
-        let length = self.times * self.grid.points() * self.outputs;
         let norm = |values: &mut dyn Iterator<Item = f64>| values.map(|value| value * value).sum::<f64>().sqrt();
         let error = |(found, truth): (&[f32], &[f32])| {
             let pairs = found.iter().zip(truth);
             let miss = norm(&mut pairs.map(|(found, truth)| f64::from(*found) - f64::from(*truth)));
             miss / norm(&mut truth.iter().map(|truth| f64::from(*truth)))
         };
-        prediction.chunks_exact(length).zip(self.targets.chunks_exact(length)).map(error).collect()
+        (0..self.count).map(|sample| error((self.part_of(prediction, sample), self.target_of(sample)))).collect()
     }
 
     /// The first `count` samples.
     pub fn first(mut self, count: usize) -> Samples {
+        let count = count.min(self.count);
+        if self.is_ragged() {
+            return self.chosen(&(0..count).collect::<Vec<_>>());
+        }
         let points = self.grid.points();
         if !self.share_positions() {
             self.positions.truncate(count * points * self.space);
         }
         self.inputs.truncate(count * points * self.functions);
         self.targets.truncate(count * self.times * points * self.outputs);
-        Samples { count: count.min(self.count), ..self }
+        Samples { count, ..self }
     }
 
     /// Refuses samples that do not fit a task; their grid may differ from that of the task.
@@ -163,6 +205,8 @@ impl Samples {
         let Samples { count, space, functions, times, outputs, .. } = *self;
         let points = self.grid.points();
         require(count > 0, || Refusal::new("samples", "at least one", "none"))?;
+        self.check_offsets()?;
+        let total = self.total_points();
         require(points > 0 && outputs > 0 && times > 0, || {
             Refusal::new("samples", "points, outputs and times", format!("{points}, {outputs} and {times}"))
         })?;
@@ -174,52 +218,64 @@ impl Samples {
             })
         };
         finite("positions", &self.positions)?;
-        require(self.share_positions() || self.positions.len() == count * points * space, || {
+        require(self.share_positions() || self.positions.len() == total * space, || {
             let each = counted(count, "sample");
-            let expected = format!("{points} points of {space} coordinates, once or for each of {each}");
+            let expected = match self.is_ragged() {
+                true => format!("{total} points of {space} coordinates, those of {each}"),
+                false => format!("{points} points of {space} coordinates, once or for each of {each}"),
+            };
             Refusal::new("positions", expected, format!("{} values", self.positions.len()))
         })?;
+        let on = if self.is_ragged() { format!("{total} points in all") } else { format!("{points} points") };
         let of = |name: &str, values: &[f32], words: String, each: usize| {
             let unknown = name == "targets" && values.is_empty();
-            require(unknown || values.len() == count * each, || {
-                let expected = format!("{} of {words}, {} values", counted(count, "sample"), count * each);
+            require(unknown || values.len() == total * each, || {
+                let expected = format!("{} of {words}, {} values", counted(count, "sample"), total * each);
                 Refusal::new(name, expected, values.len().to_string())
             })?;
             finite(name, values)
         };
-        of("inputs", &self.inputs, format!("{points} points of {functions} functions"), points * functions)?;
-        let words = format!("{times} times {points} points of {outputs} functions");
-        of("targets", &self.targets, words, times * points * outputs)?;
+        of("inputs", &self.inputs, format!("{on} of {functions} functions"), functions)?;
+        of("targets", &self.targets, format!("{times} times {on} of {outputs} functions"), times * outputs)?;
         self.check_norms_of_samples(|sample| sample)
     }
 
     /// Refuses targets whose relative error is not defined; `number` maps the index of a sample to its number in the
     /// data set.
     pub(crate) fn check_norms_of_samples(&self, number: impl Fn(usize) -> usize) -> Result<(), Refusal> {
-        let length = self.times * self.grid.points() * self.outputs;
-        check_norms("fields", &self.targets, length, |index| format!("sample {}", number(index)))
+        let known = if self.targets.is_empty() { 0 } else { self.count };
+        let parts = (0..known).map(|sample| (self.target_of(sample), sample));
+        check_norms("fields", parts, |sample| format!("sample {}", number(sample)))
     }
 
     /// The same for each snapshot of a time series.
     pub(crate) fn check_norms_of_snapshots(&self, number: impl Fn(usize) -> usize) -> Result<(), Refusal> {
-        check_norms("snapshots", &self.targets, self.grid.points() * self.outputs, |index| {
-            format!("snapshot {} of sample {}", index % self.times, number(index / self.times))
-        })
+        let known = if self.targets.is_empty() { 0 } else { self.count };
+        let parts = (0..known).flat_map(|sample| {
+            let length = (self.points_of(sample) * self.outputs).max(1);
+            let snapshots = self.target_of(sample).chunks(length).enumerate();
+            snapshots.map(move |(time, values)| (values, (sample, time)))
+        });
+        check_norms("snapshots", parts, |(sample, time)| format!("snapshot {time} of sample {}", number(sample)))
     }
 }
 
-/// Refuses parts of the targets, `length` values each, whose norm is 0 or does not fit single precision.
-fn check_norms(parts: &str, targets: &[f32], length: usize, name: impl Fn(usize) -> String) -> Result<(), Refusal> {
+/// Refuses parts of the targets whose norm is 0 or does not fit single precision.
+fn check_norms<'a, Which>(
+    words: &str,
+    parts: impl Iterator<Item = (&'a [f32], Which)>,
+    name: impl Fn(Which) -> String,
+) -> Result<(), Refusal> {
     let norm = |part: &[f32]| part.iter().map(|&value| f64::from(value).powi(2)).sum::<f64>().sqrt();
-    let unfit = targets.chunks(length.max(1)).map(norm).enumerate().find(|(_, norm)| !NORMS.contains(norm));
-    let Some((index, norm)) = unfit else { return Ok(()) };
-    let name = name(index);
+    let mut norms = parts.map(|(part, which)| (norm(part), which));
+    let Some((norm, which)) = norms.find(|(norm, _)| !NORMS.contains(norm)) else { return Ok(()) };
+    let name = name(which);
     Err(if norm == 0.0 {
-        let expected = format!("{parts} that are not zero everywhere, which have no relative error");
+        let expected = format!("{words} that are not zero everywhere, which have no relative error");
         Refusal::new("targets", expected, name).advise("leave it out")
     } else {
         let [least, most] = [NORMS.start(), NORMS.end()];
-        let expected = format!("{parts} of a norm between {least:e} and {most:e}");
+        let expected = format!("{words} of a norm between {least:e} and {most:e}");
         Refusal::new("targets", expected, format!("{norm:.1e} in {name}")).advise("give them in another unit")
     })
 }

@@ -38,7 +38,7 @@ pub(crate) fn default_epochs(experiment: &Experiment, dataset: &Dataset, samples
     let snapshots = outputs.iter().filter_map(|field| field.snapshots).max().unwrap_or(1);
     let (turns, windows) = experiment.time_mode().turns_and_windows(snapshots);
     let few = match experiment.preset {
-        Preset::Quick => few_steps(dataset.manifest().grid.points().saturating_mul(windows)),
+        Preset::Quick => few_steps(dataset.mean_points().saturating_mul(windows)),
         Preset::Paper | Preset::Best => FEW,
     };
     let steps = samples.div_ceil(experiment.train.batch).max(1) * turns;

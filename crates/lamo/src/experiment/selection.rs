@@ -3,10 +3,11 @@
 use super::{Experiment, Normalised, OWN};
 use crate::data::Dataset;
 use crate::data::dataset::{FieldEntry, Normalise, Role, Rule, Split};
-use crate::data::samples::Samples;
+use crate::data::samples::{Samples, offsets};
 use crate::error::{Error, Kind, Refusal, counted, require};
 use crate::files::memory;
 use crate::task::task::lattice;
+use crate::task::time::Arranged;
 use crate::task::trend::{Seen, Trend};
 use crate::task::{Field, Normaliser, Normalisers, Positions, Spread, Task, Time, TimeMode, spacing};
 use lamo_geometry::Grid;
@@ -90,7 +91,12 @@ fn fitted(experiment: &Experiment, mode: TimeMode, train: &Samples, clock: &[f64
     let time = mode.of(times, clock)?;
     let regular = spacing(grid, space, &train.positions).is_some();
     experiment.train.loss.check(grid, outputs, regular)?;
-    experiment.train.loss.check_targets(&train.targets, grid.points(), outputs)?;
+    let snapshots = (0..if train.targets.is_empty() { 0 } else { train.count })
+        .flat_map(|sample| train.target_of(sample).chunks((train.points_of(sample) * outputs).max(1)));
+    experiment.train.loss.check_targets(snapshots, outputs)?;
+    require(!(train.is_ragged() && experiment.data.change), || {
+        Refusal::new("data.change", "false for samples of different sizes", "true")
+    })?;
     let scrambled = experiment.data.scrambled;
     let on_lattice = lattice(grid, scrambled).is_ok_and(|lattice| lattice == train.positions);
     let positions = match (on_lattice, scrambled) {
@@ -140,12 +146,24 @@ fn with_trend(mut task: Task, experiment: &Experiment, train: &Samples) -> Resul
     let (positions, inputs) = (task.encode_positions(&train.positions), task.encode_inputs(&train.inputs));
     let mut targets = train.targets.clone();
     task.normalisers.outputs.iter().for_each(|normaliser| normaliser.encode(&mut targets));
-    let seen = Seen {
-        positions: (&positions, train.space),
-        inputs: (&inputs, train.functions),
-        targets: (&targets, train.outputs),
-        points: train.grid.points(),
-        times: train.times,
+    fn part<'a>(train: &Samples, [positions, inputs, targets]: [&'a [f32]; 3], points: usize) -> Seen<'a> {
+        Seen {
+            positions: (positions, train.space),
+            inputs: (inputs, train.functions),
+            targets: (targets, train.outputs),
+            points,
+            times: train.times,
+        }
+    }
+    let seen: Vec<Seen<'_>> = match train.is_ragged() {
+        true => (0..train.count)
+            .map(|sample| {
+                let places = [train.space, train.functions, train.times * train.outputs];
+                let [one, two, three] = places.map(|each| train.range_of(sample, each));
+                part(train, [&positions[one], &inputs[two], &targets[three]], train.points_of(sample))
+            })
+            .collect(),
+        false => vec![part(train, [&positions, &inputs, &targets], train.grid.points())],
     };
     task.normalisers.trend = Some(Trend::fit(&seen));
     Ok(task)
@@ -272,10 +290,19 @@ fn read(
     require_memory(dataset, inputs.iter().chain(outputs), samples.len())?;
     let (space, positions) = positions(experiment, dataset, grid, samples)?;
     let (given, asked) = (values(inputs)?, values(outputs)?);
-    let arranged = experiment.time_mode().arrange((inputs, &given), (outputs, &asked), grid)?;
+    let sizes: Vec<usize> = samples.iter().map(|&sample| dataset.points_of(sample)).collect();
+    let arranged = match dataset.ragged() {
+        Some(_) => arranged_one_by_one(experiment.time_mode(), (inputs, &given), (outputs, &asked), &sizes)?,
+        None => experiment.time_mode().arrange((inputs, &given), (outputs, &asked), grid)?,
+    };
+    let (grid, offsets) = match dataset.ragged() {
+        Some(_) => (Grid::Cloud { points: sizes.iter().copied().max().unwrap_or(0) }, offsets(&sizes)),
+        None => (grid, Vec::new()),
+    };
     let read = Samples {
         count: samples.len(),
         grid,
+        offsets,
         space,
         positions,
         functions: arranged.functions,
@@ -292,6 +319,40 @@ fn read(
     let checked = norms.and_then(|()| read.check());
     checked.map_err(|refusal| refusal.within(dataset.folder().display()))?;
     Ok(read)
+}
+
+/// Arranges samples of different sizes one by one, each on a cloud of its own, and joins them.
+fn arranged_one_by_one(
+    mode: TimeMode,
+    (inputs, given): (&[Field], &[Vec<f32>]),
+    (outputs, asked): (&[Field], &[Vec<f32>]),
+    sizes: &[usize],
+) -> Result<Arranged, Refusal> {
+    let mut starts = vec![0; inputs.len() + outputs.len()];
+    let mut all: Option<Arranged> = None;
+    for &points in sizes {
+        let grid = Grid::Cloud { points };
+        let next = |fields: &[Field], values: &[Vec<f32>], starts: &mut [usize]| -> Vec<Vec<f32>> {
+            let part = |((field, values), start): ((&Field, &Vec<f32>), &mut usize)| {
+                let length: usize = field.shape(grid).iter().product();
+                let part = values[*start..*start + length].to_vec();
+                *start += length;
+                part
+            };
+            fields.iter().zip(values).zip(starts).map(part).collect()
+        };
+        let (of_inputs, of_outputs) = starts.split_at_mut(inputs.len());
+        let (given, asked) = (next(inputs, given, of_inputs), next(outputs, asked, of_outputs));
+        let one = mode.arrange((inputs, &given), (outputs, &asked), grid)?;
+        match &mut all {
+            Some(all) => {
+                all.inputs.extend(one.inputs);
+                all.targets.extend(one.targets);
+            }
+            None => all = Some(one),
+        }
+    }
+    all.ok_or_else(|| Refusal::new("samples", "at least one", "none"))
 }
 
 /// Refuses samples that do not fit into memory: as they are read, arranged for the task, and inside a program.

@@ -336,6 +336,7 @@ impl<'a> PlannedInput<'a> {
         let samples = Samples {
             count,
             grid,
+            offsets: Vec::new(),
             space: task.space,
             positions: positions.map_or_else(|| task.lattice(grid), Ok).map_err(within)?,
             functions: task.input_channels(),

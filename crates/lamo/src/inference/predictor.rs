@@ -8,6 +8,7 @@ use crate::network::{Input, Mode, Parameters};
 use crate::run::{Operator, forward_batch};
 use crate::task::Task;
 use crate::task::time::WINDOW;
+use crate::training::buckets::Buckets;
 use lamo_geometry::Grid;
 use lamo_tensor::{Device, Graph, MODEL_STATES, PARAMETERS, Program};
 
@@ -17,9 +18,41 @@ impl Operator {
     pub fn predictor(&self, device: Device, grid: Grid, batch: usize) -> Result<Predictor, Error> {
         self.check()?;
         self.check_grid(grid)?; // before the program is compiled: it reserves memory for every point of the grid
-        let predictor = bounded(|| Predictor::new(self, device, grid, batch))?;
+        self.compiled(device, grid, batch, false)
+    }
+
+    fn compiled(&self, device: Device, grid: Grid, batch: usize, masked: bool) -> Result<Predictor, Error> {
+        let predictor = bounded(|| Predictor::new(self, device, grid, (batch, masked)))?;
         require(predictor.program.sections() == self.sections, || self.elsewhere(grid))?;
         Ok(predictor)
+    }
+
+    /// Predictions of a ragged set, ordered as its targets: a program for each bucket of sizes.
+    fn predict_ragged(&self, samples: &Samples, device: Device) -> Result<Vec<f32>, Error> {
+        models::find(&self.model.name)?.check_ragged()?;
+        self.check()?;
+        samples.check_for(&self.task)?;
+        let batch = forward_batch(self.batch, device).min(samples.count.max(1));
+        let mut predictions = reserved(samples)?;
+        predictions.resize(samples.total_points() * samples.times * samples.outputs, 0.0);
+        for bucket in Buckets::new(&samples.sizes(), batch).all {
+            let (grid, count) = (Grid::Cloud { points: bucket.points }, bucket.samples.len());
+            self.check_grid(grid)?;
+            let mut predictor = self.compiled(device, grid, batch.min(count), true)?;
+            for chosen in bucket.samples.chunks(predictor.batch) {
+                let padded = samples.padded(chosen, bucket.points);
+                predictor.write_mask(&samples.mask(chosen, bucket.points))?;
+                let found = predictor.predict_batch(&padded, &(0..chosen.len()).collect::<Vec<_>>())?;
+                let each = found.chunks_exact(samples.times * bucket.points * samples.outputs);
+                for (&sample, found) in chosen.iter().zip(each) {
+                    let length = samples.points_of(sample) * samples.outputs;
+                    let times = found.chunks_exact(bucket.points * samples.outputs).map(|values| &values[..length]);
+                    let to = &mut predictions[samples.range_of(sample, samples.times * samples.outputs)];
+                    to.chunks_exact_mut(length).zip(times).for_each(|(to, values)| to.copy_from_slice(values));
+                }
+            }
+        }
+        Ok(predictions)
     }
 
     /// Refuses a grid that the model cannot predict on.
@@ -88,6 +121,10 @@ impl Operator {
         group: Option<&Symmetries>,
         device: Device,
     ) -> Result<Vec<f32>, Error> {
+        if samples.is_ragged() {
+            require(group.is_none(), || Refusal::new("--symmetries", "samples of equal size", "different sizes"))?;
+            return self.predict_ragged(samples, device);
+        }
         let batch = forward_batch(self.batch, device).min(samples.count.max(1));
         let mut predictor = self.predictor(device, samples.grid, batch)?;
         match group {
@@ -109,6 +146,20 @@ fn refined(grid: Grid, least: usize) -> Grid {
     }
 }
 
+/// An empty vector with room for the predictions of samples.
+fn reserved(samples: &Samples) -> Result<Vec<f32>, Refusal> {
+    let size = [samples.times, samples.total_points(), samples.outputs];
+    let count = size.iter().try_fold(1_usize, |product, extent| product.checked_mul(*extent));
+    let mut predictions = Vec::new();
+    require(count.is_some_and(|count| predictions.try_reserve_exact(count).is_ok()), || {
+        let sentence = "the predictions do not fit into memory";
+        Refusal::about(format!("{} samples of {} times", samples.count, size[0]), sentence)
+            .advise("ask for fewer")
+            .of(Kind::OutOfSpace)
+    })?;
+    Ok(predictions)
+}
+
 /// A compiled forward pass.
 pub struct Predictor {
     program: Program,
@@ -118,7 +169,7 @@ pub struct Predictor {
 }
 
 impl Predictor {
-    fn new(operator: &Operator, device: Device, grid: Grid, batch: usize) -> Result<Self, Error> {
+    fn new(operator: &Operator, device: Device, grid: Grid, (batch, masked): (usize, bool)) -> Result<Self, Error> {
         require(batch > 0, || Refusal::new("batch", "at least 1 sample", "0"))?;
         let task = operator.task.on(grid);
         let graph = Graph::new();
@@ -130,6 +181,7 @@ impl Predictor {
             Some(window) => Input { functions: Some(window), ..Input::without_functions(&graph, &task, batch) },
             None => Input::declare(&graph, &task, batch),
         };
+        let input = if masked { input.masked(&graph) } else { input };
         let found = task.found(model.forward(&input, Mode::Inference), input.positions, input.functions);
         if let Some(window) = window {
             task.time.advance(window, found);
@@ -153,20 +205,20 @@ impl Predictor {
             Refusal::new("samples", format!("the grid {expected:?} of the predictor"), format!("{found:?}"))
                 .advise("make a predictor for it")
         })?;
-        let size = [samples.count, samples.times, samples.grid.points(), samples.outputs];
-        let count = size.iter().try_fold(1_usize, |product, extent| product.checked_mul(*extent));
-        let mut predictions = Vec::new();
-        require(count.is_some_and(|count| predictions.try_reserve_exact(count).is_ok()), || {
-            let sentence = "the predictions do not fit into memory";
-            Refusal::about(format!("{} samples of {} times", size[0], size[1]), sentence)
-                .advise("ask for fewer")
-                .of(Kind::OutOfSpace)
-        })?;
+        let mut predictions = reserved(samples)?;
         for first in (0..samples.count).step_by(self.batch) {
             let chosen: Vec<usize> = (first..(first + self.batch).min(samples.count)).collect();
             predictions.extend(self.predict_batch(samples, &chosen)?);
         }
         Ok(predictions)
+    }
+
+    /// Sets which points of a batch are real, `[samples, points]`; a short batch is filled with copies of its last sample.
+    fn write_mask(&mut self, mask: &[f32]) -> Result<(), Error> {
+        let points = self.task.grid.points();
+        let last = &mask[mask.len() - points..];
+        let copies = (0..self.batch - mask.len() / points).flat_map(|_| last);
+        Ok(self.program.try_write("mask", &mask.iter().chain(copies).copied().collect::<Vec<_>>())?)
     }
 
     /// The mean over the group: each sample is predicted under every symmetry, and the predictions are transformed back.

@@ -21,6 +21,9 @@ pub struct Input<'g> {
     pub functions: Option<Tensor<'g>>,
     /// `[batch, 1]`, absent where time is no input.
     pub time: Option<Tensor<'g>>,
+    /// `[batch, points]` 1 at the points of a sample, 0 at those that fill it up to the size of the program; absent where all
+    /// points are real.
+    pub mask: Option<Tensor<'g>>,
 }
 
 impl<'g> Input<'g> {
@@ -37,7 +40,15 @@ impl<'g> Input<'g> {
             positions: graph.input("positions", [batch, task.grid.points(), task.space]),
             functions: None,
             time: task.time.is_input().then(|| graph.input("time", [batch, 1])),
+            mask: None,
         }
+    }
+
+    /// These inputs with a mask of the points, the program's input `mask`.
+    #[must_use]
+    pub fn masked(self, graph: &'g Graph) -> Input<'g> {
+        let [batch, points, _] = self.positions.dims();
+        Input { mask: Some(graph.input("mask", [batch, points])), ..self }
     }
 
     /// Positions and functions side by side, `[batch, points, space + functions]`.

@@ -61,7 +61,12 @@ impl Provenance {
             problem: manifest.problem.clone(),
             samples: manifest.samples,
             split: split.hash(),
-            fields: manifest.fields.iter().map(|field| (field.name.clone(), field.sha256.clone())).collect(),
+            fields: manifest
+                .fields
+                .iter()
+                .map(|field| (field.name.clone(), field.sha256.clone()))
+                .chain(manifest.ragged.iter().map(|ragged| (ragged.file.clone(), ragged.sha256.clone())))
+                .collect(),
         }
     }
 }

@@ -385,16 +385,11 @@ impl Time {
         }
     }
 
-    /// The times of one optimiser step of a by-time task. `index` counts (epoch, sample).
-    pub(crate) fn ask(
-        &self,
-        samples: &[usize],
-        turn: usize,
-        seed: u64,
-        index: impl Fn(usize) -> usize,
-    ) -> Option<Asked> {
+    /// The times of one optimiser step of a by-time task, for the rows of samples in the program. `index` counts (epoch, sample).
+    pub(crate) fn ask(&self, samples: &[usize], turn: usize, seed: u64, index: &[usize]) -> Option<Asked> {
         let Time::ByTime { count, .. } = self else { return None };
-        let chosen = samples.iter().map(|&sample| (sample, order_of_times(*count, seed, index(sample))[turn]));
+        let times = index.iter().map(|&index| order_of_times(*count, seed, index)[turn]);
+        let chosen = samples.iter().copied().zip(times);
         let (rows, times) = chosen.map(|(sample, time)| ((sample * count + time) as u32, self.fraction(time))).unzip();
         Some(Asked { rows, times })
     }

@@ -25,6 +25,7 @@ pub struct Trend {
 }
 
 /// Samples as a trend sees them: normalised, `[count, points, ...]`.
+#[derive(Clone, Copy)]
 pub(crate) struct Seen<'a> {
     /// `[count, points, space]`, or `[points, space]` for all samples.
     pub(crate) positions: (&'a [f32], usize),
@@ -53,12 +54,18 @@ impl Seen<'_> {
     }
 }
 
+/// Calls `visit` with the features and the outputs of all parts of a training set.
+fn each(seen: &[Seen<'_>], mut visit: impl FnMut(&[f64], &[f32])) {
+    seen.iter().for_each(|part| part.each(&mut visit));
+}
+
 impl Trend {
-    /// The least-squares fit.
-    pub(crate) fn fit(seen: &Seen<'_>) -> Trend {
-        let (count, outputs) = (1 + seen.positions.1 + seen.inputs.1, seen.targets.1);
+    /// The least-squares fit over all parts, each with samples of one size.
+    pub(crate) fn fit(seen: &[Seen<'_>]) -> Trend {
+        let (count, outputs) =
+            seen.first().map_or((1, 0), |seen| (1 + seen.positions.1 + seen.inputs.1, seen.targets.1));
         let mut squares = vec![vec![0.0; count + outputs]; count]; // [Φᵀ Φ | Φᵀ Y]
-        seen.each(|features, target| {
+        each(seen, |features, target| {
             for (row, &feature) in squares.iter_mut().zip(features) {
                 let values = features.iter().copied().chain(target.iter().map(|&value| f64::from(value)));
                 row.iter_mut().zip(values).for_each(|(sum, value)| *sum += feature * value);
@@ -70,7 +77,7 @@ impl Trend {
         let weights = solved(squares);
         let mut rest = vec![Moments::default(); outputs];
         let mut all = rest.clone();
-        seen.each(|features, target| {
+        each(seen, |features, target| {
             for (output, &value) in target.iter().enumerate() {
                 let value = f64::from(value);
                 let linear: f64 = features.iter().zip(&weights).map(|(feature, row)| feature * row[output]).sum();
@@ -160,7 +167,7 @@ mod tests {
         let (positions, inputs, targets) = seen();
         let seen =
             Seen { positions: (&positions, 1), inputs: (&inputs, 1), targets: (&targets, 2), points: 3, times: 2 };
-        let trend = Trend::fit(&seen);
+        let trend = Trend::fit(&[seen]);
         trend.check(2, 2).unwrap();
         for (row, expected) in trend.weights.iter().zip([2.0, -1.0, 3.0]) {
             assert!((row[0] - expected).abs() < 1e-5, "{trend:?}");
@@ -185,7 +192,7 @@ mod tests {
             points: 2,
             times: 1,
         };
-        Trend::fit(&seen).check(2, 1).unwrap();
+        Trend::fit(&[seen]).check(2, 1).unwrap();
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! Training: the step as one program, the test error as another, and the loop around them.
 
 pub mod average;
+mod bucket_programs;
+pub(crate) mod buckets;
 pub mod convergence;
 mod divergence;
 pub mod loss;

@@ -6,6 +6,7 @@ use crate::error::Error;
 use crate::network::Input;
 use crate::task::Task;
 use lamo_tensor::{Graph, Index, Program, Tensor};
+use std::borrow::Cow;
 
 /// Index input: the samples of the batch.
 pub(crate) const SAMPLES: &str = "samples";
@@ -17,6 +18,7 @@ pub(crate) const TIME: &str = "time";
 const POSITIONS: &str = "stored.positions";
 const FUNCTIONS: &str = "stored.functions";
 const TARGETS: &str = "stored.targets";
+const MASK: &str = "stored.mask";
 
 /// Samples inside a graph, and the batch that is taken from them.
 pub(crate) struct Resident<'g> {
@@ -28,11 +30,14 @@ pub(crate) struct Resident<'g> {
     turned: Option<Turned<'g>>,
     /// `[batch, points, space]`
     pub(crate) positions: Tensor<'g>,
+    /// `[batch, points]` 1 at real points; `None` where all points are real.
+    pub(crate) mask: Option<Tensor<'g>>,
 }
 
 impl<'g> Resident<'g> {
     /// Declares what [`fill`] writes; with `turning`, the samples are shown under symmetries.
-    pub(crate) fn declare(graph: &'g Graph, samples: &Samples, batch: usize, turning: Option<&Turning>) -> Self {
+    pub(crate) fn declare(graph: &'g Graph, stored: &Stored<'_>, batch: usize, turning: Option<&Turning>) -> Self {
+        let samples = stored.samples();
         let Samples { count, space, times, outputs, .. } = *samples;
         let points = samples.grid.points();
         let chosen = graph.index_input(SAMPLES, batch);
@@ -43,7 +48,8 @@ impl<'g> Resident<'g> {
         };
         let turned = turning.map(|turning| turning.declare(graph, batch));
         let positions = turned.map_or(positions, |turned| turned.positions(positions));
-        Resident { graph, chosen, shape: [count, times, points, outputs], batch, turned, positions }
+        let mask = stored.mask.as_ref().map(|_| graph.input(MASK, [count, points]).gather(0, chosen));
+        Resident { graph, chosen, shape: [count, times, points, outputs], batch, turned, positions, mask }
     }
 
     /// `[batch, points, width]` functions given; `None` for a width of 0.
@@ -75,18 +81,48 @@ impl<'g> Resident<'g> {
 
     /// Input of the model at one time.
     pub(crate) fn input(&self, functions: Option<Tensor<'g>>, task: &Task) -> Input<'g> {
-        Input { positions: self.positions, functions, time: self.time(task) }
+        Input { positions: self.positions, functions, time: self.time(task), mask: self.mask }
     }
 }
 
-/// Bytes of all the samples.
-pub(crate) fn bytes(samples: &Samples) -> usize {
-    let Samples { positions, inputs, targets, .. } = samples;
-    [positions, inputs, targets].iter().map(|values| size_of_val(values.as_slice())).sum()
+/// Samples of one size, as a program holds them.
+pub(crate) struct Stored<'a> {
+    samples: Cow<'a, Samples>,
+    /// `[count, points]` 1 at real points; `None` where all points are real.
+    mask: Option<Vec<f32>>,
+}
+
+impl<'a> Stored<'a> {
+    /// Samples that have all points of their grid.
+    pub(crate) fn whole(samples: &'a Samples) -> Stored<'a> {
+        Stored { samples: Cow::Borrowed(samples), mask: None }
+    }
+
+    /// Some samples of a ragged set, filled up to `points` points.
+    pub(crate) fn padded(samples: &Samples, chosen: &[usize], points: usize) -> Stored<'static> {
+        let full = chosen.iter().all(|&sample| samples.points_of(sample) == points);
+        let mask = (!full).then(|| samples.mask(chosen, points));
+        Stored { samples: Cow::Owned(samples.padded(chosen, points)), mask }
+    }
+
+    pub(crate) fn samples(&self) -> &Samples {
+        &self.samples
+    }
+
+    /// Bytes of all the samples.
+    pub(crate) fn bytes(&self) -> usize {
+        let Samples { positions, inputs, targets, .. } = self.samples();
+        let arrays = [positions, inputs, targets].into_iter().chain(&self.mask);
+        arrays.map(|values| size_of_val(values.as_slice())).sum()
+    }
 }
 
 /// Writes the normalised samples into a program; with `functions`, also their input functions.
-pub(crate) fn fill(program: &mut Program, task: &Task, samples: &Samples, functions: bool) -> Result<(), Error> {
+pub(crate) fn fill(program: &mut Program, task: &Task, stored: &Stored<'_>, functions: bool) -> Result<(), Error> {
+    let samples = stored.samples();
+    if let Some(mask) = &stored.mask {
+        program.try_write(MASK, mask)?;
+    }
     program.try_write(POSITIONS, &task.encode_positions(&samples.positions))?;
     if functions {
         program.try_write(FUNCTIONS, &task.encode_inputs(&samples.inputs))?;

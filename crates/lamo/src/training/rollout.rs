@@ -23,7 +23,7 @@ pub(super) fn starts<'g>(windows: Tensor<'g>, batch: usize, every: usize) -> Ten
 pub(super) fn rolled_out<'g>(
     model: &(dyn Model<'g> + 'g),
     task: &Task,
-    [positions, starts]: [Tensor<'g>; 2],
+    ([positions, starts], mask): ([Tensor<'g>; 2], Option<Tensor<'g>>),
     (batch, every): (usize, usize),
     one_by_one: bool,
 ) -> Tensor<'g> {
@@ -34,7 +34,8 @@ pub(super) fn rolled_out<'g>(
     for step in 0..every {
         let windows = (snapshots - step).div_ceil(every); // those that still have a snapshot to predict
         window = rows(window, windows);
-        let input = Input { positions: rows(positions, windows), functions: Some(window), time: None };
+        let mask = mask.map(|mask| rows(mask, windows));
+        let input = Input { positions: rows(positions, windows), functions: Some(window), time: None, mask };
         let result = predict(model, &input, if one_by_one { windows } else { 1 });
         found.push(task.found(result, input.positions, Some(window)));
         window = task.time.moved(window, found[step]);
@@ -60,7 +61,8 @@ pub(super) fn predict<'g>(model: &(dyn Model<'g> + 'g), input: &Input<'g>, passe
         let positions = part(input.positions, pass);
         let functions = input.functions.map(|functions| part(functions, pass));
         let time = input.time.map(|time| part(time, pass));
-        model.forward(&Input { positions, functions, time }, Mode::Training)
+        let mask = input.mask.map(|mask| part(mask, pass));
+        model.forward(&Input { positions, functions, time, mask }, Mode::Training)
     });
     Tensor::concatenate(&found.collect::<Vec<_>>(), 0)
 }

@@ -67,7 +67,7 @@ impl Trainer {
     pub(crate) fn measure(&mut self, seconds: f64, cancelled: impl Fn() -> bool) -> Result<Speed, Error> {
         let look = LOOK.min(Duration::try_from_secs_f64(LOOKING * seconds).unwrap_or(LOOK));
         let steps = self.steps();
-        for step in 0..WARM {
+        for step in (0..WARM).chain(self.program.first_steps()) {
             self.program.run(step % steps)?;
         }
         let step = measured(look, STEPS[0], &cancelled, |step| {

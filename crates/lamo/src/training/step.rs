@@ -3,20 +3,26 @@
 //! The training samples live inside the program; the inputs of a step choose the samples of the batch. The last batch of
 //! an epoch may be smaller: it is filled with copies of a sample, with weight 0. The order of samples depends only on
 //! (seed, epoch), so a resumed training takes the steps of an uninterrupted one.
+//!
+//! Samples of different sizes have a program for each bucket of sizes ([`Buckets`]). The program of the current batch holds the
+//! states; they move to the next program on the device.
 
 use super::average::{self, Average};
+use super::bucket_programs::BucketPrograms;
+use super::buckets::{Batch, Bucket, Buckets};
 use super::loss;
 use super::muon::Muon;
 use super::optimiser::{AdamW, Optimiser};
-use super::resident::{self, ROWS, Resident, SAMPLES, TIME};
+use super::resident::{self, ROWS, Resident, SAMPLES, Stored, TIME};
 use super::rollout::{Noise, predict, rolled_out, starts};
 use super::schedule::{Pace, Schedule};
 use super::symmetry::Turning;
 use crate::data::Samples;
-use crate::data::dataset::Batches;
 use crate::error::{Error, Kind, Refusal, bounded, require};
 use crate::experiment::{self, Experiment, Loss, Pacing, Symmetries, Training};
 use crate::files::memory;
+use crate::network::layers::mask::{filled_share, real_only};
+use crate::network::models::Settings;
 use crate::network::{Input, Parameters, models};
 use crate::random;
 use crate::task::{Moments, Task};
@@ -40,16 +46,18 @@ const DROPS: u64 = 0x6472_6f70;
 
 /// The compiled step of a training, with all that decides what each step does.
 pub struct StepProgram {
+    /// The program of the current bucket, which holds the states.
     pub(super) program: Program,
     pub(super) experiment: Experiment,
     pub(super) task: Task,
-    samples: Vec<usize>,
+    programs: BucketPrograms,
+    facts: Facts,
     /// The symmetries under which samples are shown, where they are on.
     turning: Option<Turning>,
     optimiser: Optimiser,
     schedule: Schedule,
-    /// The order of the samples in an epoch.
-    order: Option<(usize, Batches)>,
+    /// The batches of an epoch.
+    order: Option<(usize, Vec<Batch>)>,
     /// Whether the program has the input [`RANDOM`].
     draws: bool,
     bytes: usize,
@@ -67,20 +75,31 @@ impl StepProgram {
                 .advise("use relative-l2")
         })?;
         let optimiser = optimiser(recipe);
-        let batches = train.count.div_ceil(recipe.batch);
+        let buckets = match train.is_ragged() {
+            true => Buckets::new(&train.sizes(), recipe.batch),
+            false => Buckets::one(train.grid.points(), train.count, recipe.batch),
+        };
+        require(!train.is_ragged() || turning.is_none(), || {
+            Refusal::new("train.symmetries", "false for samples of different sizes", "true")
+        })?;
+        let batches = buckets.batches();
         let schedule = match recipe.schedule {
             Pacing::Onecycle => Schedule::OneCycle { peak: recipe.rate, steps: recipe.epochs * batches },
             Pacing::CosineByEpoch => Schedule::Cosine { peak: recipe.rate, steps: recipe.epochs },
             Pacing::StepByEpoch => Schedule::Halving { first: recipe.rate, interval: HALVED_AFTER },
             Pacing::Constant => Schedule::Constant { rate: recipe.rate },
         };
-        let (program, draws) = bounded(|| compile(experiment, task, (train, turning.as_ref()), device, &optimiser))?;
+        let programs = BucketPrograms::new(train, buckets);
+        let stored = programs.stored(train, programs.active());
+        let facts = Facts { units: units(&train.targets, train.outputs), count: train.count, device };
+        let (program, draws) = bounded(|| compile(experiment, task, (&stored, turning.as_ref()), &facts, &optimiser))?;
         Ok(StepProgram {
-            bytes: program.bytes().saturating_sub(resident::bytes(train)),
+            bytes: program.bytes().saturating_sub(stored.bytes()),
             program,
             experiment: experiment.clone(),
             task: task.clone(),
-            samples: (0..train.count).collect(),
+            programs,
+            facts,
             turning,
             optimiser,
             schedule,
@@ -94,14 +113,36 @@ impl StepProgram {
         &mut self.program
     }
 
-    /// Bytes that a step holds on the device, without the samples.
+    /// Bytes that a step holds on the device, without the samples; of ragged samples, a step of the largest.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
     /// Optimiser steps of an epoch: one per batch, or one per batch and time where the model predicts each time by itself.
     pub fn epoch_steps(&self) -> usize {
-        self.samples.len().div_ceil(self.experiment.train.batch) * self.task.time.turns()
+        self.programs.buckets.batches() * self.task.time.turns()
+    }
+
+    /// Programs of a training: one for each bucket of sizes.
+    pub fn programs(&self) -> usize {
+        self.programs.buckets.all.len()
+    }
+
+    /// Points that the programs of an epoch compute, those that fill up samples and batches included.
+    pub fn padded_points(&self) -> usize {
+        let batch = self.experiment.train.batch;
+        let bucket = |bucket: &Bucket| bucket.samples.len().div_ceil(batch) * batch * bucket.points;
+        self.programs.buckets.all.iter().map(bucket).sum()
+    }
+
+    /// For each of several buckets, the first step of the first epoch that its program takes.
+    pub(super) fn first_steps(&self) -> Vec<usize> {
+        if self.programs() == 1 {
+            return Vec::new();
+        }
+        let batches = self.programs.buckets.epoch(self.experiment.seed, 0);
+        let first = |bucket: usize| batches.iter().position(|batch| batch.bucket == bucket);
+        (0..self.programs()).filter_map(first).map(|batch| batch * self.task.time.turns()).collect()
     }
 
     /// Takes step number `step`, counted from 0. On a GPU it may still be running when this returns.
@@ -114,20 +155,23 @@ impl StepProgram {
     pub(super) fn prepare(&mut self, step: usize) -> Result<(), Error> {
         let turns = self.task.time.turns();
         let (epoch, place) = (step / self.epoch_steps(), step % self.epoch_steps());
+        let (batch, seed) = (self.experiment.train.batch, self.experiment.seed);
+        if self.order.as_ref().is_none_or(|(known, _)| *known != epoch) {
+            self.order = Some((epoch, self.programs.buckets.epoch(seed, epoch as u64)));
+        }
+        let (number, turn) = (place / turns, place % turns);
+        let Batch { bucket, samples: chosen } = self.batch_of(epoch, number);
+        self.enter(bucket)?;
         if place == 0 {
             self.program.try_write(TOTAL, &[0.0])?;
         }
-        let (batch, seed) = (self.experiment.train.batch, self.experiment.seed);
-        if self.order.as_ref().is_none_or(|(known, _)| *known != epoch) {
-            self.order = Some((epoch, Batches::shuffled(&self.samples, batch, seed, epoch as u64)));
-        }
-        let order = self.order.as_ref().map_or(&[][..], |(_, batches)| batches.order());
-        let (number, turn) = (place / turns, place % turns);
-        let chosen = &order[number * batch..((number + 1) * batch).min(order.len())];
-        let samples: Vec<usize> = (0..batch).map(|place| *chosen.get(place).unwrap_or(&chosen[0])).collect();
+        let places: Vec<usize> = chosen.iter().map(|&sample| self.programs.buckets.place(sample)).collect();
+        let fill =
+            |list: &[usize]| -> Vec<usize> { (0..batch).map(|place| *list.get(place).unwrap_or(&list[0])).collect() };
+        let (samples, places) = (fill(&chosen), fill(&places));
         let weights: Vec<f32> = (0..batch).map(|place| f32::from(place < chosen.len())).collect();
         let program = &mut self.program;
-        program.try_write_index(SAMPLES, &samples.iter().map(|&sample| sample as u32).collect::<Vec<_>>())?;
+        program.try_write_index(SAMPLES, &places.iter().map(|&place| place as u32).collect::<Vec<_>>())?;
         program.try_write(WEIGHTS, &weights)?;
         if let Some(turning) = &self.turning {
             turning.write(program, &turning.draw(batch, seed, step))?;
@@ -135,14 +179,31 @@ impl StepProgram {
         if self.draws {
             program.try_write(RANDOM, &random::words::<RANDOM_WORDS>(seed ^ DROPS, step as u64))?;
         }
-        let index = |sample: usize| epoch * self.samples.len() + sample;
-        if let Some(asked) = self.task.time.ask(&samples, turn, seed, index) {
+        let index: Vec<usize> = samples.iter().map(|sample| epoch * self.facts.count + sample).collect();
+        if let Some(asked) = self.task.time.ask(&places, turn, seed, &index) {
             program.try_write_index(ROWS, &asked.rows)?;
             program.try_write(TIME, &asked.times)?;
         }
         let pace = self.pace(step);
         self.optimiser.pace(&mut self.program, step, pace)?;
         Ok(())
+    }
+
+    /// One batch of an epoch.
+    fn batch_of(&self, epoch: usize, number: usize) -> Batch {
+        match &self.order {
+            Some((known, batches)) if *known == epoch => batches[number].clone(),
+            _ => self.programs.buckets.epoch(self.experiment.seed, epoch as u64).swap_remove(number),
+        }
+    }
+
+    /// Lets the program of a bucket take the next step.
+    fn enter(&mut self, bucket: usize) -> Result<(), Error> {
+        let StepProgram { programs, program, experiment, task, facts, optimiser, .. } = self;
+        programs.enter(bucket, program, |stored| {
+            let (next, _) = bounded(|| compile(experiment, task, (stored, None), facts, optimiser))?;
+            Ok(next)
+        })
     }
 
     /// Rate and momentum of a step: one value for all turns of a batch.
@@ -155,11 +216,12 @@ impl StepProgram {
 
     /// Mean loss per sample and time of the epoch so far, after `step` steps.
     pub(super) fn mean_loss(&self, step: usize) -> Result<f64, Error> {
-        let (turns, batch) = (self.task.time.turns(), self.experiment.train.batch);
-        let done = (step.max(1) - 1) % self.epoch_steps() + 1;
-        let (batches, rest) = (done / turns, done % turns);
-        let samples = |batches: usize| (batches * batch).min(self.samples.len());
-        let seen = samples(batches) * turns + (samples(batches + 1) - samples(batches)) * rest;
+        let turns = self.task.time.turns();
+        let (epoch, place) = ((step.max(1) - 1) / self.epoch_steps(), (step.max(1) - 1) % self.epoch_steps());
+        let (batches, rest) = ((place + 1) / turns, (place + 1) % turns);
+        let samples = |batch: usize| self.batch_of(epoch, batch).samples.len();
+        let begun = if rest > 0 { samples(batches) * rest } else { 0 };
+        let seen = (0..batches).map(samples).sum::<usize>() * turns + begun;
         Ok(f64::from(self.program.try_read(TOTAL)?[0]) / (seen * self.task.time.windows()) as f64)
     }
 }
@@ -176,20 +238,32 @@ fn optimiser(recipe: &Training) -> Optimiser {
     }
 }
 
+/// What all buckets have in common.
+struct Facts {
+    /// The unit in which the errors of each output count.
+    units: Vec<f32>,
+    /// Training samples.
+    count: usize,
+    device: Device,
+}
+
 fn compile(
     experiment: &Experiment,
     task: &Task,
-    (train, turning): (&Samples, Option<&Turning>),
-    device: Device,
+    (stored, turning): (&Stored<'_>, Option<&Turning>),
+    facts: &Facts,
     optimiser: &Optimiser,
 ) -> Result<(Program, bool), Error> {
-    let (batch, windows) = (experiment.train.batch, task.time.windows());
+    let (batch, windows, train) = (experiment.train.batch, task.time.windows(), stored.samples());
+    let settings = &on_grid(experiment, task, train.grid)?;
+    let task = &task.on(train.grid);
     let graph = Graph::new();
     let parameters = Parameters::new(&graph);
-    let model = models::find(&experiment.model.name)?.build(&parameters, task, &experiment.model.settings)?;
-    let resident = Resident::declare(&graph, train, batch, turning);
+    let model = models::find(&experiment.model.name)?.build(&parameters, task, settings)?;
+    let resident = Resident::declare(&graph, stored, batch, turning);
     let given = resident.functions(train.functions);
     let time = resident.time(task);
+    let mask = resident.mask.map(|mask| repeated(mask, windows));
     let (positions, functions, target) = task.time.training_pair(
         resident.positions,
         given,
@@ -210,36 +284,62 @@ fn compile(
         (Some(given), Some(functions)) if task.time.past() > 0 && every > 1 => {
             let starts = if every == windows { shown(given) } else { starts(shown(functions), batch, every) };
             let positions = if every == windows { resident.positions } else { positions };
-            rolled_out(model.as_ref(), task, [positions, starts], (batch, every), one_by_one)
+            rolled_out(model.as_ref(), task, ([positions, starts], mask), (batch, every), one_by_one)
         }
         _ => {
             let passes = if one_by_one { windows } else { 1 };
             let functions = functions.map(shown);
-            task.found(predict(model.as_ref(), &Input { positions, functions, time }, passes), positions, functions)
+            let input = Input { positions, functions, time, mask };
+            task.found(predict(model.as_ref(), &input, passes), positions, functions)
         }
     };
-    let prediction = task.decoded(found);
+    let prediction = real_only(task.decoded(found), mask); // targets are 0 where a sample is filled up
     parameters.store_states();
-    check_batch(&experiment.model.name, parameters.least_batch(), [batch, train.count])?;
-    let loss = experiment.train.loss;
-    let (prediction, target) = if loss.counts_deviations() || (experiment.train.balanced && train.outputs > 1) {
-        let units = graph.constant(&units(&train.targets, train.outputs), [train.outputs]);
+    check_batch(&experiment.model.name, parameters.least_batch(), [batch, facts.count])?;
+    let kind = experiment.train.loss;
+    let (prediction, target) = if kind.counts_deviations() || (experiment.train.balanced && train.outputs > 1) {
+        let units = graph.constant(&facts.units, [train.outputs]);
         (prediction / units, target / units)
     } else {
         (prediction, target)
     };
     let spacing = task.spacing(task.grid, &train.positions);
-    let each = loss_of_each(loss, task.grid, spacing.as_deref(), prediction, target);
+    let each = loss_of_each(kind, task.grid, spacing.as_deref(), prediction, target);
+    let each = match mask {
+        Some(mask) if kind.counts_deviations() => each / filled_share(mask),
+        _ => each,
+    };
     let loss = (each.reshape([windows, batch]) * weights).sum_all();
     let total = graph.state(TOTAL, [1]);
     graph.assign(total, total + loss);
     optimiser.minimise(&graph, loss);
-    let mut program = Program::compile_on(&graph, device, experiment.precision)?;
+    let mut program = Program::compile_on(&graph, facts.device, experiment.precision)?;
     require_memory(&experiment.model.name, &program)?;
     parameters.try_initialise(&mut program, experiment.seed)?;
     average::begin(&mut program)?;
-    resident::fill(&mut program, task, train, train.functions > 0)?;
+    resident::fill(&mut program, task, stored, train.functions > 0)?;
     Ok((program, random.is_used()))
+}
+
+/// Settings of the model in a program for another number of points: what follows from the grid stays that of the task.
+pub(super) fn on_grid(experiment: &Experiment, task: &Task, grid: Grid) -> Result<Settings, Refusal> {
+    let settings = &experiment.model.settings;
+    if grid == task.grid {
+        return Ok(settings.clone());
+    }
+    let row = models::find(&experiment.model.name)?;
+    row.moved(settings, [task.grid, grid]).ok_or_else(|| {
+        Refusal::new(format!("model {}", row.name), "one size for all samples", format!("{} and {grid}", task.grid))
+    })
+}
+
+/// `[windows · batch, points]` the mask of every window of a batch.
+fn repeated(mask: Tensor<'_>, windows: usize) -> Tensor<'_> {
+    let [batch, points] = mask.dims();
+    match windows {
+        1 => mask,
+        _ => mask.reshape([1, batch, points]).broadcast_to([windows, batch, points]).reshape([windows * batch, points]),
+    }
 }
 
 /// Refuses batches of fewer samples than the model asks for.

@@ -7,7 +7,7 @@ use super::test_program::TestProgram;
 use crate::data::Samples;
 use crate::error::{Error, Kind, Refusal, bounded, counted, require};
 use crate::experiment::{Data, Experiment, Training, patience_needs_validation};
-use crate::network::ModelStates;
+use crate::network::{ModelStates, models};
 use crate::run::{self, Best, Checkpoint, Line, Operator, Run, Trained, Transfer};
 use crate::task::Task;
 use lamo_geometry::Grid;
@@ -156,12 +156,17 @@ impl Trainer {
         for (samples, which) in [(train, "training"), (test, if validates { "validation" } else { "test" })] {
             samples.check_for(task)?;
             let words = |grid: Grid, times: usize| format!("a {grid} and {}", counted(times, "time"));
-            let fits = samples.grid == task.grid && samples.times == task.time.count();
+            // A ragged set has clouds of any size.
+            let alike = samples.grid == task.grid || (samples.is_ragged() && matches!(task.grid, Grid::Cloud { .. }));
+            let fits = alike && samples.times == task.time.count();
             require(fits, || {
                 let (expected, found) = (words(task.grid, task.time.count()), words(samples.grid, samples.times));
                 Refusal::new(format!("{which} samples"), expected, found)
             })?;
             require(!samples.targets.is_empty(), || Refusal::new(format!("{which} samples"), "targets", "none"))?;
+        }
+        if train.is_ragged() || test.is_ragged() {
+            models::find(&experiment.model.name)?.check_ragged()?;
         }
         let program = StepProgram::new(experiment, task, train, device)?;
         let batch = run::forward_batch(experiment.train.batch, device).min(test.count);

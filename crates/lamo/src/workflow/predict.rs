@@ -1,11 +1,14 @@
 //! Predict: arrays in, the fields of a trained or imported model out.
 
+use crate::data::Samples;
 use crate::data::formats::{self, Named};
 use crate::error::{Error, Kind, Refusal, require};
 use crate::experiment::Symmetries;
 use crate::inference::{PredictionInput, SampleFile, Source};
 use crate::run::model_folder::{DESCRIPTION, ModelFolder};
 use crate::run::{self, Operator, Trained, forward_batch, pretrained};
+use crate::task::Task;
+use lamo_geometry::Grid;
 use lamo_tensor::Device;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -131,7 +134,13 @@ pub fn predict(request: &PredictRequest) -> Result<Predicted, Error> {
     model.protect(output)?;
     let operator = model.operator();
     let group = symmetries.then(|| model.symmetries()).transpose()?;
-    let planned = PredictionInput::plan(&operator.task, inputs, *snapshots)?;
+    let planned = match PredictionInput::plan(&operator.task, inputs, *snapshots) {
+        Err(error) => match clouds(&operator.task, inputs, output) {
+            Some(clouds) => return predict_clouds(request, &model, &clouds),
+            None => return Err(error),
+        },
+        planned => planned?,
+    };
     let files = output_files(output, &planned.samples)?;
     for file in &files {
         require_new(file, inputs)?;
@@ -168,6 +177,57 @@ pub fn predict(request: &PredictRequest) -> Result<Predicted, Error> {
     }
     let note = model.note().map(str::to_owned);
     Ok(Predicted { arrays, files, samples: given.samples.count, notes, elapsed, note })
+}
+
+/// The inputs of each cloud where every field has a file for each of several clouds, and each cloud an output file of its own.
+fn clouds(task: &Task, inputs: &[Source], output: &Path) -> Option<Vec<Vec<Source>>> {
+    let several = output.file_name().is_some_and(|name| name.to_string_lossy().contains('*'));
+    let mut fields: Vec<(&Option<String>, Vec<&Source>)> = Vec::new();
+    for input in inputs {
+        match fields.iter_mut().find(|(field, _)| **field == input.field) {
+            Some((_, sources)) => sources.push(input),
+            None => fields.push((&input.field, vec![input])),
+        }
+    }
+    let count = fields.first().map_or(0, |(_, sources)| sources.len());
+    let fits = count > 1 && several && matches!(task.grid, Grid::Cloud { .. });
+    let fits = fits && fields.iter().all(|(_, sources)| sources.len() == count);
+    let cloud = |number: usize| fields.iter().map(|(_, sources)| sources[number].clone()).collect();
+    fits.then(|| (0..count).map(cloud).collect())
+}
+
+/// Predicts clouds of different sizes, each from its own files to its own file.
+fn predict_clouds(request: &PredictRequest, model: &Model, clouds: &[Vec<Source>]) -> Result<Predicted, Error> {
+    let PredictRequest { output, snapshots, symmetries, device, inputs, .. } = request;
+    let operator = model.operator();
+    require(!symmetries, || Refusal::new("--symmetries", "samples of equal size", "different sizes"))?;
+    let read = |sources: &Vec<Source>| PredictionInput::read(&operator.task, sources, *snapshots);
+    let given: Vec<PredictionInput> = clouds.iter().map(read).collect::<Result<_, _>>()?;
+    let sample_files: Vec<SampleFile> = given.iter().flat_map(|given| given.files.clone()).collect();
+    let files = output_files(output, &sample_files)?;
+    require(files.len() == given.len(), || {
+        Refusal::new("--input", "one sample in each file", format!("{} files", sample_files.len()))
+    })?;
+    for file in &files {
+        require_new(file, inputs)?;
+        model.protect(file)?;
+    }
+    let started = Instant::now();
+    let sets: Vec<Samples> = given.iter().map(|given| given.samples.clone()).collect();
+    let Some(samples) = Samples::joined(&sets) else { return Err(Refusal::said("there is no input").into()) };
+    let prediction = operator.predict(&samples, *device)?;
+    let elapsed = started.elapsed();
+    let (mut first, mut arrays) = (0, Vec::new());
+    for (given, file) in given.iter().zip(&files) {
+        let length: usize = given.samples.total_points() * samples.times * samples.outputs;
+        let fields = given.output_fields(&operator.task, &prediction[first..first + length]);
+        let fields = fields.map_err(|refusal| refusal.within(file.display()))?;
+        formats::write(file, &fields)?;
+        arrays = fields;
+        first += length;
+    }
+    let note = model.note().map(str::to_owned);
+    Ok(Predicted { arrays, files, samples: samples.count, notes: Vec::new(), elapsed, note })
 }
 
 /// Refuses to overwrite an input.

@@ -151,6 +151,7 @@ fn used(trained: &Trained) {
     }
     let values = |width: usize| vec![1.0; task.grid.points() * width];
     let samples = lamo::data::Samples {
+        offsets: Vec::new(),
         count: 1,
         grid: task.grid,
         space: task.space,

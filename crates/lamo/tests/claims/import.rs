@@ -23,7 +23,17 @@ fn field(name: &str, role: Role, arrays: Vec<Vec<ArrayName>>) -> OwnField {
 
 fn own(grid: Grid, fields: Vec<OwnField>) -> Own {
     let sizes = Sizes { ordered: true, ..Sizes::default() };
-    Own { name: "flow".into(), grid, stride: 1, fields, times: None, windows: None, split: None, sizes }
+    Own {
+        name: "flow".into(),
+        grid,
+        ragged: Vec::new(),
+        stride: 1,
+        fields,
+        times: None,
+        windows: None,
+        split: None,
+        sizes,
+    }
 }
 
 fn written(import: &Import, target: &Path) -> Dataset {

@@ -269,6 +269,7 @@ fn a_full_disk_is_out_of_space() {
     let grid = Grid::Plane { rows: 3, columns: 2 };
     let own = Own {
         name: "flow".into(),
+        ragged: Vec::new(),
         grid,
         stride: 1,
         fields: vec![field],

@@ -35,6 +35,8 @@ mod optimisation; // the optimiser equals PyTorch's, moments and all
 mod paper;
 mod parity; // models and operators equal the authors' code, number for number
 mod published; // shipped experiments are the published ones, value by value
+mod ragged; // samples with different numbers of points
+mod ragged_data; // and their files, data sets and runs
 mod readers; // array files are read as their writers show them; damage ends in a sentence
 mod recipes; // the authors' training recipes, step by step
 mod registry; // every row of the registry of models keeps what it promises

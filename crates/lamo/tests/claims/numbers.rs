@@ -28,7 +28,17 @@ fn field(name: &str, role: Role, unit: &str, array: ArrayName) -> OwnField {
 
 fn own(grid: Grid, fields: Vec<OwnField>) -> Own {
     let split = Some(Rule::Ends { train: 30, test: 10 });
-    Own { name: "car".into(), grid, stride: 1, fields, times: None, windows: None, split, sizes: Default::default() }
+    Own {
+        name: "car".into(),
+        grid,
+        ragged: Vec::new(),
+        stride: 1,
+        fields,
+        times: None,
+        windows: None,
+        split,
+        sizes: Default::default(),
+    }
 }
 
 /// 40 samples of an input on the plane and an output of this shape for each of them.

@@ -55,6 +55,7 @@ pub(crate) fn waves(folder: &Folder, samples: usize) -> ExperimentData {
     let fields = fields.map(field).to_vec();
     let own = Own {
         name: "waves".into(),
+        ragged: Vec::new(),
         grid: GRID,
         stride: 1,
         fields,

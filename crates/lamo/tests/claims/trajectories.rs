@@ -19,7 +19,7 @@ fn field(name: &str, role: Role, axes: &str, arrays: Vec<Vec<ArrayName>>) -> Own
 
 fn own(grid: Grid, fields: Vec<OwnField>) -> Own {
     let (windows, sizes) = (None, Sizes::default());
-    Own { name: "flow".into(), grid, stride: 1, fields, times: None, windows, split: None, sizes }
+    Own { name: "flow".into(), grid, ragged: Vec::new(), stride: 1, fields, times: None, windows, split: None, sizes }
 }
 
 fn cut(window: usize, horizon: usize, step: usize, fields: Vec<OwnField>) -> Own {

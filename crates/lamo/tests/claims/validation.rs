@@ -186,7 +186,8 @@ pub(crate) fn two_outputs(folder: &Folder, count: usize) -> PathBuf {
     let grid = Grid::Plane { rows: 5, columns: 4 };
     let split = Some(Rule::Ends { train: count - 6, test: 6 });
     let (windows, sizes) = (None, Default::default());
-    let own = Own { name: "plate".into(), grid, stride: 1, fields, times: None, windows, split, sizes };
+    let own =
+        Own { name: "plate".into(), grid, ragged: Vec::new(), stride: 1, fields, times: None, windows, split, sizes };
     let request = ImportRequest { source: ImportSource::Own(Box::new(own)), out: folder.at("plate") };
     workflow::import(&request, &Session::default()).unwrap();
     folder.at("plate")

@@ -4,6 +4,7 @@
 mod cases;
 mod ceilings;
 mod points;
+mod ragged;
 mod step;
 mod torch;
 

@@ -1,6 +1,6 @@
 //! `lamo bench step`: time and memory of a training step or a forward pass of a benchmark.
 
-use super::{ceilings, median, refuse};
+use super::{ceilings, median, ragged, refuse};
 use crate::commands::{say, start_threads};
 use anyhow::Result;
 use clap::Args;
@@ -36,18 +36,22 @@ pub(crate) struct Step {
     /// Measure the forward pass only.
     #[arg(long)]
     infer: bool,
+    /// Compare the cost of a point in training with that at equal size: clouds from (1 - S) to (1 + S) times the points of the
+    /// benchmark, S below 1.
+    #[arg(long, value_name = "S", conflicts_with_all = ["infer", "kernels"])]
+    ragged: Option<f64>,
     /// Where to compute: cpu, cuda, cuda:1.
     #[arg(long, value_name = "D", default_value = "cpu")]
-    device: Device,
+    pub(super) device: Device,
     /// Precision of products, convolutions and scans on a GPU: f32, tf32 or bf16. With bf16, scans compute in tf32.
     #[arg(long, value_name = "P", default_value = "tf32")]
-    precision: Precision,
+    pub(super) precision: Precision,
     /// Number of threads; one per core unless given.
     #[arg(long, value_name = "T", value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
     /// Timed runs after a first one that does not count; the result is their median. 5 on a CPU and 50 on a GPU unless given.
     #[arg(long, value_name = "N")]
-    repeat: Option<usize>,
+    pub(super) repeat: Option<usize>,
     /// Print the time of each kernel.
     #[arg(long)]
     kernels: bool,
@@ -85,6 +89,9 @@ pub(super) fn run(options: &Step) -> Result<()> {
     refuse(options.repeat == Some(0), "--repeat", "at least 1", "0")?;
     refuse(options.batch == Some(0), "--batch", "at least 1", "0")?;
     let experiment = experiment(options)?;
+    if let Some(spread) = options.ragged {
+        return ragged::run(options, &experiment, spread);
+    }
     let started = Instant::now();
     let mut timed = Timed::compile(&experiment, options)?;
     timed.run()?;
@@ -153,7 +160,7 @@ enum Kind {
 }
 
 /// Synthetic values from 0 to 1.
-fn wave(count: usize) -> Vec<f32> {
+pub(super) fn wave(count: usize) -> Vec<f32> {
     (0..count).map(|i| 0.5 + 0.5 * (0.37 * i as f32).sin()).collect()
 }
 
@@ -199,6 +206,7 @@ fn synthetic(task: &Task, batch: usize) -> Samples {
     let times = task.time.count();
     let lattice = task.grid.lattice(false).filter(|_| functions > 0);
     Samples {
+        offsets: Vec::new(),
         count: batch,
         grid: task.grid,
         space: task.space,

@@ -158,6 +158,10 @@ fn object(dataset: &Dataset, fields: &[(FieldEntry, Statistics)], picture: Optio
         "lamo": manifest.lamo,
         "parameters": manifest.parameters,
         "grid": manifest.grid,
+        "ragged": manifest.ragged.as_ref().map(|ragged| {
+            let [least, most] = ragged.range();
+            json!({ "points": ragged.points, "least": least, "most": most, "sha256": ragged.sha256 })
+        }),
         "times": manifest.times,
         "split": { "rule": manifest.split, "train": split.train.len(), "test": split.test.len(), "sha256": split.hash() },
         "sources": manifest.sources,
@@ -182,7 +186,10 @@ fn heading(dataset: &Dataset) -> Result<String> {
     };
     let hash = dataset.split()?.hash();
     let parameters = if parameters.is_empty() { String::new() } else { format!("{}\n", parameters.join(" ")) };
-    let samples = counted(*samples, "sample");
+    let samples = match manifest.ragged {
+        Some(_) => format!("{} on {}", counted(*samples, "sample"), dataset.grid_words()),
+        None => counted(*samples, "sample"),
+    };
     Ok(format!("{problem}: {samples}, {origin}, lamo {lamo}\n{parameters}{split}, hash {hash}"))
 }
 
@@ -211,6 +218,8 @@ fn sheet(dataset: &Dataset) -> Result<Option<Sheet>> {
     let at_points = |field: &&&FieldEntry| field.shape.len() == grid.len() + 1 && field.shape.last() > Some(&1);
     let layouts = positions.iter().find(at_points).map(|field| read_layouts(dataset, field, &samples)).transpose()?;
     let mut columns = Vec::new();
+    // Points of different numbers are drawn at their positions only.
+    let drawn = drawn.into_iter().filter(|field| layouts.is_some() || !manifest.is_ragged_field(field));
     for field in drawn {
         columns.extend(field_columns(dataset, field, &samples, layouts.as_ref())?);
     }
@@ -233,8 +242,9 @@ fn field_columns(
     let (series, points, channels) = axes(&field.shape, &grid);
     let snapshots: usize = series.iter().product();
     let plane = [points.first(), points.get(1)].map(|side| side.copied().unwrap_or(1));
-    let values = dataset.gather(&field.name, samples)?;
-    let (size, names, unit) = (plane[0] * plane[1], channel_names(&field.name, channels), unit(&field.unit));
+    let read = |sample: &usize| dataset.gather(&field.name, std::slice::from_ref(sample));
+    let values: Vec<Vec<f32>> = samples.iter().map(read).collect::<Result<_, _>>()?;
+    let (names, unit) = (channel_names(&field.name, channels), unit(&field.unit));
     let deforms = is_deformation(&field.name, channels);
     let first = if deforms { 2 } else { 0 }; // channels 0 and 1 are the positions
     let chosen = evenly(snapshots, SNAPSHOTS);
@@ -242,8 +252,8 @@ fn field_columns(
     for (channel, snapshot) in (first..channels).flat_map(|channel| chosen.iter().map(move |&chosen| (channel, chosen)))
     {
         let part = |sample: usize, channel: usize| {
-            let start = (sample * snapshots + snapshot) * size * channels + channel;
-            values[start..].iter().copied().step_by(channels).take(size)
+            let size = values[sample].len() / snapshots; // a sample may have its own number of points
+            values[sample][snapshot * size..][..size].iter().copied().skip(channel).step_by(channels)
         };
         let deformed = |sample| {
             let positions: Vec<f32> = part(sample, 0).zip(part(sample, 1)).flat_map(|(x, y)| [x, y]).collect();
@@ -288,8 +298,8 @@ fn read_layouts(dataset: &Dataset, field: &FieldEntry, samples: &[usize]) -> Res
         return Err(Refusal::new(thing, expected, format!("{:?}", field.shape)).into());
     }
     let plane = [grid[0], grid.get(1).copied().unwrap_or(1)];
-    let values = dataset.gather(&field.name, samples)?;
-    let rows = values.chunks(space * plane[0] * plane[1]).map(|sample| layout(plane, sample, space)).collect();
+    let row = |sample: &usize| Ok(layout(plane, &dataset.gather(&field.name, std::slice::from_ref(sample))?, space));
+    let rows = samples.iter().map(row).collect::<Result<_>>()?;
     Ok(Layouts { rows, unit: unit(&field.unit) })
 }
 

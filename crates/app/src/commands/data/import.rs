@@ -9,7 +9,7 @@ use clap::Args;
 use lamo::data::dataset::{Normalise, Role};
 use lamo::data::formats;
 use lamo::data::import::catalogue::CATALOGUE;
-use lamo::data::import::{ArrayName, Own, OwnField, Sizes, Windows, parse_arrays};
+use lamo::data::import::{ArrayName, Own, OwnField, Sizes, Windows, parse_arrays, points_of_files};
 use lamo::error::{Refusal, counted};
 use lamo::workflow::{self, Event, ImportRequest, ImportSource, Session};
 use lamo_geometry::Grid;
@@ -157,7 +157,7 @@ impl Import {
         }
         let folder = self.out.file_name().map(|name| name.to_string_lossy().into_owned());
         let name = self.name.clone().or(folder).unwrap_or_else(|| "own".into());
-        let grid = self.grid(&fields)?;
+        let (grid, ragged) = self.grid_of(&fields)?;
         let times = self.time.as_deref().map(ArrayName::parse);
         let (windows, stride) = match (self.window, self.horizon, self.stride) {
             (Some(window), Some(horizon), step) => {
@@ -168,7 +168,16 @@ impl Import {
         };
         let stride = stride.map_or(1, usize::from);
         let sizes = Sizes { train: self.train, test: self.test, seed: self.seed, ordered: self.ordered };
-        Ok(Own { name, grid, stride, fields, times, windows, split: None, sizes })
+        Ok(Own { name, grid, ragged, stride, fields, times, windows, split: None, sizes })
+    }
+
+    /// The grid, and the points of each sample where their numbers differ.
+    fn grid_of(&self, fields: &[OwnField]) -> Result<(Grid, Vec<usize>)> {
+        let sizes = if self.grid.as_deref() == Some("cloud") { points_of_files(fields)? } else { Vec::new() };
+        match sizes.iter().max() {
+            Some(&points) if sizes.iter().any(|size| *size != points) => Ok((Grid::Cloud { points }, sizes)),
+            _ => Ok((self.grid(fields)?, Vec::new())),
+        }
     }
 
     fn grid(&self, fields: &[OwnField]) -> Result<Grid> {

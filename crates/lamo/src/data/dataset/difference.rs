@@ -33,6 +33,8 @@ impl Manifest {
         ];
         summary.extend(self.parameters.iter().map(|(key, value)| (format!("parameter {key}"), value.to_string())));
         summary.push(("grid".into(), shown(self.grid)));
+        let ragged = self.ragged.as_ref().map(|ragged| ("offsets with hash".to_owned(), ragged.sha256.clone()));
+        summary.extend(ragged);
         summary.push(("times".into(), format!("{:?}", self.times)));
         summary.push(("fields".into(), names.join(", ")));
         for field in &self.fields {

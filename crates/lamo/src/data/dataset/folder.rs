@@ -22,9 +22,11 @@ impl Dataset {
         if !path.exists() {
             return Err(Error::NotADataset { path: folder.to_owned(), found: what_is_at(folder) });
         }
-        let manifest = Manifest::read(&path, false)?;
+        let mut manifest = Manifest::read(&path, false)?;
+        manifest.read_offsets(folder)?;
         let open = |field: &FieldEntry| {
-            Array::open(folder.join(&field.file), field.rows(manifest.samples), &field.shape, false)
+            let (rows, shape) = manifest.layout(field);
+            Array::open(folder.join(&field.file), rows, &shape, false)
         };
         let arrays = manifest.fields.iter().map(open).collect::<Result<_, _>>()?;
         let split = manifest.split.split(manifest.samples);
@@ -95,6 +97,9 @@ impl Dataset {
         if self.manifest.fields[index].common {
             return self.gather(field, &samples.collect::<Vec<_>>());
         }
+        if self.manifest.is_ragged_field(&self.manifest.fields[index]) {
+            return self.gather(field, &samples.collect::<Vec<_>>());
+        }
         let array = &self.arrays[index];
         let mut values = self.room(array, samples.len())?;
         array.read(samples.start, samples.len(), &mut values)?;
@@ -109,11 +114,18 @@ impl Dataset {
         })
     }
 
-    /// `[samples, ...shape]` the values of `field` of the samples listed, in the order of the list.
+    /// `[samples, ...shape]` the values of `field` of the samples listed, in the order of the list; each with its own points
+    /// where the samples are ragged.
     pub fn gather(&self, field: &str, samples: &[usize]) -> Result<Vec<f32>, Error> {
         let index = self.index(field)?;
         samples.iter().try_for_each(|&sample| self.within(sample))?;
         let (array, common) = (&self.arrays[index], self.manifest.fields[index].common);
+        if self.manifest.is_ragged_field(&self.manifest.fields[index]) {
+            let points = samples.iter().map(|&sample| self.points_of(sample)).sum();
+            let mut values = self.room(array, points)?;
+            samples.iter().try_for_each(|&sample| self.read_ragged(array, sample, &mut values))?;
+            return Ok(values);
+        }
         let mut values = self.room(array, samples.len())?;
         for &sample in samples {
             array.read(if common { 0 } else { sample }, 1, &mut values)?;
@@ -123,6 +135,7 @@ impl Dataset {
 
     /// Reads every byte of every array and compares its hash with the manifest.
     pub fn verify(&self) -> Result<(), Error> {
+        self.verify_offsets()?;
         for (field, array) in self.manifest.fields.iter().zip(&self.arrays) {
             let found = file_hash(&array.path, &mut |_| {})?;
             if !found.eq_ignore_ascii_case(&field.sha256) {

@@ -21,6 +21,11 @@
 //! rows = 101
 //! columns = 31
 //!
+//! [ragged]                      # samples with different numbers of points; or absent: all have those of the grid
+//! points = 31000                # of all samples together; the grid is a cloud of the points of the largest sample
+//! file = "offsets.npy"          # [samples + 1], int64: first point of each sample, then the number of all points
+//! sha256 = "2c26…"              # arrays of values on points are then [points, snapshots, channels], samples one after the other
+//!
 //! [split]                       # see `Rule`
 //! kind = "ends"
 //! train = 900
@@ -50,7 +55,7 @@
 //! ```
 
 use super::fields::{Normalise, OriginEntry, SourceEntry};
-use super::{Error, Rule, npy};
+use super::{Error, Ragged, Rule, npy};
 use crate::error::counted;
 use crate::files::{self, atomic};
 use lamo_geometry::Grid;
@@ -95,8 +100,11 @@ pub struct Manifest {
     pub label_errors: BTreeMap<String, f64>,
     /// Every parameter of the problem.
     pub parameters: toml::Table,
-    /// The grid of every sample.
+    /// The grid of every sample; of ragged samples, a cloud of as many points as the largest.
     pub grid: Grid,
+    /// How many points each sample has, where their numbers differ.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ragged: Option<Ragged>,
     /// Which samples to train and to test on, unless an experiment chooses another split.
     pub split: Rule,
     /// The fields, one array each.
@@ -194,6 +202,7 @@ impl Manifest {
             label_errors: BTreeMap::new(),
             parameters,
             grid,
+            ragged: None,
             split,
             fields,
             sources: Vec::new(),
@@ -233,6 +242,7 @@ impl Manifest {
                 "expected a field with values for each sample, found only common fields",
             ));
         }
+        self.check_ragged(path)?;
         for field in &self.fields {
             let refuse = |expected: &str, found: &str| {
                 let reason = format!("field `{}`: expected {expected}, found `{found}`", field.name);

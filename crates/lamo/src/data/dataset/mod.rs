@@ -19,6 +19,7 @@ mod manifest;
 mod npy;
 mod outcome;
 pub(super) mod partial;
+mod ragged;
 mod split;
 mod statistics;
 
@@ -28,6 +29,8 @@ pub use fields::{Normalise, OriginEntry, SourceEntry};
 pub use folder::Dataset;
 pub use manifest::{FieldEntry, MANIFEST, Manifest, Role};
 pub use outcome::{Outcome, Progress, Warn, Watch};
+pub use ragged::Ragged;
+pub(super) use ragged::exchanged;
 pub use split::{Rule, Split};
 pub use statistics::Statistics;
 

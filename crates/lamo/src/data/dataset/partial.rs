@@ -249,7 +249,8 @@ impl Partial {
     pub(in crate::data) fn discard(&self) {
         let at = |name: &str| self.folder.join(name);
         let arrays = self.arrays.iter().map(|array| array.path.clone());
-        for path in [at(PROGRESS)].into_iter().chain(arrays).chain([at(RECIPE), at(LOCK)]) {
+        let offsets = self.manifest.ragged.iter().map(|ragged| at(&ragged.file));
+        for path in [at(PROGRESS)].into_iter().chain(arrays).chain(offsets).chain([at(RECIPE), at(LOCK)]) {
             let _ = std::fs::remove_file(path); // the caller reports why the data set is deleted
         }
         let _ = std::fs::remove_dir(&self.folder);
@@ -292,8 +293,11 @@ fn give_name(folder: &Path, manifest: &Manifest, target: &Path) -> Result<(), Er
 
 /// Creates the arrays and the file of marks.
 fn begin(folder: &Path, manifest: &Manifest) -> Result<(Vec<Array>, Journal), Error> {
-    let create =
-        |field: &FieldEntry| Array::create(folder.join(&field.file), field.rows(manifest.samples), &field.shape);
+    manifest.ragged.as_ref().map_or(Ok(()), |ragged| ragged.write(folder))?;
+    let create = |field: &FieldEntry| {
+        let (rows, shape) = manifest.layout(field);
+        Array::create(folder.join(&field.file), rows, &shape)
+    };
     let arrays = manifest.fields.iter().map(create).collect::<Result<_, _>>()?;
     let marks = memory::filled(b'0', manifest.samples).map_err(|reason| Error::memory("samples", reason))?;
     let path = folder.join(PROGRESS);
@@ -312,14 +316,16 @@ fn resume(folder: &Path, manifest: &Manifest, warn: Warn) -> Result<(Vec<Array>,
         warn(&format!("{}: expected marks of {expected}, found {}", shown(&path), marks.len()));
         marks.resize(manifest.samples, b'0');
     }
+    manifest.ragged.as_ref().map_or(Ok(()), |ragged| ragged.write(folder))?;
     let mut whole = Vec::new();
     for field in &manifest.fields {
-        let (file, rows) = (folder.join(&field.file), field.rows(manifest.samples));
-        let found = Array::whole_samples(&file, rows, &field.shape)?;
+        let (file, (rows, shape)) = (folder.join(&field.file), manifest.layout(field));
+        let found = Array::whole_samples(&file, rows, &shape)?;
         if found < rows {
             lost = true;
+            let first = manifest.sample_at(field, found);
             // A row that all samples share is written together with any of them.
-            let again = if field.common { &mut marks[..1] } else { &mut marks[found..] };
+            let again = if field.common { &mut marks[..1] } else { &mut marks[first..] };
             warn(&format!("{}: cut short or removed; {} made again", shown(&file), counted(again.len(), "sample")));
             again.fill(b'0');
         }
@@ -330,11 +336,11 @@ fn resume(folder: &Path, manifest: &Manifest, warn: Warn) -> Result<(Vec<Array>,
         atomic::replace(&path, &marks).map_err(|reason| Error::writing(&path, reason))?;
     }
     let open = |(field, &found): (&FieldEntry, &usize)| {
-        let (file, rows) = (folder.join(&field.file), field.rows(manifest.samples));
+        let (file, (rows, shape)) = (folder.join(&field.file), manifest.layout(field));
         match found {
-            found if found == rows => Array::open(file, rows, &field.shape, true),
-            0 => Array::create(file, rows, &field.shape),
-            _ => Array::lengthen(file, rows, &field.shape),
+            found if found == rows => Array::open(file, rows, &shape, true),
+            0 => Array::create(file, rows, &shape),
+            _ => Array::lengthen(file, rows, &shape),
         }
     };
     let arrays = manifest.fields.iter().zip(&whole).map(open).collect::<Result<_, _>>()?;

@@ -24,7 +24,7 @@ impl Dataset {
     /// Statistics of `field`; a few samples are in memory at a time.
     pub fn statistics(&self, field: &str) -> Result<Statistics, Error> {
         let entry = self.field(field)?;
-        let (count, rows) = (entry.shape.iter().product::<usize>(), entry.rows(self.samples()));
+        let (count, rows) = (entry.shape.iter().product::<usize>(), if entry.common { 1 } else { self.samples() });
         let few = (BLOCK / count.max(1)).max(1);
         let mut moments = Moments::default();
         let (mut least, mut most, mut missing, mut infinite) = (f32::INFINITY, f32::NEG_INFINITY, 0, 0);

@@ -24,6 +24,8 @@ pub(super) struct Column {
     pub(super) parts: Vec<Part>,
     /// Distance of the rows and columns that are read: 1 reads all, 2 every second.
     stride: usize,
+    /// Each part is a sample with its own number of points.
+    ragged: bool,
 }
 
 /// Arrays that hold the same samples, side by side.
@@ -150,6 +152,11 @@ impl Piece {
     /// The axes of one sample in words.
     pub(super) fn words(&self) -> String {
         axes::words(self.inner.iter().copied())
+    }
+
+    /// The axes of one sample in words, without its points.
+    pub(super) fn words_without_points(&self) -> String {
+        axes::words(self.inner.iter().copied().filter(|(letter, _)| *letter != 'p'))
     }
 
     /// Whether both have the same axes and extents, but for the number of samples and the order in the file.
@@ -296,7 +303,17 @@ impl Part {
 
 impl Column {
     pub(super) fn new(stride: usize) -> Column {
-        Column { parts: Vec::new(), stride }
+        Column { parts: Vec::new(), stride, ragged: false }
+    }
+
+    /// A column whose parts are samples with different numbers of points.
+    pub(super) fn ragged() -> Column {
+        Column { parts: Vec::new(), stride: 1, ragged: true }
+    }
+
+    /// Whether each part is a sample with its own number of points.
+    pub(super) fn is_ragged(&self) -> bool {
+        self.ragged
     }
 
     pub(super) fn pieces(&self) -> impl Iterator<Item = &Piece> {
@@ -310,7 +327,7 @@ impl Column {
     /// Whether all samples share its values: it is one array without samples and without windows.
     pub(super) fn is_common(&self) -> bool {
         let [part] = &self.parts[..] else { return false };
-        part.pieces.first().is_some_and(|piece| !piece.has_samples && piece.cut.is_none())
+        !self.ragged && part.pieces.first().is_some_and(|piece| !piece.has_samples && piece.cut.is_none())
     }
 
     /// Repeats each sample for the windows of its trajectory; nothing to do where it has snapshots of its own.
@@ -328,9 +345,19 @@ impl Column {
         self.parts.first().map_or(0, Part::channels)
     }
 
-    /// Shape of one sample in the data set.
+    /// Shape of one sample in the data set, of the largest where they differ in their points.
     pub(super) fn shape(&self) -> Vec<usize> {
-        let Some(part) = self.parts.first() else { return Vec::new() };
+        let Some(first) = self.parts.first() else { return Vec::new() };
+        let mut shape = self.shape_of(first);
+        for part in self.parts.iter().filter(|_| self.ragged) {
+            let other = self.shape_of(part);
+            shape.iter_mut().zip(other).for_each(|(extent, other)| *extent = (*extent).max(other));
+        }
+        shape
+    }
+
+    /// Shape of the samples of a part in the data set.
+    fn shape_of(&self, part: &Part) -> Vec<usize> {
         let inner = &part.pieces[0].inner;
         let thin = |&(letter, extent): &(char, usize)| match letter {
             'c' => None,
@@ -361,6 +388,12 @@ impl Column {
         read.saturating_add(taken)
     }
 
+    /// Values of one sample.
+    pub(super) fn count_at(&self, sample: usize) -> usize {
+        let part = self.parts.get(if self.ragged { sample } else { 0 });
+        part.map_or(1, |part| self.shape_of(part).iter().product())
+    }
+
     /// `[samples, ...shape]` in single precision, and a value that single precision cannot hold.
     pub(super) fn read<'a>(
         &self,
@@ -369,7 +402,7 @@ impl Column {
         last: &'a mut LastRead,
         meter: &Meter,
     ) -> Result<(Cow<'a, [f32]>, Option<f64>), Error> {
-        let count: usize = self.shape().iter().product();
+        let count = self.count_at(samples.start);
         if let Some(piece) = self.whole() {
             last.load(piece, samples, sources, meter)?;
             return Ok((Cow::Borrowed(&last.values), last.beyond));

@@ -92,28 +92,38 @@ impl OwnField {
         }
         let mut column = Column::new(shared.stride);
         for arrays in &self.arrays {
-            let mut pieces: Vec<Piece> = Vec::new();
-            for name in arrays {
-                let like = column.pieces().next();
-                let piece = self.piece(name, like, arrays.len() > 1, shared, sources)?;
-                if let Some(first) = pieces.first().filter(|first| first.samples() != piece.samples()) {
-                    let expected = format!("{}, as {} holds", counted(first.samples(), "sample"), first.title());
-                    let found = piece.samples().to_string();
-                    let advice = "give arrays of the same samples";
-                    return Err(Error::unfit(piece.title(), expected, found, advice));
-                }
-                if let Some(first) = pieces.first().filter(|first| !first.alike(&piece)) {
-                    return Err(unlike(&piece, first));
-                }
-                pieces.push(piece);
-            }
-            let part = Part::new(pieces);
+            let part = self.part(arrays, column.pieces().next(), shared, sources)?;
             if let Some(before) = column.parts.first() {
                 check_join(before, &part)?;
             }
             column.parts.push(part);
         }
         Ok(column)
+    }
+
+    /// Arrays side by side; the axes are those of an earlier array `like` them where none are given.
+    pub(super) fn part(
+        &self,
+        arrays: &[ArrayName],
+        like: Option<&Piece>,
+        shared: &Shared,
+        sources: &mut Sources,
+    ) -> Result<Part, Error> {
+        let mut pieces: Vec<Piece> = Vec::new();
+        for name in arrays {
+            let piece = self.piece(name, like, arrays.len() > 1, shared, sources)?;
+            if let Some(first) = pieces.first().filter(|first| first.samples() != piece.samples()) {
+                let expected = format!("{}, as {} holds", counted(first.samples(), "sample"), first.title());
+                let found = piece.samples().to_string();
+                let advice = "give arrays of the same samples";
+                return Err(Error::unfit(piece.title(), expected, found, advice));
+            }
+            if let Some(first) = pieces.first().filter(|first| !first.alike(&piece)) {
+                return Err(unlike(&piece, first));
+            }
+            pieces.push(piece);
+        }
+        Ok(Part::new(pieces))
     }
 
     /// One array with its axes, those of an earlier array `like` it where none are given; arrays side by side have no axis of
@@ -199,6 +209,7 @@ impl OwnField {
         let alike = column.parts.iter().all(|part| samples(part) == samples(&column.parts[0]));
         let files = match column.parts.len() {
             1 => String::new(),
+            files if column.is_ragged() => format!(" in the first of {files} files of different sizes"),
             files => format!(" in {} of {files} files", if alike { "each" } else { "the first" }),
         };
         let how = match self.axes {

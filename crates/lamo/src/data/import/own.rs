@@ -8,7 +8,7 @@ use super::partition::Sizes;
 use super::sources::Sources;
 use super::windows::Windows;
 use super::write::Import;
-use crate::data::dataset::{Error, FieldEntry, Manifest, Normalise, Role, Rule};
+use crate::data::dataset::{Error, FieldEntry, Manifest, Normalise, Ragged, Role, Rule};
 use crate::error::counted;
 use crate::task::{Field, Spread};
 use lamo_geometry::Grid;
@@ -27,6 +27,9 @@ pub struct Own {
     pub name: String,
     /// The grid of the arrays.
     pub grid: Grid,
+    /// Points of each sample, where their numbers differ: a file for each sample, on a cloud of the points of the largest. Empty
+    /// where all samples have the points of the grid.
+    pub ragged: Vec<usize>,
     /// Distance of the rows and columns that are read: 1 reads all, 2 every second.
     pub stride: usize,
     /// Positions, inputs and outputs.
@@ -95,6 +98,7 @@ impl Own {
             return Err(Error::Number { what: "stride", expected, found });
         }
         check_words("--name", &self.name)?;
+        self.check_ragged()?;
         self.windows.map_or(Ok(()), Windows::check)?;
         let arrays = self.fields.iter().flat_map(|field| &field.arrays).map(Vec::len).sum::<usize>();
         if arrays > MOST_ARRAYS {
@@ -112,7 +116,10 @@ impl Own {
         for field in &self.fields {
             field.check_name(&names)?;
             check_words("--unit", &field.unit)?;
-            let column = field.column(&shared, &mut sources)?;
+            let column = match field.is_ragged(&self.ragged, &mut sources)? {
+                true => field.ragged_column(&self.ragged, &shared, &mut sources)?,
+                false => field.column(&shared, &mut sources)?,
+            };
             field.check_column(&column, self.windows.is_some())?;
             notes.extend(field.note(&column));
             names.push(field.name.as_str());
@@ -141,6 +148,16 @@ impl Own {
         let entries = self.fields.iter().zip(&columns).map(|(field, column)| field.entry(column)).collect();
         let grid = thinned(self.grid, self.stride);
         let manifest = Manifest::imported(&self.name, self.parameters(), grid, split, samples, entries);
+        let ragged = (!self.ragged.is_empty()).then(|| Ragged::of(&self.ragged));
+        let manifest = Manifest { ragged, ..manifest };
+        for (field, column) in manifest.fields.iter().zip(&columns) {
+            if manifest.is_ragged_field(field) != (column.is_ragged() && manifest.ragged.is_some()) {
+                let (thing, expected) =
+                    (format!("field `{}`", field.name), "values at the points of each sample".into());
+                let advice = "give a file for each sample, with its points along one axis";
+                return Err(Error::unfit(thing, expected, format!("shape {:?}", field.shape), advice));
+            }
+        }
         let all = 0..samples;
         Ok(Import { manifest: Manifest { times, ..manifest }, columns, selected: vec![all], sources, notes })
     }
@@ -154,7 +171,9 @@ impl Own {
         };
         let context = Context { windows: self.windows.is_some(), times, ..Context::default() };
         let mut shared = Shared { grid: self.grid, stride: self.stride, windows: self.windows, context };
-        if self.windows.is_none() {
+        if !self.ragged.is_empty() {
+            shared.context.samples = Some(self.ragged.len());
+        } else if self.windows.is_none() {
             let output = self.fields.iter().find(|field| field.role == Role::Output);
             let column = output.and_then(|output| output.column(&shared, sources).ok()); // an error comes in its turn
             shared.context.samples = column.filter(|column| !column.is_common()).map(|column| column.samples());

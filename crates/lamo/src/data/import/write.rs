@@ -11,9 +11,10 @@ use super::column::{Column, LastRead, Part, Piece};
 use super::sources::Sources;
 use super::transfer::{Listen, Meter};
 use crate::data::dataset::partial::{self, Partial};
-use crate::data::dataset::{Error, FieldEntry, Manifest, Outcome, Progress, SourceEntry, Warn, position};
+use crate::data::dataset::{Error, FieldEntry, Manifest, Outcome, Progress, SourceEntry, Warn, exchanged, position};
 use crate::error::{Failure, Kind};
 use crate::files::memory;
+use crate::task::Field;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::path::Path;
@@ -109,6 +110,10 @@ impl Import {
 
     /// Bytes to read for `samples` samples.
     fn bytes(&self, samples: usize) -> u64 {
+        if self.manifest.ragged.is_some() {
+            let all: u64 = self.columns.iter().flat_map(Column::pieces).map(|piece| piece.bytes() as u64).sum();
+            return (all as f64 * samples as f64 / self.manifest.samples as f64) as u64;
+        }
         let first = self.columns.iter().filter_map(|column| column.parts.first());
         let pieces = first.flat_map(Part::pieces);
         let mut arrays: Vec<_> = pieces.map(|piece| (piece.title(), piece.bytes())).collect();
@@ -123,7 +128,8 @@ impl Import {
         meter.expect(2 * hashed + self.bytes(missing.len()));
         let largest = self.columns.iter().flat_map(Column::pieces).map(Piece::bytes).max().unwrap_or(1);
         let mut made = 0;
-        for (first, origin) in self.blocks(&missing, (BUDGET / largest.max(1)).max(1)) {
+        let few = if self.manifest.ragged.is_some() { 1 } else { (BUDGET / largest.max(1)).max(1) };
+        for (first, origin) in self.blocks(&missing, few) {
             self.transfer(partial, sources, meter, first, &origin)?;
             partial.mark(first..first + origin.len(), 1)?;
             made += origin.len();
@@ -157,9 +163,30 @@ impl Import {
                     partial.discard();
                 }
             })?;
-            partial.store(number, first, &values)?;
+            match self.manifest.ragged.as_ref().filter(|_| column.is_ragged()) {
+                Some(ragged) => self.store_ragged(partial, number, ragged.points_of(first), &values)?,
+                None => partial.store(number, first, &values)?,
+            }
         }
         Ok(())
+    }
+
+    /// Stores one sample of a ragged field, `[snapshots?, points, channels?]`, point by point.
+    fn store_ragged(
+        &self,
+        partial: &Partial,
+        number: usize,
+        points: Range<usize>,
+        values: &[f32],
+    ) -> Result<(), Error> {
+        let field = &self.manifest.fields[number];
+        let axes = Field::on(self.manifest.grid, &field.name, &field.unit, &field.shape).ok();
+        let snapshots = axes.map_or(1, |axes| axes.length());
+        if snapshots == 1 {
+            return partial.store(number, points.start, values);
+        }
+        let channels = values.len() / (snapshots * points.len());
+        partial.store(number, points.start, &exchanged(values, [snapshots, points.len(), channels]))
     }
 
     /// Ranges of at most `most` missing samples: the first sample in the data set, and the samples in the columns.
@@ -183,7 +210,7 @@ impl Import {
 /// source that single precision cannot hold.
 fn check(field: &FieldEntry, column: &Column, first: usize, values: &[f32], beyond: Option<f64>) -> Result<(), Error> {
     let Some(index) = values.iter().position(|value| !value.is_finite()) else { return Ok(()) };
-    let count: usize = field.shape.iter().product();
+    let count = column.count_at(first);
     let (origin, sample) = column.origin(first + index / count);
     let found = beyond.filter(|&value| value as f32 == values[index]).unwrap_or(values[index].into());
     let position = position(index % count, &field.shape);

@@ -74,20 +74,24 @@ struct Measure<'a> {
 }
 
 impl Measure<'_> {
-    /// `[points]` of one function of one snapshot; snapshots are counted over all samples.
+    /// `[points]` of one function of one time of a sample.
     fn plane<'v>(
         &self,
         values: &'v [f32],
-        snapshot: usize,
+        (sample, time): (usize, usize),
         function: usize,
     ) -> impl Iterator<Item = f64> + Clone + use<'v> {
-        let Samples { outputs, grid, .. } = *self.samples;
-        let size = grid.points() * outputs;
-        values[snapshot * size..][..size].iter().skip(function).step_by(outputs).map(|&value| f64::from(value))
+        let outputs = self.samples.outputs;
+        let size = self.samples.points_of(sample) * outputs;
+        self.samples.part_of(values, sample)[time * size..][..size]
+            .iter()
+            .skip(function)
+            .step_by(outputs)
+            .map(|&value| f64::from(value))
     }
 
-    /// Truth and error at the points of one function of one snapshot.
-    fn pair(&self, snapshot: usize, function: usize) -> (Vec<f64>, Vec<f64>) {
+    /// Truth and error at the points of one function of one time of a sample.
+    fn pair(&self, snapshot: (usize, usize), function: usize) -> (Vec<f64>, Vec<f64>) {
         let truth: Vec<f64> = self.plane(&self.samples.targets, snapshot, function).collect();
         let found = self.plane(self.prediction, snapshot, function);
         let error = found.zip(&truth).map(|(found, truth)| found - truth).collect();
@@ -105,7 +109,7 @@ impl Measure<'_> {
             let mut energies: Option<[Vec<f64>; 2]> = None;
             for (time, function) in (0..times).flat_map(|time| self.range.clone().map(move |function| (time, function)))
             {
-                let (truth, error) = self.pair(sample * times + time, function);
+                let (truth, error) = self.pair((sample, time), function);
                 let square = squares(&error);
                 by_time[time] += square;
                 error_square += square;
@@ -131,7 +135,7 @@ impl Measure<'_> {
             }
             spectrum.extend(energies.and_then(|[found, truth]| spectrum_error(&found, &truth)));
         }
-        let each = (grid.points() * self.range.len() * count) as f64; // values at one time
+        let each = (self.samples.total_points() * self.range.len()) as f64; // values at one time
         let total: f64 = by_time.iter().sum();
         OutputErrors {
             name,
@@ -149,10 +153,11 @@ impl Measure<'_> {
 
     /// Σ (u − ū)² with ū the mean of each function over samples, times and points; `None` if it is 0.
     fn variance(&self) -> Option<f64> {
-        let Samples { count, times, grid, .. } = *self.samples;
+        let Samples { count, times, .. } = *self.samples;
         let of = |function: usize| {
-            let all = || (0..count * times).flat_map(|snapshot| self.plane(&self.samples.targets, snapshot, function));
-            let middle = all().sum::<f64>() / (count * times * grid.points()) as f64;
+            let snapshots = || (0..count * times).map(|place| (place / times, place % times));
+            let all = || snapshots().flat_map(|snapshot| self.plane(&self.samples.targets, snapshot, function));
+            let middle = all().sum::<f64>() / (times * self.samples.total_points()) as f64;
             all().map(|value| (value - middle).powi(2)).sum::<f64>()
         };
         let variance: f64 = self.range.clone().map(of).sum();
@@ -208,7 +213,10 @@ mod tests {
         let positions = vec![0.0, 0.5, 1.0];
         let inputs = vec![1.0; 6];
         let (count, grid, space, functions, times, outputs) = (2, Grid::Line { points: 3 }, 1, 1, 2, 3);
-        (task, Samples { count, grid, space, positions, functions, inputs, times, outputs, targets })
+        (
+            task,
+            Samples { count, grid, offsets: Vec::new(), space, positions, functions, inputs, times, outputs, targets },
+        )
     }
 
     #[test]
@@ -235,7 +243,8 @@ mod tests {
         let (count, grid, space, functions, times, outputs) = (2, Grid::Cloud { points: 2 }, 2, 1, 1, 1);
         let inputs = vec![0.0; 4];
         let targets = vec![1.0, 3.0, 5.0, 7.0];
-        let mut samples = Samples { count, grid, space, positions, functions, inputs, times, outputs, targets };
+        let mut samples =
+            Samples { count, grid, offsets: Vec::new(), space, positions, functions, inputs, times, outputs, targets };
         let [found] = &of(&task, &samples, &[4.0; 4])[..] else { panic!("one field") };
         assert_eq!((found.r2, found.mae, found.max), (Some(0.0), 2.0, 3.0));
         assert_eq!((found.h1, found.spectrum), (None, None), "a cloud has no neighbours");

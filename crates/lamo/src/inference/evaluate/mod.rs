@@ -90,9 +90,8 @@ impl Evaluation {
         assert_eq!(numbers.len(), samples.count, "a number for each sample");
         assert_eq!(prediction.len(), samples.targets.len(), "a prediction for each target");
         let mut tally = Tally::new(samples.grid, samples.times, samples.outputs);
-        let length = tally.count();
         for (place, &number) in numbers.iter().enumerate() {
-            tally.add(number, &prediction[place * length..][..length], samples.target_of(place));
+            tally.add(number, samples.part_of(prediction, place), samples.target_of(place));
         }
         tally.finish()
     }
@@ -206,7 +205,8 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// For samples of `[snapshots, points, channels]` values; nothing is counted yet.
+    /// For samples of `[snapshots, points, channels]` values; nothing is counted yet. The samples of a cloud may have any
+    /// number of points.
     pub fn new(grid: Grid, snapshots: usize, channels: usize) -> Tally {
         Tally {
             grid,
@@ -220,23 +220,26 @@ impl Tally {
         }
     }
 
-    /// Values of a sample.
-    fn count(&self) -> usize {
-        self.snapshots * self.grid.points() * self.channels
+    /// Whether a sample may have so many values.
+    fn allows(&self, count: usize) -> bool {
+        let of_point = self.snapshots * self.channels;
+        match self.grid {
+            Grid::Cloud { .. } => count > 0 && count.is_multiple_of(of_point),
+            Grid::Line { .. } | Grid::Plane { .. } => count == self.grid.points() * of_point,
+        }
     }
 
     /// One channel of one snapshot of a sample, `[points]`.
     fn slice<'a>(&self, values: &'a [f32], snapshot: usize, channel: usize) -> impl Iterator<Item = f64> + use<'a> {
-        let (size, channels) = (self.grid.points() * self.channels, self.channels);
+        let (size, channels) = (values.len() / self.snapshots, self.channels);
         values[snapshot * size..][..size].iter().skip(channel).step_by(channels).map(|&value| f64::from(value))
     }
 
     /// Counts one sample, `[snapshots, points, channels]` in physical units.
     pub fn add(&mut self, sample: usize, prediction: &[f32], truth: &[f32]) {
-        let (snapshots, channels, count) = (self.snapshots, self.channels, self.count());
-        for values in [prediction, truth] {
-            assert_eq!(values.len(), count, "a sample holds [snapshots, points, channels] values");
-        }
+        let (snapshots, channels, count) = (self.snapshots, self.channels, truth.len());
+        let fits = self.allows(count) && prediction.len() == count;
+        assert!(fits, "a sample holds [snapshots, points, channels] values");
         let part = |snapshot, channel| {
             let of = |values| self.slice(values, snapshot, channel);
             Sums::of(of(prediction).zip(of(truth)))

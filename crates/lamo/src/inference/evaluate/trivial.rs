@@ -19,13 +19,13 @@ const LANES: usize = 16;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Trivial {
-    /// The mean of the training outputs at each time and point.
+    /// The mean of the training outputs at each time and point; over all points where the samples differ in their points.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean: Option<f64>,
     /// The last snapshot of the input at all times, where the input has the output's past.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub persistence: Option<f64>,
-    /// The output of the training sample with the nearest input.
+    /// The output of the training sample with the nearest input; `None` where samples differ in their points.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nearest: Option<f64>,
 }
@@ -49,30 +49,40 @@ impl Trivial {
     /// The errors on test samples. `groups` are the output functions whose relative errors are averaged. Without training
     /// samples there is no mean and no nearest sample.
     pub(crate) fn of(task: &Task, groups: &[Range<usize>], train: Option<&Samples>, test: &Samples) -> Trivial {
-        let train = train.filter(|train| train.grid == test.grid && train.times == test.times && train.count > 0);
+        let alike = |train: &&Samples| train.grid == test.grid || (train.is_ragged() && test.is_ragged());
+        let train = train.filter(|train| alike(train) && train.times == test.times && train.count > 0);
         let error = |predict: &mut dyn FnMut(usize, &mut [f32])| {
             let mut score = Score::new(groups, test.outputs);
-            let mut prediction = vec![0.0; test.times * test.grid.points() * test.outputs];
             for sample in 0..test.count {
+                let mut prediction = vec![0.0; test.target_of(sample).len()];
                 predict(sample, &mut prediction);
                 score.add(&prediction, test.target_of(sample));
             }
             score.mean()
         };
         let mean = train.and_then(|train| {
-            let mean = mean_output(train);
-            error(&mut |_, prediction| prediction.copy_from_slice(&mean))
+            let mean = if test.is_ragged() { mean_over_points(train) } else { mean_output(train) };
+            error(&mut |sample, prediction| match test.is_ragged() {
+                true => {
+                    let times = prediction.chunks_exact_mut(test.points_of(sample) * test.outputs);
+                    for (time, mean) in times.zip(mean.chunks_exact(test.outputs)) {
+                        time.chunks_exact_mut(test.outputs).for_each(|point| point.copy_from_slice(mean));
+                    }
+                }
+                false => prediction.copy_from_slice(&mean),
+            })
         });
         let persistence = past_of_outputs(task).and_then(|source| {
             error(&mut |sample, prediction| {
                 let input = test.input_of(sample);
                 for (place, value) in prediction.iter_mut().enumerate() {
-                    let (point, output) = (place / test.outputs % test.grid.points(), place % test.outputs);
+                    let (point, output) = (place / test.outputs % test.points_of(sample), place % test.outputs);
                     *value = input[point * test.functions + source[output]];
                 }
             })
         });
-        let nearest = train.and_then(|train| {
+        // Points of samples of different sizes do not belong to each other.
+        let nearest = train.filter(|train| !train.is_ragged()).and_then(|train| {
             let nearest = nearest(task, train, test);
             error(&mut |sample, prediction| prediction.copy_from_slice(train.target_of(nearest[sample])))
         });
@@ -125,6 +135,20 @@ fn mean_output(train: &Samples) -> Vec<f32> {
         sums.iter_mut().zip(train.target_of(sample)).for_each(|(sum, &value)| *sum += f64::from(value));
     }
     sums.into_iter().map(|sum| (sum / train.count as f64) as f32).collect()
+}
+
+/// `[times, outputs]` the mean over the points of all samples.
+fn mean_over_points(train: &Samples) -> Vec<f32> {
+    let mut sums = vec![0.0f64; train.times * train.outputs];
+    for sample in 0..train.count {
+        let times = train.target_of(sample).chunks_exact(train.points_of(sample) * train.outputs);
+        for (time, sums) in times.zip(sums.chunks_exact_mut(train.outputs)) {
+            for point in time.chunks_exact(train.outputs) {
+                sums.iter_mut().zip(point).for_each(|(sum, &value)| *sum += f64::from(value));
+            }
+        }
+    }
+    sums.into_iter().map(|sum| (sum / train.total_points() as f64) as f32).collect()
 }
 
 /// Words that tell the past of a field from its future.
@@ -296,6 +320,7 @@ mod tests {
         let task = Task { time, ..Task::plain(LINE, 1, 0, 1) };
         // the snapshots [1, 1] and [3, 4] are given; [3, 4] and [6, 8] follow
         let test = Samples {
+            offsets: Vec::new(),
             functions: 2,
             inputs: vec![1.0, 3.0, 1.0, 4.0],
             times: 2,

@@ -5,6 +5,7 @@
 //! q⁰ and q¹ are learned, `tokens` of each for every head. g begins at 0, so that half of what q¹ finds counts.
 
 use super::attention_scores;
+use super::mask::masked_scores;
 use crate::network::{Initial, Scope, Style};
 use lamo_tensor::Tensor;
 
@@ -33,12 +34,12 @@ impl<'g> Latents<'g> {
     }
 
     /// q of points x `[batch, points, heads, c]`: `[batch, heads, tokens, c]`
-    pub(super) fn forward(&self, points: Tensor<'g>) -> Tensor<'g> {
+    pub(super) fn forward(&self, points: Tensor<'g>, mask: Option<Tensor<'g>>) -> Tensor<'g> {
         let [heads, tokens, channels] = self.fixed.dims();
         let [batch, ..] = points.dims::<4>();
         let keys = points.permute(&[0, 2, 1, 3]); // [batch, heads, points, c]
         let asking = self.asking.broadcast_to([batch, heads, tokens, channels]);
-        let found = attention_scores(asking, keys).softmax().matmul(keys);
+        let found = masked_scores(attention_scores(asking, keys), mask).softmax().matmul(keys);
         self.fixed + found * self.gate.sigmoid().reshape([heads, 1, 1])
     }
 }

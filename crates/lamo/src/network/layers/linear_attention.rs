@@ -4,6 +4,7 @@
 //!
 //! kᵀ v is c × c for each head, so that the cost grows with the number of points and not with its square. q is added again.
 
+use super::mask::{over_keys, real_keys};
 use super::{Linear, join_heads, split_heads};
 use crate::network::Scope;
 use lamo_tensor::Tensor;
@@ -37,13 +38,18 @@ impl<'g> LinearAttention<'g> {
 
     /// `[batch, queries, width]` and `[batch, keys, width]` → `[batch, queries, width]`
     pub fn forward(&self, asking: Tensor<'g>, given: Tensor<'g>) -> Tensor<'g> {
+        self.forward_masked(asking, given, None)
+    }
+
+    /// The same; with a mask `[batch, keys]`, only the keys where it is 1 count.
+    pub fn forward_masked(&self, asking: Tensor<'g>, given: Tensor<'g>, mask: Option<Tensor<'g>>) -> Tensor<'g> {
         let by_head = |map: &Linear<'g>, points: Tensor<'g>| split_heads(map.forward(points), self.heads);
         let query = by_head(&self.query, asking).lean_softmax(); // [batch, heads, queries, c]
-        let key = by_head(&self.key, given).lean_softmax(); // [batch, heads, keys, c]
+        let key = real_keys(by_head(&self.key, given).lean_softmax(), mask); // [batch, heads, keys, c]
         let [_, _, keys, _] = key.dims();
         let mixed = query.matmul(key.transpose().matmul(by_head(&self.value, given)));
         let scaled = match self.scale {
-            LinearScale::Galerkin => mixed * (1.0 / keys as f64),
+            LinearScale::Galerkin => over_keys(mixed, keys, mask),
             LinearScale::L1 => mixed / (query * key.sum(&[2])).sum(&[3]), // q · Σ k: [batch, heads, queries, 1]
         };
         self.project.forward(join_heads(scaled + query))

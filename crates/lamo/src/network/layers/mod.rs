@@ -17,6 +17,7 @@ mod lifting;
 mod linear;
 mod linear_attention;
 mod mamba2;
+pub mod mask;
 mod mlp;
 mod multiwavelet;
 mod norm;

@@ -9,8 +9,9 @@ use lamo_tensor::Tensor;
 
 /// The branch of a block that lets points see each other, its norms included.
 pub trait PointMixer<'g> {
-    /// `[batch, points, width]` → the same
-    fn mix(&self, features: Tensor<'g>) -> Tensor<'g>;
+    /// `[batch, points, width]` → the same; with a mask `[batch, points]`, only the points where it is 1 are seen. Models
+    /// whose row is not ragged have none.
+    fn mix(&self, features: Tensor<'g>, mask: Option<Tensor<'g>>) -> Tensor<'g>;
 }
 
 /// Sizes of a stack.
@@ -72,7 +73,7 @@ impl<'g> PointStack<'g> {
     /// `[batch, points, outputs]`
     pub fn forward(&self, input: &Input<'g>) -> Tensor<'g> {
         let features = self.blocks.iter().fold(self.lifting.forward(input), |features, block| {
-            let features = features + block.mixer.mix(features);
+            let features = features + block.mixer.mix(features, input.mask);
             features + block.mlp.forward(block.norm.forward(features))
         });
         self.project.forward(self.norm.forward(features))

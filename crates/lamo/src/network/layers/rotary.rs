@@ -6,6 +6,7 @@
 //! so on: channels k and k + D/2 of a part of D channels are a pair that turns by κ x 10000^{−2k/D}. The authors have two
 //! coordinates; channels that do not divide into parts stay as they are.
 
+use super::mask::{over_keys, real_keys};
 use super::{Dropout, Dropped, Linear, join_heads, split_heads};
 use crate::network::{Initial, Mode, Scope};
 use lamo_tensor::{Graph, Tensor};
@@ -53,11 +54,15 @@ impl<'g> Angles<'g> {
     }
 }
 
-/// y of the file's head: `[batch, heads, queries, d]` and twice `[batch, heads, keys, d]` → `[batch, heads, queries, d]`.
-fn attend<'g>([query, key, value]: [Tensor<'g>; 3], [asking, given]: [Angles<'g>; 2]) -> Tensor<'g> {
+/// y of the file's head, with the keys where a mask `[batch, keys]` is 1: `[batch, heads, queries, d]` and twice `[batch, heads, keys, d]` → `[batch, heads, queries, d]`.
+fn attend<'g>(
+    [query, key, value]: [Tensor<'g>; 3],
+    [asking, given]: [Angles<'g>; 2],
+    mask: Option<Tensor<'g>>,
+) -> Tensor<'g> {
     let [_, _, keys, _] = key.dims();
-    let (query, key) = (asking.turn(query), given.turn(normalised(key)));
-    query.matmul(key.transpose().matmul(normalised(value))) * (1.0 / keys as f64)
+    let (query, key) = (asking.turn(query), real_keys(given.turn(normalised(key)), mask));
+    over_keys(query.matmul(key.transpose().matmul(normalised(value))), keys, mask)
 }
 
 /// Mean 0 and variance 1 over the last axis. The authors call an instance norm on `[batch · heads, points, d]`, which does this.
@@ -92,10 +97,16 @@ impl<'g> RotarySelfAttention<'g> {
     }
 
     /// `[batch, points, width]` → the same
-    pub fn forward(&self, features: Tensor<'g>, angles: Angles<'g>, mode: Mode) -> Tensor<'g> {
+    pub fn forward(
+        &self,
+        features: Tensor<'g>,
+        angles: Angles<'g>,
+        mask: Option<Tensor<'g>>,
+        mode: Mode,
+    ) -> Tensor<'g> {
         let [_, _, width] = features.dims();
         let parts = features.matmul(self.joined.transpose()).split(2, [self.heads * width; 3]);
-        let mixed = join_heads(attend(parts.map(|part| split_heads(part, self.heads)), [angles; 2]));
+        let mixed = join_heads(attend(parts.map(|part| split_heads(part, self.heads)), [angles; 2], mask));
         self.out.as_ref().map_or(mixed, |(map, dropout)| dropout.forward(map.forward(mixed), mode))
     }
 }
@@ -122,11 +133,17 @@ impl<'g> RotaryCrossAttention<'g> {
     }
 
     /// `[batch, queries, width]` and `[batch, keys, width]` → `[batch, queries, width]`
-    pub fn forward(&self, asking: Tensor<'g>, given: Tensor<'g>, angles: [Angles<'g>; 2]) -> Tensor<'g> {
+    pub fn forward(
+        &self,
+        asking: Tensor<'g>,
+        given: Tensor<'g>,
+        angles: [Angles<'g>; 2],
+        mask: Option<Tensor<'g>>,
+    ) -> Tensor<'g> {
         let [_, _, width] = given.dims();
         let [key, value] = given.matmul(self.joined.transpose()).split(2, [self.heads * width; 2]);
         let parts = [asking.matmul(self.query.transpose()), key, value];
-        self.out.forward(join_heads(attend(parts.map(|part| split_heads(part, self.heads)), angles)))
+        self.out.forward(join_heads(attend(parts.map(|part| split_heads(part, self.heads)), angles, mask)))
     }
 }
 

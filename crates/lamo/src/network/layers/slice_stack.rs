@@ -113,7 +113,7 @@ impl<'g> SliceStack<'g> {
             features = features + embedding.forward(time).reshape([batch, 1, width]);
         }
         for block in &self.blocks {
-            features = block.forward(features, block.slices.as_ref().or(self.shared.as_ref()));
+            features = block.forward(features, block.slices.as_ref().or(self.shared.as_ref()), input.mask);
         }
         self.project.forward(self.norm.forward(features))
     }
@@ -139,10 +139,11 @@ impl<'g> Block<'g> {
         }
     }
 
-    fn forward(&self, features: Tensor<'g>, slices: Option<&Slices<'g>>) -> Tensor<'g> {
+    fn forward(&self, features: Tensor<'g>, slices: Option<&Slices<'g>>, mask: Option<Tensor<'g>>) -> Tensor<'g> {
         let slices = slices.expect("a stack has slices of its blocks or for all of them");
         let features = self.levers.enter(features);
-        let mixed = self.levers.mix(self.norm1.forward(features), |part| self.updated(&slices.encode(part)));
+        let mixed =
+            self.levers.mix(self.norm1.forward(features), |part| self.updated(&slices.encode_masked(part, mask)));
         let features = features + self.out.forward(mixed);
         features + self.mlp.forward(self.norm2.forward(features))
     }

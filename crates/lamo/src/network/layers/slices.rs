@@ -140,7 +140,7 @@ impl<'g> Sorter<'g> {
     }
 
     /// w of points that project to `queries` + bias β: (slice(q + β) / τ)_{hm} = q·k_{hm} + b_{hm} with k = W/τ, b = bias/τ + k·β.
-    fn sorted(&self, queries: Tensor<'g>) -> Sorted<'g> {
+    fn sorted(&self, queries: Tensor<'g>, mask: Option<Tensor<'g>>) -> Sorted<'g> {
         let SliceShape { heads, tokens, width, grid } = self.shape;
         let temperature = match grid {
             Grid::Plane { .. } => self.temperature.clamp(0.1, 5.0),
@@ -151,7 +151,7 @@ impl<'g> Sorter<'g> {
             Asked::Fixed(slice) => slice,
             Asked::Conditioned(latents) => {
                 let points = queries + self.project.bias(heads);
-                return Sorted::by_sample(points, latents.forward(points) * inverse.reshape([heads, 1, 1]));
+                return Sorted::by_sample(points, latents.forward(points, mask) * inverse.reshape([heads, 1, 1]));
             }
         };
         let [weight, bias] = slice.affine();
@@ -227,6 +227,11 @@ impl<'g> Slices<'g> {
 
     /// Points `[batch, points, width]` to tokens.
     pub fn encode(&self, features: Tensor<'g>) -> Sliced<'g> {
+        self.encode_masked(features, None)
+    }
+
+    /// The same; with a mask `[batch, points]`, only of the points where it is 1.
+    pub fn encode_masked(&self, features: Tensor<'g>, mask: Option<Tensor<'g>>) -> Sliced<'g> {
         let [batch, _, width] = features.dims();
         let SliceShape { heads, tokens, .. } = self.sorter.shape;
         let mut maps = vec![&self.sorter.project, &self.values];
@@ -234,8 +239,8 @@ impl<'g> Slices<'g> {
             maps.push(&decoder.project);
         }
         let projected = project(&maps, &self.sorter.shape, features);
-        let sorted = self.sorter.sorted(projected[0]);
-        let collected = sorted.collect(projected[1]); // [batch, heads, tokens, head width + 1]
+        let sorted = self.sorter.sorted(projected[0], mask);
+        let collected = sorted.collect(projected[1], mask); // [batch, heads, tokens, head width + 1]
         let (sums, mass) = (collected.slice(3, 0, width / heads), collected.slice(3, width / heads, width / heads + 1));
         let bias = self.values.bias(heads).reshape([heads, 1, width / heads]);
         let means = (sums + mass * bias) / (mass + 1e-5); // an empty slice has no mass
@@ -243,7 +248,7 @@ impl<'g> Slices<'g> {
             tokens: means.permute(&[0, 2, 1, 3]).reshape([batch, tokens, width]),
             back: match &self.decoder {
                 None => Back::Sorted { heads, sorted },
-                Some(OwnDecoder::Sorter(decoder)) => Back::Sorted { heads, sorted: decoder.sorted(projected[2]) },
+                Some(OwnDecoder::Sorter(decoder)) => Back::Sorted { heads, sorted: decoder.sorted(projected[2], mask) },
                 Some(OwnDecoder::Attention(decoder)) => Back::Attention { decoder: *decoder, points: features },
             },
         }

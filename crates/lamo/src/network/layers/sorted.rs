@@ -31,8 +31,17 @@ impl<'g> Sorted<'g> {
         Sorted::BySample { batch, membership }
     }
 
-    /// Σ_n w_{nm} [v_n | 1]: `[batch, points, heads, width]` → `[batch, heads, slices, width + 1]`
-    pub(super) fn collect(&self, values: Tensor<'g>) -> Tensor<'g> {
+    /// Σ_n w_{nm} [v_n | 1]: `[batch, points, heads, width]` → `[batch, heads, slices, width + 1]`, the sum over the points of the
+    /// mask `[batch, points]` where there is one.
+    pub(super) fn collect(&self, values: Tensor<'g>, mask: Option<Tensor<'g>>) -> Tensor<'g> {
+        let Some(mask) = mask else { return self.collect_all(values) };
+        let [batch, points, heads, width] = values.dims();
+        let real = mask.reshape([batch, points, 1, 1]);
+        let ones = real.broadcast_to([batch, points, heads, 1]);
+        self.collect_all(Tensor::concatenate(&[values * real, ones], 3)).slice(3, 0, width + 1)
+    }
+
+    fn collect_all(&self, values: Tensor<'g>) -> Tensor<'g> {
         match *self {
             Sorted::Alike(membership) => membership.collect(values),
             Sorted::BySample { batch, membership } => {

@@ -161,6 +161,7 @@ pub(super) const ROW: Row = Row {
     paper: "Lu, Jin, Pang, Zhang, Karniadakis: Learning nonlinear operators via DeepONet based on the universal approximation \
             theorem of operators, Nature Machine Intelligence 2021",
     supports: Support::EVERYTHING,
+    ragged: false,
     build,
     defaults: super::defaults::<Config>,
     moved: |_, _| None,

@@ -104,7 +104,7 @@ impl<'g> Along<'g> {
 }
 
 impl<'g> PointMixer<'g> for Mixer<'g> {
-    fn mix(&self, features: Tensor<'g>) -> Tensor<'g> {
+    fn mix(&self, features: Tensor<'g>, _mask: Option<Tensor<'g>>) -> Tensor<'g> {
         let normed = self.norm.forward(features);
         match &self.along {
             Along::One(attention, out) => out.forward(attention.mix(normed)),
@@ -230,6 +230,7 @@ pub(super) const ROW: Row = Row {
     summary: "FactFormer (NeurIPS 2023): attention along each axis, on lines and planes",
     paper: "Li, Shu, Barati Farimani: Scalable Transformer for PDE Surrogate Modeling, NeurIPS 2023, arXiv:2305.17560",
     supports: Support { grids: &[GridKind::Line, GridKind::Plane], time: true },
+    ragged: false,
     build,
     defaults: super::defaults::<Config>,
     moved: |settings, _| Some(settings.clone()),

@@ -322,6 +322,7 @@ pub(super) const ROW: Row = Row {
     summary: "Fourier Neural Operator (ICLR 2021): products in truncated Fourier space",
     paper: "Li et al.: Fourier Neural Operator for Parametric Partial Differential Equations, ICLR 2021, arXiv:2010.08895",
     supports: Support::FLAT,
+    ragged: false,
     build,
     defaults: super::defaults::<Config>,
     moved,

@@ -84,8 +84,8 @@ impl<'g> Galerkin<'g> {
 }
 
 impl<'g> PointMixer<'g> for Galerkin<'g> {
-    fn mix(&self, features: Tensor<'g>) -> Tensor<'g> {
-        self.attention.forward(self.query_norm.forward(features), self.key_norm.forward(features))
+    fn mix(&self, features: Tensor<'g>, mask: Option<Tensor<'g>>) -> Tensor<'g> {
+        self.attention.forward_masked(self.query_norm.forward(features), self.key_norm.forward(features), mask)
     }
 }
 
@@ -189,6 +189,7 @@ pub(super) const ROW: Row = Row {
     summary: "Galerkin Transformer (NeurIPS 2021): linear attention among all points",
     paper: "Cao: Choose a Transformer: Fourier or Galerkin, NeurIPS 2021, arXiv:2105.14995",
     supports: Support::EVERYTHING,
+    ragged: true,
     build,
     defaults: super::defaults::<Config>,
     moved: |settings, _| Some(settings.clone()),

@@ -97,7 +97,7 @@ impl<'g> Model<'g> for Gnot<'g> {
             side => unified_positions(input.positions, self.grid, side),
         };
         let (places, observed) = (self.places.forward(places), self.observed.forward(input));
-        let features = self.blocks.iter().fold(observed, |z, block| block.forward(places, z, input.positions));
+        let features = self.blocks.iter().fold(observed, |z, block| block.forward(places, z, input));
         self.project.forward(features)
     }
 }
@@ -132,15 +132,16 @@ impl<'g> Block<'g> {
         }
     }
 
-    /// e and z, `[batch, points, width]` each, and positions → the next z
-    fn forward(&self, places: Tensor<'g>, observed: Tensor<'g>, positions: Tensor<'g>) -> Tensor<'g> {
+    /// e and z, `[batch, points, width]` each, with positions and mask of the input → the next z
+    fn forward(&self, places: Tensor<'g>, observed: Tensor<'g>, input: &Input<'g>) -> Tensor<'g> {
+        let (positions, mask) = (input.positions, input.mask);
         let [norm1, norm2, norm3, norm4, norm5] = &self.norms;
         let [first, second, last] = &self.gate;
         let gates = last.forward(second.forward(first.forward(positions).gelu()).gelu()).lean_softmax(); // [batch, points, experts]
-        let u = places + self.cross.forward(norm1.forward(places), norm2.forward(observed));
+        let u = places + self.cross.forward_masked(norm1.forward(places), norm2.forward(observed), mask);
         let u = u + norm3.forward(mixture(&self.first, gates, u));
         let normed = norm4.forward(u);
-        let u = u + self.own.forward(normed, normed);
+        let u = u + self.own.forward_masked(normed, normed, mask);
         u + norm5.forward(mixture(&self.second, gates, u))
     }
 }
@@ -255,6 +256,7 @@ pub(super) const ROW: Row = Row {
     summary: "GNOT (ICML 2023): linear attention to the observations, experts gated by position",
     paper: "Hao et al.: GNOT: A General Neural Operator Transformer for Operator Learning, ICML 2023, arXiv:2302.14376",
     supports: Support::EVERYTHING,
+    ragged: true,
     build,
     defaults: super::defaults::<Config>,
     moved: |settings, _| Some(settings.clone()),

@@ -163,6 +163,7 @@ pub(super) const ROW: Row = Row {
     paper: "Liu, Xu, Zhang: HT-Net: Hierarchical Transformer based Operator Learning Model for Multiscale PDEs, 2022, \
             arXiv:2210.10890",
     supports: Support { grids: &[GridKind::Plane], time: true },
+    ragged: false,
     build,
     defaults: super::defaults::<Config>,
     moved: |_, _| None,

@@ -328,6 +328,7 @@ pub(super) const ROW: Row = Row {
     paper: "Tiwari, Dutta, Krishnan, Prathosh: Latent Mamba Operator for Partial Differential Equations, ICML 2025, \
             arXiv:2505.19105",
     supports: Support::EVERYTHING,
+    ragged: true,
     build,
     defaults: super::defaults::<Config>,
     moved,

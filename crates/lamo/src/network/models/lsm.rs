@@ -198,6 +198,7 @@ pub(super) const ROW: Row = Row {
     summary: "Latent Spectral Model (ICML 2023): a U-Net with sines and cosines of latent tokens on its skips",
     paper: "Wu, Hu, Luo, Wang, Long: Solving High-Dimensional PDEs with Latent Spectral Models, ICML 2023, arXiv:2301.12664",
     supports: Support::FLAT,
+    ragged: false,
     build,
     defaults: super::defaults::<Config>,
     moved: super::unet::moved,

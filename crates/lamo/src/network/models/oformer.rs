@@ -67,7 +67,7 @@ impl<'g> Oformer<'g> {
         let given = self.encoder.forward(input, mode);
         let [_, _, width] = given.dims();
         let angles = [positions, input.positions].map(|positions| Angles::new(positions, width, self.factor));
-        let features = self.query.forward(positions, given, angles, mode);
+        let features = self.query.forward(positions, (given, input.mask), angles, mode);
         self.decoder.forward(features, positions, input.time)
     }
 }
@@ -118,7 +118,7 @@ impl<'g> Encoder<'g> {
             let [first, second] = &layer.norms;
             let normed = first.forward(features);
             let angles = Angles::new(input.positions, normed.dims::<3>()[2], layer.factor);
-            let normed = second.forward(normed + layer.attention.forward(normed, angles, mode));
+            let normed = second.forward(normed + layer.attention.forward(normed, angles, input.mask, mode));
             normed + layer.gated.forward(normed, mode)
         });
         self.out.forward(features)
@@ -148,12 +148,18 @@ impl<'g> Query<'g> {
     }
 
     /// `[batch, queries, cross width]`
-    fn forward(&self, positions: Tensor<'g>, given: Tensor<'g>, angles: [Angles<'g>; 2], mode: Mode) -> Tensor<'g> {
+    fn forward(
+        &self,
+        positions: Tensor<'g>,
+        (given, mask): (Tensor<'g>, Option<Tensor<'g>>),
+        angles: [Angles<'g>; 2],
+        mode: Mode,
+    ) -> Tensor<'g> {
         let phase = (positions * TAU).matmul(self.frequencies); // [batch, queries, latent/2]
         let waves = Tensor::concatenate(&[phase.sin(), phase.cos()], 2);
         let [first, second] = &self.project;
         let features = second.forward(first.forward(waves).gelu());
-        let features = features + self.attention.forward(features, given, angles);
+        let features = features + self.attention.forward(features, given, angles, mask);
         features + self.gated.forward(features, mode)
     }
 }
@@ -245,6 +251,7 @@ pub(super) const ROW: Row = Row {
     paper: "Li, Meidani, Barati Farimani: Transformer for Partial Differential Equations' Operator Learning, TMLR 2023, \
             arXiv:2205.13671",
     supports: Support::EVERYTHING,
+    ragged: true,
     build,
     defaults: super::defaults::<Config>,
     moved,

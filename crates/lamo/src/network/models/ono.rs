@@ -371,6 +371,7 @@ pub(super) const ROW: Row = Row {
     summary: "ONO (ICML 2024): kernels spanned by orthonormal features of the points",
     paper: "Xiao, Hao, Lin, Deng, Su: Improved Operator Learning by Orthogonal Attention, ICML 2024, arXiv:2310.12487",
     supports: Support::EVERYTHING,
+    ragged: false,
     build,
     defaults: super::defaults::<Config>,
     moved: |settings, _| Some(settings.clone()),

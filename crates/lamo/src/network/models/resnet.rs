@@ -185,6 +185,7 @@ pub(super) const ROW: Row = Row {
     summary: "ResNet (CVPR 2016): convolutions with residual connections at full resolution, on planes and flat clouds",
     paper: "He, Zhang, Ren, Sun: Deep Residual Learning for Image Recognition, CVPR 2016, arXiv:1512.03385",
     supports: Support { grids: &[GridKind::Plane, GridKind::FlatCloud], time: true },
+    ragged: false,
     build,
     defaults: super::defaults::<Config>,
     moved: super::unet::moved,

@@ -29,6 +29,8 @@ pub struct Row {
     pub paper: &'static str,
     /// The tasks that it can be built for.
     pub supports: Support,
+    /// Whether it takes samples of different sizes: with a mask, what a sample predicts depends on its own points alone.
+    pub ragged: bool,
     /// Declares the parameters, on a task that `supports` allows.
     pub(super) build: Build,
     /// All settings with their default values.
@@ -196,6 +198,16 @@ impl Row {
         })?;
         require(time || !task.time.is_input(), || {
             Refusal::new(thing(), "a task without a time among the inputs", "a time").advise(advice)
+        })
+    }
+
+    /// Refuses samples of different sizes where the model does not take a mask, and names the models that do.
+    pub fn check_ragged(&self) -> Result<(), Refusal> {
+        let able: Vec<_> = MODELS.iter().filter(|row| row.ragged).map(|row| row.name).collect();
+        require(self.ragged, || {
+            let thing = format!("model {}", self.name);
+            Refusal::new(thing, "samples of equal size", "samples with different numbers of points")
+                .advise(format!("use {}", listed(&able, "or")))
         })
     }
 

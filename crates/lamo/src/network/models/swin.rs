@@ -246,6 +246,7 @@ pub(super) const ROW: Row = Row {
     summary: "Swin Transformer (ICCV 2021): attention in shifted windows, on planes",
     paper: "Liu et al.: Swin Transformer: Hierarchical Vision Transformer using Shifted Windows, ICCV 2021, arXiv:2103.14030",
     supports: Support { grids: &[GridKind::Plane], time: true },
+    ragged: false,
     build,
     defaults: super::defaults::<Config>,
     moved: |_, _| None,

@@ -173,6 +173,7 @@ pub(super) const ROW: Row = Row {
     paper: "Wu, Luo, Wang, Wang, Long: Transolver: A Fast Transformer Solver for PDEs on General Geometries, ICML 2024, \
             arXiv:2402.02366",
     supports: Support::EVERYTHING,
+    ragged: true,
     build,
     defaults: super::defaults::<Config>,
     moved: |settings, _| Some(settings.clone()),

@@ -165,6 +165,7 @@ pub(super) const ROW: Row = Row {
     paper: "Wen, Li, Azizzadenesheli, Anandkumar, Benson: U-FNO: An enhanced Fourier neural operator-based deep-learning model \
             for multiphase flow, Advances in Water Resources 2022, arXiv:2109.03697",
     supports: Support::FLAT,
+    ragged: false,
     build,
     defaults: super::defaults::<GridConfig>,
     moved: super::unet::moved,

@@ -142,6 +142,7 @@ pub(super) const ROW: Row = Row {
     paper: "Ronneberger, Fischer, Brox: U-Net: Convolutional Networks for Biomedical Image Segmentation, MICCAI 2015, \
             arXiv:1505.04597",
     supports: Support::FLAT,
+    ragged: false,
     build,
     defaults: super::defaults::<GridConfig>,
     moved,

@@ -154,6 +154,7 @@ pub(super) const ROW: Row = Row {
     summary: "U-NO (TMLR 2023): a U-Net with a Fourier layer after each stage",
     paper: "Rahman, Ross, Azizzadenesheli: U-NO: U-shaped Neural Operators, TMLR 2023, arXiv:2204.11127",
     supports: Support::FLAT,
+    ragged: false,
     build,
     defaults: super::defaults::<GridConfig>,
     moved: super::unet::moved,

@@ -1,6 +1,6 @@
 //! The training program shows each sample as [`Symmetry::apply`](crate::experiment::Symmetry::apply) transforms it.
 
-use super::super::resident::{self, Resident, SAMPLES};
+use super::super::resident::{self, Resident, SAMPLES, Stored};
 use super::*;
 use crate::data::dataset::Outcome;
 use crate::data::{Recipe, Samples};
@@ -36,13 +36,13 @@ fn small(name: &str, folder: &Folder, more: &[&str]) -> (Experiment, ExperimentD
 /// The batch of samples 2, 0 and 1 that a training program sees under `chosen`, in physical units, as samples.
 fn shown(task: &Task, train: &Samples, turning: &Turning, chosen: &[usize]) -> [Vec<f32>; 3] {
     let graph = Graph::new();
-    let resident = Resident::declare(&graph, train, chosen.len(), Some(turning));
+    let resident = Resident::declare(&graph, &Stored::whole(train), chosen.len(), Some(turning));
     graph.output("positions", resident.positions);
     let functions = resident.functions(train.functions);
     functions.inspect(|functions| graph.output("functions", *functions));
     graph.output("targets", resident.targets());
     let mut program = Program::compile(&graph);
-    resident::fill(&mut program, task, train, train.functions > 0).unwrap();
+    resident::fill(&mut program, task, &Stored::whole(train), train.functions > 0).unwrap();
     program.try_write_index(SAMPLES, &[2, 0, 1]).unwrap();
     turning.write(&mut program, chosen).unwrap();
     program.try_run().unwrap();

@@ -81,7 +81,8 @@ impl<'a> Script<'a> {
         let (grid, space) = (self.task.grid, self.task.space);
         let count = targets.len() / (times * grid.points() * outputs).max(1);
         let positions = single(io.doubles("pos", grid.points() * space)?);
-        let samples = Samples { count, grid, space, positions, functions, inputs, times, outputs, targets };
+        let samples =
+            Samples { count, grid, offsets: Vec::new(), space, positions, functions, inputs, times, outputs, targets };
         samples.check().map_err(|refusal| self.failed(refusal))?;
         Ok(samples)
     }
