@@ -74,8 +74,8 @@ pub enum Places<T> {
         keys: T,
         /// b `[heads, slices]`
         offsets: T,
-        /// Whether samples and heads are one axis, sample outermost; there is one sample then.
-        by_sample: bool,
+        /// The number of samples where samples and heads are one axis, sample outermost, and the first axis has one place.
+        joined: Option<usize>,
     },
     /// Patches of a lattice.
     Patches {
@@ -186,11 +186,11 @@ impl<T> Kernel<T> {
 impl<T> Places<T> {
     fn map<U>(&self, f: &mut impl FnMut(&T) -> U) -> Places<U> {
         match self {
-            Places::Slices { queries, keys, offsets, by_sample } => Places::Slices {
+            Places::Slices { queries, keys, offsets, joined } => Places::Slices {
                 queries: f(queries),
                 keys: f(keys),
                 offsets: f(offsets),
-                by_sample: *by_sample,
+                joined: *joined,
             },
             Places::Patches { extents, patch, patches } => {
                 Places::Patches { extents: *extents, patch: *patch, patches: *patches }

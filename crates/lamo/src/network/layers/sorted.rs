@@ -34,12 +34,12 @@ impl<'g> Sorted<'g> {
 
     /// The memberships as a probe sees them.
     pub(super) fn places(&self) -> Places<Tensor<'g>> {
-        let (membership, by_sample) = match *self {
-            Sorted::Alike(membership) => (membership, false),
-            Sorted::BySample { membership, .. } => (membership, true),
+        let (membership, joined) = match *self {
+            Sorted::Alike(membership) => (membership, None),
+            Sorted::BySample { batch, membership } => (membership, Some(batch)),
         };
         let Membership { queries, keys, offsets } = membership;
-        Places::Slices { queries, keys, offsets, by_sample }
+        Places::Slices { queries, keys, offsets, joined }
     }
 
     /// Σ_n w_{nm} [v_n | 1]: `[batch, points, heads, width]` → `[batch, heads, slices, width + 1]`
