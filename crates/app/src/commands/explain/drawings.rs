@@ -21,7 +21,7 @@ pub(super) const SLICES: usize = 8;
 const MOST: f64 = 0.995;
 
 /// The value below which a share of the values lies.
-pub(crate) fn quantile(values: impl Iterator<Item = f32>, share: f64) -> f32 {
+fn quantile(values: impl Iterator<Item = f32>, share: f64) -> f32 {
     let mut sorted: Vec<f32> = values.filter(|value| value.is_finite()).collect();
     sorted.sort_by(f32::total_cmp);
     let last = sorted.len().saturating_sub(1);

@@ -4,6 +4,8 @@ mod drawings;
 mod files;
 mod page;
 
+pub(crate) use drawings::share_scale;
+
 use super::evaluate::{refuse_occupied, with_meter};
 use super::{make_folder, say, start_threads, write_file};
 use crate::text::{percent, short};

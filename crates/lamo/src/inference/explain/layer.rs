@@ -165,13 +165,20 @@ fn head_of(head: &Merged, chosen: &[usize], side: usize) -> (HeadMatrices, Vec<f
     (HeadMatrices { whole: matrix(0), directions: (1..parts).map(matrix).collect() }, pooled, [entropy, heavy])
 }
 
-/// What a block does with one sample; `None` for a block without mixings. `point` is the point whose token is asked about.
-pub(super) fn explain(layer: &Layer<Array>, sample: usize, grid: Grid, point: usize) -> Option<Explained> {
+/// What a block does with one sample, with matrices of at most `most` rows; `None` for a block without mixings. `point` is the
+/// point whose token is asked about; without one, the places of the tokens are left out.
+pub(super) fn explain(
+    layer: &Layer<Array>,
+    sample: usize,
+    grid: Grid,
+    point: Option<usize>,
+    most: usize,
+) -> Option<Explained> {
     let first = layer.mixings.first()?;
     let [_, tokens, heads, _] = matrix::sizes(&first.kernel);
-    let (side, chosen) = (tokens.min(SIDE), chosen_rows(tokens));
-    let domain = layer.places.as_ref().map(|places| Domain::of(places, sample, grid));
-    let asked = domain.as_ref().and_then(|domain| domain.token_of(point));
+    let (side, chosen) = (tokens.min(most), chosen_rows(tokens));
+    let domain = layer.places.as_ref().filter(|_| point.is_some()).map(|places| Domain::of(places, sample, grid));
+    let asked = domain.as_ref().zip(point).and_then(|(domain, point)| domain.token_of(point));
     let (mut all, mut mean, mut numbers) = (Vec::new(), vec![0.0; side * side], [0.0; 2]);
     let mut attended = vec![0.0; if asked.is_some() { tokens } else { 0 }];
     for head in 0..heads {

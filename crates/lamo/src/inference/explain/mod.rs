@@ -25,8 +25,8 @@ pub use values::{by_matrices, evaluated};
 use super::predictor::{PREDICTION, write_inputs};
 use crate::data::Samples;
 use crate::error::{Error, Kind, Refusal, bounded, require};
-use crate::network::Parameters;
 use crate::network::probe::Layer;
+use crate::network::{ModelStates, Parameters, models};
 use crate::run::Operator;
 use crate::task::Task;
 use lamo_geometry::Grid;
@@ -53,10 +53,24 @@ pub struct Explanation {
     pub influence: Influence,
 }
 
+/// Matrices and numbers of one sample without the places of its tokens; matrices have at most `side` rows.
+pub fn summarise(shown: &[Layer<Array>], grid: Grid, side: usize) -> Vec<Explained> {
+    shown.iter().filter_map(|layer| layer::explain(layer, 0, grid, None, side)).collect()
+}
+
 /// Names of the outputs that hold derivatives.
 const SLOPES: [&str; 2] = ["slope of positions", "slope of functions"];
 
 impl Operator {
+    /// The model with the parameters that a training with this seed begins from.
+    pub fn at_start(&self, seed: u64) -> Result<Operator, Error> {
+        let graph = Graph::new();
+        let parameters = Parameters::new(&graph);
+        models::find(&self.model.name)?.build(&parameters, &self.task, &self.model.settings)?;
+        let states = ModelStates { values: parameters.draw_states(seed), ..self.states.clone() };
+        Ok(Operator { parameters: parameters.draw(seed), states, ..self.clone() })
+    }
+
     /// A forward pass for one sample at a time; with `derivatives`, also the influence of the inputs.
     pub fn explainer(&self, device: Device, grid: Grid, derivatives: bool) -> Result<Explainer, Error> {
         self.check()?;
@@ -118,7 +132,7 @@ impl Explainer {
         wanted[point * outputs + channel] = 1.0;
         self.program.try_write(ASKED, &wanted)?;
         let shown = self.shown(samples, sample)?;
-        let layers = shown.iter().filter_map(|layer| layer::explain(layer, 0, self.grid, point)).collect();
+        let layers = shown.iter().filter_map(|layer| layer::explain(layer, 0, self.grid, Some(point), SIDE)).collect();
         let (of, name, normaliser, channels) = match self.task.input_channels() {
             0 => ("positions", SLOPES[0], &self.task.normalisers.positions, self.task.space),
             functions => ("functions", SLOPES[1], &self.task.normalisers.inputs, functions),
