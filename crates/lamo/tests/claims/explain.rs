@@ -60,7 +60,7 @@ fn variants() -> Vec<(&'static str, Selection)> {
 
 /// max|one − other| / max|other|
 fn distance(one: &[f64], other: &[f64]) -> f64 {
-    let most = |values: &mut dyn Iterator<Item = f64>| values.fold(0.0, |most: f64, value| most.max(value.abs()));
+    let most = |values: &mut dyn Iterator<Item = f64>| values.fold(0.0, |most: f64, value| if value.is_nan() { f64::INFINITY } else { most.max(value.abs()) });
     most(&mut one.iter().zip(other).map(|(one, other)| one - other)) / most(&mut other.iter().copied())
 }
 

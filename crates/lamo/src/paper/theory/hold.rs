@@ -1,7 +1,7 @@
 //! From the zero-order hold to Euler's rule: B̄ = (e^{ΔA} − 1)/A · B = Δ B + O(Δ²), and over a fixed time the states of
 //! h′ = A h + B x differ by O(Δ).
 
-use super::{Check, Proposition, order};
+use super::{Check, Proposition, largest, order};
 use lamo_tensor::reference::{self, Bindings};
 use lamo_tensor::{Graph, ScanInput};
 
@@ -58,7 +58,7 @@ fn over_steps(error: impl Fn(usize) -> f64) -> Vec<(f64, f64)> {
 pub(super) fn proposition() -> Proposition {
     let step = |tokens: usize| 1.0 / tokens as f64;
     let held = over_steps(|tokens| state(tokens, hold(step(tokens))) - solution(tokens));
-    let rounding = held.iter().map(|(_, error)| *error).fold(0.0, f64::max);
+    let rounding = largest(held.iter().map(|(_, error)| *error));
     Proposition {
         title: "Zero-order hold and Euler's rule",
         statement: "B̄ = (e^{ΔA} − 1)/A · B = Δ B + O(Δ²); over a fixed time the states differ by O(Δ).",

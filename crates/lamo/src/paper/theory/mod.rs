@@ -83,8 +83,12 @@ fn order(errors: &[(f64, f64)]) -> f64 {
 
 /// max|one − other| / max|other|
 fn distance(one: &[f64], other: &[f64]) -> f64 {
-    let most = |values: &mut dyn Iterator<Item = f64>| values.fold(0.0, |most: f64, value| most.max(value.abs()));
-    most(&mut one.iter().zip(other).map(|(one, other)| one - other)) / most(&mut other.iter().copied())
+    largest(one.iter().zip(other).map(|(one, other)| one - other)) / largest(other.iter().copied())
+}
+
+/// The largest absolute value; infinite where something is not a number.
+fn largest(values: impl Iterator<Item = f64>) -> f64 {
+    values.fold(0.0, |most: f64, value| if value.is_nan() { f64::INFINITY } else { most.max(value.abs()) })
 }
 
 /// Numbers without a pattern, in (−1, 1).

@@ -1,7 +1,7 @@
 //! Patches are a special case of soft tokens: with memberships of 0 and 1 a token is the mean of its patch, and a point gets its
 //! token back. Memberships softmax(s · score) reach 0 and 1 like e^{−s} as the sharpness s = 1/τ grows.
 
-use super::{Check, Proposition, wave};
+use super::{Check, Proposition, largest, wave};
 use crate::network::Parameters;
 use crate::network::layers::{SliceMaps, SliceShape, Slices};
 use lamo_geometry::Grid;
@@ -44,22 +44,21 @@ fn differences(sharpness: f64) -> [f64; 2] {
     };
     let most = |values: &[f64], token: &dyn Fn(usize) -> usize| {
         let difference = |(place, found): (usize, &f64)| (found - mean(token(place / channels), place % channels)).abs();
-        values.iter().enumerate().map(difference).fold(0.0, f64::max)
+        largest(values.iter().enumerate().map(difference))
     };
     [most(&found[0].values, &|row| row), most(&found[1].values, &patch)]
 }
 
 /// Parameters with which all maps are the identity, slices look at the first channels, and τ = 1/s.
 fn identity(graph: &Graph, sharpness: f64) -> Vec<f64> {
-    let mut theta = Vec::new();
-    for section in graph.sections() {
-        let dims = section.shape.dims();
-        match dims {
-            [_, columns] if section.name.ends_with("weight") => {
-                theta.extend((0..section.shape.count()).map(|k| f64::from(u8::from(k / columns == k % columns))));
-            }
-            _ if section.name.ends_with("temperature") => theta.push(1.0 / sharpness),
-            _ => theta.extend(std::iter::repeat_n(0.0, section.shape.count())),
+    let sections = graph.sections();
+    let mut theta = vec![0.0; sections.iter().map(|section| section.shape.count()).sum()];
+    for section in &sections {
+        let own = &mut theta[section.range()];
+        if section.name.ends_with("temperature") {
+            own.fill(1.0 / sharpness);
+        } else if let [rows, columns] = section.shape.dims() {
+            (0..*rows.min(columns)).for_each(|k| own[k * columns + k] = 1.0);
         }
     }
     theta
