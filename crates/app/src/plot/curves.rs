@@ -38,6 +38,8 @@ pub(crate) struct CurvePanel {
     pub(crate) logarithmic: bool,
     /// Unit of the vertical axis.
     pub(crate) vertical: String,
+    /// Whether the vertical axis is linear however far the values spread; else a wide spread makes it logarithmic.
+    pub(crate) linear: bool,
     pub(crate) curves: Vec<Curve>,
 }
 
@@ -107,8 +109,9 @@ impl CurvePanel {
             true => Axis::between([left / 1.15, right * 1.15], Scaling::Logarithmic),
             false => Axis::between([left - 0.04 * (right - left), right + 0.04 * (right - left)], Scaling::Linear),
         };
-        let vertical = match low > 0.0 && high / low > WIDE {
-            true => Axis::logarithmic([low, high]),
+        let vertical = match self.linear {
+            true => Axis::linear([1.06 * low.min(0.0), 1.06 * high.max(0.0)], false),
+            false if low > 0.0 && high / low > WIDE => Axis::logarithmic([low, high]),
             false => Axis::linear([0.0, high * 1.06], false),
         };
         let x = |value: f64| MARGIN[0] + horizontal.share(value) * (width - MARGIN[0] - MARGIN[1]);

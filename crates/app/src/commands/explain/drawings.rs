@@ -17,8 +17,10 @@ const MATRICES: usize = 8;
 pub(super) const HEADS: usize = 4;
 /// Slices that are drawn one by one.
 pub(super) const SLICES: usize = 8;
-/// The scale of matrices ends where this share of all entries lies below.
+/// The scale of matrices ends where this share of the entries off the diagonal lies below.
 const MOST: f64 = 0.995;
+/// Powers of ten that a map of influence shows.
+const DECADES: f32 = 4.0;
 
 /// The value below which a share of the values lies.
 fn quantile(values: impl Iterator<Item = f32>, share: f64) -> f32 {
@@ -28,9 +30,22 @@ fn quantile(values: impl Iterator<Item = f32>, share: f64) -> f32 {
     sorted.get((share * last as f64).round() as usize).copied().unwrap_or(0.0)
 }
 
-/// The scale of row-stochastic matrices: from 0 to nearly the largest share.
-pub(crate) fn share_scale<'a>(matrices: impl Iterator<Item = &'a [f32]>) -> Scale {
-    Scale::of([0.0, quantile(matrices.flatten().copied(), MOST)].into_iter())
+/// Entries off the diagonal of a matrix of so many rows; the only entry of a matrix with one row.
+fn off_diagonal((side, values): (usize, &[f32])) -> impl Iterator<Item = f32> {
+    let place = move |place: &usize| side < 2 || place / side != place % side;
+    (0..values.len()).filter(place).map(|place| values[place])
+}
+
+/// The scale of row-stochastic matrices with so many rows: from 0 to nearly the largest share off the diagonal, which the skips
+/// make large.
+pub(crate) fn share_scale<'a>(matrices: impl Iterator<Item = (usize, &'a [f32])>) -> Scale {
+    Scale::of([0.0, quantile(matrices.flat_map(off_diagonal), MOST)].into_iter())
+}
+
+/// log₁₀ of the strength over the largest, from −4 on.
+fn decades(strength: &[f32]) -> Vec<f32> {
+    let most = strength.iter().copied().fold(f32::MIN_POSITIVE, f32::max);
+    strength.iter().map(|value| (value / most).log10().max(-DECADES)).collect()
 }
 
 fn one(title: String, pictures: Vec<FieldPicture>) -> FieldColumn {
@@ -49,12 +64,12 @@ pub(super) fn sample(explained: &ExplainedSample) -> Drawing {
     let error: Vec<f32> = prediction.iter().zip(&truth).map(|(found, truth)| found - truth).collect();
     let scale = Scale::of(truth.iter().copied());
     let errors = Scale::signed(error.iter().copied());
-    let strengths = Scale::of(influence.strength.iter().copied().chain([0.0]));
+    let strengths = Scale::of([-DECADES, 0.0].into_iter());
     let pictures = [
         ("truth", truth, scale, None),
         ("prediction", prediction, scale, None),
         ("prediction − truth", error, errors, Some(influence.point)),
-        ("influence", influence.strength.clone(), strengths, Some(influence.point)),
+        ("log₁₀ of the influence", decades(&influence.strength), strengths, Some(influence.point)),
     ];
     let column = |(title, values, scale, mark): (&str, Vec<f32>, Scale, Option<usize>)| {
         let picture = FieldPicture { title: String::new(), layout: layout.clone(), values, scale, mark };
@@ -69,7 +84,7 @@ fn layout(explained: &ExplainedSample) -> Layout {
 
 /// The mean over the heads of the shares, layer by layer, with one scale.
 pub(super) fn matrices(layers: &[Explained]) -> Drawing {
-    let scale = share_scale(layers.iter().map(|layer| layer.shares.values.as_slice()));
+    let scale = share_scale(layers.iter().map(|layer| (layer.shares.side, layer.shares.values.as_slice())));
     let picture = |(number, layer): (usize, &Explained)| titled(format!("layer {}", number + 1), &layer.shares);
     let title = "what each token (row) takes from each token (column)".to_owned();
     let row = MatrixRow { title, scale, matrices: layers.iter().enumerate().map(picture).collect() };
@@ -86,8 +101,8 @@ pub(super) fn heads(layer: &Explained) -> Drawing {
         let mut matrices = vec![titled("all".to_owned(), &head.whole)];
         let directions = head.directions.iter().enumerate();
         matrices.extend(directions.map(|(place, matrix)| titled(format!("direction {}", place + 1), matrix)));
-        let all = matrices.iter().flat_map(|matrix| &matrix.values).map(|value| value.abs());
-        let most = quantile(all, MOST);
+        let all = matrices.iter().flat_map(|matrix| off_diagonal((matrix.side, &matrix.values)));
+        let most = quantile(all.map(f32::abs), MOST);
         MatrixRow { title: format!("head {}", number + 1), scale: Scale::signed([most].into_iter()), matrices }
     };
     let across = layer.heads.first().map_or(1, |head| 1 + head.directions.len());
@@ -106,7 +121,7 @@ pub(super) fn tokens(explained: &ExplainedSample) -> Option<Drawing> {
                 FieldPicture { title: String::new(), layout: layout.clone(), values, scale, mark: None }
             }
             Domain::Patches { patches, token } => {
-                let scale = share_scale(std::iter::once(layer.attended.as_slice()));
+                let scale = Scale::of([0.0, quantile(layer.attended.iter().copied(), MOST)].into_iter());
                 let mark = token.get(explained.explanation.influence.point).map(|token| *token as usize);
                 let layout = if patches[0] == 1 { Layout::Grid([patches[1], 1]) } else { Layout::Grid(*patches) };
                 FieldPicture { title: String::new(), layout, values: layer.attended.clone(), scale, mark }
@@ -184,6 +199,7 @@ pub(super) fn by_layer(layers: &[Explained]) -> Drawing {
         horizontal: "layer".to_owned(),
         logarithmic: false,
         vertical: String::new(),
+        linear: true,
         curves,
     };
     let cosine = vec![
@@ -204,10 +220,11 @@ pub(super) fn waves(spectrum: &Spectrum) -> Drawing {
         roots.filter(|[_, root]| *root > 0.0).collect::<Vec<_>>()
     };
     let panel = CurvePanel {
-        title: "error and truth by wavelength".to_owned(),
+        title: "error and truth over ‖truth‖".to_owned(),
         horizontal: "waves per side".to_owned(),
         logarithmic: false,
-        vertical: "over the norm of the truth".to_owned(),
+        vertical: String::new(),
+        linear: false,
         curves: vec![
             curve("error", Ink::Orange, false, rings(&spectrum.error)),
             curve("truth", Ink::Faint, true, rings(&spectrum.truth)),

@@ -22,8 +22,8 @@ fn section(page: &mut String, title: &str, drawing: Option<&Drawing>, caption: &
 }
 
 /// A table of words and numbers.
-fn table(page: &mut String, head: &[&str], rows: &[Vec<String>]) {
-    *page += "<div class=\"wide\"><table><thead><tr>";
+fn table(page: &mut String, class: &str, head: &[&str], rows: &[Vec<String>]) {
+    let _ = write!(page, "<div class=\"wide\"><table class=\"{class}\"><thead><tr>");
     head.iter().for_each(|word| *page += &format!("<th>{}</th>", escape(word)));
     *page += "</tr></thead><tbody>";
     for row in rows {
@@ -43,7 +43,7 @@ pub(super) fn page(explained: &ExplainedSample, sample: usize, arrays: &[ArrayFi
     let mut page = format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
          <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\"><title>{0}</title>\n\
-         <style>{1}{2}{STYLE}</style></head>\n<body><main>\n<h1>{0}</h1>\n",
+         <style>{1}{2}{STYLE}.half figure{{max-width:26rem}}details{{margin:.4rem 0}}</style></head>\n<body><main>\n<h1>{0}</h1>\n",
         escape(&title),
         Ink::variables(),
         Ink::dark_classes(),
@@ -71,7 +71,8 @@ fn fields(page: &mut String, explained: &ExplainedSample) {
     let of = if influence.of == "positions" { "positions of the points" } else { "input fields" };
     let caption = format!(
         "Output channel {} of the sample. The ring is the asked point {}. Influence: the length of the derivative of the output at the \
-         asked point with respect to the {of} at each point, in units of the output per deviation of the input in the training samples.",
+         asked point with respect to the {of} at each point, as powers of ten of the largest. Inputs count in deviations of the training \
+         samples where the experiment normalises them.",
         influence.channel, influence.point
     );
     section(page, "The sample, and what the output at one point depends on", Some(&drawings::sample(explained)), &caption);
@@ -79,7 +80,7 @@ fn fields(page: &mut String, explained: &ExplainedSample) {
 
 fn matrices(page: &mut String, layers: &[Explained]) {
     let caption = "Hidden matrices: the mixer computes y = M x + r with a matrix M that depends on the tokens. Shown is |M| over \
-                   its row sums, mean over the heads, on one scale that ends at the 99.5th percentile; attention is so already.";
+                   its row sums, mean over the heads, on one scale that ends at the 99.5th percentile off the diagonal; attention is so already.";
     section(page, "Hidden matrices by layer", Some(&drawings::matrices(layers)), caption);
     let word = |value: Option<f64>| value.map_or("–".to_owned(), short);
     let row = |(number, layer): (usize, &Explained)| {
@@ -104,21 +105,22 @@ fn matrices(page: &mut String, layers: &[Explained]) {
         "layer",
         "tokens",
         "heads",
-        "row entropy",
-        "three heaviest columns",
+        "entropy",
+        "three columns",
         "cosine before",
-        "cosine after",
-        "slices per point",
+        "after",
+        "slices/point",
         "‖r‖/‖y‖",
-        "‖Mx + r − y‖/‖y‖",
+        "residual",
     ];
-    table(page, &head, &layers.iter().enumerate().map(row).collect::<Vec<_>>());
+    table(page, "", &head, &layers.iter().enumerate().map(row).collect::<Vec<_>>());
     section(
         page,
         "Tokens and matrices by layer",
         Some(&drawings::by_layer(layers)),
         "Cosine: the mean over all pairs of tokens. Row entropy: 0 where each token takes from one token, 1 where it takes from all \
-         alike. r is what a learned first state adds; the last column is what the matrices leave unexplained, which is rounding.",
+         alike. Three columns: the share of the three heaviest columns. Slices/point: among how many slices a point is divided. r is what a \
+         learned first state adds. Residual: ‖Mx + r − y‖/‖y‖, what the matrices leave unexplained, which is rounding.",
     );
     for (number, layer) in layers.iter().enumerate() {
         let open = if number == 0 { " open" } else { "" };
@@ -152,7 +154,9 @@ fn errors(page: &mut String, explained: &ExplainedSample) {
         let bands = spectrum.bands().map(|band| {
             format!("{} waves ({} to {}): {} of the squared error", band.name, band.waves.start, band.waves.end, percent(band.share))
         });
+        *page += "<div class=\"half\">";
         section(page, "Error by wavelength", Some(&drawings::waves(spectrum)), &format!("{}.", bands.join("; ")));
+        *page += "</div>";
     }
     let mut caption = "Error: root mean square over the points of the region, over that of the truth at all points.".to_owned();
     if let Some(border) = &explained.evaluation.border {
@@ -164,7 +168,7 @@ fn errors(page: &mut String, explained: &ExplainedSample) {
         vec![region.name.clone(), region.points.to_string(), error, share, influence]
     };
     let rows: Vec<Vec<String>> = explained.regions.iter().map(row).collect();
-    table(page, &["region", "points", "relative error", "share of error", "share of influence"], &rows);
+    table(page, "", &["region", "points", "relative error", "share of error", "share of influence"], &rows);
 }
 
 fn files(page: &mut String, arrays: &[ArrayFile]) {
@@ -173,6 +177,6 @@ fn files(page: &mut String, arrays: &[ArrayFile]) {
         let shape: Vec<String> = file.shape.iter().map(ToString::to_string).collect();
         vec![file.name.clone(), shape.join(" × "), file.holds.clone()]
     };
-    table(page, &["file", "shape", "holds"], &arrays.iter().map(row).collect::<Vec<_>>());
+    table(page, "words", &["file", "shape", "holds"], &arrays.iter().map(row).collect::<Vec<_>>());
     *page += "<p class=\"caption\">explain.json has the numbers of this page.</p></section>\n";
 }

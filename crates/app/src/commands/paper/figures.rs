@@ -50,7 +50,7 @@ fn filled(panel: &Panel, results: &Results) -> Result<CurvePanel, Error> {
         curves.push(Curve { label, ink: Ink::Published, marker, hollow: true, points: published.collect() });
     }
     let (title, horizontal, vertical) = (panel.title.clone(), panel.axis.to_owned(), vertical.to_owned());
-    Ok(CurvePanel { title, horizontal, logarithmic: panel.logarithmic, vertical, curves })
+    Ok(CurvePanel { title, horizontal, logarithmic: panel.logarithmic, vertical, linear: false, curves })
 }
 
 /// Our points that are there, with their deviations.

@@ -26,7 +26,7 @@ fn both(gathered: &Gathered, [lamo, transolver]: &[Cell; 2]) -> Result<Vec<Insig
 pub(super) fn matrices(portrait: &Portrait, gathered: &Gathered) -> Result<Option<Drawing>, Error> {
     let insights = both(gathered, &portrait.cells)?;
     let layers = insights.iter().flat_map(|insight| &insight.layers);
-    let scale = share_scale(layers.map(|layer| layer.shares.as_slice()));
+    let scale = share_scale(layers.map(|layer| (layer.side, layer.shares.as_slice())));
     let row = |insight: &Insight| {
         let picture = |(number, layer): (usize, &lamo::paper::InsightLayer)| MatrixPicture {
             title: format!("{}: {:.2}, {:.0} %", number + 1, layer.entropy, 100.0 * layer.heaviest),
@@ -115,6 +115,7 @@ pub(super) fn cosines(panels: &[Similarity], gathered: &Gathered) -> Result<Draw
             horizontal: panel.axis.to_owned(),
             logarithmic: panel.logarithmic,
             vertical: panel.vertical.0.to_owned(),
+            linear: true,
             curves,
         });
     }
