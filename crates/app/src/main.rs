@@ -95,7 +95,8 @@ enum Command {
     /// Compare models with the authors' code; fail if a difference exceeds the tolerance of its fixture.
     ///
     /// Each line names a fixture and its largest errors, relative to the largest expected element: the output, the loss and
-    /// the gradients in float32, and the output in float64.
+    /// the gradients in float32, and the output in float64, once more with the hidden matrices of lamo explain in place of the
+    /// mixings.
     ///
     /// Examples:
     ///   lamo parity fixtures/regular_grid_b

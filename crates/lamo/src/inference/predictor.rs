@@ -98,12 +98,7 @@ impl Operator {
     }
 
     /// The program of a graph, with the parameters and the states of the model.
-    pub(super) fn compile(
-        &self,
-        graph: &Graph,
-        parameters: &Parameters<'_>,
-        device: Device,
-    ) -> Result<Program, Error> {
+    pub(super) fn compile(&self, graph: &Graph, parameters: &Parameters<'_>, device: Device) -> Result<Program, Error> {
         let mut program = Program::compile_on(graph, device, self.precision)?;
         if program.sections() == self.sections {
             program.try_write(PARAMETERS, &self.parameters)?;
@@ -160,7 +155,12 @@ pub(super) struct Applied<'g> {
 }
 
 /// Writes positions and input functions of some samples to a program.
-pub(super) fn write_inputs(program: &mut Program, task: &Task, samples: &Samples, chosen: &[usize]) -> Result<(), Error> {
+pub(super) fn write_inputs(
+    program: &mut Program,
+    task: &Task,
+    samples: &Samples,
+    chosen: &[usize],
+) -> Result<(), Error> {
     let positions: Vec<f32> = chosen.iter().flat_map(|&sample| samples.positions_of(sample)).copied().collect();
     program.try_write("positions", &task.encode_positions(&positions))?;
     if samples.functions > 0 {

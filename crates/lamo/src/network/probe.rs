@@ -186,12 +186,9 @@ impl<T> Kernel<T> {
 impl<T> Places<T> {
     fn map<U>(&self, f: &mut impl FnMut(&T) -> U) -> Places<U> {
         match self {
-            Places::Slices { queries, keys, offsets, joined } => Places::Slices {
-                queries: f(queries),
-                keys: f(keys),
-                offsets: f(offsets),
-                joined: *joined,
-            },
+            Places::Slices { queries, keys, offsets, joined } => {
+                Places::Slices { queries: f(queries), keys: f(keys), offsets: f(offsets), joined: *joined }
+            }
             Places::Patches { extents, patch, patches } => {
                 Places::Patches { extents: *extents, patch: *patch, patches: *patches }
             }

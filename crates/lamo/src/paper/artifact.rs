@@ -257,11 +257,7 @@ impl Artifact {
             Content::Matrices(portrait) if !portrait.cells.iter().all(wanted) => {
                 self.content = Content::Gap("Its benchmark is not chosen.");
             }
-            Content::Matrices(_)
-            | Content::Facts(_)
-            | Content::Theory
-            | Content::Orders
-            | Content::Gap(_) => {}
+            Content::Matrices(_) | Content::Facts(_) | Content::Theory | Content::Orders | Content::Gap(_) => {}
         }
         self
     }

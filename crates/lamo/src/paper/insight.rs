@@ -167,7 +167,7 @@ fn matrices(options: &Options, place: usize) -> (Content, Vec<String>) {
     let cells = BOTH.map(|model| options.cell(benchmark, model, Length::Main));
     let note = format!(
         "|M| over its row sums, mean over the heads, of the first test sample; one scale for both models, which ends at the 99.5th \
-         percentile off the diagonal. Beside each layer: row entropy over ln M, and the share of the three heaviest columns, means over heads and \
+         percentile off the diagonal. Beside each layer: row entropy over ln M, and the share of the three heaviest columns, means over heads and up to \
          {SAMPLES} test samples. The paper does not say what it drew. lamo explain has the signed matrices of each head."
     );
     (Content::Matrices(Portrait { title, cells }), vec![note])

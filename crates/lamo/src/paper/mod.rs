@@ -28,8 +28,8 @@ pub mod theory;
 mod view;
 
 pub use artifact::{
-    Artifact, Content, Entry, Fact, Facts, Growth, Panel, Portrait, Row, Series, Shade, Similarity, Spending, Subject, Table,
-    artifacts, find,
+    Artifact, Content, Entry, Fact, Facts, Growth, Panel, Portrait, Row, Series, Shade, Similarity, Spending, Subject,
+    Table, artifacts, find,
 };
 pub use cell::{Cell, Resolved};
 pub use collect::{Measured, Results};

@@ -127,8 +127,8 @@ pub fn run(request: &RunRequest, session: &Session<'_>, report: &dyn Fn(Report<'
     for job in jobs.iter_mut().filter(|job| job.done && main.contains(&job.cell.key)) {
         // A run that was evaluated without its view or its insight, as by an earlier version, gets them now.
         let drawn = insight::BENCHMARKS.iter().any(|(benchmark, _)| *benchmark == job.cell.cell.benchmark);
-        let missing = View::find(&folders, &job.cell).is_none()
-            || drawn && Insight::find(&folders, &job.cell).is_none();
+        let missing =
+            View::find(&folders, &job.cell).is_none() || drawn && Insight::find(&folders, &job.cell).is_none();
         job.done = !(missing && job.cell.folder(&request.runs).join(run::EXPERIMENT).is_file());
     }
     report(Report::Plan { jobs: &jobs });

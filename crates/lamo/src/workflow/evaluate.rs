@@ -69,7 +69,11 @@ pub(super) struct Opened {
 
 /// A run folder or a checkpoint file; what does not exist may be the name of a pretrained model.
 fn trained_at(path: &Path) -> Result<Trained, Error> {
-    let named = if path.exists() { None } else { pretrained::open(path, std::env::var_os(pretrained::FOLDER).map(PathBuf::from)) };
+    let named = if path.exists() {
+        None
+    } else {
+        pretrained::open(path, std::env::var_os(pretrained::FOLDER).map(PathBuf::from))
+    };
     named.unwrap_or_else(|| Trained::open(path))
 }
 

@@ -84,30 +84,34 @@ pub fn explain(request: &ExplainRequest, session: &Session<'_>) -> Result<Explai
     let samples = alone(&test, *sample);
     drop(test);
     let operator = &trained.operator;
-    attempt(|| session.cancel.is_cancelled(), || {
-        let prediction = operator.predict(&samples, *device)?;
-        let number = split.test.get(*sample).copied().unwrap_or(*sample);
-        let evaluation = Evaluation::of(&samples, &[number], &prediction);
-        let mut explainer = operator.explainer(*device, samples.grid, true)?;
-        let time = explainer.time();
-        let size = points * outputs;
-        let part = |values: &[f32]| values[time * size..][..size].to_vec();
-        let point = point.unwrap_or_else(|| worst_point(&part(&prediction), &part(&samples.targets), outputs, *channel));
-        let explanation = explainer.explain(&samples, 0, [point, *channel])?;
-        let regions = Regions::new(samples.grid, samples.positions_of(0), samples.space);
-        Ok(ExplainedSample {
-            problem: dataset.manifest().problem.clone(),
-            number,
-            time,
-            evaluation,
-            regions: by_region(&regions, &samples, &prediction, &explanation.influence.strength),
-            region_of: regions.of,
-            explanation,
-            prediction,
-            samples,
-            trained: trained.clone(),
-        })
-    })?
+    attempt(
+        || session.cancel.is_cancelled(),
+        || {
+            let prediction = operator.predict(&samples, *device)?;
+            let number = split.test.get(*sample).copied().unwrap_or(*sample);
+            let evaluation = Evaluation::of(&samples, &[number], &prediction);
+            let mut explainer = operator.explainer(*device, samples.grid, true)?;
+            let time = explainer.time();
+            let size = points * outputs;
+            let part = |values: &[f32]| values[time * size..][..size].to_vec();
+            let point =
+                point.unwrap_or_else(|| worst_point(&part(&prediction), &part(&samples.targets), outputs, *channel));
+            let explanation = explainer.explain(&samples, 0, [point, *channel])?;
+            let regions = Regions::new(samples.grid, samples.positions_of(0), samples.space);
+            Ok(ExplainedSample {
+                problem: dataset.manifest().problem.clone(),
+                number,
+                time,
+                evaluation,
+                regions: by_region(&regions, &samples, &prediction, &explanation.influence.strength),
+                region_of: regions.of,
+                explanation,
+                prediction,
+                samples,
+                trained: trained.clone(),
+            })
+        },
+    )?
 }
 
 /// One sample by itself.

@@ -21,7 +21,16 @@ fn wave(count: usize, pace: f64) -> Vec<f64> {
 }
 
 fn selection(directions: usize, discretisation: Discretisation) -> Selection {
-    Selection { states: 3, expand: 2, head_width: 8, groups: 2, convolution: 3, directions, scan_heads: 0, discretisation }
+    Selection {
+        states: 3,
+        expand: 2,
+        head_width: 8,
+        groups: 2,
+        convolution: 3,
+        directions,
+        scan_heads: 0,
+        discretisation,
+    }
 }
 
 /// A mixer by its name on 16 tokens.
@@ -60,7 +69,9 @@ fn variants() -> Vec<(&'static str, Selection)> {
 
 /// max|one − other| / max|other|
 fn distance(one: &[f64], other: &[f64]) -> f64 {
-    let most = |values: &mut dyn Iterator<Item = f64>| values.fold(0.0, |most: f64, value| if value.is_nan() { f64::INFINITY } else { most.max(value.abs()) });
+    let most = |values: &mut dyn Iterator<Item = f64>| {
+        values.fold(0.0, |most: f64, value| if value.is_nan() { f64::INFINITY } else { most.max(value.abs()) })
+    };
     most(&mut one.iter().zip(other).map(|(one, other)| one - other)) / most(&mut other.iter().copied())
 }
 
@@ -140,11 +151,7 @@ fn without_a_probe_the_graph_is_the_same() {
 /// One task for each kind of input: functions on a plane, positions of a cloud, a time.
 fn tasks() -> [Task; 3] {
     let cloud = Task::plain(Grid::Cloud { points: 11 }, 2, 0, 2);
-    [
-        Task::plain(Grid::Plane { rows: 8, columns: 6 }, 2, 2, 1),
-        cloud.clone(),
-        cloud.by_time(3),
-    ]
+    [Task::plain(Grid::Plane { rows: 8, columns: 6 }, 2, 2, 1), cloud.clone(), cloud.by_time(3)]
 }
 
 #[test]

@@ -166,10 +166,12 @@ fn strongest(layout: &Layout, weights: &[f32], slices: usize) -> Vec<f32> {
 /// The weights of the slices with the most points, first head of the last layer with slices.
 pub(super) fn slices(explained: &ExplainedSample) -> Option<(usize, Drawing)> {
     let layers = explained.explanation.layers.iter().enumerate().rev();
-    let (number, slices, mass, weights) = layers.filter_map(|(number, layer)| match layer.domain.as_ref()? {
-        Domain::Slices { slices, mass, weights, .. } => Some((number, *slices, mass, weights)),
-        Domain::Patches { .. } => None,
-    }).next()?;
+    let (number, slices, mass, weights) = layers
+        .filter_map(|(number, layer)| match layer.domain.as_ref()? {
+            Domain::Slices { slices, mass, weights, .. } => Some((number, *slices, mass, weights)),
+            Domain::Patches { .. } => None,
+        })
+        .next()?;
     let layout = layout(explained);
     let points = layout.points();
     let mut heavy: Vec<usize> = (0..slices).collect();
@@ -245,7 +247,10 @@ pub(super) fn regions(explained: &ExplainedSample) -> Drawing {
         let of = |region: &usize| explained.regions.get(place(region)).map_or(0.0, |region| value(region) as f32);
         let values: Vec<f32> = explained.region_of.iter().map(of).collect();
         let scale = Scale::of(values.iter().copied().chain([0.0]));
-        one(title.to_owned(), vec![FieldPicture { title: String::new(), layout: layout.clone(), values, scale, mark: None }])
+        one(
+            title.to_owned(),
+            vec![FieldPicture { title: String::new(), layout: layout.clone(), values, scale, mark: None }],
+        )
     };
     let columns: [(&str, fn(&Region) -> f64); 3] = [
         ("relative error", |region| region.error),

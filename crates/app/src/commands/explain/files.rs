@@ -114,8 +114,10 @@ pub(super) fn numbers(explained: &ExplainedSample, sample: usize, arrays: &[Arra
     };
     let influence = &explanation.influence;
     let bands = evaluation.spectrum.as_ref().map(|spectrum| {
-        spectrum.bands().map(|band| json!({ "band": band.name, "waves": [band.waves.start, band.waves.end], "error": band.error,
-                                            "relative": band.relative, "share": band.share }))
+        spectrum.bands().map(|band| {
+            json!({ "band": band.name, "waves": [band.waves.start, band.waves.end], "error": band.error,
+                                            "relative": band.relative, "share": band.share })
+        })
     });
     json!({
         "model": trained.operator.model.name, "problem": explained.problem, "sample": sample, "number": explained.number,

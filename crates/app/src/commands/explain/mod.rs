@@ -104,9 +104,15 @@ fn moment(explained: &ExplainedSample) -> String {
 /// Why there are no matrices, or how large ones are shown.
 fn remark(layers: &[Explained]) -> Option<String> {
     let Some(most) = layers.iter().map(|layer| layer.tokens).max() else {
-        return Some("This model does not mix tokens, so it has no hidden matrices; errors and influences are shown.".to_owned());
+        return Some(
+            "This model does not mix tokens, so it has no hidden matrices; errors and influences are shown.".to_owned(),
+        );
     };
-    let rows = if most > ALL_ROWS { format!(", and {} evenly spaced rows are computed", layers[0].rows) } else { String::new() };
+    let rows = if most > ALL_ROWS {
+        format!(", and {} evenly spaced rows are computed", layers[0].rows)
+    } else {
+        String::new()
+    };
     (most > SIDE).then(|| {
         format!("Matrices of {most} tokens are pooled to {SIDE} × {SIDE}: neighbouring tokens share a row and a column{rows}.")
     })
@@ -117,7 +123,9 @@ fn summary(explained: &ExplainedSample, sample: usize) -> String {
     let explanation = &explained.explanation;
     let mut lines = vec![subject(explained, sample)];
     lines.push(format!("error      {}", percent(explained.evaluation.relative_l2)));
-    lines.extend(Some(moment(explained)).filter(|moment| !moment.is_empty()).map(|moment| format!("time       {moment}")));
+    lines.extend(
+        Some(moment(explained)).filter(|moment| !moment.is_empty()).map(|moment| format!("time       {moment}")),
+    );
     lines.extend(remark(&explanation.layers).map(|remark| format!("note       {remark}")));
     for (number, layer) in explanation.layers.iter().enumerate() {
         let word = |value: Option<f64>| value.map_or("-".to_owned(), short);

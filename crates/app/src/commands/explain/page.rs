@@ -75,7 +75,12 @@ fn fields(page: &mut String, explained: &ExplainedSample) {
          samples where the experiment normalises them.",
         influence.channel, influence.point
     );
-    section(page, "The sample, and what the output at one point depends on", Some(&drawings::sample(explained)), &caption);
+    section(
+        page,
+        "The sample, and what the output at one point depends on",
+        Some(&drawings::sample(explained)),
+        &caption,
+    );
 }
 
 fn matrices(page: &mut String, layers: &[Explained]) {
@@ -125,7 +130,11 @@ fn matrices(page: &mut String, layers: &[Explained]) {
     for (number, layer) in layers.iter().enumerate() {
         let open = if number == 0 { " open" } else { "" };
         let title = format!("Signed matrices of layer {}", number + 1);
-        let some = if layer.heads.len() > HEADS { format!(", the first {HEADS} of {} heads", layer.heads.len()) } else { String::new() };
+        let some = if layer.heads.len() > HEADS {
+            format!(", the first {HEADS} of {} heads", layer.heads.len())
+        } else {
+            String::new()
+        };
         let _ = write!(
             page,
             "<details{open}><summary>{title}{some}</summary><figure>{}</figure></details>\n",
@@ -136,11 +145,18 @@ fn matrices(page: &mut String, layers: &[Explained]) {
 
 fn tokens(page: &mut String, explained: &ExplainedSample) {
     let Some(drawing) = drawings::tokens(explained) else { return };
-    let soft = matches!(explained.explanation.layers.first().and_then(|layer| layer.domain.as_ref()), Some(Domain::Slices { .. }));
+    let soft = matches!(
+        explained.explanation.layers.first().and_then(|layer| layer.domain.as_ref()),
+        Some(Domain::Slices { .. })
+    );
     let caption = match soft {
-        true => "The slice of the first head with the largest weight at each point. Slices are numbered from left to right by their \
-                 centres.",
-        false => "What the token of the asked point (ring) takes from each patch: its row of |M| over the row sum, mean over the heads.",
+        true => {
+            "The slice of the first head with the largest weight at each point. Slices are numbered from left to right by their \
+                 centres."
+        }
+        false => {
+            "What the token of the asked point (ring) takes from each patch: its row of |M| over the row sum, mean over the heads."
+        }
     };
     section(page, if soft { "Where the slices live" } else { "What one patch sees" }, Some(&drawing), caption);
     if let Some((layer, drawing)) = drawings::slices(explained) {
@@ -152,15 +168,23 @@ fn tokens(page: &mut String, explained: &ExplainedSample) {
 fn errors(page: &mut String, explained: &ExplainedSample) {
     if let Some(spectrum) = &explained.evaluation.spectrum {
         let bands = spectrum.bands().map(|band| {
-            format!("{} waves ({} to {}): {} of the squared error", band.name, band.waves.start, band.waves.end, percent(band.share))
+            format!(
+                "{} waves ({} to {}): {} of the squared error",
+                band.name,
+                band.waves.start,
+                band.waves.end,
+                percent(band.share)
+            )
         });
         *page += "<div class=\"half\">";
         section(page, "Error by wavelength", Some(&drawings::waves(spectrum)), &format!("{}.", bands.join("; ")));
         *page += "</div>";
     }
-    let mut caption = "Error: root mean square over the points of the region, over that of the truth at all points.".to_owned();
+    let mut caption =
+        "Error: root mean square over the points of the region, over that of the truth at all points.".to_owned();
     if let Some(border) = &explained.evaluation.border {
-        let _ = write!(caption, " Outermost points: {}; inner points: {}.", percent(border.border), percent(border.inside));
+        let _ =
+            write!(caption, " Outermost points: {}; inner points: {}.", percent(border.border), percent(border.inside));
     }
     section(page, "Error and influence by region", Some(&drawings::regions(explained)), &caption);
     let row = |region: &lamo::workflow::Region| {

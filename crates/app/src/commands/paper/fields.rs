@@ -67,8 +67,13 @@ fn task(title: &str, view: &View) -> Option<FieldColumn> {
         }
     };
     let scale = Scale::of(last.truth.iter().copied());
-    let asked =
-        FieldPicture { title: format!("asked: {}", view.output), layout: at, values: last.truth.clone(), scale, mark: None };
+    let asked = FieldPicture {
+        title: format!("asked: {}", view.output),
+        layout: at,
+        values: last.truth.clone(),
+        scale,
+        mark: None,
+    };
     Some(FieldColumn { title: title.to_owned(), pictures: vec![given, asked] })
 }
 

@@ -100,7 +100,9 @@ pub(super) fn gap(content: &Content) -> Option<&'static str> {
         Content::Fields(..) => {
             Some("No picture yet: it needs both runs of Table 1 on one of its benchmarks (lamo paper run T1).")
         }
-        Content::Matrices(_) => Some("No matrices yet: they need the runs of Table 1 on its benchmark (lamo paper run F9 F10)."),
+        Content::Matrices(_) => {
+            Some("No matrices yet: they need the runs of Table 1 on its benchmark (lamo paper run F9 F10).")
+        }
         _ => None,
     }
 }

@@ -10,7 +10,7 @@ fn stated(check: &Check) -> String {
     match check.relation {
         Relation::Order { .. } => short(check.stated),
         Relation::AtMost if check.stated == 0.0 => "0".to_owned(),
-        Relation::AtMost => format!("0 (rounding: {})", short(check.stated)),
+        Relation::AtMost => format!("0 (at most {:e})", check.stated),
         Relation::AtLeast => "not 0".to_owned(),
     }
 }
@@ -19,7 +19,9 @@ fn stated(check: &Check) -> String {
 fn observed(check: &Check) -> String {
     match check.relation {
         Relation::Order { .. } => format!("{:.3}", check.observed),
-        _ => short(check.observed),
+        _ if check.observed == 0.0 => "0".to_owned(),
+        Relation::AtMost => format!("{:.1e}", check.observed),
+        Relation::AtLeast => short(check.observed),
     }
 }
 
@@ -49,7 +51,7 @@ pub(super) fn facts() -> Facts {
         for check in checks {
             let numbers = Fact { ours: observed(&check), published: stated(&check) };
             let verdict = Fact { ours: verdict(&check).to_owned(), published: String::new() };
-            rows.push((format!("– {}", check.what), vec![numbers, verdict]));
+            rows.push((format!("  {}", check.what), vec![numbers, verdict]));
         }
     }
     Facts { corner: "proposition", columns: vec!["observed, stated".to_owned(), String::new()], rows }
@@ -57,9 +59,7 @@ pub(super) fn facts() -> Facts {
 
 /// For scripts.
 pub(super) fn json() -> Value {
-    let check = |check: &Check| {
-        json!({ "what": check.what, "observed": check.observed, "stated": check.stated, "holds": check.holds() })
-    };
+    let check = |check: &Check| json!({ "what": check.what, "observed": check.observed, "stated": check.stated, "holds": check.holds() });
     let proposition = |proposition: &Proposition| {
         json!({ "title": proposition.title, "statement": proposition.statement,
                 "checks": proposition.checks.iter().map(check).collect::<Vec<_>>() })

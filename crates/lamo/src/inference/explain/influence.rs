@@ -22,7 +22,8 @@ pub fn derivatives<'g>(graph: &'g Graph, prediction: Tensor<'g>, input: &Input<'
     let asked = graph.input(ASKED, prediction.shape());
     let wanted: Vec<Tensor<'g>> = std::iter::once(input.positions).chain(input.functions).collect();
     let found = graph.pullback(&[(prediction, asked)], &wanted);
-    let mut found = found.iter().zip(&wanted).map(|(found, wanted)| found.unwrap_or_else(|| graph.fill(0.0, wanted.shape())));
+    let mut found =
+        found.iter().zip(&wanted).map(|(found, wanted)| found.unwrap_or_else(|| graph.fill(0.0, wanted.shape())));
     let positions = found.next().unwrap_or(input.positions);
     Derivatives { asked, positions, functions: found.next() }
 }

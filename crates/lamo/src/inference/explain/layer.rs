@@ -141,7 +141,8 @@ fn band(head: &Merged, rows: &[usize], tokens: usize, side: usize) -> Band {
 /// One head with its numbers: entropy and share of the heaviest columns.
 fn head_of(head: &Merged, chosen: &[usize], side: usize) -> (HeadMatrices, Vec<f64>, [f64; 2]) {
     let tokens = head.0[0].tokens();
-    let in_band = |number: usize| chosen.iter().copied().filter(|row| row * side / tokens == number).collect::<Vec<_>>();
+    let in_band =
+        |number: usize| chosen.iter().copied().filter(|row| row * side / tokens == number).collect::<Vec<_>>();
     let bands: Vec<Band> = (0..side).into_par_iter().map(|number| band(head, &in_band(number), tokens, side)).collect();
     let widths: Vec<f64> =
         (0..side).map(|column| (0..tokens).filter(|token| token * side / tokens == column).count() as f64).collect();
@@ -193,9 +194,8 @@ pub(super) fn explain(
         }
     }
     let residuals = layer.mixings.iter().map(|mixing| matrix::residual(mixing, sample, &chosen));
-    let [residual, first_state] = residuals.fold([0.0; 2], |most: [f64; 2], found| {
-        [most[0].max(found[0]), most[1].max(found[1])]
-    });
+    let [residual, first_state] =
+        residuals.fold([0.0; 2], |most: [f64; 2], found| [most[0].max(found[0]), most[1].max(found[1])]);
     Some(Explained {
         mixer: if matches!(first.kernel, Kernel::Attention { .. }) { "attention" } else { "scan" },
         tokens,

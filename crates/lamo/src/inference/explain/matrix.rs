@@ -159,8 +159,7 @@ impl Head {
                 for place in 0..tokens {
                     let token = first.tokens.as_ref().map_or(place, |tokens| tokens[place] as usize);
                     let start = ((sample * tokens + place) * heads + head) * channels;
-                    signal[token * channels..][..channels]
-                        .copy_from_slice(&first.signal.values[start..][..channels]);
+                    signal[token * channels..][..channels].copy_from_slice(&first.signal.values[start..][..channels]);
                 }
                 let [samples, rows, _, columns] = extents(skip);
                 let skipped = |at: usize| {

@@ -94,7 +94,8 @@ fn sliced([queries, keys, offsets]: [&Array; 3], joined: Option<usize>, sample: 
     let kept = (MOST_WEIGHTS / (slices * points).max(1)).clamp(1, heads);
     let (mut mass, mut weights, mut entropy) = (Vec::new(), vec![0.0; kept * slices * points], 0.0);
     for head in 0..heads {
-        let (key, offset) = (&keys.values[(first + head) * slices * channels..], &offsets.values[(first + head) * slices..]);
+        let (key, offset) =
+            (&keys.values[(first + head) * slices * channels..], &offsets.values[(first + head) * slices..]);
         let mut sums = vec![0.0; slices];
         for point in 0..points {
             let query = &queries.values[((row * points + point) * all + first + head) * channels..][..channels];

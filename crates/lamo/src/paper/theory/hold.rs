@@ -64,7 +64,12 @@ pub(super) fn proposition() -> Proposition {
         statement: "B̄ = (e^{ΔA} − 1)/A · B = Δ B + O(Δ²); over a fixed time the states differ by O(Δ).",
         checks: vec![
             Check::vanishes("zero-order hold against the solution for a held signal", rounding, 1e-13),
-            Check::order("order of (e^{ΔA} − 1)/A − Δ", 2.0, order(&over_steps(|n| hold(step(n)) - step(n))), 0.05),
+            Check::order(
+                "order of the gain of the hold minus the step",
+                2.0,
+                order(&over_steps(|n| hold(step(n)) - step(n))),
+                0.05,
+            ),
             Check::order(
                 "order of the difference of the states at a fixed time",
                 1.0,
@@ -78,7 +83,7 @@ pub(super) fn proposition() -> Proposition {
                 0.1,
             ),
             Check::order(
-                "order of (e^{ΔA} − 1)/(ΔA) − Δ, the form of Equation 4",
+                "order of the gain as Equation 4 writes it minus the step",
                 0.0,
                 order(&over_steps(|n| hold(step(n)) / step(n) - step(n))),
                 0.1,

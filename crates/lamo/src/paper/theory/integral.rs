@@ -101,7 +101,12 @@ pub(super) fn proposition() -> Proposition {
         checks: vec![
             // 400 draws leave 3.5 % of each root mean square, and 0.01 of the slope over a range of 64.
             Check::order("order in 1/N of the root mean square error, random tokens", 0.5, order(&found), 0.04),
-            Check::order("√N times the error over the deviation of the integrand", 1.0, scaled / deviation(), 0.06),
+            Check::order(
+                "error times the root of N, over the deviation of the integrand",
+                1.0,
+                scaled / deviation(),
+                0.06,
+            ),
             Check::order("order in 1/N with evenly spaced tokens", 1.0, order(&errors(even)), 0.05),
         ],
     }

@@ -58,9 +58,8 @@ fn replaced(name: &str) -> f64 {
     let result = mix(name, &parameters.root(), tokens(&graph));
     let bindings = bindings(&graph);
     let own = &reference::evaluate(&graph, &bindings, &[result])[0].values;
-    let found = by_matrices(&bindings, |graph, parameters| {
-        Ok::<_, Infallible>(mix(name, &parameters.root(), tokens(graph)))
-    });
+    let found =
+        by_matrices(&bindings, |graph, parameters| Ok::<_, Infallible>(mix(name, &parameters.root(), tokens(graph))));
     let found = found.unwrap_or_else(|never| match never {}).unwrap_or_default();
     if found.len() == own.len() { distance(&found, own) } else { f64::INFINITY }
 }
@@ -106,10 +105,16 @@ fn all_decays() -> f64 {
 pub(super) fn proposition() -> Proposition {
     let mut checks: Vec<Check> = MIXERS
         .iter()
-        .map(|name| Check::vanishes(format!("{name}: outputs with matrices in place of scans"), replaced(name), ROUNDING))
+        .map(|name| {
+            Check::vanishes(format!("{name}: outputs with matrices in place of scans"), replaced(name), ROUNDING)
+        })
         .collect();
     checks.push(Check::vanishes("one direction: largest entry above the diagonal", above(), 0.0));
-    checks.push(Check::differs("decays over all steps up to the reader, as in the lemma, against M", all_decays(), 0.1));
+    checks.push(Check::differs(
+        "decays over all steps up to the reader, as in the lemma, against M",
+        all_decays(),
+        0.1,
+    ));
     Proposition {
         title: "A scan is a kernel matrix",
         statement: "y = M x with M_ij = C_i (Π_{j<k≤i} Ā_k) B̄_j for j ≤ i: a kernel between tokens that depends on the data.",

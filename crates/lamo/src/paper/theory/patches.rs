@@ -43,7 +43,8 @@ fn differences(sharpness: f64) -> [f64; 2] {
         own.map(|point| points[point * channels + channel]).sum::<f64>() / (size + EPSILON)
     };
     let most = |values: &[f64], token: &dyn Fn(usize) -> usize| {
-        let difference = |(place, found): (usize, &f64)| (found - mean(token(place / channels), place % channels)).abs();
+        let difference =
+            |(place, found): (usize, &f64)| (found - mean(token(place / channels), place % channels)).abs();
         largest(values.iter().enumerate().map(difference))
     };
     [most(&found[0].values, &|row| row), most(&found[1].values, &patch)]
@@ -77,8 +78,8 @@ pub(super) fn proposition() -> Proposition {
         checks: vec![
             Check::vanishes("tokens against the means of their patches, memberships of 0 and 1", tokens, 1e-14),
             Check::vanishes("points against the token of their patch", points, 1e-14),
-            Check::order("rate in s of the difference e^{−s} of the tokens", 1.0, rate(0), 0.02),
-            Check::order("rate in s of the difference e^{−s} of the points", 1.0, rate(1), 0.02),
+            Check::order("rate at which tokens reach the means as memberships sharpen", 1.0, rate(0), 0.02),
+            Check::order("rate at which points reach their token", 1.0, rate(1), 0.02),
         ],
     }
 }
