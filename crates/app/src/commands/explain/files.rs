@@ -115,7 +115,7 @@ pub(super) fn numbers(explained: &ExplainedSample, sample: usize, arrays: &[Arra
     let influence = &explanation.influence;
     let bands = evaluation.spectrum.as_ref().map(|spectrum| {
         spectrum.bands().map(|band| {
-            json!({ "band": band.name, "waves": [band.waves.start, band.waves.end], "error": band.error,
+            json!({ "band": band.name, "first_wave": band.waves.start, "waves": band.waves.len(), "error": band.error,
                                             "relative": band.relative, "share": band.share })
         })
     });

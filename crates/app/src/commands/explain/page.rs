@@ -71,7 +71,7 @@ fn fields(page: &mut String, explained: &ExplainedSample) {
     let of = if influence.of == "positions" { "positions of the points" } else { "input fields" };
     let caption = format!(
         "Output channel {} of the sample. The ring is the asked point {}. Influence: the length of the derivative of the output at the \
-         asked point with respect to the {of} at each point, as powers of ten of the largest. Inputs count in deviations of the training \
+         asked point with respect to the {of} at each point, as the power of ten relative to the largest. Inputs count in deviations of the training \
          samples where the experiment normalises them.",
         influence.channel, influence.point
     );
@@ -167,17 +167,22 @@ fn tokens(page: &mut String, explained: &ExplainedSample) {
 
 fn errors(page: &mut String, explained: &ExplainedSample) {
     if let Some(spectrum) = &explained.evaluation.spectrum {
-        let bands = spectrum.bands().map(|band| {
+        let bands = spectrum.bands().into_iter().filter(|band| !band.waves.is_empty()).map(|band| {
             format!(
                 "{} waves ({} to {}): {} of the squared error",
                 band.name,
                 band.waves.start,
-                band.waves.end,
+                band.waves.end - 1,
                 percent(band.share)
             )
         });
         *page += "<div class=\"half\">";
-        section(page, "Error by wavelength", Some(&drawings::waves(spectrum)), &format!("{}.", bands.join("; ")));
+        section(
+            page,
+            "Error by wavelength",
+            Some(&drawings::waves(spectrum)),
+            &format!("{}.", bands.collect::<Vec<_>>().join("; ")),
+        );
         *page += "</div>";
     }
     let mut caption =

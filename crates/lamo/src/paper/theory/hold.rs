@@ -83,7 +83,7 @@ pub(super) fn proposition() -> Proposition {
                 0.1,
             ),
             Check::order(
-                "order of the gain as Equation 4 writes it minus the step",
+                "order of the gain as Equation 4 writes it minus the step; 0: it stays",
                 0.0,
                 order(&over_steps(|n| hold(step(n)) / step(n) - step(n))),
                 0.1,
