@@ -1,14 +1,16 @@
 //! `lamo explain`: hidden matrices are the mixers, influences are derivatives.
 
-use lamo::inference::explain::{ASKED, by_matrices, derivatives, evaluated, matrix};
+use lamo::data::Samples;
+use lamo::inference::explain::{ASKED, by_matrices, cosine, derivatives, evaluated, matrix, summarise};
 use lamo::inference::parity;
 use lamo::network::layers::{Attention, Discretisation, Hydra, Mamba2, Selection, Ss2d, TokenMixer};
-use lamo::network::models::MODELS;
-use lamo::network::{Input, Mode, Parameters, Scope};
-use lamo::task::Task;
+use lamo::network::models::{Choice, MODELS, find};
+use lamo::network::{Input, Mode, ModelStates, Parameters, Scope};
+use lamo::run::Operator;
+use lamo::task::{Normaliser, Task};
 use lamo_geometry::Grid;
-use lamo_tensor::reference::{self, Bindings};
-use lamo_tensor::{Graph, MODEL_STATES, PARAMETERS, Tensor};
+use lamo_tensor::reference::{self, Array, Bindings};
+use lamo_tensor::{Device, Graph, MODEL_STATES, PARAMETERS, Precision, Tensor};
 use std::convert::Infallible;
 use std::path::Path;
 
@@ -206,4 +208,86 @@ fn the_influence_on_an_output_is_its_finite_difference_for_every_model() {
         seen += 1;
     }
     assert!(seen >= 2 * MODELS.len(), "{seen} pairs of model and task are too few");
+}
+
+#[test]
+fn an_explanation_has_the_prediction_and_its_derivatives_in_physical_units() {
+    let grid = Grid::Plane { rows: 8, columns: 6 };
+    let mut task = Task::plain(grid, 2, 1, 1);
+    task.normalisers.inputs = Some(Normaliser { mean: vec![40.0], deviation: vec![5.0] });
+    task.normalisers.outputs = Some(Normaliser { mean: vec![-3.0], deviation: vec![200.0] });
+    for name in ["lamo", "transolver", "fno"] {
+        let row = find(name).unwrap();
+        let settings = (row.tiny)(&task);
+        let graph = Graph::new();
+        let parameters = Parameters::new(&graph);
+        row.build(&parameters, &task, &settings).unwrap();
+        let operator = Operator {
+            model: Choice { name: name.to_owned(), settings },
+            task: task.clone(),
+            precision: Precision::F32,
+            batch: 1,
+            sections: graph.sections(),
+            parameters: parameters.draw(3),
+            states: ModelStates::default(),
+        };
+        let inputs: Vec<f32> = wave(2 * 48, 1.1).iter().map(|value| 40.0 + 5.0 * *value as f32).collect();
+        let samples = Samples::new(grid, 1, inputs, 1, vec![0.0; 2 * 48]).unwrap();
+        let found = operator.explainer(Device::Cpu, grid, true).unwrap().explain(&samples, 1, [20, 0]).unwrap();
+        assert_eq!(found.layers.is_empty(), name == "fno", "{name}");
+        assert!(found.layers.iter().all(|layer| layer.residual < 1e-5), "{name}");
+        let predicted = operator.predict(&samples, Device::Cpu).unwrap();
+        for (one, other) in found.prediction.iter().zip(&predicted[48..]) {
+            assert!((one - other).abs() < 1e-5 * 200.0, "{name}: {one} against {other}");
+        }
+        let slopes = &found.influence.derivative;
+        let most = slopes.iter().fold(0.0, |most: f32, slope| most.max(slope.abs()));
+        let strongest = (0..48).max_by(|one, other| slopes[*one].abs().total_cmp(&slopes[*other].abs())).unwrap();
+        for point in [strongest, 20] {
+            let at = |step: f32| {
+                let mut moved = samples.clone();
+                moved.inputs[48 + point] += step;
+                operator.predict(&moved, Device::Cpu).unwrap()[48 + 20]
+            };
+            // A step of a hundredth of the deviation leaves 10⁻⁴ of curvature and, in f32, 10⁻⁷/10⁻² of rounding.
+            let difference = (at(0.05) - at(-0.05)) / 0.1;
+            let off = (difference - slopes[point]).abs();
+            assert!(off < 3e-3 * most, "{name}, point {point}: {} against {difference}", slopes[point]);
+        }
+    }
+}
+
+#[test]
+fn matrices_of_many_tokens_are_pooled_and_some_of_their_rows_are_computed() {
+    let (rows, columns) = (42, 50);
+    let graph = Graph::new();
+    let parameters = Parameters::new(&graph);
+    let probe = parameters.probe(false);
+    let tokens = graph.input("u", [1, rows * columns, 4]);
+    let chosen = Selection { states: 1, expand: 1, scan_heads: 1, ..selection(2, Discretisation::Euler) };
+    Ss2d::new(&parameters.root(), 4, chosen).forward(tokens, rows, columns);
+    let count = graph.sections().iter().map(|section| section.shape.count()).sum();
+    let bindings = Bindings::from([("u", wave(rows * columns * 4, 1.3)), (PARAMETERS, wave(count, 0.7))]);
+    let layers = evaluated(&graph, &bindings, &probe.layers());
+    let found = &summarise(&layers, Grid::Plane { rows, columns }, 64)[0];
+    assert_eq!((found.tokens, found.shares.side, found.heads[0].directions.len()), (2100, 64, 2));
+    assert!(found.rows < 1000 && found.residual < 1e-12, "{} rows, off by {}", found.rows, found.residual);
+    for row in found.shares.values.chunks_exact(64) {
+        assert!((row.iter().sum::<f32>() - 1.0).abs() < 1e-5, "a pooled row sums to 1");
+    }
+}
+
+#[test]
+fn the_cosine_of_tokens_is_the_mean_over_all_pairs() {
+    let (count, width) = (7, 5);
+    let tokens = Array { shape: [2, count, width].into(), values: wave(2 * count * width, 0.9) };
+    let own = &tokens.values[count * width..];
+    let dot = |i: usize, j: usize| (0..width).map(|c| own[i * width + c] * own[j * width + c]).sum::<f64>();
+    let pairs: Vec<f64> = (0..count)
+        .flat_map(|i| (0..i).map(move |j| (i, j)))
+        .map(|(i, j)| dot(i, j) / (dot(i, i) * dot(j, j)).sqrt())
+        .collect();
+    let expected = pairs.iter().sum::<f64>() / pairs.len() as f64;
+    assert!((cosine(&tokens, 1).unwrap() - expected).abs() < 1e-14);
+    assert_eq!(cosine(&Array { shape: [1, 1, 2].into(), values: vec![1.0, 2.0] }, 0), None, "one token has no pair");
 }

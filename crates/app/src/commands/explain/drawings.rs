@@ -235,6 +235,9 @@ pub(super) fn waves(spectrum: &Spectrum) -> Drawing {
     curve_panels(&[panel], 1)
 }
 
+/// A number of a region, with its name.
+type Measure = (&'static str, fn(&Region) -> f64);
+
 /// Error and influence of each region on the points.
 pub(super) fn regions(explained: &ExplainedSample) -> Drawing {
     let layout = layout(explained);
@@ -243,7 +246,7 @@ pub(super) fn regions(explained: &ExplainedSample) -> Drawing {
     numbers.sort_unstable();
     numbers.dedup();
     let place = |region: &usize| numbers.binary_search(region).unwrap_or(0);
-    let column = |(title, value): (&str, fn(&Region) -> f64)| {
+    let column = |(title, value): Measure| {
         let of = |region: &usize| explained.regions.get(place(region)).map_or(0.0, |region| value(region) as f32);
         let values: Vec<f32> = explained.region_of.iter().map(of).collect();
         let scale = Scale::of(values.iter().copied().chain([0.0]));
@@ -252,7 +255,7 @@ pub(super) fn regions(explained: &ExplainedSample) -> Drawing {
             vec![FieldPicture { title: String::new(), layout: layout.clone(), values, scale, mark: None }],
         )
     };
-    let columns: [(&str, fn(&Region) -> f64); 3] = [
+    let columns: [Measure; 3] = [
         ("relative error", |region| region.error),
         ("share of the squared error", |region| region.share),
         ("share of the influence", |region| region.influence),

@@ -135,9 +135,9 @@ fn matrices(page: &mut String, layers: &[Explained]) {
         } else {
             String::new()
         };
-        let _ = write!(
+        let _ = writeln!(
             page,
-            "<details{open}><summary>{title}{some}</summary><figure>{}</figure></details>\n",
+            "<details{open}><summary>{title}{some}</summary><figure>{}</figure></details>",
             drawings::heads(layer).element(&title)
         );
     }
