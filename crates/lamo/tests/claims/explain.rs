@@ -232,7 +232,7 @@ fn an_explanation_has_the_prediction_and_its_derivatives_in_physical_units() {
             states: ModelStates::default(),
         };
         let inputs: Vec<f32> = wave(2 * 48, 1.1).iter().map(|value| 40.0 + 5.0 * *value as f32).collect();
-        let samples = Samples::new(grid, 1, inputs, 1, vec![0.0; 2 * 48]).unwrap();
+        let samples = Samples::new(grid, 1, inputs, 1, vec![1.0; 2 * 48]).unwrap();
         let found = operator.explainer(Device::Cpu, grid, true).unwrap().explain(&samples, 1, [20, 0]).unwrap();
         assert_eq!(found.layers.is_empty(), name == "fno", "{name}");
         assert!(found.layers.iter().all(|layer| layer.residual < 1e-5), "{name}");
