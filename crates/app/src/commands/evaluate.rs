@@ -20,7 +20,7 @@ use std::sync::{Mutex, PoisonError};
 /// `lamo evaluate`
 #[derive(Args)]
 pub(crate) struct Evaluate {
-    /// Run folder, checkpoint file, or a model folder made by lamo import, which needs --data.
+    /// Run folder, checkpoint file, name of a pretrained model, or a model folder made by lamo import, which needs --data.
     #[arg(required_unless_present = "verify")]
     run: Option<PathBuf>,
     /// Evaluate on the test samples of this data set instead of the run's own.

@@ -55,14 +55,10 @@ pub(crate) struct Explain {
 
 pub(crate) fn run(options: &Explain) -> Result<()> {
     let threads = start_threads(options.threads)?;
-    let folder = match &options.out {
-        Some(out) => {
-            refuse_occupied(out)?;
-            out.clone()
-        }
-        None if options.model.join(lamo::run::EXPERIMENT).is_file() => options.model.join("explain"),
-        None => PathBuf::from("explain"),
-    };
+    let inside = options.model.join(lamo::run::EXPERIMENT).is_file();
+    let usual = if inside { options.model.join("explain") } else { PathBuf::from("explain") };
+    let folder = options.out.clone().unwrap_or(usual);
+    refuse_occupied(&folder)?;
     let request = ExplainRequest {
         model: options.model.clone(),
         data: options.data.clone(),
