@@ -95,7 +95,8 @@ enum Command {
     /// Compare models with the authors' code; fail if a difference exceeds the tolerance of its fixture.
     ///
     /// Each line names a fixture and its largest errors, relative to the largest expected element: the output, the loss and
-    /// the gradients in float32, and the output in float64.
+    /// the gradients in float32, and the output in float64, once more with the hidden matrices of lamo explain in place of the
+    /// mixings.
     ///
     /// Examples:
     ///   lamo parity fixtures/regular_grid_b
@@ -103,6 +104,18 @@ enum Command {
     ///   lamo parity fixtures/ops/mixer_hydra_a.json --json
     #[command(verbatim_doc_comment)]
     Parity(commands::parity::Parity),
+    /// Show what a model does with one of its test samples: hidden attention matrices, tokens, errors, influences.
+    ///
+    /// Writes explain.html, one page that needs no network, explain.json, and arrays as .npy files. The matrices are computed in
+    /// f64 from what the layers of the same program show; in place of the scans they give the same outputs. Models that do not
+    /// mix tokens have errors and influences alone.
+    ///
+    /// Examples:
+    ///   lamo explain runs/darcy-lamo-1
+    ///   lamo explain runs/elasticity-transolver-1 --sample 3 --out explained
+    ///   lamo explain runs/darcy-lamo-1 --point 1200 --json
+    #[command(verbatim_doc_comment)]
+    Explain(commands::explain::Explain),
     /// Make the tables and figures of the LaMO paper, ours beside the published values.
     ///
     /// Examples:
@@ -155,6 +168,7 @@ impl Command {
             Command::Evaluate(evaluate) => evaluate.json,
             Command::Compare(compare) => compare.json,
             Command::Parity(parity) => parity.json,
+            Command::Explain(explain) => explain.json,
             Command::Paper(paper) => paper.json(),
             Command::Doctor(doctor) => doctor.json,
             Command::List(list) => list.json,
@@ -177,6 +191,7 @@ impl Command {
             Command::Results(results) => commands::results::run(results),
             Command::Run(run) => commands::run::run(run),
             Command::Parity(parity) => commands::parity::run(parity),
+            Command::Explain(explain) => commands::explain::run(explain),
             Command::Paper(paper) => commands::paper::run(paper),
             Command::Doctor(doctor) => commands::doctor::run(doctor),
             Command::List(list) => commands::list::run(list),

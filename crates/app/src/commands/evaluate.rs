@@ -20,7 +20,7 @@ use std::sync::{Mutex, PoisonError};
 /// `lamo evaluate`
 #[derive(Args)]
 pub(crate) struct Evaluate {
-    /// Run folder, checkpoint file, or a model folder made by lamo import, which needs --data.
+    /// Run folder, checkpoint file, name of a pretrained model, or a model folder made by lamo import, which needs --data.
     #[arg(required_unless_present = "verify")]
     run: Option<PathBuf>,
     /// Evaluate on the test samples of this data set instead of the run's own.
@@ -78,7 +78,7 @@ pub(crate) fn run(options: &Evaluate) -> Result<()> {
 }
 
 /// Refuses to write a report into another run, into a folder of checkpoints or into a data set.
-fn refuse_occupied(out: &Path) -> Result<(), Refusal> {
+pub(crate) fn refuse_occupied(out: &Path) -> Result<(), Refusal> {
     match [run::EXPERIMENT, run::LAST, MANIFEST].into_iter().find(|name| out.join(name).is_file()) {
         Some(found) => {
             Err(Refusal::new(format!("--out {}", out.display()), "a folder of its own", format!("{found} in it"))
@@ -90,7 +90,7 @@ fn refuse_occupied(out: &Path) -> Result<(), Refusal> {
 }
 
 /// Runs a job with a progress line for data that are made again; a script gets no such line.
-fn with_meter<T>(script: bool, threads: usize, job: impl FnOnce(&Session<'_>) -> Result<T>) -> Result<T> {
+pub(crate) fn with_meter<T>(script: bool, threads: usize, job: impl FnOnce(&Session<'_>) -> Result<T>) -> Result<T> {
     let meter: Mutex<Option<Meter>> = Mutex::new(None);
     let meter = || meter.lock().unwrap_or_else(PoisonError::into_inner);
     let listener = |event: Event<'_>| match event {

@@ -88,13 +88,33 @@ impl BarPanel {
     }
 }
 
-/// Two significant digits, three above ten: what a bar has room for.
+/// At most three significant digits: what a bar has room for.
 fn short_number(value: f64) -> String {
     match value {
-        v if v >= 100.0 => format!("{v:.0}"),
+        v if v >= 100.0 => {
+            let unit = 10f64.powf(v.log10().floor() - 2.0);
+            format!("{:.0}", (v / unit).round() * unit)
+        }
         v if v >= 10.0 => format!("{v:.1}").trim_end_matches(".0").to_owned(),
         v if v >= 0.095 => format!("{v:.2}").trim_end_matches('0').trim_end_matches('.').to_owned(),
         v if v > 0.0 => format!("{v:.*}", (1.0 - v.log10().floor()) as usize),
         v => short(v),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::short_number;
+
+    #[test]
+    fn a_bar_has_at_most_three_significant_digits() {
+        let values = [123_456.0, 1234.0, 999.6, 207.4, 99.96, 15.53, 9.996, 0.125, 0.0123, 0.000_456_7, 0.0];
+        let written: Vec<String> = values.map(short_number).into();
+        let wanted = ["123000", "1230", "1000", "207", "100", "15.5", "10", "0.12", "0.012", "0.00046", "0"];
+        assert_eq!(written, wanted);
+        for text in &written {
+            let digits = text.replace('.', "");
+            assert!(digits.trim_start_matches('0').trim_end_matches('0').len() <= 3, "{text}");
+        }
     }
 }

@@ -9,6 +9,8 @@ use crate::text::short;
 const PANEL: [f64; 2] = [232.0, 176.0];
 const MARGIN: [f64; 4] = [30.0, 14.0, 26.0, 28.0];
 const WORDS: f64 = 8.0;
+/// Entries of a line of the legend, at most.
+const LEGEND: usize = 4;
 /// A vertical axis whose values span more than this ratio is logarithmic.
 const WIDE: f64 = 12.0;
 
@@ -38,6 +40,8 @@ pub(crate) struct CurvePanel {
     pub(crate) logarithmic: bool,
     /// Unit of the vertical axis.
     pub(crate) vertical: String,
+    /// Whether the vertical axis is linear however far the values spread; else a wide spread makes it logarithmic.
+    pub(crate) linear: bool,
     pub(crate) curves: Vec<Curve>,
 }
 
@@ -46,20 +50,23 @@ pub(crate) fn curve_panels(panels: &[CurvePanel], across: usize) -> Drawing {
     let rows = panels.len().div_ceil(across.max(1));
     let across = across.clamp(1, panels.len().max(1));
     let [width, height] = PANEL;
-    let mut drawing = Drawing::new(width * across as f64, height * rows as f64 + 22.0);
-    for (place, panel) in panels.iter().enumerate() {
-        let corner = [width * (place % across) as f64, height * (place / across) as f64];
-        drawing.place(corner, panel.draw());
-    }
     let mut entries: Vec<&Curve> = Vec::new();
     for curve in panels.iter().flat_map(|panel| &panel.curves) {
         if !entries.iter().any(|known| known.label == curve.label) {
             entries.push(curve);
         }
     }
-    let step = drawing.width / entries.len().max(1) as f64;
+    let lines = entries.len().div_ceil(LEGEND).max(1);
+    let mut drawing = Drawing::new(width * across as f64, height * rows as f64 + 22.0 + 14.0 * (lines - 1) as f64);
+    for (place, panel) in panels.iter().enumerate() {
+        let corner = [width * (place % across) as f64, height * (place / across) as f64];
+        drawing.place(corner, panel.draw());
+    }
+    let columns = entries.len().div_ceil(lines).max(1);
+    let step = drawing.width / columns as f64;
     for (place, curve) in entries.iter().enumerate() {
-        let [x, y] = [step * place as f64 + 8.0, height * rows as f64 + 12.0];
+        let [x, y] =
+            [step * (place % columns) as f64 + 8.0, height * rows as f64 + 12.0 + 14.0 * (place / columns) as f64];
         drawing.line(vec![[x, y], [x + 18.0, y]], curve.ink, 1.2, curve.hollow);
         curve.mark(&mut drawing, [x + 9.0, y]);
         drawing.word([x + 23.0, y + 3.0], curve.label.clone(), WORDS, Ink::Text, Anchor::Start);
@@ -107,8 +114,9 @@ impl CurvePanel {
             true => Axis::between([left / 1.15, right * 1.15], Scaling::Logarithmic),
             false => Axis::between([left - 0.04 * (right - left), right + 0.04 * (right - left)], Scaling::Linear),
         };
-        let vertical = match low > 0.0 && high / low > WIDE {
-            true => Axis::logarithmic([low, high]),
+        let vertical = match self.linear {
+            true => Axis::linear([1.06 * low.min(0.0), 1.06 * high.max(0.0)], false),
+            false if low > 0.0 && high / low > WIDE => Axis::logarithmic([low, high]),
             false => Axis::linear([0.0, high * 1.06], false),
         };
         let x = |value: f64| MARGIN[0] + horizontal.share(value) * (width - MARGIN[0] - MARGIN[1]);

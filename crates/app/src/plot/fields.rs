@@ -26,6 +26,8 @@ pub(crate) struct FieldPicture {
     pub(crate) layout: Layout,
     pub(crate) values: Vec<f32>,
     pub(crate) scale: Scale,
+    /// A point with a ring around it.
+    pub(crate) mark: Option<usize>,
 }
 
 /// Fields below each other.
@@ -101,6 +103,10 @@ impl FieldPicture {
         let mut canvas = Canvas::new(size[0].max(1), size[1].max(1), PAPER);
         self.layout.draw(&mut canvas, Area { corner: [0, 0], size }, window, &self.values, &self.scale);
         drawing.image([left, top + TITLE], [width, height], canvas);
+        if let Some([x, y]) = self.mark.and_then(|point| self.layout.place(point, window, [width, height])) {
+            drawing.ring([left + x, top + TITLE + y], 4.0, Ink::Paper, 2.6);
+            drawing.ring([left + x, top + TITLE + y], 4.0, Ink::Orange, 1.4);
+        }
         if self.scale.is_plain() {
             return;
         }

@@ -94,6 +94,23 @@ impl Layout {
         }
     }
 
+    /// Where a point lies in a picture of a size; `None` for curves and numbers.
+    pub(super) fn place(&self, point: usize, window: Option<&Window>, size: [f64; 2]) -> Option<[f64; 2]> {
+        match self {
+            Layout::Grid([_, 1]) | Layout::Line(_) => None,
+            Layout::Grid([rows, columns]) => {
+                let share = |place: usize, extent: usize| (place as f64 + 0.5) / extent as f64;
+                Some([size[0] * share(point % columns, *columns), size[1] * share(point / columns, *rows)])
+            }
+            Layout::Mesh(_, positions) | Layout::Wire(_, positions) | Layout::Cloud(positions, _) => {
+                let fine = 100.0;
+                let area = Area { corner: [0, 0], size: size.map(|side| (fine * side) as usize) };
+                let pixel = window?.pixel(area, *positions.get(point)?);
+                Some(pixel.map(|at| f64::from(at) / fine))
+            }
+        }
+    }
+
     /// The layout for drawing it without a field.
     pub(crate) fn without_field(self) -> Layout {
         match self {

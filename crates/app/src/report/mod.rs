@@ -30,6 +30,7 @@ use lamo::network::models;
 use lamo::run::{Line, Trained};
 use lamo::task::{Field, Task};
 use pictures::Shared;
+pub(crate) use scene::layout_of;
 use scene::{SampleView, Scene};
 use std::path::Path;
 use std::time::Duration;

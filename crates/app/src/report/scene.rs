@@ -88,6 +88,27 @@ pub(super) struct Scene {
     pub(super) unit: String,
 }
 
+/// The layout of the points of a sample.
+pub(crate) fn layout_of(task: &Task, samples: &Samples, index: usize) -> Layout {
+    let Samples { grid, space, .. } = *samples;
+    let (positions, points) = (samples.positions_of(index), samples.points_of(index));
+    let is_given = task.positions == Positions::Given;
+    match grid {
+        Grid::Plane { rows, columns } if !is_given || space < 2 => Layout::Grid([rows, columns]),
+        Grid::Plane { rows, columns } => {
+            let positions = positions.chunks_exact(space).map(|point| [point[0], point[1]]).collect();
+            Layout::Mesh([rows, columns], positions)
+        }
+        Grid::Cloud { .. } if space > 1 => Layout::cloud(positions, space),
+        Grid::Line { .. } | Grid::Cloud { .. } if points < 2 || !is_given || space != 1 => Layout::Grid([points, 1]),
+        Grid::Line { .. } | Grid::Cloud { .. } => {
+            let mut sorted = positions.to_vec();
+            sorted.sort_by(f32::total_cmp);
+            Layout::Line(sorted)
+        }
+    }
+}
+
 impl SampleView<'_> {
     /// All that is drawn of the sample.
     pub(super) fn scene(&self) -> Scene {
@@ -120,25 +141,7 @@ impl SampleView<'_> {
 
     /// The layout of the points of the sample.
     fn layout(&self) -> Layout {
-        let Samples { grid, space, .. } = *self.samples;
-        let (positions, points) = (self.samples.positions_of(self.index), self.samples.points_of(self.index));
-        let is_given = self.task.positions == Positions::Given;
-        match grid {
-            Grid::Plane { rows, columns } if !is_given || space < 2 => Layout::Grid([rows, columns]),
-            Grid::Plane { rows, columns } => {
-                let positions = positions.chunks_exact(space).map(|point| [point[0], point[1]]).collect();
-                Layout::Mesh([rows, columns], positions)
-            }
-            Grid::Cloud { .. } if space > 1 => Layout::cloud(positions, space),
-            Grid::Line { .. } | Grid::Cloud { .. } if points < 2 || !is_given || space != 1 => {
-                Layout::Grid([points, 1])
-            }
-            Grid::Line { .. } | Grid::Cloud { .. } => {
-                let mut sorted = positions.to_vec();
-                sorted.sort_by(f32::total_cmp);
-                Layout::Line(sorted)
-            }
-        }
+        layout_of(self.task, self.samples, self.index)
     }
 
     /// Values of the points in the order of the layout: a curve runs from the left to the right.

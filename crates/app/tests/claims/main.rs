@@ -11,6 +11,7 @@ mod compare;
 mod crafted; // crafted files, pipes and names; `ulimit -v` and `timeout`
 mod errors; // the error line of --json, the kind of each failure
 mod evaluate;
+mod explain;
 mod extremes; // settings beyond reason in little memory
 mod import; // lamo data import
 mod make; // lamo data make

@@ -33,6 +33,25 @@ fn the_smoke_grid_brings_out_every_artifact_and_every_drawing() {
             assert!(folder.is_png(&format!("figures/{id}.png")) && folder.is_png(&format!("figures/{id}-dark.png")));
         }
     }
+    for id in ["F9", "F10", "F11", "theory"] {
+        assert!(folder.at(&format!("figures/{id}.svg")).is_file(), "{id} is drawn");
+    }
+    let found = |id: &str| artifacts.iter().find(|artifact| artifact["id"] == id).unwrap();
+    for id in ["F9", "F10"] {
+        let models = found(id)["content"].as_array().unwrap();
+        assert_eq!(models.len(), 2, "{id} has both models");
+        for layer in models.iter().flat_map(|model| model["layers"].as_array().unwrap()) {
+            assert!((0.0..=1.0).contains(&layer["row_entropy"].as_f64().unwrap()), "{id}: {layer}");
+        }
+        assert!(folder.text(&format!("figures/{id}.csv")).lines().count() > 2, "{id} as numbers");
+    }
+    let panels = found("F11")["content"].as_array().unwrap();
+    assert!(panels.len() == 2 && panels.iter().all(|panel| panel["ours"].as_array().unwrap().len() == 2));
+    for proposition in found("theory")["content"].as_array().unwrap() {
+        for check in proposition["checks"].as_array().unwrap() {
+            assert_eq!(check["holds"], true, "{}: {check}", proposition["title"]);
+        }
+    }
     // Pictures are text as well, in which any three letters may stand.
     let gaps = ["<i>missing</i>", ">NaN", "NaN "].map(|gap| page.contains(gap));
     assert_eq!(gaps, [false; 3], "every cell of the grid has a value");

@@ -2,6 +2,7 @@
 
 mod arrays;
 pub mod evaluate;
+pub mod explain;
 pub mod parity;
 mod predictor;
 

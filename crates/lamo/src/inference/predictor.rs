@@ -10,7 +10,7 @@ use crate::task::Task;
 use crate::task::time::WINDOW;
 use crate::training::buckets::Buckets;
 use lamo_geometry::Grid;
-use lamo_tensor::{Device, Graph, MODEL_STATES, PARAMETERS, Program};
+use lamo_tensor::{Device, Graph, MODEL_STATES, PARAMETERS, Program, Tensor};
 
 impl Operator {
     /// A forward pass for batches of `batch` samples on a grid, which may differ from the training grid where the model
@@ -108,6 +108,42 @@ impl Operator {
         )
     }
 
+    /// Builds the model on a grid and applies it to the inputs of a program.
+    pub(super) fn apply<'g>(
+        &self,
+        graph: &'g Graph,
+        parameters: &Parameters<'g>,
+        grid: Grid,
+        batch: usize,
+        masked: bool,
+    ) -> Result<Applied<'g>, Error> {
+        let task = self.task.on(grid);
+        let model = models::find(&self.model.name)?.build(parameters, &task, &self.settings_on(grid)?)?;
+        let window = task.time.window(graph, [batch, grid.points(), task.input_channels()]);
+        let input = match window {
+            Some(window) => Input { functions: Some(window), ..Input::without_functions(graph, &task, batch) },
+            None => Input::declare(graph, &task, batch),
+        };
+        let input = if masked { input.masked(graph) } else { input };
+        let found = task.found(model.forward(&input, Mode::Inference), input.positions, input.functions);
+        if let Some(window) = window {
+            task.time.advance(window, found);
+        }
+        Ok(Applied { input, prediction: task.decoded(found) })
+    }
+
+    /// The program of a graph, with the parameters and the states of the model.
+    pub(super) fn compile(&self, graph: &Graph, parameters: &Parameters<'_>, device: Device) -> Result<Program, Error> {
+        let mut program = Program::compile_on(graph, device, self.precision)?;
+        if program.sections() == self.sections {
+            program.try_write(PARAMETERS, &self.parameters)?;
+        }
+        if parameters.has_states() {
+            program.try_write(MODEL_STATES, &self.states_in(&program, parameters.draw_states(0)))?;
+        }
+        Ok(program)
+    }
+
     /// `[count, times, points, outputs]` predictions in physical units. A roll-out is continued for `samples.times`
     /// snapshots.
     pub fn predict(&self, samples: &Samples, device: Device) -> Result<Vec<f32>, Error> {
@@ -160,6 +196,34 @@ fn reserved(samples: &Samples) -> Result<Vec<f32>, Refusal> {
     Ok(predictions)
 }
 
+/// Output of a program that holds the prediction in physical units.
+pub(super) const PREDICTION: &str = "prediction";
+
+/// A model that is applied to the inputs of a program.
+pub(super) struct Applied<'g> {
+    /// The inputs as the model sees them; the functions of a roll-out are a state.
+    pub(super) input: Input<'g>,
+    /// `[batch, points, outputs]` in physical units
+    pub(super) prediction: Tensor<'g>,
+}
+
+/// Writes positions and input functions of some samples to a program.
+pub(super) fn write_inputs(
+    program: &mut Program,
+    task: &Task,
+    samples: &Samples,
+    chosen: &[usize],
+) -> Result<(), Error> {
+    let positions: Vec<f32> = chosen.iter().flat_map(|&sample| samples.positions_of(sample)).copied().collect();
+    program.try_write("positions", &task.encode_positions(&positions))?;
+    if samples.functions > 0 {
+        let inputs: Vec<f32> = chosen.iter().flat_map(|&sample| samples.input_of(sample)).copied().collect();
+        let name = if task.time.mode().is_roll_out() { WINDOW } else { "functions" };
+        program.try_write(name, &task.encode_inputs(&inputs))?;
+    }
+    Ok(())
+}
+
 /// A compiled forward pass.
 pub struct Predictor {
     program: Program,
@@ -174,26 +238,9 @@ impl Predictor {
         let task = operator.task.on(grid);
         let graph = Graph::new();
         let parameters = Parameters::new(&graph);
-        let settings = operator.settings_on(grid)?;
-        let model = models::find(&operator.model.name)?.build(&parameters, &task, &settings)?;
-        let window = task.time.window(&graph, [batch, grid.points(), task.input_channels()]);
-        let input = match window {
-            Some(window) => Input { functions: Some(window), ..Input::without_functions(&graph, &task, batch) },
-            None => Input::declare(&graph, &task, batch),
-        };
-        let input = if masked { input.masked(&graph) } else { input };
-        let found = task.found(model.forward(&input, Mode::Inference), input.positions, input.functions);
-        if let Some(window) = window {
-            task.time.advance(window, found);
-        }
-        graph.output("prediction", task.decoded(found));
-        let mut program = Program::compile_on(&graph, device, operator.precision)?;
-        if program.sections() == operator.sections {
-            program.try_write(PARAMETERS, &operator.parameters)?;
-        }
-        if parameters.has_states() {
-            program.try_write(MODEL_STATES, &operator.states_in(&program, parameters.draw_states(0)))?;
-        }
+        let applied = operator.apply(&graph, &parameters, grid, batch, masked)?;
+        graph.output(PREDICTION, applied.prediction);
+        let program = operator.compile(&graph, &parameters, device)?;
         Ok(Predictor { program, task, batch })
     }
 
@@ -240,20 +287,14 @@ impl Predictor {
     fn predict_batch(&mut self, samples: &Samples, chosen: &[usize]) -> Result<Vec<f32>, Error> {
         let last = *chosen.last().expect("a batch holds at least one sample");
         let filled: Vec<usize> = (0..self.batch).map(|place| chosen.get(place).copied().unwrap_or(last)).collect();
-        let positions: Vec<f32> = filled.iter().flat_map(|&sample| samples.positions_of(sample)).copied().collect();
-        self.program.try_write("positions", &self.task.encode_positions(&positions))?;
-        if samples.functions > 0 {
-            let inputs: Vec<f32> = filled.iter().flat_map(|&sample| samples.input_of(sample)).copied().collect();
-            let name = if self.task.time.mode().is_roll_out() { WINDOW } else { "functions" };
-            self.program.try_write(name, &self.task.encode_inputs(&inputs))?;
-        }
+        write_inputs(&mut self.program, &self.task, samples, &filled)?;
         let mut snapshots = Vec::with_capacity(samples.times);
         for time in 0..samples.times {
             if self.task.time.is_input() {
                 self.program.try_write("time", &vec![self.task.time.fraction(time); self.batch])?;
             }
             self.program.try_run()?;
-            snapshots.push(self.program.try_read("prediction")?.to_vec()); // [batch, points, outputs]
+            snapshots.push(self.program.try_read(PREDICTION)?.to_vec()); // [batch, points, outputs]
         }
         let length = samples.grid.points() * samples.outputs;
         let sample =

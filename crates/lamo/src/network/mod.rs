@@ -6,6 +6,7 @@ mod model;
 pub mod models;
 mod parameters;
 mod pass;
+pub mod probe;
 mod state;
 
 pub use layout::ModelStates;

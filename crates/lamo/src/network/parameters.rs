@@ -1,12 +1,14 @@
 //! Parameters and states: names as in a weights file, and how each is drawn before training.
 
 use super::pass::Pass;
+use super::probe::Probe;
 use super::state::{Presence, State};
 use lamo_tensor::{DeviceError, Graph, MODEL_STATES, Program, Random, Section, Shape, Tensor};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha12Rng;
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
+use std::rc::Rc;
 
 /// How a parameter is drawn before training.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -229,6 +231,14 @@ impl<'g> Parameters<'g> {
     /// Gives the next factors of dropout and stochastic depth in the order in which the layers ask for them.
     pub(crate) fn give_factors(&self, factors: impl IntoIterator<Item = Tensor<'g>>) {
         self.pass.give(factors);
+    }
+
+    /// Asks the layers to show their mixings, slices and tokens in the passes from now on. With `replaced`, the result of each
+    /// mixing is an input of the program, [`Probe::replacement`].
+    pub fn probe(&self, replaced: bool) -> Rc<Probe<'g>> {
+        let probe = Rc::new(Probe::new(self.graph, replaced));
+        self.pass.probe_with(Rc::clone(&probe));
+        probe
     }
 
     /// Samples that a batch must have, as the training passes so far have asked.

@@ -1,11 +1,13 @@
-//! A training pass: what the layers of a model know about the step they are part of, and what they ask of its batch.
+//! A pass: what the layers of a model know about the step they are part of, what they ask of its batch, and what they show to
+//! a probe.
 
+use super::probe::{Kernel, Places, Probe};
 use lamo_tensor::{Random, Shape, Tensor};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// Facts about a training step. They are known when the model is applied; predictions need none of them.
+/// Facts about a step. They are known when the model is applied; predictions need none of them.
 #[derive(Clone, Default)]
 pub struct Pass<'g>(Rc<Facts<'g>>);
 
@@ -15,6 +17,7 @@ struct Facts<'g> {
     random: RefCell<Option<Random<'g>>>,
     given: RefCell<VecDeque<Tensor<'g>>>,
     least_batch: Cell<usize>,
+    probe: RefCell<Option<Rc<Probe<'g>>>>,
 }
 
 impl<'g> Pass<'g> {
@@ -55,5 +58,37 @@ impl<'g> Pass<'g> {
 
     pub(super) fn give(&self, factors: impl IntoIterator<Item = Tensor<'g>>) {
         self.0.given.borrow_mut().extend(factors);
+    }
+
+    pub(super) fn probe_with(&self, probe: Rc<Probe<'g>>) {
+        self.0.probe.replace(Some(probe));
+    }
+
+    fn probe(&self) -> Option<Rc<Probe<'g>>> {
+        self.0.probe.borrow().clone()
+    }
+
+    /// Says that a block begins.
+    pub fn begin_block(&self) {
+        self.probe().iter().for_each(|probe| probe.begin());
+    }
+
+    /// Shows where the tokens of the block lie.
+    pub fn show_places(&self, places: impl FnOnce() -> Places<Tensor<'g>>) {
+        if let Some(probe) = self.probe() {
+            probe.show(|layer| layer.places = Some(places()));
+        }
+    }
+
+    /// Shows `[batch, tokens, width]` tokens before the mixer and after it.
+    pub fn show_tokens(&self, before: Tensor<'g>, after: Tensor<'g>) {
+        if let Some(probe) = self.probe() {
+            probe.show(|layer| layer.tokens = Some([before, after]));
+        }
+    }
+
+    /// Shows a mixing; its result, or what a probe puts in its place.
+    pub fn show_mixing(&self, mixed: Tensor<'g>, kernel: impl FnOnce() -> Kernel<Tensor<'g>>) -> Tensor<'g> {
+        self.probe().map_or(mixed, |probe| probe.mixing(kernel(), mixed))
     }
 }

@@ -2,7 +2,7 @@
 
 use super::effort::{Effort, Options};
 use super::published::Value;
-use super::{Cell, costs, facts, pictures, sweeps, tables};
+use super::{Cell, costs, facts, insight, pictures, sweeps, tables};
 use crate::error::{Kind, Refusal};
 
 /// One value of the paper: the published number, if the paper prints it, and the trainings that give ours, one per seed.
@@ -140,6 +140,15 @@ pub struct Portrait {
     pub cells: [Cell; 2],
 }
 
+/// One benchmark of the figure of cosines: the published curves, and the runs whose insights have ours.
+#[derive(Clone, Debug)]
+pub struct Similarity {
+    /// The published curves.
+    pub panel: Panel,
+    /// The run of LaMO, and that of Transolver.
+    pub cells: [Cell; 2],
+}
+
 /// What a figure of fields shows of each benchmark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subject {
@@ -156,6 +165,8 @@ pub enum Subject {
 pub enum Content {
     /// Words and numbers that need no training.
     Facts(Facts),
+    /// The propositions, which are computed when they are shown ([`super::theory`]).
+    Theory,
     /// Time and memory as bars.
     Bars(Vec<Spending>),
     /// Time, memory and parameters as bubbles.
@@ -164,6 +175,10 @@ pub enum Content {
     Growth(Vec<Growth>),
     /// Fields of one test sample.
     Fields(Subject, Vec<Portrait>),
+    /// Hidden matrices by layer of both models.
+    Matrices(Portrait),
+    /// Cosine of tokens by layer of both models.
+    Similarity(Vec<Similarity>),
     /// The orders in which tokens are scanned.
     Orders,
     /// Rows and columns of errors.
@@ -177,7 +192,7 @@ pub enum Content {
 /// A table or figure.
 #[derive(Clone, Debug)]
 pub struct Artifact {
-    /// As on the command line: `T1`, `F2`, `X1`.
+    /// As on the command line: `T1`, `F2`, `X1`, `theory`.
     pub id: &'static str,
     /// What it shows.
     pub title: &'static str,
@@ -193,6 +208,7 @@ impl Artifact {
         let kind = match self.id.as_bytes().first() {
             Some(b'T') => "Table",
             Some(b'F') => "Figure",
+            Some(b't') => return "Theory".to_owned(),
             _ => "Text",
         };
         format!("{kind} {}", &self.id[1..])
@@ -211,7 +227,9 @@ impl Artifact {
             Content::Bars(all) | Content::Bubbles(all) => all.iter().map(|one| &one.cell).collect(),
             Content::Growth(rows) => rows.iter().flat_map(|row| &row.cells).map(|(_, cell)| cell).collect(),
             Content::Fields(_, portraits) => portraits.iter().flat_map(|portrait| &portrait.cells).collect(),
-            Content::Facts(_) | Content::Orders | Content::Gap(_) => Vec::new(),
+            Content::Matrices(portrait) => portrait.cells.iter().collect(),
+            Content::Similarity(panels) => panels.iter().flat_map(|panel| &panel.cells).collect(),
+            Content::Facts(_) | Content::Theory | Content::Orders | Content::Gap(_) => Vec::new(),
         };
         cells.sort_by_key(|cell| cell.seed);
         cells
@@ -235,7 +253,11 @@ impl Artifact {
             Content::Bars(all) | Content::Bubbles(all) => all.retain(|one| wanted(&one.cell)),
             Content::Growth(rows) => rows.iter_mut().for_each(|row| row.cells.retain(|(_, cell)| wanted(cell))),
             Content::Fields(_, portraits) => portraits.retain(|portrait| portrait.cells.iter().all(wanted)),
-            Content::Facts(_) | Content::Orders | Content::Gap(_) => {}
+            Content::Similarity(panels) => panels.retain(|panel| panel.cells.iter().all(wanted)),
+            Content::Matrices(portrait) if !portrait.cells.iter().all(wanted) => {
+                self.content = Content::Gap("Its benchmark is not chosen.");
+            }
+            Content::Matrices(_) | Content::Facts(_) | Content::Theory | Content::Orders | Content::Gap(_) => {}
         }
         self
     }
@@ -266,22 +288,15 @@ const ARTIFACTS: &[Definition] = &[
     Definition { id: "T10", title: "Complexity in the number of points", build: costs::growth },
     Definition { id: "F8", title: "Error over training samples", build: sweeps::data_efficiency },
     Definition { id: "T11", title: "Navier–Stokes: depth", build: tables::depth },
-    Definition { id: "F9", title: "Hidden attention matrices by layer, Airfoil", build: |_| (MATRICES, Vec::new()) },
-    Definition {
-        id: "F10",
-        title: "Hidden attention matrices by layer, Elasticity",
-        build: |_| (MATRICES, Vec::new()),
-    },
-    Definition { id: "F11", title: "Cosine similarity of tokens by layer", build: |_| sweeps::cosine() },
+    Definition { id: "F9", title: "Hidden attention matrices by layer, Airfoil", build: insight::airfoil },
+    Definition { id: "F10", title: "Hidden attention matrices by layer, Elasticity", build: insight::elasticity },
+    Definition { id: "F11", title: "Cosine similarity of tokens by layer", build: insight::similarity },
     Definition { id: "F12", title: "Darcy flow: truth, predictions and errors", build: pictures::darcy },
     Definition { id: "F13", title: "Navier–Stokes: truth, predictions and errors", build: pictures::navier_stokes },
     Definition { id: "X1", title: "Navier–Stokes at Reynolds number 10⁴", build: tables::reynolds },
     Definition { id: "X2", title: "Darcy flow with soft tokens in place of patches", build: tables::soft_tokens },
+    Definition { id: "theory", title: "The propositions, run numerically", build: |_| (Content::Theory, Vec::new()) },
 ];
-
-/// The paper prints these figures as bitmaps without numbers.
-const MATRICES: Content =
-    Content::Gap("The matrices of the mixers are not drawn yet; the paper prints them without numbers.");
 
 /// All artifacts, in the order in which their trainings are run.
 pub fn artifacts(options: &Options) -> Vec<Artifact> {

@@ -46,7 +46,8 @@ impl Results {
             paths.extend(entries(folder).iter().filter(|path| path.is_dir()).map(|path| path.join(RECEIPT)));
             let receipt = |path: &PathBuf| {
                 let name = path.to_string_lossy();
-                name.ends_with(".json") && !name.ends_with(".view.json") && path.is_file()
+                let beside = [".view.json", ".insight.json"].iter().any(|ending| name.ends_with(ending));
+                name.ends_with(".json") && !beside && path.is_file()
             };
             paths.retain(receipt);
             paths.iter().for_each(|path| results.read(path));

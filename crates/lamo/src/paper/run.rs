@@ -8,7 +8,7 @@ use super::effort::Length;
 use super::plan::plan;
 use super::plan::{self, Job};
 use super::tables::{BENCHMARKS, BOTH};
-use super::{Artifact, Options, Results, View};
+use super::{Artifact, Insight, Options, Results, View, insight};
 use crate::error::{Error, Kind};
 use crate::files::atomic;
 use crate::inference::evaluate::RECEIPT;
@@ -125,8 +125,10 @@ pub fn run(request: &RunRequest, session: &Session<'_>, report: &dyn Fn(Report<'
     let mut jobs = plan(&request.artifacts, &Results::gather(&folders), request.device)?;
     let main = main_cells(&request.options)?;
     for job in jobs.iter_mut().filter(|job| job.done && main.contains(&job.cell.key)) {
-        // A run that was evaluated without its view, as by an earlier version, gets it now.
-        let missing = View::find(&folders, &job.cell).is_none();
+        // A run that was evaluated without its view or its insight, as by an earlier version, gets them now.
+        let drawn = insight::BENCHMARKS.iter().any(|(benchmark, _)| *benchmark == job.cell.cell.benchmark);
+        let missing =
+            View::find(&folders, &job.cell).is_none() || drawn && Insight::find(&folders, &job.cell).is_none();
         job.done = !(missing && job.cell.folder(&request.runs).join(run::EXPERIMENT).is_file());
     }
     report(Report::Plan { jobs: &jobs });
@@ -184,12 +186,14 @@ fn finish(job: &Job, request: &RunRequest, viewed: bool, session: &Session<'_>) 
         workflow::evaluate(&EvaluateRequest { run: folder.clone(), data: None, device, symmetries: false }, session)?;
     let text = evaluated.receipt.text();
     let view = if viewed { Some(View::of(&job.cell, &evaluated, device)?) } else { None };
-    if let Some(view) = &view {
-        view.write(&folder, &job.cell)?;
-    }
+    let drawn = viewed && insight::BENCHMARKS.iter().any(|(benchmark, _)| *benchmark == job.cell.cell.benchmark);
+    let insight = if drawn { Some(Insight::of(&job.cell, &evaluated, device)?) } else { None };
+    view.iter().try_for_each(|view| view.write(&folder, &job.cell))?;
+    insight.iter().try_for_each(|insight| insight.write(&folder, &job.cell))?;
     if let Some(receipts) = &request.receipts {
         std::fs::create_dir_all(receipts).map_err(|reason| Error::writing(receipts, reason))?;
         view.iter().try_for_each(|view| view.write(receipts, &job.cell))?;
+        insight.iter().try_for_each(|insight| insight.write(receipts, &job.cell))?;
         write(&receipts.join(format!("{}.json", job.cell.name())), &text)?;
     }
     write(&folder.join(RECEIPT), &text)?; // last: with it the cell is done

@@ -145,19 +145,3 @@ pub(super) fn resolutions(options: &Options, model: &'static str) -> Vec<(f64, C
     let base = options.cell("darcy", model, Length::Sweep);
     sides(options).into_iter().map(|(points, value)| (points, at_resolution(options, &base, value))).collect()
 }
-
-/// F11: the published curves; ours need the tokens of every layer.
-pub(super) fn cosine() -> (Content, Vec<String>) {
-    let panel = |(key, title): (&str, &str)| {
-        let one = |model: &'static str| Series {
-            model,
-            published: published::curve(&format!("cosine.{key}"), model, "layer"),
-            ours: Vec::new(),
-        };
-        let (axis, vertical) = ("layer", ("mean cosine", 1.0));
-        Panel { title: title.to_owned(), axis, logarithmic: false, vertical, series: BOTH.map(one).into() }
-    };
-    let panels = [("airfoil", "(a) Airfoil"), ("elasticity", "(b) Elasticity")].map(panel);
-    let note = "Published values alone: ours need the tokens of every layer, which this version does not compute.";
-    (Content::Curves(panels.into()), vec![note.to_owned()])
-}

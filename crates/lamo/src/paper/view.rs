@@ -163,7 +163,7 @@ fn inference_seconds(evaluated: &Evaluated, device: Device) -> Result<f64, Error
 }
 
 /// A value with a few digits, which makes the file small.
-fn rounded(value: f32) -> f32 {
+pub(super) fn rounded(value: f32) -> f32 {
     if value == 0.0 || !value.is_finite() {
         return value;
     }

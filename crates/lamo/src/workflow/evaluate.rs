@@ -3,12 +3,13 @@
 mod imported;
 
 use super::{Event, Session, dataset};
+use crate::data::dataset::Split;
 use crate::data::{Dataset, Samples};
 use crate::error::{Error, Kind, Refusal, require};
-use crate::experiment::{self, Symmetries};
+use crate::experiment::{self, Experiment, Symmetries};
 use crate::inference::evaluate::{Evaluation, Receipt};
 use crate::run::model_folder::ModelFolder;
-use crate::run::{self, Environment, Line, Provenance, Trained};
+use crate::run::{self, Environment, Line, Provenance, Trained, pretrained};
 use crate::task::Field;
 use lamo_tensor::{Device, attempt};
 use std::path::{Path, PathBuf};
@@ -56,10 +57,34 @@ pub fn evaluate(request: &EvaluateRequest, session: &Session<'_>) -> Result<Eval
     Ok(evaluated)
 }
 
-fn measure(request: &EvaluateRequest, session: &Session<'_>) -> Result<Evaluated, Error> {
-    let EvaluateRequest { run: path, data, symmetries, device } = request;
+/// A model with the test samples of its data.
+pub(super) struct Opened {
+    pub(super) trained: Trained,
+    pub(super) experiment: Experiment,
+    pub(super) dataset: Dataset,
+    pub(super) split: Split,
+    pub(super) environment: Environment,
+    pub(super) test: Samples,
+}
+
+/// A run folder or a checkpoint file; what does not exist may be the name of a pretrained model.
+fn trained_at(path: &Path) -> Result<Trained, Error> {
+    let named = if path.exists() {
+        None
+    } else {
+        pretrained::open(path, std::env::var_os(pretrained::FOLDER).map(PathBuf::from))
+    };
+    named.unwrap_or_else(|| Trained::open(path))
+}
+
+/// Opens a run, a checkpoint, a model folder or a pretrained model, and its test samples or those of other data. Data that are
+/// gone are made again.
+pub(super) fn open(path: &Path, data: Option<&Path>, device: Device, session: &Session<'_>) -> Result<Opened, Error> {
     let foreign = ModelFolder::is_at(path);
-    let trained = if foreign { imported::with_data(path, data.as_deref())? } else { Trained::open(path)? };
+    let trained = match foreign {
+        true => imported::with_data(path, data)?,
+        false => trained_at(path)?,
+    };
     if let Some(note) = &trained.note {
         (session.listener)(Event::Warning(note));
     }
@@ -69,7 +94,7 @@ fn measure(request: &EvaluateRequest, session: &Session<'_>) -> Result<Evaluated
     }
     match data {
         Some(folder) => {
-            experiment.data.folder = Some(folder.clone());
+            experiment.data.folder = Some(folder.to_owned());
             (experiment.data.train, experiment.data.test, experiment.data.validation) = (0, 0, 0);
             let names = |fields: &[Field]| fields.iter().map(|field| field.name.clone()).collect::<Vec<_>>();
             let task = &trained.operator.task;
@@ -88,7 +113,7 @@ fn measure(request: &EvaluateRequest, session: &Session<'_>) -> Result<Evaluated
     }
     let dataset = dataset::of_experiment(&experiment, session)?;
     let split = experiment::split(&experiment, &dataset)?;
-    let environment = Environment::here(*device, session.threads, Some(Provenance::of(&dataset, &split)));
+    let environment = Environment::here(device, session.threads, Some(Provenance::of(&dataset, &split)));
     let own = data.is_none() && path.join(run::ENVIRONMENT).is_file();
     require(!own || environment.sees_the_same(&run::environment(path)?), || {
         Refusal::about(dataset.folder().display().to_string(), "the data are not those the run began with")
@@ -104,6 +129,13 @@ fn measure(request: &EvaluateRequest, session: &Session<'_>) -> Result<Evaluated
         let checked = trained.operator.task.time.check_clock(test.times, &dataset.manifest().times);
         checked.map_err(|refusal| refusal.within(folder.display()))?;
     }
+    Ok(Opened { trained, experiment, dataset, split, environment, test })
+}
+
+fn measure(request: &EvaluateRequest, session: &Session<'_>) -> Result<Evaluated, Error> {
+    let EvaluateRequest { run: path, data, symmetries, device } = request;
+    let opened = open(path, data.as_deref(), *device, session)?;
+    let Opened { trained, experiment, dataset, split, environment, test } = opened;
     let group = || Symmetries::of(&trained.experiment, &trained.operator.task, "--symmetries");
     let group = symmetries.then(group).transpose()?;
     let started = Instant::now();

@@ -5,6 +5,7 @@ mod compare;
 mod dataset;
 mod evaluate;
 mod event;
+mod explain;
 mod predict;
 mod results;
 mod sizes;
@@ -18,6 +19,7 @@ pub use dataset::{
 };
 pub use evaluate::{EvaluateRequest, Evaluated, Verified, VerifyRequest, evaluate, verify};
 pub use event::{Cancel, Event, Listener, Session};
+pub use explain::{ExplainRequest, ExplainedSample, Region, explain};
 pub use predict::{Model, PredictRequest, Predicted, predict};
 pub use results::{ResultRow, Source, results};
 pub use train::{ResumeRequest, TrainRequest, TrainedRun, resume, train};

@@ -9,6 +9,7 @@ mod damage; // damaged runs and checkpoints are found
 mod dataset; // data sets on disk are the same bytes however they were made, and damage is found
 mod dropout; // values left out at random in training: resume, predictions, rates
 mod experiments; // shipped experiments are what they say
+mod explain; // hidden matrices are the mixers, influences are derivatives
 mod fixture; // reading fixtures, comparing with them
 mod fno; // the Fourier operator equals its library and its own definition
 mod fuzz; // readers answer whatever bytes they meet

@@ -12,6 +12,7 @@ pub(super) fn words(content: &Content, gathered: &Gathered) -> Result<Option<Fac
     Ok(match content {
         Content::Facts(facts) => Some(facts.clone()),
         Content::Growth(rows) => Some(growth(rows, gathered)?),
+        Content::Theory => Some(super::theory::facts()),
         _ => None,
     })
 }

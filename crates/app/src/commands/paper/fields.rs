@@ -57,17 +57,23 @@ fn task(title: &str, view: &View) -> Option<FieldColumn> {
             layout: at.clone().without_field(),
             values: vec![0.0; at.points()],
             scale: Scale::plain(),
+            mark: None,
         },
         false => {
             // A deformation is given its die on the lattice of the block at rest.
             let lattice = if view.output == "displacement" { layout(view, &[]) } else { at.clone() };
             let scale = Scale::of(view.given.iter().copied());
-            FieldPicture { title: "given".to_owned(), layout: lattice, values: view.given.clone(), scale }
+            FieldPicture { title: "given".to_owned(), layout: lattice, values: view.given.clone(), scale, mark: None }
         }
     };
     let scale = Scale::of(last.truth.iter().copied());
-    let asked =
-        FieldPicture { title: format!("asked: {}", view.output), layout: at, values: last.truth.clone(), scale };
+    let asked = FieldPicture {
+        title: format!("asked: {}", view.output),
+        layout: at,
+        values: last.truth.clone(),
+        scale,
+        mark: None,
+    };
     Some(FieldColumn { title: title.to_owned(), pictures: vec![given, asked] })
 }
 
@@ -89,6 +95,7 @@ fn compared(subject: Subject, title: &str, lamo: &View, transolver: &View) -> Ve
             layout: at.clone(),
             values: values.to_vec(),
             scale,
+            mark: None,
         };
         let when = if one.number > 0 { format!(", snapshot {}", one.number) } else { String::new() };
         let mut pictures = vec![picture("truth".to_owned(), &one.truth, values)];

@@ -23,12 +23,14 @@ pub(super) fn drawing(content: &Content, gathered: &Gathered) -> Result<Option<D
         Content::Bars(all) => Some(bars(all, gathered)?),
         Content::Bubbles(all) => Some(bubbles(all, gathered)?),
         Content::Fields(subject, portraits) => super::fields::drawing(*subject, portraits, gathered)?,
+        Content::Matrices(portrait) => super::insight::matrices(portrait, gathered)?,
+        Content::Similarity(panels) => Some(super::insight::cosines(panels, gathered)?),
         Content::Orders => {
             let names = ["row by row", "column by column", "rows backwards", "columns backwards"];
             let orders: Vec<(&str, Vec<u32>)> = names.into_iter().zip(cross_orders(SIDE, SIDE)).collect();
             Some(scan_orders(&orders, [SIDE, SIDE]))
         }
-        Content::Table(_) | Content::Facts(_) | Content::Growth(_) | Content::Gap(_) => None,
+        Content::Table(_) | Content::Facts(_) | Content::Theory | Content::Growth(_) | Content::Gap(_) => None,
     })
 }
 
@@ -48,7 +50,7 @@ fn filled(panel: &Panel, results: &Results) -> Result<CurvePanel, Error> {
         curves.push(Curve { label, ink: Ink::Published, marker, hollow: true, points: published.collect() });
     }
     let (title, horizontal, vertical) = (panel.title.clone(), panel.axis.to_owned(), vertical.to_owned());
-    Ok(CurvePanel { title, horizontal, logarithmic: panel.logarithmic, vertical, curves })
+    Ok(CurvePanel { title, horizontal, logarithmic: panel.logarithmic, vertical, linear: false, curves })
 }
 
 /// Our points that are there, with their deviations.
@@ -65,7 +67,7 @@ fn ours(series: &Series, results: &Results, factor: f64) -> Result<Vec<[f64; 4]>
 }
 
 /// Colour and mark of a model.
-fn look(model: &str) -> (Ink, Marker) {
+pub(super) fn look(model: &str) -> (Ink, Marker) {
     match model {
         "lamo" => (Ink::Orange, Marker::Circle),
         "transolver" => (Ink::Violet, Marker::Square),

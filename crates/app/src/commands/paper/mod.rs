@@ -3,10 +3,12 @@
 mod facts;
 mod fields;
 mod figures;
+mod insight;
 mod page;
 mod run;
 mod show;
 mod table;
+mod theory;
 
 use super::say;
 use crate::text::duration;
@@ -51,6 +53,7 @@ pub(crate) enum Paper {
     ///   lamo paper show T1
     ///   lamo paper show --html paper.html
     ///   lamo paper show F2 F8 --pictures figures
+    ///   lamo paper show theory
     #[command(verbatim_doc_comment)]
     Show(show::Show),
 }

@@ -1,7 +1,7 @@
 //! The page: all artifacts in one file that needs no network.
 
 use super::figures::drawing;
-use super::show::{NO_VIEWS, caption};
+use super::show::{caption, gap};
 use super::table::Filled;
 use super::{Gathered, facts};
 use crate::plot::Ink;
@@ -57,8 +57,8 @@ fn section(page: &mut String, artifact: &Artifact, gathered: &Gathered, effort: 
     }
     if let Some(drawing) = drawing(&artifact.content, gathered)? {
         let _ = write!(page, "<figure>{}</figure>", drawing.element(artifact.title));
-    } else if let Content::Fields(..) = &artifact.content {
-        *page += &format!("<p class=\"gap\">{NO_VIEWS}</p>");
+    } else if let Some(gap) = gap(&artifact.content) {
+        *page += &format!("<p class=\"gap\">{gap}</p>");
     }
     let _ = write!(page, "<p class=\"caption\">{}", escape(&caption(artifact, &gathered.results, effort)?));
     for note in &artifact.notes {

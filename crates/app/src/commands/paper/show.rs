@@ -2,7 +2,7 @@
 
 use super::figures::{drawing, spent};
 use super::table::{Filled, ours_text, published_text};
-use super::{Choice, Gathered, facts, page};
+use super::{Choice, Gathered, facts, insight, page, theory};
 use crate::commands::{make_folder, require_extension, say, write_file};
 use crate::text::short;
 use anyhow::Result;
@@ -65,21 +65,47 @@ fn show(artifact: &Artifact, gathered: &Gathered, effort: Effort) -> Result<()> 
         Content::Table(table) => say(&Filled::new(table, results)?.text())?,
         Content::Curves(panels) => panels.iter().try_for_each(|panel| show_panel(panel, results))?,
         Content::Bars(all) | Content::Bubbles(all) => all.iter().try_for_each(|one| show_spending(one, gathered))?,
-        Content::Fields(..) if drawing(&artifact.content, gathered)?.is_none() => say(NO_VIEWS)?,
-        Content::Fields(..) | Content::Orders => say("a picture: lamo paper show --html FILE, or --pictures DIR")?,
+        Content::Matrices(portrait) => say_lines(&insight::words(&portrait.cells, gathered)?)?,
+        Content::Similarity(panels) => {
+            for panel in panels {
+                say(&panel.panel.title)?;
+                say_lines(&insight::words(&panel.cells, gathered)?)?;
+            }
+        }
+        Content::Theory => say(&theory::text())?,
+        Content::Fields(..) | Content::Orders => {}
         Content::Gap(sentence) => say(sentence)?,
-        Content::Facts(_) | Content::Growth(_) => {}
+        Content::Facts(_) | Content::Growth(_) => {
+            if let Some(words) = facts::words(&artifact.content, gathered)? {
+                say(&facts::text(&words))?;
+            }
+        }
     }
-    if let Some(words) = facts::words(&artifact.content, gathered)? {
-        say(&facts::text(&words))?;
+    if let (Some(gap), None) = (gap(&artifact.content), drawing(&artifact.content, gathered)?) {
+        say(gap)?;
+    } else if matches!(artifact.content, Content::Fields(..) | Content::Matrices(_) | Content::Orders) {
+        say("a picture: lamo paper show --html FILE, or --pictures DIR")?;
     }
     artifact.notes.iter().try_for_each(|note| say(&format!("note: {note}")))?;
     say("")
 }
 
-/// What stands in place of fields.
-pub(super) const NO_VIEWS: &str =
-    "No picture yet: it needs both runs of Table 1 on one of its benchmarks (lamo paper run T1).";
+fn say_lines(lines: &[String]) -> Result<()> {
+    lines.iter().try_for_each(|line| say(line))
+}
+
+/// What stands in place of a picture that needs runs.
+pub(super) fn gap(content: &Content) -> Option<&'static str> {
+    match content {
+        Content::Fields(..) => {
+            Some("No picture yet: it needs both runs of Table 1 on one of its benchmarks (lamo paper run T1).")
+        }
+        Content::Matrices(_) => {
+            Some("No matrices yet: they need the runs of Table 1 on its benchmark (lamo paper run F9 F10).")
+        }
+        _ => None,
+    }
+}
 
 /// Seconds per epoch, of inference, and gigabytes.
 fn show_spending(one: &Spending, gathered: &Gathered) -> Result<()> {
@@ -141,6 +167,7 @@ pub(super) fn caption(artifact: &Artifact, results: &Results, effort: Effort) ->
     }
     if all == 0 {
         let sentence = match artifact.content {
+            Content::Theory => "Computed now, in double precision, by the operators of this library.",
             Content::Facts(_) | Content::Orders => "This needs no training. Published: grey.",
             _ => "Ours: none. Published: grey.",
         };
@@ -177,6 +204,9 @@ fn write_pictures(folder: &Path, artifact: &Artifact, gathered: &Gathered) -> Re
         let filled = Filled::new(table, &gathered.results)?;
         write_file(&file(".csv"), filled.csv().as_bytes())?;
         drawn = Some(filled.drawing());
+    }
+    if let Content::Matrices(portrait) = &artifact.content {
+        write_file(&file(".csv"), insight::csv(portrait, gathered)?.as_bytes())?;
     }
     if let Some(words) = facts::words(&artifact.content, gathered)? {
         write_file(&file(".csv"), facts::csv(&words).as_bytes())?;
@@ -251,7 +281,23 @@ fn json(artifact: &Artifact, gathered: &Gathered) -> Result<serde_json::Value, E
                 |words| json!({ "columns": words.columns, "rows": words.rows.iter().map(row).collect::<Vec<_>>() })
             ))
         }
-        Content::Fields(..) if drawing(&artifact.content, gathered)?.is_none() => json!({ "gap": NO_VIEWS }),
+        Content::Fields(..) | Content::Matrices(_) if drawing(&artifact.content, gathered)?.is_none() => {
+            json!({ "gap": gap(&artifact.content) })
+        }
+        Content::Matrices(portrait) => insight::json(&portrait.cells, gathered)?,
+        Content::Similarity(panels) => {
+            let mut shown = Vec::new();
+            for panel in panels {
+                let published = panel.panel.series.iter().map(|series| {
+                    let points: Vec<_> = series.published.iter().map(|(x, value)| json!([x, value.value])).collect();
+                    json!({ "model": series.model, "published": points })
+                });
+                shown.push(json!({ "panel": panel.panel.title, "published": published.collect::<Vec<_>>(),
+                                   "ours": insight::json(&panel.cells, gathered)? }));
+            }
+            json!(shown)
+        }
+        Content::Theory => theory::json(),
         Content::Fields(..) | Content::Orders => json!({ "picture": true }),
         Content::Gap(sentence) => json!({ "gap": sentence }),
     };

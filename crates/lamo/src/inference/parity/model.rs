@@ -8,6 +8,7 @@ use super::{
 };
 use crate::data::state_dict;
 use crate::error::Refusal;
+use crate::inference::explain::by_matrices;
 use crate::network::models::{Authored, MODELS, Row, Translated};
 use crate::network::{Input, Layout, Mode, Parameters};
 use crate::task::Task;
@@ -103,6 +104,14 @@ pub(super) fn check_model(folder: &Path, io: &mut Comparison) -> Result<(), Erro
     let tolerance = if single_stage { DOUBLE_WITH_SINGLE_STAGE } else { DOUBLE };
     let exact = &reference::evaluate(&graph, &bindings, &[out])[0];
     io.compare("double", "out_f64", &exact.values, tolerance)?;
+    let matrices = by_matrices(&bindings, |graph, parameters| {
+        let input = Input::declare(graph, &task, batch);
+        let model = row.build(parameters, &task, &settings).map_err(refused)?;
+        Ok::<_, Error>(in_order(model.forward(&input, Mode::Inference), io)?)
+    })?;
+    if let Some(found) = matrices {
+        io.compare("matrices", "out_f64", &found, tolerance)?;
+    }
     let values = (&weights[..], &states[..]);
     if io.tensors.contains_key("out_train_f64") {
         let graph = Graph::new();

@@ -1,7 +1,8 @@
 //! Softmax attention (Vaswani et al. 2017, Eq. 1): softmax(q kᵀ/√c) v, for each head of c channels by itself.
 
 use super::{Linear, TokenMixer};
-use crate::network::Scope;
+use crate::network::probe::Kernel;
+use crate::network::{Pass, Scope};
 use lamo_tensor::Tensor;
 
 /// Attention among the tokens of each head, with maps to q, k and v that all heads share (Transolver, Wu et al. 2024).
@@ -10,13 +11,14 @@ pub struct Attention<'g> {
     query: Linear<'g>,
     key: Linear<'g>,
     value: Linear<'g>,
+    pass: Pass<'g>,
 }
 
 impl<'g> Attention<'g> {
     /// Heads of `channels` channels each.
     pub fn new(scope: &Scope<'_, 'g>, heads: usize, channels: usize) -> Self {
         let linear = |name: &str| Linear::without_bias(&scope.enter(name), channels, channels);
-        Attention { heads, query: linear("to_q"), key: linear("to_k"), value: linear("to_v") }
+        Attention { heads, query: linear("to_q"), key: linear("to_k"), value: linear("to_v"), pass: scope.pass() }
     }
 }
 
@@ -24,7 +26,8 @@ impl<'g> TokenMixer<'g> for Attention<'g> {
     fn mix(&self, tokens: Tensor<'g>) -> Tensor<'g> {
         let by_head = split_heads(tokens, self.heads);
         let [query, key, value] = [&self.query, &self.key, &self.value].map(|linear| linear.forward(by_head));
-        join_heads(attention_scores(query, key).softmax().matmul(value))
+        let mixed = attention_scores(query, key).softmax().matmul(value);
+        join_heads(self.pass.show_mixing(mixed, || Kernel::Attention { query, key, value }))
     }
 }
 

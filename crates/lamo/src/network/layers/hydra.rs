@@ -5,9 +5,10 @@
 //!
 //! With four directions the tokens fill a square: two scans follow its rows, two its columns.
 
-use super::selective::{TokenConvolution, by_columns, discretise};
+use super::selective::{TokenConvolution, by_columns, column_order, discretise, shown};
 use super::{Linear, Selection};
-use crate::network::{Initial, Scope};
+use crate::network::probe::Kernel;
+use crate::network::{Initial, Pass, Scope};
 use lamo_tensor::{ScanInput, Tensor};
 
 /// The mixer of one block.
@@ -26,6 +27,7 @@ pub struct Hydra<'g> {
     skip_projection: Linear<'g>,
     norm: Tensor<'g>,
     out_projection: Linear<'g>,
+    pass: Pass<'g>,
 }
 
 impl<'g> Hydra<'g> {
@@ -49,6 +51,7 @@ impl<'g> Hydra<'g> {
             skip_projection: Linear::without_bias(&scope.enter("fc_D"), inner, heads),
             norm: scope.parameter("norm.weight", [inner], Initial::Constant(1.0)),
             out_projection: Linear::without_bias(&scope.enter("out_proj"), inner, width),
+            pass: scope.pass(),
             selection,
         }
     }
@@ -66,7 +69,9 @@ impl<'g> Hydra<'g> {
         let signal = x.reshape([batch, length, heads, inner / heads]);
 
         let rate = -self.decay.exp(); // A
-        let mut y = signal * (self.skip_projection.forward(x) + self.skip).reshape([batch, length, heads, 1]);
+        let skip = (self.skip_projection.forward(x) + self.skip).reshape([batch, length, heads, 1]);
+        let mut y = signal * skip;
+        let mut scans = Vec::new();
         for direction in 0..directions {
             let turned = |tokens: Tensor<'g>| if direction < 2 { tokens } else { by_columns(tokens) };
             // B and C of this direction, each `[batch, tokens, groups, states]`
@@ -81,7 +86,9 @@ impl<'g> Hydra<'g> {
             let (log_decay, gain) = discretise(discretisation, step, rate);
             let initial = self.initial.broadcast_to([batch, heads, inner / heads, states]);
             let scan = ScanInput { signal, log_decay, gain, write: group(0), read: group(1), initial: Some(initial) };
-            let (scanned, _) = scan.scan(&[order(length, direction % 2)]);
+            let orders = [order(length, direction % 2)];
+            let (scanned, _) = scan.scan(&orders);
+            scans.push((scan, orders, (direction >= 2).then(|| column_order(length))));
             if let Some(shifted) = shift(scanned, direction % 2) {
                 y = y + match direction {
                     0 | 1 => shifted,
@@ -89,6 +96,10 @@ impl<'g> Hydra<'g> {
                 };
             }
         }
+        let y = self.pass.show_mixing(y, || {
+            let scans = scans.into_iter().map(|(scan, orders, tokens)| shown(scan, &orders, tokens, true));
+            Kernel::Scans { scans: scans.collect(), skip }
+        });
         let y = y.reshape([batch, length, inner]).rms_norm(self.norm, 1e-5) * z.silu(); // norm first, then the gate
         self.out_projection.forward(y)
     }

@@ -4,9 +4,10 @@
 //!
 //! With four directions the tokens fill a square: two scans follow its rows, two its columns, and the result is the mean of all.
 
-use super::selective::{TokenConvolution, by_columns, discretise};
+use super::selective::{TokenConvolution, by_columns, column_order, discretise, shown};
 use super::{Linear, Selection};
-use crate::network::{Initial, Scope};
+use crate::network::probe::Kernel;
+use crate::network::{Initial, Pass, Scope};
 use lamo_tensor::{ScanInput, Tensor};
 
 /// What the names of parameters end in: forwards and backwards along the rows, as in the authors' code, and along the columns.
@@ -30,6 +31,7 @@ pub struct Mamba2<'g> {
     directions: Vec<Direction<'g>>,
     norm: Tensor<'g>,
     out_projection: Linear<'g>,
+    pass: Pass<'g>,
 }
 
 impl<'g> Mamba2<'g> {
@@ -57,6 +59,7 @@ impl<'g> Mamba2<'g> {
             directions: (0..selection.directions).map(direction).collect(),
             norm: scope.parameter("norm.weight", [inner], Initial::Constant(1.0)),
             out_projection: Linear::without_bias(&scope.enter("out_proj"), inner, width),
+            pass: scope.pass(),
             selection,
         }
     }
@@ -73,7 +76,7 @@ impl<'g> Mamba2<'g> {
         let mut sum: Option<Tensor<'g>> = None;
         for (number, direction) in self.directions.iter().enumerate() {
             let turned = |tokens: Tensor<'g>| if number < 2 { tokens } else { by_columns(tokens) };
-            let scanned = turned(self.scan(direction, number % 2 == 1, turned(mixed), turned(step)));
+            let scanned = self.scan(direction, number, turned(mixed), turned(step));
             let gated = scanned * z.silu(); // the gate first, then the norm
             let y = gated.reshape(by_groups).rms_norm(norm, 1e-5).reshape([batch, length, inner]);
             sum = Some(sum.map_or(y, |sum| sum + y));
@@ -82,12 +85,14 @@ impl<'g> Mamba2<'g> {
         self.out_projection.forward(sum * (1.0 / self.directions.len() as f64))
     }
 
-    /// y = h C + D ∘ x along one direction, `[batch, tokens, inner]`.
-    fn scan(&self, direction: &Direction<'g>, backwards: bool, mixed: Tensor<'g>, step: Tensor<'g>) -> Tensor<'g> {
+    /// y = h C + D ∘ x along direction `number`, `[batch, tokens, inner]`. What is given of a direction along the
+    /// columns is turned, the result is not.
+    fn scan(&self, direction: &Direction<'g>, number: usize, mixed: Tensor<'g>, step: Tensor<'g>) -> Tensor<'g> {
         let [batch, length, heads] = step.dims();
         let Selection { groups, states, discretisation, .. } = self.selection;
         let [_, _, channels] = mixed.dims();
         let inner = channels - 2 * groups * states;
+        let backwards = number % 2 == 1;
         let convolved = match backwards {
             false => direction.convolution.causal(mixed),
             true => direction.convolution.anticausal(mixed),
@@ -100,8 +105,15 @@ impl<'g> Mamba2<'g> {
         let (write, read) = (write.reshape(by_groups), read.reshape(by_groups));
         let tokens = 0..length as u32;
         let order = if backwards { tokens.rev().collect() } else { tokens.collect() };
-        let (y, _) = ScanInput { signal, log_decay, gain, write, read, initial: None }.scan(&[order]);
-        (y + signal * direction.skip.reshape([heads, 1])).reshape([batch, length, inner])
+        let (scan, orders) = (ScanInput { signal, log_decay, gain, write, read, initial: None }, [order]);
+        let (y, _) = scan.scan(&orders);
+        let skip = direction.skip.reshape([heads, 1]);
+        let y = (y + signal * skip).reshape([batch, length, inner]);
+        let y = if number < 2 { y } else { by_columns(y) };
+        self.pass.show_mixing(y, || Kernel::Scans {
+            scans: vec![shown(scan, &orders, (number >= 2).then(|| column_order(length)), false)],
+            skip: skip.reshape([1, 1, heads, 1]),
+        })
     }
 }
 

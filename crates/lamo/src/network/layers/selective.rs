@@ -1,8 +1,9 @@
 //! What the three mixers share: the discretised state space (Gu & Dao 2023, Eqs. 1, 2 and 4) and the convolution in
 //! front of it.
 
+use crate::network::probe::ShownScan;
 use crate::network::{Initial, Scope};
-use lamo_tensor::{ConvolutionOptions, Tensor};
+use lamo_tensor::{ConvolutionOptions, ScanInput, Tensor};
 use serde::{Deserialize, Serialize};
 
 /// How the continuous system h′ = A h + B x (Eq. 1a) becomes the recurrence h_t = e^{ΔA} h_{t−1} + B̄ x_t (Eq. 2a) with
@@ -83,6 +84,23 @@ pub(crate) fn by_columns(tokens: Tensor<'_>) -> Tensor<'_> {
     let [batch, length, channels] = tokens.dims();
     let side = square_side(length).expect("four directions need as many tokens as a square has");
     tokens.reshape([batch, side, side, channels]).swap(1, 2).reshape([batch, length, channels])
+}
+
+/// The token at each place of [`by_columns`].
+pub(super) fn column_order(length: usize) -> Vec<u32> {
+    let side = length.isqrt();
+    (0..length).map(|place| (place % side * side + place / side) as u32).collect()
+}
+
+/// A scan as a probe sees it; `tokens` are those at its places.
+pub(super) fn shown<'g>(
+    scan: ScanInput<'g>,
+    orders: &[Vec<u32>],
+    tokens: Option<Vec<u32>>,
+    shifted: bool,
+) -> ShownScan<Tensor<'g>> {
+    let ScanInput { signal, log_decay, gain, write, read, initial } = scan;
+    ShownScan { signal, log_decay, gain, write, read, initial, orders: orders.to_vec(), tokens, shifted }
 }
 
 /// A convolution along the tokens, one filter per channel.

@@ -9,8 +9,7 @@ use super::embedding::unified_positions;
 use super::{
     BlockLevers, LIBRARY_MLP, LayerNorm, Levers, Linear, Mlp, SliceMaps, SliceShape, Sliced, Slices, TimeEmbedding,
 };
-use crate::network::Input;
-use crate::network::{Initial, Scope};
+use crate::network::{Initial, Input, Pass, Scope};
 use crate::task::Task;
 use lamo_geometry::Grid;
 use lamo_tensor::Tensor;
@@ -50,6 +49,7 @@ struct Block<'g> {
     norm2: LayerNorm<'g>,
     mlp: Mlp<'g>,
     levers: BlockLevers<'g>,
+    pass: Pass<'g>,
 }
 
 /// A whole slice model.
@@ -136,11 +136,13 @@ impl<'g> Block<'g> {
             norm2: LayerNorm::new(&scope.enter("ln_2"), width),
             mlp: Mlp::activated(&scope.enter("mlp"), LIBRARY_MLP, sizes, shape.levers.activation),
             levers: BlockLevers::new(scope, shape.levers, extents(shape.slices.grid), width),
+            pass: scope.pass(),
         }
     }
 
     fn forward(&self, features: Tensor<'g>, slices: Option<&Slices<'g>>, mask: Option<Tensor<'g>>) -> Tensor<'g> {
         let slices = slices.expect("a stack has slices of its blocks or for all of them");
+        self.pass.begin_block();
         let features = self.levers.enter(features);
         let mixed =
             self.levers.mix(self.norm1.forward(features), |part| self.updated(&slices.encode_masked(part, mask)));
@@ -151,7 +153,9 @@ impl<'g> Block<'g> {
     /// decode(mix(z)), or decode(z + γ mix(z)).
     fn updated(&self, sliced: &Sliced<'g>) -> Tensor<'g> {
         let mixed = self.mixer.mix(sliced.tokens);
-        sliced.decode(self.levers.gain().map_or(mixed, |gain| sliced.tokens + mixed * gain))
+        let mixed = self.levers.gain().map_or(mixed, |gain| sliced.tokens + mixed * gain);
+        self.pass.show_tokens(sliced.tokens, mixed);
+        sliced.decode(mixed)
     }
 }
 

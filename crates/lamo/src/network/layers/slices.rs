@@ -10,7 +10,7 @@ use super::latents::Latents;
 use super::sorted::Sorted;
 use super::token_decoder::TokenDecoder;
 use super::{Linear, split_heads};
-use crate::network::{Initial, Scope, Style};
+use crate::network::{Initial, Pass, Scope, Style};
 use lamo_geometry::Grid;
 use lamo_tensor::{ConvolutionOptions, Membership, Tensor};
 use serde::{Deserialize, Serialize};
@@ -173,6 +173,7 @@ pub struct Slices<'g> {
     sorter: Sorter<'g>,
     values: Projection<'g>,
     decoder: Option<OwnDecoder<'g>>,
+    pass: Pass<'g>,
 }
 
 /// How the tokens of a block get back to its points.
@@ -222,6 +223,7 @@ impl<'g> Slices<'g> {
                 Decoder::Own => Some(OwnDecoder::Sorter(Sorter::new(&own, shape, queries, orthogonal))),
                 Decoder::Attention => Some(OwnDecoder::Attention(TokenDecoder::new(&own, shape.heads, shape.width))),
             },
+            pass: scope.pass(),
         }
     }
 
@@ -240,6 +242,7 @@ impl<'g> Slices<'g> {
         }
         let projected = project(&maps, &self.sorter.shape, features);
         let sorted = self.sorter.sorted(projected[0], mask);
+        self.pass.show_places(|| sorted.places());
         let collected = sorted.collect(projected[1], mask); // [batch, heads, tokens, head width + 1]
         let (sums, mass) = (collected.slice(3, 0, width / heads), collected.slice(3, width / heads, width / heads + 1));
         let bias = self.values.bias(heads).reshape([heads, 1, width / heads]);

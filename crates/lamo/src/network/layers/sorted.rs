@@ -3,6 +3,7 @@
 //! The keys of the slices are the same for all samples, or each sample has its own. In the second case each pair of sample and
 //! head counts as one head of a single sample, so that the same operator serves both.
 
+use crate::network::probe::Places;
 use lamo_tensor::{Membership, Tensor};
 
 /// w_{nhm} of all samples of a batch.
@@ -29,6 +30,16 @@ impl<'g> Sorted<'g> {
             offsets: keys.graph().fill(0.0, [batch * heads, slices]),
         };
         Sorted::BySample { batch, membership }
+    }
+
+    /// The memberships as a probe sees them.
+    pub(super) fn places(&self) -> Places<Tensor<'g>> {
+        let (membership, joined) = match *self {
+            Sorted::Alike(membership) => (membership, None),
+            Sorted::BySample { batch, membership } => (membership, Some(batch)),
+        };
+        let Membership { queries, keys, offsets } = membership;
+        Places::Slices { queries, keys, offsets, joined }
     }
 
     /// Σ_n w_{nm} [v_n | 1]: `[batch, points, heads, width]` → `[batch, heads, slices, width + 1]`, the sum over the points of the

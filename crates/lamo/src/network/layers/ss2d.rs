@@ -5,9 +5,10 @@
 //!
 //! h = e^{ΔA} h + B̄ x,  y = h C + D ∘ x,  A = −e^{A_log}.
 
-use super::selective::discretise;
+use super::selective::{discretise, shown};
 use super::{LayerNorm, Linear, Selection};
-use crate::network::{Initial, Scope};
+use crate::network::probe::Kernel;
+use crate::network::{Initial, Pass, Scope};
 use lamo_tensor::{ConvolutionOptions, ScanInput, Tensor};
 
 /// The mixer of one block.
@@ -28,6 +29,7 @@ pub struct Ss2d<'g> {
     skip: Tensor<'g>,
     norm: LayerNorm<'g>,
     out_projection: Linear<'g>,
+    pass: Pass<'g>,
 }
 
 impl<'g> Ss2d<'g> {
@@ -58,6 +60,7 @@ impl<'g> Ss2d<'g> {
             kernel: convolution.parameter("weight", [inner, 1, high, long], taps),
             kernel_bias: convolution.parameter("bias", [inner], taps),
             out_projection: Linear::without_bias(&scope.enter("out_proj"), inner, width),
+            pass: scope.pass(),
             selection,
         }
     }
@@ -90,9 +93,14 @@ impl<'g> Ss2d<'g> {
             read,
             initial: None,
         };
-        let (y, _) = scan.scan(&directed(&cross_orders(rows, columns), directions));
+        let orders = directed(&cross_orders(rows, columns), directions);
+        let (y, _) = scan.scan(&orders);
         let skip = self.skip.sum(&[0]).reshape([inner]); // each direction adds its own D ∘ x
         let y = y.reshape([batch, length, inner]) + x * skip;
+        let y = self.pass.show_mixing(y, || Kernel::Scans {
+            scans: vec![shown(scan, &orders, None, false)],
+            skip: skip.reshape([1, 1, heads, inner / heads]),
+        });
         self.out_projection.forward(self.norm.forward(y) * z.gelu())
     }
 }

@@ -27,7 +27,8 @@ use crate::network::layers::{
     BlockLevers, Depatchify, Hydra, LayerNorm, Mamba2, Mlp, Patchify, SliceShape, SliceStack, Ss2d, StackShape,
     TokenMixer, resample,
 };
-use crate::network::{Initial, Input, Mode, Model, Scope};
+use crate::network::probe::Places;
+use crate::network::{Initial, Input, Mode, Model, Pass, Scope};
 use crate::task::Task;
 use lamo_geometry::Grid;
 use lamo_tensor::Tensor;
@@ -116,15 +117,15 @@ struct PatchBlock<'g> {
     norm2: LayerNorm<'g>,
     mlp: Mlp<'g>,
     levers: BlockLevers<'g>,
-    /// Patches down and across.
-    patches: [usize; 2],
+    layout: Layout,
+    pass: Pass<'g>,
 }
 
 /// The maps of a patch block's MLP.
 const PATCH_MLP: [&str; 2] = ["fc1", "fc2"];
 
 impl<'g> PatchBlock<'g> {
-    fn new(scope: &Scope<'_, 'g>, config: &Config, is_line: bool, patches: [usize; 2]) -> Self {
+    fn new(scope: &Scope<'_, 'g>, config: &Config, is_line: bool, layout: Layout) -> Self {
         let (width, mixed, levers, mixer) = (config.width, config.mixed_width(), config.levers(), scope.enter("hydra"));
         let cross = if is_line { Ss2d::on_line } else { Ss2d::new };
         let sizes = [width, config.mlp_ratio * width, width];
@@ -136,20 +137,25 @@ impl<'g> PatchBlock<'g> {
             },
             norm2: LayerNorm::new(&scope.enter("norm2"), width),
             mlp: Mlp::activated(&scope.enter("mlp"), PATCH_MLP, sizes, levers.activation),
-            levers: BlockLevers::new(scope, levers, patches, width),
-            patches,
+            levers: BlockLevers::new(scope, levers, layout.patches(), width),
+            layout,
+            pass: scope.pass(),
         }
     }
 
     fn forward(&self, tokens: Tensor<'g>) -> Tensor<'g> {
-        let tokens = self.levers.enter(tokens);
-        let tokens = tokens + self.levers.mix(self.norm1.forward(tokens), |part| self.mix(part));
+        let Layout { extents, patch, .. } = self.layout;
+        self.pass.begin_block();
+        self.pass.show_places(|| Places::Patches { extents, patch, patches: self.layout.patches() });
+        let before = self.levers.enter(tokens);
+        let tokens = before + self.levers.mix(self.norm1.forward(before), |part| self.mix(part));
+        self.pass.show_tokens(before, tokens);
         tokens + self.mlp.forward(self.norm2.forward(tokens))
     }
 
     /// Mix(z), or γ Mix(z).
     fn mix(&self, tokens: Tensor<'g>) -> Tensor<'g> {
-        let [rows, columns] = self.patches;
+        let [rows, columns] = self.layout.patches();
         let mixed = match &self.mixer {
             PatchMixer::Cross(cross) => cross.forward(tokens, rows, columns),
             PatchMixer::Sequence(sequence) => sequence.mix(tokens),
@@ -175,7 +181,7 @@ impl<'g> PatchModel<'g> {
         let (width, patch, [down, across]) = (config.width, layout.patch, layout.patches());
         let is_line = matches!(task.grid, Grid::Line { .. });
         let scope_of = |number: usize| scope.enter("block1").enter(&number.to_string());
-        let block = |number: usize| PatchBlock::new(&scope_of(number), config, is_line, [down, across]);
+        let block = |number: usize| PatchBlock::new(&scope_of(number), config, is_line, layout);
         PatchModel {
             layout,
             encode: Patchify::new(&scope.enter("patch_embed1"), patch, task.space + task.input_channels(), width),

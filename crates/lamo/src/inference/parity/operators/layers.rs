@@ -5,6 +5,7 @@ use super::super::{
     output_pullback,
 };
 use crate::data::state_dict;
+use crate::inference::explain::by_matrices;
 use crate::network::layers::embedding::{time_embedding, unified_positions};
 use crate::network::layers::{
     Depatchify, Discretisation, Hydra, Linear, Mamba2, Patchify, Selection, SliceMaps, SliceShape, Slices, Ss2d,
@@ -22,7 +23,7 @@ type Results<'g> = Vec<(&'static str, Tensor<'g>)>;
 fn check_layer(
     io: &mut Comparison,
     input: &str,
-    layer: impl for<'g> FnOnce(&Scope<'_, 'g>, Tensor<'g>) -> Result<Results<'g>, state_dict::Error>,
+    layer: impl for<'g> Fn(&Scope<'_, 'g>, Tensor<'g>) -> Result<Results<'g>, state_dict::Error>,
 ) -> Result<(), Error> {
     let graph = Graph::new();
     let parameters = Parameters::new(&graph);
@@ -40,7 +41,13 @@ fn check_layer(
             io.compare("double", key, &reference::evaluate(&graph, &bindings, &[*result])[0].values, DOUBLE)?;
         }
     }
-    Ok(compare_gradients(&program, &wanted, &[], io)?)
+    compare_gradients(&program, &wanted, &[], io)?;
+    let matrices = by_matrices(&bindings, |graph, parameters| {
+        let x = io.input(graph, input)?;
+        Ok::<_, state_dict::Error>(layer(&parameters.root(), x)?[0].1)
+    })?;
+    let key = results[0].0;
+    Ok(matrices.map_or(Ok(()), |found| io.compare("matrices", key, &found, DOUBLE))?)
 }
 
 /// A mixer; missing arguments take the defaults of the class.
