@@ -13,6 +13,8 @@ const TALLEST: f64 = 118.0;
 const GAP: f64 = 10.0;
 const TITLE: f64 = 13.0;
 const BAR: f64 = 20.0;
+/// The narrowest colour bar.
+const LEAST_BAR: f64 = 64.0;
 /// Pixels per unit of meshes and clouds.
 const FINE: f64 = 4.0;
 
@@ -117,6 +119,7 @@ impl FieldPicture {
             let share = step as f32 / (steps - 1) as f32;
             bar.dot(step, 0, self.scale.colour(self.scale.least + share * (self.scale.most - self.scale.least)));
         }
+        let width = width.max(LEAST_BAR); // room for both numbers
         drawing.image([left, y], [width, 4.0], bar);
         drawing.word([left, y + 12.0], number(self.scale.least), 7.0, Ink::Faint, Anchor::Start);
         drawing.word([left + width, y + 12.0], number(self.scale.most), 7.0, Ink::Faint, Anchor::End);
