@@ -20,6 +20,7 @@ mod numbers; // outputs that are numbers of the whole sample
 mod own_data; // your own data: train, predict, evaluate
 mod paper; // lamo paper: the smoke grid
 mod predict;
+mod ragged; // samples with different numbers of points
 mod results;
 mod run; // lamo run pack, unpack and shrink
 mod support;

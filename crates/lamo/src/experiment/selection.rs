@@ -361,8 +361,8 @@ fn require_memory<'a>(
     fields: impl Iterator<Item = &'a Field>,
     samples: usize,
 ) -> Result<(), Refusal> {
-    let grid = dataset.manifest().grid;
-    let numbers: usize = fields.map(|field| field.functions().saturating_mul(grid.points())).sum();
+    let points = dataset.mean_points();
+    let numbers: usize = fields.map(|field| field.functions().saturating_mul(points)).sum();
     let bytes = numbers.saturating_mul(samples).saturating_mul(3 * size_of::<f32>());
     memory::require(bytes as u64).map_err(|reason| {
         Refusal::about(format!("{}: {}", dataset.folder().display(), counted(samples, "sample")), reason.to_string())

@@ -28,6 +28,7 @@ use crate::random;
 use crate::task::{Moments, Task};
 use lamo_geometry::Grid;
 use lamo_tensor::{Device, Graph, Program, RANDOM_WORDS, Random, Tensor};
+use std::borrow::Cow;
 
 /// States of the optimiser beside each parameter.
 const MOMENTS: usize = 2;
@@ -160,7 +161,7 @@ impl StepProgram {
             self.order = Some((epoch, self.programs.buckets.epoch(seed, epoch as u64)));
         }
         let (number, turn) = (place / turns, place % turns);
-        let Batch { bucket, samples: chosen } = self.batch_of(epoch, number);
+        let Batch { bucket, samples: chosen } = self.batches_of(epoch)[number].clone();
         self.enter(bucket)?;
         if place == 0 {
             self.program.try_write(TOTAL, &[0.0])?;
@@ -189,11 +190,11 @@ impl StepProgram {
         Ok(())
     }
 
-    /// One batch of an epoch.
-    fn batch_of(&self, epoch: usize, number: usize) -> Batch {
+    /// The batches of an epoch.
+    fn batches_of(&self, epoch: usize) -> Cow<'_, [Batch]> {
         match &self.order {
-            Some((known, batches)) if *known == epoch => batches[number].clone(),
-            _ => self.programs.buckets.epoch(self.experiment.seed, epoch as u64).swap_remove(number),
+            Some((known, batches)) if *known == epoch => Cow::Borrowed(batches),
+            _ => Cow::Owned(self.programs.buckets.epoch(self.experiment.seed, epoch as u64)),
         }
     }
 
@@ -219,9 +220,9 @@ impl StepProgram {
         let turns = self.task.time.turns();
         let (epoch, place) = ((step.max(1) - 1) / self.epoch_steps(), (step.max(1) - 1) % self.epoch_steps());
         let (batches, rest) = ((place + 1) / turns, (place + 1) % turns);
-        let samples = |batch: usize| self.batch_of(epoch, batch).samples.len();
-        let begun = if rest > 0 { samples(batches) * rest } else { 0 };
-        let seen = (0..batches).map(samples).sum::<usize>() * turns + begun;
+        let epoch = self.batches_of(epoch);
+        let begun = if rest > 0 { epoch[batches].samples.len() * rest } else { 0 };
+        let seen = epoch[..batches].iter().map(|batch| batch.samples.len()).sum::<usize>() * turns + begun;
         Ok(f64::from(self.program.try_read(TOTAL)?[0]) / (seen * self.task.time.windows()) as f64)
     }
 }

@@ -21,6 +21,15 @@ impl Samples {
     /// Clouds of different sizes: `sizes` `[count]` points of each sample, and the arrays of all samples one after the other:
     /// `positions` `[total, space]`, `inputs` `[total, functions]`, `targets` `[total, outputs]`, or empty where they are to be
     /// predicted.
+    ///
+    /// ```
+    /// use lamo::data::Samples;
+    /// // Two samples of two and three points on a line, without input functions.
+    /// let (positions, targets) = (vec![0.0, 1.0, 0.0, 0.5, 1.0], vec![1.0, 2.0, 1.0, 1.5, 2.0]);
+    /// let samples = Samples::ragged(&[2, 3], (1, positions), (0, Vec::new()), (1, targets))?;
+    /// assert_eq!((samples.points_of(0), samples.target_of(1)), (2, &[1.0, 1.5, 2.0][..]));
+    /// # Ok::<(), lamo::error::Refusal>(())
+    /// ```
     pub fn ragged(
         sizes: &[usize],
         (space, positions): (usize, Vec<f32>),
