@@ -426,12 +426,12 @@ impl Data {
         })?;
         let total = count.saturating_mul(components);
         let mut numbers = memory::filled(f64::NAN, total).map_err(|reason| broken(&reason))?;
-        for (tag, own) in values {
-            let place = places
-                .get(&tag)
-                .copied()
-                .ok_or_else(|| Refusal::new(&*title, "numbers of the file", tag.to_string()))?;
-            numbers[place as usize * components..][..components].copy_from_slice(&own);
+        // meshio counts values from 1 on, whatever the numbers of the elements are.
+        let in_order = given == count && values.iter().any(|(tag, _)| !places.contains_key(tag));
+        for (row, (tag, own)) in values.into_iter().enumerate() {
+            let place = if in_order { Some(row) } else { places.get(&tag).map(|&place| place as usize) };
+            let place = place.ok_or_else(|| Refusal::new(&*title, "numbers of the file", tag.to_string()))?;
+            numbers[place * components..][..components].copy_from_slice(&own);
         }
         Ok(DataArray { name, components, values: Numbers::F64(numbers) })
     }

@@ -127,7 +127,8 @@ fn element(start: &BytesStart) -> Result<Element, Refusal> {
     let mut attributes = Vec::new();
     for attribute in start.attributes() {
         let attribute = attribute.map_err(|error| wrong(&error))?;
-        let value = attribute.normalized_value(XmlVersion::Implicit1_0).map_err(|error| wrong(&error))?;
+        let value = attribute.normalized_value(XmlVersion::Implicit1_0);
+        let value = value.unwrap_or(attribute.value.clone()); // VTK itself writes & in names as it is
         attributes.push((attribute.key.into_inner().to_owned(), value.into_owned()));
     }
     Ok(Element { name, attributes, ..Element::default() })
