@@ -409,7 +409,10 @@ impl Reader<'_> {
         let [on_nodes, on_elements] = self.data;
         mesh.point_data = on_nodes.into_iter().map(|data| data.array(&self.nodes, points)).collect::<Result<_, _>>()?;
         for data in on_elements {
-            mesh.cell_data.push(data.array(&self.elements, cells)?);
+            // meshio writes the marks of the elements a second time, as data
+            if mesh.cell_data.iter().all(|other| other.name != data.name) {
+                mesh.cell_data.push(data.array(&self.elements, cells)?);
+            }
         }
         Ok(mesh)
     }
