@@ -53,14 +53,15 @@ def polyhedra():
     return dress(pv.UnstructuredGrid(np.array(cells), np.array([42, 10, 42], np.uint8), points))
 
 
-def surface():
+def surface(strips=True):
     points = random.random((20, 3))
     mesh = pv.PolyData()
     mesh.points = points
     mesh.verts = [1, 0, 2, 3, 4]
     mesh.lines = [2, 5, 6, 4, 7, 8, 9, 10]
     mesh.faces = [3, 0, 1, 2, 4, 3, 4, 5, 6, 5, 7, 8, 9, 10, 11]
-    mesh.strips = [5, 12, 13, 14, 15, 16]
+    if strips:
+        mesh.strips = [5, 12, 13, 14, 15, 16]
     return dress(mesh)
 
 
@@ -132,6 +133,8 @@ def write_vtk(folder):
                         path = folder / f"{'_'.join(words)}.{ending}"
                         write_xml(xml, mesh, path, 1 if mode == "base64" else 2, mode == "encoded", packed, long, little)
         if name in ("cells", "surface"):
+            # VTK mixes up the data of strips and polygons where there are several pieces.
+            mesh = surface(strips=False) if name == "surface" else mesh
             write_xml(xml, mesh, folder / f"{name}_pieces.{ending}", 2, 0, True, True, True, pieces=3)
         if legacy is None:
             continue
