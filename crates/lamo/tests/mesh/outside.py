@@ -134,8 +134,8 @@ def write_vtk(folder):
                         write_xml(xml, mesh, path, 1 if mode == "base64" else 2, mode == "encoded", packed, long, little)
         if name in ("cells", "surface"):
             # VTK mixes up the data of strips and polygons where there are several pieces.
-            mesh = surface(strips=False) if name == "surface" else mesh
-            write_xml(xml, mesh, folder / f"{name}_pieces.{ending}", 2, 0, True, True, True, pieces=3)
+            plain = surface(strips=False) if name == "surface" else mesh
+            write_xml(xml, plain, folder / f"{name}_pieces.{ending}", 2, 0, True, True, True, pieces=3)
         if legacy is None:
             continue
         for text in (True, False):
@@ -248,8 +248,7 @@ def compare_vtk(ours, theirs):
     """As VTK reads both; lattices may have become explicit cells."""
     if type(ours) is not type(theirs):
         theirs = theirs.cast_to_unstructured_grid()
-        if isinstance(ours, pv.PolyData):
-            ours = ours.cast_to_unstructured_grid()
+        ours = ours if isinstance(ours, pv.UnstructuredGrid) else ours.cast_to_unstructured_grid()
     if isinstance(ours, pv.StructuredGrid):
         same("dimensions", ours.dimensions, theirs.dimensions)
     if theirs.n_points:
