@@ -2,6 +2,7 @@
 
     python outside.py write DIR      writes files
     python outside.py compare DIR    of each DIR/F, compares every DIR/made/F.VARIANT.ENDING with it
+    python outside.py fixtures DIR   writes the few small files that lie beside this one
 """
 
 import sys
@@ -234,6 +235,59 @@ def write_gmsh(folder):
         gmsh.finalize()
 
 
+def small(mesh):
+    """The same few numbers on every mesh: what `claims/meshes.rs` expects."""
+    mesh.point_data["p"] = np.arange(mesh.n_points, dtype=np.float32) / 4
+    mesh.point_data["U"] = np.arange(3.0 * mesh.n_points).reshape(-1, 3) - 0.1
+    mesh.cell_data["region"] = np.arange(mesh.n_cells, dtype=np.int32) - 1
+    mesh.field_data["TimeValue"] = np.array([0.25])
+    return mesh
+
+
+def write_fixtures(folder):
+    corners = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 1.5]], float)
+    cells = small(pv.UnstructuredGrid(np.array([4, 0, 1, 2, 3, 3, 1, 2, 4]), np.array([10, 5], np.uint8), corners))
+    polygons = pv.PolyData(corners, faces=[3, 0, 2, 1, 3, 1, 2, 4])
+    axes = np.arange(3.0), np.array([0.0, 0.5]), np.array([1.0])
+    grid = pv.RectilinearGrid(*axes)
+    meshes = {
+        "cells": (cells, "vtu"),
+        "surface": (small(polygons), "vtp"),
+        "image": (small(pv.ImageData(dimensions=(3, 2, 1), spacing=(1, 0.5, 1), origin=(0, 0, 1))), "vti"),
+        "rectilinear": (small(grid), "vtr"),
+        "structured": (small(pv.RectilinearGrid(*axes).cast_to_structured_grid()), "vts"),
+    }
+    for name, (mesh, ending) in meshes.items():
+        xml, legacy = MESHES[name][2:]
+        write_xml(xml, mesh, folder / f"{name}_ascii.{ending}", 0, 0, False, True, True)
+        write_xml(xml, mesh, folder / f"{name}_raw_zlib_be.{ending}", 2, 0, True, False, False)
+        if name == "cells":
+            write_xml(xml, mesh, folder / f"{name}_base64.{ending}", 1, 0, False, False, True)
+            write_xml(xml, mesh, folder / f"{name}_base64_zlib.{ending}", 1, 0, True, True, True)
+            write_xml(xml, mesh, folder / f"{name}_encoded.{ending}", 2, 1, True, True, True)
+            write_xml(xml, mesh, folder / f"{name}_pieces.{ending}", 0, 0, False, True, True, pieces=2)
+            meshio.write_points_cells(folder / "meshio.vtu", corners, [("tetra", [[0, 1, 2, 3]]), ("triangle", [[1, 2, 4]])])
+        for version in (42, 51):
+            writer = legacy()
+            writer.SetInputData(mesh)
+            writer.SetFileVersion(version)
+            writer.SetFileTypeToASCII() if version == 42 else writer.SetFileTypeToBinary()
+            writer.SetFileName(str(folder / f"{name}_{version}.vtk"))
+            assert writer.Write() == 1
+    write_xml(vtk.vtkXMLUnstructuredGridWriter, polyhedra(), folder / "polyhedra.vtu", 0, 0, False, True, True)
+    plain = meshio.Mesh(corners, [("triangle", np.array([[0, 2, 1], [1, 2, 4]]))])
+    plain.write(folder / "surface_ascii.stl", binary=False)
+    plain.write(folder / "surface_binary.stl", binary=True)
+    plain.write(folder / "surface.obj")
+    marks = {"gmsh:physical": [np.array([7]), np.array([8])], "gmsh:geometrical": [np.array([1]), np.array([2])]}
+    for version in ("2.2", "4.0", "4.1"):
+        for binary in (False, True):
+            mesh = meshio.Mesh(corners, [("tetra", [[0, 1, 2, 3]]), ("triangle", [[1, 2, 4]])], cell_data=marks)
+            if version == "4.1":
+                mesh.point_data["gmsh:dim_tags"] = np.array([[2, 2]] * 2 + [[3, 1]] * 3)
+            meshio.gmsh.write(folder / f"cells_{version}_{'binary' if binary else 'ascii'}.msh", mesh, version, binary)
+
+
 def same(what, ours, theirs):
     ours, theirs = np.asarray(ours), np.asarray(theirs)
     assert ours.shape == theirs.shape, f"{what}: shapes {ours.shape} and {theirs.shape}"
@@ -330,5 +384,7 @@ if __name__ == "__main__":
         write_vtk(folder)
         write_meshio(folder)
         write_gmsh(folder)
+    elif job == "fixtures":
+        write_fixtures(folder)
     else:
         compare(folder)

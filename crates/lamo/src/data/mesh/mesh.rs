@@ -338,6 +338,13 @@ impl Mesh {
 
     /// Refuses a mesh whose parts do not fit each other.
     pub fn check(&self) -> Result<(), Refusal> {
+        if let Some(dimensions) = self.shape.dimensions() {
+            let product =
+                dimensions.iter().try_fold(1_u32, |product, &count| product.checked_mul(count.try_into().ok()?));
+            require(product.is_some(), || {
+                Refusal::new("dimensions", "fewer than 2³² points", format!("{dimensions:?}"))
+            })?;
+        }
         let (points, cells) = (self.point_count(), self.cell_count());
         require(u32::try_from(points).is_ok(), || Refusal::new("points", "fewer than 2³²", points.to_string()))?;
         match &self.shape {
