@@ -17,6 +17,7 @@ mod input;
 pub mod kinds;
 #[allow(clippy::module_inception)]
 mod mesh;
+pub mod named;
 mod numbers;
 mod obj;
 mod on_points;
@@ -122,12 +123,18 @@ pub fn is_mesh_name(path: &Path) -> bool {
     FORMATS.iter().any(|format| format.endings.contains(&ending.as_str()))
 }
 
+/// Whether a file with these first bytes and of this size is a mesh.
+pub(in crate::data) fn recognises(start: &[u8], size: u64) -> bool {
+    FORMATS.iter().any(|format| (format.sniff)(start, size))
+}
+
 /// The mesh of a file.
 pub fn read(path: &Path) -> Result<Mesh, Error> {
     read_file(path).map_err(|refusal| refusal.within(shown(path)).into())
 }
 
-fn read_file(path: &Path) -> Result<Mesh, Refusal> {
+/// The same; the refusal does not name the file.
+pub(in crate::data) fn read_file(path: &Path) -> Result<Mesh, Refusal> {
     let opened = Opened::open(path)?;
     let mut start = Vec::new();
     opened.part(0, START)?.read_to_end(&mut start).map_err(|reason| input::broken(&reason))?;
