@@ -39,6 +39,9 @@ pub fn field_name(array: &str) -> String {
     array.chars().map(plain).collect::<String>().trim_matches('_').to_owned()
 }
 
+/// A field, the array that holds it, and a letter for each axis of the array.
+pub type FieldArray = (String, ArrayName, &'static str);
+
 /// Inputs that are derived from a mesh alone.
 const DERIVED: [&str; 2] = ["distance", "normals"];
 
@@ -63,7 +66,7 @@ impl MeshCases {
     pub fn fields(&self) -> Result<Vec<OwnField>, Error> {
         let first = self.files.first().ok_or_else(|| Refusal::new("the import", "mesh files", "none"))?;
         let mesh = mesh::read(first)?;
-        let mut fields = vec![self.field("positions", Role::Position, &self.positions()?, Some("pc"))];
+        let mut fields = vec![self.field("positions", Role::Position, &self.positions()?, "pc")];
         for (role, texts) in [(Role::Input, &self.inputs), (Role::Output, &self.outputs)] {
             for text in texts.iter().flat_map(|text| text.split(',')).map(str::trim).filter(|text| !text.is_empty()) {
                 let (name, array) = parts(text);
@@ -77,20 +80,20 @@ impl MeshCases {
         if let Some(table) = &self.scalars {
             for column in named::scalar_names(table)? {
                 let variable = format!("scalar={}:{column}", table.display());
-                fields.push(self.field(&field_name(&column), Role::Input, &variable, None));
+                fields.push(self.field(&field_name(&column), Role::Input, &variable, "1"));
             }
         }
         Ok(fields)
     }
 
-    fn field(&self, name: &str, role: Role, variable: &str, axes: Option<&str>) -> OwnField {
+    fn field(&self, name: &str, role: Role, variable: &str, axes: &str) -> OwnField {
         let array = |path: &PathBuf| vec![ArrayName { path: path.clone(), variable: Some(variable.to_owned()) }];
         OwnField {
             name: name.to_owned(),
             role,
             unit: "1".into(),
             normalise: if role == Role::Position { Normalise::None } else { Normalise::Channels },
-            axes: axes.map(str::to_owned),
+            axes: Some(axes.to_owned()),
             arrays: self.files.iter().map(array).collect(),
         }
     }
@@ -105,7 +108,7 @@ impl MeshCases {
             Refusal::new("--derive", "distance, normals, distance=FILE or sdf=FILE", format!("`{text}`"))
         })?;
         let axes = if name == "normals" { "pc" } else { "p" };
-        Ok(self.field(name, Role::Input, &self.placed(text), Some(axes)))
+        Ok(self.field(name, Role::Input, &self.placed(text), axes))
     }
 
     /// The name of an array at the points of the samples.
@@ -114,11 +117,11 @@ impl MeshCases {
     }
 
     /// The array that a name means, and the letters of its axes.
-    fn find(&self, mesh: &Mesh, path: &Path, name: &str) -> Result<(String, Option<&'static str>), Refusal> {
+    fn find(&self, mesh: &Mesh, path: &Path, name: &str) -> Result<(String, &'static str), Refusal> {
         let on =
             |arrays: &[mesh::DataArray]| arrays.iter().find(|array| array.name == name).map(|array| array.components);
         if let Some(components) = on(&mesh.point_data).or(on(&mesh.cell_data)) {
-            return Ok((self.placed(name), Some(if components == 1 { "p" } else { "pc" })));
+            return Ok((self.placed(name), if components == 1 { "p" } else { "pc" }));
         }
         let of_all = mesh.field_data.iter().find(|array| array.name == name);
         if let Some(array) = of_all.filter(|array| array.components > 0) {
@@ -127,7 +130,7 @@ impl MeshCases {
                 (1, _) => "1c",
                 _ => "c",
             };
-            return Ok((format!("field/{name}"), Some(axes)));
+            return Ok((format!("field/{name}"), axes));
         }
         let arrays = [&mesh.point_data, &mesh.cell_data, &mesh.field_data].into_iter().flatten();
         let known: Vec<_> = arrays.map(|array| array.name.clone()).collect();
@@ -137,20 +140,20 @@ impl MeshCases {
 
     /// The arrays of one file that hold fields of a model on points of `space` coordinates: by the name of the array, of a
     /// derived input or of a column of the table.
-    pub fn arrays(&self, file: &Path, fields: &[String], space: usize) -> Result<Vec<(String, ArrayName)>, Error> {
+    pub fn arrays(&self, file: &Path, fields: &[String], space: usize) -> Result<Vec<FieldArray>, Error> {
         let mesh = mesh::read(file)?;
-        let array = |field: &String, variable: String| {
-            (field.clone(), ArrayName { path: file.to_owned(), variable: Some(variable) })
+        let array = |field: &String, variable: String, axes: &'static str| {
+            (field.clone(), ArrayName { path: file.to_owned(), variable: Some(variable) }, axes)
         };
         let mut found = Vec::new();
         for field in fields {
             if field == "positions" {
-                found.push(array(field, self.placed(["points-x", "points-xy", "points"][space.clamp(1, 3) - 1])));
+                found.push(array(field, self.placed(["points-x", "points-xy", "points"][space.clamp(1, 3) - 1]), "pc"));
                 continue;
             }
             let derived = self.derived.iter().find(|text| text.split('=').next() == Some(field));
             if let Some(text) = derived.map(String::as_str).or(DERIVED.into_iter().find(|name| name == field)) {
-                found.push(array(field, self.placed(text)));
+                found.push(array(field, self.placed(text), if field == "normals" { "pc" } else { "p" }));
                 continue;
             }
             let table = self.scalars.as_deref().map(|table| Ok::<_, Refusal>((table, named::scalar_names(table)?)));
@@ -158,15 +161,15 @@ impl MeshCases {
                 let column = columns.into_iter().find(|column| field_name(column) == *field)?;
                 Some(format!("scalar={}:{column}", table.display()))
             });
-            let variable = match column {
-                Some(column) => column,
+            let (variable, axes) = match column {
+                Some(column) => (column, "1"),
                 None => {
                     let own = array_of_field(&mesh, field).map_or(field.as_str(), |array| array.name.as_str());
                     let advice = "name a table with --scalars, or derive it with --derive";
-                    self.find(&mesh, file, own).map_err(|refusal| refusal.advise(advice))?.0
+                    self.find(&mesh, file, own).map_err(|refusal| refusal.advise(advice))?
                 }
             };
-            found.push(array(field, variable));
+            found.push(array(field, variable, axes));
         }
         Ok(found)
     }

@@ -23,7 +23,7 @@ mod write;
 pub(crate) use axes::order;
 pub(crate) use glob::expand;
 pub use glob::parse_arrays;
-pub use meshes::{MeshCases, array_of_field, field_name};
+pub use meshes::{FieldArray, MeshCases, array_of_field, field_name};
 pub use own::{ArrayName, Own, OwnField};
 pub use partition::Sizes;
 pub use ragged::points_of_files;

@@ -84,7 +84,7 @@ pub(in crate::data) fn shape_with_file(name: &str, points: usize, cells: usize) 
     let (inner, count) = name.strip_prefix(CENTRES).map_or((name, points), |inner| (inner, cells));
     match inner.split_once('=')? {
         ("distance" | "sdf", _) => Some(vec![count]),
-        ("scalar", table) => table.rsplit_once(':').map(|_| Vec::new()),
+        ("scalar", table) => table.rsplit_once(':').map(|_| vec![1]),
         _ => None,
     }
 }

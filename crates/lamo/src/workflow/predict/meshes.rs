@@ -2,7 +2,7 @@
 
 use super::{Model, PredictRequest, Predicted, predict_to};
 use crate::data::formats::{self, Named};
-use crate::data::import::{ArrayName, MeshCases, array_of_field};
+use crate::data::import::{FieldArray, MeshCases, array_of_field};
 use crate::data::mesh::{self, DataArray, Mesh, Numbers, Options};
 use crate::error::{Error, Refusal, require};
 use crate::inference::{SampleFile, Source};
@@ -28,7 +28,7 @@ pub fn predict_meshes(request: &PredictRequest, cases: &MeshCases) -> Result<Pre
             Refusal::new("--input", "mesh files alone, without FIELD= and :ARRAY", path.display().to_string())
         })?;
         let arrays = cases.arrays(path, &fields, task.space)?;
-        let source = |(field, array): (String, ArrayName)| Source { field: Some(field), array, axes: None };
+        let source = |(field, array, axes): FieldArray| Source { field: Some(field), array, axes: Some(axes.into()) };
         inputs.extend(arrays.into_iter().map(source));
     }
     let request = PredictRequest { inputs, ..request.clone() };
