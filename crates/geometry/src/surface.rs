@@ -357,7 +357,7 @@ mod tests {
 
     #[test]
     fn signs_near_edges_and_corners_agree_with_the_winding_number() {
-        // Two tetrahedra that share a point have sharp corners inside and outside.
+        // A tetrahedron with a sharp tip.
         let positions = [[0.0, 0.0, 0.0], [1.0, 0.0, 0.1], [0.0, 1.0, 0.2], [0.1, 0.1, 3.0]];
         let triangles = vec![[0, 2, 1], [0, 1, 3], [1, 2, 3], [2, 0, 3]];
         let surface = Surface::new(positions.as_flattened(), triangles);

@@ -271,6 +271,11 @@ const LIES: &[(&str, &str, &str)] = &[
     ),
     ("cut.stl", "solid x\nfacet normal 0 0 0\nouter loop\nvertex 0 0 0\n", "endsolid"),
     ("index.obj", "v 0 0 0\nf 1 2 3\n", "line 2"),
+    (
+        "vast.vti",
+        "<VTKFile type=\"ImageData\"><ImageData WholeExtent=\"0 999 0 999 0 999\"/></VTKFile>",
+        "1000000000 points",
+    ),
     ("text.vtu", "hello", "format"),
 ];
 

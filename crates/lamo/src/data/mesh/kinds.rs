@@ -149,9 +149,8 @@ pub(super) fn polygons(kind: u8, points: usize) -> Vec<Vec<usize>> {
 mod tests {
     use super::*;
 
-    /// Corners of each volume cell at which its faces must close.
     #[test]
-    fn the_faces_of_a_volume_cell_close_and_look_outside() {
+    fn the_faces_of_a_volume_cell_close_and_turn_the_same_way() {
         for row in ROWS.iter().filter(|row| row.dimension == 3 && row.kind == row.linear && row.kind != POLYHEDRON) {
             let mut edges: Vec<[usize; 2]> = Vec::new();
             for face in faces(row.kind) {

@@ -99,6 +99,9 @@ pub struct Mesh {
     pub field_data: Vec<DataArray>,
 }
 
+/// Points at most of a lattice without arrays.
+const MOST_WITHOUT_DATA: usize = 1 << 24;
+
 /// The matrix that leaves the axes of an image where they are.
 pub const UNTURNED: [[f64; 3]; 3] = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]];
 
@@ -358,7 +361,14 @@ impl Mesh {
                     Refusal::new("points", format!("{dimensions:?} of 3 numbers"), format!("{} numbers", values.len()))
                 })?;
             }
-            Shape::Image { .. } | Shape::Rectilinear { .. } => {}
+            Shape::Image { .. } | Shape::Rectilinear { .. } => {
+                // A few bytes may promise a lattice of any size; numbers on its points or cells are in the file.
+                let empty = self.point_data.is_empty() && self.cell_data.is_empty();
+                require(!empty || points <= MOST_WITHOUT_DATA, || {
+                    let expected = format!("arrays on a lattice of more than {MOST_WITHOUT_DATA} points");
+                    Refusal::new("lattice", expected, format!("none on {points} points"))
+                })?;
+            }
         }
         for (arrays, count, what) in [(&self.point_data, points, "points"), (&self.cell_data, cells, "cells")] {
             for array in arrays {
