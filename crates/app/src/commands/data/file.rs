@@ -73,7 +73,7 @@ fn cells(path: &Path) -> Result<String> {
     {
         *counts.entry(kind).or_default() += 1;
     }
-    let kinds: Vec<_> = counts.iter().map(|(&kind, &count)| counted(count, &mesh::kinds::name(kind))).collect();
+    let kinds: Vec<_> = counts.iter().map(|(&kind, count)| format!("{} {count}", mesh::kinds::name(kind))).collect();
     let kinds = match shape.dimensions() {
         Some([x, y, z]) => format!(" of a lattice of {x} x {y} x {z} points"),
         None if kinds.is_empty() => String::new(),

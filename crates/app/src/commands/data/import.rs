@@ -7,9 +7,9 @@ use crate::commands::stop::stop_on_signal;
 use anyhow::Result;
 use clap::Args;
 use lamo::data::dataset::{Normalise, Role};
-use lamo::data::formats;
 use lamo::data::import::catalogue::CATALOGUE;
 use lamo::data::import::{ArrayName, MeshCases, Own, OwnField, Sizes, Windows, parse_arrays, points_of_files};
+use lamo::data::{formats, mesh};
 use lamo::error::{Refusal, counted};
 use lamo::workflow::{self, Event, ImportRequest, ImportSource, Session};
 use lamo_geometry::Grid;
@@ -202,6 +202,11 @@ impl Import {
             return Err(Refusal::new("the import", "mesh files or --positions", found)
                 .advise("leave one of them out")
                 .into());
+        }
+        if let Some(other) = self.files.iter().find(|path| !mesh::is_mesh_name(path)) {
+            let expected = "mesh files (.vtu, .vtk, .msh, .stl, ...), or --as BENCHMARK beside public files";
+            let advice = "arrays of your own are --input NAME=FILE and --output NAME=FILE";
+            return Err(Refusal::new("the import", expected, other.display().to_string()).advise(advice).into());
         }
         Ok(MeshCases {
             files: MeshCases::expand(&self.files)?,
