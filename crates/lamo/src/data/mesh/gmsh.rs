@@ -279,19 +279,20 @@ impl Reader<'_> {
         let blocks = self.count("blocks")?;
         self.size()?; // all nodes
         if self.version == Version::FourOne {
-            (self.size()?, self.size()?); // least and greatest number
+            self.size()?; // least number
+            self.size()?; // greatest number
         }
         for _ in 0..blocks {
             let (dimension, _, parametric, count) = self.block()?;
             let parameters = if parametric != 0 { dimension.clamp(0, 3) } else { 0 };
-            let mut tags = memory::reserve(count).map_err(|reason| broken(&reason))?;
+            let mut tags: Vec<Option<u64>> = memory::filled(None, count).map_err(|reason| broken(&reason))?;
             if self.version == Version::FourOne {
-                for _ in 0..count {
-                    tags.push(self.size()?);
+                for tag in &mut tags {
+                    *tag = Some(self.size()?); // the numbers of all nodes, then their places
                 }
             }
-            for node in 0..count {
-                let tag = if self.version == Version::FourOne { tags[node] } else { self.tag()? };
+            for tag in tags {
+                let tag = tag.map_or_else(|| self.tag(), Ok)?;
                 let place = self.place()?;
                 for _ in 0..parameters {
                     self.double()?;
@@ -306,7 +307,8 @@ impl Reader<'_> {
         let blocks = self.count("blocks")?;
         self.size()?; // all elements
         if self.version == Version::FourOne {
-            (self.size()?, self.size()?);
+            self.size()?;
+            self.size()?;
         }
         for _ in 0..blocks {
             let (dimension, entity, kind, count) = self.block()?;

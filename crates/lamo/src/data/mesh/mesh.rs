@@ -439,7 +439,7 @@ mod tests {
             Mesh::new(Shape::Unstructured { points: points.clone(), cells }).check().unwrap_err().to_string()
         };
         assert_eq!(refused(kinds::TRIANGLE, &[0, 1, 3]), "cells: expected points below 3, found point 3");
-        assert_eq!(refused(kinds::QUAD, &[0, 1, 2]), "cell 0: expected 4 points of a quad, found 3");
+        assert_eq!(refused(QUAD, &[0, 1, 2]), "cell 0: expected 4 points of a quad, found 3");
         assert_eq!(refused(POLYHEDRON, &[0, 1, 2]), "polyhedra: expected their faces, found none");
     }
 }

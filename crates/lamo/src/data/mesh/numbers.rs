@@ -141,11 +141,13 @@ impl Numbers {
     }
 
     /// One of them, rounded above 2⁵³.
+    #[allow(clippy::unnecessary_cast)] // the same line for every type
     pub fn at(&self, index: usize) -> f64 {
         each!(self, values => values[index] as f64)
     }
 
     /// All of them, rounded above 2⁵³.
+    #[allow(clippy::unnecessary_cast)]
     pub fn to_f64(&self) -> io::Result<Vec<f64>> {
         let mut all = memory::reserve(self.len())?;
         each!(self, values => all.extend(values.iter().map(|&value| value as f64)));
@@ -153,6 +155,7 @@ impl Numbers {
     }
 
     /// Whole numbers that are not negative; `None` where one is something else.
+    #[allow(clippy::unnecessary_cast)]
     pub(super) fn to_counts(&self) -> Option<Vec<u64>> {
         let mut counts = memory::reserve(self.len()).ok()?;
         each!(self, values => for &value in values {

@@ -286,12 +286,12 @@ impl Page {
         let [x, y, z] = dimensions.map(|count| count - 1);
         let extent = format!("0 {x} 0 {y} 0 {z}");
         let mut head = format!("<{kind} WholeExtent=\"{extent}\"");
-        if let Shape::Image { origin, spacing, direction, .. } = &mesh.shape {
-            if ending == "vti" {
-                let text = |numbers: &[f64]| numbers.iter().map(f64::to_string).collect::<Vec<_>>().join(" ");
-                let _ = write!(head, " Origin=\"{}\" Spacing=\"{}\"", text(origin), text(spacing));
-                let _ = write!(head, " Direction=\"{}\"", text(direction.as_flattened()));
-            }
+        if let Shape::Image { origin, spacing, direction, .. } = &mesh.shape
+            && ending == "vti"
+        {
+            let text = |numbers: &[f64]| numbers.iter().map(f64::to_string).collect::<Vec<_>>().join(" ");
+            let _ = write!(head, " Origin=\"{}\" Spacing=\"{}\"", text(origin), text(spacing));
+            let _ = write!(head, " Direction=\"{}\"", text(direction.as_flattened()));
         }
         self.line(&format!("{head}>"));
         self.arrays("FieldData", &mesh.field_data)?;
