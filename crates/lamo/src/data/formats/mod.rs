@@ -118,9 +118,9 @@ pub const FORMATS: &[Format] = &[
         write: Some(safetensors::write),
     },
     Format {
-        name: "VTK, STL, OBJ or Gmsh",
+        name: "mesh",
         endings: &["vtu", "vtp", "vti", "vtr", "vts", "vtk", "msh", "stl", "obj"],
-        summary: "a mesh: its points, and arrays on its points and cells",
+        summary: "VTK, Gmsh, STL and OBJ: the points of a mesh, and arrays on its points and cells",
         sniff: mesh::sniff,
         open: mesh::open,
         write: None,
