@@ -43,6 +43,8 @@ enum Command {
     ///   lamo predict runs/airfoil-lamo-1 --input meshes.npz --output mach.npz
     ///   lamo predict runs/mine-lamo-1 --input a=flow.mat:perm --input b=load.npy --output u.npy
     ///   lamo predict runs/navier-stokes-lamo-1 --input start.npy --frames 40 --output vorticity.npy
+    ///   lamo predict runs/flow-lamo-1 --input new.vtu --scalars new.csv --derive sdf=body.stl --output out.vtu
+    ///   lamo predict runs/flow-lamo-1 --input 'new/*.vtu' --scalars new.csv --derive sdf=body.stl --output 'out/*.vtu'
     #[command(verbatim_doc_comment)]
     Predict(commands::predict::Predict),
     /// Make, import and check data sets.

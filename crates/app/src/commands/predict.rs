@@ -4,6 +4,8 @@ use crate::commands::{say, warn};
 use crate::text::duration;
 use anyhow::Result;
 use clap::Args;
+use lamo::data::import::MeshCases;
+use lamo::data::mesh;
 use lamo::error::{Refusal, counted};
 use lamo::inference::Source;
 use lamo::workflow::{self, PredictRequest};
@@ -18,7 +20,8 @@ pub(crate) struct Predict {
     run: PathBuf,
     /// The arrays of the input fields, for one sample or several: FILE, FILE:VARIABLE or FIELD=FILE:VARIABLE, as for lamo data
     /// import. Files are npy, npz, safetensors, MAT, HDF5 or CSV. A pattern such as 'FIELD=case_*.npy' and a repeated field add
-    /// samples, in the order of the names. Of a longer time series the last snapshots are continued.
+    /// samples, in the order of the names. Of a longer time series the last snapshots are continued. A mesh file (vtu, vtp, vti,
+    /// vtr, vts, vtk, msh, stl, obj) has the positions and the arrays of the input fields by their names.
     #[arg(long, value_name = "ARRAY", required = true)]
     input: Vec<String>,
     /// Axes of a field's arrays, one letter each, if they are not those of the data set: n samples, t snapshots, x rows, y
@@ -26,9 +29,19 @@ pub(crate) struct Predict {
     #[arg(long, value_name = "FIELD=LETTERS")]
     axes: Vec<String>,
     /// File to write: .npy, .npz, .mat or .safetensors. It holds all samples. With a * in its name, such as 'out/*.npz', each
-    /// input file has an output file of its own, and * is the name of the input file without its ending.
+    /// input file has an output file of its own, and * is the name of the input file without its ending. For mesh files also .vtu,
+    /// .vtp, .vti, .vtr, .vts or .vtk: the input mesh with NAME_predicted, and with NAME_error where it holds the truth.
     #[arg(long, value_name = "FILE", default_value = "prediction.npz")]
     output: PathBuf,
+    /// Of mesh files: inputs made from the mesh, as for lamo data import: distance, normals, distance=FILE, sdf=FILE.
+    #[arg(long, value_name = "WHAT")]
+    derive: Vec<String>,
+    /// Of mesh files: a CSV table with a row for each case; the first column has the names of the files.
+    #[arg(long, value_name = "FILE")]
+    scalars: Option<PathBuf>,
+    /// Of mesh files: where the samples have their points, as for lamo data import: points or cells.
+    #[arg(long, value_name = "PLACE", default_value = "points", value_parser = ["points", "cells"])]
+    on: String,
     /// Number of snapshots to predict of a time series; as many as in training unless given.
     #[arg(long, value_name = "N")]
     frames: Option<usize>,
@@ -56,7 +69,15 @@ pub(crate) fn run(options: &Predict) -> Result<()> {
         symmetries: options.symmetries,
         device: options.device,
     };
-    let predicted = workflow::predict(&request)?;
+    let meshes = request.inputs.iter().any(|input| input.field.is_none() && mesh::is_mesh_name(&input.array.path));
+    let predicted = match meshes {
+        true => {
+            let (derived, scalars) = (options.derive.clone(), options.scalars.clone());
+            let cases = MeshCases { derived, scalars, at_centres: options.on == "cells", ..MeshCases::default() };
+            workflow::predict_meshes(&request, &cases)?
+        }
+        false => workflow::predict(&request)?,
+    };
     if let Some(note) = &predicted.note {
         warn(&format!("warning: {note}"));
     }

@@ -1,4 +1,4 @@
-//! Data, in this order; no module uses a later one: arrays in files (`formats`), parameters of a model in files
+//! Data, in this order; no module uses a later one: arrays in files (`formats`), meshes in files (`mesh`), parameters of a model in files
 //! (`storage`, `state_dict`) and samples in memory (`samples`), data sets in folders (`dataset`), data sets from files (`import`),
 //! data sets from solvers (`make`) and the error of their labels (`converge`).
 
@@ -9,6 +9,7 @@ pub mod formats;
 pub mod import;
 #[cfg(feature = "solvers")]
 mod make;
+pub mod mesh;
 pub mod samples;
 pub mod state_dict;
 mod storage;

@@ -20,6 +20,6 @@ pub use dataset::{
 pub use evaluate::{EvaluateRequest, Evaluated, Verified, VerifyRequest, evaluate, verify};
 pub use event::{Cancel, Event, Listener, Session};
 pub use explain::{ExplainRequest, ExplainedSample, Region, explain};
-pub use predict::{Model, PredictRequest, Predicted, predict};
+pub use predict::{Model, PredictRequest, Predicted, predict, predict_meshes};
 pub use results::{ResultRow, Source, results};
 pub use train::{ResumeRequest, TrainRequest, TrainedRun, resume, train};

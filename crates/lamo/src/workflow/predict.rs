@@ -1,4 +1,8 @@
-//! Predict: arrays in, the fields of a trained or imported model out.
+//! Predict: arrays in, the fields of a trained or imported model out; from mesh files to mesh files in `meshes`.
+
+mod meshes;
+
+pub use meshes::predict_meshes;
 
 use crate::data::Samples;
 use crate::data::formats::{self, Named};
@@ -127,6 +131,13 @@ pub struct Predicted {
 
 /// Reads arrays, predicts, writes the output fields.
 pub fn predict(request: &PredictRequest) -> Result<Predicted, Error> {
+    predict_to(request, &|file, _, arrays| Ok(formats::write(file, arrays)?))
+}
+
+/// Writes the output fields of the samples of an input file.
+type WriteFields<'a> = &'a dyn Fn(&Path, &SampleFile, &[Named]) -> Result<(), Error>;
+
+fn predict_to(request: &PredictRequest, write: WriteFields) -> Result<Predicted, Error> {
     let PredictRequest { model, inputs, output, snapshots, symmetries, device } = request;
     require(*snapshots != Some(0), || Refusal::new("--frames", "at least 1", "0"))?;
     require_new(output, inputs)?;
@@ -136,7 +147,7 @@ pub fn predict(request: &PredictRequest) -> Result<Predicted, Error> {
     let group = symmetries.then(|| model.symmetries()).transpose()?;
     let planned = match PredictionInput::plan(&operator.task, inputs, *snapshots) {
         Err(error) => match clouds(&operator.task, inputs, output) {
-            Some(clouds) => return predict_clouds(request, &model, &clouds),
+            Some(clouds) => return predict_clouds(request, &model, &clouds, write),
             None => return Err(error),
         },
         planned => planned?,
@@ -164,13 +175,13 @@ pub fn predict(request: &PredictRequest) -> Result<Predicted, Error> {
     let arrays = given.output_fields(&operator.task, &prediction);
     let arrays = arrays.map_err(|refusal| refusal.within(names.join(", ")))?;
     match &files[..] {
-        [only] => formats::write(only, &arrays)?,
+        [only] => write(only, &given.files[0], &arrays)?,
         files => {
             let mut first = 0;
-            for (file, SampleFile { samples, .. }) in files.iter().zip(&given.files) {
-                let count = samples.unwrap_or(1);
-                let part: Vec<Named> = arrays.iter().map(|array| rows(array, first..first + count, *samples)).collect();
-                formats::write(file, &part)?;
+            for (file, input) in files.iter().zip(&given.files) {
+                let (samples, count) = (input.samples, input.samples.unwrap_or(1));
+                let part: Vec<Named> = arrays.iter().map(|array| rows(array, first..first + count, samples)).collect();
+                write(file, input, &part)?;
                 first += count;
             }
         }
@@ -197,7 +208,12 @@ fn clouds(task: &Task, inputs: &[Source], output: &Path) -> Option<Vec<Vec<Sourc
 }
 
 /// Predicts clouds of different sizes, each from its own files to its own file.
-fn predict_clouds(request: &PredictRequest, model: &Model, clouds: &[Vec<Source>]) -> Result<Predicted, Error> {
+fn predict_clouds(
+    request: &PredictRequest,
+    model: &Model,
+    clouds: &[Vec<Source>],
+    write: WriteFields,
+) -> Result<Predicted, Error> {
     let PredictRequest { output, snapshots, symmetries, device, inputs, .. } = request;
     let operator = model.operator();
     require(!symmetries, || Refusal::new("--symmetries", "samples of equal size", "different sizes"))?;
@@ -218,11 +234,11 @@ fn predict_clouds(request: &PredictRequest, model: &Model, clouds: &[Vec<Source>
     let prediction = operator.predict(&samples, *device)?;
     let elapsed = started.elapsed();
     let (mut first, mut arrays) = (0, Vec::new());
-    for (given, file) in given.iter().zip(&files) {
+    for ((given, file), input) in given.iter().zip(&files).zip(&sample_files) {
         let length: usize = given.samples.total_points() * samples.times * samples.outputs;
         let fields = given.output_fields(&operator.task, &prediction[first..first + length]);
         let fields = fields.map_err(|refusal| refusal.within(file.display()))?;
-        formats::write(file, &fields)?;
+        write(file, input, &fields)?;
         arrays = fields;
         first += length;
     }

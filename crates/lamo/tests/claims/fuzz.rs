@@ -1,6 +1,6 @@
 //! Fuzzing: whatever bytes a reader meets, it answers with arrays that are what they say or with one sentence.
 //!
-//! The seeds are in `tests/arrays`, a folder per reader; a run changes them, a little or a lot, and reads the result.
+//! The seeds are in `tests/arrays`, a folder per reader, and in `tests/mesh/files`; a run changes them, a little or a lot, and reads the result.
 //! `LAMO_FUZZ_SECONDS=600 cargo test -p lamo --test claims --release fuzz` runs for ten minutes per reader, with
 //! changes that no earlier second has tried; without it the run is short and always the same.
 
@@ -9,7 +9,7 @@
 use crate::bombs::{Bomb, bombs};
 use crate::support::Folder;
 use lamo::data::dataset::Dataset;
-use lamo::data::formats;
+use lamo::data::{formats, mesh};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use std::fs;
@@ -25,7 +25,11 @@ const LARGEST: u64 = 8 << 10;
 
 /// The files of a folder whose names end so.
 fn corpus(folder: &str, ending: &str) -> Vec<Vec<u8>> {
-    let folder = Path::new(&std::env::var("CARGO_MANIFEST_DIR").unwrap()).join("tests/arrays").join(folder);
+    seeds(&format!("arrays/{folder}"), ending)
+}
+
+fn seeds(folder: &str, ending: &str) -> Vec<Vec<u8>> {
+    let folder = Path::new(&std::env::var("CARGO_MANIFEST_DIR").unwrap()).join("tests").join(folder);
     let mut paths: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.retain(|path| path.metadata().unwrap().len() <= LARGEST && path.to_str().unwrap().ends_with(ending));
     paths.sort();
@@ -184,6 +188,49 @@ fn safetensors_files_of_any_bytes_are_read_or_refused() {
 #[test]
 fn tables_of_any_bytes_are_read_or_refused() {
     fuzz_reader("csv");
+}
+
+/// Changes the small mesh files with some endings.
+fn fuzz_meshes(target: &str, endings: &[&str]) {
+    let seeds: Vec<_> = endings.iter().flat_map(|ending| seeds("mesh/files", ending)).collect();
+    fuzz(target, &seeds, |scratch, bytes| {
+        let path = scratch.join("file");
+        fs::write(&path, bytes).unwrap();
+        match mesh::read(&path) {
+            Ok(mesh) => {
+                mesh.check().unwrap();
+                if mesh.point_count().max(mesh.cell_count()) < 1 << 16 {
+                    assert_eq!(mesh.shape.positions().unwrap().len(), 3 * mesh.point_count());
+                    let cells = mesh.shape.cells().unwrap();
+                    mesh::boundary(&cells, true).unwrap();
+                    mesh.cell_data.iter().for_each(|array| drop(mesh::to_points(array, &cells, mesh.point_count())));
+                    mesh::write(&scratch.join("copy.vtu"), &mesh, &mesh::Options::default()).unwrap();
+                    assert_eq!(mesh::read(&scratch.join("copy.vtu")).unwrap().cell_count(), mesh.cell_count());
+                }
+            }
+            Err(error) => sentence(&error),
+        }
+    });
+}
+
+#[test]
+fn xml_meshes_of_any_bytes_are_read_or_refused() {
+    fuzz_meshes("vtk-xml", &[".vtu", ".vtp", ".vti", ".vtr", ".vts"]);
+}
+
+#[test]
+fn older_vtk_meshes_of_any_bytes_are_read_or_refused() {
+    fuzz_meshes("vtk", &[".vtk"]);
+}
+
+#[test]
+fn gmsh_meshes_of_any_bytes_are_read_or_refused() {
+    fuzz_meshes("gmsh", &[".msh"]);
+}
+
+#[test]
+fn surfaces_of_any_bytes_are_read_or_refused() {
+    fuzz_meshes("surface", &[".stl", ".obj"]);
 }
 
 /// Opens a data set and reads what it offers.

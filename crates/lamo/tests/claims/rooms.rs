@@ -20,7 +20,7 @@ const ROOMS: &[&[&str]] = &[
 
 /// The folders inside `data` from bottom to top.
 const INSIDE_DATA: &[&[&str]] =
-    &[&["formats", "storage"], &["state_dict", "samples"], &["dataset"], &["import"], &["make"]];
+    &[&["formats", "mesh", "storage"], &["state_dict", "samples"], &["dataset"], &["import"], &["make"]];
 
 pub(crate) fn workspace() -> PathBuf {
     Path::new(&std::env::var("CARGO_MANIFEST_DIR").unwrap()).join("../..").canonicalize().unwrap()

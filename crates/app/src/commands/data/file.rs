@@ -5,9 +5,11 @@ use crate::commands::{evenly, say};
 use crate::plot::{Column, Sheet};
 use anyhow::Result;
 use lamo::data::formats::{ArrayFile, ArrayInfo};
+use lamo::data::mesh;
 use lamo::error::{counted, one_line};
 use lamo::task::Moments;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
 
@@ -51,7 +53,8 @@ pub(super) fn run(path: &Path, picture: Option<&Path>, json: bool) -> Result<()>
         let report = json!({ "file": path.display().to_string(), "arrays": arrays, "picture": picture });
         return say(&report.to_string());
     }
-    say(&format!("{}: {}", path.display(), counted(arrays.len(), "array")))?;
+    let cells = if mesh::is_mesh_name(path) { cells(path)? } else { String::new() };
+    say(&format!("{}: {}{cells}", path.display(), counted(arrays.len(), "array")))?;
     say(&format!(
         "{:18} {:10} {:22} {:>11} {:>11} {:>11} {:>11} {:>7} {:>5}",
         "array", "type", "shape", "least", "most", "mean", "deviation", "NaN", "inf"
@@ -60,6 +63,24 @@ pub(super) fn run(path: &Path, picture: Option<&Path>, json: bool) -> Result<()>
         say(&line(array, summary))?;
     }
     target.map_or(Ok(()), |target| say(&format!("picture: {}", target.display())))
+}
+
+/// How many points and cells of each type a mesh has.
+fn cells(path: &Path) -> Result<String> {
+    let shape = mesh::read(path)?.shape;
+    let mut counts: BTreeMap<u8, usize> = BTreeMap::new();
+    for &kind in shape.dimensions().is_none().then(|| shape.cells()).transpose()?.iter().flat_map(|cells| &cells.kinds)
+    {
+        *counts.entry(kind).or_default() += 1;
+    }
+    let kinds: Vec<_> = counts.iter().map(|(&kind, count)| format!("{} {count}", mesh::kinds::name(kind))).collect();
+    let kinds = match shape.dimensions() {
+        Some([x, y, z]) => format!(" of a lattice of {x} x {y} x {z} points"),
+        None if kinds.is_empty() => String::new(),
+        None => format!(" ({})", kinds.join(", ")),
+    };
+    let (points, cells) = (counted(shape.point_count(), "point"), counted(shape.cell_count(), "cell"));
+    Ok(format!(", {points}, {cells}{kinds}"))
 }
 
 fn summary(file: &ArrayFile, array: &ArrayInfo) -> Result<Summary> {

@@ -7,9 +7,9 @@ use crate::commands::stop::stop_on_signal;
 use anyhow::Result;
 use clap::Args;
 use lamo::data::dataset::{Normalise, Role};
-use lamo::data::formats;
 use lamo::data::import::catalogue::CATALOGUE;
-use lamo::data::import::{ArrayName, Own, OwnField, Sizes, Windows, parse_arrays, points_of_files};
+use lamo::data::import::{ArrayName, MeshCases, Own, OwnField, Sizes, Windows, parse_arrays, points_of_files};
+use lamo::data::{formats, mesh};
 use lamo::error::{Refusal, counted};
 use lamo::workflow::{self, Event, ImportRequest, ImportSource, Session};
 use lamo_geometry::Grid;
@@ -19,8 +19,9 @@ use std::path::PathBuf;
 /// `lamo data import`
 #[derive(Args)]
 pub(crate) struct Import {
-    /// Files of a benchmark, or folders that hold them at any depth.
-    #[arg(value_name = "FILE|DIR", requires = "benchmark")]
+    /// With --as: files of a benchmark, or folders that hold them at any depth. Without it: mesh files, one for each case, such as
+    /// 'cases/*.vtu' (vtu, vtp, vti, vtr, vts, vtk, msh, stl, obj); --input and --output then name their arrays.
+    #[arg(value_name = "FILE|DIR")]
     files: Vec<PathBuf>,
     /// The benchmark of the files; lamo data import --help lists them all.
     #[arg(long = "as", value_name = "BENCHMARK", requires = "files", conflicts_with_all = ["positions", "input", "output"])]
@@ -34,16 +35,28 @@ pub(crate) struct Import {
     positions: Vec<String>,
     /// An input field. The same name again and a pattern, such as 'a=case_*.npy', add samples; A,B joins two arrays as channels.
     /// An array without samples is one sample of several files, or else the same for all samples.
+    /// Of mesh files: the names of arrays, p,U or FIELD=p; those on cells are averaged to the points.
     #[arg(long, value_name = "NAME=ARRAY")]
     input: Vec<String>,
     /// An output field, which the model learns; arrays as for --input.
     #[arg(long, value_name = "NAME=ARRAY", required_unless_present = "benchmark")]
     output: Vec<String>,
+    /// Of mesh files: inputs made from the mesh. distance is that to its boundary, normals are those of a surface;
+    /// distance=FILE is that to the surface in FILE, sdf=FILE has a sign, negative inside a closed surface.
+    #[arg(long, value_name = "WHAT", conflicts_with = "benchmark")]
+    derive: Vec<String>,
+    /// Of mesh files: a CSV table with a row for each case. The first column has the names of the files, the others are inputs.
+    #[arg(long, value_name = "FILE", conflicts_with = "benchmark")]
+    scalars: Option<PathBuf>,
+    /// Of mesh files: where the samples have their points: points or cells (the centres of the cells).
+    #[arg(long, value_name = "PLACE", default_value = "points", value_parser = ["points", "cells"])]
+    on: String,
     /// Times of the snapshots of a time series.
     #[arg(long, value_name = "ARRAY", conflicts_with = "benchmark")]
     time: Option<String>,
     /// The grid: ROWSxCOLUMNS, line:POINTS or cloud:POINTS. For line and cloud without a number the positions are counted.
-    #[arg(long, required_unless_present = "benchmark", conflicts_with = "benchmark")]
+    /// Mesh files are clouds.
+    #[arg(long, required_unless_present_any = ["benchmark", "files"], conflicts_with = "benchmark")]
     grid: Option<String>,
     /// Axes of a field's arrays, one letter each: n samples, t snapshots, x rows, y columns, p points, c channels, 1 an axis of
     /// length 1. On a line the points are x or p. Without it they are found by the shape, and printed.
@@ -133,17 +146,7 @@ pub(crate) fn run(options: &Import) -> Result<()> {
 
 impl Import {
     fn own(&self) -> Result<Own> {
-        let mut fields: Vec<OwnField> = Vec::new();
-        for text in &self.positions {
-            add(&mut fields, "positions", Role::Position, text)?;
-        }
-        for (role, texts) in [(Role::Input, &self.input), (Role::Output, &self.output)] {
-            for text in texts {
-                let (name, arrays) =
-                    pair(text, "--input and --output", "NAME=ARRAY, such as a=perm.npy or u=flow.mat:sol")?;
-                add(&mut fields, name, role, arrays)?;
-            }
-        }
+        let mut fields = if self.files.is_empty() { self.array_fields()? } else { self.mesh_cases()?.fields()? };
         for text in &self.axes {
             let (name, axes) = pair(text, "--axes", "NAME=LETTERS, such as u=xytn")?;
             named(&mut fields, name, "--axes")?.axes = Some(axes.into());
@@ -171,9 +174,58 @@ impl Import {
         Ok(Own { name, grid, ragged, stride, fields, times, windows, split: None, sizes })
     }
 
+    /// Positions, inputs and outputs in files of arrays.
+    fn array_fields(&self) -> Result<Vec<OwnField>> {
+        if !self.derive.is_empty() || self.scalars.is_some() || self.on != "points" {
+            return Err(
+                Refusal::new("--derive, --scalars and --on", "mesh files, such as 'cases/*.vtu'", "none").into()
+            );
+        }
+        let mut fields: Vec<OwnField> = Vec::new();
+        for text in &self.positions {
+            add(&mut fields, "positions", Role::Position, text)?;
+        }
+        for (role, texts) in [(Role::Input, &self.input), (Role::Output, &self.output)] {
+            for text in texts {
+                let (name, arrays) =
+                    pair(text, "--input and --output", "NAME=ARRAY, such as a=perm.npy or u=flow.mat:sol")?;
+                add(&mut fields, name, role, arrays)?;
+            }
+        }
+        Ok(fields)
+    }
+
+    /// Mesh files, one for each case.
+    fn mesh_cases(&self) -> Result<MeshCases> {
+        if !self.positions.is_empty() {
+            let found = "--positions";
+            return Err(Refusal::new("the import", "mesh files or --positions", found)
+                .advise("leave one of them out")
+                .into());
+        }
+        if let Some(other) = self.files.iter().find(|path| !mesh::is_mesh_name(path)) {
+            let expected = "mesh files (.vtu, .vtk, .msh, .stl, ...), or --as BENCHMARK beside public files";
+            let advice = "arrays of your own are --input NAME=FILE and --output NAME=FILE";
+            return Err(Refusal::new("the import", expected, other.display().to_string()).advise(advice).into());
+        }
+        Ok(MeshCases {
+            files: MeshCases::expand(&self.files)?,
+            inputs: self.input.clone(),
+            outputs: self.output.clone(),
+            derived: self.derive.clone(),
+            scalars: self.scalars.clone(),
+            at_centres: self.on == "cells",
+        })
+    }
+
+    /// What the grid is called; mesh files are clouds.
+    fn grid_text(&self) -> &str {
+        self.grid.as_deref().unwrap_or(if self.files.is_empty() { "" } else { "cloud" })
+    }
+
     /// The grid, and the points of each sample where their numbers differ.
     fn grid_of(&self, fields: &[OwnField]) -> Result<(Grid, Vec<usize>)> {
-        let sizes = if self.grid.as_deref() == Some("cloud") { points_of_files(fields)? } else { Vec::new() };
+        let sizes = if self.grid_text() == "cloud" { points_of_files(fields)? } else { Vec::new() };
         match sizes.iter().max() {
             Some(&points) if sizes.iter().any(|size| *size != points) => Ok((Grid::Cloud { points }, sizes)),
             _ => Ok((self.grid(fields)?, Vec::new())),
@@ -181,7 +233,7 @@ impl Import {
     }
 
     fn grid(&self, fields: &[OwnField]) -> Result<Grid> {
-        let text = self.grid.as_deref().unwrap_or_default();
+        let text = self.grid_text();
         let number = |text: &str| text.parse::<usize>().ok().filter(|&count| count > 0);
         let plane = text.split_once('x').and_then(|(rows, columns)| Some((number(rows)?, number(columns)?)));
         if let Some((rows, columns)) = plane {

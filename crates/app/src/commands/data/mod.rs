@@ -23,7 +23,7 @@ pub(crate) enum Data {
     ///   lamo data make navier-stokes --samples 1200 --set viscosity=1e-4 --out data/ns
     #[command(verbatim_doc_comment, after_long_help = make::problems_and_parameters())]
     Make(make::Make),
-    /// Make a data set from public benchmark files, or from your own arrays.
+    /// Make a data set from public benchmark files, from your own arrays, or from mesh files.
     ///
     /// An ARRAY is FILE, or FILE:VARIABLE if the file holds several. Files are npy, npz, MAT v5 and v7.3, HDF5, safetensors or
     /// CSV. A pattern such as 'case_*.npz:p' is one file after another. The same command continues after an interruption.
@@ -40,6 +40,7 @@ pub(crate) enum Data {
     ///   lamo data import --positions 'car_*.npz:vertices' --output 'p=car_*.npz:press' --grid cloud --out data/cars
     ///   lamo data import --output u=AC.mat:uu --grid line:512 --window 10 --horizon 10 --stride 1 --out data/ac
     ///   lamo data import --input mu=runs.csv:mu --output u=runs.csv:u --grid line:64 --out data/runs
+    ///   lamo data import 'cases/*.vtu' --output p,U --input region --scalars cases.csv --derive sdf=body.stl --out data/flow
     #[command(verbatim_doc_comment, after_long_help = import::public_files())]
     Import(Box<import::Import>),
     /// Write a data set as the public files of a benchmark, for the loaders of other codes.

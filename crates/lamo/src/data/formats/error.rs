@@ -1,6 +1,6 @@
 //! What can be wrong with an array file. Each error names the file, what was expected, what was found, and what to do.
 
-use crate::error::{Failure, Kind, shown};
+use crate::error::{Failure, Kind, Refusal, shown};
 use crate::files::memory::amount;
 use std::fmt;
 use std::ops::Range;
@@ -172,6 +172,14 @@ pub enum Error {
         /// How many axes it has.
         found: usize,
     },
+    /// A mesh file that cannot be read, or that does not hold what is asked for.
+    #[error("{}: {refusal}", shown(.path))]
+    Mesh {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        refusal: Refusal,
+    },
     /// The machine does not have enough memory.
     #[error("{}: expected {} of memory for {}, found too little; end other programs, or save it in smaller parts", shown(.path), amount(*.expected), Titled(name))]
     Memory {
@@ -232,6 +240,7 @@ impl Failure for Error {
             Error::Unreadable { source, .. } => Kind::of_io(source),
             Error::Writing { reason, .. } => Kind::of_io(reason),
             Error::Memory { .. } => Kind::OutOfSpace,
+            Error::Mesh { refusal, .. } => refusal.kind,
             Error::NotAFile { .. }
             | Error::UnknownFormat { .. }
             | Error::PyTorch { .. }

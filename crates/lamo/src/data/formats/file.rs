@@ -4,7 +4,7 @@ use super::array::{Array, ArrayInfo, Found, Single, Tick, Values, Wanted};
 use super::entry::{Entry, OpenArray};
 use super::error::{Error, alternatives};
 use super::source::{Opened, Stamp};
-use super::{FORMATS, START, looks_like, pytorch};
+use super::{FORMATS, START, looks_like, mesh, pytorch};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::path::Path;
@@ -59,7 +59,7 @@ impl ArrayFile {
 
     /// What the header says about the array called `name`, or about the only array.
     pub fn describe(&self, name: Option<&str>) -> Result<ArrayInfo, Error> {
-        Ok(self.find(name)?.info())
+        self.with(name, |array| Ok(array.info()))
     }
 
     /// A whole array in C order, as [`super::read`].
@@ -99,8 +99,7 @@ impl ArrayFile {
 
     /// Calls `take` with all numbers of an array in the order of the file, a bounded number at a time.
     pub fn visit(&self, name: Option<&str>, mut take: impl FnMut(&[f64])) -> Result<(), Error> {
-        let array = self.find(name)?;
-        array.numbers.visit(&array, &mut take)
+        self.with(name, |array| array.numbers.visit(array, &mut take))
     }
 
     /// Size, time of the last change and identity of the file when it was opened.
@@ -126,7 +125,17 @@ impl ArrayFile {
         single: bool,
         tick: Tick,
     ) -> Result<(Vec<usize>, Found), Error> {
-        let array = self.find(name)?;
+        self.with(name, |array| self.part_of(array, order, rows, single, tick))
+    }
+
+    fn part_of(
+        &self,
+        array: &OpenArray,
+        order: Option<&[usize]>,
+        rows: Option<Range<usize>>,
+        single: bool,
+        tick: Tick,
+    ) -> Result<(Vec<usize>, Found), Error> {
         let (path, name) = (|| self.opened.path.clone(), || array.name.to_owned());
         let natural: Vec<_> = (0..array.layout.shape.len()).collect();
         let order = order.unwrap_or(&natural);
@@ -141,7 +150,17 @@ impl ArrayFile {
             return Err(Error::RowsOutside { path: path(), name: name(), rows, found });
         }
         let wanted = Wanted { order, rows, single };
-        Ok((array.layout.shape_of(&wanted), array.numbers.read(&array, &wanted, tick)?))
+        Ok((array.layout.shape_of(&wanted), array.numbers.read(array, &wanted, tick)?))
+    }
+
+    /// Calls `use_array` with an array of the file, or with one that is derived from it and another file.
+    fn with<T>(&self, name: Option<&str>, use_array: impl FnOnce(&OpenArray) -> Result<T, Error>) -> Result<T, Error> {
+        let unknown = name.filter(|name| !self.places.contains_key(*name));
+        let derived = unknown.and_then(|name| mesh::derive(&self.entries, name));
+        match derived.as_ref().and_then(|entry| entry.array(&self.opened)) {
+            Some(array) => use_array(&array),
+            None => use_array(&self.find(name)?),
+        }
     }
 
     fn find(&self, name: Option<&str>) -> Result<OpenArray<'_>, Error> {

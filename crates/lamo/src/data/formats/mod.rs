@@ -1,4 +1,4 @@
-//! Array files: npy, npz, MAT v5 and v7.3, HDF5, safetensors and CSV. The first bytes of a file show its format.
+//! Array files: npy, npz, MAT v5 and v7.3, HDF5, safetensors, CSV, and the arrays of mesh files. The first bytes of a file show its format.
 //!
 //! A new format is one file in this folder, with its `mod` line, and one row of [`FORMATS`]. The file has
 //!
@@ -25,6 +25,7 @@ mod file;
 mod hdf5;
 pub(in crate::data) mod mat5;
 mod mat73;
+mod mesh;
 pub(crate) mod npy;
 mod npz;
 mod pytorch;
@@ -115,6 +116,14 @@ pub const FORMATS: &[Format] = &[
         sniff: safetensors::sniff,
         open: safetensors::open,
         write: Some(safetensors::write),
+    },
+    Format {
+        name: "mesh",
+        endings: &["vtu", "vtp", "vti", "vtr", "vts", "vtk", "msh", "stl", "obj"],
+        summary: "VTK, Gmsh, STL and OBJ: the points of a mesh, and arrays on its points and cells",
+        sniff: mesh::sniff,
+        open: mesh::open,
+        write: None,
     },
     Format {
         name: "CSV",

@@ -1,5 +1,5 @@
-//! Data sets from files: the public files of the benchmarks (`catalogue`, `public`) and arrays of your own (`own`); and the
-//! way back to public files (`export`).
+//! Data sets from files: the public files of the benchmarks (`catalogue`, `public`) and arrays of your own (`own`),
+//! also those of mesh files (`meshes`); and the way back to public files (`export`).
 //!
 //! Both say which arrays become which field (`column`, `axes`); `write` then reads the arrays and writes the data set.
 
@@ -9,6 +9,7 @@ mod column;
 mod export;
 mod field;
 mod glob;
+mod meshes;
 mod own;
 mod partition;
 mod public;
@@ -22,6 +23,7 @@ mod write;
 pub(crate) use axes::order;
 pub(crate) use glob::expand;
 pub use glob::parse_arrays;
+pub use meshes::{FieldArray, MeshCases, array_of_field, field_name};
 pub use own::{ArrayName, Own, OwnField};
 pub use partition::Sizes;
 pub use ragged::points_of_files;

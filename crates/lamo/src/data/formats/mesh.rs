@@ -1,0 +1,103 @@
+//! Mesh files as arrays: points, and what is known at points and cells. `crate::data::mesh` reads them.
+//!
+//! A file is read once for its list of arrays and again for the numbers of each, so that memory holds one mesh at a time.
+
+use super::array::{ElementKind, Found, Gathering, Layout, Tick, Wanted};
+use super::entry::{Entry, Numbers, OpenArray};
+use super::error::Error;
+use super::source::Opened;
+use crate::data::mesh::{self, named};
+use crate::error::Refusal;
+use std::io;
+
+pub(super) fn sniff(start: &[u8], size: u64) -> bool {
+    mesh::recognises(start, size)
+}
+
+fn fails(opened: &Opened, refusal: Refusal) -> Error {
+    Error::Mesh { path: opened.path.clone(), refusal }
+}
+
+pub(super) fn open(opened: &Opened) -> Result<Vec<Entry>, Error> {
+    let mesh = mesh::read_file(&opened.path).map_err(|refusal| fails(opened, refusal))?;
+    let entries = named::listed(&mesh).into_iter().map(|listed| {
+        let entry = entry(listed.name, listed.shape, listed.kind);
+        if listed.hidden { entry.hide() } else { entry }
+    });
+    Ok(entries.collect())
+}
+
+/// An array that needs another file, such as `sdf=body.stl`.
+pub(super) fn derive(entries: &[Entry], name: &str) -> Option<Entry> {
+    let count = |name: &str| {
+        let entry = entries.iter().find(|entry| entry.name == name)?;
+        entry.holds.as_ref().ok()?.shape.first().copied()
+    };
+    let shape = named::shape_with_file(name, count("points")?, count("centres/points")?)?;
+    Some(entry(name.to_owned(), shape, ElementKind::F64))
+}
+
+fn entry(name: String, shape: Vec<usize>, kind: ElementKind) -> Entry {
+    let layout = Layout { shape, kind, stored: kind, big_endian: false, column_major: false, pairs: false };
+    Entry::new(name, Ok(layout), OnMesh)
+}
+
+/// An array of a mesh.
+struct OnMesh;
+
+impl OnMesh {
+    fn values(array: &OpenArray) -> Result<Vec<f64>, Error> {
+        let opened = array.opened;
+        let mesh = mesh::read_file(&opened.path).map_err(|refusal| fails(opened, refusal))?;
+        let values = named::values(&mesh, &opened.path, array.name);
+        let values = values.map_err(|refusal| {
+            let within =
+                if array.name.contains('=') { String::new() } else { format!("array `{}`", array.name.escape_debug()) };
+            fails(opened, if within.is_empty() { refusal } else { refusal.within(within) })
+        })?;
+        if Some(values.len()) != array.layout.count() {
+            return Err(opened.damaged(format!("{:?} numbers", array.layout.count()), values.len().to_string()));
+        }
+        Ok(values)
+    }
+}
+
+impl Numbers for OnMesh {
+    /// The shape is that of a mesh that was read.
+    fn check(&self, _array: &OpenArray) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn read(&self, array: &OpenArray, wanted: &Wanted, tick: Tick) -> Result<Found, Error> {
+        let values = OnMesh::values(array)?;
+        let gathering = Gathering { layout: array.layout, wanted, tick };
+        let width: usize = array.layout.shape.iter().skip(1).product();
+        let (rows, columns) = match wanted.order.first() {
+            Some(1) => (0..array.layout.shape[0], wanted.rows.clone()),
+            Some(_) => (wanted.rows.clone(), 0..width),
+            None => (0..1, 0..1),
+        };
+        let each = |take: &mut dyn FnMut(&[f64])| -> io::Result<()> {
+            rows.clone().for_each(|row| take(&values[row * width..][columns.clone()]));
+            Ok(())
+        };
+        let found = match (array.layout.kind.is_single(), wanted.single) {
+            (true, _) => gathering.run::<f32, io::Error>(|take| {
+                let mut narrow = Vec::new();
+                each(&mut |block| {
+                    narrow.clear();
+                    narrow.extend(block.iter().map(|&value| value as f32));
+                    take(&narrow);
+                })
+            }),
+            (false, true) => gathering.run_narrow(each),
+            (false, false) => gathering.run::<f64, _>(each),
+        };
+        found.map_err(|_| array.too_large(wanted))
+    }
+
+    fn visit(&self, array: &OpenArray, take: &mut dyn FnMut(&[f64])) -> Result<(), Error> {
+        OnMesh::values(array)?.chunks(1 << 13).for_each(take);
+        Ok(())
+    }
+}

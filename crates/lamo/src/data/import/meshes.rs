@@ -1,0 +1,194 @@
+//! A folder of mesh files, one for each case: which of their arrays are positions, inputs and outputs.
+
+use super::glob::expand;
+use super::own::{ArrayName, OwnField};
+use crate::data::dataset::{Normalise, Role};
+use crate::data::mesh::{self, Mesh, named};
+use crate::error::{Error, Refusal, require};
+use std::path::{Path, PathBuf};
+
+/// Mesh files, and what is asked of them.
+#[derive(Clone, Debug, Default)]
+pub struct MeshCases {
+    /// The files, one for each case.
+    pub files: Vec<PathBuf>,
+    /// Arrays that are inputs: `NAME`, or `FIELD=NAME` for a field called FIELD.
+    pub inputs: Vec<String>,
+    /// Arrays that are outputs.
+    pub outputs: Vec<String>,
+    /// Inputs made from the meshes: `distance`, `normals`, `distance=FILE`, `sdf=FILE`.
+    pub derived: Vec<String>,
+    /// A table with numbers for each case; the first column has the names of the files, the others are inputs.
+    pub scalars: Option<PathBuf>,
+    /// Whether the points of a sample are the centres of the cells.
+    pub at_centres: bool,
+}
+
+/// The field and the array that `FIELD=NAME` or `NAME` asks for.
+fn parts(text: &str) -> (String, &str) {
+    let named = text.split_once('=').filter(|(field, array)| !field.is_empty() && !array.is_empty());
+    named.map_or_else(|| (field_name(text), text), |(field, array)| (field.to_owned(), array))
+}
+
+/// The name of an array as the name of a field: small letters, digits, `_` and `-`.
+pub fn field_name(array: &str) -> String {
+    let plain = |letter: char| match letter.to_ascii_lowercase() {
+        letter if letter.is_ascii_alphanumeric() || letter == '-' => letter,
+        _ => '_',
+    };
+    array.chars().map(plain).collect::<String>().trim_matches('_').to_owned()
+}
+
+/// A field, the array that holds it, and a letter for each axis of the array.
+pub type FieldArray = (String, ArrayName, &'static str);
+
+/// Inputs that are derived from a mesh alone.
+const DERIVED: [&str; 2] = ["distance", "normals"];
+
+/// The array of a mesh that a field of this name came from.
+pub fn array_of_field<'a>(mesh: &'a Mesh, field: &str) -> Option<&'a mesh::DataArray> {
+    let mut arrays = mesh.point_data.iter().chain(&mesh.cell_data).chain(&mesh.field_data);
+    arrays.find(|array| field_name(&array.name) == field)
+}
+
+impl MeshCases {
+    /// The files of some paths and patterns, in the order of their numbers.
+    pub fn expand(patterns: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
+        let mut files = Vec::new();
+        for pattern in patterns {
+            let found = expand(&ArrayName { path: pattern.clone(), variable: None })?;
+            files.extend(found.into_iter().map(|array| array.path));
+        }
+        Ok(files)
+    }
+
+    /// The fields of an import: positions, inputs, outputs.
+    pub fn fields(&self) -> Result<Vec<OwnField>, Error> {
+        let first = self.files.first().ok_or_else(|| Refusal::new("the import", "mesh files", "none"))?;
+        let mesh = mesh::read(first)?;
+        let mut fields = vec![self.field("positions", Role::Position, &self.positions()?, "pc")];
+        for (role, texts) in [(Role::Input, &self.inputs), (Role::Output, &self.outputs)] {
+            for text in texts.iter().flat_map(|text| text.split(',')).map(str::trim).filter(|text| !text.is_empty()) {
+                let (name, array) = parts(text);
+                let (variable, axes) = self.find(&mesh, first, array)?;
+                fields.push(self.field(&name, role, &variable, axes));
+            }
+        }
+        for text in &self.derived {
+            fields.push(self.derive(text)?);
+        }
+        if let Some(table) = &self.scalars {
+            for column in named::scalar_names(table)? {
+                let variable = format!("scalar={}:{column}", table.display());
+                fields.push(self.field(&field_name(&column), Role::Input, &variable, "1"));
+            }
+        }
+        Ok(fields)
+    }
+
+    fn field(&self, name: &str, role: Role, variable: &str, axes: &str) -> OwnField {
+        let array = |path: &PathBuf| vec![ArrayName { path: path.clone(), variable: Some(variable.to_owned()) }];
+        OwnField {
+            name: name.to_owned(),
+            role,
+            unit: "1".into(),
+            normalise: if role == Role::Position { Normalise::None } else { Normalise::Channels },
+            axes: Some(axes.to_owned()),
+            arrays: self.files.iter().map(array).collect(),
+        }
+    }
+
+    fn derive(&self, text: &str) -> Result<OwnField, Refusal> {
+        let name = text.split('=').next().unwrap_or_default();
+        let known = match text.split_once('=') {
+            None => name == "distance" || name == "normals" && !self.at_centres,
+            Some((_, file)) => matches!(name, "distance" | "sdf") && !file.is_empty(),
+        };
+        require(known, || {
+            Refusal::new("--derive", "distance, normals, distance=FILE or sdf=FILE", format!("`{text}`"))
+        })?;
+        let axes = if name == "normals" { "pc" } else { "p" };
+        Ok(self.field(name, Role::Input, &self.placed(text), axes))
+    }
+
+    /// The name of an array at the points of the samples.
+    fn placed(&self, name: &str) -> String {
+        if self.at_centres { format!("{}{name}", named::CENTRES) } else { name.to_owned() }
+    }
+
+    /// The array that a name means, and the letters of its axes.
+    fn find(&self, mesh: &Mesh, path: &Path, name: &str) -> Result<(String, &'static str), Refusal> {
+        let on =
+            |arrays: &[mesh::DataArray]| arrays.iter().find(|array| array.name == name).map(|array| array.components);
+        if let Some(components) = on(&mesh.point_data).or(on(&mesh.cell_data)) {
+            return Ok((self.placed(name), if components == 1 { "p" } else { "pc" }));
+        }
+        let of_all = mesh.field_data.iter().find(|array| array.name == name);
+        if let Some(array) = of_all.filter(|array| array.components > 0) {
+            let axes = match (array.values.len() / array.components, array.components) {
+                (1, 1) => "1",
+                (1, _) => "1c",
+                _ => "c",
+            };
+            return Ok((format!("field/{name}"), axes));
+        }
+        let arrays = [&mesh.point_data, &mesh.cell_data, &mesh.field_data].into_iter().flatten();
+        let known: Vec<_> = arrays.map(|array| array.name.clone()).collect();
+        let found = if known.is_empty() { "no arrays".to_owned() } else { known.join(", ") };
+        Err(Refusal::new(path.display().to_string(), format!("an array `{name}`"), found))
+    }
+
+    /// The arrays of one file that hold fields of a model on points of `space` coordinates: by the name of the array, of a
+    /// derived input or of a column of the table.
+    pub fn arrays(&self, file: &Path, fields: &[String], space: usize) -> Result<Vec<FieldArray>, Error> {
+        let mesh = mesh::read(file)?;
+        let array = |field: &String, variable: String, axes: &'static str| {
+            (field.clone(), ArrayName { path: file.to_owned(), variable: Some(variable) }, axes)
+        };
+        let mut found = Vec::new();
+        for field in fields {
+            if field == "positions" {
+                found.push(array(field, self.placed(["points-x", "points-xy", "points"][space.clamp(1, 3) - 1]), "pc"));
+                continue;
+            }
+            let derived = self.derived.iter().find(|text| text.split('=').next() == Some(field));
+            if let Some(text) = derived.map(String::as_str).or(DERIVED.into_iter().find(|name| name == field)) {
+                found.push(array(field, self.placed(text), if field == "normals" { "pc" } else { "p" }));
+                continue;
+            }
+            let table = self.scalars.as_deref().map(|table| Ok::<_, Refusal>((table, named::scalar_names(table)?)));
+            let column = table.transpose()?.and_then(|(table, columns)| {
+                let column = columns.into_iter().find(|column| field_name(column) == *field)?;
+                Some(format!("scalar={}:{column}", table.display()))
+            });
+            let (variable, axes) = match column {
+                Some(column) => (column, "1"),
+                None => {
+                    let own = array_of_field(&mesh, field).map_or(field.as_str(), |array| array.name.as_str());
+                    let advice = "name a table with --scalars, or derive it with --derive";
+                    self.find(&mesh, file, own).map_err(|refusal| refusal.advise(advice))?
+                }
+            };
+            found.push(array(field, variable, axes));
+        }
+        Ok(found)
+    }
+
+    /// All three coordinates, or fewer where the last ones are the same number everywhere.
+    fn positions(&self) -> Result<String, Error> {
+        let mut used = 1;
+        let mut first: Option<[f64; 3]> = None;
+        for file in &self.files {
+            let within = |reason: std::io::Error| Refusal::about(file.display().to_string(), reason.to_string());
+            let positions = mesh::read(file)?.shape.positions().map_err(within)?;
+            for place in positions.chunks_exact(3) {
+                let first = first.get_or_insert([place[0], place[1], place[2]]);
+                used = (used + 1..=3).rev().find(|&axes| place[axes - 1] != first[axes - 1]).unwrap_or(used);
+            }
+            if used == 3 {
+                break;
+            }
+        }
+        Ok(self.placed(["points-x", "points-xy", "points"][used - 1]))
+    }
+}

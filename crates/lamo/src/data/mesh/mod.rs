@@ -1,0 +1,175 @@
+//! Files of meshes: VTK XML (vtu, vtp, vti, vtr, vts), legacy VTK, STL, OBJ and Gmsh. The first bytes show the format.
+//!
+//! A new format is one file in this folder, with its `mod` line, and one row of [`FORMATS`]. The file has
+//!
+//! ```text
+//! sniff(start, size) -> bool          whether a file of `size` bytes with these first bytes has the format
+//! read(opened) -> mesh                points, cells and arrays
+//! write(mesh, ending, options, out)   only where the format can be written
+//! ```
+//!
+//! Each count in a file is checked against the length of the file before memory is reserved for it, and memory that the
+//! machine does not have ends in an error. Every error is one sentence that names the file, the part, what was expected
+//! and what was found.
+
+mod gmsh;
+mod input;
+pub mod kinds;
+#[allow(clippy::module_inception)]
+mod mesh;
+pub mod named;
+mod numbers;
+mod obj;
+mod on_points;
+mod sorts;
+mod stl;
+mod surface;
+mod vtk_legacy;
+mod vtk_xml;
+
+pub use mesh::{Cells, DataArray, Faces, Mesh, Shape, UNTURNED};
+pub use numbers::{ByteOrder, Numbers};
+pub use on_points::{centres, to_points};
+pub use surface::{Boundary, boundary};
+pub use vtk_xml::{Encoding, Options};
+
+use crate::error::{Error, Kind, Refusal, shown};
+use crate::files::atomic;
+use input::Opened;
+use std::io::{Read, Write};
+use std::path::Path;
+
+/// Writes a mesh as the kind of file that an ending stands for.
+type WriteMesh = fn(&Mesh, ending: &str, &Options, &mut dyn Write) -> Result<(), Refusal>;
+
+/// One row of the registry.
+pub struct Format {
+    /// Its name in lists and error sentences.
+    pub name: &'static str,
+    /// Endings of its files, in lower case and without the dot.
+    pub endings: &'static [&'static str],
+    /// The format in one line.
+    pub summary: &'static str,
+    /// Whether a file with these first bytes, [`START`] at most, and of this size has the format.
+    sniff: fn(start: &[u8], size: u64) -> bool,
+    /// The mesh of a file.
+    read: fn(&Opened) -> Result<Mesh, Refusal>,
+    /// `None` where the format is only read.
+    write: Option<WriteMesh>,
+}
+
+/// Every format. The first row that recognises a file reads it.
+pub const FORMATS: &[Format] = &[
+    Format {
+        name: "VTK XML",
+        endings: &["vtu", "vtp", "vti", "vtr", "vts"],
+        summary: "VTK's XML files: any cells, surfaces, images, rectilinear and structured grids",
+        sniff: vtk_xml::sniff,
+        read: vtk_xml::read,
+        write: Some(vtk_xml::write),
+    },
+    Format {
+        name: "VTK",
+        endings: &["vtk"],
+        summary: "VTK's older files, as text or binary",
+        sniff: vtk_legacy::sniff,
+        read: vtk_legacy::read,
+        write: Some(vtk_legacy::write),
+    },
+    Format {
+        name: "Gmsh",
+        endings: &["msh"],
+        summary: "Gmsh's msh 2.2, 4.0 and 4.1, as text or binary",
+        sniff: gmsh::sniff,
+        read: gmsh::read,
+        write: None,
+    },
+    Format {
+        name: "STL",
+        endings: &["stl"],
+        summary: "triangles of a surface, as text or binary",
+        sniff: stl::sniff,
+        read: stl::read,
+        write: None,
+    },
+    Format {
+        name: "OBJ",
+        endings: &["obj"],
+        summary: "Wavefront's polygons of a surface",
+        sniff: obj::sniff,
+        read: obj::read,
+        write: None,
+    },
+];
+
+/// Bytes at the start of a file that its format is recognised by.
+const START: u64 = 4096;
+
+impl Format {
+    /// Whether [`write()`] can write it.
+    pub fn is_writable(&self) -> bool {
+        self.write.is_some()
+    }
+}
+
+/// The ending of a path in lower case, without the dot.
+fn ending(path: &Path) -> String {
+    path.extension().map(|ending| ending.to_string_lossy().to_lowercase()).unwrap_or_default()
+}
+
+/// Whether a path ends like a mesh file; files that exist are recognised by [`read()`] whatever their names are.
+pub fn is_mesh_name(path: &Path) -> bool {
+    let ending = ending(path);
+    FORMATS.iter().any(|format| format.endings.contains(&ending.as_str()))
+}
+
+/// Whether a file with these first bytes and of this size is a mesh.
+pub(in crate::data) fn recognises(start: &[u8], size: u64) -> bool {
+    FORMATS.iter().any(|format| (format.sniff)(start, size))
+}
+
+/// The mesh of a file.
+pub fn read(path: &Path) -> Result<Mesh, Error> {
+    read_file(path).map_err(|refusal| refusal.within(shown(path)).into())
+}
+
+/// The same; the refusal does not name the file.
+pub(in crate::data) fn read_file(path: &Path) -> Result<Mesh, Refusal> {
+    let opened = Opened::open(path)?;
+    let mut start = Vec::new();
+    opened.part(0, START)?.read_to_end(&mut start).map_err(|reason| input::broken(&reason))?;
+    let format = FORMATS.iter().find(|format| (format.sniff)(&start, opened.size)).ok_or_else(|| {
+        let names: Vec<_> = FORMATS.iter().map(|format| format.name).collect();
+        let found = if start.is_empty() {
+            "an empty file".into()
+        } else {
+            format!("the bytes {:02x?}", &start[..start.len().min(8)])
+        };
+        Refusal::new("", format!("a mesh file of format {}", names.join(", ")), found)
+    })?;
+    let mesh = (format.read)(&opened)?;
+    mesh.check()?;
+    Ok(mesh)
+}
+
+/// Writes a mesh; the ending of the path is the format. The file appears complete or not at all.
+pub fn write(path: &Path, mesh: &Mesh, options: &Options) -> Result<(), Error> {
+    write_file(path, mesh, options).map_err(|refusal| refusal.within(shown(path)).into())
+}
+
+fn write_file(path: &Path, mesh: &Mesh, options: &Options) -> Result<(), Refusal> {
+    mesh.check()?;
+    let ending = ending(path);
+    let writer =
+        FORMATS.iter().find(|format| format.endings.contains(&ending.as_str())).and_then(|format| format.write);
+    let writer = writer.ok_or_else(|| {
+        let endings: Vec<_> =
+            FORMATS.iter().filter(|format| format.is_writable()).flat_map(|row| row.endings).collect();
+        let endings: Vec<_> = endings.iter().map(|ending| format!(".{ending}")).collect();
+        Refusal::new("", format!("an ending {}", endings.join(", ")), format!("`.{ending}`"))
+    })?;
+    let mut bytes = Vec::new();
+    writer(mesh, &ending, options, &mut bytes)?;
+    atomic::replace(path, &bytes)
+        .map_err(|reason| Refusal::said(format!("cannot be written: {reason}")).of(Kind::of_io(&reason)))
+}

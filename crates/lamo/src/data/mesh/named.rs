@@ -1,0 +1,252 @@
+//! The arrays of a mesh by name, as imports and predictions ask for them.
+//!
+//! ```text
+//! points, points-xy, points-x    coordinates; all three, the first two, the first
+//! p                              an array on the points; an array on the cells comes averaged to the points
+//! cells/p                        an array on the cells, at the cells
+//! field/mach                     an array of the whole
+//! distance                       distance to the boundary of the mesh: to its faces, or of a flat mesh to its edges
+//! normals                        normals of a surface at its points
+//! distance=wall.stl, sdf=body.stl   distance to another surface; negative inside a closed one
+//! scalar=cases.csv:alpha         the number in column `alpha` and the row of this file, whose name is in the first column
+//! centres/...                    any of these at the centres of the cells: `centres/points`, `centres/p`, `centres/sdf=body.stl`
+//! ```
+
+use super::mesh::{DataArray, Mesh, short};
+use super::surface::{Boundary, boundary};
+use super::{centres, to_points};
+use crate::data::formats::ElementKind;
+use crate::error::{Refusal, require};
+use crate::files;
+use lamo_geometry::Surface;
+use std::path::Path;
+
+/// The prefix of arrays at the centres of the cells.
+pub const CENTRES: &str = "centres/";
+
+/// An array without its numbers.
+pub(in crate::data) struct Listed {
+    pub(in crate::data) name: String,
+    pub(in crate::data) shape: Vec<usize>,
+    pub(in crate::data) kind: ElementKind,
+    /// It is found by its name and left out of lists.
+    pub(in crate::data) hidden: bool,
+}
+
+/// `[count]` or `[count, components]`
+fn shape(count: usize, components: usize) -> Vec<usize> {
+    if components == 1 { vec![count] } else { vec![count, components] }
+}
+
+/// Coordinates by name, and how many of them.
+const COORDINATES: [(&str, usize); 3] = [("points", 3), ("points-xy", 2), ("points-x", 1)];
+
+/// The arrays that a mesh has without another file.
+pub(in crate::data) fn listed(mesh: &Mesh) -> Vec<Listed> {
+    let (points, cells) = (mesh.point_count(), mesh.cell_count());
+    let mut all: Vec<Listed> = Vec::new();
+    let mut add = |name: String, shape: Vec<usize>, kind: ElementKind, hidden: bool| {
+        if all.iter().all(|other| other.name != name) {
+            all.push(Listed { name, shape, kind, hidden });
+        }
+    };
+    for (name, axes) in COORDINATES {
+        add(name.into(), vec![points, axes], ElementKind::F64, axes != 3);
+    }
+    for array in &mesh.point_data {
+        add(array.name.clone(), shape(points, array.components), array.values.kind(), false);
+    }
+    for array in &mesh.cell_data {
+        add(format!("cells/{}", array.name), shape(cells, array.components), array.values.kind(), false);
+    }
+    for array in mesh.field_data.iter().filter(|array| array.components > 0) {
+        let shape = shape(array.values.len() / array.components, array.components);
+        add(format!("field/{}", array.name), shape, array.values.kind(), false);
+    }
+    for array in &mesh.cell_data {
+        add(array.name.clone(), shape(points, array.components), ElementKind::F64, true);
+    }
+    for (name, components) in [("distance", 1), ("normals", 3)] {
+        add(name.into(), shape(points, components), ElementKind::F64, true);
+    }
+    for (name, axes) in COORDINATES {
+        add(format!("{CENTRES}{name}"), vec![cells, axes], ElementKind::F64, true);
+    }
+    for array in mesh.cell_data.iter().chain(&mesh.point_data) {
+        add(format!("{CENTRES}{}", array.name), shape(cells, array.components), ElementKind::F64, true);
+    }
+    add(format!("{CENTRES}distance"), vec![cells], ElementKind::F64, true);
+    all
+}
+
+/// The shape of an array that needs another file; `None` for other names.
+pub(in crate::data) fn shape_with_file(name: &str, points: usize, cells: usize) -> Option<Vec<usize>> {
+    let (inner, count) = name.strip_prefix(CENTRES).map_or((name, points), |inner| (inner, cells));
+    match inner.split_once('=')? {
+        ("distance" | "sdf", _) => Some(vec![count]),
+        ("scalar", table) => table.rsplit_once(':').map(|_| vec![1]),
+        _ => None,
+    }
+}
+
+/// The numbers of an array; `path` is the file of the mesh.
+pub(in crate::data) fn values(mesh: &Mesh, path: &Path, name: &str) -> Result<Vec<f64>, Refusal> {
+    if let Some(array) = mesh.point_data.iter().find(|array| array.name == name) {
+        return whole(array);
+    }
+    if let Some(array) = listed_in(&mesh.cell_data, name, "cells/").or(listed_in(&mesh.field_data, name, "field/")) {
+        return whole(array);
+    }
+    let (at_cells, inner) = name.strip_prefix(CENTRES).map_or((false, name), |inner| (true, inner));
+    let cells = mesh.shape.cells().map_err(|reason| short(&reason))?;
+    let places = || -> Result<Vec<f64>, Refusal> {
+        let positions = mesh.shape.positions().map_err(|reason| short(&reason))?;
+        if at_cells { centres(&positions, &cells) } else { Ok(positions) }
+    };
+    if let Some((_, axes)) = COORDINATES.iter().find(|(known, _)| *known == inner) {
+        let places = places()?;
+        return Ok(if *axes == 3 {
+            places
+        } else {
+            places.chunks_exact(3).flat_map(|place| &place[..*axes]).copied().collect()
+        });
+    }
+    match mesh.cell_data.iter().find(|array| array.name == inner) {
+        Some(array) if at_cells => return whole(array),
+        Some(array) => return to_points(array, &cells, mesh.point_count()),
+        None => {}
+    }
+    if let Some(array) = mesh.point_data.iter().find(|array| array.name == inner).filter(|_| at_cells) {
+        return at_centres(array, &cells);
+    }
+    match inner.split_once('=') {
+        None if inner == "distance" => {
+            let positions = mesh.shape.positions().map_err(|reason| short(&reason))?;
+            let Boundary { triangles, .. } = boundary(&cells, true)?;
+            require(!triangles.is_empty(), || Refusal::new("distance", "a mesh with a boundary", "none"))?;
+            let surface = Surface::new(&positions, triangles);
+            each_place(&places()?, |place| surface.distance(place))
+        }
+        None if inner == "normals" && !at_cells => normals(mesh),
+        Some(("scalar", table)) => scalar(path, table),
+        Some((kind, file)) if matches!(kind, "distance" | "sdf") => outside(Path::new(file), &places()?, kind == "sdf"),
+        _ => Err(Refusal::new("", format!("an array `{}`", name.escape_debug()), "none of that name")),
+    }
+}
+
+/// The numbers of an array at the points, or at the centres of the cells.
+pub fn at(mesh: &Mesh, path: &Path, name: &str, at_centres: bool) -> Result<Vec<f64>, Refusal> {
+    let name = if at_centres { format!("{CENTRES}{name}") } else { name.to_owned() };
+    values(mesh, path, &name)
+}
+
+fn listed_in<'a>(arrays: &'a [DataArray], name: &str, prefix: &str) -> Option<&'a DataArray> {
+    let name = name.strip_prefix(prefix)?;
+    arrays.iter().find(|array| array.name == name)
+}
+
+fn whole(array: &DataArray) -> Result<Vec<f64>, Refusal> {
+    array.values.to_f64().map_err(|reason| short(&reason))
+}
+
+fn each_place(places: &[f64], value: impl Fn([f64; 3]) -> f64) -> Result<Vec<f64>, Refusal> {
+    let mut values = files::memory::reserve(places.len() / 3).map_err(|reason| short(&reason))?;
+    values.extend(places.chunks_exact(3).map(|place| value([place[0], place[1], place[2]])));
+    Ok(values)
+}
+
+/// The mean over the points of each cell.
+fn at_centres(array: &DataArray, cells: &super::Cells) -> Result<Vec<f64>, Refusal> {
+    let width = array.components;
+    let mut values = files::memory::reserve(cells.len() * width).map_err(|reason| short(&reason))?;
+    for cell in 0..cells.len() {
+        let points = cells.points(cell);
+        for component in 0..width {
+            let sum: f64 = points.iter().map(|&point| array.values.at(point as usize * width + component)).sum();
+            values.push(sum / points.len() as f64);
+        }
+    }
+    Ok(values)
+}
+
+/// A surface mesh as triangles, with its finite points.
+fn triangles(mesh: &Mesh) -> Result<Surface, Refusal> {
+    let positions = mesh.shape.positions().map_err(|reason| short(&reason))?;
+    require(positions.iter().all(|number| number.is_finite()), || {
+        Refusal::new("points", "finite coordinates", "NaN or infinity")
+    })?;
+    let cells = mesh.shape.cells().map_err(|reason| short(&reason))?;
+    let Boundary { triangles, .. } = boundary(&cells, false)?;
+    require(!triangles.is_empty(), || Refusal::new("cells", "a surface", "no triangles or polygons"))?;
+    Ok(Surface::new(&positions, triangles))
+}
+
+/// Normals at the points of a surface; refused at points that no triangle has.
+fn normals(mesh: &Mesh) -> Result<Vec<f64>, Refusal> {
+    let volume = mesh.shape.cells().map_err(|reason| short(&reason))?;
+    let is_volume = volume.kinds.iter().any(|&kind| super::kinds::dimension(kind) == Some(3));
+    require(!is_volume, || {
+        Refusal::new("normals", "a surface", "a mesh of volume cells")
+            .advise("extract its surface, or derive the distance")
+    })?;
+    Ok(triangles(mesh)?.normals().into_iter().flatten().collect())
+}
+
+/// The distance of places to the surface of a file; with a sign, to a closed surface.
+fn outside(file: &Path, places: &[f64], signed: bool) -> Result<Vec<f64>, Refusal> {
+    let mesh = super::read(file).map_err(|error| Refusal::said(error.to_string()).of(error.kind()))?;
+    let surface = triangles(&mesh).map_err(|refusal| refusal.within(file.display()))?;
+    if !signed {
+        return each_place(places, |place| surface.distance(place));
+    }
+    let open = surface.open_edges();
+    require(open == 0, || {
+        Refusal::new(file.display().to_string(), "a closed surface", format!("{open} edges without two triangles"))
+            .advise("close the surface, or derive distance= instead of sdf=")
+    })?;
+    let sides = surface.sides();
+    each_place(places, |place| sides.signed_distance(place))
+}
+
+/// The number of one case in a table `FILE:COLUMN`, whose first column has the names of the files, with or without ending.
+fn scalar(path: &Path, table: &str) -> Result<Vec<f64>, Refusal> {
+    let (file, column) = table.rsplit_once(':').unwrap_or((table, ""));
+    let within = |refusal: Refusal| refusal.within(file);
+    let text = files::read_to_string(Path::new(file)).map_err(|reason| {
+        within(Refusal::said(format!("cannot be read: {reason}")).of(crate::error::Kind::of_io(&reason)))
+    })?;
+    let mut rows = text.trim_start_matches('\u{feff}').lines().map(str::trim).filter(|line| !line.is_empty());
+    let head = rows.next().unwrap_or_default().trim_start_matches('#');
+    let separator = [';', '\t', ','].into_iter().find(|&mark| head.contains(mark)).unwrap_or(',');
+    let cells =
+        |line: &str| line.split(separator).map(|cell| cell.trim().trim_matches('"').to_owned()).collect::<Vec<_>>();
+    let names = cells(head);
+    let place = names.iter().skip(1).position(|name| name == column).map(|place| place + 1);
+    let place = place.ok_or_else(|| {
+        within(Refusal::new("", format!("a column `{column}`"), names[1.min(names.len())..].join(", ")))
+    })?;
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let own: Vec<Vec<String>> = rows.map(cells).filter(|row| row[0] == name || row[0] == stem).collect();
+    let [row] = &own[..] else {
+        return Err(within(Refusal::new("", format!("one row for `{name}`"), format!("{} rows", own.len()))));
+    };
+    let word = row.get(place).map_or("", String::as_str);
+    let number = word.parse::<f64>().ok().filter(|number| number.is_finite());
+    let number = number
+        .ok_or_else(|| within(Refusal::new(format!("`{column}` of `{name}`"), "a number", format!("`{word}`"))))?;
+    Ok(vec![number])
+}
+
+/// The columns of a table of scalars after the first.
+pub(in crate::data) fn scalar_names(file: &Path) -> Result<Vec<String>, Refusal> {
+    let text = files::read_to_string(file).map_err(|reason| {
+        Refusal::about(file.display().to_string(), format!("cannot be read: {reason}"))
+            .of(crate::error::Kind::of_io(&reason))
+    })?;
+    let head =
+        text.trim_start_matches('\u{feff}').lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    let head = head.trim_start_matches('#');
+    let separator = [';', '\t', ','].into_iter().find(|&mark| head.contains(mark)).unwrap_or(',');
+    Ok(head.split(separator).skip(1).map(|cell| cell.trim().trim_matches('"').to_owned()).collect())
+}

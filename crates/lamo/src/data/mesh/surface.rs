@@ -1,0 +1,115 @@
+//! The surface of a mesh: the faces that one volume cell has, the polygons of surface cells, and the edges of a flat mesh.
+
+use super::kinds;
+use super::mesh::{Cells, short};
+use crate::error::Refusal;
+use crate::files::memory;
+use std::collections::HashMap;
+
+/// Where a mesh ends.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Boundary {
+    /// Three points each; an edge is a triangle whose last two corners are one point.
+    pub triangles: Vec<[u32; 3]>,
+    /// 2 for faces and polygons, 1 for edges.
+    pub dimension: usize,
+}
+
+/// The boundary of volume cells where there are any; else the surface cells, or with `edges` their boundary.
+pub fn boundary(cells: &Cells, edges: bool) -> Result<Boundary, Refusal> {
+    let has = |dimension| cells.kinds.iter().any(|&kind| kinds::dimension(kind) == Some(dimension));
+    if has(3) {
+        return Ok(Boundary { triangles: fan(&faces_of_one_cell(cells)?), dimension: 2 });
+    }
+    let polygons = polygons(cells)?;
+    if !edges {
+        return Ok(Boundary { triangles: fan(&polygons), dimension: 2 });
+    }
+    let mut uses: HashMap<[u32; 2], (u32, [u32; 2])> = HashMap::new();
+    for polygon in &polygons {
+        for place in 0..polygon.len() {
+            let edge = [polygon[place], polygon[(place + 1) % polygon.len()]];
+            let key = [edge[0].min(edge[1]), edge[0].max(edge[1])];
+            uses.entry(key).or_insert((0, edge)).0 += 1;
+        }
+    }
+    let mut single: Vec<[u32; 2]> = uses.into_values().filter(|(count, _)| *count == 1).map(|(_, edge)| edge).collect();
+    single.sort_unstable(); // the order of a hash map changes from run to run
+    Ok(Boundary { triangles: single.into_iter().map(|[from, to]| [from, to, to]).collect(), dimension: 1 })
+}
+
+fn polygons(cells: &Cells) -> Result<Vec<Vec<u32>>, Refusal> {
+    let mut found = memory::reserve(cells.len()).map_err(|reason| short(&reason))?;
+    for cell in 0..cells.len() {
+        let points = cells.points(cell);
+        let corners = kinds::polygons(cells.kinds[cell], points.len());
+        found.extend(corners.into_iter().map(|corners| corners.into_iter().map(|corner| points[corner]).collect()));
+    }
+    Ok(found)
+}
+
+/// Faces that a single cell has, in the order of the cells.
+fn faces_of_one_cell(cells: &Cells) -> Result<Vec<Vec<u32>>, Refusal> {
+    let mut faces: Vec<Vec<u32>> = Vec::new();
+    let mut seen: HashMap<Vec<u32>, usize> = HashMap::new();
+    let mut shared: Vec<bool> = Vec::new();
+    for cell in 0..cells.len() {
+        let points = cells.points(cell);
+        let own = match cells.kinds[cell] {
+            kinds::POLYHEDRON => cells.faces(cell).into_iter().map(<[u32]>::to_vec).collect(),
+            kind => {
+                let corner = |&corner: &usize| points.get(corner).copied().unwrap_or(0);
+                kinds::faces(kind).iter().map(|face| face.iter().map(corner).collect()).collect::<Vec<Vec<u32>>>()
+            }
+        };
+        for face in own {
+            let mut key = face.clone();
+            key.sort_unstable();
+            match seen.get(&key) {
+                Some(&other) => shared[other] = true,
+                None => {
+                    seen.insert(key, faces.len());
+                    faces.push(face);
+                    shared.push(false);
+                }
+            }
+        }
+    }
+    Ok(faces.into_iter().zip(shared).filter(|(_, shared)| !shared).map(|(face, _)| face).collect())
+}
+
+/// Triangles from the first corner of each polygon.
+fn fan(polygons: &[Vec<u32>]) -> Vec<[u32; 3]> {
+    let triangles = |polygon: &Vec<u32>| {
+        let first = polygon.first().copied().unwrap_or(0);
+        polygon.windows(2).skip(1).map(move |pair| [first, pair[0], pair[1]]).collect::<Vec<_>>()
+    };
+    polygons.iter().flat_map(triangles).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::mesh::{Shape, UNTURNED};
+
+    fn lattice(dimensions: [usize; 3]) -> Cells {
+        let shape = Shape::Image { dimensions, origin: [0.0; 3], spacing: [1.0; 3], direction: UNTURNED };
+        shape.cells().unwrap().into_owned()
+    }
+
+    #[test]
+    fn the_surface_of_a_box_has_the_squares_of_its_sides() {
+        let found = boundary(&lattice([4, 3, 5]), false).unwrap();
+        assert_eq!(found.triangles.len(), 2 * 2 * (3 * 2 + 3 * 4 + 2 * 4));
+        assert_eq!(found.dimension, 2);
+    }
+
+    #[test]
+    fn a_flat_mesh_ends_at_its_edges() {
+        let cells = lattice([4, 3, 1]);
+        assert_eq!(boundary(&cells, false).unwrap().triangles.len(), 2 * 6);
+        let edges = boundary(&cells, true).unwrap();
+        assert_eq!((edges.triangles.len(), edges.dimension), (2 * (3 + 2), 1));
+        assert!(edges.triangles.iter().all(|[_, to, same]| to == same));
+    }
+}

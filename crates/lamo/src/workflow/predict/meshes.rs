@@ -1,0 +1,89 @@
+//! From mesh files to mesh files: the prediction on the original points and cells, with the error where the truth is known.
+
+use super::{Model, PredictRequest, Predicted, predict_to};
+use crate::data::formats::{self, Named};
+use crate::data::import::{FieldArray, MeshCases, array_of_field};
+use crate::data::mesh::{self, DataArray, Mesh, Numbers, Options};
+use crate::error::{Error, Refusal, require};
+use crate::inference::{SampleFile, Source};
+use crate::task::Task;
+use std::path::Path;
+
+/// Predicts for mesh files. `cases` says where inputs come from that the files do not hold. An output file that is a mesh
+/// has what the input file had, and of each output `NAME_predicted`, and `NAME_error` where the file holds the truth.
+pub fn predict_meshes(request: &PredictRequest, cases: &MeshCases) -> Result<Predicted, Error> {
+    let to_mesh = mesh::is_mesh_name(&request.output);
+    let several = request.output.file_name().is_some_and(|name| name.to_string_lossy().contains('*'));
+    require(!to_mesh || several || request.inputs.len() == 1, || {
+        let found = format!("one name for {} files", request.inputs.len());
+        Refusal::new("--output", "a file for each mesh, such as 'out/*.vtu'", found)
+    })?;
+    let model = Model::open(&request.model)?;
+    let task = &model.operator().task;
+    let fields = needed(task);
+    let mut inputs = Vec::new();
+    for source in &request.inputs {
+        let (path, named) = (&source.array.path, source.array.variable.is_some() || source.field.is_some());
+        require(!named, || {
+            Refusal::new("--input", "mesh files alone, without FIELD= and :ARRAY", path.display().to_string())
+        })?;
+        let arrays = cases.arrays(path, &fields, task.space)?;
+        let source = |(field, array, axes): FieldArray| Source { field: Some(field), array, axes: Some(axes.into()) };
+        inputs.extend(arrays.into_iter().map(source));
+    }
+    let request = PredictRequest { inputs, ..request.clone() };
+    predict_to(&request, &|file, input, arrays| match to_mesh {
+        true => write_mesh(file, input, arrays, cases.at_centres),
+        false => Ok(formats::write(file, arrays)?),
+    })
+}
+
+/// The names of the fields that a model is given, positions first.
+fn needed(task: &Task) -> Vec<String> {
+    let positions = task.needs_positions().then(|| "positions".to_owned());
+    let fields = task.time.given_fields(&task.inputs, &task.outputs).into_iter().map(|field| field.name.clone());
+    positions.into_iter().chain(fields).collect()
+}
+
+fn write_mesh(file: &Path, input: &SampleFile, arrays: &[Named], at_centres: bool) -> Result<(), Error> {
+    let mut mesh = mesh::read(&input.path)?;
+    for array in arrays {
+        add(&mut mesh, &input.path, array, at_centres)?;
+    }
+    mesh::write(file, &mesh, &Options::default())
+}
+
+/// Adds the prediction of a field, `[snapshots?, points, channels?]`, or its numbers of the whole.
+fn add(mesh: &mut Mesh, path: &Path, array: &Named, at_centres: bool) -> Result<(), Error> {
+    let count = if at_centres { mesh.cell_count() } else { mesh.point_count() };
+    let (snapshots, components) = match array.shape[..] {
+        [points] if points == count => (1, 1),
+        [points, channels] if points == count => (1, channels),
+        [snapshots, points] if points == count => (snapshots, 1),
+        [snapshots, points, channels] if points == count => (snapshots, channels),
+        _ => {
+            let (name, values) = (format!("{}_predicted", array.name), Numbers::F32(array.values.clone()));
+            mesh.field_data.push(DataArray { name, components: 1, values });
+            return Ok(());
+        }
+    };
+    let truth = array_of_field(mesh, &array.name).filter(|truth| truth.components == components && snapshots == 1);
+    let truth = truth.map(|truth| truth.name.clone());
+    let name = truth.clone().unwrap_or_else(|| array.name.clone());
+    let truth = truth.and_then(|name| mesh::named::at(mesh, path, &name, at_centres).ok()); // its own array stays
+    let mut added = Vec::new();
+    for (snapshot, values) in array.values.chunks(count * components).enumerate() {
+        let name = if snapshots == 1 { format!("{name}_predicted") } else { format!("{name}_predicted_{snapshot}") };
+        added.push(DataArray { name, components, values: Numbers::F32(values.to_vec()) });
+    }
+    if let Some(truth) = truth.filter(|truth| truth.len() == array.values.len()) {
+        let error = array.values.iter().zip(truth).map(|(value, truth)| (f64::from(*value) - truth) as f32).collect();
+        added.push(DataArray { name: format!("{name}_error"), components, values: Numbers::F32(error) });
+    }
+    let arrays = if at_centres { &mut mesh.cell_data } else { &mut mesh.point_data };
+    for new in added {
+        arrays.retain(|other| other.name != new.name); // a file that was predicted before
+        arrays.push(new);
+    }
+    Ok(())
+}

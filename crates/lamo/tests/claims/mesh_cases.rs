@@ -1,0 +1,206 @@
+//! A folder of mesh files becomes a data set, is learned, and predictions are meshes with the original cells.
+
+use crate::support::Folder;
+use lamo::data::dataset::{Dataset, Outcome, Rule};
+use lamo::data::formats;
+use lamo::data::import::{MeshCases, Own, Sizes, points_of_files};
+use lamo::data::mesh::{self, DataArray, Mesh, Numbers, Options, Shape, UNTURNED};
+use lamo::inference::Source;
+use lamo::workflow::{PredictRequest, Session, TrainRequest, predict_meshes, train};
+use lamo_geometry::Grid;
+use lamo_tensor::Device;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+/// A flat mesh of squares with side 1: `p` at the points, `region` at the cells, which is 1 where x is greater than 1.
+fn case(width: usize, height: usize, slope: f64) -> Mesh {
+    let image = Shape::Image {
+        dimensions: [width, height, 1],
+        origin: [0.0, 0.0, 2.0],
+        spacing: [1.0; 3],
+        direction: UNTURNED,
+    };
+    let (positions, cells) = (image.positions().unwrap(), image.cells().unwrap().into_owned());
+    let pressure = positions.chunks(3).map(|place| 1.0 + slope * place[0] + place[1]).collect();
+    let region = (0..cells.len()).map(|cell| i32::from(cell % (width - 1) > 0)).collect();
+    let mut mesh = Mesh::new(Shape::Unstructured { points: Numbers::F64(positions), cells });
+    mesh.point_data.push(DataArray::new("Mean p", 1, pressure));
+    mesh.cell_data.push(DataArray { name: "region".into(), components: 1, values: Numbers::I32(region) });
+    mesh
+}
+
+const SIZES: [[usize; 2]; 8] = [[4, 4], [5, 4], [3, 3], [6, 5], [4, 3], [5, 5], [3, 4], [4, 5]];
+
+fn slope(case: usize) -> f64 {
+    0.1 * case as f64
+}
+
+/// Files of cases, and a table of numbers in another order.
+fn cases(folder: &Folder, sizes: &[[usize; 2]], ending: &str) -> MeshCases {
+    let mut table = String::new();
+    let mut files = Vec::new();
+    for (number, &[width, height]) in sizes.iter().enumerate() {
+        let path = folder.at(&format!("case_{number}.{ending}"));
+        mesh::write(&path, &case(width, height, slope(number)), &Options::default()).unwrap();
+        table = format!("case_{number}.{ending},{},7\n{table}", slope(number));
+        files.push(path);
+    }
+    std::fs::write(folder.at("cases.csv"), format!("file,Slope,other\n{table}")).unwrap();
+    MeshCases {
+        files,
+        inputs: vec!["region".into()],
+        outputs: vec!["Mean p".into()],
+        derived: vec!["distance".into()],
+        scalars: Some(folder.at("cases.csv")),
+        at_centres: false,
+    }
+}
+
+fn imported(cases: &MeshCases, target: &Path) -> Dataset {
+    let fields = cases.fields().unwrap();
+    let sizes = points_of_files(&fields).unwrap();
+    let points = sizes.iter().copied().max().unwrap();
+    let ragged = if sizes.iter().all(|&size| size == points) { Vec::new() } else { sizes };
+    let own = Own {
+        name: "flow".into(),
+        grid: Grid::Cloud { points },
+        ragged,
+        stride: 1,
+        split: Some(Rule::Ends { train: cases.files.len() - 2, test: 2 }),
+        fields,
+        times: None,
+        windows: None,
+        sizes: Sizes::default(),
+    };
+    let outcome = own.import().unwrap().write(target, &|_| ControlFlow::Continue(())).unwrap();
+    assert!(matches!(outcome, Outcome::Made(_)), "{outcome:?}");
+    Dataset::open(target).unwrap()
+}
+
+#[test]
+fn arrays_of_points_and_cells_scalars_and_derived_inputs_become_fields() {
+    let folder = Folder::new("mesh-cases");
+    for ending in ["vtu", "vtk"] {
+        let cases = cases(&folder, &SIZES, ending);
+        let set = imported(&cases, &folder.at(ending));
+        let names: Vec<_> = set.manifest().fields.iter().map(|field| field.name.as_str()).collect();
+        assert_eq!(names, ["positions", "region", "mean_p", "distance", "slope", "other"]);
+        for (number, &[width, height]) in SIZES.iter().enumerate() {
+            let positions = set.gather("positions", &[number]).unwrap(); // z is 2 everywhere and left out
+            assert_eq!(positions.len(), 2 * width * height);
+            let pressure = set.gather("mean_p", &[number]).unwrap();
+            let region = set.gather("region", &[number]).unwrap();
+            let distance = set.gather("distance", &[number]).unwrap();
+            for (point, place) in positions.chunks(2).enumerate() {
+                let [x, y] = [f64::from(place[0]), f64::from(place[1])];
+                assert_eq!(pressure[point], (1.0 + slope(number) * x + y) as f32);
+                let beside = if x == 0.0 {
+                    0.0
+                } else if x == 1.0 {
+                    0.5
+                } else {
+                    1.0
+                }; // the mean of the cells
+                assert_eq!(region[point], beside, "{x} {y}");
+                let [right, top] = [(width - 1) as f64 - x, (height - 1) as f64 - y];
+                assert_eq!(f64::from(distance[point]), x.min(y).min(right).min(top), "{x} {y}");
+            }
+            assert_eq!(set.gather("slope", &[number]).unwrap(), [slope(number) as f32]);
+        }
+    }
+}
+
+#[test]
+fn centres_of_cells_are_points_and_equal_cases_are_an_equal_cloud() {
+    let folder = Folder::new("mesh-centres");
+    let cases = MeshCases { at_centres: true, ..cases(&folder, &[[4, 3]; 4], "vtu") };
+    let set = imported(&cases, &folder.at("set"));
+    assert_eq!((set.manifest().grid, set.manifest().ragged.is_some()), (Grid::Cloud { points: 6 }, false));
+    assert_eq!(set.gather("positions", &[1]).unwrap()[..4], [0.5, 0.5, 1.5, 0.5]);
+    assert_eq!(set.gather("region", &[1]).unwrap(), [0.0, 1.0, 1.0, 0.0, 1.0, 1.0]);
+    assert_eq!(set.gather("distance", &[1]).unwrap(), [0.5; 6]);
+    assert_eq!(set.gather("mean_p", &[0]).unwrap()[..3], [1.5, 1.5, 1.5]);
+}
+
+fn request(model: &Path, inputs: &[PathBuf], output: PathBuf) -> PredictRequest {
+    PredictRequest {
+        model: model.to_owned(),
+        inputs: inputs.iter().map(|path| Source::parse(path.to_str().unwrap())).collect(),
+        output,
+        snapshots: None,
+        symmetries: false,
+        device: Device::Cpu,
+    }
+}
+
+#[test]
+fn predictions_are_written_on_the_original_cells_with_their_errors() {
+    let folder = Folder::new("mesh-predict");
+    let cases = cases(&folder, &SIZES, "vtu");
+    imported(&cases, &folder.at("set"));
+    let changes = [
+        "model.settings={ width = 16, depth = 1, tokens = 4, slice_heads = 2, states = 4, mlp_ratio = 1, initial = \"fan-in\" }",
+        "train={ epochs = 2, batch = 2 }",
+    ];
+    let set = folder.at("set");
+    let asked = TrainRequest {
+        changes: changes.map(str::to_owned).to_vec(),
+        out: Some(folder.at("run")),
+        ..TrainRequest::new(set.to_str().unwrap())
+    };
+    let run = train(&asked, &Session::default()).unwrap().folder;
+    let both = predict_meshes(&request(&run, &cases.files[6..], folder.at("out_*.vtu")), &cases).unwrap();
+    assert_eq!(both.files, [folder.at("out_case_6.vtu"), folder.at("out_case_7.vtu")]);
+    let alone = folder.at("alone.vtk");
+    predict_meshes(&request(&run, &cases.files[7..], alone.clone()), &cases).unwrap();
+    let (input, made, single) =
+        (mesh::read(&cases.files[7]).unwrap(), mesh::read(&both.files[1]).unwrap(), mesh::read(&alone).unwrap());
+    assert_eq!((&made.shape, &made.cell_data), (&input.shape, &input.cell_data));
+    let named = |mesh: &Mesh, name: &str| {
+        let array = mesh.point_data.iter().find(|array| array.name == name);
+        array.unwrap_or_else(|| panic!("no {name}")).values.to_f64().unwrap()
+    };
+    let [truth, found, error] = ["Mean p", "Mean p_predicted", "Mean p_error"].map(|name| named(&made, name));
+    for point in 0..truth.len() {
+        assert_eq!(error[point], f64::from((found[point] - truth[point]) as f32), "{point}");
+    }
+    let other = named(&single, "Mean p_predicted"); // batches of other sizes add up in another order
+    assert!(found.iter().zip(other).all(|(one, other)| (one - other).abs() < 1e-4));
+    // Arrays instead of a mesh; and what is missing has a sentence.
+    predict_meshes(&request(&run, &cases.files[7..], folder.at("out.npz")), &cases).unwrap();
+    assert_eq!(formats::describe(folder.at("out.npz"), Some("mean_p")).unwrap().shape, [20]);
+    let bare = MeshCases { scalars: None, ..cases.clone() };
+    let told = predict_meshes(&request(&run, &cases.files[7..], folder.at("x.vtu")), &bare).unwrap_err().to_string();
+    assert!(told.contains("case_7.vtu: expected an array `slope`, found Mean p, region; name a table"), "{told}");
+    let told = predict_meshes(&request(&run, &cases.files, folder.at("x.vtu")), &cases).unwrap_err().to_string();
+    assert!(told.contains("'out/*.vtu'"), "{told}");
+}
+
+#[test]
+fn the_signed_distance_to_a_closed_surface_is_an_array_and_an_open_one_is_refused() {
+    let folder = Folder::new("mesh-sdf");
+    let facet = |corners: [[i32; 3]; 3]| {
+        let lines: Vec<String> = corners.iter().map(|[x, y, z]| format!("vertex {x} {y} {z}")).collect();
+        format!("facet normal 0 0 0\nouter loop\n{}\nendloop\nendfacet\n", lines.join("\n"))
+    };
+    let [a, b, c, d] = [[0, 0, 0], [9, 0, 0], [0, 9, 0], [0, 0, 9]];
+    let closed = [[a, c, b], [a, b, d], [b, c, d], [c, a, d]].map(facet);
+    std::fs::write(folder.at("body.stl"), format!("solid body\n{}endsolid body\n", closed.concat())).unwrap();
+    std::fs::write(folder.at("open.stl"), format!("solid body\n{}endsolid body\n", closed[1..].concat())).unwrap();
+    let path = folder.at("case.vtu");
+    mesh::write(&path, &case(3, 3, 0.0), &Options::default()).unwrap();
+    let name = |kind: &str, file: &str| format!("{kind}={}", folder.at(file).display());
+    let found = formats::read(&path, Some(&name("sdf", "body.stl"))).unwrap().values.into_f64();
+    // Points at z = 2 of the corner x, y, z > 0, x + y + z < 9; distance to the slanted side is (9 - x - y - z) / √3.
+    for (point, distance) in found.iter().enumerate() {
+        let [x, y] = [(point % 3) as f64, (point / 3) as f64];
+        let inside = x.min(y).min(2.0).min((7.0 - x - y) / 3.0_f64.sqrt());
+        assert!((distance + inside).abs() < 1e-14, "{x} {y}: {distance} and {inside}");
+    }
+    let told = formats::read(&path, Some(&name("sdf", "open.stl"))).unwrap_err().to_string();
+    assert!(told.contains("open.stl: expected a closed surface, found 3 edges"), "{told}");
+    let plain = formats::read(&path, Some(&name("distance", "open.stl"))).unwrap().values.into_f64();
+    assert_eq!(plain[4], 1.0);
+    let told = formats::read(&path, Some(&name("sdf", "none.stl"))).unwrap_err().to_string();
+    assert!(told.contains("none.stl") && told.lines().count() == 1, "{told}");
+}
