@@ -16,7 +16,8 @@ const FACET: u64 = 50;
 /// A binary file has exactly the length that its number of triangles says; its title may begin with `solid`.
 fn is_binary(start: &[u8], size: u64) -> bool {
     let count = start.get(80..84).map(|bytes| u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]));
-    count.is_some_and(|count| size == HEAD + FACET * u64::from(count))
+    // Any 84 bytes that end in zeros would be a file without triangles.
+    count.is_some_and(|count| count > 0 && size == HEAD + FACET * u64::from(count))
 }
 
 pub(super) fn sniff(start: &[u8], size: u64) -> bool {
