@@ -44,7 +44,7 @@ fn parity_holds_for_models_and_operators_and_skips_unknown_fixtures() {
     assert_eq!(report["passed"], true);
     let measures = report["fixtures"][0]["measures"].as_array().unwrap();
     let subjects: Vec<_> = measures.iter().map(|measure| &measure["subject"]).collect();
-    assert_eq!(subjects, ["output", "loss", "gradient", "double"]);
+    assert_eq!(subjects, ["output", "loss", "gradient", "double", "matrices"]);
 }
 
 /// Copies the fixture and changes one of its files, or removes it.
