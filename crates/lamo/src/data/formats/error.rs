@@ -178,7 +178,7 @@ pub enum Error {
         /// The file.
         path: PathBuf,
         /// What is wrong with it.
-        refusal: Refusal,
+        refusal: Box<Refusal>,
     },
     /// The machine does not have enough memory.
     #[error("{}: expected {} of memory for {}, found too little; end other programs, or save it in smaller parts", shown(.path), amount(*.expected), Titled(name))]

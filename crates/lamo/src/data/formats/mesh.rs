@@ -15,7 +15,7 @@ pub(super) fn sniff(start: &[u8], size: u64) -> bool {
 }
 
 fn fails(opened: &Opened, refusal: Refusal) -> Error {
-    Error::Mesh { path: opened.path.clone(), refusal }
+    Error::Mesh { path: opened.path.clone(), refusal: Box::new(refusal) }
 }
 
 pub(super) fn open(opened: &Opened) -> Result<Vec<Entry>, Error> {
