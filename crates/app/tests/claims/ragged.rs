@@ -43,6 +43,13 @@ fn tables_of_different_lengths_are_imported_checked_learned_and_predicted() {
     folder.ok(&["evaluate", "--verify", "run/receipt.json"]);
     let text = folder.ok(&["predict", "run", "--input=positions=xy_*.npy", "--output=out_*.npy"]);
     contains(&text, &["out_*.npy (8 files)", "of 8 samples"]);
+    folder.ok(&["predict", "run", "--input=positions=case_*.csv:x,y", "--output=table_*.npy"]);
+    let values = |name: &str| {
+        folder.read(name)[128..].chunks(4).map(|b| f32::from_le_bytes(b.try_into().unwrap())).collect::<Vec<_>>()
+    };
+    let (from_arrays, from_tables) = (values("out_xy_3.npy"), values("table_case_3.npy"));
+    let near = from_arrays.iter().zip(&from_tables).all(|(one, other)| (one - other).abs() < 1e-4);
+    assert!(from_arrays.len() == 24 && from_tables.len() == 24 && near, "{from_arrays:?} {from_tables:?}");
     let refusal = folder.fails(&["train", "set", "--model=unet"]);
     contains(&refusal, &["model unet: expected samples of equal size", "use lamo, transolver"]);
     // A number of points is a promise.

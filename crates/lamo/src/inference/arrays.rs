@@ -6,7 +6,7 @@
 //! values than memory holds.
 
 use crate::data::Samples;
-use crate::data::formats::{self, ArrayFile, Named};
+use crate::data::formats::{self, ArrayFile, Named, Single};
 use crate::data::import::{self, ArrayName};
 use crate::error::{Error, Kind, Refusal, counted, require};
 use crate::files::memory;
@@ -71,6 +71,8 @@ pub struct SampleFile {
 struct Part {
     file: Rc<ArrayFile>,
     variable: Option<String>,
+    /// Arrays of the file that are its channels, such as the columns `x,y` of a table; empty where it is one array.
+    side_by_side: Vec<String>,
     /// The axes of the file in the order of the data set.
     order: Option<Vec<usize>>,
     /// Shape in the order of the data set, with the snapshots that are used.
@@ -88,6 +90,20 @@ impl Part {
     /// Shape of one sample.
     fn sample(&self, axes: usize) -> &[usize] {
         &self.shape[usize::from(self.samples(axes).is_some())..]
+    }
+
+    /// All its values.
+    fn read(&self) -> Result<Single, Error> {
+        let read = |name: Option<&str>| self.file.read_single(name, self.order.as_deref(), None, &mut |_| {});
+        if self.side_by_side.is_empty() {
+            return Ok(read(self.variable.as_deref())?);
+        }
+        let columns: Vec<Single> = self.side_by_side.iter().map(|name| read(Some(name))).collect::<Result<_, _>>()?;
+        let count = columns.iter().map(|column| column.values.len()).min().unwrap_or(0);
+        let values = (0..count).flat_map(|row| columns.iter().map(move |column| column.values[row])).collect();
+        let beyond = columns.iter().find_map(|column| column.beyond);
+        let first = columns.into_iter().next();
+        first.map(|first| Single { values, beyond, ..first }).ok_or_else(|| Refusal::said("no array is named").into())
     }
 
     /// How many values are read.
@@ -188,7 +204,7 @@ impl Given {
     }
 
     fn read_part(&self, part: &Part) -> Result<Vec<f32>, Error> {
-        let array = part.file.read_single(part.variable.as_deref(), part.order.as_deref(), None, &mut |_| {})?;
+        let array = part.read()?;
         if let Some(value) = array.beyond {
             let thing = format!("{}: array `{}`", part.file.path().display(), self.field.name);
             let refusal = Refusal::new(thing, "values up to 3.4e38, as float32 has", format!("{value:e}"));
@@ -437,6 +453,23 @@ fn plain_positions(shape: &mut Vec<usize>, trained: &[usize], beside: bool) {
     }
 }
 
+/// The arrays of `X,Y`, where the file has no array of this name: they must have the same shape, and are channels side by side.
+fn side_by_side(file: &ArrayFile, variable: Option<&str>, axes: Option<&str>) -> Result<Vec<String>, Error> {
+    let Some(names) = variable.filter(|name| name.contains(',') && file.describe(Some(name)).is_err()) else {
+        return Ok(Vec::new());
+    };
+    let names: Vec<String> = names.split(',').map(str::to_owned).collect();
+    let infos = names.iter().map(|name| file.describe(Some(name))).collect::<Result<Vec<_>, _>>()?;
+    let thing = || file.path().display().to_string();
+    require(axes.is_none(), || Refusal::new(thing(), "no --axes for arrays side by side", names.join(",")))?;
+    let other = infos.iter().position(|info| info.shape != infos[0].shape || info.kind.is_complex());
+    other.map_or(Ok(()), |other| {
+        let expected = format!("real numbers of shape {:?}, as `{}`", infos[0].shape, names[0]);
+        Err(Refusal::new(thing(), expected, format!("{:?} in `{}`", infos[other].shape, names[other])))
+    })?;
+    Ok(names)
+}
+
 /// One array of a field: its axes in the order of the data set, and the last snapshots of a longer time series.
 fn part(
     task: &Task,
@@ -446,9 +479,13 @@ fn part(
     variable: Option<String>,
     axes: Option<&str>,
 ) -> Result<Part, Error> {
-    let info = file.describe(variable.as_deref())?;
+    let side_by_side = side_by_side(file, variable.as_deref(), axes)?;
+    let info = file.describe(side_by_side.first().map(String::as_str).or(variable.as_deref()))?;
     let complex = info.kind.is_complex();
     let (mut shape, mut order) = (info.shape.clone(), None);
+    if !side_by_side.is_empty() {
+        shape.push(side_by_side.len());
+    }
     if let Some(axes) = axes {
         // The parts of complex numbers are the last axis of the array, which no letter names.
         let letters = if complex { format!("{axes}c") } else { axes.to_owned() };
@@ -463,7 +500,7 @@ fn part(
     if task.needs_positions() && field.name == POSITIONS {
         plain_positions(&mut shape, trained, task.input_channels() > 0);
     }
-    let mut part = Part { file: Rc::clone(file), variable, order, shape, series: None };
+    let mut part = Part { file: Rc::clone(file), variable, side_by_side, order, shape, series: None };
     let axis = usize::from(part.samples(trained.len()).is_some());
     // Without letters for its axes, only an array on the grid of the training is surely a longer time series.
     let fits =

@@ -197,7 +197,7 @@ impl Nest {
             let steps = extent as isize;
             match nest.loops[..nest.depth].last_mut() {
                 Some(last) if last.1 == steps * read && last.2 == steps * write => {
-                    *last = (last.0 * extent, read, write)
+                    *last = (last.0 * extent, read, write);
                 }
                 _ => {
                     nest.loops[nest.depth] = (extent, read, write);
