@@ -2,7 +2,7 @@
 
 use super::names::{channels, is_deformation, snapshot_name, unit};
 use crate::commands::evenly;
-use crate::plot::{Layout, strides};
+use crate::plot::{Layout, Skin, strides};
 use lamo::data::Samples;
 use lamo::task::{Field, Positions, Spread, Task};
 use lamo_geometry::Grid;
@@ -28,6 +28,8 @@ pub(super) struct SampleView<'a> {
     pub(super) times: &'a [f64],
     /// Unit of the positions.
     pub(super) unit: &'a str,
+    /// The triangles between the points; none where no cells are known.
+    pub(super) triangles: &'a [[u32; 3]],
 }
 
 /// A field at one time: the layout of its points, and its values.
@@ -88,8 +90,8 @@ pub(super) struct Scene {
     pub(super) unit: String,
 }
 
-/// The layout of the points of a sample.
-pub(crate) fn layout_of(task: &Task, samples: &Samples, index: usize) -> Layout {
+/// The layout of the points of a sample; `triangles` join them where cells are known.
+pub(crate) fn layout_of(task: &Task, samples: &Samples, index: usize, triangles: &[[u32; 3]]) -> Layout {
     let Samples { grid, space, .. } = *samples;
     let (positions, points) = (samples.positions_of(index), samples.points_of(index));
     let is_given = task.positions == Positions::Given;
@@ -99,7 +101,7 @@ pub(crate) fn layout_of(task: &Task, samples: &Samples, index: usize) -> Layout 
             let positions = positions.chunks_exact(space).map(|point| [point[0], point[1]]).collect();
             Layout::Mesh([rows, columns], positions)
         }
-        Grid::Cloud { .. } if space > 1 => Layout::cloud(positions, space),
+        Grid::Cloud { .. } if space > 1 => Layout::of_points(positions, space, triangles.to_vec()),
         Grid::Line { .. } | Grid::Cloud { .. } if points < 2 || !is_given || space != 1 => Layout::Grid([points, 1]),
         Grid::Line { .. } | Grid::Cloud { .. } => {
             let mut sorted = positions.to_vec();
@@ -141,7 +143,7 @@ impl SampleView<'_> {
 
     /// The layout of the points of the sample.
     fn layout(&self) -> Layout {
-        layout_of(self.task, self.samples, self.index)
+        layout_of(self.task, self.samples, self.index, self.triangles)
     }
 
     /// Values of the points in the order of the layout: a curve runs from the left to the right.
@@ -296,11 +298,13 @@ impl SampleView<'_> {
     /// true position.
     fn deformation(&self) -> Output {
         let truth = self.samples.target_of(self.index);
+        let skin = Rc::new(Skin { triangles: self.triangles.to_vec(), solid: Vec::new() });
         let deformed = |values: &[f32], time: usize| {
             let [x, y, right, up] = [0, 1, 2, 3].map(|channel| self.channel(values, time, channel));
             let positions: Vec<[f32; 2]> = x.into_iter().zip(y).map(|(x, y)| [x, y]).collect();
             let layout = match self.samples.grid {
                 Grid::Plane { rows, columns } => Layout::Mesh([rows, columns], positions),
+                _ if !skin.triangles.is_empty() => Layout::Triangles(positions, skin.clone()),
                 Grid::Line { .. } | Grid::Cloud { .. } => Layout::Cloud(positions, Vec::new()),
             };
             let values = right.iter().zip(&up).map(|(right, up)| right.hypot(*up)).collect();
@@ -367,7 +371,7 @@ fn mesh_title(layout: &Layout) -> String {
             format!("mesh, a line every {rows} rows and {columns} columns")
         }
         Layout::Cloud(..) => "points".into(),
-        Layout::Grid(_) | Layout::Line(_) | Layout::Mesh(..) | Layout::Wire(..) => "mesh".into(),
+        Layout::Grid(_) | Layout::Line(_) | Layout::Mesh(..) | Layout::Wire(..) | Layout::Triangles(..) => "mesh".into(),
     }
 }
 
@@ -378,7 +382,7 @@ pub(super) mod tests {
 
     /// The scene of the first sample of a task.
     pub(in crate::report) fn scene(task: &Task, samples: &Samples, prediction: &[f32], times: &[f64]) -> Scene {
-        SampleView { task, samples, index: 0, prediction, times, unit: "m" }.scene()
+        SampleView { task, samples, index: 0, prediction, times, unit: "m", triangles: &[] }.scene()
     }
 
     /// Values 1, 2, 3, ...

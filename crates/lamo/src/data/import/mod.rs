@@ -4,6 +4,7 @@
 //! Both say which arrays become which field (`column`, `axes`); `write` then reads the arrays and writes the data set.
 
 mod axes;
+mod cells;
 pub mod catalogue;
 mod column;
 mod export;
