@@ -46,6 +46,7 @@ mod registry; // every row of the registry of models keeps what it promises
 mod rollout; // windows on the host, one forward pass at a time, are the roll-out on the device
 mod rooms; // rooms use only rooms below them, and other rules of the code about itself
 mod runs; // a run resumed from any checkpoint ends with the same bits; failures are one sentence
+mod some_points; // training on some points of each sample
 mod start; // a training that starts from another model
 mod states; // running statistics are saved, resumed, moved and predicted with
 mod support; // what the claims about training share
