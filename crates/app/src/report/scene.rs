@@ -211,7 +211,8 @@ impl SampleView<'_> {
         if count > CHANNELS {
             scene.omitted.push(format!("{CHANNELS} of {count} inputs"));
         }
-        let shape = if self.deforms() { None } else { Some(layout).filter(|layout| layout.positions().is_some()) };
+        let is_shape = |layout: &&Rc<Layout>| layout.positions().is_some() && !layout.is_solid(); // a shaded surface shows itself
+        let shape = if self.deforms() { None } else { Some(layout).filter(is_shape) };
         if let (true, Some(shape)) = (self.samples.functions == 0 || (count == 0 && self.past() == 0), shape) {
             let layout = Rc::new(Layout::clone(shape).without_field());
             let (title, values) = (mesh_title(&layout), vec![0.0; layout.points()]);

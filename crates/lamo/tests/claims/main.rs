@@ -37,6 +37,7 @@ mod operators; // norms, maps and scan orders equal PyTorch's and the authors'
 mod optimisation; // the optimiser equals PyTorch's, moments and all
 mod paper;
 mod parity; // models and operators equal the authors' code, number for number
+mod pieces; // a prediction whose points come in pieces is that of all points
 mod published; // shipped experiments are the published ones, value by value
 mod ragged; // samples with different numbers of points
 mod ragged_data; // and their files, data sets and runs

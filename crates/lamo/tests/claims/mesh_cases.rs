@@ -128,7 +128,7 @@ fn request(model: &Path, inputs: &[PathBuf], output: PathBuf) -> PredictRequest 
         inputs: inputs.iter().map(|path| Source::parse(path.to_str().unwrap())).collect(),
         output,
         snapshots: None,
-        symmetries: false,
+        symmetries: false, memory: None,
         device: Device::Cpu,
     }
 }

@@ -9,6 +9,7 @@ use lamo::task::Task;
 use lamo::training::Trainer;
 use lamo_geometry::Grid;
 use lamo_tensor::Device;
+use std::path::Path;
 
 const SIZES: [usize; 7] = [9, 14, 11, 30, 28, 9, 17];
 
@@ -126,7 +127,7 @@ fn a_training_on_some_points_that_is_interrupted_after_any_step_ends_with_the_sa
         let samples = clouds(sizes, false);
         let experiment = small(row("lamo"), &["train.points=10"]);
         let folder = Folder::new(&format!("points-{name}"));
-        let create = |folder| Run::create(folder, &experiment, &Environment::here(Device::Cpu, 1, None)).unwrap();
+        let create = |folder: &Path| Run::create(folder, &experiment, &Environment::here(Device::Cpu, 1, None)).unwrap();
         let whole = create(&folder.at("whole"));
         let mut uninterrupted = trainer(&experiment, &samples);
         let steps = uninterrupted.steps();
