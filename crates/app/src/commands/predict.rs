@@ -71,8 +71,8 @@ pub(crate) fn run(options: &Predict) -> Result<()> {
         output: options.output.clone(),
         snapshots: options.frames,
         symmetries: options.symmetries,
-memory: options.memory,
-                device: options.device,
+        memory: options.memory,
+        device: options.device,
     };
     let meshes = request.inputs.iter().any(|input| input.field.is_none() && mesh::is_mesh_name(&input.array.path));
     let predicted = match meshes {
@@ -133,7 +133,8 @@ mod tests {
 
     #[test]
     fn bytes_have_units_of_thousands() {
-        let cases = [("8GB", 8_000_000_000), ("500 MB", 500_000_000), ("1.5kB", 1500), ("64", 64), ("2e9", 2_000_000_000)];
+        let cases =
+            [("8GB", 8_000_000_000), ("500 MB", 500_000_000), ("1.5kB", 1500), ("64", 64), ("2e9", 2_000_000_000)];
         cases.into_iter().for_each(|(text, expected)| assert_eq!(bytes(text), Ok(expected), "{text}"));
         for text in ["", "GB", "-1GB", "8 GiB", "nan", "0"] {
             assert!(bytes(text).is_err(), "{text}");

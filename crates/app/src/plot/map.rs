@@ -265,7 +265,9 @@ impl Map {
         let size = match &self.layout {
             Layout::Grid([rows, columns]) if *rows.max(columns) <= FINEST => [*columns, *rows],
             Layout::Grid(_) | Layout::Line(_) => self.size(),
-            Layout::Mesh(..) | Layout::Wire(..) | Layout::Cloud(..) | Layout::Triangles(..) => self.size().map(|side| fine * side),
+            Layout::Mesh(..) | Layout::Wire(..) | Layout::Cloud(..) | Layout::Triangles(..) => {
+                self.size().map(|side| fine * side)
+            }
         };
         let mut canvas = Canvas::new(size[0], size[1], PAPER);
         self.draw_in(&mut canvas, Area { corner: [0, 0], size });

@@ -74,7 +74,8 @@ impl Skin {
     pub(super) fn range(&self, unit: &str) -> String {
         let ends = |axis: usize| {
             let sides = self.solid.iter().map(|place| place[axis]).filter(|side| side.is_finite());
-            let [least, most] = sides.fold([f32::INFINITY, f32::NEG_INFINITY], |[least, most], side| [least.min(side), most.max(side)]);
+            let [least, most] =
+                sides.fold([f32::INFINITY, f32::NEG_INFINITY], |[least, most], side| [least.min(side), most.max(side)]);
             format!("{} {} to {}", ["x", "y", "z"][axis], number(least), number(most))
         };
         format!("{}{unit}, z upwards, shaded", [0, 1, 2].map(ends).join(", "))
@@ -158,7 +159,8 @@ impl Skin {
         let mut chosen: Vec<usize> = Vec::new();
         let mut number = |point: u32| {
             *numbers.entry(point).or_insert_with(|| {
-                let place = places[point as usize].map(|at| (f64::from(at) / side.max(f64::MIN_POSITIVE)).floor() as i64);
+                let place =
+                    places[point as usize].map(|at| (f64::from(at) / side.max(f64::MIN_POSITIVE)).floor() as i64);
                 let own = if thinning > 1 { boxes.get(&place).copied() } else { None };
                 own.unwrap_or_else(|| {
                     chosen.push(point as usize);

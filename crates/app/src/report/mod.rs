@@ -20,8 +20,8 @@ use crate::commands::{make_folder, write_file};
 use crate::plot::Figure;
 use crate::text::{percent, whole};
 use anyhow::Result;
-use lamo::data::{Dataset, Samples};
 use lamo::data::dataset::{Manifest, Role};
+use lamo::data::{Dataset, Samples};
 use lamo::error::counted;
 use lamo::experiment::{Experiment, OWN};
 use lamo::files::atomic;
@@ -105,7 +105,7 @@ impl Report<'_> {
             }
         }
         let scene = |&(_, index): &(&'static str, usize)| -> Result<Scene> {
-            let triangles = self.dataset.triangles_of(errors[index].sample)?;
+            let triangles = self.dataset.drawn_triangles(errors[index].sample)?;
             Ok(self.view(index, &triangles).scene())
         };
         let scenes: Vec<Scene> = chosen.iter().map(scene).collect::<Result<_>>()?;

@@ -372,7 +372,9 @@ fn mesh_title(layout: &Layout) -> String {
             format!("mesh, a line every {rows} rows and {columns} columns")
         }
         Layout::Cloud(..) => "points".into(),
-        Layout::Grid(_) | Layout::Line(_) | Layout::Mesh(..) | Layout::Wire(..) | Layout::Triangles(..) => "mesh".into(),
+        Layout::Grid(_) | Layout::Line(_) | Layout::Mesh(..) | Layout::Wire(..) | Layout::Triangles(..) => {
+            "mesh".into()
+        }
     }
 }
 

@@ -257,7 +257,8 @@ impl Walk<'_> {
                 program.try_write(FEATURES, &rows)?;
             }
             if !is_last {
-                program.try_write(MASK, &(0..points).map(|point| f32::from(point < piece.len())).collect::<Vec<_>>())?;
+                program
+                    .try_write(MASK, &(0..points).map(|point| f32::from(point < piece.len())).collect::<Vec<_>>())?;
             }
             program.try_run()?;
             if is_last {

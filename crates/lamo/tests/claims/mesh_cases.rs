@@ -128,7 +128,8 @@ fn request(model: &Path, inputs: &[PathBuf], output: PathBuf) -> PredictRequest 
         inputs: inputs.iter().map(|path| Source::parse(path.to_str().unwrap())).collect(),
         output,
         snapshots: None,
-        symmetries: false, memory: None,
+        symmetries: false,
+        memory: None,
         device: Device::Cpu,
     }
 }
@@ -292,9 +293,9 @@ fn damaged_triangles_are_refused_in_a_sentence() {
     };
     let number = |bytes: &mut Vec<u8>, at: usize, value: &[u8]| bytes[128 + at..][..value.len()].copy_from_slice(value);
     let far = refused(0, &|bytes| number(bytes, 4, &16_i32.to_le_bytes()));
-    assert!(far.ends_with("triangle 0: expected points 0 to 15 of sample 0, found 16"), "{far}");
+    assert!(far.contains("triangle 0: expected points 0 to 15 of sample 0, found 16;"), "{far}");
     let negative = refused(0, &|bytes| number(bytes, 4, &(-1_i32).to_le_bytes()));
-    assert!(negative.ends_with("of sample 0, found -1"), "{negative}");
+    assert!(negative.contains("of sample 0, found -1;"), "{negative}");
     let cut = refused(0, &|bytes| bytes.truncate(300));
     assert!(cut.contains("triangles.npy"), "{cut}");
     let falling = refused(1, &|bytes| number(bytes, 16, &1_i64.to_le_bytes()));

@@ -51,7 +51,8 @@ fn a_prediction_in_pieces_is_that_of_all_points_at_once() {
     let (even, ragged) = (clouds(&[300; 3]), clouds(&[300, 41, 230]));
     let still = clouds(&[60; 3]);
     let targets: Vec<f32> = (0..3).flat_map(|sample| still.target_of(sample).repeat(2)).collect();
-    let series = Samples { times: 2, targets: targets.iter().zip(0..).map(|(v, i)| v + 0.01 * i as f32).collect(), ..still };
+    let series =
+        Samples { times: 2, targets: targets.iter().zip(0..).map(|(v, i)| v + 0.01 * i as f32).collect(), ..still };
     let by_time = &["train.loss=relative-l2-of-times"][..];
     let cases = [
         ("lamo", "", &[][..], &even),

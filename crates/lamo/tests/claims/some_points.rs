@@ -127,7 +127,8 @@ fn a_training_on_some_points_that_is_interrupted_after_any_step_ends_with_the_sa
         let samples = clouds(sizes, false);
         let experiment = small(row("lamo"), &["train.points=10"]);
         let folder = Folder::new(&format!("points-{name}"));
-        let create = |folder: &Path| Run::create(folder, &experiment, &Environment::here(Device::Cpu, 1, None)).unwrap();
+        let create =
+            |folder: &Path| Run::create(folder, &experiment, &Environment::here(Device::Cpu, 1, None)).unwrap();
         let whole = create(&folder.at("whole"));
         let mut uninterrupted = trainer(&experiment, &samples);
         let steps = uninterrupted.steps();

@@ -309,7 +309,7 @@ fn read_layouts(dataset: &Dataset, field: &FieldEntry, samples: &[usize]) -> Res
     let plane = [grid[0], grid.get(1).copied().unwrap_or(1)];
     let row = |sample: &usize| {
         let positions = dataset.gather(&field.name, std::slice::from_ref(sample))?;
-        let triangles = dataset.triangles_of(*sample)?;
+        let triangles = dataset.drawn_triangles(*sample)?;
         Ok(match triangles.is_empty() {
             true => layout(plane, &positions, space),
             false => Layout::of_points(&positions, space, triangles),

@@ -35,8 +35,8 @@ pub use ragged::Ragged;
 pub(super) use ragged::exchanged;
 pub use split::{Rule, Split};
 pub use statistics::Statistics;
-pub use triangles::Triangles;
 pub(super) use triangles::TriangleWriter;
+pub use triangles::Triangles;
 
 use crate::files;
 use sha2::{Digest, Sha256};

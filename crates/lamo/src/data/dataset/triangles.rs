@@ -144,12 +144,10 @@ impl Manifest {
 }
 
 impl Dataset {
-    /// The triangles as which the cells of a sample are drawn, three of its points each; none where no cells are known.
+    /// The triangles as which the cells of a sample are drawn, three of its points each; none where no cells are stored.
     pub fn triangles_of(&self, sample: usize) -> Result<Vec<[u32; 3]>, Error> {
         match &self.manifest().triangles {
-            Some(triangles) if sample < self.samples() => {
-                triangles.read(self.folder(), sample, self.points_of(sample))
-            }
+            Some(triangles) if sample < self.samples() => triangles.read(self.folder(), sample, self.points_of(sample)),
             _ => Ok(Vec::new()),
         }
     }

@@ -4,8 +4,8 @@
 //! Both say which arrays become which field (`column`, `axes`); `write` then reads the arrays and writes the data set.
 
 mod axes;
-mod cells;
 pub mod catalogue;
+mod cells;
 mod column;
 mod export;
 mod field;

@@ -11,7 +11,9 @@ use super::column::{Column, LastRead, Part, Piece};
 use super::sources::Sources;
 use super::transfer::{Listen, Meter};
 use crate::data::dataset::partial::{self, Partial};
-use crate::data::dataset::{Error, FieldEntry, Manifest, Outcome, Progress, SourceEntry, Warn, exchanged, file_hash, position};
+use crate::data::dataset::{
+    Error, FieldEntry, Manifest, Outcome, Progress, SourceEntry, Warn, exchanged, file_hash, position,
+};
 use crate::error::{Failure, Kind};
 use crate::files::memory;
 use crate::task::Field;
