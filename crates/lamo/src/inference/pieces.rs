@@ -9,7 +9,7 @@ use super::predictor::PREDICTION;
 use crate::data::Samples;
 use crate::error::{Error, Kind, Refusal, bounded, require};
 use crate::files::memory::{self, amount};
-use crate::network::models::{self, MODELS};
+use crate::network::models;
 use crate::network::{InPieces, Input, Parameters};
 use crate::run::Operator;
 use crate::task::{Spread, Task};
@@ -137,10 +137,8 @@ impl Operator {
         let row = models::find(&self.model.name)?;
         let model = row.build(&parameters, &task, &self.settings_on(grid)?)?;
         let parts = model.in_pieces().ok_or_else(|| {
-            let able: Vec<_> =
-                MODELS.iter().filter(|row| ["lamo", "transolver"].contains(&row.name)).map(|row| row.name).collect();
-            let expected = format!("{} with learned slices on clouds", able.join(" or "));
-            Refusal::new("--memory", expected, format!("model {} with these settings", row.name))
+            let found = format!("model {} with these settings", row.name);
+            Refusal::new("--memory", "lamo with slices of fixed queries, or transolver", found)
         })?;
         let input = Input::declare(graph, &task, 1);
         use_it(parts, &input, &parameters)

@@ -110,7 +110,7 @@ fn models_and_tasks_that_cannot_be_divided_are_refused() {
     };
     for (name, settings) in [("galerkin", ""), ("lamo", "queries = 'conditioned'")] {
         let told = refused(&operator(name, settings, &[], &samples), &samples);
-        let expected = "--memory: expected lamo or transolver with learned slices on clouds, found model";
+        let expected = "--memory: expected lamo with slices of fixed queries, or transolver, found model";
         assert!(told.starts_with(expected), "{told}");
     }
     let series = Samples { inputs: samples.targets.clone(), ..samples.clone() };
