@@ -35,6 +35,9 @@ pub(super) fn values(scene: &Scene, shared: &Shared, budget: usize) -> Value {
     Writer::new(thinning, shared).write(scene)
 }
 
+/// Points of a mesh, and triangles between them by their places in this list.
+type Thinned = (Vec<usize>, Vec<[u32; 3]>);
+
 /// Collects the layouts that states share.
 struct Writer<'a> {
     /// Every how many-th row and column is written.
@@ -45,7 +48,7 @@ struct Writer<'a> {
     layouts: Vec<Value>,
     shared: &'a Shared,
     /// Points and triangles of meshes that are written, by the address of the mesh.
-    skins: RefCell<HashMap<*const Skin, Rc<(Vec<usize>, Vec<[u32; 3]>)>>>,
+    skins: RefCell<HashMap<*const Skin, Rc<Thinned>>>,
 }
 
 impl<'a> Writer<'a> {
@@ -197,7 +200,7 @@ impl<'a> Writer<'a> {
     }
 
     /// The points and triangles of a mesh that are written.
-    fn skin(&self, positions: &[[f32; 2]], skin: &Rc<Skin>) -> Rc<(Vec<usize>, Vec<[u32; 3]>)> {
+    fn skin(&self, positions: &[[f32; 2]], skin: &Rc<Skin>) -> Rc<Thinned> {
         let thinned = || Rc::new(skin.thinned(positions, self.thinning));
         self.skins.borrow_mut().entry(Rc::as_ptr(skin)).or_insert_with(thinned).clone()
     }

@@ -165,8 +165,8 @@ impl Own {
         };
         let triangles = (!meshes.is_empty()).then(Triangles::unwritten);
         let manifest = Manifest { times, triangles, ..manifest };
-        let (selected, beside) = (vec![0..samples], files_beside(&self.fields));
-        Ok(Import { manifest, columns, selected, sources, notes, meshes, beside })
+        let (all, beside) = (0..samples, files_beside(&self.fields));
+        Ok(Import { manifest, columns, selected: vec![all], sources, notes, meshes, beside })
     }
 
     /// What all fields share; looks at the outputs and the times first, which help to find the axes of the rest.
