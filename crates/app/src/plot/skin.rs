@@ -200,7 +200,7 @@ mod tests {
     #[test]
     fn the_sides_of_a_cube_that_face_the_viewer_are_in_front() {
         let (positions, skin, _) = cube();
-        let window = Window::around(&[positions.clone()]);
+        let window = Window::around(std::slice::from_ref(&positions));
         let scale = Scale::of([0.0, 1.0].into_iter());
         // The viewer is in front (low y), at the right (high x) and above: the corner farthest from it is not seen.
         let hidden = skin.solid.iter().map(|&place| turned(place)[2]).enumerate();
@@ -225,7 +225,13 @@ mod tests {
         let corners = [0.0, 0.0, 1.0, 0.0, 1.0, 1.0, 0.0, 1.0];
         let (positions, skin) = Skin::of(&corners, 2, vec![[0, 1, 2], [0, 2, 3]]);
         let (mut canvas, scale) = (Canvas::new(70, 70, PAPER), Scale::of([0.0, 1.0].into_iter()));
-        skin.draw(&mut canvas, (AREA, &Window::around(&[positions.clone()])), &positions, &[0.0; 4], &scale);
+        skin.draw(
+            &mut canvas,
+            (AREA, &Window::around(std::slice::from_ref(&positions))),
+            &positions,
+            &[0.0; 4],
+            &scale,
+        );
         for (x, y) in (0..70).flat_map(|x| (0..70).map(move |y| (x, y))) {
             let inside = (3..63).contains(&x) && (2..62).contains(&y);
             assert_eq!(canvas.at(x, y), if inside { scale.colour(0.0) } else { PAPER }, "pixel {x}, {y}");

@@ -72,7 +72,8 @@ fn cells_are_kept_counted_and_drawn() {
     contains(&page, &["Drag a surface to turn it", "class=\"view solid\"", "z upwards, shaded"]);
     assert!(folder.is_png("surface/pictures/best.png"));
     // Predictions in pieces are those of all points.
-    for (output, memory) in [("whole.npy", &[][..]), ("pieces.npy", &["--memory=1MB"]), ("out.vtk", &["--memory=1GB"])] {
+    for (output, memory) in [("whole.npy", &[][..]), ("pieces.npy", &["--memory=1MB"]), ("out.vtk", &["--memory=1GB"])]
+    {
         let output = format!("--output={output}");
         folder.ok(&[&["predict", "surface", "--input=bent_3.vtk", &output][..], memory].concat());
     }

@@ -41,7 +41,10 @@ fn triangles_between_the_gauss_points_cover_the_plate_once() {
     let areas: Vec<f64> = triangles.iter().map(area).collect();
     assert!(areas.iter().all(|area| area * areas[0] > 0.0), "all turn the same way");
     let covered = areas.iter().sum::<f64>().abs();
-    assert!((0.5..1.0).contains(&covered), "{covered} of the unit square, less the void and half a distance at the edges");
+    assert!(
+        (0.5..1.0).contains(&covered),
+        "{covered} of the unit square, less the void and half a distance at the edges"
+    );
     let mut used: Vec<u32> = triangles.as_flattened().to_vec();
     used.sort_unstable();
     used.dedup();
