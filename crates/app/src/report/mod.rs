@@ -30,8 +30,8 @@ use lamo::network::models;
 use lamo::run::{Line, Trained};
 use lamo::task::{Field, Task};
 use pictures::Shared;
-pub(crate) use scene::layout_of;
 use scene::{SampleView, Scene};
+pub(crate) use scene::{layout_of, volume_layout};
 use std::path::Path;
 use std::time::Duration;
 
