@@ -139,7 +139,7 @@ const KEYS: &[Entry] = &[
     (
         "train.symmetries",
         "–",
-        "Shows each sample of a benchmark under a random symmetry that its problem declares (docs/problems.md), drawn anew each time. Your own data take reflections and rotations of the plane, one for each batch, and must be symmetric: scalar fields on a plane without a preferred direction.",
+        "Shows each sample of a benchmark under a random symmetry that its problem declares (docs/problems.md), drawn anew each time. Your own data take reflections and rotations of the plane or volume, one for each batch, and must be symmetric: scalar fields without a preferred direction.",
     ),
     (
         "train.balanced",
@@ -150,7 +150,7 @@ const KEYS: &[Entry] = &[
 
 /// Settings of models: a name, or `model.name` where a model means something else by it.
 const SETTINGS: &[Entry] = &[
-    ("latent", "–", "What the latent tokens are: `patches` of a line or plane, or `slices` of any points."),
+    ("latent", "–", "What the latent tokens are: `patches` of a line, plane or volume, or `slices` of any points."),
     ("patch", "points", "Side of a patch; its length on a line."),
     (
         "padded",
@@ -175,7 +175,7 @@ const SETTINGS: &[Entry] = &[
     (
         "extents",
         "points",
-        "Extents of the box on which the points of a cloud lie, the last axis fastest; zeros take the axes of a line or plane.",
+        "Extents of the box on which the points of a cloud lie, the last axis fastest; zeros take the axes of a line, plane or volume.",
     ),
     ("oformer.width", "channels", "Channels of the points in the encoder, and of each of its heads."),
     ("oformer.depth", "–", "Layers of the encoder."),
@@ -241,12 +241,12 @@ const SETTINGS: &[Entry] = &[
     (
         "spectral_modes",
         "–",
-        "Frequencies along each axis of a line or plane by which half of the channels are mixed; 0 leaves all channels to the tokens.",
+        "Frequencies along each axis of a line, plane or volume by which half of the channels are mixed; 0 leaves all channels to the tokens.",
     ),
     (
         "position_convolution",
         "–",
-        "Adds a depthwise convolution of 3 points along each axis of a line or plane to the field before each block.",
+        "Adds a depthwise convolution of 3 points along each axis of a line, plane or volume to the field before each block.",
     ),
     (
         "mlp",

@@ -225,7 +225,7 @@ fn illegal_settings_are_refused_in_one_sentence_that_names_them() {
         ("darcy-lamo", "padded = [89, 88]", "in patches of 2"),
         ("darcy-lamo", "depth = 0", "depth must be at least 1"),
         ("darcy-lamo", "convolution = 4", "its width is odd, found 4"),
-        ("elasticity-lamo", "latent = \"patches\"", "patches need a line or a plane"),
+        ("elasticity-lamo", "latent = \"patches\"", "patches need a line, a plane or a volume"),
         ("elasticity-lamo", "mixer = \"cross\"", "slices have no rows and columns"),
         ("elasticity-lamo", "slice_heads = 7", "width 128 does not divide into 7 slice heads"),
         ("elasticity-lamo", "head_width = 48", "do not divide into heads of 48"),

@@ -324,7 +324,9 @@ impl Config {
 
     fn check_patches(&self, task: &Task) -> Result<(), Refusal> {
         let Some(layout) = self.layout(task.grid) else {
-            return Err(Refusal::said(format!("model lamo: patches need a grid with axes; on clouds use {SLICES}")));
+            return Err(Refusal::said(format!(
+                "model lamo: patches need a line, a plane or a volume; on clouds use {SLICES}"
+            )));
         };
         let Layout { axes, extents, patch, padded, .. } = layout;
         let (sizes, [extents_said, padded_said]) = (axes.max(2), [extents, padded].map(|sizes| layout.given(sizes)));
