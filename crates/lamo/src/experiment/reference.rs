@@ -151,11 +151,12 @@ const KEYS: &[Entry] = &[
 /// Settings of models: a name, or `model.name` where a model means something else by it.
 const SETTINGS: &[Entry] = &[
     ("latent", "–", "What the latent tokens are: `patches` of a line, plane or volume, or `slices` of any points."),
-    ("patch", "points", "Side of a patch; its length on a line."),
+    ("patch", "points", "Side of a patch, a square or a cube; its length on a line."),
     (
         "padded",
         "points",
-        "Extents of the plane after zero padding below and right; 0 is the next multiple of the patch. A line has one row.",
+        "Extents of the plane after zero padding below and right; 0 is the next multiple of the patch. A line has one row, a volume \
+         three extents.",
     ),
     (
         "lattice",
@@ -261,7 +262,8 @@ const SETTINGS: &[Entry] = &[
     (
         "directions",
         "–",
-        "Directions of the scans: 1, 2, or 4: rows and columns of patches, or of slices that fill a square.",
+        "Directions of the scans: 1, 2, or 4: rows and columns of patches, or of slices that fill a square; 6: rows, columns and layers \
+         of patches of a volume.",
     ),
     ("scan_heads", "–", "Scan heads in each direction of the mixer `cross`; 0 is one for each 16 channels."),
     ("width", "channels", "Channels of points and tokens."),
@@ -286,7 +288,7 @@ const SETTINGS: &[Entry] = &[
     (
         "fno.padded",
         "points",
-        "Extents after zero padding; 0 is the padding of the library. A trained model keeps the length of its waves on other grids.",
+        "Extents after zero padding, three of a volume; 0 is the padding of the library. A trained model keeps the length of its waves on other grids.",
     ),
     ("fno.width", "channels", "Channels of the hidden fields."),
     (

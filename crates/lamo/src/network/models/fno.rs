@@ -341,7 +341,7 @@ fn translate(authored: &Authored<'_>) -> Result<Translated, Refusal> {
         coordinate_width: constructor.number_or("iphi_width", usual.coordinate_width)?,
         ..usual
     };
-    let task = model.task(authored.library_grid()?, "out_dim")?;
+    let task = model.task(authored.library_lattice()?, "out_dim")?;
     Ok(Translated { settings: super::settings(&config), task, single_stage: true })
 }
 
