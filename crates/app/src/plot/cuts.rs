@@ -5,6 +5,8 @@
 pub(crate) struct Cut {
     /// `row 16`, `column 16` or `layer 16`.
     pub(crate) name: String,
+    /// What runs down and across in the picture.
+    pub(crate) axes: [&'static str; 2],
     /// Rows and columns of the picture.
     pub(crate) plane: [usize; 2],
     /// The point of the volume at each place of the picture, row by row.
@@ -14,12 +16,14 @@ pub(crate) struct Cut {
 /// The cuts across rows, columns and layers of a volume of these extents.
 pub(crate) fn cuts(extents: [usize; 3]) -> [Cut; 3] {
     let strides = [extents[1] * extents[2], extents[2], 1];
-    [("row", 0, [1, 2]), ("column", 1, [0, 2]), ("layer", 2, [0, 1])].map(|(name, axis, [down, across])| {
+    const NAMES: [&str; 3] = ["row", "column", "layer"];
+    [(0, [1, 2]), (1, [0, 2]), (2, [0, 1])].map(|(axis, [down, across])| {
         let (middle, plane) = (extents[axis] / 2, [extents[down], extents[across]]);
         let point = |place: usize| {
             middle * strides[axis] + place / plane[1] * strides[down] + place % plane[1] * strides[across]
         };
-        Cut { name: format!("{name} {middle}"), plane, points: (0..plane[0] * plane[1]).map(point).collect() }
+        let (name, axes) = (format!("{} {middle}", NAMES[axis]), [NAMES[down], NAMES[across]]);
+        Cut { name, axes, plane, points: (0..plane[0] * plane[1]).map(point).collect() }
     })
 }
 

@@ -6,6 +6,7 @@ mod curves;
 mod html;
 mod names;
 mod page;
+mod parts;
 mod pictures;
 mod scene;
 mod svg;
@@ -29,9 +30,9 @@ use lamo::inference::evaluate::{Receipt, Trivial};
 use lamo::network::models;
 use lamo::run::{Line, Trained};
 use lamo::task::{Field, Task};
+pub(crate) use parts::{layout_of, volume_layout};
 use pictures::Shared;
 use scene::{SampleView, Scene};
-pub(crate) use scene::{layout_of, volume_layout};
 use std::path::Path;
 use std::time::Duration;
 

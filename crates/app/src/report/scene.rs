@@ -1,10 +1,11 @@
 //! What is drawn of a test sample: its scalars as numbers, the fields given, and each output at all its times.
 
 use super::names::{channels, is_deformation, snapshot_name, unit};
+use super::parts::{Part, of_spread, place, volume};
 use crate::commands::evenly;
-use crate::plot::{Cut, Layout, cuts, note_on_cuts, strides};
+use crate::plot::{Layout, note_on_cuts, strides};
 use lamo::data::Samples;
-use lamo::task::{Field, Positions, Spread, Task};
+use lamo::task::{Field, Spread, Task};
 use lamo_geometry::Grid;
 use std::rc::Rc;
 
@@ -45,19 +46,12 @@ pub(super) struct Number {
     pub(super) values: Vec<f32>,
 }
 
-/// What is drawn of the points: all of them, or one cut through a volume.
-struct Part {
-    /// The name of a cut, as in `, row 16`.
-    name: String,
-    layout: Rc<Layout>,
-    /// The points of a cut.
-    points: Option<Vec<usize>>,
-}
-
 /// A field that is given, at a few of its times.
 pub(super) struct Given {
     /// Number of the field; cuts of one field have the same, and share their colours.
     pub(super) group: usize,
+    /// Down and across in a cut of a volume.
+    pub(super) axes: Option<[&'static str; 2]>,
     /// With its unit.
     pub(super) titles: Vec<String>,
     pub(super) states: Vec<State>,
@@ -69,6 +63,8 @@ pub(super) struct Given {
 pub(super) struct Output {
     /// Number of the output; cuts of one output have the same, and share their colours.
     pub(super) group: usize,
+    /// Down and across in a cut of a volume.
+    pub(super) axes: Option<[&'static str; 2]>,
     pub(super) name: String,
     /// As in ` (kPa)`, or empty.
     pub(super) unit: String,
@@ -103,43 +99,15 @@ pub(super) struct Scene {
     pub(super) unit: String,
 }
 
-/// The layout of the points of a sample.
-pub(crate) fn layout_of(task: &Task, samples: &Samples, index: usize) -> Layout {
-    let Samples { grid, space, .. } = *samples;
-    let (positions, points) = (samples.positions_of(index), samples.points_of(index));
-    let is_given = task.positions == Positions::Given;
-    match grid {
-        Grid::Plane { rows, columns } if !is_given || space < 2 => Layout::Grid([rows, columns]),
-        Grid::Plane { rows, columns } => {
-            let positions = positions.chunks_exact(space).map(|point| [point[0], point[1]]).collect();
-            Layout::Mesh([rows, columns], positions)
-        }
-        Grid::Volume { .. } if !is_given || space < 3 => volume_layout(grid),
-        Grid::Volume { .. } => Layout::cloud(positions, space),
-        Grid::Cloud { .. } if space > 1 => Layout::cloud(positions, space),
-        Grid::Line { .. } | Grid::Cloud { .. } if points < 2 || !is_given || space != 1 => Layout::Grid([points, 1]),
-        Grid::Line { .. } | Grid::Cloud { .. } => {
-            let mut sorted = positions.to_vec();
-            sorted.sort_by(f32::total_cmp);
-            Layout::Line(sorted)
-        }
-    }
-}
-
-/// The points of a volume as a cloud.
-pub(crate) fn volume_layout(grid: Grid) -> Layout {
-    Layout::cloud(&grid.lattice(false).unwrap_or_default(), 3)
-}
-
 impl SampleView<'_> {
     /// All that is drawn of the sample.
     pub(super) fn scene(&self) -> Scene {
-        let parts = self.parts();
+        let parts = Part::of(self.task, self.samples, self.index);
         let mut scene = Scene {
             numbers: Vec::new(),
             given: Vec::new(),
             outputs: Vec::new(),
-            cuts: self.volume().map_or_else(String::new, note_on_cuts),
+            cuts: volume(self.samples.grid).map_or_else(String::new, note_on_cuts),
             omitted: Vec::new(),
             unit: unit(if self.deforms() { &self.task.outputs[0].unit } else { self.unit }),
         };
@@ -160,24 +128,6 @@ impl SampleView<'_> {
     fn deforms(&self) -> bool {
         let series = self.task.time.is_series();
         matches!(&self.task.outputs[..], [field] if series && is_deformation(&field.name, field.width()))
-    }
-
-    /// Rows, columns and layers of a volume.
-    fn volume(&self) -> Option<[usize; 3]> {
-        self.samples.grid.extents().filter(|_| matches!(self.samples.grid, Grid::Volume { .. }))
-    }
-
-    /// The parts of the points that are drawn: the cuts of a volume, all points of other grids.
-    fn parts(&self) -> Vec<Part> {
-        let Some(extents) = self.volume() else {
-            let layout = Rc::new(layout_of(self.task, self.samples, self.index));
-            return vec![Part { name: String::new(), layout, points: None }];
-        };
-        let part = |cut: Cut| {
-            let (name, layout) = (format!(", {}", cut.name), Rc::new(Layout::Grid(cut.plane)));
-            Part { name, layout, points: Some(cut.points) }
-        };
-        cuts(extents).into_iter().map(part).collect()
     }
 
     /// Values of the points in the order of the layout: a curve runs from the left to the right.
@@ -236,7 +186,7 @@ impl SampleView<'_> {
                         format!("{name}{place}, input{when}{}", unit(&field.unit))
                     };
                     let (titles, states) = (chosen.iter().map(title).collect(), chosen.iter().map(state).collect());
-                    Given { group, titles, states, has_values: true }
+                    Given { group, axes: part.axes, titles, states, has_values: true }
                 };
                 let parts = of_spread(parts, field.spread);
                 let Given { titles, states, .. } = given(&parts[0], count);
@@ -261,7 +211,7 @@ impl SampleView<'_> {
             let layout = Rc::new(Layout::clone(shape).without_field());
             let (title, values) = (mesh_title(&layout), vec![0.0; layout.points()]);
             let states = vec![State { layout, values }];
-            scene.given.push(Given { group: count + 1, titles: vec![title], states, has_values: false });
+            scene.given.push(Given { group: count + 1, axes: None, titles: vec![title], states, has_values: false });
         }
     }
 
@@ -314,7 +264,8 @@ impl SampleView<'_> {
                         Spread::Rows | Spread::Sample => name.clone(),
                     };
                     let (unit, times) = (unit.clone(), times.clone());
-                    Output { group, name, unit, times, past, truth, prediction, error, is_distance: false }
+                    let axes = part.axes;
+                    Output { group, axes, name, unit, times, past, truth, prediction, error, is_distance: false }
                 };
                 let parts = of_spread(parts, field.spread);
                 let whole = output(&parts[0], count + 1);
@@ -376,6 +327,7 @@ impl SampleView<'_> {
         };
         Output {
             group: 1,
+            axes: None,
             name: "displacement".into(),
             unit: unit(&self.task.outputs[0].unit),
             times: (0..self.samples.times).map(|time| self.snapshot_name(self.past() + time)).collect(),
@@ -404,20 +356,6 @@ impl Output {
             error: curve(&self.error),
             ..self
         }
-    }
-}
-
-/// The parts that a field has: one where it has no values of its own at the points.
-fn of_spread(parts: &[Part], spread: Spread) -> &[Part] {
-    if spread == Spread::Points { parts } else { &parts[..1] }
-}
-
-/// Where a field is drawn, in its title.
-fn place(spread: Spread, part: &Part) -> &str {
-    match spread {
-        Spread::Points => &part.name,
-        Spread::Rows => " along the rows",
-        Spread::Sample => "",
     }
 }
 
