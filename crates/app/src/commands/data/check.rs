@@ -5,7 +5,7 @@ use crate::commands::progress::Meter;
 use crate::commands::stop::stop_on_signal;
 use crate::commands::{evenly, require_extension, say, write_file};
 use crate::failure::InReport;
-use crate::plot::{Column, Layout, Layouts, Sheet, cuts};
+use crate::plot::{Column, Layout, Layouts, Sheet, cuts, note_on_cuts};
 use crate::report::{channels as channel_names, is_deformation, snapshot_name, unit};
 use crate::text::percent;
 use anyhow::Result;
@@ -14,6 +14,7 @@ use lamo::data::LabelError;
 use lamo::data::dataset::{Dataset, FieldEntry, MANIFEST, Manifest, Role, Statistics};
 use lamo::error::{Refusal, counted};
 use lamo::workflow::{self, Event, Session};
+use lamo_geometry::Grid;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
@@ -229,7 +230,12 @@ fn sheet(dataset: &Dataset) -> Result<Option<Sheet>> {
         true => format!("{}  imported", manifest.problem),
         false => format!("{}  seed {}", manifest.problem, manifest.seed),
     };
-    let sheet = Sheet { title, rows: samples.iter().map(|sample| format!("sample {sample}")).collect(), columns };
+    let about = match manifest.grid {
+        Grid::Volume { rows, columns, layers } => Some(note_on_cuts([rows, columns, layers])),
+        _ => None,
+    };
+    let rows = samples.iter().map(|sample| format!("sample {sample}")).collect();
+    let sheet = Sheet { title, about, rows, columns };
     Ok(Some(sheet).filter(|sheet| !sheet.columns.is_empty()))
 }
 

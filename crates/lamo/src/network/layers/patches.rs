@@ -24,6 +24,12 @@ impl PatchShape {
         self.patch.iter().product()
     }
 
+    /// The authors draw the weights from N(0, 1), so that the first outputs are about ten times the targets. Volumes are not theirs,
+    /// and their steps are dear: there, the first outputs are of the size of the targets.
+    fn initial(&self, fan_in: usize) -> Initial {
+        if self.axes == 3 { Initial::fan_in(fan_in) } else { Initial::Normal { deviation: 1.0 } }
+    }
+
     /// Patches along each axis of a box, which the patch divides.
     fn count(&self, extents: [usize; 3]) -> [usize; 3] {
         [0, 1, 2].map(|axis| extents[axis] / self.patch[axis])
@@ -43,11 +49,11 @@ pub struct Patchify<'g> {
 impl<'g> Patchify<'g> {
     /// `inputs` channels to `width`.
     pub fn new(scope: &Scope<'_, 'g>, shape: PatchShape, inputs: usize, width: usize) -> Self {
-        let normal = Initial::Normal { deviation: 1.0 };
+        let initial = shape.initial(inputs * shape.points());
         Patchify {
             shape,
-            weight: scope.parameter("WE", [&[width, inputs], shape.taps()].concat(), normal),
-            bias: scope.parameter("bE", [width], normal),
+            weight: scope.parameter("WE", [&[width, inputs], shape.taps()].concat(), initial),
+            bias: scope.parameter("bE", [width], initial),
             norm: LayerNorm::new(&scope.enter("layer_norm"), width),
         }
     }
@@ -80,11 +86,11 @@ pub struct Depatchify<'g> {
 impl<'g> Depatchify<'g> {
     /// `width` channels to `outputs`.
     pub fn new(scope: &Scope<'_, 'g>, shape: PatchShape, width: usize, outputs: usize) -> Self {
-        let normal = Initial::Normal { deviation: 1.0 };
+        let initial = shape.initial(width);
         Depatchify {
             shape,
-            weight: scope.parameter("WE", [&[width, outputs], shape.taps()].concat(), normal),
-            bias: scope.parameter("bE", [width], normal),
+            weight: scope.parameter("WE", [&[width, outputs], shape.taps()].concat(), initial),
+            bias: scope.parameter("bE", [width], initial),
             norm: LayerNorm::new(&scope.enter("layer_norm"), width),
             outputs,
         }
