@@ -133,7 +133,7 @@ fn a_volume_of_your_own_has_some_hundred_patches_and_six_directions_and_few_mode
         assert_eq!([&found["patch"], &found["directions"]].map(|value| value.as_integer()), [Some(patch), Some(6)]);
         assert!(side.div_ceil(patch as usize).pow(3) <= 512, "{side}³");
     }
-    for (preset, expected) in [(Preset::Quick, [6, 16]), (Preset::Paper, [8, 32])] {
+    for (preset, expected) in [(Preset::Quick, [6, 24]), (Preset::Paper, [8, 32])] {
         let found = settings("fno", 32, preset);
         assert_eq!(["modes", "width"].map(|key| found[key].as_integer().unwrap()), expected, "{preset:?}");
     }

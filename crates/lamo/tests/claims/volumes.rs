@@ -55,7 +55,10 @@ fn the_gradients_of_models_in_volumes_equal_finite_differences_in_f64_and_the_cp
         ("lamo", format!("{SIZES}directions = 6\npatch = 1\nspectral_modes = 2\nposition_convolution = true")),
         ("lamo", format!("{SIZES}directions = 2\npatch = 2\nlattice = [4, 4, 4]")),
         ("lamo", format!("{SIZES}{SLICES}spectral_modes = 2\nposition_convolution = true")),
-        ("transolver", "width = 16\ndepth = 1\nslice_heads = 2\ntokens = 4\nmlp_ratio = 1".to_owned()),
+        (
+            "transolver",
+            "width = 16\ndepth = 1\nslice_heads = 2\ntokens = 4\nmlp_ratio = 1\ninitial = \"fan-in\"".to_owned(),
+        ),
         ("factformer", "width = 16\ndepth = 1\nheads = 2\nmlp_ratio = 1".to_owned()),
     ] {
         let graph = Graph::new();

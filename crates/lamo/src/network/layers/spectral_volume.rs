@@ -1,16 +1,17 @@
 //! F⁻¹(R · F v) in a volume: the frequencies |j| ≤ modes along rows, |k| ≤ modes along columns and 0 ≤ l < modes along layers (Li et
 //! al. 2021, Eq. 4; `SpectralConv3d` of Neural-Solver-Library).
 //!
-//! The transforms of the plane of each row come first, then one along the rows of their complex sums V,
+//! With a = 2πjx/rows, two real sums over the rows, C = Σ_x v cos a and S = Σ_x v sin a, come first. They are transformed in the
+//! planes of columns and layers, and give the frequencies j and −j at once:
 //!
-//! Vⱼ = Σ_x V_x e^{−ia} = Σ_x (re cos a + im sin a) + i (im cos a − re sin a),  a = 2πjx/rows,
+//! F_{±j} = C ∓ i S,  and back  v = Σ_j (V_j + V_{−j}) cos a + i (V_j − V_{−j}) sin a.
 //!
-//! which is one real matrix product each way. A field is `[rows, columns, layers, batch, width]`.
+//! A field is `[rows, columns, layers, batch, width]`.
 
 use super::spectral::{complex_product, waves};
 use super::{analyse, synthesise};
 use crate::network::{Initial, Scope};
-use lamo_tensor::{Graph, Tensor};
+use lamo_tensor::Tensor;
 
 /// F⁻¹(R · F v) in a volume.
 pub struct VolumeConvolution<'g> {
@@ -29,26 +30,12 @@ impl<'g> VolumeConvolution<'g> {
 
     /// On a volume of `periods` points that is zero beyond the edges of `field`; the result is cut to `extents`.
     pub fn forward_padded(&self, field: Tensor<'g>, periods: [usize; 3], extents: [usize; 3]) -> Tensor<'g> {
-        let [rows, columns, layers, batch, width] = field.dims();
+        let [_, _, _, batch, _] = field.dims();
         let [_, outputs, row_modes, column_modes, modes, _] = self.weights[0].dims();
-        let (graph, [row_period, rest @ ..]) = (field.graph(), periods);
-        let planes = field.permute(&[1, 2, 0, 3, 4]).reshape([columns, layers, rows * batch, width]);
-        let spectra = analyse(planes, [column_modes, modes], rest); // [k, l, 2 rows batch, width]
-        let spectra = spectra.reshape([2 * column_modes, modes, 2, rows, batch, width]).permute(&[2, 3, 0, 1, 4, 5]);
-        let others = 2 * column_modes * modes;
-        let forth = rotations(graph, row_modes, rows, row_period, 1.0);
-        let spectrum = forth.matmul(spectra.reshape([2 * rows, others * batch * width]));
-        let spectrum = spectrum.reshape([2, 2 * row_modes, others, batch, width]).permute(&[1, 2, 0, 3, 4]);
-        let spectrum = spectrum.reshape([2 * row_modes * others, 2 * batch, width]); // [j k l, 2 batch, inputs]
+        let spectrum = analyse_volume(field, [row_modes, column_modes, modes], periods); // [j k l, 2 batch, inputs]
         let mixed = complex_product(spectrum, self.matrices(periods));
-        let mixed = mixed.reshape([2 * row_modes, others, 2, batch, outputs]).permute(&[2, 0, 1, 3, 4]);
-        let back = rotations(graph, row_modes, extents[0], row_period, 1.0 / row_period as f64).transpose();
-        let spectra = back.matmul(mixed.reshape([4 * row_modes, others * batch * outputs]));
-        let spectra = spectra.reshape([2, extents[0], 2 * column_modes, modes, batch, outputs]);
-        let spectra = spectra.permute(&[2, 3, 0, 1, 4, 5]);
-        let spectra = spectra.reshape([2 * column_modes, modes, 2 * extents[0] * batch, outputs]);
-        let planes = synthesise(spectra, rest, [extents[1], extents[2]]);
-        planes.reshape([extents[1], extents[2], extents[0], batch, outputs]).permute(&[2, 0, 1, 3, 4])
+        let mixed = mixed.reshape([2 * row_modes, 2 * column_modes * modes, 2, batch, outputs]);
+        synthesise_volume(mixed, column_modes, periods, extents)
     }
 
     /// R of all frequencies: `[j k l, inputs, re outputs | im outputs]`. Where j and j − period are the same row, the library
@@ -76,26 +63,58 @@ impl<'g> VolumeConvolution<'g> {
     }
 }
 
-/// The matrix of e^{−ia} for the frequencies 0, …, modes − 1, −modes, …, −1, times a weight: `[re | im of each frequency, re | im
-/// of each point]`. Its transpose is that of e^{ia}.
-fn rotations<'g>(graph: &'g Graph, modes: usize, points: usize, period: usize, weight: f64) -> Tensor<'g> {
-    let waves = waves(graph, modes + 1, points, period, |_| weight); // |j| = 0, …, modes
-    let [cosines, sines] = waves.split(0, [modes + 1; 2]);
-    let both = |wave: Tensor<'g>, negative: Tensor<'g>| {
-        Tensor::concatenate(&[wave.slice(0, 0, modes), negative.slice(0, 1, modes + 1).flip(0)], 0)
-    };
-    let (cos, sin) = (both(cosines, cosines), both(sines, -sines)); // [frequencies, points]
-    let re = Tensor::concatenate(&[cos, sin], 1);
-    let im = Tensor::concatenate(&[-sin, cos], 1);
-    Tensor::concatenate(&[re, im], 0)
+/// F: `[rows, columns, layers, batch, width]` → `[j k l, 2 batch, width]`, real parts before imaginary parts; the frequencies along
+/// rows and columns are 0, 1, …, modes − 1, then −modes, …, −1.
+fn analyse_volume<'g>(field: Tensor<'g>, modes: [usize; 3], periods: [usize; 3]) -> Tensor<'g> {
+    let ([rows, columns, layers, batch, width], [row_modes, column_modes, layer_modes]) = (field.dims(), modes);
+    let (graph, along, others) = (field.graph(), row_modes + 1, 2 * column_modes * layer_modes);
+    let row_waves = waves(graph, along, rows, periods[0], |_| 1.0);
+    let sums = row_waves.matmul(field.reshape([rows, columns * layers * batch * width]));
+    let planes = sums.reshape([2 * along, columns, layers, batch, width]).permute(&[1, 2, 0, 3, 4]);
+    let planes = planes.reshape([columns, layers, 2 * along * batch, width]);
+    let spectra = analyse(planes, [column_modes, layer_modes], [periods[1], periods[2]]);
+    let spectra = spectra.reshape([others, 2, 2, along, batch, width]).permute(&[3, 2, 0, 1, 4, 5]);
+    let [cos, sin] = spectra.split(1, [1; 2]).map(|part| part.reshape([along, others, 2, batch, width])); // C and S
+    let turned = turn(sin); // i S
+    let plus = (cos - turned).slice(0, 0, row_modes);
+    let minus = (cos + turned).slice(0, 1, along).flip(0);
+    Tensor::concatenate(&[plus, minus], 0).reshape([2 * row_modes * others, 2 * batch, width])
+}
+
+/// F⁻¹ by the transposed sums: `[j, k l, re and im, batch, width]` → `[…extents, batch, width]`.
+fn synthesise_volume<'g>(
+    spectrum: Tensor<'g>,
+    column_modes: usize,
+    periods: [usize; 3],
+    extents: [usize; 3],
+) -> Tensor<'g> {
+    let [frequencies, others, _, batch, width] = spectrum.dims();
+    let (graph, row_modes, [rows, columns, layers]) = (spectrum.graph(), frequencies / 2, extents);
+    let along = row_modes + 1;
+    let [plus, minus] = spectrum.split(0, [row_modes; 2]);
+    let [plus, minus] = [plus.pad(0, 0, 1), minus.flip(0).pad(0, 1, 0)]; // |j| = 0, …, modes
+    let sums = Tensor::concatenate(&[plus + minus, turn(plus - minus)], 0); // [cos | sin, k l, 2, batch, width]
+    let spectra = sums.permute(&[1, 2, 0, 3, 4]);
+    let spectra = spectra.reshape([2 * column_modes, others / (2 * column_modes), 4 * along * batch, width]);
+    let planes = synthesise(spectra, [periods[1], periods[2]], [columns, layers]);
+    let planes = planes.reshape([columns, layers, 2 * along, batch, width]).permute(&[2, 0, 1, 3, 4]);
+    let row_waves = waves(graph, along, rows, periods[0], |_| 1.0 / periods[0] as f64).transpose();
+    let field = row_waves.matmul(planes.reshape([2 * along, columns * layers * batch * width]));
+    field.reshape([rows, columns, layers, batch, width])
+}
+
+/// i V of `[…, …, re and im, …, …]`.
+fn turn(spectrum: Tensor<'_>) -> Tensor<'_> {
+    let [re, im] = spectrum.split(2, [1; 2]);
+    Tensor::concatenate(&[-im, re], 2)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::network::Parameters;
-    use lamo_tensor::PARAMETERS;
     use lamo_tensor::reference::{self, Bindings};
+    use lamo_tensor::{Graph, PARAMETERS};
     use std::f64::consts::TAU;
 
     /// The waves are rounded to 24 bits, the sums have some hundred terms.

@@ -283,7 +283,7 @@ fn moved(settings: &Settings, [from, to]: [Grid; 2]) -> Option<Settings> {
 fn own(data: &OwnData) -> Settings {
     let usual = Config::default();
     if let Some(grid @ Grid::Volume { .. }) = data.grid {
-        let (modes, width) = if data.quick { (6, 16) } else { (8, 32) };
+        let (modes, width) = (if data.quick { 6 } else { 8 }, 32); // the preset `quick` has a width of its own
         let modes = most_modes(&usual.extents(grid)[1]).min(modes);
         return [("modes", modes), ("width", width)]
             .into_iter()
