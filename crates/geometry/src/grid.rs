@@ -20,6 +20,15 @@ pub enum Grid {
         /// Number of points along y.
         columns: usize,
     },
+    /// Rows run along x, columns along y, layers along z; values are stored row by row, the layers of a column side by side.
+    Volume {
+        /// Number of points along x.
+        rows: usize,
+        /// Number of points along y.
+        columns: usize,
+        /// Number of points along z.
+        layers: usize,
+    },
     /// Points without order or neighbours; each sample has its own positions.
     Cloud {
         /// Number of points.
@@ -28,28 +37,55 @@ pub enum Grid {
 }
 
 impl Grid {
+    /// The plane of `64x64` or the volume of `32x32x16`; `None` for other texts and for a count of 0.
+    pub fn parse_lattice(text: &str) -> Option<Grid> {
+        let count = |part: &str| part.trim().parse::<usize>().ok().filter(|&count| count > 0);
+        let extents: Vec<usize> = text.split('x').map(count).collect::<Option<_>>()?;
+        match extents[..] {
+            [rows, columns] => Some(Self::Plane { rows, columns }),
+            [rows, columns, layers] => Some(Self::Volume { rows, columns, layers }),
+            _ => None,
+        }
+    }
+
     /// Number of points.
     pub fn points(&self) -> usize {
         self.shape().iter().product()
     }
 
-    /// `[points]` or `[rows, columns]`
+    /// `[points]`, `[rows, columns]` or `[rows, columns, layers]`
     pub fn shape(&self) -> Vec<usize> {
         match *self {
             Self::Line { points } | Self::Cloud { points } => vec![points],
             Self::Plane { rows, columns } => vec![rows, columns],
+            Self::Volume { rows, columns, layers } => vec![rows, columns, layers],
         }
     }
 
-    /// `[rows, columns]` of a plane; `None` for a line and for a cloud.
+    /// `[rows, columns]` of a plane; `None` for all other grids.
     pub fn plane(&self) -> Option<[usize; 2]> {
         match *self {
             Self::Plane { rows, columns } => Some([rows, columns]),
-            Self::Line { .. } | Self::Cloud { .. } => None,
+            Self::Line { .. } | Self::Volume { .. } | Self::Cloud { .. } => None,
         }
     }
 
-    /// The quadrilaterals between neighbouring points of a plane, row by row; a line and a cloud have no cells.
+    /// Points along the axes of a box: a line is `[1, 1, points]`, a plane `[1, rows, columns]`; `None` for a cloud.
+    pub fn extents(&self) -> Option<[usize; 3]> {
+        match *self {
+            Self::Line { points } => Some([1, 1, points]),
+            Self::Plane { rows, columns } => Some([1, rows, columns]),
+            Self::Volume { rows, columns, layers } => Some([rows, columns, layers]),
+            Self::Cloud { .. } => None,
+        }
+    }
+
+    /// Number of axes along which points are neighbours: 1, 2 or 3; `None` for a cloud.
+    pub fn axes(&self) -> Option<usize> {
+        self.extents().map(|_| self.shape().len())
+    }
+
+    /// The quadrilaterals between neighbouring points of a plane, row by row; all other grids have no such cells.
     ///
     /// Each cell lists its four corners in order around it: counter-clockwise where x grows with the row and y with the
     /// column.
@@ -63,8 +99,8 @@ impl Grid {
         (0..cell_rows).flat_map(|row| (0..cell_columns).map(move |column| cell(row, column))).collect()
     }
 
-    /// `[points, axes]` coordinates of equally spaced points from 0 to 1 along each axis, the column's coordinate first;
-    /// `None` for a cloud, which has no axes.
+    /// `[points, axes]` coordinates of equally spaced points from 0 to 1 along each axis, on a plane the column's coordinate
+    /// first, on a volume x, y and z; `None` for a cloud, which has no axes.
     ///
     /// With `scrambled`, the points of a plane are counted as if the plane had `columns` rows and `rows` columns. On a
     /// square plane this changes nothing; elsewhere it gives the positions that the authors' Plasticity loader makes.
@@ -76,6 +112,13 @@ impl Grid {
                 let position = |point: usize| [coordinate(point % fast, fast), coordinate(point / fast, slow)];
                 Some((0..rows * columns).flat_map(position).collect())
             }
+            Self::Volume { rows, columns, layers } => {
+                let position = |point: usize| {
+                    let (row, column, layer) = (point / (columns * layers), point / layers % columns, point % layers);
+                    [coordinate(row, rows), coordinate(column, columns), coordinate(layer, layers)]
+                };
+                Some((0..rows * columns * layers).flat_map(position).collect())
+            }
             Self::Cloud { .. } => None,
         }
     }
@@ -86,12 +129,13 @@ fn coordinate(index: usize, points: usize) -> f32 {
     if points > 1 { (index as f64 / (points - 1) as f64) as f32 } else { 0.0 }
 }
 
-/// `line of 16 points`, `plane of 85 x 85 points`, `cloud of 972 points`
+/// `line of 16 points`, `plane of 85 x 85 points`, `volume of 32 x 32 x 16 points`, `cloud of 972 points`
 impl std::fmt::Display for Grid {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Line { points } => write!(out, "line of {points} points"),
             Self::Plane { rows, columns } => write!(out, "plane of {rows} x {columns} points"),
+            Self::Volume { rows, columns, layers } => write!(out, "volume of {rows} x {columns} x {layers} points"),
             Self::Cloud { points } => write!(out, "cloud of {points} points"),
         }
     }
@@ -132,6 +176,27 @@ mod tests {
         assert_eq!((&lattice[..4], &lattice[28..]), (&[0.0, 0.0, 0.25, 0.0][..], &[1.0, 1.0][..]));
         assert_eq!(Grid::Line { points: 1 }.lattice(false), Some(vec![0.0]));
         assert_eq!(CLOUD.lattice(false), None);
+    }
+
+    #[test]
+    fn a_volume_counts_its_layers_fastest() {
+        let volume = Grid::Volume { rows: 2, columns: 3, layers: 5 };
+        assert_eq!((volume.points(), volume.shape(), volume.plane()), (30, vec![2, 3, 5], None));
+        assert_eq!((volume.extents(), volume.axes()), (Some([2, 3, 5]), Some(3)));
+        assert_eq!((PLANE.extents(), PLANE.axes(), CLOUD.axes()), (Some([1, 3, 5]), Some(2), None));
+        let lattice = volume.lattice(false).unwrap();
+        assert_eq!(lattice[3 * 7..3 * 8], [0.0, 0.5, 0.5]);
+        assert_eq!((&lattice[..6], &lattice[87..]), (&[0.0, 0.0, 0.0, 0.0, 0.0, 0.25][..], &[1.0, 1.0, 1.0][..]));
+        assert_eq!(volume.to_string(), "volume of 2 x 3 x 5 points");
+    }
+
+    #[test]
+    fn two_numbers_are_a_plane_and_three_a_volume() {
+        assert_eq!(Grid::parse_lattice("3x5"), Some(PLANE));
+        assert_eq!(Grid::parse_lattice("2x3x5"), Some(Grid::Volume { rows: 2, columns: 3, layers: 5 }));
+        for text in ["", "3", "3x", "3x0", "2x3x5x1", "line:4", "3xx5"] {
+            assert_eq!(Grid::parse_lattice(text), None, "{text}");
+        }
     }
 
     #[test]

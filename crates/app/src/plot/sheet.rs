@@ -17,6 +17,8 @@ pub(super) const BAR_AND_NUMBERS: usize = BAR + LINE;
 /// A sheet of maps.
 pub(crate) struct Sheet {
     pub(crate) title: String,
+    /// What the maps show, in place of a note on their axes.
+    pub(crate) about: Option<String>,
     /// Label of each row.
     pub(crate) rows: Vec<String>,
     pub(crate) columns: Vec<Column>,
@@ -109,7 +111,7 @@ impl Sheet {
     pub(crate) fn draw(&self) -> Canvas {
         let same_field = |first: &Column, second: &Column| first.field == second.field;
         let groups: Vec<Group<'_>> = self.columns.chunk_by(same_field).map(Group::of).collect();
-        let notes = notes(&groups);
+        let notes = self.about.clone().map_or_else(|| notes(&groups), |about| vec![about]);
         let labels = self.rows.iter().map(|label| font::width(label)).max().unwrap_or(0);
         let row_height = groups.iter().map(Group::height).max().unwrap_or(0) + GAP;
         let (left, top) = (MARGIN + labels + GAP, MARGIN + (2 + notes.len()) * LINE + GAP);

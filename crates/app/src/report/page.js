@@ -91,12 +91,12 @@
   }
 
   // Where a point is, in words.
-  function location(layout, time, point) {
+  function location(layout, axes, time, point) {
     const words = [];
     if (layout.kind === "grid" || layout.kind === "mesh") {
       const [rows, columns] = layout.plane;
-      words.push(`row ${original(Math.floor(point / columns), rows, layout.shape[0])}`);
-      words.push(`column ${original(point % columns, columns, layout.shape[1])}`);
+      words.push(`${axes[0]} ${original(Math.floor(point / columns), rows, layout.shape[0])}`);
+      words.push(`${axes[1]} ${original(point % columns, columns, layout.shape[1])}`);
     } else {
       words.push(`point ${layout.numbers ? layout.numbers[point] : original(point, layout.count, layout.points)}`);
     }
@@ -116,7 +116,7 @@
   // The lines of the tip: the place, the values there, and their difference.
   function lines(field, time, point) {
     const [first, second] = field.sets, unit = (field.unit || "").replace(/[()]/g, "");
-    const rows = [[field.times[time], location(first.layout, time, point)].filter(Boolean).join(", ")];
+    const rows = [[field.times[time], location(first.layout, field.axes || ["row", "column"], time, point)].filter(Boolean).join(", ")];
     for (const set of field.sets) rows.push(`${set.label} ${text(valueOf(set, time, point), set.step)}${unit}`);
     if (second && field.sets.length === 2) {
       const difference = valueOf(second, time, point) - valueOf(first, time, point);

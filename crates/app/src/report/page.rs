@@ -99,10 +99,12 @@ impl Report<'_> {
             Grid::Cloud { .. } => {
                 " A point cloud has no wave numbers, no border and no neighbours, so the tables of these and H1 are missing."
             }
-            Grid::Line { .. } | Grid::Plane { .. } if evaluation.outputs.iter().all(|output| output.h1.is_none()) => {
+            Grid::Line { .. } | Grid::Plane { .. } | Grid::Volume { .. }
+                if evaluation.outputs.iter().all(|output| output.h1.is_none()) =>
+            {
                 " The points are not equally spaced, so there is no H1 error and no error of the energy spectrum."
             }
-            Grid::Line { .. } | Grid::Plane { .. } => "",
+            Grid::Line { .. } | Grid::Plane { .. } | Grid::Volume { .. } => "",
         };
         format!(
             "<h2>Where the error is</h2><p class=\"under\">The relative L2 error of a sample is ‖prediction − truth‖ / ‖truth‖. \

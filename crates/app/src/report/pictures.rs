@@ -20,7 +20,8 @@ impl Shared {
     /// range cannot be seen.
     pub(super) fn of(scenes: &[Scene]) -> Shared {
         let given = |field: usize| {
-            let all = || scenes.iter().filter_map(|scene| scene.given.get(field));
+            let group = scenes.iter().find_map(|scene| scene.given.get(field)).map(|given| given.group);
+            let all = || scenes.iter().flat_map(|scene| &scene.given).filter(|given| Some(given.group) == group);
             let states = all().flat_map(|given| &given.states);
             match all().any(|given| given.has_values) {
                 true => Scale::of(states.flat_map(|state| &state.values).copied()),
@@ -28,7 +29,8 @@ impl Shared {
             }
         };
         let output = |output: usize| {
-            let all = || scenes.iter().filter_map(|scene| scene.outputs.get(output));
+            let group = scenes.iter().find_map(|scene| scene.outputs.get(output)).map(|output| output.group);
+            let all = || scenes.iter().flat_map(|scene| &scene.outputs).filter(|output| Some(output.group) == group);
             let truth = all().flat_map(|output| output.past.iter().map(|(_, state)| state).chain(&output.truth));
             let prediction = all().filter(|output| output.is_curve()).flat_map(|output| &output.prediction);
             let errors = all().flat_map(|output| &output.error).flat_map(|state| &state.values).copied();
@@ -59,6 +61,13 @@ impl Scene {
         let fields = self.given.iter().zip(&shared.given).enumerate();
         let inputs = fields.map(|(field, (given, scale))| given.maps(field, *scale, shared));
         let mut rows: Vec<Vec<Map>> = match self.given.iter().all(|given| given.states.len() == 1) {
+            true if !self.cuts.is_empty() => {
+                let mut rows: Vec<Vec<Map>> = Vec::new();
+                let groups = self.given.chunk_by(|one, other| one.group == other.group).map(<[Given]>::len);
+                let mut maps = inputs.flatten();
+                rows.extend(groups.map(|count| maps.by_ref().take(count).collect()));
+                rows
+            }
             true => vec![inputs.flatten().collect()],
             false => inputs.collect(),
         };
@@ -76,7 +85,11 @@ impl Scene {
     /// Notes for all maps: the axes, functions that are not drawn, values outside the range of the colours.
     fn notes(&self, rows: &[Vec<Map>]) -> Vec<String> {
         let mut notes: Vec<String> = Vec::new();
-        for map in rows.iter().flatten() {
+        if !self.cuts.is_empty() {
+            notes.push(self.cuts.clone());
+        }
+        let is_cut = |map: &&Map| !self.cuts.is_empty() && matches!(map.layout, Layout::Grid(_));
+        for map in rows.iter().flatten().filter(|map| !is_cut(map)) {
             let axes = map.layout.axes(map.window.as_ref(), &self.unit);
             if !notes.contains(&axes) {
                 notes.push(axes);

@@ -1,10 +1,11 @@
 //! What is drawn of a test sample: its scalars as numbers, the fields given, and each output at all its times.
 
 use super::names::{channels, is_deformation, snapshot_name, unit};
+use super::parts::{Part, of_spread, place, volume};
 use crate::commands::evenly;
-use crate::plot::{Layout, Skin, strides};
+use crate::plot::{Layout, Skin, note_on_cuts, strides};
 use lamo::data::Samples;
-use lamo::task::{Field, Positions, Spread, Task};
+use lamo::task::{Field, Spread, Task};
 use lamo_geometry::Grid;
 use std::rc::Rc;
 
@@ -49,6 +50,10 @@ pub(super) struct Number {
 
 /// A field that is given, at a few of its times.
 pub(super) struct Given {
+    /// Number of the field; cuts of one field have the same, and share their colours.
+    pub(super) group: usize,
+    /// Down and across in a cut of a volume.
+    pub(super) axes: Option<[&'static str; 2]>,
     /// With its unit.
     pub(super) titles: Vec<String>,
     pub(super) states: Vec<State>,
@@ -58,6 +63,10 @@ pub(super) struct Given {
 
 /// An output at all its times.
 pub(super) struct Output {
+    /// Number of the output; cuts of one output have the same, and share their colours.
+    pub(super) group: usize,
+    /// Down and across in a cut of a volume.
+    pub(super) axes: Option<[&'static str; 2]>,
     pub(super) name: String,
     /// As in ` (kPa)`, or empty.
     pub(super) unit: String,
@@ -84,49 +93,31 @@ pub(super) struct Scene {
     pub(super) numbers: Vec<Number>,
     pub(super) given: Vec<Given>,
     pub(super) outputs: Vec<Output>,
+    /// What the cuts of a volume show; empty for other grids.
+    pub(super) cuts: String,
     /// Channels and scalars that are not drawn.
     pub(super) omitted: Vec<String>,
     /// Unit of the positions, as in ` (mm)`.
     pub(super) unit: String,
 }
 
-/// The layout of the points of a sample; `triangles` join them where cells are known.
-pub(crate) fn layout_of(task: &Task, samples: &Samples, index: usize, triangles: &[[u32; 3]]) -> Layout {
-    let Samples { grid, space, .. } = *samples;
-    let (positions, points) = (samples.positions_of(index), samples.points_of(index));
-    let is_given = task.positions == Positions::Given;
-    match grid {
-        Grid::Plane { rows, columns } if !is_given || space < 2 => Layout::Grid([rows, columns]),
-        Grid::Plane { rows, columns } => {
-            let positions = positions.chunks_exact(space).map(|point| [point[0], point[1]]).collect();
-            Layout::Mesh([rows, columns], positions)
-        }
-        Grid::Cloud { .. } if space > 1 => Layout::of_points(positions, space, triangles.to_vec()),
-        Grid::Line { .. } | Grid::Cloud { .. } if points < 2 || !is_given || space != 1 => Layout::Grid([points, 1]),
-        Grid::Line { .. } | Grid::Cloud { .. } => {
-            let mut sorted = positions.to_vec();
-            sorted.sort_by(f32::total_cmp);
-            Layout::Line(sorted)
-        }
-    }
-}
-
 impl SampleView<'_> {
     /// All that is drawn of the sample.
     pub(super) fn scene(&self) -> Scene {
-        let layout = Rc::new(self.layout());
+        let parts = Part::of(self.task, self.samples, self.index, self.triangles);
         let mut scene = Scene {
             numbers: Vec::new(),
             given: Vec::new(),
             outputs: Vec::new(),
+            cuts: volume(self.samples.grid).map_or_else(String::new, note_on_cuts),
             omitted: Vec::new(),
             unit: unit(if self.deforms() { &self.task.outputs[0].unit } else { self.unit }),
         };
-        self.add_given(&mut scene, &layout);
+        self.add_given(&mut scene, &parts);
         if self.deforms() {
             scene.outputs.push(self.deformation());
         } else {
-            self.add_outputs(&mut scene, &layout);
+            self.add_outputs(&mut scene, &parts);
         }
         if scene.numbers.len() > NUMBERS {
             scene.omitted.push(format!("{NUMBERS} of {} scalars", scene.numbers.len()));
@@ -141,11 +132,6 @@ impl SampleView<'_> {
         matches!(&self.task.outputs[..], [field] if series && is_deformation(&field.name, field.width()))
     }
 
-    /// The layout of the points of the sample.
-    fn layout(&self) -> Layout {
-        layout_of(self.task, self.samples, self.index, self.triangles)
-    }
-
     /// Values of the points in the order of the layout: a curve runs from the left to the right.
     fn along(&self, layout: &Layout, values: Vec<f32>) -> Vec<f32> {
         let Layout::Line(_) = layout else { return values };
@@ -156,14 +142,20 @@ impl SampleView<'_> {
     }
 
     /// Values of the points as the field spreads them: at the points, along the rows, or one for the whole sample.
-    fn state(&self, layout: &Rc<Layout>, spread: Spread, values: Vec<f32>) -> State {
+    fn state(&self, part: &Part, spread: Spread, values: Vec<f32>) -> State {
         match (spread, self.samples.grid) {
             (Spread::Rows, Grid::Plane { rows, columns }) => {
                 let values = values.chunks_exact(columns).map(mean).collect();
                 State { layout: Rc::new(Layout::Grid([rows, 1])), values }
             }
             (Spread::Sample, _) => State { layout: Rc::new(Layout::Grid([1, 1])), values: vec![mean(&values)] },
-            _ => State { layout: layout.clone(), values: self.along(layout, values) },
+            _ => {
+                let values = match &part.points {
+                    Some(points) => points.iter().map(|&point| values[point]).collect(),
+                    None => self.along(&part.layout, values),
+                };
+                State { layout: part.layout.clone(), values }
+            }
         }
     }
 
@@ -179,23 +171,27 @@ impl SampleView<'_> {
     }
 
     /// Adds the fields given; the mesh itself if there are none.
-    fn add_given(&self, scene: &mut Scene, layout: &Rc<Layout>) {
+    fn add_given(&self, scene: &mut Scene, parts: &[Part]) {
         let mut first = self.past() * self.samples.outputs;
         let mut count = 0;
         for field in &self.task.inputs {
             for (channel, name) in channels(&field.name, field.width()).into_iter().enumerate() {
                 let chosen = evenly(field.length(), SNAPSHOTS);
-                let state = |&snapshot: &usize| {
-                    let values = self.input(first + snapshot * field.width() + channel);
-                    self.state(layout, field.spread, values)
+                let given = |part: &Part, group: usize| {
+                    let state = |&snapshot: &usize| {
+                        let values = self.input(first + snapshot * field.width() + channel);
+                        self.state(part, field.spread, values)
+                    };
+                    let place = place(field.spread, part);
+                    let title = |&snapshot: &usize| {
+                        let when = self.when(field, snapshot);
+                        format!("{name}{place}, input{when}{}", unit(&field.unit))
+                    };
+                    let (titles, states) = (chosen.iter().map(title).collect(), chosen.iter().map(state).collect());
+                    Given { group, axes: part.axes, titles, states, has_values: true }
                 };
-                let states: Vec<State> = chosen.iter().map(state).collect();
-                let rows = if field.spread == Spread::Rows { " along the rows" } else { "" };
-                let title = |&snapshot: &usize| {
-                    let when = self.when(field, snapshot);
-                    format!("{name}{rows}, input{when}{}", unit(&field.unit))
-                };
-                let titles: Vec<String> = chosen.iter().map(title).collect();
+                let parts = of_spread(parts, field.spread);
+                let Given { titles, states, .. } = given(&parts[0], count);
                 if states.iter().all(|state| state.layout.is_number()) {
                     let number = |(name, state): (String, State)| Number { name, values: state.values };
                     scene.numbers.extend(titles.into_iter().zip(states).map(number));
@@ -203,7 +199,7 @@ impl SampleView<'_> {
                 }
                 count += 1;
                 if count <= CHANNELS {
-                    scene.given.push(Given { titles, states, has_values: true });
+                    scene.given.extend(parts.iter().map(|part| given(part, count)));
                 }
             }
             first += field.functions();
@@ -212,12 +208,13 @@ impl SampleView<'_> {
             scene.omitted.push(format!("{CHANNELS} of {count} inputs"));
         }
         let is_shape = |layout: &&Rc<Layout>| layout.positions().is_some() && !layout.is_solid(); // a shaded surface shows itself
-        let shape = if self.deforms() { None } else { Some(layout).filter(is_shape) };
+        let whole = parts.first().map(|part| &part.layout);
+        let shape = if self.deforms() { None } else { whole.filter(is_shape) };
         if let (true, Some(shape)) = (self.samples.functions == 0 || (count == 0 && self.past() == 0), shape) {
             let layout = Rc::new(Layout::clone(shape).without_field());
             let (title, values) = (mesh_title(&layout), vec![0.0; layout.points()]);
-            let given = Given { titles: vec![title], states: vec![State { layout, values }], has_values: false };
-            scene.given.push(given);
+            let states = vec![State { layout, values }];
+            scene.given.push(Given { group: count + 1, axes: None, titles: vec![title], states, has_values: false });
         }
     }
 
@@ -240,7 +237,7 @@ impl SampleView<'_> {
     }
 
     /// Adds the outputs. A field with several snapshots is a time series, also if the task asks for all of them at once.
-    fn add_outputs(&self, scene: &mut Scene, layout: &Rc<Layout>) {
+    fn add_outputs(&self, scene: &mut Scene, parts: &[Part]) {
         let series = self.task.time.is_series();
         let (mut first, mut count) = (0, 0);
         for field in &self.task.outputs {
@@ -252,17 +249,30 @@ impl SampleView<'_> {
                 (false, _) => (0..length).map(|snapshot| snapshot_name(snapshot, length, self.times)).collect(),
             };
             for (channel, name) in channels(&field.name, width).into_iter().enumerate() {
-                let state = |values: &[f32], time: usize| {
-                    let values = match series {
-                        true => self.channel(values, time, first + channel),
-                        false => self.channel(values, 0, first + time * width + channel),
-                    };
-                    self.state(layout, field.spread, values)
-                };
-                let states = |values: &[f32]| (0..length).map(|time| state(values, time)).collect::<Vec<_>>();
-                let (truth, prediction) = (states(self.samples.target_of(self.index)), states(self.prediction));
                 let unit = unit(&field.unit);
-                if let ([truth], [prediction]) = (&truth[..], &prediction[..])
+                let output = |part: &Part, group: usize| {
+                    let state = |values: &[f32], time: usize| {
+                        let values = match series {
+                            true => self.channel(values, time, first + channel),
+                            false => self.channel(values, 0, first + time * width + channel),
+                        };
+                        self.state(part, field.spread, values)
+                    };
+                    let states = |values: &[f32]| (0..length).map(|time| state(values, time)).collect::<Vec<_>>();
+                    let (truth, prediction) = (states(self.samples.target_of(self.index)), states(self.prediction));
+                    let past = if series { self.past_of(part, field.spread, first + channel) } else { Vec::new() };
+                    let error: Vec<State> = truth.iter().zip(&prediction).map(difference).collect();
+                    let name = match field.spread {
+                        Spread::Points => format!("{name}{}", part.name),
+                        Spread::Rows | Spread::Sample => name.clone(),
+                    };
+                    let (unit, times) = (unit.clone(), times.clone());
+                    let axes = part.axes;
+                    Output { group, axes, name, unit, times, past, truth, prediction, error, is_distance: false }
+                };
+                let parts = of_spread(parts, field.spread);
+                let whole = output(&parts[0], count + 1);
+                if let ([truth], [prediction]) = (&whole.truth[..], &whole.prediction[..])
                     && truth.layout.is_number()
                 {
                     let values = vec![truth.values[0], prediction.values[0]];
@@ -273,11 +283,10 @@ impl SampleView<'_> {
                 if count > CHANNELS {
                     continue;
                 }
-                let past = if series { self.past_of(layout, field.spread, first + channel) } else { Vec::new() };
-                let error: Vec<State> = truth.iter().zip(&prediction).map(difference).collect();
-                let output =
-                    Output { name, unit, times: times.clone(), past, truth, prediction, error, is_distance: false };
-                scene.outputs.push(if output.truth[0].layout.is_number() { output.over_time() } else { output });
+                let rest = parts[1..].iter().map(|part| output(part, count));
+                let is_number = whole.truth[0].layout.is_number();
+                let shown = [if is_number { whole.over_time() } else { whole }].into_iter().chain(rest);
+                scene.outputs.extend(shown);
             }
             first += if series { width } else { field.functions() };
         }
@@ -287,10 +296,10 @@ impl SampleView<'_> {
     }
 
     /// A few of the input snapshots of one channel, with their names.
-    fn past_of(&self, layout: &Rc<Layout>, spread: Spread, channel: usize) -> Vec<(String, State)> {
+    fn past_of(&self, part: &Part, spread: Spread, channel: usize) -> Vec<(String, State)> {
         let state = |snapshot: usize| {
             let values = self.input(snapshot * self.samples.outputs + channel);
-            (self.snapshot_name(snapshot), self.state(layout, spread, values))
+            (self.snapshot_name(snapshot), self.state(part, spread, values))
         };
         evenly(self.past(), SNAPSHOTS).into_iter().map(state).collect()
     }
@@ -306,7 +315,7 @@ impl SampleView<'_> {
             let layout = match self.samples.grid {
                 Grid::Plane { rows, columns } => Layout::Mesh([rows, columns], positions),
                 _ if !skin.triangles.is_empty() => Layout::Triangles(positions, skin.clone()),
-                Grid::Line { .. } | Grid::Cloud { .. } => Layout::Cloud(positions, Vec::new()),
+                Grid::Line { .. } | Grid::Volume { .. } | Grid::Cloud { .. } => Layout::Cloud(positions, Vec::new()),
             };
             let values = right.iter().zip(&up).map(|(right, up)| right.hypot(*up)).collect();
             State { layout: Rc::new(layout), values }
@@ -322,6 +331,8 @@ impl SampleView<'_> {
             State { layout: truth.layout.clone(), values }
         };
         Output {
+            group: 1,
+            axes: None,
             name: "displacement".into(),
             unit: unit(&self.task.outputs[0].unit),
             times: (0..self.samples.times).map(|time| self.snapshot_name(self.past() + time)).collect(),

@@ -89,7 +89,12 @@ impl<'a> Writer<'a> {
         for (given, scale) in scene.given.iter().zip(&self.shared.given) {
             let states: Vec<&State> = given.states.iter().collect();
             let sets = if given.has_values { vec![self.set("input", &states)] } else { Vec::new() };
-            fields.push(json!({ "times": vec![""; states.len()], "sets": sets, "scale": colours(scale) }));
+            fields.push(json!({
+                "axes": given.axes,
+                "times": vec![""; states.len()],
+                "sets": sets,
+                "scale": colours(scale),
+            }));
         }
         for (output, [scale, error_scale]) in scene.outputs.iter().zip(&self.shared.outputs) {
             let times = times_of(output.times.len(), &output.drawn_times());
@@ -105,6 +110,7 @@ impl<'a> Writer<'a> {
             fields.push(json!({
                 "name": output.name,
                 "unit": output.unit,
+                "axes": output.axes,
                 "times": names,
                 "sets": sets,
                 "scale": colours(scale),

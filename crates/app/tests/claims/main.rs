@@ -26,4 +26,5 @@ mod results;
 mod run; // lamo run pack, unpack and shrink
 mod support;
 mod train;
+mod volumes; // regular grids of three axes
 mod weights; // lamo import, lamo export-weights

@@ -72,7 +72,7 @@ impl Loss {
             Loss::Mse => "mean square of the error, each output in units of its deviation over the training samples",
             Loss::L1 => "mean absolute error, each output in units of its deviation over the training samples",
             Loss::H1 => {
-                "relative L2 of value and gradient together, on a regular line or plane whose longest side is 1"
+                "relative L2 of value and gradient together, on a regular line, plane or volume whose longest side is 1"
             }
         }
     }
@@ -91,7 +91,7 @@ impl Loss {
         }
     }
 
-    /// Refuses a loss that cannot be computed on these points; `regular` is true on a regular line or plane.
+    /// Refuses a loss that cannot be computed on these points; `regular` is true on a regular line, plane or volume.
     pub(super) fn check(self, grid: Grid, outputs: usize, regular: bool) -> Result<(), Refusal> {
         let smooth = matches!(grid, Grid::Plane { rows, columns } if rows > 2 && columns > 2) && outputs == 1;
         require(self != Loss::RelativeL2WithGradient || smooth, || {
@@ -100,7 +100,7 @@ impl Loss {
                 .advise("use relative-l2")
         })?;
         require(self != Loss::H1 || regular, || {
-            let expected = "equally spaced points on a line or a plane, the same in all samples";
+            let expected = "equally spaced points on a line, a plane or a volume, the same in all samples";
             Refusal::new("train.loss = h1", expected, format!("points of a {grid} that are not"))
                 .advise("use relative-l2")
         })

@@ -144,7 +144,7 @@ const KEYS: &[Entry] = &[
     (
         "train.symmetries",
         "–",
-        "Shows each sample of a benchmark under a random symmetry that its problem declares (docs/problems.md), drawn anew each time. Your own data take reflections and rotations of the plane, one for each batch, and must be symmetric: scalar fields on a plane without a preferred direction.",
+        "Shows each sample of a benchmark under a random symmetry that its problem declares (docs/problems.md), drawn anew each time. Your own data take reflections and rotations of the plane or volume, one for each batch, and must be symmetric: scalar fields without a preferred direction.",
     ),
     (
         "train.balanced",
@@ -155,12 +155,13 @@ const KEYS: &[Entry] = &[
 
 /// Settings of models: a name, or `model.name` where a model means something else by it.
 const SETTINGS: &[Entry] = &[
-    ("latent", "–", "What the latent tokens are: `patches` of a line or plane, or `slices` of any points."),
-    ("patch", "points", "Side of a patch; its length on a line."),
+    ("latent", "–", "What the latent tokens are: `patches` of a line, plane or volume, or `slices` of any points."),
+    ("patch", "points", "Side of a patch, a square or a cube; its length on a line."),
     (
         "padded",
         "points",
-        "Extents of the plane after zero padding below and right; 0 is the next multiple of the patch. A line has one row.",
+        "Extents of the plane after zero padding below and right; 0 is the next multiple of the patch. A line has one row, a volume \
+         three extents.",
     ),
     (
         "lattice",
@@ -180,7 +181,7 @@ const SETTINGS: &[Entry] = &[
     (
         "extents",
         "points",
-        "Extents of the box on which the points of a cloud lie, the last axis fastest; zeros take the axes of a line or plane.",
+        "Extents of the box on which the points of a cloud lie, the last axis fastest; zeros take the axes of a line, plane or volume.",
     ),
     ("oformer.width", "channels", "Channels of the points in the encoder, and of each of its heads."),
     ("oformer.depth", "–", "Layers of the encoder."),
@@ -246,12 +247,12 @@ const SETTINGS: &[Entry] = &[
     (
         "spectral_modes",
         "–",
-        "Frequencies along each axis of a line or plane by which half of the channels are mixed; 0 leaves all channels to the tokens.",
+        "Frequencies along each axis of a line, plane or volume by which half of the channels are mixed; 0 leaves all channels to the tokens.",
     ),
     (
         "position_convolution",
         "–",
-        "Adds a depthwise convolution of 3 points along each axis of a line or plane to the field before each block.",
+        "Adds a depthwise convolution of 3 points along each axis of a line, plane or volume to the field before each block.",
     ),
     (
         "mlp",
@@ -266,7 +267,8 @@ const SETTINGS: &[Entry] = &[
     (
         "directions",
         "–",
-        "Directions of the scans: 1, 2, or 4: rows and columns of patches, or of slices that fill a square.",
+        "Directions of the scans: 1, 2, or 4: rows and columns of patches, or of slices that fill a square; 6: rows, columns and layers \
+         of patches of a volume.",
     ),
     ("scan_heads", "–", "Scan heads in each direction of the mixer `cross`; 0 is one for each 16 channels."),
     ("width", "channels", "Channels of points and tokens."),
@@ -291,7 +293,7 @@ const SETTINGS: &[Entry] = &[
     (
         "fno.padded",
         "points",
-        "Extents after zero padding; 0 is the padding of the library. A trained model keeps the length of its waves on other grids.",
+        "Extents after zero padding, three of a volume; 0 is the padding of the library. A trained model keeps the length of its waves on other grids.",
     ),
     ("fno.width", "channels", "Channels of the hidden fields."),
     (

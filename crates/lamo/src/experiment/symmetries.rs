@@ -1,7 +1,7 @@
 //! The symmetries of an experiment: maps of samples to samples that are as true as the samples.
 //!
-//! A benchmark has the exact symmetries that its problem declares beside its solver. Your own data on a plane have those of
-//! the plane: reflections, and also rotations where it is a square. A symmetry moves values from point to point and maps
+//! A benchmark has the exact symmetries that its problem declares beside its solver. Your own data on a plane or in a
+//! volume have those of the box: reflections, and also rotations where sides are equal. A symmetry moves values from point to point and maps
 //! the channels of positions, inputs and outputs by v′ = ± v + c, in physical units.
 
 #[cfg(feature = "solvers")]
@@ -190,9 +190,13 @@ fn of_plane(task: &Task, asked: &str) -> Result<Symmetries, Refusal> {
     Ok(Symmetries { elements: sides(task.grid).into_iter().map(element).collect(), of_samples: false })
 }
 
-/// For each symmetry, the point that moves to each position; only the identity where the grid is not a plane.
+/// For each symmetry, the point that moves to each position; only the identity where the grid is neither plane nor volume.
 fn sides(grid: Grid) -> Vec<Vec<u32>> {
-    let Grid::Plane { rows, columns } = grid else { return vec![(0..grid.points() as u32).collect()] };
+    let (rows, columns) = match grid {
+        Grid::Plane { rows, columns } => (rows, columns),
+        Grid::Volume { rows, columns, layers } => return sides_of_volume([rows, columns, layers]),
+        Grid::Line { .. } | Grid::Cloud { .. } => return vec![(0..grid.points() as u32).collect()],
+    };
     let swaps: &[bool] = if rows == columns { &[false, true] } else { &[false] };
     let mut all = Vec::new();
     for &swap in swaps {
@@ -209,6 +213,29 @@ fn sides(grid: Grid) -> Vec<Vec<u32>> {
                 (row * columns + column) as u32
             };
             all.push((0..rows * columns).map(point).collect());
+        }
+    }
+    all
+}
+
+/// The symmetries of a box: each of its reflections, after each exchange of sides of equal length.
+fn sides_of_volume(extents: [usize; 3]) -> Vec<Vec<u32>> {
+    const EXCHANGES: [[usize; 3]; 6] = [[0, 1, 2], [1, 0, 2], [0, 2, 1], [2, 1, 0], [1, 2, 0], [2, 0, 1]];
+    let [_, columns, layers] = extents;
+    let alike = |exchange: &[usize; 3]| (0..3).all(|axis| extents[exchange[axis]] == extents[axis]);
+    let mut all = Vec::new();
+    for exchange in EXCHANGES.into_iter().filter(alike) {
+        for mirror in 0..8 {
+            let point = |place: usize| {
+                let places = [place / (columns * layers), place / layers % columns, place % layers];
+                let mirrored = |axis: usize| match mirror >> axis & 1 {
+                    0 => places[axis],
+                    _ => extents[axis] - 1 - places[axis],
+                };
+                let [row, column, layer] = exchange.map(mirrored);
+                ((row * columns + column) * layers + layer) as u32
+            };
+            all.push((0..extents.iter().product()).map(point).collect());
         }
     }
     all
@@ -277,10 +304,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_square_has_eight_sides_a_rectangle_four_and_one_after_another_is_one_of_them() {
-        for (rows, columns, count) in [(3, 3, 8), (2, 3, 4), (4, 4, 8)] {
-            let all = sides(Grid::Plane { rows, columns });
-            assert_eq!(all.len(), count);
+    fn a_square_has_eight_sides_a_rectangle_four_a_cube_48_and_one_after_another_is_one_of_them() {
+        let plane = |rows, columns| Grid::Plane { rows, columns };
+        let volume = |rows, columns, layers| Grid::Volume { rows, columns, layers };
+        for (grid, count) in [
+            (plane(3, 3), 8),
+            (plane(2, 3), 4),
+            (plane(4, 4), 8),
+            (volume(3, 3, 3), 48),
+            (volume(2, 3, 3), 16),
+            (volume(3, 2, 3), 16),
+            (volume(2, 3, 4), 8),
+        ] {
+            let all = sides(grid);
+            assert_eq!(all.len(), count, "{grid}");
             assert!(all[0].iter().enumerate().all(|(place, &point)| place == point as usize));
             for first in &all {
                 let mut sorted = first.clone();

@@ -151,7 +151,7 @@ impl Given {
 
     /// The grid of the array. Fields without a value at every point fit any grid.
     fn grid(&self, trained: Grid) -> Result<Grid, Refusal> {
-        let plane = matches!(trained, Grid::Plane { .. });
+        let several = matches!(trained, Grid::Plane { .. } | Grid::Volume { .. });
         let as_trained = || {
             let expected = format!("samples of shape {:?}, on this or another grid", self.trained);
             let name = &self.field.name;
@@ -162,12 +162,15 @@ impl Given {
         let shape = &self.parts[0].shape;
         let (axes, found) = (self.trained.len(), shape.len());
         let samples = self.parts[0].samples(axes);
-        require(axes <= found || !plane || !shape.contains(&trained.points()), flattened)?;
+        require(axes <= found || !several || !shape.contains(&trained.points()), flattened)?;
         require(found == axes || found == axes + 1, as_trained)?;
         require(samples != Some(0), || self.refuse("at least one sample"))?;
         require(!shape.contains(&0), as_trained)?; // else the points may be more than a number can count
         let grid = match (trained, &self.sample()[usize::from(self.field.snapshots.is_some())..]) {
             (Grid::Plane { .. }, [rows, columns, ..]) => Grid::Plane { rows: *rows, columns: *columns },
+            (Grid::Volume { .. }, [rows, columns, layers, ..]) => {
+                Grid::Volume { rows: *rows, columns: *columns, layers: *layers }
+            }
             (Grid::Line { .. }, [points, ..]) => Grid::Line { points: *points },
             (Grid::Cloud { .. }, [points, ..]) => Grid::Cloud { points: *points },
             _ => trained,
@@ -176,6 +179,7 @@ impl Given {
             // With an axis for samples, a square sample is a finer grid even if its side is the number of training points.
             Grid::Plane { rows, columns } if rows == columns && samples.is_some() => false,
             Grid::Plane { rows, columns } => [rows, columns].contains(&trained.points()),
+            Grid::Volume { rows, columns, layers } => [rows, columns, layers].contains(&trained.points()),
             Grid::Line { .. } | Grid::Cloud { .. } => false,
         };
         require(grid == trained || !flat(grid), flattened)?;

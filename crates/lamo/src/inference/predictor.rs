@@ -178,6 +178,9 @@ fn refined(grid: Grid, least: usize) -> Grid {
     match grid {
         Grid::Line { points } => Grid::Line { points: points.max(least) },
         Grid::Plane { rows, columns } => Grid::Plane { rows: rows.max(least), columns: columns.max(least) },
+        Grid::Volume { rows, columns, layers } => {
+            Grid::Volume { rows: rows.max(least), columns: columns.max(least), layers: layers.max(least) }
+        }
         Grid::Cloud { points } => Grid::Cloud { points },
     }
 }

@@ -79,12 +79,12 @@ pub enum Places<T> {
     },
     /// Patches of a lattice.
     Patches {
-        /// Rows and columns of the lattice that is cut; a line is one row.
-        extents: [usize; 2],
-        /// Rows and columns of a patch.
-        patch: [usize; 2],
-        /// Patches down and across; those beyond the lattice are padding.
-        patches: [usize; 2],
+        /// Points along each axis of the box that is cut; a plane is `[1, rows, columns]`.
+        extents: [usize; 3],
+        /// Points along each axis of a patch.
+        patch: [usize; 3],
+        /// Patches along each axis; those beyond the lattice are padding.
+        patches: [usize; 3],
     },
 }
 

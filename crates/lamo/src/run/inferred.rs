@@ -81,15 +81,15 @@ fn infer(name: Option<&str>, shapes: &Shapes, hints: &Hints) -> Result<(&'static
     Ok((name, inferred?))
 }
 
-/// A grid as in `model.toml`, or as a text: ROWSxCOLUMNS, line:POINTS or cloud:POINTS.
+/// A grid as in `model.toml`, or as a text: ROWSxCOLUMNS, ROWSxCOLUMNSxLAYERS, line:POINTS or cloud:POINTS.
 fn read_grid(value: &Value) -> Result<Grid, Refusal> {
-    let refuse = || Refusal::new("task.grid", "ROWSxCOLUMNS, line:POINTS or cloud:POINTS", value.to_string());
+    let expected = "ROWSxCOLUMNS, ROWSxCOLUMNSxLAYERS, line:POINTS or cloud:POINTS";
+    let refuse = || Refusal::new("task.grid", expected, value.to_string());
     let count = |text: &str| text.trim().parse().ok().filter(|&count: &usize| count > 0).ok_or_else(refuse);
     let Some(text) = value.as_str() else { return value.clone().try_into().map_err(|_| refuse()) };
-    match (text.split_once(':'), text.split_once('x')) {
-        (Some(("line", points)), _) => Ok(Grid::Line { points: count(points)? }),
-        (Some(("cloud", points)), _) => Ok(Grid::Cloud { points: count(points)? }),
-        (None, Some((rows, columns))) => Ok(Grid::Plane { rows: count(rows)?, columns: count(columns)? }),
-        _ => Err(refuse()),
+    match text.split_once(':') {
+        Some(("line", points)) => Ok(Grid::Line { points: count(points)? }),
+        Some(("cloud", points)) => Ok(Grid::Cloud { points: count(points)? }),
+        _ => Grid::parse_lattice(text).ok_or_else(refuse),
     }
 }

@@ -90,16 +90,11 @@ impl TaskTable {
         let positions = match grid {
             Grid::Cloud { .. } => Positions::Given,
             // On a lattice without functions, all samples would have equal inputs and equal predictions.
-            Grid::Plane { .. } | Grid::Line { .. } if functions == 0 && past.is_none() => Positions::Given,
-            Grid::Plane { .. } => {
-                if space == 2 {
-                    Positions::Lattice
-                } else {
-                    Positions::Given
-                }
+            Grid::Volume { .. } | Grid::Plane { .. } | Grid::Line { .. } if functions == 0 && past.is_none() => {
+                Positions::Given
             }
-            Grid::Line { .. } => {
-                if space == 1 {
+            Grid::Volume { .. } | Grid::Plane { .. } | Grid::Line { .. } => {
+                if grid.axes() == Some(space) {
                     Positions::Lattice
                 } else {
                     Positions::Given

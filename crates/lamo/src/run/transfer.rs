@@ -156,12 +156,12 @@ fn interpolated(
 ) -> Option<Vec<f32>> {
     let [Some((name, before)), Some((same, after))] = *lattices else { return None };
     let (&[1, patches, channels], &[1, wanted, width]) = (from.shape.dims(), to.shape.dims()) else { return None };
-    let counts = [before, after].map(|[down, across]| down * across);
+    let counts = [before, after].map(|extents| extents.iter().product::<usize>());
     if name != from.name || same != to.name || channels != width || counts != [patches, wanted] {
         return None;
     }
     let graph = Graph::new();
-    let image = graph.input("embedding", [1, before[0], before[1], channels]);
+    let image = graph.input("embedding", [1, before[0], before[1], before[2], channels]);
     let moved = resample(image, after);
     let values = parameters[from.range()].iter().map(|&value| f64::from(value)).collect();
     let found = reference::evaluate(&graph, &Bindings::from([("embedding", values)]), &[moved]);

@@ -242,8 +242,7 @@ impl Task {
             let found = format!("{} points and {} times", grid.points(), self.time.count());
             Refusal::new("task", format!("samples of at most {MOST_NUMBERS} numbers"), found)
         })?;
-        let axes = if grid.plane().is_some() { 2 } else { 1 };
-        let on_lattice = !matches!(grid, Grid::Cloud { .. }) && *space == axes;
+        let on_lattice = grid.axes() == Some(*space);
         require(*positions == Positions::Given || on_lattice, || {
             Refusal::new(
                 "positions",

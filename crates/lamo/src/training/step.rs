@@ -75,7 +75,7 @@ impl StepProgram {
         let turning = group.map(|group| Turning::new(group, task));
         let regular = task.spacing(task.grid, &train.positions).is_some();
         require(recipe.loss != Loss::H1 || regular, || {
-            Refusal::new("train.loss = h1", "a regular line or plane", format!("a {}", task.grid))
+            Refusal::new("train.loss = h1", "a regular line, plane or volume", format!("a {}", task.grid))
                 .advise("use relative-l2")
         })?;
         let optimiser = optimiser(recipe);

@@ -40,8 +40,8 @@ fn mix<'g>(name: &str, scope: &Scope<'_, 'g>, chosen: Selection, tokens: Tensor<
     match name {
         "hydra" => Hydra::new(scope, WIDTH, chosen).forward(tokens),
         "mamba2" => Mamba2::new(scope, WIDTH, chosen).forward(tokens),
-        "cross" => Ss2d::new(scope, WIDTH, chosen).forward(tokens, 2, 8),
-        "line" => Ss2d::on_line(scope, WIDTH, chosen).forward(tokens, 1, TOKENS),
+        "cross" => Ss2d::new(scope, 2, WIDTH, chosen).forward(tokens, [1, 2, 8]),
+        "line" => Ss2d::new(scope, 1, WIDTH, chosen).forward(tokens, [1, 1, TOKENS]),
         _ => Attention::new(scope, 4, WIDTH / 4).mix(tokens),
     }
 }
@@ -265,7 +265,7 @@ fn matrices_of_many_tokens_are_pooled_and_some_of_their_rows_are_computed() {
     let probe = parameters.probe(false);
     let tokens = graph.input("u", [1, rows * columns, 4]);
     let chosen = Selection { states: 1, expand: 1, scan_heads: 1, ..selection(2, Discretisation::Euler) };
-    Ss2d::new(&parameters.root(), 4, chosen).forward(tokens, rows, columns);
+    Ss2d::new(&parameters.root(), 2, 4, chosen).forward(tokens, [1, rows, columns]);
     let count = graph.sections().iter().map(|section| section.shape.count()).sum();
     let bindings = Bindings::from([("u", wave(rows * columns * 4, 1.3)), (PARAMETERS, wave(count, 0.7))]);
     let layers = evaluated(&graph, &bindings, &probe.layers());

@@ -282,8 +282,7 @@ fn settings_that_make_no_fourier_operator_are_refused_with_a_sentence() {
     }
     assert!(refusal(&small, "widht = 8").contains("widht"), "an unknown key is named");
     let sentence = refusal(&Task::plain(Grid::Cloud { points: 99 }, 3, 1, 1), "");
-    let expected =
-        "model fno: expected a line, a plane or a flat cloud, found a cloud of shape [99] of points with 3 coordinates";
+    let expected = "model fno: expected a line, a plane, a volume or a flat cloud, found a cloud of shape [99] of points with 3 coordinates";
     assert!(sentence.starts_with(expected), "{sentence}");
     let sentence = refusal(&small.by_time(1), "modes = 4\nwidth = 1");
     assert_eq!(sentence, "model fno: a time needs a width of at least 2, found 1");

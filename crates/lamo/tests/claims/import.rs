@@ -298,7 +298,7 @@ fn what_does_not_fit_is_said_with_both_files() {
     );
     assert_eq!(refusal(&Own { stride: 0, ..own(PLANE, vec![u()]) }), "stride: expected 1 or more, found 0");
     let line = Own { stride: 2, ..own(Grid::Line { points: 6 }, vec![u()]) };
-    assert_eq!(refusal(&line), "stride: expected 1 where the grid is not a plane, found 2");
+    assert_eq!(refusal(&line), "stride: expected 1 where the grid is no plane or volume, found 2");
     assert!(refusal(&own(PLANE, vec![field("U x", output, one("u3.npy", &[5, 3, 2]))])).contains("small letters"));
     let sentence = refusal(&Own { split: Some(Rule::Ends { train: 5, test: 1 }), ..own(PLANE, vec![u()]) });
     assert_eq!(sentence, "split: expected at most 5 samples in all, found 5 to train and 1 to test on");

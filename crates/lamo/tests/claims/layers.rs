@@ -5,7 +5,7 @@ use crate::support::experiment;
 use lamo::data::Samples;
 use lamo::network::Parameters;
 use lamo::network::layers::embedding::{time_embedding, unified_positions};
-use lamo::network::layers::{Depatchify, Linear, Patchify, SliceMaps, SliceShape, Slices};
+use lamo::network::layers::{Depatchify, Linear, PatchShape, Patchify, SliceMaps, SliceShape, Slices};
 use lamo_geometry::Grid;
 use lamo_tensor::{Graph, Program, Tensor};
 
@@ -95,16 +95,21 @@ fn check<'g>(fixture: &Fixture, graph: &'g Graph, layer: impl FnOnce(&Parameters
     }
 }
 
+const SQUARE: PatchShape = PatchShape { axes: 2, patch: [1, 2, 2] };
+
 #[test]
 fn patches_equal_the_authors_both_ways() {
     let graph = Graph::new();
     check(&open("patchify"), &graph, |parameters, image| {
         let image = image.permute(&[0, 2, 3, 1]); // [batch, rows, columns, channels]
-        Patchify::new(&parameters.root(), [2; 2], 3, 10).forward(image)
+        let [batch, rows, columns, channels] = image.dims();
+        Patchify::new(&parameters.root(), SQUARE, 3, 10).forward(image.reshape([batch, 1, rows, columns, channels]))
     });
     let graph = Graph::new();
     check(&open("depatchify"), &graph, |parameters, tokens| {
-        Depatchify::new(&parameters.root(), [2; 2], 10, 2).forward(tokens, 8, 12).permute(&[0, 3, 1, 2])
+        let [batch, _, _] = tokens.dims();
+        let image = Depatchify::new(&parameters.root(), SQUARE, 10, 2).forward(tokens, [1, 8, 12]);
+        image.reshape([batch, 8, 12, 2]).permute(&[0, 3, 1, 2])
     });
 }
 

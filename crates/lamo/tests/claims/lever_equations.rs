@@ -84,8 +84,8 @@ fn a_spectral_half_is_the_sum_of_its_transforms_along_each_axis() {
     for [rows, columns] in [[5, 6], [1, 7]] {
         let graph = Graph::new();
         let declared = Parameters::new(&graph);
-        let layer = AxialConvolution::new(&declared.root(), [rows, columns], 2, 3);
-        let out = layer.forward(graph.input("x", [1, rows, columns, 2]));
+        let layer = AxialConvolution::new(&declared.root(), [1, rows, columns], 2, 3);
+        let out = layer.forward(graph.input("x", [1, 1, rows, columns, 2]));
         let x = numbers(rows * columns * 2, 0.3);
         let at = |row: usize, column: usize| [0, 1].map(|channel| x[(row * columns + column) * 2 + channel]);
         let mut expected = vec![0.0; x.len()];
@@ -111,8 +111,8 @@ fn a_positional_convolution_weighs_the_neighbours_of_each_channel() {
     for ([rows, columns], high) in [([4, 5], 3), ([1, 6], 1)] {
         let graph = Graph::new();
         let declared = Parameters::new(&graph);
-        let layer = DepthwiseConvolution::new(&declared.root(), rows == 1, 2);
-        let out = layer.forward(graph.input("x", [1, rows, columns, 2]));
+        let layer = DepthwiseConvolution::new(&declared.root(), [1, rows, columns], 2);
+        let out = layer.forward(graph.input("x", [1, 1, rows, columns, 2]));
         let x = numbers(rows * columns * 2, 0.3);
         let (weight, bias) = (parameter(&graph, "weight"), parameter(&graph, "bias"));
         let mut expected = Vec::new();

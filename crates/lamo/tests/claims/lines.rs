@@ -244,13 +244,15 @@ fn patches_of_two_points_are_points_with_twice_the_channels() {
 fn the_padding_of_the_fourier_operator_keeps_its_length_on_another_grid() {
     let grid = |points: usize| Grid::Line { points };
     let plane = |rows: usize, columns: usize| Grid::Plane { rows, columns };
+    let volume = |side: usize| Grid::Volume { rows: side, columns: side, layers: side };
     for (from, to, expected) in [
-        (grid(50), grid(99), [0, 128]), // 64 steps of 1/49 are 128 of 1/98
-        (grid(50), grid(50), [0, 64]),
-        (grid(32), grid(100), [0, 100]), // no zeros, so the line is one period
-        (grid(30), grid(16), [0, 17]),   // 32 steps of 1/29 are 16.6 of 1/15
-        (grid(1), grid(5), [0, 0]),
-        (plane(85, 16), plane(141, 31), [160, 31]),
+        (grid(50), grid(99), vec![0, 128]), // 64 steps of 1/49 are 128 of 1/98
+        (grid(50), grid(50), vec![0, 64]),
+        (grid(32), grid(100), vec![0, 100]), // no zeros, so the line is one period
+        (grid(30), grid(16), vec![0, 17]),   // 32 steps of 1/29 are 16.6 of 1/15
+        (grid(1), grid(5), vec![0, 0]),
+        (plane(85, 16), plane(141, 31), vec![160, 31]),
+        (volume(17), volume(33), vec![64, 64, 64]), // 32 steps of 1/16 are 64 of 1/32
     ] {
         let moved = find("fno").unwrap().moved(&Settings::new(), [from, to]).unwrap();
         let padded: Vec<_> = moved["padded"].as_array().unwrap().iter().map(|n| n.as_integer().unwrap()).collect();
@@ -283,7 +285,8 @@ fn settings_that_do_not_fit_a_line_are_refused_with_a_sentence() {
     }
     let cloud = Task::plain(Grid::Cloud { points: 9 }, 1, 1, 1);
     assert!(
-        refusal("lamo", &cloud, "").starts_with("model lamo: patches need a line or a plane; on clouds use latent")
+        refusal("lamo", &cloud, "")
+            .starts_with("model lamo: patches need a line, a plane or a volume; on clouds use latent")
     );
 }
 

@@ -59,3 +59,5 @@ mod trajectories; // time series cut into windows, a file for each sample, table
 mod trend; // a linear function of what is known, to which a model adds
 mod validation; // validation samples choose the best epoch and the end of a training
 mod versions; // what lamo 0.1 wrote still opens
+mod volume_data; // data on regular grids of three axes: import, training, resume
+mod volumes; // models in three dimensions

@@ -200,7 +200,18 @@ fn common() -> Config {
 fn patches(width: usize, padded: [usize; 2]) -> Config {
     let (states, expand, mlp_ratio) = (64, 2, 4);
     let (latent, mixer) = (Latent::Patches, Mixer::Cross);
-    Config { latent, mixer, directions: 4, patch: 2, padded, width, states, expand, mlp_ratio, ..common() }
+    Config {
+        latent,
+        mixer,
+        directions: 4,
+        patch: 2,
+        padded: padded.to_vec(),
+        width,
+        states,
+        expand,
+        mlp_ratio,
+        ..common()
+    }
 }
 
 /// 64 slices in eight heads of 128 channels.

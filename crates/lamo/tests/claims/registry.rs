@@ -17,6 +17,7 @@ fn tasks() -> Vec<Task> {
         (Grid::Line { points: 9 }, 1),
         (Grid::Plane { rows: 7, columns: 5 }, 2),
         (Grid::Plane { rows: 16, columns: 4 }, 3),
+        (Grid::Volume { rows: 3, columns: 5, layers: 4 }, 3),
         (Grid::Cloud { points: 11 }, 2),
         (Grid::Cloud { points: 8 }, 3),
     ];
@@ -120,6 +121,24 @@ fn patches_of_a_plane_of_your_own_grow_with_it_in_the_preset_quick() {
     assert_eq!(patch(85, 85, Preset::Paper), 2, "longer trainings are more accurate with small patches");
 }
 
+#[test]
+fn a_volume_of_your_own_has_some_hundred_patches_and_six_directions_and_few_modes() {
+    let settings = |model, side, preset| {
+        let grid = Some(Grid::Volume { rows: side, columns: side, layers: side });
+        let request = Request { model: Some(model), preset: Some(preset), grid, ..Request::default() };
+        request.resolve().unwrap().model.settings
+    };
+    for (side, patch) in [(8, 2), (16, 2), (17, 4), (32, 4), (33, 8), (64, 8)] {
+        let found = settings("lamo", side, Preset::Quick);
+        assert_eq!([&found["patch"], &found["directions"]].map(|value| value.as_integer()), [Some(patch), Some(6)]);
+        assert!(side.div_ceil(patch as usize).pow(3) <= 512, "{side}³");
+    }
+    for (preset, expected) in [(Preset::Quick, [6, 24]), (Preset::Paper, [8, 32])] {
+        let found = settings("fno", 32, preset);
+        assert_eq!(["modes", "width"].map(|key| found[key].as_integer().unwrap()), expected, "{preset:?}");
+    }
+}
+
 /// The loss of a model in its tiny size on two samples of one task, after a number of steps.
 fn overfitted(row: &Row, task: &Task, steps: usize) -> f32 {
     let graph = Graph::new();
@@ -147,9 +166,12 @@ fn overfitted(row: &Row, task: &Task, steps: usize) -> f32 {
 /// 0.02 at most was seen.
 #[test]
 fn every_model_can_overfit_one_batch_on_every_kind_of_grid() {
-    for (grid, space) in
-        [(Grid::Line { points: 12 }, 1), (Grid::Plane { rows: 4, columns: 3 }, 2), (Grid::Cloud { points: 12 }, 2)]
-    {
+    for (grid, space) in [
+        (Grid::Line { points: 12 }, 1),
+        (Grid::Plane { rows: 4, columns: 3 }, 2),
+        (Grid::Volume { rows: 2, columns: 3, layers: 2 }, 3),
+        (Grid::Cloud { points: 12 }, 2),
+    ] {
         let task = Task::plain(grid, space, 2, 1);
         for row in MODELS.iter().filter(|row| row.supports.allows(&task)) {
             let loss = overfitted(row, &task, 1000);

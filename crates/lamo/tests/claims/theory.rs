@@ -153,7 +153,7 @@ fn every_mixer_obeys_the_switch_between_euler_and_zero_order_hold() {
         graph.output(
             "y",
             match mixer {
-                "cross" => Ss2d::new(&root, 16, chosen).forward(tokens, 3, 4),
+                "cross" => Ss2d::new(&root, 2, 16, chosen).forward(tokens, [1, 3, 4]),
                 "hydra" => Hydra::new(&root, 16, chosen).forward(tokens),
                 _ => Mamba2::new(&root, 16, chosen).forward(tokens),
             },
@@ -205,14 +205,17 @@ fn a_token_ignores_later_tokens_in_the_unidirectional_mixer_and_sees_all_tokens_
     let others = [
         ("mamba2", influence(&graphs[0], |p, u| Mamba2::new(&p.root(), 16, selection(2)).forward(u), tokens)),
         ("hydra", influence(&graphs[1], |p, u| Hydra::new(&p.root(), 16, selection(2)).forward(u), tokens)),
-        ("cross in two", influence(&graphs[2], |p, u| Ss2d::new(&p.root(), 16, selection(2)).forward(u, 3, 4), tokens)),
+        (
+            "cross in two",
+            influence(&graphs[2], |p, u| Ss2d::new(&p.root(), 2, 16, selection(2)).forward(u, [1, 3, 4]), tokens),
+        ),
         (
             "cross in four",
-            influence(&graphs[3], |p, u| Ss2d::new(&p.root(), 16, selection(4)).forward(u, 3, 4), tokens),
+            influence(&graphs[3], |p, u| Ss2d::new(&p.root(), 2, 16, selection(4)).forward(u, [1, 3, 4]), tokens),
         ),
         (
             "cross along a line",
-            influence(&graphs[4], |p, u| Ss2d::on_line(&p.root(), 16, selection(2)).forward(u, 1, 12), tokens),
+            influence(&graphs[4], |p, u| Ss2d::new(&p.root(), 1, 16, selection(2)).forward(u, [1, 1, 12]), tokens),
         ),
     ];
     for (name, table) in others {

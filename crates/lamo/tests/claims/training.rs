@@ -25,8 +25,8 @@ fn training_program(graph: &Graph, seed: u64) -> (Program, AdamW) {
         scan_heads: 0,
         discretisation: Discretisation::Euler,
     };
-    let mixer = Ss2d::new(&scope.enter("mixer"), width, selection);
-    tokens = tokens + mixer.forward(LayerNorm::new(&scope.enter("norm1"), width).forward(tokens), rows, columns);
+    let mixer = Ss2d::new(&scope.enter("mixer"), 2, width, selection);
+    tokens = tokens + mixer.forward(LayerNorm::new(&scope.enter("norm1"), width).forward(tokens), [1, rows, columns]);
     let mlp = Mlp::new(&scope.enter("mlp"), [width, 2 * width, width]);
     tokens = tokens + mlp.forward(LayerNorm::new(&scope.enter("norm2"), width).forward(tokens));
     let prediction = Linear::new(&scope.enter("project"), width, 1).forward(tokens);

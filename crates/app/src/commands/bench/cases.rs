@@ -331,8 +331,8 @@ fn step() -> Running {
     for layer in 1..=layers {
         let scope = parameters.root().enter(&layer.to_string());
         let norm = LayerNorm::new(&scope.enter("norm1"), width);
-        let mixer = Ss2d::new(&scope.enter("mixer"), width, selection);
-        tokens = tokens + mixer.forward(norm.forward(tokens), rows, columns);
+        let mixer = Ss2d::new(&scope.enter("mixer"), 2, width, selection);
+        tokens = tokens + mixer.forward(norm.forward(tokens), [1, rows, columns]);
         let norm = LayerNorm::new(&scope.enter("norm2"), width);
         tokens = tokens + Mlp::new(&scope.enter("mlp"), [width, mlp * width, width]).forward(norm.forward(tokens));
     }

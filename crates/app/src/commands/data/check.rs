@@ -5,7 +5,7 @@ use crate::commands::progress::Meter;
 use crate::commands::stop::stop_on_signal;
 use crate::commands::{evenly, require_extension, say, write_file};
 use crate::failure::InReport;
-use crate::plot::{Column, Layout, Layouts, Sheet};
+use crate::plot::{Column, Layout, Layouts, Sheet, cuts, note_on_cuts};
 use crate::report::{channels as channel_names, is_deformation, snapshot_name, unit};
 use crate::text::percent;
 use anyhow::Result;
@@ -14,6 +14,7 @@ use lamo::data::LabelError;
 use lamo::data::dataset::{Dataset, FieldEntry, MANIFEST, Manifest, Role, Statistics, Triangles};
 use lamo::error::{Refusal, counted};
 use lamo::workflow::{self, Event, Session};
+use lamo_geometry::Grid;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
@@ -224,7 +225,9 @@ fn sheet(dataset: &Dataset) -> Result<Option<Sheet>> {
     let small = |field: &&FieldEntry| field.shape.iter().product::<usize>() <= file::LARGEST_SAMPLE;
     let fields = manifest.fields.iter().filter(small);
     let (positions, drawn): (Vec<_>, Vec<_>) = fields.partition(|field| field.role == Role::Position);
-    let at_points = |field: &&&FieldEntry| field.shape.len() == grid.len() + 1 && field.shape.last() > Some(&1);
+    let is_volume = grid.len() == 3; // is drawn as cuts
+    let at_points =
+        |field: &&&FieldEntry| !is_volume && field.shape.len() == grid.len() + 1 && field.shape.last() > Some(&1);
     let layouts = positions.iter().find(at_points).map(|field| read_layouts(dataset, field, &samples)).transpose()?;
     let mut columns = Vec::new();
     // Points of different numbers are drawn at their positions only.
@@ -236,7 +239,12 @@ fn sheet(dataset: &Dataset) -> Result<Option<Sheet>> {
         true => format!("{}  imported", manifest.problem),
         false => format!("{}  seed {}", manifest.problem, manifest.seed),
     };
-    let sheet = Sheet { title, rows: samples.iter().map(|sample| format!("sample {sample}")).collect(), columns };
+    let about = match manifest.grid {
+        Grid::Volume { rows, columns, layers } => Some(note_on_cuts([rows, columns, layers])),
+        _ => None,
+    };
+    let rows = samples.iter().map(|sample| format!("sample {sample}")).collect();
+    let sheet = Sheet { title, about, rows, columns };
     Ok(Some(sheet).filter(|sheet| !sheet.columns.is_empty()))
 }
 
@@ -254,7 +262,7 @@ fn field_columns(
     let read = |sample: &usize| dataset.gather(&field.name, std::slice::from_ref(sample));
     let values: Vec<Vec<f32>> = samples.iter().map(read).collect::<Result<_, _>>()?;
     let (names, unit) = (channel_names(&field.name, channels), unit(&field.unit));
-    let deforms = is_deformation(&field.name, channels);
+    let deforms = is_deformation(&field.name, channels) && points.len() < 3;
     let first = if deforms { 2 } else { 0 }; // channels 0 and 1 are the positions
     let chosen = evenly(snapshots, SNAPSHOTS);
     let mut columns = Vec::new();
@@ -272,6 +280,22 @@ fn field_columns(
             1 => String::new(),
             _ => format!(", {}", snapshot_name(snapshot, snapshots, &dataset.manifest().times)),
         };
+        if let [rows, columns_of_row, layers] = *points {
+            for cut in cuts([rows, columns_of_row, layers]) {
+                let cell = |sample| {
+                    let values: Vec<f32> = part(sample, channel).collect();
+                    cut.points.iter().map(|&point| values[point]).collect()
+                };
+                columns.push(Column {
+                    title: format!("{}, {}{when}{unit}", names[channel], cut.name),
+                    field: names[channel].clone(),
+                    plane: cut.plane,
+                    cells: (0..samples.len()).map(cell).collect(),
+                    layouts: None,
+                });
+            }
+            continue;
+        }
         columns.push(Column {
             title: format!("{}{when}{unit}", names[channel]),
             field: names[channel].clone(),

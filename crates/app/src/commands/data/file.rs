@@ -183,5 +183,5 @@ fn sheet(file: &ArrayFile, arrays: &[ArrayInfo]) -> Result<Option<Sheet>> {
         _ => String::new(), // planes only, or arrays with different numbers of samples
     };
     let title = file.path().file_name().unwrap_or_default().to_string_lossy().into_owned();
-    Ok(rows.map(|rows| Sheet { title, rows: (0..rows).map(label).collect(), columns }))
+    Ok(rows.map(|rows| Sheet { title, about: None, rows: (0..rows).map(label).collect(), columns }))
 }

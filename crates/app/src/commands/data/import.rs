@@ -235,9 +235,8 @@ impl Import {
     fn grid(&self, fields: &[OwnField]) -> Result<Grid> {
         let text = self.grid_text();
         let number = |text: &str| text.parse::<usize>().ok().filter(|&count| count > 0);
-        let plane = text.split_once('x').and_then(|(rows, columns)| Some((number(rows)?, number(columns)?)));
-        if let Some((rows, columns)) = plane {
-            return Ok(Grid::Plane { rows, columns });
+        if let Some(lattice) = Grid::parse_lattice(text) {
+            return Ok(lattice);
         }
         let (kind, count) = text.split_once(':').map_or((text, None), |(kind, count)| (kind, Some(count)));
         let points = match count {
@@ -249,8 +248,8 @@ impl Import {
             ("line", Some(points)) => Ok(Grid::Line { points }),
             ("cloud", Some(points)) => Ok(Grid::Cloud { points }),
             _ => {
-                let refusal = Refusal::new("--grid", "ROWSxCOLUMNS, line:POINTS or cloud:POINTS", format!("`{text}`"));
-                Err(refusal.advise("an example is 64x64").into())
+                let expected = "ROWSxCOLUMNS, ROWSxCOLUMNSxLAYERS, line:POINTS or cloud:POINTS";
+                Err(Refusal::new("--grid", expected, format!("`{text}`")).advise("an example is 64x64").into())
             }
         }
     }

@@ -4,10 +4,11 @@ use crate::plot::{
     Curve, CurvePanel, Drawing, FieldColumn, FieldPicture, Ink, Layout, Marker, MatrixPicture, MatrixRow, Scale,
     curve_panels, field_sheet, matrix_sheet,
 };
-use crate::report::layout_of;
+use crate::report::{layout_of, volume_layout};
 use lamo::inference::evaluate::spectrum::Spectrum;
 use lamo::inference::explain::{Domain, Explained, Matrix};
 use lamo::workflow::{ExplainedSample, Region};
+use lamo_geometry::Grid;
 
 /// Pictures side by side.
 const ACROSS: usize = 4;
@@ -123,7 +124,12 @@ pub(super) fn tokens(explained: &ExplainedSample) -> Option<Drawing> {
             Domain::Patches { patches, token } => {
                 let scale = Scale::of([0.0, quantile(layer.attended.iter().copied(), MOST)].into_iter());
                 let mark = token.get(explained.explanation.influence.point).map(|token| *token as usize);
-                let layout = if patches[0] == 1 { Layout::Grid([patches[1], 1]) } else { Layout::Grid(*patches) };
+                let layout = match patches[..] {
+                    [rows, columns, layers] => volume_layout(Grid::Volume { rows, columns, layers }),
+                    [1, columns] => Layout::Grid([columns, 1]),
+                    [rows, columns] => Layout::Grid([rows, columns]),
+                    _ => return None,
+                };
                 FieldPicture { title: String::new(), layout, values: layer.attended.clone(), scale, mark }
             }
         };

@@ -83,7 +83,8 @@ fn write_layer(writer: &mut Writer<'_>, number: usize, layer: &Explained) -> Res
         }
         Some(Domain::Patches { token, patches }) if number == 1 => {
             let values: Vec<f32> = token.iter().map(|token| *token as f32).collect();
-            let holds = format!("token of each point, of {} × {} patches", patches[0], patches[1]);
+            let patches: Vec<String> = patches.iter().map(ToString::to_string).collect();
+            let holds = format!("token of each point, of {} patches", patches.join(" × "));
             writer.write("patches", vec![values.len()], values, holds)?;
         }
         _ => {}

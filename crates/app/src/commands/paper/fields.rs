@@ -2,6 +2,7 @@
 
 use super::Gathered;
 use crate::plot::{Drawing, FieldColumn, FieldPicture, Layout, Scale, field_sheet};
+use crate::report::volume_layout;
 use crate::text::percent;
 use lamo::Error;
 use lamo::paper::{Portrait, Snapshot, Subject, View, printed};
@@ -39,6 +40,7 @@ fn layout(view: &View, positions: &[f32]) -> Layout {
         Grid::Plane { rows, columns } if positions.is_empty() => Layout::Grid([rows, columns]),
         Grid::Plane { rows, columns } => Layout::Mesh([rows, columns], points()),
         Grid::Line { points } => Layout::Grid([points, 1]),
+        Grid::Volume { .. } => volume_layout(view.grid),
         Grid::Cloud { .. } => Layout::cloud(positions, 2),
     }
 }

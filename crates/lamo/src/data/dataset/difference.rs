@@ -71,6 +71,7 @@ fn shown(grid: Grid) -> String {
     match grid {
         Grid::Line { points } => format!("line of {points}"),
         Grid::Plane { rows, columns } => format!("plane of {rows} x {columns}"),
+        Grid::Volume { rows, columns, layers } => format!("volume of {rows} x {columns} x {layers}"),
         Grid::Cloud { points } => format!("cloud of {points}"),
     }
 }

@@ -3,15 +3,15 @@
 use crate::data::dataset::Role;
 use lamo_geometry::Grid;
 
-/// The axes of a data set in their order: samples, snapshots, rows, columns, points, channels.
-pub(super) const ORDER: &str = "ntxypc";
+/// The axes of a data set in their order: samples, snapshots, rows, columns, layers, points, channels.
+pub(super) const ORDER: &str = "ntxyzpc";
 /// An axis of length 1 that means nothing: MATLAB writes a row of numbers as `[1, count]`.
 pub(super) const UNUSED: char = '1';
 /// Channels that an array without samples or without points has at most, unless its axes are given.
 pub(super) const MOST_CHANNELS: usize = 16;
 /// The letters in words, for errors.
 pub(super) const LETTERS: &str =
-    "n samples, t snapshots, x rows, y columns, p points, c channels and 1 for an axis of length 1";
+    "n samples, t snapshots, x rows, y columns, z layers, p points, c channels and 1 for an axis of length 1";
 
 /// The axes `letters`, which have these extents, in words: `samples, 3 rows, 2 columns`.
 pub(super) fn words(axes: impl IntoIterator<Item = (char, usize)>) -> String {
@@ -20,6 +20,7 @@ pub(super) fn words(axes: impl IntoIterator<Item = (char, usize)>) -> String {
         't' => format!("{extent} snapshots"),
         'x' => format!("{extent} rows"),
         'y' => format!("{extent} columns"),
+        'z' => format!("{extent} layers"),
         'p' => format!("{extent} points"),
         _ => format!("{extent} channels"),
     };
@@ -55,17 +56,21 @@ pub(super) fn refused(axes: &str, role: Role, grid: &Grid) -> Option<Misfit> {
         Grid::Plane { .. } => {
             (has('x') && has('y'), has('x') && !has('y'), "x and y, the rows and columns of the grid")
         }
+        Grid::Volume { .. } => {
+            (has('x') && has('y') && has('z'), false, "x, y and z, the rows, columns and layers of the grid")
+        }
         Grid::Line { .. } => (has('p'), false, "p or x, the points of the line"),
         Grid::Cloud { .. } => (has('p'), false, "p, the points of the cloud"),
     };
     let foreign = match grid {
-        Grid::Plane { .. } => "p",
-        Grid::Line { .. } | Grid::Cloud { .. } => "xy",
+        Grid::Plane { .. } => "pz",
+        Grid::Volume { .. } => "p",
+        Grid::Line { .. } | Grid::Cloud { .. } => "xyz",
     };
     if let Some(letter) = axes.chars().find(|letter| foreign.contains(*letter)) {
         return misfit(points, format!("`{letter}`"));
     }
-    let none = !has('x') && !has('y') && !has('p');
+    let none = !axes.contains(['x', 'y', 'z', 'p']);
     match role {
         Role::Position if has('t') => misfit("positions that do not change in time", "`t`".into()),
         Role::Position if !all => misfit(points, format!("`{axes}`")),
@@ -86,8 +91,9 @@ pub(super) fn misfit(axes: &str, shape: &[usize], grid: &Grid) -> Option<Misfit>
     }
     axes.chars().zip(shape).enumerate().find_map(|(axis, (letter, &extent))| {
         let (expected, thing) = match (letter, grid) {
-            ('x', Grid::Plane { rows, .. }) => (Some(*rows), "rows"),
-            ('y', Grid::Plane { columns, .. }) => (Some(*columns), "columns"),
+            ('x', Grid::Plane { rows, .. } | Grid::Volume { rows, .. }) => (Some(*rows), "rows"),
+            ('y', Grid::Plane { columns, .. } | Grid::Volume { columns, .. }) => (Some(*columns), "columns"),
+            ('z', Grid::Volume { layers, .. }) => (Some(*layers), "layers"),
             ('p', Grid::Line { points } | Grid::Cloud { points }) => (Some(*points), "points"),
             (UNUSED, _) => (Some(1), "unused values"),
             _ => (None, "values"),
@@ -167,6 +173,7 @@ pub(super) fn guess(role: Role, shape: &[usize], grid: &Grid, context: Context) 
 fn candidates(role: Role, grid: &Grid, context: Context) -> Vec<String> {
     let (points, line, plane) = match grid {
         Grid::Plane { .. } => ("xy", false, true),
+        Grid::Volume { .. } => ("xyz", false, false),
         Grid::Line { .. } => ("p", true, false),
         Grid::Cloud { .. } => ("p", false, false),
     };
@@ -194,7 +201,11 @@ fn candidates(role: Role, grid: &Grid, context: Context) -> Vec<String> {
 
 /// A few axes in another order that an array of this shape may have.
 pub(super) fn suggestions(shape: &[usize], role: Role, grid: &Grid) -> Vec<String> {
-    let points = if matches!(grid, Grid::Plane { .. }) { "xy" } else { "p" };
+    let points = match grid {
+        Grid::Plane { .. } => "xy",
+        Grid::Volume { .. } => "xyz",
+        Grid::Line { .. } | Grid::Cloud { .. } => "p",
+    };
     let sets = ["n*", "n*c", "nt*", "nt*c", "t*", "t*c", "*c", "*"].map(|set| set.replace('*', points));
     let mut found = Vec::new();
     for set in sets.iter().filter(|set| set.len() == shape.len()) {
@@ -228,6 +239,7 @@ mod tests {
     use Role::{Input, Output, Position};
 
     const PLANE: Grid = Grid::Plane { rows: 5, columns: 3 };
+    const VOLUME: Grid = Grid::Volume { rows: 5, columns: 3, layers: 4 };
     const CLOUD: Grid = Grid::Cloud { points: 7 };
     const LINE: Grid = Grid::Line { points: 16 };
 
@@ -242,6 +254,12 @@ mod tests {
             (Output, plain, PLANE, &[9, 20, 5, 3], "ntxy"),
             (Output, plain, PLANE, &[9, 5, 3, 4], "nxyc"),
             (Output, plain, PLANE, &[9, 20, 5, 3, 4], "ntxyc"),
+            (Output, plain, VOLUME, &[9, 5, 3, 4], "nxyz"),
+            (Output, plain, VOLUME, &[9, 5, 3, 4, 2], "nxyzc"),
+            (Output, plain, VOLUME, &[9, 20, 5, 3, 4, 2], "ntxyzc"),
+            (Position, plain, VOLUME, &[5, 3, 4, 3], "xyzc"),
+            (Input, plain, VOLUME, &[9, 2], "nc"),
+            (Output, joined, VOLUME, &[5, 3, 4], "xyz"),
             (Input, plain, PLANE, &[9, 5], "nx"),
             (Input, plain, PLANE, &[9], "n"),
             (Input, plain, PLANE, &[9, 2], "nc"),
@@ -285,6 +303,11 @@ mod tests {
             ("11np", Output, CLOUD, None),
             ("yn", Input, PLANE, Some("`yn`")),
             ("nxyz", Output, PLANE, Some("`z`")),
+            ("zyxn", Output, VOLUME, None),
+            ("nxy", Output, VOLUME, Some("`nxy`")),
+            ("nx", Input, VOLUME, Some("`nx`")),
+            ("np", Output, VOLUME, Some("`p`")),
+            ("ntxy", Output, VOLUME, Some("snapshots (t) without them, `ntxy`")),
             ("nxx", Output, PLANE, Some("`x` twice")),
             ("np", Output, PLANE, Some("`p`")),
             ("nx", Output, CLOUD, Some("`x`")),

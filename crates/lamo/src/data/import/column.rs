@@ -48,7 +48,7 @@ pub(super) struct Piece {
     order: Vec<usize>,
     /// Extents along samples, snapshots, rows, columns, points and channels; 1 where the array has no such axis. The
     /// samples are those of the file, the snapshots those of one sample of the data set.
-    extents: [usize; 6],
+    extents: [usize; 7],
     /// Snapshots of the file; 1 where it has none.
     snapshots: usize,
     /// Letters and extents of one sample, before the stride.
@@ -68,11 +68,16 @@ pub(super) fn title(path: &Path, variable: Option<&str>) -> String {
     variable.map_or_else(|| path.display().to_string(), |name| format!("{}:{name}", path.display()))
 }
 
-/// The grid of every `stride`-th row and column.
+/// The grid of every `stride`-th row, column and layer.
 pub(super) fn thinned(grid: Grid, stride: usize) -> Grid {
     match grid {
         Grid::Plane { rows, columns } => Grid::Plane { rows: rows.div_ceil(stride), columns: columns.div_ceil(stride) },
-        other => other,
+        Grid::Volume { rows, columns, layers } => Grid::Volume {
+            rows: rows.div_ceil(stride),
+            columns: columns.div_ceil(stride),
+            layers: layers.div_ceil(stride),
+        },
+        Grid::Line { .. } | Grid::Cloud { .. } => grid,
     }
 }
 
@@ -89,7 +94,7 @@ impl Piece {
         let unused = axes.chars().enumerate().filter(|(_, letter)| *letter == UNUSED).map(|(axis, _)| axis);
         let order: Vec<_> = ORDER.chars().filter_map(axis_of).chain(unused).collect();
         assert_eq!(order.len(), info.shape.len(), "a letter of {ORDER} for each axis, found {axes}");
-        let mut extents = [1; 6];
+        let mut extents = [1; 7];
         for (extent, letter) in extents.iter_mut().zip(ORDER.chars()) {
             *extent = axis_of(letter).map_or(1, |axis| info.shape[axis]);
         }
@@ -175,7 +180,7 @@ impl Piece {
     }
 
     fn channels(&self) -> usize {
-        if self.channel.is_some() { 1 } else { self.extents[5] }
+        if self.channel.is_some() { 1 } else { self.extents[6] }
     }
 
     /// Bytes of one value in the progress of the import.
@@ -247,18 +252,19 @@ impl Piece {
 
     /// Copies the values of `samples` samples into a block `[samples, points, total]`, from channel `offset` on.
     fn copy_into(&self, block: &mut [f32], values: &[f32], samples: usize, stride: usize, [offset, total]: [usize; 2]) {
-        let [_, snapshots, rows, columns, points, channels] = self.extents;
+        let [_, snapshots, rows, columns, layers, points, channels] = self.extents;
+        let thinned = |extent: usize| (0..extent).step_by(stride);
         let taken = self.channel.map_or(0..channels, |channel| channel..channel + 1);
         let mut targets = block.chunks_exact_mut(total);
         for snapshot in 0..samples * snapshots {
-            for row in (0..rows).step_by(stride) {
-                for column in (0..columns).step_by(stride) {
-                    let start = ((snapshot * rows + row) * columns + column) * points * channels;
-                    for (point, target) in (0..points).zip(&mut targets) {
-                        let from = start + point * channels;
-                        let taken = &values[from + taken.start..from + taken.end];
-                        target[offset..offset + taken.len()].copy_from_slice(taken);
-                    }
+            let columns_of = |row| thinned(columns).map(move |column| row * columns + column);
+            let layers_of = |column| thinned(layers).map(move |layer| column * layers + layer);
+            for place in thinned(rows).flat_map(columns_of).flat_map(layers_of) {
+                let start = (snapshot * rows * columns * layers + place) * points * channels;
+                for (point, target) in (0..points).zip(&mut targets) {
+                    let from = start + point * channels;
+                    let taken = &values[from + taken.start..from + taken.end];
+                    target[offset..offset + taken.len()].copy_from_slice(taken);
                 }
             }
         }
@@ -361,7 +367,7 @@ impl Column {
         let inner = &part.pieces[0].inner;
         let thin = |&(letter, extent): &(char, usize)| match letter {
             'c' => None,
-            'x' | 'y' => Some(extent.div_ceil(self.stride)),
+            'x' | 'y' | 'z' => Some(extent.div_ceil(self.stride)),
             _ => Some(extent),
         };
         let mut shape: Vec<_> = inner.iter().filter_map(thin).collect();

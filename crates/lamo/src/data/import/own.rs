@@ -94,8 +94,8 @@ impl Own {
         if self.stride == 0 {
             return Err(Error::Number { what: "stride", expected: "1 or more".into(), found: "0".into() });
         }
-        if self.stride > 1 && !matches!(self.grid, Grid::Plane { .. }) {
-            let (expected, found) = ("1 where the grid is not a plane".into(), self.stride.to_string());
+        if self.stride > 1 && matches!(self.grid, Grid::Line { .. } | Grid::Cloud { .. }) {
+            let (expected, found) = ("1 where the grid is no plane or volume".into(), self.stride.to_string());
             return Err(Error::Number { what: "stride", expected, found });
         }
         check_words("--name", &self.name)?;

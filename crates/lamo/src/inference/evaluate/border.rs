@@ -1,4 +1,4 @@
-//! The outermost points of a line or plane against the inner ones: operators fail first at boundary conditions.
+//! The outermost points of a line, plane or volume against the inner ones: operators fail first at boundary conditions.
 
 use lamo_geometry::Grid;
 use serde::{Deserialize, Serialize};
@@ -28,14 +28,16 @@ pub(super) struct Edge {
 impl Edge {
     /// `None` for clouds, whose border is unknown, and for grids without inner points.
     pub(super) fn of(grid: Grid) -> Option<Edge> {
-        let outermost: Vec<bool> = match grid {
-            Grid::Cloud { .. } => return None,
-            Grid::Line { points } => (0..points).map(|point| point == 0 || point + 1 == points).collect(),
-            Grid::Plane { rows, columns } => {
-                let edge = |place: usize, extent: usize| place == 0 || place + 1 == extent;
-                (0..rows * columns).map(|point| edge(point / columns, rows) || edge(point % columns, columns)).collect()
-            }
+        grid.axes()?;
+        let extents = grid.shape();
+        let is_outermost = |mut point: usize| {
+            extents.iter().rev().any(|&extent| {
+                let place = point % extent;
+                point /= extent;
+                place == 0 || place + 1 == extent
+            })
         };
+        let outermost: Vec<bool> = (0..grid.points()).map(is_outermost).collect();
         let points = outermost.iter().filter(|&&edge| edge).count();
         (points < outermost.len()).then_some(Edge { outermost, points, border: 0.0, inside: 0.0, planes: 0.0 })
     }
@@ -73,9 +75,11 @@ mod tests {
     }
 
     #[test]
-    fn the_ring_of_a_plane_and_the_ends_of_a_line_are_its_border() {
+    fn the_shell_of_a_volume_the_ring_of_a_plane_and_the_ends_of_a_line_are_its_border() {
         let plane = border(Grid::Plane { rows: 5, columns: 7 }, 3.0, -1.0, 4.0);
         assert_eq!(plane, Border { points: 20, border: 1.5, inside: 0.5 });
+        let volume = border(Grid::Volume { rows: 4, columns: 5, layers: 3 }, 3.0, -1.0, 4.0);
+        assert_eq!(volume, Border { points: 60 - 2 * 3, border: 1.5, inside: 0.5 });
         assert_eq!(border(Grid::Line { points: 9 }, 3.0, 1.0, 1.0), Border { points: 2, border: 3.0, inside: 1.0 });
     }
 

@@ -72,10 +72,10 @@ pub struct Evaluation {
     /// The errors of predictors that learn nothing; `None` in receipts of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trivial: Option<Trivial>,
-    /// On lines and planes: error and truth by wave number.
+    /// On lines, planes and volumes: error and truth by wave number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spectrum: Option<Spectrum>,
-    /// On lines and planes: the outermost points against the inner ones.
+    /// On lines, planes and volumes: the outermost points against the inner ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub border: Option<Border>,
     /// Every sample, in the order of the split.
@@ -225,7 +225,7 @@ impl Tally {
         let of_point = self.snapshots * self.channels;
         match self.grid {
             Grid::Cloud { .. } => count > 0 && count.is_multiple_of(of_point),
-            Grid::Line { .. } | Grid::Plane { .. } => count == self.grid.points() * of_point,
+            Grid::Line { .. } | Grid::Plane { .. } | Grid::Volume { .. } => count == self.grid.points() * of_point,
         }
     }
 

@@ -1,6 +1,7 @@
-//! Error and truth by wave number: the orthonormal cosine transform of a line or plane, its squares summed over rings.
+//! Error and truth by wave number: the orthonormal cosine transform of a line, plane or volume, its squares summed over rings.
 //!
-//! Mode (p, q) of the transform holds p/2 and q/2 waves per side; ring k holds the modes with √(p² + q²)/2 nearest to k.
+//! Mode (p, q) of the transform holds p/2 and q/2 waves per side; ring k holds the modes with √(p² + q²)/2 nearest to k. The
+//! rings of a volume are shells of modes (p, q, r).
 //! A field need not be periodic, since its even mirror image is continuous. On deformed meshes waves are counted along
 //! the mesh lines. The squares of each sample are divided by ‖truth‖², so the rings of the truth sum to 1 and those of
 //! the error to the mean square of the relative L2 (Parseval).
@@ -55,32 +56,27 @@ impl Spectrum {
 
 /// Sums the squares of the modes ring by ring.
 pub(super) struct Analyser {
-    plane: [usize; 2],
-    transforms: [Arc<dyn TransformType2And3<f64>>; 2],
-    /// `[rows × columns]` the ring of each mode
+    extents: [usize; 3],
+    transforms: [Arc<dyn TransformType2And3<f64>>; 3],
+    /// `[points]` the ring of each mode
     ring: Vec<usize>,
     sums: Spectrum,
 }
 
 impl Analyser {
-    /// For lines and planes: a cloud has no rows to transform along. A line is a plane of one row.
+    /// `None` for a cloud, which has no axes to transform along. A line and a plane are boxes that are one point thick.
     pub(super) fn of(grid: Grid) -> Option<Analyser> {
-        let [rows, columns] = match grid {
-            Grid::Plane { rows, columns } => [rows, columns],
-            Grid::Line { points } => [1, points],
-            Grid::Cloud { .. } => return None,
-        };
+        let extents = grid.extents()?;
+        let [_, columns, layers] = extents;
         let mut planner = DctPlanner::new();
-        let ring = |mode: usize| ((mode / columns) as f64).hypot((mode % columns) as f64) / 2.0;
-        let ring: Vec<usize> = (0..rows * columns).map(|mode| ring(mode).round() as usize).collect();
+        let ring = |mode: usize| {
+            let along = [mode / (columns * layers), mode / layers % columns, mode % layers].map(|waves| waves as f64);
+            along[0].hypot(along[1].hypot(along[2])) / 2.0
+        };
+        let ring: Vec<usize> = (0..grid.points()).map(|mode| ring(mode).round() as usize).collect();
         let empty = vec![0.0; ring.iter().max()? + 1];
-        let transforms = [rows, columns].map(|points| planner.plan_dct2(points));
-        Some(Analyser {
-            plane: [rows, columns],
-            transforms,
-            ring,
-            sums: Spectrum { error: empty.clone(), truth: empty },
-        })
+        let transforms = extents.map(|points| planner.plan_dct2(points));
+        Some(Analyser { extents, transforms, ring, sums: Spectrum { error: empty.clone(), truth: empty } })
     }
 
     /// Adds one plane; `norm` is the sum of squares of the truth of the whole sample.
@@ -102,21 +98,24 @@ impl Analyser {
         energies
     }
 
-    /// The orthonormal transform along both axes, in place.
+    /// The orthonormal transform along all axes, in place.
     fn transform(&self, field: &mut [f64]) {
-        let [rows, columns] = self.plane;
         let along = |transform: &Arc<dyn TransformType2And3<f64>>, line: &mut [f64]| {
             transform.process_dct2(line);
             let scale = (2.0 / line.len() as f64).sqrt();
             line.iter_mut().for_each(|value| *value *= scale);
             line[0] *= 0.5f64.sqrt();
         };
-        field.chunks_exact_mut(columns).for_each(|row| along(&self.transforms[1], row));
-        let mut line = vec![0.0; rows];
-        for column in 0..columns {
-            (0..rows).for_each(|row| line[row] = field[row * columns + column]);
-            along(&self.transforms[0], &mut line);
-            (0..rows).for_each(|row| field[row * columns + column] = line[row]);
+        for axis in (0..self.extents.len()).rev().filter(|&axis| self.extents[axis] > 1) {
+            let (extent, stride) = (self.extents[axis], self.extents[axis + 1..].iter().product::<usize>());
+            let mut line = vec![0.0; extent];
+            for block in field.chunks_exact_mut(extent * stride) {
+                for first in 0..stride {
+                    line.iter_mut().zip(block[first..].iter().step_by(stride)).for_each(|(to, from)| *to = *from);
+                    along(&self.transforms[axis], &mut line);
+                    block[first..].iter_mut().step_by(stride).zip(&line).for_each(|(to, from)| *to = *from);
+                }
+            }
         }
     }
 
@@ -199,6 +198,19 @@ mod tests {
         let energies = analyser.energies(wave.clone());
         let whole = squares(&wave);
         assert!((energies[3] - whole).abs() < 1e-12 * whole, "{energies:?}");
+    }
+
+    #[test]
+    fn the_waves_of_a_volume_are_counted_in_shells() {
+        let extents = [8, 10, 12];
+        let half = |waves: usize, place: usize, points: usize| {
+            (PI * waves as f64 * (place as f64 + 0.5) / points as f64).cos()
+        };
+        let point = |at: usize| half(2, at / 120, 8) * half(4, at / 12 % 10, 10) * half(4, at % 12, 12);
+        let wave: Vec<f64> = (0..extents.iter().product()).map(point).collect();
+        let analyser = Analyser::of(Grid::Volume { rows: 8, columns: 10, layers: 12 }).unwrap();
+        let (energies, whole) = (analyser.energies(wave.clone()), squares(&wave));
+        assert!((energies[3] - whole).abs() < 1e-12 * whole, "√(1² + 2² + 2²) = 3 waves: {energies:?}");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Regions of a domain: blocks of rows and columns, parts of a line, or boxes of a cloud.
+//! Regions of a domain: blocks of rows and columns, of a volume also of layers, parts of a line, or boxes of a cloud.
 
 use lamo_geometry::Grid;
 
@@ -6,7 +6,7 @@ use lamo_geometry::Grid;
 const BLOCKS: usize = 4;
 /// Parts of a line.
 const PARTS: usize = 8;
-/// Boxes along each axis of a cloud in space.
+/// Blocks along each axis of a volume, and boxes along each axis of a cloud in space.
 const BOXES: usize = 2;
 
 /// The regions of the points of one sample.
@@ -39,6 +39,23 @@ impl Regions {
                 let block =
                     |point: usize| (point / columns * down / rows) * across + point % columns * across / columns;
                 Regions { names: (0..down * across).map(name).collect(), of: (0..rows * columns).map(block).collect() }
+            }
+            Grid::Volume { rows, columns, layers } => {
+                let counts = [rows, columns, layers].map(|extent| BOXES.min(extent));
+                let [_, across, deep] = counts;
+                let name = |block: usize| {
+                    let places = [block / (across * deep), block / deep % across, block % deep];
+                    let extents = [("rows", rows), ("columns", columns), ("layers", layers)];
+                    let names = (0..3).map(|axis| range(extents[axis].0, places[axis], extents[axis].1, counts[axis]));
+                    names.collect::<Vec<_>>().join(", ")
+                };
+                let block = |point: usize| {
+                    let places =
+                        [point / (columns * layers) * counts[0] / rows, point / layers % columns * across / columns];
+                    (places[0] * across + places[1]) * deep + point % layers * deep / layers
+                };
+                let names = (0..counts.iter().product()).map(name).collect();
+                Regions { names, of: (0..grid.points()).map(block).collect() }
             }
             Grid::Cloud { points } => boxes(points, positions, space),
         }

@@ -45,8 +45,8 @@ pub enum Domain {
     },
     /// Patches of a lattice.
     Patches {
-        /// Patches down and across.
-        patches: [usize; 2],
+        /// Patches down and across, of a volume also along the layers.
+        patches: Vec<usize>,
         /// `[points]` the token of each point
         token: Vec<u32>,
     },
@@ -58,21 +58,20 @@ impl Domain {
         match places {
             Places::Slices { queries, keys, offsets, joined } => sliced([queries, keys, offsets], *joined, sample),
             Places::Patches { extents, patch, patches } => {
-                let [rows, columns] = match grid {
-                    Grid::Plane { rows, columns } => [rows, columns],
-                    Grid::Line { points } | Grid::Cloud { points } => [1, points],
-                };
+                let shape = grid.extents().unwrap_or([1, 1, grid.points()]);
                 // A point of another grid lies in the patch of the nearest point of the lattice.
                 let at = |place: usize, points: usize, extent: usize| match points {
                     1 => 0,
                     _ => (place * (extent - 1) + (points - 1) / 2) / (points - 1),
                 };
                 let token = |point: usize| {
-                    let row = at(point / columns, rows, extents[0]) / patch[0];
-                    let column = at(point % columns, columns, extents[1]) / patch[1];
-                    (row * patches[1] + column) as u32
+                    let places = [point / (shape[1] * shape[2]), point / shape[2] % shape[1], point % shape[2]];
+                    (0..3).fold(0, |token, axis| {
+                        token * patches[axis] + at(places[axis], shape[axis], extents[axis]) / patch[axis]
+                    }) as u32
                 };
-                Domain::Patches { patches: *patches, token: (0..rows * columns).map(token).collect() }
+                let shown = if matches!(grid, Grid::Volume { .. }) { &patches[..] } else { &patches[1..] };
+                Domain::Patches { patches: shown.to_vec(), token: (0..grid.points()).map(token).collect() }
             }
         }
     }

@@ -78,6 +78,6 @@ pub fn unified_positions<'g>(positions: Tensor<'g>, grid: Grid, side: usize) -> 
         Grid::Plane { rows, columns } => {
             plane_distances(positions.graph(), rows, columns, side).broadcast_to([batch, points, side * side])
         }
-        Grid::Line { .. } | Grid::Cloud { .. } => cloud_distances(positions, side),
+        Grid::Line { .. } | Grid::Volume { .. } | Grid::Cloud { .. } => cloud_distances(positions, side),
     }
 }

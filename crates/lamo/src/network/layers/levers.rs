@@ -1,6 +1,7 @@
 //! What a block of LaMO can have beyond the authors'. Each is off by default:
 //!
-//! - *positional convolution*: v ← v + D v before the block, D a depthwise 3 × 3 convolution with a bias (3 taps on a line);
+//! - *positional convolution*: v ← v + D v before the block, D a depthwise 3 × 3 convolution with a bias (3 taps on a
+//!   line, 3 × 3 × 3 in a volume);
 //! - *spectral half*: Mix v = [Mix a | Σ_d F_d⁻¹(R_d F_d b)] with v = [a | b], so that half of the channels are mixed by tokens
 //!   and half by the lowest frequencies along each axis ([`AxialConvolution`]);
 //! - *residual update*: the tokens of slices become z + γ Mix(z) instead of Mix(z); the tokens of patches, which have the
@@ -35,8 +36,8 @@ impl Levers {
 
 /// The levers of one block.
 pub struct BlockLevers<'g> {
-    /// Rows and columns of the features; a line is one row.
-    extents: [usize; 2],
+    /// Points along each axis of a box; a line is one row, a plane `[1, rows, columns]`.
+    extents: [usize; 3],
     positional: Option<DepthwiseConvolution<'g>>,
     spectral: Option<AxialConvolution<'g>>,
     /// `[1]` γ
@@ -45,12 +46,12 @@ pub struct BlockLevers<'g> {
 
 impl<'g> BlockLevers<'g> {
     /// `position`, `spectral` and `gamma` inside `scope`, as far as there are any.
-    pub fn new(scope: &Scope<'_, 'g>, levers: Levers, extents: [usize; 2], width: usize) -> Self {
+    pub fn new(scope: &Scope<'_, 'g>, levers: Levers, extents: [usize; 3], width: usize) -> Self {
         let Levers { positional, modes, residual, .. } = levers;
         let rest = width - levers.mixed(width);
         BlockLevers {
             extents,
-            positional: positional.then(|| DepthwiseConvolution::new(&scope.enter("position"), extents[0] == 1, width)),
+            positional: positional.then(|| DepthwiseConvolution::new(&scope.enter("position"), extents, width)),
             spectral: (modes > 0).then(|| AxialConvolution::new(&scope.enter("spectral"), extents, rest, modes)),
             gain: residual.then(|| scope.parameter("gamma", [1], Initial::Constant(0.0))),
         }
@@ -59,7 +60,7 @@ impl<'g> BlockLevers<'g> {
     /// `[batch, points, width]` → the same, before the block.
     pub fn enter(&self, features: Tensor<'g>) -> Tensor<'g> {
         match &self.positional {
-            Some(convolution) => features + convolution.forward(self.image(features)).reshape(features.shape()),
+            Some(convolution) => features + convolution.forward(self.field(features)).reshape(features.shape()),
             None => features,
         }
     }
@@ -69,7 +70,7 @@ impl<'g> BlockLevers<'g> {
         let Some(spectral) = &self.spectral else { return mix(features) };
         let [_, _, width] = features.dims();
         let [tokens, waves] = features.split(2, [width / 2, width - width / 2]);
-        let waved = spectral.forward(self.image(waves)).reshape(waves.shape());
+        let waved = spectral.forward(self.field(waves)).reshape(waves.shape());
         Tensor::concatenate(&[mix(tokens), waved], 2)
     }
 
@@ -78,9 +79,9 @@ impl<'g> BlockLevers<'g> {
         self.gain
     }
 
-    /// `[batch, points, channels]` → `[batch, rows, columns, channels]`
-    fn image(&self, features: Tensor<'g>) -> Tensor<'g> {
-        let ([batch, _, channels], [rows, columns]) = (features.dims(), self.extents);
-        features.reshape([batch, rows, columns, channels])
+    /// `[batch, points, channels]` → `[batch, …extents, channels]`
+    fn field(&self, features: Tensor<'g>) -> Tensor<'g> {
+        let ([batch, _, channels], [rows, columns, layers]) = (features.dims(), self.extents);
+        features.reshape([batch, rows, columns, layers, channels])
     }
 }

@@ -18,8 +18,10 @@ pub fn largest_of_neighbours(image: Tensor<'_>, axes: usize) -> Tensor<'_> {
 
 /// Twice as many columns, and rows unless it is a line (`axes` = 1), between the same outermost pixels (`align_corners`).
 pub fn twice_the_points(image: Tensor<'_>, axes: usize) -> Tensor<'_> {
-    let [_, rows, columns, _] = image.dims();
-    resample(image, [if axes == 1 { rows } else { 2 * rows }, 2 * columns])
+    let [batch, rows, columns, channels] = image.dims();
+    let [to_rows, to_columns] = [if axes == 1 { rows } else { 2 * rows }, 2 * columns];
+    let finer = resample(image.reshape([batch, 1, rows, columns, channels]), [1, to_rows, to_columns]);
+    finer.reshape([batch, to_rows, to_columns, channels])
 }
 
 #[cfg(test)]

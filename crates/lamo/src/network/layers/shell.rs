@@ -71,5 +71,6 @@ fn plane(grid: Grid) -> [usize; 2] {
     match grid {
         Grid::Plane { rows, columns } => [rows, columns],
         Grid::Line { points } | Grid::Cloud { points } => [1, points],
+        Grid::Volume { .. } => unreachable!("the grid models work on lines, planes and flat clouds"),
     }
 }

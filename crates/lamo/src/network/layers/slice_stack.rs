@@ -113,9 +113,9 @@ impl<'g> SliceStack<'g> {
             side => unified_positions(input.positions, grid, side),
         };
         let mut features = self.preprocess.forward(Input { positions, ..*input }.channels());
-        let is_plane = matches!(grid, Grid::Plane { .. });
-        if !is_plane || input.functions.is_none() {
-            features = features + self.placeholder; // planes have it only where no function is given
+        let is_mesh = matches!(grid, Grid::Plane { .. } | Grid::Volume { .. });
+        if !is_mesh || input.functions.is_none() {
+            features = features + self.placeholder; // planes and volumes have it only where no function is given
         }
         if let (Some(embedding), Some(time)) = (&self.time, input.time) {
             let [batch, _, width] = features.dims();
@@ -218,10 +218,7 @@ impl<'g> Block<'g> {
     }
 }
 
-/// Rows and columns of a grid; a line and a cloud are one row.
-fn extents(grid: Grid) -> [usize; 2] {
-    match grid {
-        Grid::Plane { rows, columns } => [rows, columns],
-        Grid::Line { points } | Grid::Cloud { points } => [1, points],
-    }
+/// Points along each axis of a box; a line and a cloud are one row.
+fn extents(grid: Grid) -> [usize; 3] {
+    grid.extents().unwrap_or([1, 1, grid.points()])
 }

@@ -9,7 +9,7 @@
 use super::latents::Latents;
 use super::sorted::Sorted;
 use super::token_decoder::TokenDecoder;
-use super::{Linear, split_heads};
+use super::{Linear, convolve_volume, split_heads};
 use crate::network::{Initial, Pass, Scope, Style};
 use lamo_geometry::Grid;
 use lamo_tensor::{ConvolutionOptions, Membership, Tensor};
@@ -61,9 +61,9 @@ pub struct SliceShape {
     pub tokens: usize,
 }
 
-/// A map of point features without its bias: 3 × 3 convolution on planes, linear elsewhere.
+/// A map of point features without its bias: 3 × 3 convolution on planes, 3 × 3 × 3 in volumes, linear elsewhere.
 struct Projection<'g> {
-    /// `[width, width, 3, 3]` or `[width, width]`
+    /// `[width, width, 3, 3]`, `[width, width, 3, 3, 3]` or `[width, width]`
     weight: Tensor<'g>,
     /// `[width]`
     bias: Tensor<'g>,
@@ -76,6 +76,10 @@ impl<'g> Projection<'g> {
             Grid::Plane { .. } => Projection {
                 weight: scope.parameter("weight", [width, width, 3, 3], Initial::fan_in(9 * width)),
                 bias: scope.parameter("bias", [width], Initial::fan_in(9 * width)),
+            },
+            Grid::Volume { .. } => Projection {
+                weight: scope.parameter("weight", [width, width, 3, 3, 3], Initial::fan_in(27 * width)),
+                bias: scope.parameter("bias", [width], Initial::fan_in(27 * width)),
             },
             Grid::Line { .. } | Grid::Cloud { .. } => {
                 let [weight, bias] = Linear::new(scope, width, width).affine();
@@ -99,6 +103,9 @@ fn project<'g>(maps: &[&Projection<'g>], shape: &SliceShape, features: Tensor<'g
         Grid::Plane { rows, columns } => {
             let around = ConvolutionOptions { padding: [[1, 1]; 2], ..ConvolutionOptions::default() };
             features.reshape([batch, rows, columns, width]).convolve(weight, around)
+        }
+        Grid::Volume { rows, columns, layers } => {
+            convolve_volume(features.reshape([batch, rows, columns, layers, width]), weight, 1)
         }
         Grid::Line { .. } | Grid::Cloud { .. } => features.matmul(weight.transpose()),
     };
@@ -143,7 +150,7 @@ impl<'g> Sorter<'g> {
     fn sorted(&self, queries: Tensor<'g>, mask: Option<Tensor<'g>>) -> Sorted<'g> {
         let SliceShape { heads, tokens, width, grid } = self.shape;
         let temperature = match grid {
-            Grid::Plane { .. } => self.temperature.clamp(0.1, 5.0),
+            Grid::Plane { .. } | Grid::Volume { .. } => self.temperature.clamp(0.1, 5.0),
             Grid::Line { .. } | Grid::Cloud { .. } => self.temperature, // the authors do not clamp it on clouds
         };
         let inverse = temperature.reshape([heads, 1]).reciprocal();

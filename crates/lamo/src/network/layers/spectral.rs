@@ -189,7 +189,7 @@ impl<'g> LineConvolution<'g> {
 }
 
 /// V R with V `[…, 2 batch, inputs]`, real parts before imaginary parts, and R `[…, inputs, re outputs | im outputs]`.
-fn complex_product<'g>(spectrum: Tensor<'g>, matrices: Tensor<'g>) -> Tensor<'g> {
+pub(super) fn complex_product<'g>(spectrum: Tensor<'g>, matrices: Tensor<'g>) -> Tensor<'g> {
     let product = spectrum.matmul(matrices); // V · (re R | im R)
     let shape = product.shape();
     let (parts_axis, width_axis) = (shape.rank() - 2, shape.rank() - 1);

@@ -57,6 +57,16 @@ impl<'a> Authored<'a> {
             _ => Err(Refusal::said(format!("gives geotype as {}, which is no grid of ours", model["geotype"]))),
         }
     }
+
+    /// The same for classes that know boxes by their axes.
+    pub(super) fn library_lattice(&self) -> Result<Grid, Refusal> {
+        let Arguments(model) = self.table("model");
+        if model["geotype"].as_str() != Some("structured_3D") {
+            return self.library_grid();
+        }
+        let extent = |axis: usize| whole(&model["shapelist"][axis], "shapelist");
+        Ok(Grid::Volume { rows: extent(0)?, columns: extent(1)?, layers: extent(2)? })
+    }
 }
 
 /// Arguments by name.

@@ -56,7 +56,9 @@ impl Config {
         require(matches!(grid, Grid::Cloud { .. }) && points == grid.points(), || {
             let expected = match grid {
                 Grid::Cloud { points } => format!("three numbers whose product is {points}"),
-                Grid::Line { .. } | Grid::Plane { .. } => "[0, 0, 0] for a grid that has axes".to_owned(),
+                Grid::Line { .. } | Grid::Plane { .. } | Grid::Volume { .. } => {
+                    "[0, 0, 0] for a grid that has axes".to_owned()
+                }
             };
             Refusal::new("model factformer: extents", expected, format!("{extents:?}"))
         })?;
@@ -178,11 +180,11 @@ fn infer(shapes: &Shapes, hints: &Hints) -> Option<Result<Inferred, Refusal>> {
         let mut extents = [0; 3];
         if !shapes.has(ALONG) {
             hints.line()?;
-        } else if shapes.has("blocks.0.Attn.attn_z.to_q.weight") {
+        } else if shapes.has("blocks.0.Attn.attn_z.to_q.weight") && !matches!(hints.grid, Some(Grid::Volume { .. })) {
             let said = hints.settings.get("extents").and_then(|value| value.clone().try_into().ok());
             extents = said.ok_or_else(|| {
                 Refusal::said("the shapes of the tensors do not tell the extents of the box")
-                    .advise("say it with --set model.settings.extents=[N, N, N] and task.grid=cloud:POINTS")
+                    .advise("say it with --set task.grid=ROWSxCOLUMNSxLAYERS, or model.settings.extents=[N, N, N] and task.grid=cloud:POINTS")
             })?;
         } else {
             hints.plane()?;
@@ -227,9 +229,9 @@ fn translate(authored: &Authored<'_>) -> Result<Translated, Refusal> {
 
 pub(super) const ROW: Row = Row {
     name: "factformer",
-    summary: "FactFormer (NeurIPS 2023): attention along each axis, on lines and planes",
+    summary: "FactFormer (NeurIPS 2023): attention along each axis, on lines, planes and volumes",
     paper: "Li, Shu, Barati Farimani: Scalable Transformer for PDE Surrogate Modeling, NeurIPS 2023, arXiv:2305.17560",
-    supports: Support { grids: &[GridKind::Line, GridKind::Plane], time: true },
+    supports: Support { grids: &[GridKind::Line, GridKind::Plane, GridKind::Volume], time: true },
     ragged: false,
     build,
     defaults: super::defaults::<Config>,

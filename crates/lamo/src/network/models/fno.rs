@@ -1,16 +1,18 @@
-//! Fourier Neural Operator on lines, planes and flat clouds (Li et al. 2021, Eqs. 2, 4 and 5; `FNO` of
+//! Fourier Neural Operator on lines, planes, volumes and flat clouds (Li et al. 2021, Eqs. 2, 4 and 5; `FNO` of
 //! Neural-Solver-Library). A cloud becomes an image by the [`Projection`] of Geo-FNO, and the image a cloud again.
 //!
 //! v₀ = P(positions, functions),  vₜ₊₁ = σ(F⁻¹(R · F vₜ) + W vₜ + b),  u = Q(v_T);  no σ after the last layer.
 //!
-//! F⁻¹(R · F v) is the [`SpectralConvolution`] with |k| ≤ modes along rows and 0 ≤ l < modes along columns, or the
-//! [`LineConvolution`] with 0 ≤ l < modes. Inside the layers a field is `[rows, columns, batch, width]` or
-//! `[points, batch, width]`. Where time is an input, its embedding is added to v₀ at all points.
+//! F⁻¹(R · F v) is the [`SpectralConvolution`] with |k| ≤ modes along rows and 0 ≤ l < modes along columns, the
+//! [`LineConvolution`] with 0 ≤ l < modes, or the [`VolumeConvolution`]. Inside the layers a field is
+//! `[rows, columns, batch, width]`, `[points, batch, width]` or `[rows, columns, layers, batch, width]`. Where time is an input, its embedding is added to v₀ at all points.
 
 use super::frame::moved_periods;
 use super::{Authored, GridKind, Hints, Inferred, OwnData, Row, Settings, Shapes, Support, Translated, read};
 use crate::error::{Refusal, require};
-use crate::network::layers::{LineConvolution, Linear, Pointwise, Projection, SpectralConvolution, TimeEmbedding};
+use crate::network::layers::{
+    LineConvolution, Linear, Pointwise, Projection, SpectralConvolution, TimeEmbedding, VolumeConvolution,
+};
 use crate::network::{Input, Mode, Model, Scope};
 use crate::task::Task;
 use lamo_geometry::Grid;
@@ -26,15 +28,15 @@ const PADDING: usize = 16;
 pub struct Config {
     /// Channels of the hidden fields.
     pub width: usize,
-    /// Frequencies along each axis: 0 ≤ l < modes along columns or a line, −modes ≤ k < modes along rows.
+    /// Frequencies along each axis: 0 ≤ l < modes along the last axis, −modes ≤ k < modes along the others.
     pub modes: usize,
     /// T, number of Fourier layers.
     pub depth: usize,
     /// Side of the lattice whose distances replace the positions. FNO supports only 0: plain positions.
     pub unified_positions: usize,
     /// Points along each axis after zero padding, the period of the waves; 0 is the next multiple of 16. A line is padded to
-    /// the second.
-    pub padded: [usize; 2],
+    /// the second; a volume has three.
+    pub padded: Vec<usize>,
     /// Points of the image that a cloud is projected to.
     pub lattice: [usize; 2],
     /// Width of the learned coordinates of a cloud.
@@ -48,7 +50,7 @@ impl Default for Config {
             modes: 12,
             depth: 4,
             unified_positions: 0,
-            padded: [0, 0],
+            padded: vec![0, 0],
             lattice: [96, 96],
             coordinate_width: 32,
         }
@@ -66,16 +68,18 @@ impl Config {
     fn extents(&self, grid: Grid) -> [Vec<usize>; 2] {
         match grid {
             Grid::Cloud { .. } => [self.lattice.to_vec(), self.lattice.to_vec()],
-            Grid::Line { .. } | Grid::Plane { .. } => [grid.shape(), self.padded(&grid.shape())],
+            Grid::Line { .. } | Grid::Plane { .. } | Grid::Volume { .. } => [grid.shape(), self.padded(&grid.shape())],
         }
     }
 
     /// Points along each axis after padding.
     fn padded(&self, extents: &[usize]) -> Vec<usize> {
-        let wanted = &self.padded[self.padded.len() - extents.len()..];
+        let wanted = self.padded.iter().rev().copied().chain(std::iter::repeat(0));
         let pad =
-            |(extent, wanted): (&usize, &usize)| if *wanted == 0 { extent.next_multiple_of(PADDING) } else { *wanted };
-        extents.iter().zip(wanted).map(pad).collect()
+            |(extent, wanted): (&usize, usize)| if wanted == 0 { extent.next_multiple_of(PADDING) } else { wanted };
+        let mut padded: Vec<usize> = extents.iter().rev().zip(wanted).map(pad).collect();
+        padded.reverse();
+        padded
     }
 
     fn check(&self, task: &Task, [extents, padded]: [&[usize]; 2]) -> Result<(), Refusal> {
@@ -89,6 +93,14 @@ impl Config {
         require(coordinate_width > 0 && coordinate_width.is_multiple_of(4), || {
             Refusal::new("model fno: coordinate_width", "a multiple of 4", coordinate_width.to_string())
         })?;
+        let (sizes, given) = (GridKind::of(task.grid).settings_sizes(), &self.padded);
+        require(
+            given.len() == sizes || (given.iter().all(|size| *size == 0) && (2..=3).contains(&given.len())),
+            || {
+                let kind = GridKind::of(task.grid).name();
+                format!("model fno: padded has {sizes} numbers on a {kind}, found {given:?}; set padded = [0, 0]")
+            },
+        )?;
         require(padded.iter().zip(extents).all(|(padded, extent)| padded >= extent), || {
             format!("model fno: padded = {padded:?} must cover {extents:?} points; set padded = [0, 0]")
         })?;
@@ -115,12 +127,14 @@ impl Config {
 enum Convolution<'g> {
     Line(LineConvolution<'g>),
     Plane(SpectralConvolution<'g>),
+    Volume(VolumeConvolution<'g>),
 }
 
 impl<'g> Convolution<'g> {
     fn new(scope: &Scope<'_, 'g>, axes: usize, width: usize, modes: usize) -> Self {
         match axes {
             1 => Convolution::Line(LineConvolution::new(scope, [width; 2], modes)),
+            3 => Convolution::Volume(VolumeConvolution::new(scope, [width; 2], [modes; 3])),
             _ => Convolution::Plane(SpectralConvolution::new(scope, [width; 2], [modes; 2])),
         }
     }
@@ -131,6 +145,10 @@ impl<'g> Convolution<'g> {
             Convolution::Line(line) => line.forward_padded(field, periods[0], extents[0]),
             Convolution::Plane(plane) => {
                 plane.forward_padded(field, [periods[0], periods[1]], [extents[0], extents[1]])
+            }
+            Convolution::Volume(volume) => {
+                let [periods, extents] = [periods, extents].map(|sizes| [sizes[0], sizes[1], sizes[2]]);
+                volume.forward_padded(field, periods, extents)
             }
         }
     }
@@ -183,7 +201,7 @@ struct Fno<'g> {
 }
 
 impl<'g> Fno<'g> {
-    /// All Fourier layers: `[rows, columns, batch, width]` or `[points, batch, width]` → the same.
+    /// All Fourier layers: `[…extents, batch, width]` → the same.
     fn body(&self, field: Tensor<'g>) -> Tensor<'g> {
         // The transforms pad and crop: the first layer reads the unpadded grid, and the last layer writes it.
         self.layers.iter().enumerate().fold(field, |field, (layer, (convolution, pointwise))| {
@@ -255,14 +273,23 @@ fn moved(settings: &Settings, [from, to]: [Grid; 2]) -> Option<Settings> {
         return Some(super::settings(&config)); // projected to the same image
     }
     let (from, to) = (from.shape(), to.shape());
-    let (periods, first) = (config.padded(&from), config.padded.len().checked_sub(from.len())?);
-    config.padded[first..].copy_from_slice(&moved_periods(&periods, [&from, &to]));
+    let moved = moved_periods(&config.padded(&from), [&from, &to]);
+    config.padded = if moved.len() == 1 { [vec![config.padded[0]], moved].concat() } else { moved };
     Some(super::settings(&config))
 }
 
-/// As many modes as usual, fewer on a small grid.
+/// As many modes as usual, fewer on a small grid. A layer of a volume has 4 modes³ complex matrices: 4.2 million numbers with the
+/// sizes here, where that of a plane with the usual sizes has 2.4 million.
 fn own(data: &OwnData) -> Settings {
     let usual = Config::default();
+    if let Some(grid @ Grid::Volume { .. }) = data.grid {
+        let (modes, width) = (if data.quick { 6 } else { 8 }, 32); // the preset `quick` has a width of its own
+        let modes = most_modes(&usual.extents(grid)[1]).min(modes);
+        return [("modes", modes), ("width", width)]
+            .into_iter()
+            .map(|(key, value)| (key.to_owned(), toml::Value::from(value as i64)))
+            .collect();
+    }
     let modes = data.grid.map(|grid| usual.modes.min(most_modes(&usual.extents(grid)[1])));
     modes.map(|modes| ("modes".to_owned(), toml::Value::from(modes as i64))).into_iter().collect()
 }
@@ -291,6 +318,7 @@ fn infer(shapes: &Shapes, hints: &Hints) -> Option<Result<Inferred, Refusal>> {
         let grid = match shapes.rank(FIRST)? {
             5 if cloud => hints.grid.unwrap_or(Grid::Cloud { points: 1 }),
             5 => hints.plane()?,
+            6 => hints.volume()?,
             _ => hints.line()?,
         };
         let (inputs, mut assumed) = (shapes.extent("preprocess.linear_pre.0.weight", 1)?, Vec::new());
@@ -313,7 +341,7 @@ fn translate(authored: &Authored<'_>) -> Result<Translated, Refusal> {
         coordinate_width: constructor.number_or("iphi_width", usual.coordinate_width)?,
         ..usual
     };
-    let task = model.task(authored.library_grid()?, "out_dim")?;
+    let task = model.task(authored.library_lattice()?, "out_dim")?;
     Ok(Translated { settings: super::settings(&config), task, single_stage: true })
 }
 
@@ -321,7 +349,7 @@ pub(super) const ROW: Row = Row {
     name: "fno",
     summary: "Fourier Neural Operator (ICLR 2021): products in truncated Fourier space",
     paper: "Li et al.: Fourier Neural Operator for Parametric Partial Differential Equations, ICLR 2021, arXiv:2010.08895",
-    supports: Support::FLAT,
+    supports: Support { grids: &[GridKind::Line, GridKind::Plane, GridKind::Volume, GridKind::FlatCloud], time: true },
     ragged: false,
     build,
     defaults: super::defaults::<Config>,

@@ -71,7 +71,7 @@ impl Frame {
             Grid::Plane { rows: height, columns: length } => {
                 vec![pad(height, rows, plane), pad(length, columns, plane)]
             }
-            Grid::Cloud { .. } => self.lattice.to_vec(),
+            Grid::Volume { .. } | Grid::Cloud { .. } => self.lattice.to_vec(),
         }
     }
 

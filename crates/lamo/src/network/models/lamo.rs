@@ -3,7 +3,7 @@
 //! Lift the input functions, compress N points into M latent tokens, mix the tokens with selective state-space scans,
 //! expand back, project:
 //!
-//! - on lines and planes, *patches*: z = Patchify([x | f]) + e;  z ← z + SS2D(LN₁ z);  z ← z + MLP(LN₂ z);  y = Depatchify(z);
+//! - on lines, planes and volumes, *patches*: z = Patchify([x | f]) + e;  z ← z + SS2D(LN₁ z);  z ← z + MLP(LN₂ z);  y = Depatchify(z);
 //! - anywhere, *slices*: v = P([x | f]);  v ← v + Dec(Mix(Enc(LN₁ v)));  v ← v + MLP(LN₂ v);  y = Q(LN₃ v),
 //!   with Enc and Dec of [`crate::network::layers::Slices`].
 //!
@@ -24,8 +24,8 @@ pub use config::{Config, Encoder, Latent, Mixer};
 use super::{Authored, Embedding, OwnData, Row, Settings, Support, Translated, read};
 use crate::error::Refusal;
 use crate::network::layers::{
-    BlockLevers, Depatchify, Hydra, LayerNorm, Mamba2, Mlp, Patchify, SliceShape, SliceStack, Ss2d, StackShape,
-    TokenMixer, resample,
+    BlockLevers, Depatchify, Hydra, LayerNorm, Mamba2, Mlp, PatchShape, Patchify, SliceShape, SliceStack, Ss2d,
+    StackShape, TokenMixer, resample,
 };
 use crate::network::probe::Places;
 use crate::network::{InPieces, Initial, Input, Mode, Model, Pass, Scope};
@@ -38,8 +38,8 @@ use lamo_tensor::Tensor;
 /// own lattice, and 0.62 with twice as many tokens along each axis and interpolated embeddings.
 fn moved(settings: &Settings, [from, _]: [Grid; 2]) -> Option<Settings> {
     let mut config: Config = read("lamo", settings).ok()?;
-    if let (Latent::Patches, Some(Layout { extents, .. })) = (config.latent, config.layout(from)) {
-        config.lattice = extents;
+    if let (Latent::Patches, Some(layout)) = (config.latent, config.layout(from)) {
+        config.lattice = layout.given(layout.extents);
     }
     Some(super::settings(&config))
 }
@@ -129,14 +129,13 @@ struct PatchBlock<'g> {
 const PATCH_MLP: [&str; 2] = ["fc1", "fc2"];
 
 impl<'g> PatchBlock<'g> {
-    fn new(scope: &Scope<'_, 'g>, config: &Config, is_line: bool, layout: Layout) -> Self {
+    fn new(scope: &Scope<'_, 'g>, config: &Config, layout: Layout) -> Self {
         let (width, mixed, levers, mixer) = (config.width, config.mixed_width(), config.levers(), scope.enter("hydra"));
-        let cross = if is_line { Ss2d::on_line } else { Ss2d::new };
         let sizes = [width, config.mlp_ratio * width, width];
         PatchBlock {
             norm1: LayerNorm::new(&scope.enter("norm1"), width),
             mixer: match config.mixer {
-                Mixer::Cross => PatchMixer::Cross(Box::new(cross(&mixer, mixed, config.selection()))),
+                Mixer::Cross => PatchMixer::Cross(Box::new(Ss2d::new(&mixer, layout.axes, mixed, config.selection()))),
                 Mixer::Hydra | Mixer::Mamba2 => PatchMixer::Sequence(sequence_mixer(&mixer, config)),
             },
             norm2: LayerNorm::new(&scope.enter("norm2"), width),
@@ -159,9 +158,8 @@ impl<'g> PatchBlock<'g> {
 
     /// Mix(z), or γ Mix(z).
     fn mix(&self, tokens: Tensor<'g>) -> Tensor<'g> {
-        let [rows, columns] = self.layout.patches();
         let mixed = match &self.mixer {
-            PatchMixer::Cross(cross) => cross.forward(tokens, rows, columns),
+            PatchMixer::Cross(cross) => cross.forward(tokens, self.layout.patches()),
             PatchMixer::Sequence(sequence) => sequence.mix(tokens),
         };
         self.levers.gain().map_or(mixed, |gain| mixed * gain)
@@ -182,14 +180,14 @@ struct PatchModel<'g> {
 
 impl<'g> PatchModel<'g> {
     fn new(scope: &Scope<'_, 'g>, task: &Task, config: &Config, layout: Layout) -> Self {
-        let (width, patch, [down, across]) = (config.width, layout.patch, layout.patches());
-        let is_line = matches!(task.grid, Grid::Line { .. });
+        let (width, patch) = (config.width, PatchShape { axes: layout.axes, patch: layout.patch });
+        let tokens = layout.patches().iter().product();
         let scope_of = |number: usize| scope.enter("block1").enter(&number.to_string());
-        let block = |number: usize| PatchBlock::new(&scope_of(number), config, is_line, layout);
+        let block = |number: usize| PatchBlock::new(&scope_of(number), config, layout);
         PatchModel {
             layout,
             encode: Patchify::new(&scope.enter("patch_embed1"), patch, task.space + task.input_channels(), width),
-            position: scope.parameter(EMBEDDING, [1, down * across, width], Initial::Constant(0.0)),
+            position: scope.parameter(EMBEDDING, [1, tokens, width], Initial::Constant(0.0)),
             placeholder: scope.parameter("placeholder", [task.space], Initial::Uniform { low: 0.0, high: 0.5 }),
             blocks: (0..config.depth).map(block).collect(),
             decode: Depatchify::new(&scope.enter("depatch_embed1"), patch, width, task.output_channels()),
@@ -199,22 +197,22 @@ impl<'g> PatchModel<'g> {
 
 impl<'g> Model<'g> for PatchModel<'g> {
     fn forward(&self, input: &Input<'g>, _mode: Mode) -> Tensor<'g> {
-        let Layout { points: grid, extents, padded: [padded_rows, padded_columns], .. } = self.layout;
-        let [rows, columns] = extents;
+        let Layout { points: grid, extents, padded, .. } = self.layout;
         let channels = match input.functions {
             Some(_) => input.channels(),
             None => input.channels() + self.placeholder,
         };
         let [batch, points, inputs] = channels.dims();
-        let image = resample(channels.reshape([batch, grid[0], grid[1], inputs]), extents);
-        let image = image.pad(1, 0, padded_rows - rows).pad(2, 0, padded_columns - columns); // below and right
+        let image = resample(channels.reshape([batch, grid[0], grid[1], grid[2], inputs]), extents);
+        let image = (0..3).fold(image, |image, axis| image.pad(axis + 1, 0, padded[axis] - extents[axis])); // behind
         let mut tokens = self.encode.forward(image) + self.position; // padded tokens are mixed like all tokens
         for block in &self.blocks {
             tokens = block.forward(tokens);
         }
-        let image = self.decode.forward(tokens, padded_rows, padded_columns);
-        let [_, _, _, outputs] = image.dims();
-        resample(image.slice(1, 0, rows).slice(2, 0, columns), grid).reshape([batch, points, outputs])
+        let image = self.decode.forward(tokens, padded);
+        let [_, _, _, _, outputs] = image.dims();
+        let image = (0..3).fold(image, |image, axis| image.slice(axis + 1, 0, extents[axis]));
+        resample(image, grid).reshape([batch, points, outputs])
     }
 }
 
@@ -227,25 +225,36 @@ fn slices() -> Settings {
     }
 }
 
-/// Patches on lines and planes. Slices for clouds and where a time is an input; their widths are those of the official code.
-/// Most patches of a user's plane in minutes on a CPU, and their longest side: after one minute of two busy cores on 300 samples of 85 × 85
+/// Most patches of a user's grid in minutes on a CPU, and their longest side: after one minute of two busy cores on 300 samples of 85 × 85
 /// points, patches of 2, 4 and 8 were at 17, 8 and 4 %, because the last take 25 times as many steps.
 const MOST_PATCHES: usize = 256;
 const LONGEST_PATCH: usize = 8;
 
-/// The side of the patches on a user's plane: two points, doubled until there are few.
-fn own_patch(rows: usize, columns: usize) -> usize {
+/// The side of the patches on a user's plane or volume: two points, doubled until there are few.
+fn own_patch(extents: &[usize]) -> usize {
     let mut patch = Config::default().patch;
-    while patch < LONGEST_PATCH && rows.div_ceil(patch) * columns.div_ceil(patch) > MOST_PATCHES {
+    let patches = |patch: usize| extents.iter().map(|extent| extent.div_ceil(patch)).product::<usize>();
+    // A cube of 8³ points has 8 times the numbers of a square of 8², so that a volume may have twice as many patches.
+    let most = if extents.len() == 3 { 2 * MOST_PATCHES } else { MOST_PATCHES };
+    while patch < LONGEST_PATCH && patches(patch) > most {
         patch *= 2;
     }
     patch
 }
 
+/// Patches on lines, planes and volumes. Slices for clouds and where a time is an input; their widths are those of the official
+/// code.
 fn own(data: &OwnData) -> Settings {
     let mut settings = match data.grid {
-        Some(Grid::Plane { rows, columns }) if !data.timed && data.quick => {
-            return [("patch".to_owned(), toml::Value::from(own_patch(rows, columns) as i64))].into_iter().collect();
+        Some(grid @ Grid::Plane { .. }) if !data.timed && data.quick => {
+            return [("patch".to_owned(), toml::Value::from(own_patch(&grid.shape()) as i64))].into_iter().collect();
+        }
+        Some(grid @ Grid::Volume { .. }) if !data.timed => {
+            let patch = own_patch(&grid.shape()) as i64;
+            return [("patch", patch), ("directions", 6)]
+                .into_iter()
+                .map(|(key, value)| (key.to_owned(), toml::Value::from(value)))
+                .collect();
         }
         None | Some(Grid::Plane { .. }) if !data.timed => return Settings::new(),
         Some(Grid::Line { .. }) if !data.timed => toml::toml! { directions = 2 },
@@ -277,6 +286,7 @@ fn tiny(task: &Task) -> Settings {
         padded = [0, 0]
     };
     match task.grid {
+        Grid::Volume { .. } if !task.time.is_input() => settings.extend(toml::toml! { directions = 6 }),
         Grid::Plane { .. } if !task.time.is_input() => {}
         Grid::Line { .. } if !task.time.is_input() => settings.extend(toml::toml! { directions = 2 }),
         _ => settings.extend(slices()),
@@ -291,7 +301,7 @@ fn translate_patches(authored: &Authored<'_>) -> Result<Translated, Refusal> {
         mixer: Mixer::Cross,
         directions: 4,
         patch: model.number("patch_sizes")?,
-        padded: [model.number("H")?, model.number("W")?],
+        padded: vec![model.number("H")?, model.number("W")?],
         width: model.number("embed_dims")?,
         depth: model.number("depths")?,
         mlp_ratio: model.number("mlp_ratios")?,

@@ -172,6 +172,7 @@ pub(crate) fn check_unified(model: &str, side: usize, task: &Task) -> Result<(),
     let flat = match task.grid {
         Grid::Plane { rows, columns } => rows > 1 && columns > 1,
         Grid::Line { .. } | Grid::Cloud { .. } => task.space == 2,
+        Grid::Volume { .. } => false,
     };
     require(side == 0 || flat, || {
         let (space, shape) = (task.space, task.grid.shape());

@@ -63,7 +63,7 @@ impl Config {
     fn side(&self, grid: Grid) -> usize {
         match grid {
             Grid::Plane { rows, columns } => rows.max(columns).next_power_of_two(),
-            Grid::Line { .. } | Grid::Cloud { .. } => self.lattice[0],
+            Grid::Line { .. } | Grid::Volume { .. } | Grid::Cloud { .. } => self.lattice[0],
         }
     }
 

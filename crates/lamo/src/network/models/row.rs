@@ -13,8 +13,9 @@ use std::fmt;
 
 type Build = for<'a, 'g> fn(&Scope<'a, 'g>, &Task, &Settings) -> Result<Box<dyn Model<'g> + 'g>, Refusal>;
 
-/// A tensor with a row for each patch: its name, and the patches down and across.
-pub type Embedding = (&'static str, [usize; 2]);
+/// A tensor with a row for each patch: its name, and the patches along each axis of a box; those of a plane are
+/// `[1, down, across]`.
+pub type Embedding = (&'static str, [usize; 3]);
 
 type Infer = fn(&Shapes, &Hints) -> Option<Result<Inferred, Refusal>>;
 
@@ -37,7 +38,7 @@ pub struct Row {
     pub(super) defaults: fn() -> Settings,
     /// Settings on the second grid of a model that was trained on the first; `None` where its parameters belong to points.
     pub(super) moved: fn(&Settings, [Grid; 2]) -> Option<Settings>,
-    /// The tensor `[1, patches, channels]` with a row for each patch, and the patches down and across; `None` without one.
+    /// The tensor `[1, patches, channels]` with a row for each patch, and the patches along each axis; `None` without one.
     pub(super) embedding: fn(&Settings, Grid) -> Option<Embedding>,
     /// The published recipe for a benchmark, if there is one. Its first line is a comment that says what it is.
     pub recipe: fn(&str) -> Option<&'static str>,
@@ -93,6 +94,8 @@ pub enum GridKind {
     Line,
     /// Rows and columns.
     Plane,
+    /// Rows, columns and layers.
+    Volume,
     /// Points without order.
     Cloud,
     /// Points without order that have two coordinates; a model that lists it takes no other clouds.
@@ -106,8 +109,14 @@ impl GridKind {
         match grid {
             Grid::Line { .. } => GridKind::Line,
             Grid::Plane { .. } => GridKind::Plane,
+            Grid::Volume { .. } => GridKind::Volume,
             Grid::Cloud { .. } => GridKind::Cloud,
         }
+    }
+
+    /// How many numbers a setting has that gives a size along each axis; a line has those of a plane, its row first.
+    pub(super) fn settings_sizes(self) -> usize {
+        if self == GridKind::Volume { 3 } else { 2 }
     }
 
     /// The name in JSON.
@@ -115,6 +124,7 @@ impl GridKind {
         match self {
             GridKind::Line => "line",
             GridKind::Plane => "plane",
+            GridKind::Volume => "volume",
             GridKind::Cloud => "cloud",
             GridKind::FlatCloud => "flat cloud",
         }
@@ -135,7 +145,8 @@ impl Support {
     pub const FLAT: Support = Support { grids: &[GridKind::Line, GridKind::Plane, GridKind::FlatCloud], time: true };
 
     /// Every grid, with or without a time.
-    pub const EVERYTHING: Support = Support { grids: &[GridKind::Line, GridKind::Plane, GridKind::Cloud], time: true };
+    pub const EVERYTHING: Support =
+        Support { grids: &[GridKind::Line, GridKind::Plane, GridKind::Volume, GridKind::Cloud], time: true };
 
     /// Whether some settings of the model can be built for the task.
     pub fn allows(self, task: &Task) -> bool {
@@ -169,7 +180,7 @@ impl Row {
         (self.moved)(settings, grids)
     }
 
-    /// The tensor with a row for each patch, and the patches down and across; `None` where the model has none.
+    /// The tensor with a row for each patch, and the patches along each axis; `None` where the model has none.
     pub fn embedding(&self, settings: &Settings, grid: Grid) -> Option<Embedding> {
         (self.embedding)(settings, grid)
     }

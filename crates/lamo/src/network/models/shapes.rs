@@ -62,6 +62,11 @@ impl Hints {
         self.grid.ok_or_else(|| ask("the rows and columns of the plane", "task.grid=ROWSxCOLUMNS"))
     }
 
+    /// The grid of a volume.
+    pub(super) fn volume(&self) -> Result<Grid, Refusal> {
+        self.grid.ok_or_else(|| ask("the rows, columns and layers of the volume", "task.grid=ROWSxCOLUMNSxLAYERS"))
+    }
+
     /// The grid of a line.
     pub(super) fn line(&self) -> Result<Grid, Refusal> {
         self.grid.ok_or_else(|| ask("the points of the line", "task.grid=line:POINTS"))
@@ -69,7 +74,8 @@ impl Hints {
 
     /// The number and order of points that a model is made for.
     pub(super) fn points(&self) -> Result<Grid, Refusal> {
-        self.grid.ok_or_else(|| ask("the grid", "task.grid=ROWSxCOLUMNS, line:POINTS or cloud:POINTS"))
+        self.grid
+            .ok_or_else(|| ask("the grid", "task.grid=ROWSxCOLUMNS, ROWSxCOLUMNSxLAYERS, line:POINTS or cloud:POINTS"))
     }
 
     /// The grid of a model that works on any.
@@ -113,6 +119,7 @@ impl Hints {
         let space = match grid {
             Grid::Line { .. } => 1,
             Grid::Plane { .. } | Grid::Cloud { .. } => total.min(2),
+            Grid::Volume { .. } => total.min(3),
         };
         let functions = total.saturating_sub(space);
         if functions > 0 {
@@ -209,8 +216,11 @@ impl Shapes {
         let shared = self.has("in_project_x.weight");
         let map = |name: &str| if shared { name.to_owned() } else { format!("blocks.0.Attn.{name}") };
         let mut assumed = Vec::new();
-        let grid =
-            if self.rank(&map("in_project_x.weight"))? == 4 { hints.plane()? } else { hints.any_grid(&mut assumed) };
+        let grid = match self.rank(&map("in_project_x.weight"))? {
+            4 => hints.plane()?,
+            5 => hints.volume()?,
+            _ => hints.any_grid(&mut assumed),
+        };
         let unified_positions = hints.setting("unified_positions").unwrap_or(0);
         let inputs = self.extent("preprocess.linear_pre.0.weight", 1)?;
         let lattice = unified_positions.saturating_mul(unified_positions);

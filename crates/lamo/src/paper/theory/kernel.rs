@@ -34,7 +34,7 @@ const MIXERS: [&str; 4] = ["Mamba-2 in two directions", "Hydra", "SS2D in four d
 fn mix<'g>(name: &str, scope: &Scope<'_, 'g>, tokens: Tensor<'g>) -> Tensor<'g> {
     match name {
         "Hydra" => Hydra::new(scope, WIDTH, selection(2)).forward(tokens),
-        "SS2D in four directions" => Ss2d::new(scope, WIDTH, selection(4)).forward(tokens, PLANE[0], PLANE[1]),
+        "SS2D in four directions" => Ss2d::new(scope, 2, WIDTH, selection(4)).forward(tokens, [1, PLANE[0], PLANE[1]]),
         "attention" => Attention::new(scope, 4, WIDTH / 4).mix(tokens),
         "one direction" => Mamba2::new(scope, WIDTH, selection(1)).forward(tokens),
         _ => Mamba2::new(scope, WIDTH, selection(2)).forward(tokens),

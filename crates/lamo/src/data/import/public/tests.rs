@@ -54,7 +54,7 @@ fn tiny(row: &'static Row) -> Row {
         grid: match row.grid {
             Grid::Plane { rows, columns } => Grid::Plane { rows: fewer('x', rows), columns: fewer('y', columns) },
             Grid::Cloud { points } => Grid::Cloud { points: fewer('p', points) },
-            Grid::Line { .. } => panic!("no benchmark lies on a line"),
+            Grid::Line { .. } | Grid::Volume { .. } => panic!("benchmarks lie on planes and clouds"),
         },
         times: match row.times {
             Times::None => Times::None,

@@ -8,7 +8,8 @@ use crate::data::state_dict;
 use crate::inference::explain::by_matrices;
 use crate::network::layers::embedding::{time_embedding, unified_positions};
 use crate::network::layers::{
-    Depatchify, Discretisation, Hydra, Linear, Mamba2, Patchify, Selection, SliceMaps, SliceShape, Slices, Ss2d,
+    Depatchify, Discretisation, Hydra, Linear, Mamba2, PatchShape, Patchify, Selection, SliceMaps, SliceShape, Slices,
+    Ss2d,
 };
 use crate::network::{Parameters, Scope};
 use lamo_geometry::Grid;
@@ -70,7 +71,7 @@ pub(super) fn mixer(fixture: &Arguments<'_>, io: &mut Comparison) -> Result<(), 
         let mixed = match (kind, shape.dims()) {
             ("ss2d", &[batch, rows, columns, _]) => {
                 let tokens = u.reshape([batch, rows * columns, width]);
-                Ss2d::new(scope, width, selection).forward(tokens, rows, columns)
+                Ss2d::new(scope, 2, width, selection).forward(tokens, [1, rows, columns])
             }
             ("hydra", [_, _, _]) => Hydra::new(scope, width, selection).forward(u),
             ("bimamba2", [_, _, _]) => Mamba2::new(scope, width, selection).forward(u),
@@ -84,14 +85,20 @@ pub(super) fn patchify(fixture: &Arguments<'_>, io: &mut Comparison) -> Result<(
     let [side, inputs, width] = fixture.numbers(["p", "cin", "e"])?;
     check_layer(io, "in.x", |scope, image| {
         let image = image.permute(&[0, 2, 3, 1]); // [batch, rows, columns, channels]
-        Ok(vec![("out", Patchify::new(scope, [side; 2], inputs, width).forward(image))])
+        let [batch, rows, columns, channels] = image.dims();
+        let image = image.reshape([batch, 1, rows, columns, channels]);
+        let shape = PatchShape { axes: 2, patch: [1, side, side] };
+        Ok(vec![("out", Patchify::new(scope, shape, inputs, width).forward(image))])
     })
 }
 
 pub(super) fn depatchify(fixture: &Arguments<'_>, io: &mut Comparison) -> Result<(), Error> {
     let [side, width, outputs, rows, columns] = fixture.numbers(["p", "e", "cout", "H", "W"])?;
     check_layer(io, "in.x", |scope, tokens| {
-        let image = Depatchify::new(scope, [side; 2], width, outputs).forward(tokens, rows, columns);
+        let shape = PatchShape { axes: 2, patch: [1, side, side] };
+        let image = Depatchify::new(scope, shape, width, outputs).forward(tokens, [1, rows, columns]);
+        let [batch, ..] = tokens.dims::<3>();
+        let image = image.reshape([batch, rows, columns, outputs]);
         Ok(vec![("out", image.permute(&[0, 3, 1, 2]))]) // [batch, channels, rows, columns]
     })
 }

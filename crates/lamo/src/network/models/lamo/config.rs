@@ -5,7 +5,7 @@ use crate::network::Style;
 use crate::network::layers::{
     Activation, AxialConvolution, Decoder, Discretisation, Levers, Queries, Selection, SliceMaps, square_side,
 };
-use crate::network::models::check_unified;
+use crate::network::models::{GridKind, check_unified};
 use crate::task::Task;
 use lamo_geometry::Grid;
 use serde::{Deserialize, Serialize};
@@ -37,7 +37,7 @@ pub enum Encoder {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mixer {
-    /// Scans along rows and columns of patches, or along a line of them.
+    /// Scans along rows and columns of patches, of a volume also along layers, or along a line of them.
     Cross,
     /// Two shifted scans and a data-dependent skip.
     Hydra,
@@ -53,11 +53,12 @@ pub struct Config {
     pub latent: Latent,
     /// Side p of a patch; points of a patch on a line.
     pub patch: usize,
-    /// Plane extents after zero padding below and right; 0 is the next multiple of the patch. A line is padded to the second.
-    pub padded: [usize; 2],
-    /// Rows and columns of the lattice that patches are cut from; a line has one row. Fields are interpolated to it and
-    /// back. 0 is the grid itself. A model keeps the lattice of its training on every other grid.
-    pub lattice: [usize; 2],
+    /// Plane extents after zero padding below and right; 0 is the next multiple of the patch. A line is padded to the second. A
+    /// volume has three.
+    pub padded: Vec<usize>,
+    /// Rows and columns of the lattice that patches are cut from; a line has one row, a volume also layers. Fields are
+    /// interpolated to it and back. 0 is the grid itself. A model keeps the lattice of its training on every other grid.
+    pub lattice: Vec<usize>,
     /// M, number of slices.
     pub tokens: usize,
     /// Heads of the slice maps.
@@ -70,7 +71,8 @@ pub struct Config {
     pub queries: Queries,
     /// What mixes the tokens.
     pub mixer: Mixer,
-    /// 1 unidirectional, 2 bidirectional, 4 multidirectional: mixer cross on planes, the others over a square of slices.
+    /// 1 unidirectional, 2 bidirectional, 4 multidirectional: mixer cross on planes, the others over a square of slices; 6: mixer
+    /// cross in volumes.
     pub directions: usize,
     /// C, channels of points and tokens.
     pub width: usize,
@@ -106,24 +108,38 @@ pub struct Config {
     pub initial: Style,
 }
 
-/// Patches on a grid; the rows come first.
+/// Patches on a grid, along each axis of a box: a line is `[1, 1, points]`, a plane `[1, rows, columns]`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Layout {
-    /// Rows and columns of points.
-    pub points: [usize; 2],
-    /// Rows and columns of the lattice that patches are cut from.
-    pub extents: [usize; 2],
-    /// Rows and columns of a patch.
-    pub patch: [usize; 2],
-    /// Rows and columns of the lattice after zero padding below and right.
-    pub padded: [usize; 2],
+    /// Number of axes of the grid.
+    pub axes: usize,
+    /// Points.
+    pub points: [usize; 3],
+    /// The lattice that patches are cut from.
+    pub extents: [usize; 3],
+    /// Points of a patch.
+    pub patch: [usize; 3],
+    /// The lattice after zero padding behind its last points.
+    pub padded: [usize; 3],
 }
 
 impl Layout {
-    /// Patches down and across.
-    pub(super) fn patches(&self) -> [usize; 2] {
-        [0, 1].map(|axis| self.padded[axis] / self.patch[axis])
+    /// Patches along each axis.
+    pub(super) fn patches(&self) -> [usize; 3] {
+        [0, 1, 2].map(|axis| self.padded[axis] / self.patch[axis])
     }
+
+    /// The sizes that settings give along the axes: two of a line or plane, three of a volume.
+    pub(super) fn given(&self, extents: [usize; 3]) -> Vec<usize> {
+        extents[if self.axes == 3 { 0 } else { 1 }..].to_vec()
+    }
+}
+
+/// Sizes along the axes of a box from those of a setting, the last ones last; 0 where the setting gives none.
+fn boxed(sizes: &[usize]) -> [usize; 3] {
+    let mut extents = [0; 3];
+    extents.iter_mut().rev().zip(sizes.iter().rev()).for_each(|(extent, size)| *extent = *size);
+    extents
 }
 
 impl Default for Config {
@@ -131,8 +147,8 @@ impl Default for Config {
         Config {
             latent: Latent::Patches,
             patch: 2,
-            padded: [0, 0],
-            lattice: [0, 0],
+            padded: vec![0, 0],
+            lattice: vec![0, 0],
             tokens: 64,
             slice_heads: 8,
             encoder: Encoder::Own,
@@ -191,19 +207,17 @@ impl Config {
         self.levers().mixed(self.width)
     }
 
-    /// How patches cover a grid with rows or an order; a line is a plane of one row.
+    /// How patches cover a grid with axes; `None` for a cloud.
     pub(super) fn layout(&self, grid: Grid) -> Option<Layout> {
-        let (points, patch) = match grid {
-            Grid::Line { points } => ([1, points], [1, self.patch]),
-            Grid::Plane { rows, columns } => ([rows, columns], [self.patch; 2]),
-            Grid::Cloud { .. } => return None,
-        };
-        let extents = [0, 1].map(|axis| if self.lattice[axis] == 0 { points[axis] } else { self.lattice[axis] });
-        let padded = [0, 1].map(|axis| match self.padded[axis] {
+        let (axes, points) = (grid.axes()?, grid.extents()?);
+        let patch = [0, 1, 2].map(|axis| if axis + axes < 3 { 1 } else { self.patch });
+        let [lattice, wanted] = [&self.lattice, &self.padded].map(|sizes| boxed(sizes));
+        let extents = [0, 1, 2].map(|axis| if lattice[axis] == 0 { points[axis] } else { lattice[axis] });
+        let padded = [0, 1, 2].map(|axis| match wanted[axis] {
             0 => extents[axis].next_multiple_of(patch[axis]),
             wanted => wanted,
         });
-        Some(Layout { points, extents, patch, padded })
+        Some(Layout { axes, points, extents, patch, padded })
     }
 
     /// Refuses what cannot be built, in one sentence.
@@ -237,27 +251,26 @@ impl Config {
         let Config { width, spectral_modes: modes, position_convolution, .. } = *self;
         let is_cloud = matches!(task.grid, Grid::Cloud { .. });
         require(!is_cloud || modes == 0, || {
-            "model lamo: the spectral half transforms along the axes of a line or a plane, which a cloud does not have; set \
+            "model lamo: the spectral half transforms along the axes of a grid, which a cloud does not have; set \
              spectral_modes = 0"
                 .to_owned()
         })?;
         require(!is_cloud || !position_convolution, || {
-            "model lamo: a convolution needs the neighbours of a line or a plane, which a cloud does not have; set \
+            "model lamo: a convolution needs the neighbours of a grid, which a cloud does not have; set \
              position_convolution = false"
                 .to_owned()
         })?;
         require(modes == 0 || width.is_multiple_of(2), || {
             format!("model lamo: a spectral half needs an even width, found {width}")
         })?;
-        let lattice = self.layout(task.grid).map(|layout| match self.latent {
-            Latent::Patches => layout.patches(),
-            Latent::Slices => layout.points,
+        let (most, extents) = self.layout(task.grid).map_or((0, Vec::new()), |layout| {
+            let extents = if self.latent == Latent::Patches { layout.patches() } else { layout.points };
+            (AxialConvolution::most_modes(extents), layout.given(extents))
         });
-        let (most, extents) = lattice.map_or((0, [0; 2]), |extents| (AxialConvolution::most_modes(extents), extents));
         require(modes <= most, || {
-            let [rows, columns] = extents;
+            let extents = times(&extents);
             format!(
-                "model lamo: {rows} × {columns} tokens or points carry at most {most} frequencies along each axis, found \
+                "model lamo: {extents} tokens or points carry at most {most} frequencies along each axis, found \
                  spectral_modes = {modes}"
             )
         })?;
@@ -271,8 +284,12 @@ impl Config {
     fn check_mixer(&self) -> Result<(), Refusal> {
         let Config { expand, head_width, groups, convolution, .. } = *self;
         let width = self.mixed_width();
-        require([1, 2, 4].contains(&self.directions), || {
-            format!("model lamo: expected 1, 2 or 4 directions, found {}", self.directions)
+        require([1, 2, 4, 6].contains(&self.directions), || {
+            format!("model lamo: expected 1, 2, 4 or 6 directions, found {}", self.directions)
+        })?;
+        require(self.directions != 6 || (self.latent == Latent::Patches && self.mixer == Mixer::Cross), || {
+            "model lamo: six directions are those of mixer = \"cross\" over patches of a volume; set directions = 2"
+                .to_owned()
         })?;
         let square = self.latent == Latent::Slices && square_side(self.tokens).is_some();
         require(self.mixer == Mixer::Cross || self.directions < 4 || square, || {
@@ -306,23 +323,37 @@ impl Config {
     }
 
     fn check_patches(&self, task: &Task) -> Result<(), Refusal> {
-        let Some(Layout { extents, patch, padded, .. }) = self.layout(task.grid) else {
-            return Err(Refusal::said(format!("model lamo: patches need a line or a plane; on clouds use {SLICES}")));
+        let Some(layout) = self.layout(task.grid) else {
+            return Err(Refusal::said(format!(
+                "model lamo: patches need a line, a plane or a volume; on clouds use {SLICES}"
+            )));
         };
-        let [[rows, columns], [padded_rows, padded_columns]] = [extents, padded];
+        let Layout { axes, extents, patch, padded, .. } = layout;
+        let (sizes, [extents_said, padded_said]) = (axes.max(2), [extents, padded].map(|sizes| layout.given(sizes)));
+        for (name, given) in [("padded", &self.padded), ("lattice", &self.lattice)] {
+            let fits = given.len() == sizes || (given.iter().all(|size| *size == 0) && (2..=3).contains(&given.len()));
+            require(fits, || {
+                let kind = GridKind::of(task.grid).name();
+                format!("model lamo: {name} has {sizes} numbers on a {kind}, found {given:?}; set {name} = [0, 0]")
+            })?;
+        }
         let covers = |axis: usize| padded[axis] >= extents[axis] && padded[axis].is_multiple_of(patch[axis]);
         let is_line = matches!(task.grid, Grid::Line { .. });
-        require(!is_line || rows == 1, || {
-            format!("model lamo: the lattice of a line has one row, found lattice = [{rows}, {columns}]")
+        require(!is_line || extents[1] == 1, || {
+            format!("model lamo: the lattice of a line has one row, found lattice = {extents_said:?}")
         })?;
-        require(covers(0) && covers(1) && !(is_line && padded_rows > 1), || {
+        require((0..3).all(covers) && !(is_line && padded[1] > 1), || {
             format!(
-                "model lamo: padded = [{padded_rows}, {padded_columns}] must cover {rows} × {columns} in patches of {}; set padded = [0, 0]",
+                "model lamo: padded = {padded_said:?} must cover {} in patches of {}; set padded = [0, 0]",
+                times(&extents_said),
                 self.patch
             )
         })?;
-        require(!is_line || self.directions <= 2, || {
-            format!("model lamo: a line is scanned in 1 or 2 directions, found {}; set directions = 2", self.directions)
+        let (most, directions) = ([2, 4, 6][axes - 1], self.directions);
+        let scanned = directions <= 2 || (directions == most && (self.mixer == Mixer::Cross || most == 4));
+        require(scanned, || {
+            let (kind, also) = (GridKind::of(task.grid).name(), ["1 or 2", "1, 2 or 4", "1, 2 or 6"][axes - 1]);
+            format!("model lamo: a {kind} is scanned in {also} directions, found {directions}; set directions = {most}")
         })?;
         require(!task.time.is_input() && self.unified_positions == 0, || {
             format!("model lamo: patches take neither a time nor unified positions; use {SLICES}")
@@ -343,4 +374,9 @@ impl Config {
             format!("model lamo: a time needs an even width, found {width}")
         })
     }
+}
+
+/// `85 × 85`
+fn times(extents: &[usize]) -> String {
+    extents.iter().map(ToString::to_string).collect::<Vec<_>>().join(" × ")
 }

@@ -51,10 +51,15 @@ fn slices(shapes: &Shapes, hints: &Hints) -> Result<Inferred, Refusal> {
 fn patches(shapes: &Shapes, hints: &Hints) -> Result<Inferred, Refusal> {
     let width = shapes.extent("patch_embed1.WE", 0)?;
     let [high, patch] = [shapes.extent("patch_embed1.WE", 2)?, shapes.extent("patch_embed1.WE", 3)?];
+    let is_volume = shapes.rank("patch_embed1.WE")? == 5;
     let mut assumed = Vec::new();
     let block = block(shapes, "block1.0", super::PATCH_MLP, width)?;
     let mixed = mixer(shapes, "block1.0.hydra", &block, hints, &mut assumed)?;
-    let grid = if high == patch { hints.plane()? } else { hints.line()? };
+    let grid = match high == patch {
+        true if is_volume => hints.volume()?,
+        true => hints.plane()?,
+        false => hints.line()?,
+    };
     let config = Config {
         latent: Latent::Patches,
         patch,
@@ -72,17 +77,25 @@ fn patches(shapes: &Shapes, hints: &Hints) -> Result<Inferred, Refusal> {
 }
 
 /// Extents after zero padding with which the grid has as many patches as the weights; 0 where they are the next multiples.
-fn padded(count: usize, grid: Grid, patch: usize, hints: &Hints) -> Result<[usize; 2], Refusal> {
+fn padded(count: usize, grid: Grid, patch: usize, hints: &Hints) -> Result<Vec<usize>, Refusal> {
     if hints.settings.contains_key("padded") || hints.settings.contains_key("lattice") {
-        return Ok([0, 0]); // the settings of the user win
+        return Ok(vec![0, 0]); // the settings of the user win
     }
     let ([rows, columns], sizes) = match grid {
         Grid::Plane { rows, columns } => ([rows, columns], [patch; 2]),
         Grid::Line { points } | Grid::Cloud { points } => ([1, points], [1, patch]),
+        Grid::Volume { rows, columns, layers } => {
+            let found = [rows, columns, layers].iter().map(|extent| extent.div_ceil(patch)).product::<usize>();
+            require(found == count, || {
+                let sentence = format!("the {count} patches of the weights are not the {found} of a {grid}");
+                Refusal::said(sentence).advise("say it with --set model.settings.padded=[N, N, N]")
+            })?;
+            return Ok(vec![0, 0]);
+        }
     };
     let least = [rows.div_ceil(sizes[0]), columns.div_ceil(sizes[1])];
     if least[0].checked_mul(least[1]) == Some(count) {
-        return Ok([0, 0]);
+        return Ok(vec![0, 0]);
     }
     let fits = |down: &usize| count.is_multiple_of(*down) && count / down >= least[1];
     let most = if matches!(grid, Grid::Plane { .. }) { count } else { 1 };
@@ -91,7 +104,7 @@ fn padded(count: usize, grid: Grid, patch: usize, hints: &Hints) -> Result<[usiz
         .map(|down| [if most > 1 { down * sizes[0] } else { 0 }, count / down * sizes[1]])
         .collect();
     match found[..] {
-        [only] => Ok(only),
+        [only] => Ok(only.to_vec()),
         [] => {
             Err(Refusal::new("task.grid", format!("a grid of at most {count} patches of {patch}"), format!("a {grid}")))
         }
@@ -139,7 +152,7 @@ fn mixer(
             scan_heads: if heads == usual.selection().cross_heads(width) { 0 } else { heads },
             states: ratio("states", rest(selectors, heads)?, 2)?,
             expand: ratio("expand", extent("out_norm.weight", 0)?, width)?,
-            convolution: extent("conv2d.1.weight", 3)?,
+            convolution: extent(if has("conv3d.1.weight") { "conv3d.1.weight" } else { "conv2d.1.weight" }, 3)?,
             ..usual.clone()
         });
     }
