@@ -4,7 +4,7 @@
 
 use lamo_physics::problems::{FieldKind, LABELS, PROBLEMS, Role, Sample, find, label_errors};
 
-use super::{mean_and_deviation, norm, problem, small};
+use super::{kinds_of, mean_and_deviation, norm, problem, small};
 
 /// Problems that cannot solve their samples finer.
 const WITHOUT: &[&str] = &[];
@@ -26,7 +26,7 @@ fn refined_samples_have_the_fields_inputs_and_positions_of_the_stored_ones() {
         assert!(!refined.discretisation.is_empty());
         let (stored, fine) = (problem.sample(2, 1).unwrap(), refined.sample(2, 1).unwrap());
         assert_eq!((stored.fields.len(), stored.draws), (fine.fields.len(), fine.draws), "{}", row.name);
-        for ((kind, stored), fine) in problem.fields().iter().zip(&stored.fields).zip(&fine.fields) {
+        for ((kind, stored), fine) in kinds_of(problem.as_ref(), 2, 1).iter().zip(&stored.fields).zip(&fine.fields) {
             assert_eq!((fine.name, &fine.shape), (kind.name, &kind.shape), "{}", row.name);
             let difference = largest_difference(&stored.values, &fine.values);
             let given = kind.role != Role::Output;
