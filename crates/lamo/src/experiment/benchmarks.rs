@@ -116,6 +116,18 @@ pub const BENCHMARKS: &[Benchmark] = &[
         samples: [1000, 200],
         keys: include_str!("../../../../experiments/beam.toml"),
     },
+    Benchmark {
+        name: "heat",
+        summary: "conductivity, sources and first temperature of a body to later temperatures, in 3-D, sizes differ",
+        published: false,
+        grid: Grid::Cloud { points: 1377 },
+        space: 3,
+        functions: 3,
+        outputs: 1,
+        time: Time::ByTime { count: 5, clock: Vec::new() },
+        samples: [1000, 200],
+        keys: include_str!("../../../../experiments/heat.toml"),
+    },
 ];
 
 /// A benchmark by name.

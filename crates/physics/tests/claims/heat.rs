@@ -101,7 +101,8 @@ fn an_insulated_body_keeps_its_heat_to_rounding_and_gains_what_the_source_gives(
         let end = conduction.advance(start.clone(), [0.0, 0.1], [1, 20], |_| Ok(load.clone())).unwrap();
         let error = (conduction.heat(&end[0]) - heat - gain).abs() / heat;
         say(&format!("heat, insulated, gain {gain:.3}: {error:.1e} of the heat"));
-        assert!(error < 1e-13, "{error:e}"); // 20 steps of a few roundings each
+        // 40 solves; each loses 1e-16 times the condition of M + α A, which is about 2000 here.
+        assert!(error < 8e-12, "{error:e}");
     }
 }
 
