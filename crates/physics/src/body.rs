@@ -84,8 +84,7 @@ impl Body {
         let normal = [-sine, cosine * bending[1], cosine * bending[2]];
         let (p, q) = self.in_section(s, a, b);
         // Components along the normal and the fixed direction of p e₁ + q e₂.
-        let (inward, beside) =
-            (p * direction.cos() + q * direction.sin(), q * direction.cos() - p * direction.sin());
+        let (inward, beside) = (p * direction.cos() + q * direction.sin(), q * direction.cos() - p * direction.sin());
         let centre = [self.length * along, self.length * aside * bending[1], self.length * aside * bending[2]];
         std::array::from_fn(|axis| centre[axis] + inward * normal[axis] + beside * fixed[axis])
     }
@@ -109,8 +108,7 @@ mod tests {
     use crate::hexahedron::{Lattice, dot, points};
     use crate::random_field::stream;
 
-    const RANGES: Ranges =
-        Ranges { length: 1.0, half: [0.08, 0.14], taper: 0.4, waist: 0.3, bend: 1.2, twist: 1.0 };
+    const RANGES: Ranges = Ranges { length: 1.0, half: [0.08, 0.14], taper: 0.4, waist: 0.3, bend: 1.2, twist: 1.0 };
 
     #[test]
     fn the_centre_line_is_an_arc_of_the_given_length_with_sections_at_right_angles() {

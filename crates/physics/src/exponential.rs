@@ -34,7 +34,8 @@ impl Exponential {
         let scaled: Vec<Complex<f64>> = symbol.iter().map(|&rate| rate * step).collect();
         let mean = |function: &dyn Fn(Complex<f64>) -> Complex<f64>| {
             let around = |&centre: &Complex<f64>| {
-                let points = (0..CIRCLE).map(|point| Complex::from_polar(1.0, TAU * (point as f64 + 0.5) / CIRCLE as f64));
+                let points =
+                    (0..CIRCLE).map(|point| Complex::from_polar(1.0, TAU * (point as f64 + 0.5) / CIRCLE as f64));
                 points.map(|offset| function(centre + offset)).sum::<Complex<f64>>() * (step / CIRCLE as f64)
             };
             scaled.iter().map(around).collect::<Vec<_>>()
@@ -100,7 +101,9 @@ mod tests {
 
     #[test]
     fn steps_converge_with_order_four_for_stiff_and_oscillating_parts() {
-        for rate in [Complex::new(-1.0, 0.0), Complex::new(-30.0, 0.0), Complex::new(0.0, 5.0), Complex::new(-1e-9, 0.0)] {
+        for rate in
+            [Complex::new(-1.0, 0.0), Complex::new(-30.0, 0.0), Complex::new(0.0, 5.0), Complex::new(-1e-9, 0.0)]
+        {
             let error = |steps: usize| {
                 let mut state = [Complex::new(0.5, 0.0)];
                 Exponential::new(&[rate], 1.0 / steps as f64).advance(&Square, &mut state, steps);
@@ -122,7 +125,8 @@ mod tests {
 
     #[test]
     fn a_linear_equation_is_exact_in_one_step() {
-        let symbol = [Complex::new(-1e4, 0.0), Complex::new(0.0, 300.0), Complex::new(0.0, 0.0), Complex::new(2.0, 1.0)];
+        let symbol =
+            [Complex::new(-1e4, 0.0), Complex::new(0.0, 300.0), Complex::new(0.0, 0.0), Complex::new(2.0, 1.0)];
         let mut state = [Complex::new(1.0, 0.0); 4];
         Exponential::new(&symbol, 0.7).advance(&Nothing, &mut state, 1);
         for (found, rate) in state.iter().zip(symbol) {
@@ -134,7 +138,8 @@ mod tests {
     #[test]
     fn coefficients_add_up_where_the_linear_part_vanishes() {
         for rate in [0.0, 1e-12, 1e-6] {
-            let Exponential { stage, terms: [outer, inner, last], .. } = Exponential::new(&[Complex::new(rate, 0.0)], 1.0);
+            let Exponential { stage, terms: [outer, inner, last], .. } =
+                Exponential::new(&[Complex::new(rate, 0.0)], 1.0);
             let sum = outer[0] + inner[0] * 4.0 + last[0];
             // They are 1 + λ/2 + … and 1/2 + λ/8 + …
             assert!((sum - 1.0).norm() < rate + 1e-13, "{sum}");

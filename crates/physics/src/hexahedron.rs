@@ -75,7 +75,8 @@ impl Lattice {
     /// `[nodes]` the images of the nodes under a map of the unit cube.
     pub fn mapped(&self, map: impl Fn([f64; 3]) -> [f64; 3]) -> Vec<[f64; 3]> {
         let extents = self.extents();
-        let coordinate = |place: [usize; 3]| std::array::from_fn(|axis| place[axis] as f64 / (extents[axis] - 1) as f64);
+        let coordinate =
+            |place: [usize; 3]| std::array::from_fn(|axis| place[axis] as f64 / (extents[axis] - 1) as f64);
         (0..self.nodes()).map(|node| map(coordinate(self.place(node)))).collect()
     }
 
@@ -195,7 +196,8 @@ pub fn extrapolated<const CHANNELS: usize>(gauss: &[[f64; CHANNELS]; 8]) -> [[f6
     std::array::from_fn(|node| {
         let mut values = [0.0; CHANNELS];
         for (point, known) in gauss.iter().enumerate() {
-            let weight = factor(node / 9, point / 4) * factor(node / 3 % 3, point / 2 % 2) * factor(node % 3, point % 2);
+            let weight =
+                factor(node / 9, point / 4) * factor(node / 3 % 3, point / 2 % 2) * factor(node % 3, point % 2);
             (0..CHANNELS).for_each(|channel| values[channel] += weight * known[channel]);
         }
         values
@@ -213,7 +215,8 @@ pub fn dot(a: [f64; 3], b: [f64; 3]) -> f64 {
     a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
 }
 
-fn cross(a: [f64; 3], b: [f64; 3]) -> [f64; 3] {
+/// a × b
+pub fn cross(a: [f64; 3], b: [f64; 3]) -> [f64; 3] {
     [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
 }
 
@@ -234,7 +237,8 @@ mod tests {
         }
         let mut flux = 0.0;
         for side in BOX.border() {
-            flux += side_points(&side.map(|node| positions[node])).iter().map(|p| dot(p.position, p.normal)).sum::<f64>();
+            flux +=
+                side_points(&side.map(|node| positions[node])).iter().map(|p| dot(p.position, p.normal)).sum::<f64>();
         }
         assert!((flux - 3.0 * volume).abs() < 1e-13 && volume > 1.0, "{flux} {volume}");
     }

@@ -94,11 +94,7 @@ impl Solid<'_> {
     }
 
     /// Adds ∫ f N dV.
-    pub fn add_body_force(
-        &self,
-        load: &mut [[f64; 3]],
-        force: impl Fn([f64; 3]) -> [f64; 3],
-    ) -> Result<(), Error> {
+    pub fn add_body_force(&self, load: &mut [[f64; 3]], force: impl Fn([f64; 3]) -> [f64; 3]) -> Result<(), Error> {
         for (cell, nodes) in self.lattice.cell_nodes().iter().enumerate() {
             for point in points(cell, &nodes.map(|node| self.positions[node]))? {
                 let density = force(point.position);
@@ -111,20 +107,14 @@ impl Solid<'_> {
     }
 
     /// u under the forces `load` on nodes; `prescribed` gives the displacement of nodes that are held.
-    pub fn solve(
-        &self,
-        load: &[[f64; 3]],
-        prescribed: impl Fn(usize) -> Option<[f64; 3]>,
-    ) -> Result<Solved, Error> {
+    pub fn solve(&self, load: &[[f64; 3]], prescribed: impl Fn(usize) -> Option<[f64; 3]>) -> Result<Solved, Error> {
         let (mut numbering, count) = (Numbering::default(), self.lattice.nodes());
         let held: Vec<Option<[f64; 3]>> = (0..count).map(prescribed).collect();
         let numbers: Vec<[usize; 3]> =
             held.iter().map(|held| std::array::from_fn(|_| numbering.next(held.is_some()))).collect();
         let cells = self.lattice.cell_nodes();
-        let unknowns: Vec<[usize; UNKNOWNS]> = cells
-            .iter()
-            .map(|nodes| std::array::from_fn(|place| numbers[nodes[place / 3]][place % 3]))
-            .collect();
+        let unknowns: Vec<[usize; UNKNOWNS]> =
+            cells.iter().map(|nodes| std::array::from_fn(|place| numbers[nodes[place / 3]][place % 3])).collect();
         let assembly = Assembly::new(numbering.count, unknowns, Part::Lower);
         let gauss = cells.iter().enumerate();
         let gauss = gauss.map(|(cell, nodes)| points(cell, &nodes.map(|node| self.positions[node])));

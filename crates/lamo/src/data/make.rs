@@ -188,7 +188,8 @@ fn manifest(problem: &dyn Problem, generator: u32, seed: u64, samples: usize) ->
     let parameters = parameters.map(|(parameter, found)| (parameter.name.into(), value(found))).collect();
     let (grid, ragged) = points(problem, seed, samples);
     let kinds = problem.fields().into_iter();
-    let kinds = kinds.map(|kind| if ragged.is_some() { kind.on_points(problem.grid().points(), grid.points()) } else { kind });
+    let kinds =
+        kinds.map(|kind| if ragged.is_some() { kind.on_points(problem.grid().points(), grid.points()) } else { kind });
     let mut fields: Vec<_> = kinds.map(entry).collect();
     fields.iter_mut().for_each(|field| field.normalise = catalogue::normalise(problem.name(), &field.name));
     let split = Rule::default_for(samples);

@@ -110,7 +110,7 @@ pub const BENCHMARKS: &[Benchmark] = &[
         published: false,
         grid: Grid::Cloud { points: 1225 },
         space: 3,
-        functions: 4,
+        functions: 7,
         outputs: 4,
         time: Time::Steady,
         samples: [1000, 200],

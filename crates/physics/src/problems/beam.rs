@@ -2,8 +2,8 @@
 //!
 //! The body is a bent, twisted and tapered bar with a waist ([`crate::body`]). Its face at s = 0 is clamped, its face at
 //! s = 1 carries an even traction with a random total force, and its sides are free. In: the positions of the nodes of
-//! hexahedra of 27 nodes, their distance from the clamp along the centre line, and the force. Out: the displacement
-//! and the von Mises stress at the nodes. The number of cells is random, so samples have different numbers of points.
+//! hexahedra of 27 nodes, their distance from the clamp along the centre line, the force, and its moment about each node. Out:
+//! the displacement and the von Mises stress at the nodes. The number of cells is random, so samples have different numbers of points.
 
 use std::f64::consts::TAU;
 
@@ -12,7 +12,7 @@ use rand::Rng;
 use super::{FieldKind, Problem, Refined, Role, Row, Sample, SpatialOrder};
 use crate::Error;
 use crate::body::{Body, Ranges};
-use crate::hexahedron::{Lattice, side_points};
+use crate::hexahedron::{Lattice, cross, side_points};
 use crate::parameters::{Kind, Parameter, Settings};
 use crate::random_field::{stream, uniform};
 use crate::solid::{Material, Solid, Solved, von_mises};
@@ -49,7 +49,12 @@ const PARAMETERS: &[Parameter] = &[
         unit: "1",
         meaning: "draw the numbers of cells of each sample; false: all samples have the most, and equally many points",
     },
-    Parameter { name: "length", kind: Kind::Positive { default: 1.0 }, unit: "m", meaning: "length of the centre line" },
+    Parameter {
+        name: "length",
+        kind: Kind::Positive { default: 1.0 },
+        unit: "m",
+        meaning: "length of the centre line",
+    },
     Parameter {
         name: "thinnest",
         kind: Kind::Positive { default: 0.08 },
@@ -143,6 +148,7 @@ impl Beam {
             FieldKind { name: "positions", unit: "m", role: Role::Position, shape: vec![points, 3] },
             FieldKind { name: "distance", unit: "m", role: Role::Input, shape: vec![points] },
             FieldKind { name: "force", unit: "N", role: Role::Input, shape: vec![3] },
+            FieldKind { name: "moment", unit: "N m", role: Role::Input, shape: vec![points, 3] },
             FieldKind { name: "displacement", unit: "m", role: Role::Output, shape: vec![points, 3] },
             FieldKind { name: "stress", unit: "Pa", role: Role::Output, shape: vec![points] },
         ]
@@ -186,19 +192,17 @@ impl Beam {
         let vectors = |values: &[[f64; 3]]| kept.iter().flat_map(|&node| values[node]).collect::<Vec<f64>>();
         let distance = kept.iter().map(|&node| draw.body.length * lattice.place(node)[0] as f64 / along).collect();
         let stress = kept.iter().map(|&node| stress[node]).collect();
-        let values =
-            [vectors(&positions), distance, draw.force.to_vec(), vectors(&solved.displacement), stress];
+        let end = draw.body.position([1.0, 0.5, 0.5]);
+        let moment = |&node: &usize| cross(std::array::from_fn(|axis| end[axis] - positions[node][axis]), draw.force);
+        let moment = kept.iter().flat_map(moment).collect();
+        let (places, moved) = (vectors(&positions), vectors(&solved.displacement));
+        let values = [places, distance, draw.force.to_vec(), moment, moved, stress];
         Ok(Sample::new(Self::kinds(kept.len()), values))
     }
 }
 
 /// The displacement of a body whose first face is clamped and whose last face carries an even traction of a total force.
-pub fn clamped(
-    lattice: Lattice,
-    positions: &[[f64; 3]],
-    material: Material,
-    force: [f64; 3],
-) -> Result<Solved, Error> {
+pub fn clamped(lattice: Lattice, positions: &[[f64; 3]], material: Material, force: [f64; 3]) -> Result<Solved, Error> {
     let solid = Solid { lattice, positions, material };
     let end = lattice.sides(0, true);
     let areas = end.iter().flat_map(|side| side_points(&side.map(|node| positions[node])));

@@ -1,14 +1,25 @@
 //! The equations: each has one file and one row of [`PROBLEMS`]. The tests check every claim for every row.
 
+pub mod advection_diffusion;
 pub mod airfoil;
 pub mod beam;
+pub mod burgers;
+mod convective;
 pub mod darcy;
 pub mod elasticity;
+pub mod gray_scott;
 pub mod heat;
+pub mod kdv;
+pub mod kolmogorov;
+pub mod kuramoto_sivashinsky;
 mod labels;
 pub mod navier_stokes;
 pub mod pipe;
 pub mod plasticity;
+pub mod series;
+pub mod shallow_water;
+pub mod turbulence;
+pub mod vortices;
 
 pub use labels::{LABELS, Labels, label_errors};
 
@@ -43,8 +54,24 @@ pub struct Row {
 }
 
 /// All problems.
-pub const PROBLEMS: &[Row] =
-    &[darcy::ROW, navier_stokes::ROW, elasticity::ROW, plasticity::ROW, airfoil::ROW, pipe::ROW, beam::ROW, heat::ROW];
+pub const PROBLEMS: &[Row] = &[
+    darcy::ROW,
+    navier_stokes::ROW,
+    elasticity::ROW,
+    plasticity::ROW,
+    airfoil::ROW,
+    pipe::ROW,
+    beam::ROW,
+    heat::ROW,
+    advection_diffusion::ROW,
+    burgers::ROW,
+    kdv::ROW,
+    kuramoto_sivashinsky::ROW,
+    kolmogorov::ROW,
+    turbulence::ROW,
+    gray_scott::ROW,
+    shallow_water::ROW,
+];
 
 /// The row called `name`.
 pub fn find(name: &str) -> Result<&'static Row, Error> {

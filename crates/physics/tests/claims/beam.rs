@@ -30,7 +30,8 @@ fn a_uniform_strain_is_exact_on_curved_cells() {
     let mut load = vec![[0.0; 3]; positions.len()];
     let pulled: Vec<_> = [lattice.sides(0, true), lattice.sides(1, false), lattice.sides(2, true)].concat();
     solid.add_traction(&mut load, &pulled, |_, normal| traction(stress, normal));
-    let solved = solid.solve(&load, |node| (lattice.place(node)[0] == 0 || other_face(lattice, node)).then(|| wanted[node]));
+    let solved =
+        solid.solve(&load, |node| (lattice.place(node)[0] == 0 || other_face(lattice, node)).then(|| wanted[node]));
     let solved = solved.unwrap();
     let error = relative_error(solved.displacement.as_flattened(), wanted.as_flattened());
     let worst = solid
@@ -95,7 +96,8 @@ fn manufactured(refinement: usize) -> [f64; 2] {
         for point in points(cell, &nodes.map(|node| positions[node])).unwrap() {
             let wanted = exact(point.position);
             for axis in 0..3 {
-                let found: f64 = nodes.iter().zip(point.values).map(|(&n, value)| value * solved.displacement[n][axis]).sum();
+                let found: f64 =
+                    nodes.iter().zip(point.values).map(|(&n, value)| value * solved.displacement[n][axis]).sum();
                 miss += point.volume * (found - wanted[axis]).powi(2);
                 size += point.volume * wanted[axis].powi(2);
             }
@@ -198,6 +200,7 @@ fn the_force_does_positive_work() {
     let body = Body::straight(1.0, [0.5, 0.5]);
     let lattice = Lattice { cells: [1, 1, 1] };
     let positions = lattice.mapped(|place| body.position(place));
-    let area: f64 = lattice.sides(0, true).iter().flat_map(|s| side_points(&s.map(|n| positions[n]))).map(|p| p.area()).sum();
+    let area: f64 =
+        lattice.sides(0, true).iter().flat_map(|s| side_points(&s.map(|n| positions[n]))).map(|p| p.area()).sum();
     assert!((area - 1.0).abs() < 1e-14);
 }

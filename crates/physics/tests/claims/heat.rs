@@ -120,7 +120,8 @@ fn without_sources_the_temperature_decays_and_stays_between_its_extremes() {
 
 #[test]
 fn the_random_field_has_unit_variance() {
-    let values: Vec<f64> = (0..4000).map(|index| Smooth::draw(0.3, &mut stream(5, index)).at([0.1, 0.2, 0.3])).collect();
+    let values: Vec<f64> =
+        (0..4000).map(|index| Smooth::draw(0.3, &mut stream(5, index)).at([0.1, 0.2, 0.3])).collect();
     let variance = values.iter().map(|value| value * value).sum::<f64>() / 4000.0;
     assert!((variance - 1.0).abs() < 4.0 * (2.0 / 4000f64).sqrt(), "{variance}"); // four standard errors
 }

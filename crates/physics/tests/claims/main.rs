@@ -13,6 +13,7 @@ mod public;
 mod public_dies;
 mod real;
 mod refined;
+mod series;
 
 use lamo_physics::parameters::Kind;
 use lamo_physics::problems::{self, FieldKind, PROBLEMS, Problem, Role, Row, SpatialOrder};
@@ -95,7 +96,11 @@ fn recorded_settings_reproduce_the_sample() {
 fn kinds_of(problem: &dyn Problem, seed: u64, index: u64) -> Vec<FieldKind> {
     let most = problem.grid().points();
     let points = problem.points_of(seed, index).unwrap_or(most);
-    problem.fields().iter().map(|kind| if points == most { kind.clone() } else { kind.on_points(most, points) }).collect()
+    problem
+        .fields()
+        .iter()
+        .map(|kind| if points == most { kind.clone() } else { kind.on_points(most, points) })
+        .collect()
 }
 
 #[test]
@@ -147,8 +152,12 @@ fn a_stride_stores_every_stride_th_point_of_the_same_solution() {
         let [points, stored] = [&full, &thin].map(|problem| problem.grid().shape()[0]);
         assert_eq!(points, 4 * stored, "{}", row.name);
         for (all, some) in full.sample(0, 0).unwrap().fields.iter().zip(thin.sample(0, 0).unwrap().fields) {
-            for (plane, thinned) in all.values.chunks(points * points).zip(some.values.chunks(stored * stored)) {
-                let expected = |point: usize| plane[4 * (point / stored) * points + 4 * (point % stored)];
+            let axes = full.grid().shape().len() as u32;
+            for (plane, thinned) in all.values.chunks(points.pow(axes)).zip(some.values.chunks(stored.pow(axes))) {
+                let expected = |point: usize| match axes {
+                    1 => plane[4 * point],
+                    _ => plane[4 * (point / stored) * points + 4 * (point % stored)],
+                };
                 assert!(thinned.iter().enumerate().all(|(point, &value)| value == expected(point)), "{}", row.name);
             }
         }
@@ -198,8 +207,8 @@ fn every_parameter_refuses_a_wrong_value_and_names_the_expected_ones() {
         assert!(message.contains("unknown parameter `colour`") && lists_names, "{message}");
     }
     for row in PROBLEMS.iter().filter(has_stride) {
-        let message = row.problem(&["stride=4096"]).unwrap_err().to_string();
-        assert!(message.contains("`stride`") && message.ends_with("found `4096`"), "{message}");
+        let message = row.problem(&["stride=4095"]).unwrap_err().to_string();
+        assert!(message.contains("`stride`") && message.ends_with("found `4095`"), "{message}");
     }
 }
 
