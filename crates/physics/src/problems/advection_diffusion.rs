@@ -41,7 +41,8 @@ const PARAMETERS: &[Parameter] = &[
     real("waves", Kind::Whole { default: 3, least: 1, most: 64 }, "sines of the first state"),
 ];
 
-const EQUATION: Equation = Equation {
+/// Symbol, nonlinear term and first state.
+pub const EQUATION: Equation = Equation {
     name: "advection-diffusion",
     fields: &[["initial_concentration", "concentration"]],
     right_side: |settings, domain| {

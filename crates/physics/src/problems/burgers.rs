@@ -33,7 +33,8 @@ const PARAMETERS: &[Parameter] = &[
     real("waves", Kind::Whole { default: 2, least: 1, most: 64 }, "sines of the first state"),
 ];
 
-const EQUATION: Equation = Equation {
+/// Symbol, nonlinear term and first state.
+pub const EQUATION: Equation = Equation {
     name: "burgers",
     fields: &[["initial_velocity", "velocity"]],
     right_side: |settings, domain| {

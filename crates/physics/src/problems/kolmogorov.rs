@@ -43,7 +43,7 @@ const PARAMETERS: &[Parameter] = &[
     real("spin_up", Kind::NonNegative { default: 20.0 }, "time that passes before t = 0"),
 ];
 
-const SETUP: Setup = Setup {
+pub(super) const SETUP: Setup = Setup {
     name: "kolmogorov",
     flow: |settings, resolution| {
         let waves = settings.whole("waves");

@@ -33,7 +33,8 @@ const PARAMETERS: &[Parameter] = &[
     real("spin_up", Kind::Whole { default: 200, least: 0, most: 1_000_000 }, "intervals that pass before t = 0"),
 ];
 
-const EQUATION: Equation = Equation {
+/// Symbol, nonlinear term and first state.
+pub const EQUATION: Equation = Equation {
     name: "kuramoto-sivashinsky",
     fields: &[["initial_height", "height"]],
     right_side: |settings, domain| {

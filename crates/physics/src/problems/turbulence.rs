@@ -42,7 +42,7 @@ const PARAMETERS: &[Parameter] = &[
 /// The largest wave number of the first state; it does not depend on the resolution.
 const MOST: i64 = 40;
 
-const SETUP: Setup = Setup {
+pub(super) const SETUP: Setup = Setup {
     name: "turbulence",
     flow: |settings, resolution| Flow::new(resolution, settings.real("viscosity") / (TAU * TAU)),
     prior: |settings, torus, random| {

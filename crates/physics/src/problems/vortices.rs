@@ -127,3 +127,33 @@ impl Vortices {
         Ok(Sample::new(self.fields(), [initial, snapshots]))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::problems::{kolmogorov, turbulence};
+
+    /// Shifts keep all norms, so the steps are the same; the shifted flow differs by rounding alone.
+    #[test]
+    fn the_flow_from_a_shifted_start_is_the_shifted_flow() {
+        for (row, setup) in [(kolmogorov::ROW, kolmogorov::SETUP), (turbulence::ROW, turbulence::SETUP)] {
+            let changes: Vec<&str> = row.small.iter().copied().chain(["stride=1"]).collect();
+            let problem = Vortices::new(setup, Settings::new(row.name, row.parameters, &changes).unwrap()).unwrap();
+            let torus = &problem.flow.torus;
+            let start = problem.initial(3, 1).unwrap();
+            let plain = problem.continued(start.clone()).unwrap();
+            let all = row.symmetries(&changes).unwrap();
+            assert!(all.len() > 1);
+            for symmetry in all.iter().step_by(3) {
+                let values = torus.values(&start);
+                let moved: Vec<f64> = symmetry.points.iter().map(|&point| values[point as usize]).collect();
+                let found = problem.continued(torus.spectrum(&moved)).unwrap();
+                let wanted = symmetry.apply(problem.grid(), &plain);
+                for (found, wanted) in found.fields.iter().zip(&wanted.fields) {
+                    let error = found.relative_error(wanted);
+                    assert!(error < 1e-10, "{} {}: {error:e}", row.name, found.name);
+                }
+            }
+        }
+    }
+}
