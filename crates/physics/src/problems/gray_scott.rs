@@ -26,7 +26,7 @@ pub const ROW: Row = Row {
     symmetries: |settings| symmetries(settings, 2, EQUATION.fields, false),
 };
 
-const SIZES: [Parameter; 5] = sizes([128, 2, 20, 25], 50.0);
+const SIZES: [Parameter; 5] = sizes([192, 3, 20, 25], 50.0);
 const PARAMETERS: &[Parameter] = &[
     SIZES[0],
     SIZES[1],

@@ -287,9 +287,7 @@ pub(super) fn symmetries(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::problems::{
-        Row, advection_diffusion, burgers, gray_scott, kdv, kuramoto_sivashinsky, shallow_water,
-    };
+    use crate::problems::{Row, advection_diffusion, burgers, gray_scott, kdv, kuramoto_sivashinsky, shallow_water};
 
     /// Series from transformed first states; roundings of 1e-16 grow in chaos and in a few hundred steps.
     #[test]

@@ -27,7 +27,7 @@ pub const ROW: Row = Row {
     symmetries: |settings| symmetries(settings, 2, EQUATION.fields, false),
 };
 
-const SIZES: [Parameter; 5] = sizes([128, 2, 20, 20], 0.05);
+const SIZES: [Parameter; 5] = sizes([64, 1, 20, 10], 0.05);
 const PARAMETERS: &[Parameter] = &[
     SIZES[0],
     SIZES[1],

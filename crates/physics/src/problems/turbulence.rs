@@ -27,7 +27,7 @@ pub const ROW: Row = Row {
     symmetries: |settings| symmetries(settings, 2, &[], false),
 };
 
-const SIZES: [Parameter; 5] = sizes_of_flow([128, 2, 20], 0.2);
+const SIZES: [Parameter; 5] = sizes_of_flow([256, 4, 20], 0.2);
 const PARAMETERS: &[Parameter] = &[
     SIZES[0],
     SIZES[1],
