@@ -1,7 +1,8 @@
 //! Burgers' equation u_t + u u_x = ν u_xx on a circle of length 1 (as in PDEBench, Takamoto et al. 2022).
 //!
-//! In: u at t = 0, a sum of `waves` sines with wave numbers 1 to 8, amplitudes even on [0, 1] and random phases. Out: u
-//! at `frames` later times. The viscosity is the diffusion coefficient itself; PDEBench divides its values by π.
+//! In: u at t = 0, a sum of `waves` sines with wave numbers 1 to `highest`, amplitudes even on [0, 1] and random phases.
+//! Out: u at `frames` later times. PDEBench has two sines with wave numbers up to 8, and divides its viscosities by π. Here
+//! nothing is divided, and waves are longer, so that no sample decays to nothing.
 
 use rustfft::num_complex::Complex;
 
@@ -30,7 +31,8 @@ const PARAMETERS: &[Parameter] = &[
     SIZES[3],
     SIZES[4],
     real("viscosity", Kind::Positive { default: 0.01 }, "viscosity nu"),
-    real("waves", Kind::Whole { default: 2, least: 1, most: 64 }, "sines of the first state"),
+    real("waves", Kind::Whole { default: 3, least: 1, most: 64 }, "sines of the first state"),
+    real("highest", Kind::Whole { default: 3, least: 1, most: 1000 }, "largest wave number of the first state"),
 ];
 
 /// Symbol, nonlinear term and first state.
@@ -41,6 +43,8 @@ pub const EQUATION: Equation = Equation {
         let viscosity = settings.real("viscosity");
         Convective::boxed(domain, 1.0, |wave| Complex::new(-viscosity * wave * wave, 0.0))
     },
-    start: |settings, domain, random| vec![sines(domain, random, settings.whole("waves"), 8, [0.0, 1.0])],
+    start: |settings, domain, random| {
+        vec![sines(domain, random, settings.whole("waves"), settings.whole("highest"), [0.0, 1.0])]
+    },
     exact: false,
 };
