@@ -151,12 +151,8 @@ fn recipe(source: &Source) -> Option<(&'static str, String, Vec<String>)> {
 
 /// What the preset `best` changes in the authors' recipe.
 fn best_changes(benchmark: &str, model: &str) -> Option<Vec<String>> {
-    let request = Request {
-        benchmark: Some(benchmark),
-        model: Some(model),
-        preset: Some(Preset::Best),
-        ..Request::default()
-    };
+    let request =
+        Request { benchmark: Some(benchmark), model: Some(model), preset: Some(Preset::Best), ..Request::default() };
     Experiment { preset: Preset::Paper, ..request.resolve().ok()? }.changes()
 }
 

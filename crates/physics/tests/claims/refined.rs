@@ -12,7 +12,8 @@ const WITHOUT: &[&str] = &["advection-diffusion"];
 /// The largest difference between two fields, relative to the largest value.
 fn largest_difference(found: &[f64], wanted: &[f64]) -> f64 {
     let largest = |values: &mut dyn Iterator<Item = f64>| values.map(f64::abs).fold(0.0, f64::max);
-    largest(&mut found.iter().zip(wanted).map(|(a, b)| a - b)) / largest(&mut wanted.iter().copied())
+    let gap = largest(&mut found.iter().zip(wanted).map(|(a, b)| a - b));
+    if gap == 0.0 { 0.0 } else { gap / largest(&mut wanted.iter().copied()) } // water at rest is 0 everywhere
 }
 
 /// What is given to an operator agrees to round-off; what it learns does not.
