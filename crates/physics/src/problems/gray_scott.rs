@@ -61,12 +61,13 @@ pub const EQUATION: Equation = Equation {
         let mut number = || uniform(random);
         let spots: Vec<[f64; 3]> =
             (0..settings.whole("spots")).map(|_| [number(), number(), (0.04 + 0.04 * number()) / extent]).collect();
-        // The nearest of the periodic images of a spot.
-        let away = |a: f64, b: f64| (a - b + 0.5).rem_euclid(1.0) - 0.5;
-        let spot = |[x, y]: [f64; 2], &[across, up, width]: &[f64; 3]| {
-            (-0.5 * (away(x, across).powi(2) + away(y, up).powi(2)) / (width * width)).exp()
+        // Two images to each side of a spot.
+        let along = |a: f64, b: f64, width: f64| -> f64 {
+            (-2..=2).map(|image| (-0.5 * ((a - b + f64::from(image)) / width).powi(2)).exp()).sum()
         };
-        let cover = domain.sampled(|place| spots.iter().map(|one| spot(place, one)).fold(0.0, f64::max));
+        let spot = |[x, y]: [f64; 2], &[across, up, width]: &[f64; 3]| along(x, across, width) * along(y, up, width);
+        // 1 − Π (1 − spot): overlapping spots join smoothly.
+        let cover = domain.sampled(|place| 1.0 - spots.iter().map(|one| 1.0 - spot(place, one)).product::<f64>());
         vec![cover.iter().map(|cover| 1.0 - 0.5 * cover).collect(), cover.iter().map(|cover| 0.25 * cover).collect()]
     },
     exact: false,
