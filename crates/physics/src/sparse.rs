@@ -168,18 +168,40 @@ impl Cholesky {
         matrix: &[f64],
         solution: &mut [f64],
     ) -> Result<(), Error> {
+        self.factor(assembly, matrix)?.solve(solution)
+    }
+
+    /// The factor of a matrix with the entries `matrix`, which `assembly` has summed; it can solve many systems.
+    pub fn factor<const SIDE: usize>(&self, assembly: &Assembly<SIDE>, matrix: &[f64]) -> Result<Factor<'_>, Error> {
         let matrix = SparseColMatRef::new(assembly.pattern.as_ref(), matrix);
         let mut factor = zeros(self.system, self.symbolic.len_val())?;
         let scratch = self.symbolic.factorize_numeric_llt_scratch::<f64>(Par::Seq, Spec::default());
-        let solve_scratch = self.symbolic.solve_in_place_scratch::<f64>(1, Par::Seq);
         let refuse = |error: &dyn std::fmt::Debug| unfactored(self.system, error);
-        let mut memory = MemBuffer::try_new(scratch.or(solve_scratch)).map_err(|error| refuse(&error))?;
+        let mut memory = MemBuffer::try_new(scratch).map_err(|error| refuse(&error))?;
         let stack = MemStack::new(&mut memory);
         let (regularisation, options) = (Default::default(), Spec::default());
         self.symbolic
             .factorize_numeric_llt(&mut factor, matrix, Side::Lower, regularisation, Par::Seq, stack, options)
             .map_err(|error| refuse(&error))?;
-        LltRef::new(&self.symbolic, &factor).solve_in_place_with_conj(Conj::No, column(solution), Par::Seq, stack);
+        Ok(Factor { cholesky: self, values: factor })
+    }
+}
+
+/// A factored matrix.
+#[derive(Debug)]
+pub struct Factor<'a> {
+    cholesky: &'a Cholesky,
+    values: Vec<f64>,
+}
+
+impl Factor<'_> {
+    /// Solves in place.
+    pub fn solve(&self, solution: &mut [f64]) -> Result<(), Error> {
+        let Cholesky { system, symbolic } = self.cholesky;
+        let scratch = symbolic.solve_in_place_scratch::<f64>(1, Par::Seq);
+        let mut memory = MemBuffer::try_new(scratch).map_err(|error| unfactored(system, &error))?;
+        let stack = MemStack::new(&mut memory);
+        LltRef::new(symbolic, &self.values).solve_in_place_with_conj(Conj::No, column(solution), Par::Seq, stack);
         Ok(())
     }
 }

@@ -392,7 +392,7 @@ fn mesh_title(layout: &Layout) -> String {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use lamo::task::TimeMode;
+    use lamo::task::{Positions, TimeMode};
 
     /// The scene of the first sample of a task.
     pub(in crate::report) fn scene(task: &Task, samples: &Samples, prediction: &[f32], times: &[f64]) -> Scene {

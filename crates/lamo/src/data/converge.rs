@@ -114,6 +114,7 @@ pub(crate) fn converge(
 /// Solves one sample finer and compares each quantity; the inputs must be the same.
 fn compare(dataset: &Dataset, refined: &Refined, quantities: &[Quantity], number: usize) -> Result<Differences, Error> {
     let Manifest { problem, seed, fields, grid, .. } = dataset.manifest();
+    let nodes = dataset.ragged().map_or_else(|| grid.shape(), |_| vec![dataset.points_of(number)]);
     let finer = refined.sample(*seed, number as u64);
     let finer =
         finer.map_err(|reason| Error::Sample { problem: problem.clone(), seed: *seed, sample: number, reason })?;
@@ -133,7 +134,7 @@ fn compare(dataset: &Dataset, refined: &Refined, quantities: &[Quantity], number
         let stored = dataset.gather(quantity.field, &[number])?;
         let channels = fine.shape.last().copied().unwrap_or(1).max(1);
         let belongs = |index: usize| quantity.channels.as_ref().is_none_or(|part| part.contains(&(index % channels)));
-        let (nodes, axes) = (grid.shape(), fine.shape.len());
+        let axes = fine.shape.len();
         let is_series = axes > nodes.len() && fine.shape[1..=nodes.len()] == nodes;
         let each = if is_series { fine.values.len() / fine.shape[0] } else { usize::MAX };
         let snapshots = stored.chunks(each).zip(fine.values.chunks(each)).filter(|_| is_series);

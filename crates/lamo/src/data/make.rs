@@ -1,10 +1,11 @@
 //! Data sets from solvers: what determines a data set, and how several threads make it.
 
 use super::dataset::partial::{self, Partial};
-use super::dataset::{Error, FieldEntry, Manifest, Outcome, Progress, Role, Rule, Warn, Watch, position};
+use super::dataset::{Error, FieldEntry, Manifest, Outcome, Progress, Ragged, Role, Rule, Warn, Watch, position};
 use super::import::catalogue;
 use crate::error::counted;
 use crate::files::memory;
+use lamo_geometry::Grid;
 use lamo_physics::parameters::Value;
 use lamo_physics::problems::{self, Field, FieldKind, Problem};
 use std::path::Path;
@@ -133,9 +134,18 @@ impl Recipe {
     fn make_sample(&self, sample: usize, partial: &Partial) -> Result<(), Error> {
         let (fields, draws) = self.values(sample)?;
         for (field, values) in fields.iter().enumerate() {
-            partial.store(field, sample, values)?;
+            self.store(partial, field, sample, values)?;
         }
         partial.mark(sample..sample + 1, draws)
+    }
+
+    /// Stores one field of a sample; points of samples with different numbers of points stand one after the other.
+    fn store(&self, partial: &Partial, number: usize, sample: usize, values: &[f32]) -> Result<(), Error> {
+        let field = &self.manifest.fields[number];
+        match self.manifest.ragged.as_ref().filter(|_| self.manifest.is_ragged_field(field)) {
+            Some(ragged) => partial.store_ragged(number, ragged.points_of(sample), values),
+            None => partial.store(number, sample, values),
+        }
     }
 
     fn progress(&self, shared: &Shared, made: usize) -> Progress {
@@ -176,16 +186,33 @@ fn manifest(problem: &dyn Problem, generator: u32, seed: u64, samples: usize) ->
     };
     let parameters = problem.settings().iter();
     let parameters = parameters.map(|(parameter, found)| (parameter.name.into(), value(found))).collect();
-    let mut fields: Vec<_> = problem.fields().into_iter().map(entry).collect();
+    let (grid, ragged) = points(problem, seed, samples);
+    let kinds = problem.fields().into_iter();
+    let kinds =
+        kinds.map(|kind| if ragged.is_some() { kind.on_points(problem.grid().points(), grid.points()) } else { kind });
+    let mut fields: Vec<_> = kinds.map(entry).collect();
     fields.iter_mut().for_each(|field| field.normalise = catalogue::normalise(problem.name(), &field.name));
-    let (grid, split) = (problem.grid(), Rule::default_for(samples));
+    let split = Rule::default_for(samples);
     let stated = problems::label_errors(problem).into_iter();
     let label_errors = stated.map(|labels| (labels.field.to_owned(), labels.error)).collect();
     Manifest {
         generator,
         seed,
         label_errors,
+        ragged,
         ..Manifest::imported(problem.name(), parameters, grid, split, samples, fields)
+    }
+}
+
+/// The grid of all samples, and how many points each has where their numbers differ.
+fn points(problem: &dyn Problem, seed: u64, samples: usize) -> (Grid, Option<Ragged>) {
+    let sizes: Option<Vec<usize>> = (0..samples).map(|sample| problem.points_of(seed, sample as u64)).collect();
+    match sizes {
+        Some(sizes) => {
+            let points = sizes.iter().copied().max().unwrap_or(0);
+            (Grid::Cloud { points }, Some(Ragged::of(&sizes)))
+        }
+        None => (problem.grid(), None),
     }
 }
 

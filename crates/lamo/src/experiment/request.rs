@@ -95,10 +95,9 @@ impl Request<'_> {
 /// The model where none is named. On lines FNO learns faster and better than LaMO: 0.6 % against 3.6 % on Burgers' equation
 /// after 30 epochs, in half the time.
 fn default_model(benchmark: &str, grid: Option<Grid>) -> &'static str {
-    match grid {
-        Some(Grid::Line { .. }) if benchmark == OWN => "fno",
-        _ => "lamo",
-    }
+    let row = benchmarks::find(benchmark).ok();
+    let grid = if benchmark == OWN { grid } else { row.filter(|row| !row.published).map(|row| row.grid()) };
+    if let Some(Grid::Line { .. }) = grid { "fno" } else { "lamo" }
 }
 
 /// The user's layers, the file first, each with its name for errors.
@@ -175,15 +174,15 @@ fn model_settings(settings: Table) -> Table {
 /// The layers below the user's: defaults, the benchmark's keys, the model's recipe, the preset.
 fn base(benchmark: &str, model: &Row, own: &OwnData, preset: &str) -> Result<Table, Refusal> {
     let mut table = defaults(model)?;
-    let text = if benchmark == OWN { OWN_KEYS } else { benchmarks::find(benchmark)?.keys };
-    let mut shared = keys::parse(benchmark, text)?;
+    let row = if benchmark == OWN { None } else { Some(benchmarks::find(benchmark)?) };
+    let mut shared = keys::parse(benchmark, row.map_or(OWN_KEYS, |row| row.keys))?;
     let [smaller, better] = ["quick", best::TABLE].map(|preset| shared.remove(preset));
     keys::merge(&mut table, shared, false);
-    let recipe = if benchmark == OWN {
-        model_settings((model.own)(own))
-    } else {
-        let recipe = (model.recipe)(benchmark).ok_or_else(|| no_recipe(benchmark, model.name))?;
-        keys::parse(&format!("{benchmark}-{}", model.name), recipe)?
+    let recipe = match (row, (model.recipe)(benchmark)) {
+        (Some(_), Some(recipe)) => keys::parse(&format!("{benchmark}-{}", model.name), recipe)?,
+        (Some(row), None) if row.published => return Err(no_recipe(benchmark, model.name)),
+        (Some(row), None) => model_settings((model.own)(&row.as_own(own))),
+        (None, _) => model_settings((model.own)(own)),
     };
     keys::merge(&mut table, recipe, false);
     if preset == Preset::Best.name() {
@@ -193,7 +192,8 @@ fn base(benchmark: &str, model: &Row, own: &OwnData, preset: &str) -> Result<Tab
         if let Some(Value::Table(smaller)) = smaller {
             keys::merge(&mut table, smaller, false);
         }
-        let sizes = (model.quick)(benchmark).unwrap_or_default();
+        let like_own = || row.filter(|row| !row.published).and_then(|_| (model.quick)(OWN));
+        let sizes = (model.quick)(benchmark).or_else(like_own).unwrap_or_default();
         keys::merge(&mut table, keys::parse(benchmark, sizes)?, false);
     }
     Ok(table)

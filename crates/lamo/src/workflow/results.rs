@@ -104,7 +104,7 @@ impl ResultRow {
 pub fn results(folder: &Path) -> Result<Vec<ResultRow>, Error> {
     let sources = read(folder)?;
     let mut rows = Vec::new();
-    for benchmark in BENCHMARKS.iter().map(|row| row.name) {
+    for benchmark in BENCHMARKS.iter().filter(|row| row.published).map(|row| row.name) {
         let of_benchmark: Vec<&Source> =
             sources.iter().filter(|source| source.receipt.benchmark == benchmark).collect();
         let mut found: Vec<ResultRow> =

@@ -1,12 +1,25 @@
 //! The equations: each has one file and one row of [`PROBLEMS`]. The tests check every claim for every row.
 
+pub mod advection_diffusion;
 pub mod airfoil;
+pub mod beam;
+pub mod burgers;
+mod convective;
 pub mod darcy;
 pub mod elasticity;
+pub mod gray_scott;
+pub mod heat;
+pub mod kdv;
+pub mod kolmogorov;
+pub mod kuramoto_sivashinsky;
 mod labels;
 pub mod navier_stokes;
 pub mod pipe;
 pub mod plasticity;
+pub mod series;
+pub mod shallow_water;
+pub mod turbulence;
+pub mod vortices;
 
 pub use labels::{LABELS, Labels, label_errors};
 
@@ -41,8 +54,24 @@ pub struct Row {
 }
 
 /// All problems.
-pub const PROBLEMS: &[Row] =
-    &[darcy::ROW, navier_stokes::ROW, elasticity::ROW, plasticity::ROW, airfoil::ROW, pipe::ROW];
+pub const PROBLEMS: &[Row] = &[
+    darcy::ROW,
+    navier_stokes::ROW,
+    elasticity::ROW,
+    plasticity::ROW,
+    airfoil::ROW,
+    pipe::ROW,
+    beam::ROW,
+    heat::ROW,
+    advection_diffusion::ROW,
+    burgers::ROW,
+    kdv::ROW,
+    kuramoto_sivashinsky::ROW,
+    kolmogorov::ROW,
+    turbulence::ROW,
+    gray_scott::ROW,
+    shallow_water::ROW,
+];
 
 /// The row called `name`.
 pub fn find(name: &str) -> Result<&'static Row, Error> {
@@ -78,11 +107,17 @@ pub trait Problem: fmt::Debug + Send + Sync {
     /// The value of every parameter.
     fn settings(&self) -> &Settings;
 
-    /// The grid of the stored values.
+    /// The grid of the stored values; where samples have different numbers of points, a cloud of the most that one has.
     fn grid(&self) -> Grid;
 
-    /// The fields of every sample, in order.
+    /// The fields of every sample, in order, on the points of [`Problem::grid`].
     fn fields(&self) -> Vec<FieldKind>;
+
+    /// Points of sample `index` of the sequence `seed`, where samples have different numbers of points; it costs little.
+    /// `None` where all have those of the grid.
+    fn points_of(&self, _seed: u64, _index: u64) -> Option<usize> {
+        None
+    }
 
     /// How fast the error of a smooth solution falls as the grid is refined.
     fn spatial_order(&self) -> SpatialOrder;
@@ -162,7 +197,7 @@ pub enum SpatialOrder {
 /// Whether a field is given to the operator or learned by it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// Given: the positions of the grid points; the last axis holds x and y.
+    /// Given: the positions of the grid points; the last axis holds x and y, and z in three dimensions.
     Position,
     /// Given: values at the grid points or along a profile.
     Input,
@@ -179,10 +214,23 @@ pub struct FieldKind {
     pub unit: &'static str,
     /// Given or learned.
     pub role: Role,
-    /// The shape of the grid. A time series has the number of snapshots as an additional first axis; positions have x
+    /// The shape of the grid, or `[channels]` for numbers of the whole sample. A time series has the number of snapshots as an additional first axis; positions have x
     /// and y as an additional last axis, and fields of several channels have their number. A profile along x has
     /// `[rows]`.
     pub shape: Vec<usize>,
+}
+
+impl FieldKind {
+    /// The same field where a cloud of `most` points has `points`; numbers of the whole sample stay. A cloud has more points
+    /// than any of its fields has channels.
+    #[must_use]
+    pub fn on_points(&self, most: usize, points: usize) -> Self {
+        let mut kind = self.clone();
+        if let Some(extent) = kind.shape.iter_mut().rfind(|extent| **extent == most) {
+            *extent = points;
+        }
+        kind
+    }
 }
 
 /// The values of one field.

@@ -10,14 +10,13 @@ use std::f64::consts::TAU;
 
 use rustfft::num_complex::Complex;
 
-use super::{FieldKind, Problem, Refined, Role, Row, Sample, SpatialOrder, thinned};
-use crate::Error;
+use super::Row;
+use super::vortices::{Setup, Vortices};
 use crate::parameters::{Kind, Parameter, Settings};
-use crate::random_field::{Covariance, stream};
+use crate::random_field::Covariance;
 use crate::spectral::{Torus, Workspace};
-use crate::stepping::{Semilinear, Trajectory};
+use crate::stepping::Semilinear;
 use crate::symmetry::{Component, Symmetry};
-use lamo_geometry::Grid;
 
 /// The row of the registry.
 pub const ROW: Row = Row {
@@ -27,7 +26,7 @@ pub const ROW: Row = Row {
     parameters: PARAMETERS,
     removed: &[],
     small: &["resolution=32", "stride=2", "frames=3", "interval=0.1", "viscosity=1e-3"],
-    build: |settings| Ok(Box::new(NavierStokes::new(settings)?)),
+    build: |settings| Ok(Box::new(Vortices::new(SETUP, settings)?)),
     symmetries,
 };
 
@@ -107,100 +106,19 @@ fn symmetries(settings: &Settings) -> (usize, Vec<Symmetry>) {
     (side * side, generators)
 }
 
-/// The problem with its parameters fixed and its transforms planned.
-#[derive(Debug)]
-pub struct NavierStokes {
-    settings: Settings,
-    stride: usize,
-    flow: Flow,
-}
-
-impl NavierStokes {
-    fn new(settings: Settings) -> Result<Self, Error> {
-        let (resolution, stride) = (settings.whole("resolution"), settings.whole("stride"));
-        if resolution % stride != 0 {
-            return Err(settings.refuse("stride", format!("a divisor of the resolution, {resolution}"), stride));
-        }
+const SETUP: Setup = Setup {
+    name: ROW.name,
+    flow: |settings, resolution| {
         let mut flow = Flow::new(resolution, settings.real("viscosity"));
         flow.force(settings.real("forcing"));
-        Ok(Self { settings, stride, flow })
-    }
-}
-
-impl Problem for NavierStokes {
-    fn name(&self) -> &'static str {
-        ROW.name
-    }
-
-    fn settings(&self) -> &Settings {
-        &self.settings
-    }
-
-    fn grid(&self) -> Grid {
-        let points = self.flow.torus.points() / self.stride;
-        Grid::Plane { rows: points, columns: points }
-    }
-
-    fn fields(&self) -> Vec<FieldKind> {
-        let plane = self.grid().shape();
-        let time_series = [vec![self.settings.whole("frames")], plane.clone()].concat();
-        vec![
-            FieldKind { name: "initial_vorticity", unit: "1", role: Role::Input, shape: plane },
-            FieldKind { name: "vorticity", unit: "1", role: Role::Output, shape: time_series },
-        ]
-    }
-
-    fn spatial_order(&self) -> SpatialOrder {
-        SpatialOrder::Spectral
-    }
-
-    /// The initial field is the random field without the wave numbers above the 2/3 limit (0.1 to 0.2 % of it at 256²).
-    fn sample(&self, seed: u64, index: u64) -> Result<Sample, Error> {
-        self.continued(self.initial(seed, index))
-    }
-
-    /// Three halves of the points keep the stored ones if resolution and stride are even; otherwise twice the points do.
-    fn refined(&self) -> Result<Option<Refined>, Error> {
-        let (resolution, stride) = (self.flow.torus.points(), self.stride);
-        let even = resolution % 2 == 0 && stride % 2 == 0;
-        let (discretisation, [points, step]) = if even {
-            (
-                "three halves of the points along each side, the same initial field",
-                [resolution, stride].map(|n| 3 * n / 2),
-            )
-        } else {
-            ("twice the points along each side, the same initial field", [resolution, stride].map(|n| 2 * n))
-        };
-        let fine = Self::new(self.settings.with("stride", 1)?.with("resolution", points)?.with("stride", step)?)?;
-        let stored = Self::new(self.settings.clone())?;
-        Ok(Some(Refined::new(discretisation, move |seed, index| {
-            fine.continued(fine.flow.torus.extended(&stored.flow.torus, &stored.initial(seed, index)))
-        })))
-    }
-}
-
-impl NavierStokes {
-    /// Half spectrum of ω at t = 0.
-    fn initial(&self, seed: u64, index: u64) -> Vec<Complex<f64>> {
-        let covariance = Covariance { alpha: self.settings.real("alpha"), tau: self.settings.real("tau") };
-        let torus = &self.flow.torus;
-        torus.spectrum(&covariance.periodic(torus.points(), &mut stream(seed, index)))
-    }
-
-    /// The sample that starts from this half spectrum.
-    fn continued(&self, initial: Vec<Complex<f64>>) -> Result<Sample, Error> {
-        let torus = &self.flow.torus;
-        let store = |half: &[Complex<f64>]| thinned(&torus.values(half), torus.points(), self.stride);
-        let mut trajectory = Trajectory::new(self.flow.clone(), initial);
-        let initial = store(&trajectory.state);
-        let mut snapshots = Vec::new();
-        for _snapshot in 0..self.settings.whole("frames") {
-            trajectory.advance(self.settings.real("interval"), self.settings.real("tolerance"))?;
-            snapshots.extend(store(&trajectory.state));
-        }
-        Ok(Sample::new(self.fields(), [initial, snapshots]))
-    }
-}
+        flow
+    },
+    // The random field without the wave numbers above the 2/3 limit (0.1 to 0.2 % of it at 256²).
+    prior: |settings, torus, random| {
+        let covariance = Covariance { alpha: settings.real("alpha"), tau: settings.real("tau") };
+        torus.spectrum(&covariance.periodic(torus.points(), random))
+    },
+};
 
 /// The equation in Fourier space.
 #[derive(Clone, Debug)]
@@ -208,6 +126,8 @@ pub struct Flow {
     /// The transforms.
     pub torus: Torus,
     viscosity: f64,
+    /// Rate at which friction with the ground slows the flow down.
+    drag: f64,
     /// κ / |κ|²: maps ω̂ to ẑ
     velocity: Vec<Complex<f64>>,
     /// κ̄² / (4i points²): maps (z²)^ to the advection term
@@ -226,6 +146,7 @@ impl Flow {
         let inverse = |kappa: &Complex<f64>| if kappa.norm_sqr() == 0.0 { 0.0 } else { kappa.norm_sqr().recip() };
         Self {
             viscosity,
+            drag: 0.0,
             velocity: wave_numbers.iter().map(|kappa| kappa * inverse(kappa)).collect(),
             advection: wave_numbers.iter().map(|kappa| kappa.conj().powi(2) / normalisation).collect(),
             forcing: vec![Complex::default(); torus.half_length()],
@@ -242,6 +163,20 @@ impl Flow {
                 *value += coefficient;
             }
         }
+    }
+
+    /// Adds `amplitude` · cos 2π(kx x + ky y), ky > 0.
+    pub fn force_wave(&mut self, wave: (i64, i64), amplitude: f64) {
+        for (found, value) in self.torus.half_wave_numbers().zip(&mut self.forcing) {
+            if found == wave {
+                *value += 0.5 * amplitude;
+            }
+        }
+    }
+
+    /// Adds the friction −`rate` · ω.
+    pub fn slow(&mut self, rate: f64) {
+        self.drag += rate;
     }
 
     /// Mean over the torus of the product of two real fields given as half spectra (Parseval).
@@ -262,13 +197,14 @@ impl Flow {
 }
 
 impl Semilinear for Flow {
-    /// exp(−ν |κ|² t), as a product of one factor per axis.
+    /// exp(−(ν |κ|² + drag) t), as a product of one factor per axis.
     fn propagator(&self, duration: f64, factors: &mut [f64]) {
         let modes = self.torus.half_wave_numbers().map(|(kx, _)| kx).max().unwrap_or(0);
+        let slowed = (-self.drag * duration).exp();
         let axis: Vec<f64> =
             (0..=modes).map(|k| (-self.viscosity * (TAU * k as f64).powi(2) * duration).exp()).collect();
         for (factor, (kx, ky)) in factors.iter_mut().zip(self.torus.half_wave_numbers()) {
-            *factor = axis[kx.unsigned_abs() as usize] * axis[ky as usize];
+            *factor = axis[kx.unsigned_abs() as usize] * axis[ky as usize] * slowed;
         }
     }
 
@@ -286,6 +222,8 @@ impl Semilinear for Flow {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::random_field::stream;
+    use crate::stepping::Trajectory;
 
     /// ω one unit of time later, by equal steps: the step control weighs the waves along x twice, so that exchanged
     /// starts take other steps and agree within its tolerance only.

@@ -110,7 +110,7 @@ fn solve_finer(path: &Path, samples: usize, threads: Option<u16>, json: bool) ->
         let (mean, most) = (percent(error.mean()), percent(error.greatest()));
         say(&format!("  {:18} mean relative L2 {mean}{spread}, greatest {most}", error.quantity))?;
         let count = error.snapshots.len();
-        let snapshots = [2, 3, 4, 6, 11, count].into_iter().filter(|&number| number <= count);
+        let snapshots = [2, 3, 4, 6, 11, count].into_iter().filter(|number| (1..=count).contains(number));
         let shown: Vec<_> = snapshots.map(|n| format!("{n}: {}", percent(error.snapshots[n - 1]))).collect();
         if shown.is_empty() { Ok(()) } else { say(&format!("  {:18} by snapshot {}", "", shown.join(", "))) }
     })

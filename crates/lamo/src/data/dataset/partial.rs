@@ -21,9 +21,10 @@
 //!   the renaming fails, and they find the data set under its name.
 
 use super::npy::Array;
-use super::{Dataset, Error, FieldEntry, MANIFEST, Manifest, Outcome, Progress, Triangles, Warn, file_hash};
+use super::{Dataset, Error, FieldEntry, MANIFEST, Manifest, Outcome, Progress, Triangles, Warn, exchanged, file_hash};
 use crate::error::{counted, shown};
 use crate::files::{self, atomic, lock, memory};
+use crate::task::Field;
 use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
 use std::ops::Range;
@@ -216,6 +217,23 @@ impl Partial {
     /// Stores consecutive samples of one field, numbered as in the manifest; they count once they are marked.
     pub(in crate::data) fn store(&self, field: usize, first: usize, values: &[f32]) -> Result<(), Error> {
         self.arrays[field].write(first, values)
+    }
+
+    /// Stores one sample of a ragged field, `[snapshots?, points, channels?]`, point by point.
+    pub(in crate::data) fn store_ragged(
+        &self,
+        number: usize,
+        points: Range<usize>,
+        values: &[f32],
+    ) -> Result<(), Error> {
+        let field = &self.manifest.fields[number];
+        let axes = Field::on(self.manifest.grid, &field.name, &field.unit, &field.shape).ok();
+        let snapshots = axes.map_or(1, |axes| axes.length());
+        if snapshots == 1 {
+            return self.store(number, points.start, values);
+        }
+        let channels = values.len() / (snapshots * points.len());
+        self.store(number, points.start, &exchanged(values, [snapshots, points.len(), channels]))
     }
 
     /// Marks samples as complete: all their fields have been stored. `draws` is how often each was drawn.

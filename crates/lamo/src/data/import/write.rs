@@ -11,12 +11,9 @@ use super::column::{Column, LastRead, Part, Piece};
 use super::sources::Sources;
 use super::transfer::{Listen, Meter};
 use crate::data::dataset::partial::{self, Partial};
-use crate::data::dataset::{
-    Error, FieldEntry, Manifest, Outcome, Progress, SourceEntry, Warn, exchanged, file_hash, position,
-};
+use crate::data::dataset::{Error, FieldEntry, Manifest, Outcome, Progress, SourceEntry, Warn, file_hash, position};
 use crate::error::{Failure, Kind};
 use crate::files::memory;
-use crate::task::Field;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -186,29 +183,11 @@ impl Import {
                 }
             })?;
             match self.manifest.ragged.as_ref().filter(|_| column.is_ragged()) {
-                Some(ragged) => self.store_ragged(partial, number, ragged.points_of(first), &values)?,
+                Some(ragged) => partial.store_ragged(number, ragged.points_of(first), &values)?,
                 None => partial.store(number, first, &values)?,
             }
         }
         Ok(())
-    }
-
-    /// Stores one sample of a ragged field, `[snapshots?, points, channels?]`, point by point.
-    fn store_ragged(
-        &self,
-        partial: &Partial,
-        number: usize,
-        points: Range<usize>,
-        values: &[f32],
-    ) -> Result<(), Error> {
-        let field = &self.manifest.fields[number];
-        let axes = Field::on(self.manifest.grid, &field.name, &field.unit, &field.shape).ok();
-        let snapshots = axes.map_or(1, |axes| axes.length());
-        if snapshots == 1 {
-            return partial.store(number, points.start, values);
-        }
-        let channels = values.len() / (snapshots * points.len());
-        partial.store(number, points.start, &exchanged(values, [snapshots, points.len(), channels]))
     }
 
     /// Ranges of at most `most` missing samples: the first sample in the data set, and the samples in the columns.

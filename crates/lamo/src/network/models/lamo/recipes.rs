@@ -159,6 +159,12 @@ pub(super) fn quick(benchmark: &str) -> Option<&'static str> {
     Some(match benchmark {
         "darcy" => "model.settings = { width = 32, depth = 4, mlp_ratio = 2, states = 16, padded = [0, 0] }",
         "navier-stokes" => "model.settings = { width = 32, depth = 2, mlp_ratio = 2, states = 16 }",
+        "kolmogorov" | "turbulence" | "gray-scott" | "shallow-water" => {
+            "model.settings = { width = 32, depth = 2, mlp_ratio = 2, states = 16, patch = 2 }"
+        }
+        "beam" | "heat" => {
+            "model.settings = { width = 64, depth = 3, tokens = 32, slice_heads = 4, states = 16, head_width = 32 }"
+        }
         "elasticity" => {
             "model.settings = { width = 64, depth = 3, tokens = 32, slice_heads = 4, states = 16, head_width = 32 }"
         }
