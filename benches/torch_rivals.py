@@ -1,10 +1,11 @@
 """Fifteen rivals of lamo in plain PyTorch: are they the originals, and how long does one training step take?
 
-    python benches/torch_rivals.py check fixtures/baselines
+    python benches/torch_rivals.py check fixtures/baselines [--device cuda --tf32]
     python benches/torch_rivals.py step --benchmark darcy --device cuda --steps 50 [--model unet --model ono] [--json]
 
 `check` builds every fixture's model from its config.json, loads params.safetensors and compares the training-mode
-output, the loss and all gradients with io.safetensors.
+output, the loss and all gradients with io.safetensors. With `--tf32` products and convolutions round as `lamo
+--precision tf32` does: it shows what this costs the original.
 
 `step` builds every model at the official sizes of the benchmark, compares the number of parameters with the
 official one and times a full training step: forward, sum of relative L2 errors, backward, clipping where the
@@ -32,6 +33,7 @@ from rivals.windows import DropPath
 
 # Largest deviation / largest value. U-FNO and U-NO lose more to rounding, see the README of the fixtures.
 OUTPUT_TOLERANCE, LOSS_TOLERANCE, GRADIENT_TOLERANCE, ROUGH_GRADIENT_TOLERANCE = 2e-5, 1e-5, 3e-4, 1e-3
+TF32_TOLERANCE, TF32_GRADIENT_TOLERANCE = 5e-3, 2e-2  # as docs/performance.md states them
 ROUGH = ("ufno", "uno", "unet_b", "lsm_b")
 
 
@@ -61,6 +63,17 @@ def deviation(ours, reference):
     return ((ours - reference).abs().max() / reference.abs().max().clamp(min=1e-30)).item()
 
 
+def whole_gradient_deviation(model, tensors):
+    """||gradient - reference|| / ||reference|| over all parameters."""
+    difference = size = 0.0
+    for name, parameter in model.named_parameters():
+        if (reference := tensors.get(f"grad.param.{name}")) is not None:
+            gradient = torch.view_as_real(parameter.grad) if parameter.is_complex() else parameter.grad
+            difference += (gradient - reference).double().square().sum().item()
+            size += reference.double().square().sum().item()
+    return math.sqrt(difference / size)
+
+
 def gradient_deviation(model, tensors):
     """The worst parameter, less the 1e-7 that every gradient may be off."""
     worst = 0.0
@@ -75,12 +88,14 @@ def gradient_deviation(model, tensors):
     return worst
 
 
-def compare(folder):
+def compare(folder, device, tf32):
     """(name, deviation, tolerance) of everything that the fixture states."""
     config = json.loads((folder / "config.json").read_text())
     tensors = load_file(folder / "io.safetensors")
     model = build(config["variant"], **{**config["model"], **config.get("constructor", {})})
     load(model, load_file(folder / "params.safetensors"))
+    model.to(device)
+    tensors = {name: tensor.to(device) for name, tensor in tensors.items()}
     for module in model.modules():  # as the fixtures were made: PyTorch's batch norm of channels-last images is rough
         if isinstance(module, torch.nn.BatchNorm2d):
             module.register_forward_pre_hook(lambda _, inputs: tuple(image.contiguous() for image in inputs))
@@ -105,6 +120,9 @@ def compare(folder):
     rough = folder.name in ROUGH or config["variant"] in ROUGH
     limit = ROUGH_GRADIENT_TOLERANCE if rough else GRADIENT_TOLERANCE
     found.insert(2, ("gradients", gradient_deviation(model, tensors), limit))
+    if tf32:
+        whole = ("whole gradient", whole_gradient_deviation(model, tensors), TF32_GRADIENT_TOLERANCE)
+        return [(name, value, TF32_TOLERANCE) for name, value, _ in found[:2]] + [whole]
     if "out_eval" in tensors and ono:
         model.eval()
         output("out_eval")
@@ -120,6 +138,7 @@ def compare(folder):
 def check(options):
     variants, checked, failed = {variant for variant, _ in RIVALS.values()} | {"oformer_ns"}, 0, 0
     torch.set_num_threads(1)
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = options.tf32
     warnings.filterwarnings("ignore", message="TF32 acceleration on top of oneDNN")
     for path in sorted(pathlib.Path(options.folder).glob("**/config.json")):
         if json.loads(path.read_text())["variant"] not in variants:
@@ -127,13 +146,17 @@ def check(options):
         checked += 1
         try:
             with torch.backends.mkldnn.flags(enabled=False):  # as the fixtures were made
-                found = compare(path.parent)
+                found = compare(path.parent, options.device, options.tf32)
             passed = all(value <= tolerance for _, value, tolerance in found)
             numbers = "  ".join(f"{name} {value:.1e}" for name, value, _ in found)
         except Exception as problem:
             passed, numbers = False, f"{type(problem).__name__}: {problem}"
         failed += not passed
         print(f"{'pass' if passed else 'FAIL'}  {path.parent.name:14} {numbers}", flush=True)
+    if options.tf32:
+        print(f"{checked - failed} of {checked} fixtures pass in TF32: output and loss within {TF32_TOLERANCE:.0e}, "
+              f"the gradient as a whole {TF32_GRADIENT_TOLERANCE:.0e}")
+        return 0 if checked and not failed else 1
     print(f"{checked - failed} of {checked} fixtures pass: output within {OUTPUT_TOLERANCE:.0e}, "
           f"loss {LOSS_TOLERANCE:.0e}, gradients {GRADIENT_TOLERANCE:.0e} of the largest value "
           f"({', '.join(ROUGH)}: {ROUGH_GRADIENT_TOLERANCE:.0e})")
@@ -241,6 +264,8 @@ def main():
     commands = parser.add_subparsers(dest="command", required=True)
     checker = commands.add_parser("check", help="compare with fixtures of the official code")
     checker.add_argument("folder", help="a folder with fixtures below it")
+    checker.add_argument("--device", choices=["cuda", "cpu"], default="cpu")
+    checker.add_argument("--tf32", action="store_true", help="products and convolutions in TF32, at its tolerances")
     stepper = commands.add_parser("step", help="time training steps at the official sizes")
     stepper.add_argument("--benchmark", choices=list(BENCHMARKS), required=True)
     stepper.add_argument("--model", choices=list(RIVALS), action="append", help="may be given again; all if absent")

@@ -81,7 +81,7 @@
 //! let evaluated = evaluate(&EvaluateRequest { run: run.clone(), data: None, symmetries: false, device }, &Session::default())?;
 //! println!("error {:.4}, {:?}", evaluated.receipt.evaluation.headline(), evaluated.receipt.evaluation.outputs);
 //! let inputs = vec![Source::parse("permeability.npy")];
-//! predict(&PredictRequest { model: run, inputs, output: "pressure.npy".into(), snapshots: None, symmetries: false, device })?;
+//! predict(&PredictRequest { model: run, inputs, output: "pressure.npy".into(), snapshots: None, symmetries: false, memory: None, device })?;
 //! # Ok::<(), lamo::Error>(())
 //! ```
 //!

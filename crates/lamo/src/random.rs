@@ -27,6 +27,22 @@ pub(crate) fn shuffle(order: &mut [usize], seed: u64, index: u64) {
     }
 }
 
+/// `chosen` different numbers from 0 to `count` − 1 in ascending order, each set equally likely (Floyd's algorithm); all where
+/// there are no more.
+pub(crate) fn subset(count: usize, chosen: usize, seed: u64, index: u64) -> Vec<usize> {
+    if chosen >= count {
+        return (0..count).collect();
+    }
+    let (mut random, mut taken) = (stream(seed, index), vec![false; count]);
+    for last in count - chosen..count {
+        let wide = u128::from(random.next_u64()) * (last as u128 + 1);
+        let drawn = (wide >> 64) as usize;
+        let place = if taken[drawn] { last } else { drawn };
+        taken[place] = true;
+    }
+    (0..count).filter(|&place| taken[place]).collect()
+}
+
 /// Whole numbers from 0 to 2²⁴ − 1, which f32 holds exactly: the words of [`lamo_tensor::Random`] for a step.
 pub(crate) fn words<const COUNT: usize>(seed: u64, index: u64) -> [f32; COUNT] {
     let mut random = stream(seed, index);
@@ -47,6 +63,20 @@ mod tests {
         assert_eq!(shuffled(3, 1), shuffled(3, 1));
         assert_ne!(shuffled(3, 1), shuffled(3, 2));
         assert_ne!(shuffled(3, 1), shuffled(4, 1));
+    }
+
+    #[test]
+    fn every_number_is_equally_often_in_a_subset() {
+        let mut seen = [0; 7];
+        for index in 0..7000 {
+            let subset = subset(7, 3, 5, index);
+            assert!(subset.len() == 3 && subset.windows(2).all(|pair| pair[0] < pair[1]), "{subset:?}");
+            subset.into_iter().for_each(|place| seen[place] += 1);
+        }
+        assert!(seen.iter().all(|count| (2840..3160).contains(count)), "{seen:?}"); // deviation 41
+        assert_eq!(subset(4, 9, 1, 1), [0, 1, 2, 3]);
+        assert_eq!(subset(100, 10, 1, 1), subset(100, 10, 1, 1));
+        assert_ne!(subset(100, 10, 1, 1), subset(100, 10, 1, 2));
     }
 
     #[test]

@@ -181,6 +181,7 @@ fn write(evaluated: &Evaluated, request: &EvaluateRequest, folder: &Path) -> Res
         samples: &evaluated.test,
         prediction: &evaluated.prediction,
         manifest: evaluated.dataset.manifest(),
+        dataset: &evaluated.dataset,
         train_samples: evaluated.train_samples,
         history: &evaluated.history,
         receipt: &evaluated.receipt,

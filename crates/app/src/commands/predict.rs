@@ -48,6 +48,10 @@ pub(crate) struct Predict {
     /// Predict each sample under every symmetry of the problem that the run was trained on, and take the mean.
     #[arg(long)]
     symmetries: bool,
+    /// Bytes of memory that the prediction may take, such as 8GB or 500MB: its points then come in pieces, for clouds of far more
+    /// points than fit at once. LaMO with slices and Transolver predict so, with the result of all points at once.
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    memory: Option<u64>,
     /// Where to compute: cpu, cuda, cuda:1.
     #[arg(long, value_name = "D", default_value = "cpu")]
     device: Device,
@@ -67,6 +71,7 @@ pub(crate) fn run(options: &Predict) -> Result<()> {
         output: options.output.clone(),
         snapshots: options.frames,
         symmetries: options.symmetries,
+        memory: options.memory,
         device: options.device,
     };
     let meshes = request.inputs.iter().any(|input| input.field.is_none() && mesh::is_mesh_name(&input.array.path));
@@ -91,6 +96,20 @@ pub(crate) fn run(options: &Predict) -> Result<()> {
     say(&format!("{files}: {} of {samples} in {time}", arrays.join(", ")))
 }
 
+/// `8GB`, `500 MB`, `1e9`
+fn bytes(text: &str) -> Result<u64, String> {
+    let letters = text.trim_end().trim_end_matches(|letter: char| letter.is_ascii_alphabetic()).len();
+    let (number, unit) = text.trim_end().split_at(letters);
+    let units = ["", "B", "KB", "MB", "GB", "TB"];
+    let place = units.iter().position(|known| known.eq_ignore_ascii_case(unit));
+    let factor = place.map(|place| 1000_f64.powi(place.saturating_sub(1) as i32));
+    let number = number.trim().parse::<f64>().ok().filter(|number| number.is_finite() && *number > 0.0);
+    match (number, factor) {
+        (Some(number), Some(factor)) => Ok((number * factor) as u64),
+        _ => Err(format!("expected bytes such as 8GB or 500MB, found `{text}`")),
+    }
+}
+
 /// Gives the inputs of a field their axes; the only input need not be named.
 fn name_axes(inputs: &mut [Source], text: &str) -> Result<(), Refusal> {
     let form = || Refusal::new("--axes", "FIELD=LETTERS, such as u=xytn", format!("`{text}`"));
@@ -106,4 +125,19 @@ fn name_axes(inputs: &mut [Source], text: &str) -> Result<(), Refusal> {
         input.axes = Some(axes.to_owned());
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::bytes;
+
+    #[test]
+    fn bytes_have_units_of_thousands() {
+        let cases =
+            [("8GB", 8_000_000_000), ("500 MB", 500_000_000), ("1.5kB", 1500), ("64", 64), ("2e9", 2_000_000_000)];
+        cases.into_iter().for_each(|(text, expected)| assert_eq!(bytes(text), Ok(expected), "{text}"));
+        for text in ["", "GB", "-1GB", "8 GiB", "nan", "0"] {
+            assert!(bytes(text).is_err(), "{text}");
+        }
+    }
 }

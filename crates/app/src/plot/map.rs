@@ -2,9 +2,10 @@
 //! on its mesh or point cloud, x to the right and y upwards. A field on a line is a curve, and a single value is a number.
 
 use super::colour::{FAINT, INK, PAPER, Rgb, Scale};
-use super::mesh::{Area, Window, draw_cloud, draw_mesh};
+use super::mesh::{self, Area, Window, draw_cloud, draw_mesh};
 use super::number::number;
-use super::{Canvas, font};
+use super::{Canvas, Skin, font};
+use std::rc::Rc;
 
 /// Pixels of the longer side of a map, approximately. Points of coarse fields become squares of whole pixels.
 const MAP: usize = 220;
@@ -31,6 +32,8 @@ pub(crate) enum Layout {
     Wire([usize; 2], Vec<[f32; 2]>),
     /// Points in any order, with their third coordinates, if they have one.
     Cloud(Vec<[f32; 2]>, Vec<f32>),
+    /// Points joined by triangles.
+    Triangles(Vec<[f32; 2]>, Rc<Skin>),
 }
 
 /// The part of the domain that is drawn of maps with these layouts.
@@ -48,6 +51,15 @@ impl Layout {
         Layout::Cloud(points.map(|point| [point[0], point[1]]).collect(), depths)
     }
 
+    /// Points with two or more coordinates that triangles join; a cloud where there are none.
+    pub(crate) fn of_points(positions: &[f32], space: usize, triangles: Vec<[u32; 3]>) -> Layout {
+        if triangles.is_empty() {
+            return Layout::cloud(positions, space);
+        }
+        let (positions, skin) = Skin::of(positions, space, triangles);
+        Layout::Triangles(positions, Rc::new(skin))
+    }
+
     /// Whether the values are drawn as a curve.
     pub(crate) fn is_curve(&self) -> bool {
         matches!(self, Layout::Grid([_, 1]) | Layout::Line(_)) && !self.is_number()
@@ -58,12 +70,20 @@ impl Layout {
         *self == Layout::Grid([1, 1])
     }
 
+    /// Whether it is a surface in space.
+    pub(crate) fn is_solid(&self) -> bool {
+        matches!(self, Layout::Triangles(_, skin) if skin.is_solid())
+    }
+
     /// Number of points.
     pub(crate) fn points(&self) -> usize {
         match self {
             Layout::Grid([rows, columns]) => rows * columns,
             Layout::Line(positions) => positions.len(),
-            Layout::Mesh(_, positions) | Layout::Wire(_, positions) | Layout::Cloud(positions, _) => positions.len(),
+            Layout::Mesh(_, positions)
+            | Layout::Wire(_, positions)
+            | Layout::Cloud(positions, _)
+            | Layout::Triangles(positions, _) => positions.len(),
         }
     }
 
@@ -82,7 +102,8 @@ impl Layout {
                 format!("x {first} to {last}{unit}")
             }
             Layout::Cloud(_, depths) if !depths.is_empty() => format!("{}, viewed along z", range()),
-            Layout::Mesh(..) | Layout::Wire(..) | Layout::Cloud(..) => range(),
+            Layout::Triangles(_, skin) if skin.is_solid() => skin.range(unit),
+            Layout::Mesh(..) | Layout::Wire(..) | Layout::Cloud(..) | Layout::Triangles(..) => range(),
         }
     }
 
@@ -90,7 +111,10 @@ impl Layout {
     pub(crate) fn positions(&self) -> Option<&[[f32; 2]]> {
         match self {
             Layout::Grid(_) | Layout::Line(_) => None,
-            Layout::Mesh(_, positions) | Layout::Wire(_, positions) | Layout::Cloud(positions, _) => Some(positions),
+            Layout::Mesh(_, positions)
+            | Layout::Wire(_, positions)
+            | Layout::Cloud(positions, _)
+            | Layout::Triangles(positions, _) => Some(positions),
         }
     }
 
@@ -102,7 +126,10 @@ impl Layout {
                 let share = |place: usize, extent: usize| (place as f64 + 0.5) / extent as f64;
                 Some([size[0] * share(point % columns, *columns), size[1] * share(point / columns, *rows)])
             }
-            Layout::Mesh(_, positions) | Layout::Wire(_, positions) | Layout::Cloud(positions, _) => {
+            Layout::Mesh(_, positions)
+            | Layout::Wire(_, positions)
+            | Layout::Cloud(positions, _)
+            | Layout::Triangles(positions, _) => {
                 let fine = 100.0;
                 let area = Area { corner: [0, 0], size: size.map(|side| (fine * side) as usize) };
                 let pixel = window?.pixel(area, *positions.get(point)?);
@@ -150,6 +177,9 @@ impl Layout {
             (Layout::Wire(plane, positions), Some(window)) => wire(canvas, area, window, *plane, positions),
             (Layout::Cloud(positions, depths), Some(window)) => {
                 draw_cloud(canvas, area, window, (positions, depths), values, scale);
+            }
+            (Layout::Triangles(positions, skin), Some(window)) => {
+                skin.draw(canvas, (area, window), positions, values, scale);
             }
             (_, None) => {}
         }
@@ -235,7 +265,9 @@ impl Map {
         let size = match &self.layout {
             Layout::Grid([rows, columns]) if *rows.max(columns) <= FINEST => [*columns, *rows],
             Layout::Grid(_) | Layout::Line(_) => self.size(),
-            Layout::Mesh(..) | Layout::Wire(..) | Layout::Cloud(..) => self.size().map(|side| fine * side),
+            Layout::Mesh(..) | Layout::Wire(..) | Layout::Cloud(..) | Layout::Triangles(..) => {
+                self.size().map(|side| fine * side)
+            }
         };
         let mut canvas = Canvas::new(size[0], size[1], PAPER);
         self.draw_in(&mut canvas, Area { corner: [0, 0], size });
@@ -273,16 +305,8 @@ fn wire(canvas: &mut Canvas, area: Area, window: &Window, [rows, columns]: [usiz
     let chosen = |count: usize, stride: usize| (0..count).filter(move |line| line % stride == 0 || line + 1 == count);
     let [row_stride, column_stride] = strides([rows, columns]);
     let mut line = |from: usize, to: usize| {
-        let [from, to] = [from, to].map(|node| window.pixel(area, positions[node]));
-        let length = (to[0] - from[0]).abs().max((to[1] - from[1]).abs());
-        let pixels = if length.is_finite() { (length as usize).min(area.size[0] + area.size[1]) } else { return };
-        for pixel in 0..=pixels {
-            let share = pixel as f32 / pixels.max(1) as f32;
-            let [x, y] = [0, 1].map(|axis| from[axis] + share * (to[axis] - from[axis]));
-            if area.contains([x, y]) {
-                canvas.fill([x as usize, y as usize], [2, 2], FAINT);
-            }
-        }
+        let ends = [from, to].map(|node| window.pixel(area, positions[node]));
+        mesh::line(area, ends, |pixel| canvas.fill(pixel, [2, 2], FAINT));
     };
     for row in chosen(rows, row_stride) {
         (1..columns).for_each(|column| line(row * columns + column - 1, row * columns + column));

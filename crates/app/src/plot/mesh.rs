@@ -166,9 +166,16 @@ pub(crate) fn draw_mesh(
     }
 }
 
-/// Colours the pixels whose centres lie inside the triangle or on its edge.
+/// Colours the pixels of a triangle, linearly between its corners.
 fn triangle(canvas: &mut Canvas, area: Area, corners: [([f32; 2], f32); 3], scale: &Scale) {
-    let [(a, _), (b, _), (c, _)] = corners;
+    covered(area, corners.map(|(place, _)| place), |[x, y], shares| {
+        let value = shares.iter().zip(&corners).map(|(share, (_, value))| share * value).sum();
+        canvas.dot(x, y, scale.colour(value));
+    });
+}
+
+/// The pixels whose centres lie inside a triangle or on its edge, each with the shares of the corners in it.
+pub(super) fn covered(area: Area, [a, b, c]: [[f32; 2]; 3], mut each: impl FnMut([usize; 2], [f32; 3])) {
     let twice = |p: [f32; 2], q: [f32; 2], r: [f32; 2]| (q[0] - p[0]) * (r[1] - p[1]) - (q[1] - p[1]) * (r[0] - p[0]);
     let whole = twice(a, b, c);
     if whole == 0.0 || !whole.is_finite() {
@@ -181,8 +188,20 @@ fn triangle(canvas: &mut Canvas, area: Area, corners: [([f32; 2], f32); 3], scal
         let centre = [x as f32 + 0.5, y as f32 + 0.5];
         let shares = [twice(centre, b, c), twice(a, centre, c), twice(a, b, centre)].map(|part| part / whole);
         if shares.iter().all(|&share| share >= EDGE) {
-            let value = shares.iter().zip(&corners).map(|(share, (_, value))| share * value).sum();
-            canvas.dot(x, y, scale.colour(value));
+            each([x, y], shares);
+        }
+    }
+}
+
+/// The pixels of `area` along a line.
+pub(super) fn line(area: Area, [from, to]: [[f32; 2]; 2], mut each: impl FnMut([usize; 2])) {
+    let length = (to[0] - from[0]).abs().max((to[1] - from[1]).abs());
+    let pixels = if length.is_finite() { (length as usize).min(area.size[0] + area.size[1]) } else { return };
+    for pixel in 0..=pixels {
+        let share = pixel as f32 / pixels.max(1) as f32;
+        let [x, y] = [0, 1].map(|axis| from[axis] + share * (to[axis] - from[axis]));
+        if area.contains([x, y]) {
+            each([x as usize, y as usize]);
         }
     }
 }

@@ -18,6 +18,7 @@ mod number;
 mod orders;
 mod raster;
 mod sheet;
+mod skin;
 mod table;
 
 pub(crate) use axis::{Axis, Scaling};
@@ -37,4 +38,5 @@ pub(crate) use mesh::Window;
 pub(crate) use number::number;
 pub(crate) use orders::scan_orders;
 pub(crate) use sheet::{Column, Layouts, Sheet};
+pub(crate) use skin::{DARKEST, LIGHT, Skin, VIEW};
 pub(crate) use table::{TableCell, TableRow, table};

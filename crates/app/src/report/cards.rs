@@ -137,7 +137,8 @@ fn player(sample: usize, fields: &[(usize, &Output, [Scale; 2])], shared: &Share
             };
             let _ = write!(
                 out,
-                "<div class=\"map\" data-field=\"{field}\" data-set=\"{set}\"><p>{title}</p><div class=\"view\">{view}</div>{bar}</div>"
+                "<div class=\"map\" data-field=\"{field}\" data-set=\"{set}\"><p>{title}</p><div class=\"{}\">{view}</div>{bar}</div>",
+                class(map)
             );
         }
         out += "</div>";
@@ -159,6 +160,11 @@ fn title(map: &Map) -> String {
     escape(&title.replace(" - ", " − "))
 }
 
+/// The class of the picture of a map; surfaces in space can be turned.
+fn class(map: &Map) -> &'static str {
+    if map.layout.is_solid() { "view solid" } else { "view" }
+}
+
 /// A map under its title, with a colour bar if `bar`. `source` is its field, its time and its set among the values of the card.
 fn drawn(map: &Map, fine: usize, source: Option<[usize; 3]>, bar: bool) -> Result<String> {
     let title = title(map);
@@ -178,7 +184,8 @@ fn drawn(map: &Map, fine: usize, source: Option<[usize; 3]>, bar: bool) -> Resul
         format!(" data-field=\"{field}\" data-time=\"{time}\" data-set=\"{set}\"")
     });
     Ok(format!(
-        "<div class=\"map\"{source}><p title=\"{title}\">{title}</p><div class=\"view\">{view}</div>{bar}</div>"
+        "<div class=\"map\"{source}><p title=\"{title}\">{title}</p><div class=\"{}\">{view}</div>{bar}</div>",
+        class(map)
     ))
 }
 

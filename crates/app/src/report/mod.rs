@@ -21,8 +21,8 @@ use crate::commands::{make_folder, write_file};
 use crate::plot::Figure;
 use crate::text::{percent, whole};
 use anyhow::Result;
-use lamo::data::Samples;
 use lamo::data::dataset::{Manifest, Role};
+use lamo::data::{Dataset, Samples};
 use lamo::error::counted;
 use lamo::experiment::{Experiment, OWN};
 use lamo::files::atomic;
@@ -51,6 +51,8 @@ pub(crate) struct Report<'a> {
     /// `[count, times, points, outputs]`
     pub(crate) prediction: &'a [f32],
     pub(crate) manifest: &'a Manifest,
+    /// Its folder, where the cells are.
+    pub(crate) dataset: &'a Dataset,
     /// Number of training samples, if known.
     pub(crate) train_samples: Option<usize>,
     pub(crate) history: &'a [Line],
@@ -72,7 +74,7 @@ struct Picture {
 impl Report<'_> {
     /// Writes the page and the pictures; each file appears complete or not at all.
     pub(crate) fn write(&self, folder: &Path) -> Result<()> {
-        let (pictures, shared) = self.pictures();
+        let (pictures, shared) = self.pictures()?;
         let picture_folder = folder.join(PICTURES);
         make_folder(&picture_folder)?;
         for folder in [folder, &picture_folder] {
@@ -86,7 +88,7 @@ impl Report<'_> {
     }
 
     /// Draws the best sample, the median, the worst, and without time series the quartiles.
-    fn pictures(&self) -> (Vec<Picture>, Shared) {
+    fn pictures(&self) -> Result<(Vec<Picture>, Shared)> {
         let errors = &self.receipt.evaluation.samples;
         let mut order: Vec<usize> = (0..errors.len()).collect();
         order.sort_by(|&one, &other| errors[one].error.total_cmp(&errors[other].error));
@@ -103,7 +105,11 @@ impl Report<'_> {
                 chosen.push((rank, index));
             }
         }
-        let scenes: Vec<Scene> = chosen.iter().map(|(_, index)| self.view(*index).scene()).collect();
+        let scene = |&(_, index): &(&'static str, usize)| -> Result<Scene> {
+            let triangles = self.dataset.drawn_triangles(errors[index].sample)?;
+            Ok(self.view(index, &triangles).scene())
+        };
+        let scenes: Vec<Scene> = chosen.iter().map(scene).collect::<Result<_>>()?;
         let shared = Shared::of(&scenes);
         let picture = |((rank, index), scene): ((&'static str, usize), Scene)| {
             let (sample, error) = (errors[index].sample, errors[index].error);
@@ -117,11 +123,11 @@ impl Report<'_> {
             let figure = scene.figure(title, &shared);
             Picture { rank, sample, error, scene, figure }
         };
-        (chosen.into_iter().zip(scenes).map(picture).collect(), shared)
+        Ok((chosen.into_iter().zip(scenes).map(picture).collect(), shared))
     }
 
     /// The test sample of an index, with its prediction.
-    fn view(&self, index: usize) -> SampleView<'_> {
+    fn view<'b>(&'b self, index: usize, triangles: &'b [[u32; 3]]) -> SampleView<'b> {
         let Manifest { fields, times, .. } = self.manifest;
         let positions = fields.iter().find(|field| field.role == Role::Position);
         SampleView {
@@ -131,6 +137,7 @@ impl Report<'_> {
             prediction: self.samples.part_of(self.prediction, index),
             times,
             unit: positions.map_or("", |field| &field.unit),
+            triangles,
         }
     }
 

@@ -23,8 +23,11 @@
         if (layout.positions) layout.positions = layout.positions.map(axis => decoded(axis).values);
         layout.count = layout.count || (layout.plane ? layout.plane[0] * layout.plane[1] : layout.points);
         if (layout.kind === "cloud" && layout.positions[0].length < layout.count) layout.count = layout.positions[0].length;
-        layout.window = data.window;
+        if (layout.triangles) layout.triangles = new Uint32Array(bytes(layout.triangles));
+        if (layout.numbers) layout.numbers = new Uint32Array(bytes(layout.numbers));
+        Object.assign(layout, { window: data.window, data });
       }
+      Object.assign(data, { first: data.view.slice(), zoom: 1 });
       for (const field of data.fields) {
         for (const set of field.sets) Object.assign(set, decoded(set.values), { layout: data.layouts[set.layout] });
       }
@@ -51,6 +54,10 @@
       const [rows, columns] = layout.plane;
       return [(point % columns + 0.5) / columns, (Math.floor(point / columns) + 0.5) / rows];
     }
+    if (layout.kind === "triangles") {
+      const { u, v } = Triangles.places(layout, time);
+      return [u[point], v[point]];
+    }
     const [x, y] = layout.positions.map(axis => axis[(axis.length > layout.count ? time * layout.count : 0) + point]);
     const { least, most } = layout.window, [width, height] = layout.size;
     const extent = [0, 1].map(axis => Math.max(most[axis] - least[axis], 1e-30));
@@ -66,6 +73,7 @@
       const inside = u >= 0 && u < 1 && v >= 0 && v < 1;
       return inside ? Math.floor(v * rows) * columns + Math.floor(u * columns) : -1;
     }
+    if (layout.kind === "triangles") return Triangles.hit(layout, time, [u, v]);
     let found = -1, best = layout.kind === "line" ? Infinity : 0.03 * 0.03, depth = -Infinity;
     const ratio = layout.size ? layout.size[1] / layout.size[0] : 0;
     for (let point = 0; point < layout.count; point++) {
@@ -90,12 +98,12 @@
       words.push(`${axes[0]} ${original(Math.floor(point / columns), rows, layout.shape[0])}`);
       words.push(`${axes[1]} ${original(point % columns, columns, layout.shape[1])}`);
     } else {
-      words.push(`point ${original(point, layout.count, layout.points)}`);
+      words.push(`point ${layout.numbers ? layout.numbers[point] : original(point, layout.count, layout.points)}`);
     }
     if (layout.at) words.push(`x ${text(layout.at.values[point], 0)}`);
     if (layout.positions) {
       const at = axis => axis[(axis.length > layout.count ? time * layout.count : 0) + point];
-      words.push(`x ${text(at(layout.positions[0]), 0)}, y ${text(at(layout.positions[1]), 0)}`);
+      words.push(layout.positions.map((axis, index) => `${"xyz"[index]} ${text(at(axis), 0)}`).join(", "));
     }
     if (layout.depths) words.push(`z ${text(layout.depths.values[point], layout.depths.step)}`);
     return words.join(", ");
@@ -169,7 +177,10 @@
     tip.style.top = `${y + 14 + size.height > innerHeight ? Math.max(4, y - size.height - 10) : y + 14}px`;
   }
 
+  let dragged = null; // where the pointer that turns a surface was
+
   function point(event) {
+    if (dragged) return hide();
     const view = event.target instanceof Element && event.target.closest(".map[data-field] .view");
     if (!view) return shown && !shown.map.contains(document.activeElement) ? hide() : undefined;
     const map = view.closest(".map"), box = view.getBoundingClientRect(), [left, top, width, height] = plotOf(view);
@@ -201,8 +212,12 @@
       seen.add(key);
       const view = map.querySelector(".view");
       view.tabIndex = 0;
-      view.setAttribute("aria-description", "Arrow keys read the values of the points.");
+      const solid = view.classList.contains("solid");
+      view.setAttribute("aria-description", solid
+        ? "Arrow keys turn the surface, plus and minus change its size, Home restores it. With Shift, arrow keys read the values."
+        : "Arrow keys read the values of the points.");
       view.addEventListener("keydown", event => {
+        if (solid && !event.shiftKey && event.key !== "Escape") return;
         const layout = dataOf(card).fields[map.dataset.field].sets[0].layout;
         const at = shown && shown.map === map ? shown.point : Math.floor(layout.count / 2);
         const next = event.key === "Escape" ? hide() : moved(layout, at, event.key);
@@ -230,18 +245,19 @@
   // A function that colours a pixel of an image by a value.
   function painter(image, scale) {
     const colours = palette(scale), width = scale.most - scale.least;
-    return (pixel, value) => {
+    return (pixel, value, light = 1) => {
       const share = width > 0 ? Math.min(1, Math.max(0, (value - scale.least) / width)) : 0.5;
       const level = 3 * Math.round(255 * share), shown = Number.isFinite(value);
       for (let channel = 0; channel < 3; channel++) {
-        image.data[4 * pixel + channel] = shown ? colours[level + channel] : [255, 0, 255][channel];
+        image.data[4 * pixel + channel] = light * (shown ? colours[level + channel] : [255, 0, 255][channel]);
       }
       image.data[4 * pixel + 3] = 255;
     };
   }
 
-  // Colours the pixels whose centres lie in a triangle; its corners are [x, y, value].
-  function triangle(image, paint, [a, b, c]) {
+  // Colours the pixels whose centres lie in a triangle; its corners are [x, y, value], with their depths where `front` has the
+  // depth of what is seen at each pixel.
+  function triangle(image, paint, [a, b, c], front = null, light = 1) {
     const whole = (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0]);
     if (!(Math.abs(whole) > 0)) return;
     const ends = (axis, pick, most) => Math.min(most, Math.max(0, pick(a[axis], b[axis], c[axis])));
@@ -252,9 +268,11 @@
         const first = ((b[0] - px) * (c[1] - py) - (b[1] - py) * (c[0] - px)) / whole;
         const second = ((px - a[0]) * (c[1] - a[1]) - (py - a[1]) * (c[0] - a[0])) / whole;
         const third = 1 - first - second;
-        if (first >= -1e-3 && second >= -1e-3 && third >= -1e-3) {
-          paint(y * image.width + x, first * a[2] + second * b[2] + third * c[2]);
-        }
+        if (!(first >= -1e-3 && second >= -1e-3 && third >= -1e-3)) continue;
+        const pixel = y * image.width + x, mean = of => first * a[of] + second * b[of] + third * c[of];
+        if (front && mean(3) <= front[pixel]) continue;
+        if (front) front[pixel] = mean(3);
+        paint(pixel, mean(2), light);
       }
     }
   }
@@ -268,6 +286,8 @@
     const paint = painter(image, scale);
     if (still) {
       for (let point = 0; point < layout.count; point++) paint(point, values(point));
+    } else if (layout.kind === "triangles") {
+      Triangles.draw(image, layout, time, values, (corners, front, light) => triangle(image, paint, corners, front, light));
     } else {
       const corner = point => {
         const [u, v] = place(layout, time, point);
@@ -317,6 +337,70 @@
     });
   }
 
+  // Of a map: its layout, its values at a time as a function of the point, and its colours.
+  function drawnIn(field, index, time) {
+    const [first, second, distance] = field.sets, of = set => point => valueOf(set, time, point);
+    if (index < 2) return [field.sets[index].layout, of(field.sets[index]), field.scale];
+    const error = distance ? of(distance) : point => of(second)(point) - of(first)(point);
+    return [(distance || first).layout, error, field.error];
+  }
+
+  const solids = card => [...card.querySelectorAll(".map[data-field] .view.solid")].map(view => view.closest(".map"));
+
+  // Draws the surfaces of a card as they are turned now; a canvas takes the place of the first picture.
+  function turn(card) {
+    hide();
+    for (const map of solids(card)) {
+      const picture = map.querySelector("img"), time = Number(map.dataset.time || 0);
+      if (picture) {
+        const canvas = document.createElement("canvas");
+        canvas.className = "smooth";
+        canvas.setAttribute("role", "img");
+        canvas.setAttribute("aria-label", picture.alt);
+        picture.replaceWith(canvas);
+      }
+      const [layout, values, scale] = drawnIn(dataOf(card).fields[map.dataset.field], Number(map.dataset.set || 0), time);
+      draw(map.querySelector("canvas"), layout, time, values, scale);
+    }
+  }
+
+  // Surfaces turn with the mouse, a finger or the arrow keys, all of a card together.
+  for (const card of document.querySelectorAll(".sample")) {
+    let waiting = 0;
+    const by = (azimuth, elevation) => {
+      const data = dataOf(card);
+      data.view = [data.view[0] + azimuth, Math.max(-90, Math.min(90, data.view[1] + elevation))];
+      waiting = waiting || requestAnimationFrame(() => {
+        waiting = 0;
+        turn(card);
+      });
+    };
+    for (const map of solids(card)) {
+      const view = map.querySelector(".view");
+      view.addEventListener("pointerdown", event => {
+        view.setPointerCapture(event.pointerId);
+        dragged = [event.clientX, event.clientY];
+      });
+      view.addEventListener("pointermove", event => {
+        if (!dragged || !view.hasPointerCapture(event.pointerId)) return;
+        by((dragged[0] - event.clientX) * 0.6, (event.clientY - dragged[1]) * 0.6);
+        dragged = [event.clientX, event.clientY];
+      });
+      for (const end of ["pointerup", "pointercancel"]) view.addEventListener(end, () => (dragged = null));
+      view.addEventListener("dragstart", event => event.preventDefault());
+      view.addEventListener("keydown", event => {
+        const step = { ArrowLeft: [8, 0], ArrowRight: [-8, 0], ArrowUp: [0, -8], ArrowDown: [0, 8] }[event.key];
+        const zoom = { "+": 1.2, "-": 1 / 1.2 }[event.key];
+        if (event.shiftKey && step || !(step || zoom || event.key === "Home")) return;
+        event.preventDefault();
+        const data = dataOf(card);
+        if (zoom) data.zoom = Math.max(0.2, Math.min(20, data.zoom * zoom));
+        if (event.key === "Home") Object.assign(data, { view: data.first.slice(), zoom: 1 });
+        by(...(step || [0, 0]));
+      });
+    }
+  }
+
   for (const player of document.querySelectorAll(".player")) {
     const card = player.closest(".sample");
     const [button, slider, output] = ["button", "input", "output"].map(name => player.querySelector(name));
@@ -327,16 +411,14 @@
     function render() {
       const data = dataOf(card), time = Number(slider.value);
       for (const map of maps) {
-        const field = data.fields[map.dataset.field], [truth, prediction, distance] = field.sets;
-        const of = set => point => valueOf(set, time, point);
-        const error = distance ? of(distance) : point => of(prediction)(point) - of(truth)(point);
-        const svg = map.querySelector("svg"), index = Number(map.dataset.set);
+        const field = data.fields[map.dataset.field], svg = map.querySelector("svg"), index = Number(map.dataset.set);
+        const of = number => drawnIn(field, number, time)[1];
         map.dataset.time = time;
         if (svg) {
-          bend(svg, truth.layout, index === 0 ? [of(truth), of(prediction)] : [error]);
+          bend(svg, field.sets[0].layout, index === 0 ? [of(0), of(1)] : [of(2)]);
         } else {
-          const set = [truth, prediction, distance || truth][index];
-          draw(map.querySelector("canvas"), set.layout, time, index < 2 ? of(set) : error, index < 2 ? field.scale : field.error);
+          const [layout, values, scale] = drawnIn(field, index, time);
+          draw(map.querySelector("canvas"), layout, time, values, scale);
         }
       }
       output.textContent = data.fields[maps[0].dataset.field].times[time];

@@ -16,7 +16,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 const STYLE: &str = include_str!("page.css");
-const SCRIPT: &str = include_str!("page.js");
+const SCRIPT: &str = concat!(include_str!("triangles.js"), include_str!("page.js"));
 
 impl Report<'_> {
     /// The text of the file.
@@ -42,7 +42,12 @@ impl Report<'_> {
         page += &facts(receipt);
         page += "<h2>Predictions</h2><p class=\"under\">Test samples from the best to the worst. All samples have the same colours \
                  and the same size. The colours of the prediction have the range of the truth; the error has a range of its \
-                 own.<span class=\"scripted\" hidden> Point at a map to read its values.</span></p>\n";
+                 own.<span class=\"scripted\" hidden> Point at a map to read its values.";
+        let mut maps = pictures.iter().flat_map(|picture| picture.figure.rows.iter().flatten());
+        if maps.any(|map| map.layout.is_solid()) {
+            page += " Drag a surface to turn it, or use the arrow keys.";
+        }
+        page += "</span></p>\n";
         let room = cards::Room::of(pictures);
         for picture in pictures {
             page += &cards::sample(picture, shared, room)?;

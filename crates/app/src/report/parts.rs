@@ -19,9 +19,9 @@ pub(super) struct Part {
 
 impl Part {
     /// The parts of a sample that are drawn: the cuts of a volume, all points of other grids.
-    pub(super) fn of(task: &Task, samples: &Samples, index: usize) -> Vec<Part> {
+    pub(super) fn of(task: &Task, samples: &Samples, index: usize, triangles: &[[u32; 3]]) -> Vec<Part> {
         let Some(extents) = volume(samples.grid) else {
-            let layout = Rc::new(layout_of(task, samples, index));
+            let layout = Rc::new(layout_of(task, samples, index, triangles));
             return vec![Part { name: String::new(), layout, axes: None, points: None }];
         };
         let part = |cut: Cut| {
@@ -37,8 +37,8 @@ pub(super) fn volume(grid: Grid) -> Option<[usize; 3]> {
     grid.extents().filter(|_| matches!(grid, Grid::Volume { .. }))
 }
 
-/// The layout of the points of a sample.
-pub(crate) fn layout_of(task: &Task, samples: &Samples, index: usize) -> Layout {
+/// The layout of the points of a sample; `triangles` join them where cells are known.
+pub(crate) fn layout_of(task: &Task, samples: &Samples, index: usize, triangles: &[[u32; 3]]) -> Layout {
     let Samples { grid, space, .. } = *samples;
     let (positions, points) = (samples.positions_of(index), samples.points_of(index));
     let is_given = task.positions == Positions::Given;
@@ -50,7 +50,7 @@ pub(crate) fn layout_of(task: &Task, samples: &Samples, index: usize) -> Layout 
         }
         Grid::Volume { .. } if !is_given || space < 3 => volume_layout(grid),
         Grid::Volume { .. } => Layout::cloud(positions, space),
-        Grid::Cloud { .. } if space > 1 => Layout::cloud(positions, space),
+        Grid::Cloud { .. } if space > 1 => Layout::of_points(positions, space, triangles.to_vec()),
         Grid::Line { .. } | Grid::Cloud { .. } if points < 2 || !is_given || space != 1 => Layout::Grid([points, 1]),
         Grid::Line { .. } | Grid::Cloud { .. } => {
             let mut sorted = positions.to_vec();

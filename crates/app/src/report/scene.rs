@@ -3,7 +3,7 @@
 use super::names::{channels, is_deformation, snapshot_name, unit};
 use super::parts::{Part, of_spread, place, volume};
 use crate::commands::evenly;
-use crate::plot::{Layout, note_on_cuts, strides};
+use crate::plot::{Layout, Skin, note_on_cuts, strides};
 use lamo::data::Samples;
 use lamo::task::{Field, Spread, Task};
 use lamo_geometry::Grid;
@@ -29,6 +29,8 @@ pub(super) struct SampleView<'a> {
     pub(super) times: &'a [f64],
     /// Unit of the positions.
     pub(super) unit: &'a str,
+    /// The triangles between the points; none where no cells are known.
+    pub(super) triangles: &'a [[u32; 3]],
 }
 
 /// A field at one time: the layout of its points, and its values.
@@ -102,7 +104,7 @@ pub(super) struct Scene {
 impl SampleView<'_> {
     /// All that is drawn of the sample.
     pub(super) fn scene(&self) -> Scene {
-        let parts = Part::of(self.task, self.samples, self.index);
+        let parts = Part::of(self.task, self.samples, self.index, self.triangles);
         let mut scene = Scene {
             numbers: Vec::new(),
             given: Vec::new(),
@@ -206,7 +208,8 @@ impl SampleView<'_> {
             scene.omitted.push(format!("{CHANNELS} of {count} inputs"));
         }
         let whole = parts.first().map(|part| &part.layout);
-        let shape = if self.deforms() { None } else { whole.filter(|layout| layout.positions().is_some()) };
+        let is_shape = |layout: &&Rc<Layout>| layout.positions().is_some() && !layout.is_solid(); // a shaded surface shows itself
+        let shape = if self.deforms() { None } else { whole.filter(is_shape) };
         if let (true, Some(shape)) = (self.samples.functions == 0 || (count == 0 && self.past() == 0), shape) {
             let layout = Rc::new(Layout::clone(shape).without_field());
             let (title, values) = (mesh_title(&layout), vec![0.0; layout.points()]);
@@ -305,11 +308,13 @@ impl SampleView<'_> {
     /// true position.
     fn deformation(&self) -> Output {
         let truth = self.samples.target_of(self.index);
+        let skin = Rc::new(Skin { triangles: self.triangles.to_vec(), solid: Vec::new() });
         let deformed = |values: &[f32], time: usize| {
             let [x, y, right, up] = [0, 1, 2, 3].map(|channel| self.channel(values, time, channel));
             let positions: Vec<[f32; 2]> = x.into_iter().zip(y).map(|(x, y)| [x, y]).collect();
             let layout = match self.samples.grid {
                 Grid::Plane { rows, columns } => Layout::Mesh([rows, columns], positions),
+                _ if !skin.triangles.is_empty() => Layout::Triangles(positions, skin.clone()),
                 Grid::Line { .. } | Grid::Volume { .. } | Grid::Cloud { .. } => Layout::Cloud(positions, Vec::new()),
             };
             let values = right.iter().zip(&up).map(|(right, up)| right.hypot(*up)).collect();
@@ -378,7 +383,9 @@ fn mesh_title(layout: &Layout) -> String {
             format!("mesh, a line every {rows} rows and {columns} columns")
         }
         Layout::Cloud(..) => "points".into(),
-        Layout::Grid(_) | Layout::Line(_) | Layout::Mesh(..) | Layout::Wire(..) => "mesh".into(),
+        Layout::Grid(_) | Layout::Line(_) | Layout::Mesh(..) | Layout::Wire(..) | Layout::Triangles(..) => {
+            "mesh".into()
+        }
     }
 }
 
@@ -389,7 +396,7 @@ pub(super) mod tests {
 
     /// The scene of the first sample of a task.
     pub(in crate::report) fn scene(task: &Task, samples: &Samples, prediction: &[f32], times: &[f64]) -> Scene {
-        SampleView { task, samples, index: 0, prediction, times, unit: "m" }.scene()
+        SampleView { task, samples, index: 0, prediction, times, unit: "m", triangles: &[] }.scene()
     }
 
     /// Values 1, 2, 3, ...

@@ -5,8 +5,10 @@ use super::html::base64;
 use super::pictures::Shared;
 use super::scene::{Scene, State};
 use crate::commands::evenly;
-use crate::plot::{Layout, Scale, Window};
+use crate::plot::{DARKEST, LIGHT, Layout, Scale, Skin, VIEW, Window};
 use serde_json::{Value, json};
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::rc::Rc;
 
 /// Bytes of all values of a page, approximately.
@@ -33,6 +35,9 @@ pub(super) fn values(scene: &Scene, shared: &Shared, budget: usize) -> Value {
     Writer::new(thinning, shared).write(scene)
 }
 
+/// Points of a mesh, and triangles between them by their places in this list.
+type Thinned = (Vec<usize>, Vec<[u32; 3]>);
+
 /// Collects the layouts that states share.
 struct Writer<'a> {
     /// Every how many-th row and column is written.
@@ -42,11 +47,14 @@ struct Writer<'a> {
     known: Vec<Vec<Rc<Layout>>>,
     layouts: Vec<Value>,
     shared: &'a Shared,
+    /// Points and triangles of meshes that are written, by the address of the mesh.
+    skins: RefCell<HashMap<*const Skin, Rc<Thinned>>>,
 }
 
 impl<'a> Writer<'a> {
     fn new(thinning: usize, shared: &'a Shared) -> Writer<'a> {
-        Writer { thinning, window: shared.window, known: Vec::new(), layouts: Vec::new(), shared }
+        let (known, layouts, skins) = (Vec::new(), Vec::new(), RefCell::default());
+        Writer { thinning, window: shared.window, known, layouts, shared, skins }
     }
 
     /// Bytes of the values of a scene in base64, approximately.
@@ -56,8 +64,16 @@ impl<'a> Writer<'a> {
             let positions = if moves { 2 } else { 0 };
             states * points * sets * (1 + positions) * 2 * 4 / 3
         };
-        let still =
-            |state: &State| state.layout.positions().map_or(0, |_| self.chosen(&state.layout).len() * 8 * 4 / 3);
+        let still = |state: &State| {
+            let (each, triangles) = match &*state.layout {
+                Layout::Triangles(positions, skin) => {
+                    (if skin.is_solid() { 16 } else { 12 }, self.skin(positions, skin).1.len())
+                }
+                _ => (8, 0),
+            };
+            let points = state.layout.positions().map_or(0, |_| self.chosen(&state.layout).len());
+            (points * each + triangles * 12) * 4 / 3
+        };
         let given = scene.given.iter().map(|given| values(given.states.len(), given.states.first(), 1, false));
         let outputs = scene.outputs.iter().map(|output| {
             let times = times_of(output.times.len(), &output.drawn_times()).len();
@@ -102,7 +118,8 @@ impl<'a> Writer<'a> {
             }));
         }
         let window = self.window.map(|window| json!({ "least": window.least(), "most": window.most() }));
-        json!({ "fields": fields, "layouts": self.layouts, "window": window })
+        let light = json!({ "towards": LIGHT, "darkest": DARKEST });
+        json!({ "fields": fields, "layouts": self.layouts, "window": window, "view": VIEW, "light": light })
     }
 
     /// The values of a field at its times.
@@ -166,9 +183,32 @@ impl<'a> Writer<'a> {
                 let size = first.size(self.window.as_ref());
                 json!({ "kind": "cloud", "points": all.len(), "positions": axes(), "depths": depths, "size": size })
             }
+            Layout::Triangles(all, skin) => {
+                let (chosen, triangles) = &*self.skin(all, skin);
+                let solid = |axis: usize| chosen.iter().map(|&point| skin.solid[point][axis]).collect::<Vec<f32>>();
+                let positions = match skin.is_solid() {
+                    true => json!([0, 1, 2].map(|axis| exact(&solid(axis)))),
+                    false => axes(),
+                };
+                json!({
+                    "kind": "triangles",
+                    "points": all.len(),
+                    "count": chosen.len(),
+                    "positions": positions,
+                    "triangles": whole(triangles.as_flattened().iter().copied()),
+                    "numbers": whole(chosen.iter().map(|&point| point as u32)),
+                    "size": first.size(self.window.as_ref()),
+                })
+            }
             Layout::Grid(shape) => json!({ "kind": "grid", "shape": shape, "plane": plane(shape) }),
             Layout::Line(_) => Value::Null, // is a curve
         }
+    }
+
+    /// The points and triangles of a mesh that are written.
+    fn skin(&self, positions: &[[f32; 2]], skin: &Rc<Skin>) -> Rc<Thinned> {
+        let thinned = || Rc::new(skin.thinned(positions, self.thinning));
+        self.skins.borrow_mut().entry(Rc::as_ptr(skin)).or_insert_with(thinned).clone()
     }
 
     /// How many of the points along one side are written.
@@ -189,6 +229,7 @@ impl<'a> Writer<'a> {
                     .flat_map(|row| across.iter().map(move |column| row * columns + column))
                     .collect()
             }
+            Layout::Triangles(positions, skin) => self.skin(positions, skin).0.clone(),
             other => {
                 let count = other.points();
                 evenly(count, count.div_ceil(self.thinning * self.thinning).max(count.min(2)))
@@ -222,6 +263,12 @@ fn rounded(values: &[f32]) -> Value {
 fn exact(values: &[f32]) -> Value {
     let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
     json!({ "floats": base64(&bytes) })
+}
+
+/// Whole numbers, 4 bytes each.
+fn whole(numbers: impl Iterator<Item = u32>) -> Value {
+    let bytes: Vec<u8> = numbers.flat_map(u32::to_le_bytes).collect();
+    json!(base64(&bytes))
 }
 
 #[cfg(test)]

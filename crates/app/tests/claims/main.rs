@@ -16,6 +16,7 @@ mod extremes; // settings beyond reason in little memory
 mod import; // lamo data import
 mod make; // lamo data make
 mod measures; // validation, outputs in their units, predictors that learn nothing, keys
+mod meshes; // folders of mesh files: cells, some points, pieces
 mod numbers; // outputs that are numbers of the whole sample
 mod own_data; // your own data: train, predict, evaluate
 mod paper; // lamo paper: the smoke grid

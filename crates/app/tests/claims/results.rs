@@ -59,6 +59,8 @@ fn seeds_become_a_mean_and_a_deviation_and_gaps_are_shown() {
         });
     }
     write("symmetric.json", &|receipt| receipt["changes"] = json!(["train.symmetries=true", "train.evaluate=20"]));
+    let best = ["model.settings.mlp=swiglu", "train.evaluate=50", "train.optimiser=muon", "train.symmetries=true"];
+    write("best.json", &|receipt| receipt["changes"] = json!(best));
     write("quick.json", &|receipt| receipt["preset"] = json!("quick"));
     write("own.json", &|receipt| receipt["benchmark"] = json!("own"));
     // A receipt of an earlier version, by its name.
@@ -72,7 +74,8 @@ fn seeds_become_a_mean_and_a_deviation_and_gaps_are_shown() {
     assert_eq!(rows.len(), 1 + 6 * 3 + 1, "{page}");
     contains(rows[1], &["| darcy | lamo | authors' recipe | 0.00500 ± 0.00100 (3 seeds) | 0.0039 | 1 epoch,"]);
     contains(rows[1], &["[darcy-0.json](results/darcy-0.json), [darcy-1.json]", "| cpu |"]);
-    contains(rows[2], &["| darcy | lamo | best | – | 0.0039 | – | – | – | – |"]);
+    contains(rows[2], &["| darcy | lamo | best | ", "best.json"]);
+    contains(rows[5], &["| navier-stokes | lamo | authors' recipe | – | 0.0460 | – | – | – | – |"]);
     contains(rows[4], &["authors' recipe, `train.symmetries=true` |", "symmetric.json"]);
     let pipe = rows.iter().find(|row| row.contains("pipe-transolver.json")).unwrap();
     contains(pipe, &["| pipe | transolver | authors' recipe | ", "| 0.0046 |"]);
@@ -80,7 +83,7 @@ fn seeds_become_a_mean_and_a_deviation_and_gaps_are_shown() {
     contains(&page, &["`lamo train darcy --model lamo --preset paper --set train.symmetries=true`"]);
     assert!(!page.contains("quick.json") && !page.contains("own.json") && !page.contains("bench.json"), "{page}");
     std::fs::create_dir(folder.at("docs")).unwrap();
-    contains(&folder.ok(&["results", "results", "--out=docs/results.md"]), &["docs/results.md", "3 of 19 rows"]);
+    contains(&folder.ok(&["results", "results", "--out=docs/results.md"]), &["docs/results.md", "4 of 19 rows"]);
     contains(&folder.text("docs/results.md"), &["(../results/darcy-0.json)"]);
     contains(&folder.fails(&["results", "nowhere"]), &["nowhere"]);
 }

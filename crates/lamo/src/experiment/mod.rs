@@ -92,6 +92,8 @@ pub struct Training {
     pub rollout: usize,
     /// Deviation of the noise on the snapshots that a roll-out is given in training, in normalised units.
     pub noise: f64,
+    /// Points of each sample that a step draws, on clouds; 0 takes all.
+    pub points: usize,
     /// Number of epochs between two errors on the validation samples, or on the test samples where there are none; the
     /// last epoch is always tested.
     pub evaluate: usize,
@@ -323,6 +325,7 @@ impl Experiment {
             ("data.validation", validation),
             ("data.past", past),
             ("train.patience", patience),
+            ("train.points", self.train.points),
         ];
         for (key, value) in counts {
             require(value <= MOST, || Refusal::new(key, format!("at most {MOST}"), value.to_string()))?;

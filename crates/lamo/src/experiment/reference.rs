@@ -127,6 +127,11 @@ const KEYS: &[Entry] = &[
         "Deviation of the normal noise that is added to the snapshots a roll-out is given in training, in normalised units; 0 adds none.",
     ),
     (
+        "train.points",
+        "points",
+        "Points of each sample that a step draws at random, on clouds; 0 takes all, and so does a number that is not below those of a sample. The draw depends on seed and step alone. Tests, evaluations and predictions have all points.",
+    ),
+    (
         "train.evaluate",
         "epochs",
         "Epochs between two errors on the validation samples, or on the test samples without them; the last epoch is always tested.",

@@ -4,7 +4,9 @@ mod arrays;
 pub mod evaluate;
 pub mod explain;
 pub mod parity;
+mod pieces;
 mod predictor;
 
 pub use arrays::{PlannedInput, PredictionInput, SampleFile, Source};
+pub use pieces::Pieces;
 pub use predictor::Predictor;

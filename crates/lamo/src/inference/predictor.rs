@@ -80,7 +80,7 @@ impl Operator {
     }
 
     /// Settings of the model on a grid.
-    fn settings_on(&self, grid: Grid) -> Result<Settings, Refusal> {
+    pub(super) fn settings_on(&self, grid: Grid) -> Result<Settings, Refusal> {
         if grid == self.task.grid {
             return Ok(self.model.settings.clone());
         }

@@ -11,7 +11,7 @@ mod state;
 
 pub use layout::ModelStates;
 pub(crate) use layout::{Layout, end_to_end};
-pub use model::{Input, Mode, Model};
+pub use model::{InPieces, Input, Mode, Model};
 pub use parameters::{Initial, Parameters, Scope, Style};
 pub use pass::Pass;
 pub use state::{Presence, State};

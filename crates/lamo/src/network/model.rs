@@ -71,4 +71,31 @@ pub trait Model<'g> {
         let _ = (input, queries, mode);
         None
     }
+
+    /// The model as sums over points, for points that come in pieces; `None` where its points see each other otherwise.
+    fn in_pieces(&self) -> Option<&dyn InPieces<'g>> {
+        None
+    }
+}
+
+/// A model in which points see each other through sums over all points alone: f = lift(x);  for each block, t = mix(Σ_n sums(f_n)),
+/// f ← expand(f, t);  y = project(f). The sums of pieces of the points add up, so a prediction needs one piece in memory at a time.
+pub trait InPieces<'g> {
+    /// Number of blocks.
+    fn blocks(&self) -> usize;
+
+    /// `[batch, points, width]` features of points before the first block.
+    fn lift(&self, input: &Input<'g>) -> Tensor<'g>;
+
+    /// `[batch, heads, tokens, channels]` the sums of a block over the points where the mask `[batch, points]` is 1.
+    fn sums(&self, block: usize, features: Tensor<'g>, mask: Tensor<'g>) -> Tensor<'g>;
+
+    /// `[batch, tokens, width]` the mixed tokens of a block, from its sums over all points.
+    fn mix(&self, block: usize, sums: Tensor<'g>) -> Tensor<'g>;
+
+    /// `[batch, points, width]` features of points after a block.
+    fn expand(&self, block: usize, features: Tensor<'g>, tokens: Tensor<'g>) -> Tensor<'g>;
+
+    /// `[batch, points, outputs]`
+    fn project(&self, features: Tensor<'g>) -> Tensor<'g>;
 }

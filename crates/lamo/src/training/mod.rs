@@ -8,6 +8,7 @@ mod divergence;
 pub mod loss;
 pub mod muon;
 pub mod optimiser;
+mod points;
 mod recovery;
 mod resident;
 mod rollout;

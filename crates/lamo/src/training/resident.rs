@@ -1,5 +1,6 @@
 //! Samples that live on the device inside a program; the inputs of each run choose the samples of the batch.
 
+use super::points::{Drawing, Drawn};
 use super::symmetry::{Turned, Turning};
 use crate::data::Samples;
 use crate::error::Error;
@@ -28,6 +29,7 @@ pub(crate) struct Resident<'g> {
     shape: [usize; 4],
     batch: usize,
     turned: Option<Turned<'g>>,
+    drawn: Option<Drawn<'g>>,
     /// `[batch, points, space]`
     pub(crate) positions: Tensor<'g>,
     /// `[batch, points]` 1 at real points; `None` where all points are real.
@@ -37,37 +39,65 @@ pub(crate) struct Resident<'g> {
 impl<'g> Resident<'g> {
     /// Declares what [`fill`] writes; with `turning`, the samples are shown under symmetries.
     pub(crate) fn declare(graph: &'g Graph, stored: &Stored<'_>, batch: usize, turning: Option<&Turning>) -> Self {
+        Resident::declare_some(graph, stored, batch, turning, None)
+    }
+
+    /// The same; with `drawing`, a batch has some points of each sample.
+    pub(super) fn declare_some(
+        graph: &'g Graph,
+        stored: &Stored<'_>,
+        batch: usize,
+        turning: Option<&Turning>,
+        drawing: Option<&Drawing>,
+    ) -> Self {
         let samples = stored.samples();
         let Samples { count, space, times, outputs, .. } = *samples;
         let points = samples.grid.points();
         let chosen = graph.index_input(SAMPLES, batch);
-        let positions = if samples.share_positions() {
+        let drawn = drawing.map(|drawing| drawing.declare(graph));
+        let positions = if let Some(drawn) = drawn {
+            let owners = if samples.share_positions() { 1 } else { count };
+            drawn.positions(graph.input(POSITIONS, [owners, points, space]))
+        } else if samples.share_positions() {
             graph.input(POSITIONS, [1, points, space]).broadcast_to([batch, points, space])
         } else {
             graph.input(POSITIONS, [count, points, space]).gather(0, chosen)
         };
         let turned = turning.map(|turning| turning.declare(graph, batch));
         let positions = turned.map_or(positions, |turned| turned.positions(positions));
-        let mask = stored.mask.as_ref().map(|_| graph.input(MASK, [count, points]).gather(0, chosen));
-        Resident { graph, chosen, shape: [count, times, points, outputs], batch, turned, positions, mask }
+        let mask = stored.mask.as_ref().map(|_| {
+            let mask = graph.input(MASK, [count, points]);
+            drawn.map_or_else(|| mask.gather(0, chosen), |drawn| drawn.mask(mask))
+        });
+        Resident { graph, chosen, shape: [count, times, points, outputs], batch, turned, drawn, positions, mask }
     }
 
     /// `[batch, points, width]` functions given; `None` for a width of 0.
     pub(crate) fn functions(&self, width: usize) -> Option<Tensor<'g>> {
         let [count, _, points, _] = self.shape;
-        let given = || self.graph.input(FUNCTIONS, [count, points, width]).gather(0, self.chosen);
+        let given = || {
+            let all = self.graph.input(FUNCTIONS, [count, points, width]);
+            self.drawn.map_or_else(|| all.gather(0, self.chosen), |drawn| drawn.functions(all))
+        };
         (width > 0).then(|| self.turned.map_or_else(given, |turned| turned.functions(given())))
     }
 
     /// `[batch, times, points, outputs]` targets at all times.
     pub(crate) fn targets(&self) -> Tensor<'g> {
-        let targets = self.graph.input(TARGETS, self.shape).gather(0, self.chosen);
+        let all = self.graph.input(TARGETS, self.shape);
+        if let Some(drawn) = self.drawn {
+            return drawn.targets(all);
+        }
+        let targets = all.gather(0, self.chosen);
         self.turned.map_or(targets, |turned| turned.outputs(targets))
     }
 
     /// `[batch, points, outputs]` targets of the rows asked for.
     pub(crate) fn targets_of_rows(&self) -> Tensor<'g> {
         let [count, times, points, outputs] = self.shape;
+        if let Some(drawn) = self.drawn {
+            return drawn.targets_of_rows(self.graph.input(TARGETS, [count * times, points, outputs]));
+        }
         let rows = self.graph.index_input(ROWS, self.batch);
         let targets = self.graph.input(TARGETS, [count * times, points, outputs]).gather(0, rows);
         let each = |turned: Turned<'g>| turned.outputs(targets.reshape([self.batch, 1, points, outputs]));

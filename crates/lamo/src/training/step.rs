@@ -13,6 +13,7 @@ use super::buckets::{Batch, Bucket, Buckets};
 use super::loss;
 use super::muon::Muon;
 use super::optimiser::{AdamW, Optimiser};
+use super::points::{self, Drawing};
 use super::resident::{self, ROWS, Resident, SAMPLES, Stored, TIME};
 use super::rollout::{Noise, predict, rolled_out, starts};
 use super::schedule::{Pace, Schedule};
@@ -55,6 +56,8 @@ pub struct StepProgram {
     facts: Facts,
     /// The symmetries under which samples are shown, where they are on.
     turning: Option<Turning>,
+    /// The points that are drawn of the samples of each bucket; `None` where all are taken.
+    drawings: Vec<Option<Drawing>>,
     optimiser: Optimiser,
     schedule: Schedule,
     /// The batches of an epoch.
@@ -83,6 +86,8 @@ impl StepProgram {
         require(!train.is_ragged() || turning.is_none(), || {
             Refusal::new("train.symmetries", "false for samples of different sizes", "true")
         })?;
+        points::check(experiment, train)?;
+        let drawings = Drawing::of_buckets(experiment, train, &buckets, task.time.is_input())?;
         let batches = buckets.batches();
         let schedule = match recipe.schedule {
             Pacing::Onecycle => Schedule::OneCycle { peak: recipe.rate, steps: recipe.epochs * batches },
@@ -93,7 +98,8 @@ impl StepProgram {
         let programs = BucketPrograms::new(train, buckets);
         let stored = programs.stored(train, programs.active());
         let facts = Facts { units: units(&train.targets, train.outputs), count: train.count, device };
-        let (program, draws) = bounded(|| compile(experiment, task, (&stored, turning.as_ref()), &facts, &optimiser))?;
+        let shown = (&stored, turning.as_ref(), drawings[programs.active()].as_ref());
+        let (program, draws) = bounded(|| compile(experiment, task, shown, &facts, &optimiser))?;
         Ok(StepProgram {
             bytes: program.bytes().saturating_sub(stored.bytes()),
             program,
@@ -102,6 +108,7 @@ impl StepProgram {
             programs,
             facts,
             turning,
+            drawings,
             optimiser,
             schedule,
             order: None,
@@ -132,8 +139,11 @@ impl StepProgram {
     /// Points that the programs of an epoch compute, those that fill up samples and batches included.
     pub fn padded_points(&self) -> usize {
         let batch = self.experiment.train.batch;
-        let bucket = |bucket: &Bucket| bucket.samples.len().div_ceil(batch) * batch * bucket.points;
-        self.programs.buckets.all.iter().map(bucket).sum()
+        let bucket = |(bucket, drawing): (&Bucket, &Option<Drawing>)| {
+            let points = drawing.as_ref().map_or(bucket.points, |drawing| drawing.points);
+            bucket.samples.len().div_ceil(batch) * batch * points
+        };
+        self.programs.buckets.all.iter().zip(&self.drawings).map(bucket).sum()
     }
 
     /// For each of several buckets, the first step of the first epoch that its program takes.
@@ -181,8 +191,15 @@ impl StepProgram {
             program.try_write(RANDOM, &random::words::<RANDOM_WORDS>(seed ^ DROPS, step as u64))?;
         }
         let index: Vec<usize> = samples.iter().map(|sample| epoch * self.facts.count + sample).collect();
-        if let Some(asked) = self.task.time.ask(&places, turn, seed, &index) {
-            program.try_write_index(ROWS, &asked.rows)?;
+        let asked = self.task.time.ask(&places, turn, seed, &index);
+        if let Some(drawing) = &self.drawings[bucket] {
+            let rows = asked.as_ref().map(|asked| asked.rows.as_slice());
+            drawing.write(program, &places, rows, (seed, step))?;
+        }
+        if let Some(asked) = &asked {
+            if self.drawings[bucket].is_none() {
+                program.try_write_index(ROWS, &asked.rows)?;
+            }
             program.try_write(TIME, &asked.times)?;
         }
         let pace = self.pace(step);
@@ -200,9 +217,10 @@ impl StepProgram {
 
     /// Lets the program of a bucket take the next step.
     fn enter(&mut self, bucket: usize) -> Result<(), Error> {
-        let StepProgram { programs, program, experiment, task, facts, optimiser, .. } = self;
+        let StepProgram { programs, program, experiment, task, facts, optimiser, drawings, .. } = self;
         programs.enter(bucket, program, |stored| {
-            let (next, _) = bounded(|| compile(experiment, task, (stored, None), facts, optimiser))?;
+            let shown = (stored, None, drawings[bucket].as_ref());
+            let (next, _) = bounded(|| compile(experiment, task, shown, facts, optimiser))?;
             Ok(next)
         })
     }
@@ -251,17 +269,18 @@ struct Facts {
 fn compile(
     experiment: &Experiment,
     task: &Task,
-    (stored, turning): (&Stored<'_>, Option<&Turning>),
+    (stored, turning, drawing): (&Stored<'_>, Option<&Turning>, Option<&Drawing>),
     facts: &Facts,
     optimiser: &Optimiser,
 ) -> Result<(Program, bool), Error> {
     let (batch, windows, train) = (experiment.train.batch, task.time.windows(), stored.samples());
-    let settings = &on_grid(experiment, task, train.grid)?;
-    let task = &task.on(train.grid);
+    let grid = drawing.map_or(train.grid, |drawing| Grid::Cloud { points: drawing.points });
+    let settings = &on_grid(experiment, task, grid)?;
+    let task = &task.on(grid);
     let graph = Graph::new();
     let parameters = Parameters::new(&graph);
     let model = models::find(&experiment.model.name)?.build(&parameters, task, settings)?;
-    let resident = Resident::declare(&graph, stored, batch, turning);
+    let resident = Resident::declare_some(&graph, stored, batch, turning, drawing);
     let given = resident.functions(train.functions);
     let time = resident.time(task);
     let mask = resident.mask.map(|mask| repeated(mask, windows));

@@ -54,6 +54,8 @@ pub struct ExplainedSample {
     pub number: usize,
     /// The sample alone.
     pub samples: Samples,
+    /// The triangles between its points; none where no cells are known.
+    pub triangles: Vec<[u32; 3]>,
     /// `[times, points, outputs]` its prediction in physical units
     pub prediction: Vec<f32>,
     /// The time that is explained: the first step of a roll-out, the last time of a model that is given a time.
@@ -109,6 +111,7 @@ pub fn explain(request: &ExplainRequest, session: &Session<'_>) -> Result<Explai
                 explanation,
                 prediction,
                 samples,
+                triangles: dataset.drawn_triangles(number)?,
                 trained: trained.clone(),
             })
         },

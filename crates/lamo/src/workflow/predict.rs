@@ -8,7 +8,7 @@ use crate::data::Samples;
 use crate::data::formats::{self, Named};
 use crate::error::{Error, Kind, Refusal, require};
 use crate::experiment::Symmetries;
-use crate::inference::{PredictionInput, SampleFile, Source};
+use crate::inference::{Pieces, PredictionInput, SampleFile, Source};
 use crate::run::model_folder::{DESCRIPTION, ModelFolder};
 use crate::run::{self, Operator, Trained, forward_batch, pretrained};
 use crate::task::Task;
@@ -108,6 +108,8 @@ pub struct PredictRequest {
     pub snapshots: Option<usize>,
     /// Whether a prediction is the mean over the symmetries of the problem.
     pub symmetries: bool,
+    /// Bytes of memory that a prediction may take, whose points then come in pieces; `None` predicts all points at once.
+    pub memory: Option<u64>,
     /// Where to compute.
     pub device: Device,
 }
@@ -138,7 +140,8 @@ pub fn predict(request: &PredictRequest) -> Result<Predicted, Error> {
 type WriteFields<'a> = &'a dyn Fn(&Path, &SampleFile, &[Named]) -> Result<(), Error>;
 
 fn predict_to(request: &PredictRequest, write: WriteFields) -> Result<Predicted, Error> {
-    let PredictRequest { model, inputs, output, snapshots, symmetries, device } = request;
+    let PredictRequest { model, inputs, output, snapshots, symmetries, memory, device } = request;
+    require(memory.is_none() || !symmetries, || Refusal::new("--memory", "no --symmetries beside it", "both"))?;
     require(*snapshots != Some(0), || Refusal::new("--frames", "at least 1", "0"))?;
     require_new(output, inputs)?;
     let model = Model::open(model)?;
@@ -160,15 +163,19 @@ fn predict_to(request: &PredictRequest, write: WriteFields) -> Result<Predicted,
     let notes = planned.notes();
     let started = Instant::now();
     let batch = forward_batch(operator.batch, *device).min(planned.count);
-    let predictor = operator.predictor(*device, planned.grid, batch); // refuses the grid before values are read
-    let mut predictor = predictor
+    let predictor = match memory {
+        Some(_) => operator.check_grid(planned.grid).map(|()| None).map_err(Error::from),
+        None => operator.predictor(*device, planned.grid, batch).map(Some), // refuses the grid before values are read
+    };
+    let predictor = predictor
         .map_err(|error| if planned.grid == operator.task.grid { error } else { planned.blame(&error).into() })?;
     let compiled_in = started.elapsed();
     let given = planned.read()?;
     let started = Instant::now();
-    let prediction = match &group {
-        Some(group) => predictor.predict_mean(&given.samples, group)?,
-        None => predictor.predict(&given.samples)?,
+    let prediction = match (predictor, &group) {
+        (Some(mut predictor), Some(group)) => predictor.predict_mean(&given.samples, group)?,
+        (Some(mut predictor), None) => predictor.predict(&given.samples)?,
+        (None, _) => in_pieces(operator, &given.samples, memory.unwrap_or(u64::MAX), *device)?,
     };
     let elapsed = compiled_in + started.elapsed();
     let names: Vec<_> = inputs.iter().map(|input| input.array.path.display().to_string()).collect();
@@ -188,6 +195,12 @@ fn predict_to(request: &PredictRequest, write: WriteFields) -> Result<Predicted,
     }
     let note = model.note().map(str::to_owned);
     Ok(Predicted { arrays, files, samples: given.samples.count, notes, elapsed, note })
+}
+
+/// A prediction that takes about so many bytes.
+fn in_pieces(operator: &Operator, samples: &Samples, memory: u64, device: Device) -> Result<Vec<f32>, Error> {
+    let pieces = Pieces::within(memory, operator, samples, device)?;
+    operator.predict_in_pieces(samples, &pieces, device)
 }
 
 /// The inputs of each cloud where every field has a file for each of several clouds, and each cloud an output file of its own.
@@ -231,7 +244,10 @@ fn predict_clouds(
     let started = Instant::now();
     let sets: Vec<Samples> = given.iter().map(|given| given.samples.clone()).collect();
     let Some(samples) = Samples::joined(&sets) else { return Err(Refusal::said("there is no input").into()) };
-    let prediction = operator.predict(&samples, *device)?;
+    let prediction = match request.memory {
+        Some(memory) => in_pieces(operator, &samples, memory, *device)?,
+        None => operator.predict(&samples, *device)?,
+    };
     let elapsed = started.elapsed();
     let (mut first, mut arrays) = (0, Vec::new());
     for ((given, file), input) in given.iter().zip(&files).zip(&sample_files) {

@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Refusal};
 use crate::experiment::benchmarks::BENCHMARKS;
+use crate::experiment::{Experiment, Preset, Request};
 use crate::files;
 use crate::inference::evaluate::Receipt;
 use crate::network::models::MODELS;
@@ -34,8 +35,8 @@ const PUBLISHED: &[(&str, [f64; 6])] = &[
 
 /// Rows that every benchmark has, with or without receipts.
 const EXPECTED: [(&str, &str); 3] = [("lamo", "paper"), ("lamo", "best"), ("transolver", "paper")];
-/// A key that changes when the error is computed, and not what is trained.
-const UNIMPORTANT: &str = "train.evaluate=";
+/// Keys that change when the error is computed, or take the split of a data set that was made before, and not what is trained.
+const UNIMPORTANT: [&str; 3] = ["train.evaluate=", "data.train=0", "data.test=0"];
 
 /// One receipt of a row.
 #[derive(Clone, Debug, PartialEq)]
@@ -126,9 +127,7 @@ pub fn results(folder: &Path) -> Result<Vec<ResultRow>, Error> {
 
 /// Adds a receipt to its row, and makes the row first if it is new.
 fn place(rows: &mut Vec<ResultRow>, benchmark: &'static str, source: &Source) {
-    let Some((model, preset)) = recipe(source) else { return };
-    let changes = source.receipt.changes.iter().filter(|change| !change.starts_with(UNIMPORTANT)).cloned();
-    let changes: Vec<String> = changes.collect();
+    let Some((model, preset, changes)) = recipe(source) else { return };
     let known = rows.iter().position(|row| row.model == model && row.preset == preset && row.changes == changes);
     let place = known.unwrap_or_else(|| {
         rows.push(row(benchmark, model, &preset, &changes));
@@ -137,14 +136,24 @@ fn place(rows: &mut Vec<ResultRow>, benchmark: &'static str, source: &Source) {
     rows[place].sources.push(source.clone());
 }
 
-/// Model and preset of a receipt. Earlier versions did not state the preset; their file `BENCHMARK-MODEL.json` is the
-/// authors' recipe.
-fn recipe(source: &Source) -> Option<(&'static str, String)> {
-    let Receipt { benchmark, model, preset, .. } = &source.receipt;
+/// Model, preset and changes of a receipt. Earlier versions did not state the preset; their file `BENCHMARK-MODEL.json` is the
+/// authors' recipe. A run of the authors' recipe with all that the preset `best` changes, and nothing else, is a run of `best`.
+fn recipe(source: &Source) -> Option<(&'static str, String, Vec<String>)> {
+    let Receipt { benchmark, model, preset, changes, .. } = &source.receipt;
     let model = MODELS.iter().find(|row| row.name == model)?.name;
     let named = || (source.file == format!("{benchmark}-{model}.json")).then(|| "paper".to_owned());
-    let preset = preset.clone().or_else(named)?;
-    (preset != "quick").then_some((model, preset))
+    let preset = preset.clone().or_else(named).filter(|preset| preset != "quick")?;
+    let counts = |change: &&String| !UNIMPORTANT.iter().any(|start| change.starts_with(start));
+    let changes: Vec<String> = changes.iter().filter(counts).cloned().collect();
+    let is_best = preset == "paper" && !changes.is_empty() && best_changes(benchmark, model).as_ref() == Some(&changes);
+    Some(if is_best { (model, "best".to_owned(), Vec::new()) } else { (model, preset, changes) })
+}
+
+/// What the preset `best` changes in the authors' recipe.
+fn best_changes(benchmark: &str, model: &str) -> Option<Vec<String>> {
+    let request =
+        Request { benchmark: Some(benchmark), model: Some(model), preset: Some(Preset::Best), ..Request::default() };
+    Experiment { preset: Preset::Paper, ..request.resolve().ok()? }.changes()
 }
 
 fn row(benchmark: &'static str, model: &'static str, preset: &str, changes: &[String]) -> ResultRow {

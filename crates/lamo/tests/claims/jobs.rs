@@ -141,6 +141,7 @@ fn a_finished_run_shows_a_conflict_bad_input_a_missing_file_and_a_receipt_that_f
             output,
             snapshots: None,
             symmetries: false,
+            memory: None,
             device: Device::Cpu,
         })
     };

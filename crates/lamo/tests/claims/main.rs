@@ -37,6 +37,7 @@ mod operators; // norms, maps and scan orders equal PyTorch's and the authors'
 mod optimisation; // the optimiser equals PyTorch's, moments and all
 mod paper;
 mod parity; // models and operators equal the authors' code, number for number
+mod pieces; // a prediction whose points come in pieces is that of all points
 mod published; // shipped experiments are the published ones, value by value
 mod ragged; // samples with different numbers of points
 mod ragged_data; // and their files, data sets and runs
@@ -46,6 +47,7 @@ mod registry; // every row of the registry of models keeps what it promises
 mod rollout; // windows on the host, one forward pass at a time, are the roll-out on the device
 mod rooms; // rooms use only rooms below them, and other rules of the code about itself
 mod runs; // a run resumed from any checkpoint ends with the same bits; failures are one sentence
+mod some_points; // training on some points of each sample
 mod start; // a training that starts from another model
 mod states; // running statistics are saved, resumed, moved and predicted with
 mod support; // what the claims about training share

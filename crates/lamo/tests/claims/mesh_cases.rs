@@ -129,6 +129,7 @@ fn request(model: &Path, inputs: &[PathBuf], output: PathBuf) -> PredictRequest 
         output,
         snapshots: None,
         symmetries: false,
+        memory: None,
         device: Device::Cpu,
     }
 }
@@ -203,4 +204,121 @@ fn the_signed_distance_to_a_closed_surface_is_an_array_and_an_open_one_is_refuse
     assert_eq!(plain[4], 1.0);
     let told = formats::read(&path, Some(&name("sdf", "none.stl"))).unwrap_err().to_string();
     assert!(told.contains("none.stl") && told.lines().count() == 1, "{told}");
+}
+
+/// The squares of a case as triangles from their first corners.
+fn squares(width: usize, height: usize) -> Vec<[u32; 3]> {
+    let corners = |cell: usize| {
+        let first = cell / (width - 1) * width + cell % (width - 1);
+        [first, first + 1, first + width + 1, first + width].map(|point| point as u32)
+    };
+    let halves = |[a, b, c, d]: [u32; 4]| [[a, b, c], [a, c, d]];
+    (0..(width - 1) * (height - 1)).flat_map(|cell| halves(corners(cell))).collect()
+}
+
+#[test]
+fn cells_are_kept_as_triangles_and_those_of_equal_meshes_once() {
+    let folder = Folder::new("mesh-cells");
+    let set = imported(&cases(&folder, &SIZES, "vtu"), &folder.at("ragged"));
+    for (number, &[width, height]) in SIZES.iter().enumerate() {
+        assert_eq!(set.triangles_of(number).unwrap(), squares(width, height), "sample {number}");
+    }
+    let kept = set.manifest().triangles.clone().unwrap();
+    let count: usize = SIZES.iter().map(|[width, height]| (width - 1) * (height - 1)).sum();
+    assert_eq!((kept.cells, kept.count, kept.common), (count as u64, 2 * count, false));
+    set.verify().unwrap();
+    let equal = imported(&cases(&folder, &[[5, 4]; 6], "vtu"), &folder.at("equal"));
+    let kept = equal.manifest().triangles.clone().unwrap();
+    assert_eq!((kept.cells, kept.count, kept.common), (6 * 12, 24, true));
+    assert!((0..6).all(|sample| equal.triangles_of(sample).unwrap() == squares(5, 4)));
+    equal.verify().unwrap();
+    let mut centres = cases(&folder, &SIZES, "vtu");
+    centres.at_centres = true;
+    let centres = imported(&centres, &folder.at("centres"));
+    assert_eq!(centres.manifest().triangles, None, "the centres of cells are no corners");
+    assert!(centres.triangles_of(0).unwrap().is_empty());
+}
+
+#[test]
+fn every_file_that_an_import_reads_is_among_its_sources() {
+    let folder = Folder::new("mesh-sources");
+    let mut cases = cases(&folder, &SIZES, "vtu");
+    mesh::write(&folder.at("body.vtu"), &case(9, 9, 0.0), &Options::default()).unwrap();
+    cases.derived.push(format!("distance={}", folder.at("body.vtu").display()));
+    cases.derived.remove(0);
+    let set = imported(&cases, &folder.at("set"));
+    let sources = &set.manifest().sources;
+    assert_eq!(sources.len(), SIZES.len() + 2);
+    for name in ["case_0.vtu", "case_7.vtu", "body.vtu", "cases.csv"] {
+        let entry = sources.iter().find(|source| source.file == name).unwrap_or_else(|| panic!("{name}"));
+        assert_eq!(entry.bytes, std::fs::metadata(folder.at(name)).unwrap().len(), "{name}");
+    }
+    let hashes: std::collections::HashSet<_> = sources.iter().map(|source| &source.sha256).collect();
+    assert!(hashes.len() == sources.len() && hashes.iter().all(|hash| hash.len() == 64));
+    // Another table is another data set.
+    let table = std::fs::read_to_string(folder.at("cases.csv")).unwrap();
+    std::fs::write(folder.at("cases.csv"), table.replace(",7\n", ",8\n")).unwrap();
+    let fields = cases.fields().unwrap();
+    let own = Own {
+        name: "flow".into(),
+        grid: set.manifest().grid,
+        ragged: points_of_files(&fields).unwrap(),
+        stride: 1,
+        split: Some(Rule::Ends { train: cases.files.len() - 2, test: 2 }),
+        fields,
+        times: None,
+        windows: None,
+        sizes: Sizes::default(),
+    };
+    let told = own.import().unwrap().write(&folder.at("set"), &|_| ControlFlow::Continue(())).unwrap_err();
+    assert!(told.to_string().contains("cases.csv"), "{told}");
+}
+
+#[test]
+fn damaged_triangles_are_refused_in_a_sentence() {
+    let folder = Folder::new("mesh-damage");
+    let target = folder.at("set");
+    imported(&cases(&folder, &SIZES, "vtu"), &target);
+    let paths = ["triangles.npy", "triangle-offsets.npy", "dataset.toml"].map(|name| target.join(name));
+    let sound = paths.each_ref().map(|path| std::fs::read(path).unwrap());
+    let refused = |place: usize, change: &dyn Fn(&mut Vec<u8>)| {
+        let mut bytes = sound[place].clone();
+        change(&mut bytes);
+        std::fs::write(&paths[place], bytes).unwrap();
+        let read = |set: Dataset| (0..set.samples()).try_for_each(|sample| set.triangles_of(sample).map(|_| ()));
+        let told = Dataset::open(&target).and_then(read).unwrap_err().to_string();
+        std::fs::write(&paths[place], &sound[place]).unwrap();
+        assert!(!told.contains('\n'), "{told}");
+        told
+    };
+    let number = |bytes: &mut Vec<u8>, at: usize, value: &[u8]| bytes[128 + at..][..value.len()].copy_from_slice(value);
+    let far = refused(0, &|bytes| number(bytes, 4, &16_i32.to_le_bytes()));
+    assert!(far.contains("triangle 0: expected points 0 to 15 of sample 0, found 16;"), "{far}");
+    let negative = refused(0, &|bytes| number(bytes, 4, &(-1_i32).to_le_bytes()));
+    assert!(negative.contains("of sample 0, found -1;"), "{negative}");
+    let cut = refused(0, &|bytes| bytes.truncate(300));
+    assert!(cut.contains("triangles.npy"), "{cut}");
+    let falling = refused(1, &|bytes| number(bytes, 16, &1_i64.to_le_bytes()));
+    assert!(falling.contains("expected offsets that grow") && falling.contains("found 1 as offset 2"), "{falling}");
+    let beyond = refused(1, &|bytes| number(bytes, 64, &i64::MAX.to_le_bytes()));
+    assert!(beyond.contains("expected offsets that end with the"), "{beyond}");
+    let text = |change: fn(String) -> String| {
+        move |bytes: &mut Vec<u8>| *bytes = change(String::from_utf8(bytes.clone()).unwrap()).into_bytes()
+    };
+    let count = |text: String| {
+        let line = text.lines().find(|line| line.starts_with("count = ")).unwrap().to_owned();
+        text.replace(&line, "count = 9000000000000000000")
+    };
+    let huge = refused(2, &text(count));
+    assert!(huge.contains("a number of triangles that a file can hold"), "{huge}");
+    let outside = refused(2, &text(|text| text.replace("\"triangles.npy\"", "\"../triangles.npy\"")));
+    assert!(outside.contains("two files in the folder"), "{outside}");
+    // A data set of an earlier version has no cells.
+    let manifest = String::from_utf8(sound[2].clone()).unwrap();
+    let (before, rest) = manifest.split_once("[triangles]").unwrap();
+    let (_, after) = rest.split_once("\n[").unwrap();
+    std::fs::write(&paths[2], format!("{before}[{after}")).unwrap();
+    let old = Dataset::open(&target).unwrap();
+    assert!(old.triangles_of(0).unwrap().is_empty());
+    old.verify().unwrap();
 }

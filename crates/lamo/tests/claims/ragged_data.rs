@@ -150,8 +150,15 @@ fn a_ragged_set_is_learned_evaluated_and_predicted_from_new_files() {
     inputs.extend(sources("speed=AT/new_7.npy"));
     inputs.extend(sources("speed=AT/new_8.npy"));
     let output = folder.at("out_*.npy");
-    let asked =
-        PredictRequest { model: done.folder, inputs, output, snapshots: None, symmetries: false, device: Device::Cpu };
+    let asked = PredictRequest {
+        model: done.folder,
+        inputs,
+        output,
+        snapshots: None,
+        symmetries: false,
+        memory: None,
+        device: Device::Cpu,
+    };
     let predicted = predict(&asked).unwrap();
     assert_eq!(predicted.samples, 2);
     for (place, file) in predicted.files.iter().enumerate() {

@@ -145,6 +145,7 @@ fn runs_and_model_folders_of_0_1_predict_what_they_predicted() {
             output: output.clone(),
             snapshots: None,
             symmetries: false,
+            memory: None,
             device: Device::Cpu,
         };
         predict(&request).unwrap_or_else(|error| panic!("{model}: {error}"));

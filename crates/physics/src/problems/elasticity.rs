@@ -148,6 +148,22 @@ impl Problem for Elasticity {
         self.stored(&self.coefficients(seed, index))
     }
 
+    /// The Gauss points of all cells form a ring of three times the rows and columns of the cells.
+    fn triangles(&self) -> Vec<[u32; 3]> {
+        let Mesh { rows, columns, .. } = self.mesh;
+        let point = |row: usize, column: usize| {
+            let (row, cell_row) = (row % (3 * rows), row % (3 * rows) / 3);
+            ((cell_row * columns + column / 3) * POINTS + 3 * (row % 3) + column % 3) as u32
+        };
+        let square = |row: usize, column: usize| {
+            let corners = [(row, column), (row + 1, column), (row + 1, column + 1), (row, column + 1)];
+            let [a, b, c, d] = corners.map(|(row, column)| point(row, column));
+            [[a, b, c], [a, c, d]]
+        };
+        let squares = (0..3 * rows).flat_map(|row| (0..3 * columns - 1).map(move |column| (row, column)));
+        squares.flat_map(|(row, column)| square(row, column)).collect()
+    }
+
     /// With three times the cells, the central Gauss points of the stored cells are centres of cells again. With twice
     /// the cells they would lie on edges, where the stress jumps.
     fn refined(&self) -> Result<Option<Refined>, Error> {

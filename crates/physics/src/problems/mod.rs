@@ -93,6 +93,11 @@ pub trait Problem: fmt::Debug + Send + Sync {
     /// Processors with different vector instructions may round differently, by about 1e-15.
     fn sample(&self, seed: u64, index: u64) -> Result<Sample, Error>;
 
+    /// The triangles between the points of a cloud, as which it is drawn; none where the points are not joined, and on grids.
+    fn triangles(&self) -> Vec<[u32; 3]> {
+        Vec::new()
+    }
+
     /// What has a label error: the fields to predict, and their parts that are better judged alone.
     fn quantities(&self) -> Vec<Quantity> {
         let outputs = self.fields().into_iter().filter(|field| field.role == Role::Output);

@@ -27,6 +27,30 @@ fn on_border(mesh: Mesh, node: usize) -> bool {
     node % mesh.node_columns() == mesh.node_columns() - 1
 }
 
+#[test]
+fn triangles_between_the_gauss_points_cover_the_plate_once() {
+    let problem = problem(&["around=12", "layers=2"]);
+    let sample = problem.sample(1, 0).unwrap();
+    let positions: Vec<&[f64]> = sample.fields[0].values.chunks(2).collect();
+    let triangles = problem.triangles();
+    assert_eq!(triangles.len(), 2 * 36 * 5);
+    let area = |corners: &[u32; 3]| {
+        let [a, b, c] = corners.map(|corner| positions[corner as usize]);
+        ((b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0])) / 2.0
+    };
+    let areas: Vec<f64> = triangles.iter().map(area).collect();
+    assert!(areas.iter().all(|area| area * areas[0] > 0.0), "all turn the same way");
+    let covered = areas.iter().sum::<f64>().abs();
+    assert!(
+        (0.5..1.0).contains(&covered),
+        "{covered} of the unit square, less the void and half a distance at the edges"
+    );
+    let mut used: Vec<u32> = triangles.as_flattened().to_vec();
+    used.sort_unstable();
+    used.dedup();
+    assert_eq!(used.len(), positions.len());
+}
+
 /// Patch test: a uniform deformation that is prescribed at the border and at the void is uniform inside, at any strain.
 #[test]
 fn a_uniform_deformation_is_exact_on_curved_cells() {

@@ -144,12 +144,9 @@ impl<'a> Generator<'a> {
             .collect();
         let count: usize = self.body.dims.iter().product();
         let [outer, _, inner] = self.body.split;
-        let (blocks, scratch) = if flat {
-            ((count / self.width).div_ceil(256), 0)
-        } else {
-            let blocks = outer * inner * self.tiles * self.chunks;
-            let partial = self.lanes * self.each;
-            (blocks, if self.chunks > 1 || self.tiles > 1 { self.body.across.len() * blocks * partial } else { 0 })
+        let (blocks, scratch) = match flat {
+            true => ((count / self.width).div_ceil(256), 0),
+            false => (outer * inner * self.tiles * self.chunks, self.left_before(self.body.across.len())),
         };
         Kernel {
             family: Family::Loop,
@@ -232,15 +229,15 @@ impl<'a> Generator<'a> {
             return;
         }
         self.line(&format!("__shared__ float pile[{}];", threads * each));
-        let partial = lanes * each;
         for (number, across) in across.iter().enumerate() {
             self.combine(number, across);
             if !self.is_partial(across) {
                 self.deliver(across);
             } else {
                 self.argument(Argument::Scratch(0));
+                let (left, start) = (self.left(across), self.left_before(number));
                 self.line(&format!(
-                    "for (int t = threadIdx.x; t < {partial}; t += {threads}) scratch[((size_t){number} * gridDim.x + blockIdx.x) * {partial} + t] = pile[t];"
+                    "for (int t = threadIdx.x; t < {left}; t += {threads}) scratch[(size_t){start} + (size_t)blockIdx.x * {left} + t] = pile[t];"
                 ));
             }
             self.line("__syncthreads();");
@@ -252,12 +249,23 @@ impl<'a> Generator<'a> {
         self.chunks > 1 || (self.tiles > 1 && across.whole_rows)
     }
 
+    /// Floats that a block leaves in scratch memory: its sums, or the one of whole rows.
+    fn left(&self, across: &Across) -> usize {
+        if across.whole_rows { 1 } else { self.lanes * self.each }
+    }
+
+    /// Floats that all blocks leave for the reductions before this one.
+    fn left_before(&self, number: usize) -> usize {
+        let [outer, _, inner] = self.body.split;
+        let unfinished = self.body.across[..number].iter().filter(|across| self.is_partial(across));
+        unfinished.map(|across| outer * inner * self.tiles * self.chunks * self.left(across)).sum()
+    }
+
     /// The kernel that adds the partial sums of the blocks: 32 results by 8 slots at a time, or one sum by all threads.
     fn sum_chunks(mut self) -> Option<Kernel> {
         let [outer, _, inner] = self.body.split;
         let (lanes, each, tiles, chunks) = (self.lanes, self.each, self.tiles, self.chunks);
         let (groups, partial) = (outer * inner, lanes * each);
-        let blocks = groups * tiles * chunks;
         let body = self.body;
         let unfinished: Vec<(usize, &Across)> =
             body.across.iter().enumerate().filter(|(_, across)| self.is_partial(across)).collect();
@@ -277,11 +285,9 @@ impl<'a> Generator<'a> {
             if across.whole_rows {
                 widest = widest.max(groups);
                 self.line(&format!("const int group = blockIdx.x; if (group >= {groups}) return;"));
-                self.line(&format!(
-                    "const float* from = scratch + ({number} * (size_t){blocks} + group * {}) * {partial};",
-                    tiles * chunks
-                ));
-                self.line(&format!("#pragma unroll 4\n  for (int b = threadIdx.x; b < {}; b += 256) {{ const float other = from[(size_t)b * {partial}]; sum = {add}; }}", tiles * chunks));
+                let (start, each) = (self.left_before(*number), tiles * chunks);
+                self.line(&format!("const float* from = scratch + (size_t){start} + (size_t)group * {each};"));
+                self.line(&format!("#pragma unroll 4\n  for (int b = threadIdx.x; b < {each}; b += 256) {{ const float other = from[b]; sum = {add}; }}"));
                 self.line("pile[threadIdx.x] = sum; __syncthreads();");
                 self.line("for (int s = 128; s; s >>= 1) { if (threadIdx.x < s) { const float other = pile[threadIdx.x + s]; sum = pile[threadIdx.x];");
                 self.line(&format!("pile[threadIdx.x] = {add}; }} __syncthreads(); }}"));
@@ -293,7 +299,11 @@ impl<'a> Generator<'a> {
                 widest = widest.max(items.div_ceil(32));
                 self.line(&format!("const int item = blockIdx.x * 32 + lane; const bool live = item < {items};"));
                 self.line(&format!("const int place = live ? item / {partial} : 0, t = item % {partial};"));
-                self.line(&format!("const float* from = scratch + ({number} * (size_t){blocks} + (size_t)place * {chunks}) * {partial} + t;"));
+                let start = self.left_before(*number);
+                self.line(&format!(
+                    "const float* from = scratch + (size_t){start} + (size_t)place * {} + t;",
+                    chunks * partial
+                ));
                 self.line(&format!("#pragma unroll 8\n  for (int b = slot; b < {chunks}; b += 8) {{ const float other = from[(size_t)b * {partial}]; sum = {add}; }}"));
                 self.line("pile[threadIdx.x] = sum; __syncthreads();");
                 self.line("if (slot || !live) return;");
@@ -312,6 +322,7 @@ impl<'a> Generator<'a> {
         let parameters: Vec<String> = (0..self.arguments.len())
             .map(|position| if position == 0 { "const float* scratch".into() } else { format!("float* p{position}") })
             .collect();
+        let scratch = self.left_before(body.across.len());
         Some(Kernel {
             family: Family::Loop,
             before: String::new(),
@@ -321,7 +332,7 @@ impl<'a> Generator<'a> {
             block: 256,
             resident: 1,
             shared: 0,
-            scratch: body.across.len() * blocks * partial,
+            scratch,
         })
     }
 

@@ -11,6 +11,7 @@ mod modules;
 mod products;
 mod record;
 mod report;
+mod scratch;
 mod status;
 mod streams;
 #[cfg(test)]
@@ -27,6 +28,7 @@ use library::{Address, Handle};
 use lower::{Action, Lowering};
 use modules::Modules;
 use products::Prepared;
+use scratch::Scratch;
 use std::cell::OnceCell;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -120,8 +122,8 @@ impl Cuda {
         };
         let mut prepared = VecDeque::new();
         let has_tail = |step: usize| matches!(plan.steps[step], Step::Loop(_)) && actions[step].len() > 1;
-        let has_head = |step: usize| heads[step] > 0;
-        let mut turns = VecDeque::from(streams::order(&streams::touched(&plan, has_tail, has_head), STREAMS));
+        let Scratch { own, length: owned } = scratch_of(&plan, &actions, &heads);
+        let mut turns = VecDeque::from(streams::order(&streams::touched(&plan, &own), STREAMS));
         let mut pieces = Vec::with_capacity(turns.len());
         for (step, list) in actions.iter().enumerate() {
             let cut = match heads[step] {
@@ -134,22 +136,12 @@ impl Cuda {
             }
         }
         // Each stream has counters, and as much scratch memory as its kernels and products need. A step of two pieces has
-        // scratch memory of its own, except that all steps with heads share theirs.
+        // scratch memory of its own.
         let mut needed = [0; STREAMS];
-        let mut own: Vec<Option<usize>> = (0..actions.len()).map(|step| has_head(step).then_some(0)).collect();
-        let shared = |step: usize| kernels_of(&actions[step]).map(|kernel| kernel.scratch).max().unwrap_or(0);
-        let mut owned = (0..actions.len()).filter(|&step| has_head(step)).map(shared).max().unwrap_or(0);
-        owned = blocks_of_64(owned);
         for (step, part, turn) in &pieces {
             for action in *part {
                 let floats = match action {
-                    Action::Launch(kernel) if has_tail(*step) || has_head(*step) => {
-                        if own[*step].is_none() {
-                            own[*step] = Some(owned);
-                            owned = blocks_of_64(owned.saturating_add(kernel.scratch));
-                        }
-                        0
-                    }
+                    Action::Launch(_) if own[*step].is_some() => 0,
                     Action::Launch(kernel) => kernel.scratch,
                     Action::Clear { .. } => 0,
                     Action::Product(product) => {
@@ -180,7 +172,8 @@ impl Cuda {
         let resolve = |argument: &Argument, step: usize, stream: usize| match argument {
             Argument::Buffer { buffer: id, offset } => buffer(*id, *offset),
             Argument::Scratch(offset) => {
-                let start = own[step].map_or(scratches[stream], |floats| scratch.address + 4 * floats as Address);
+                let start =
+                    own[step].as_ref().map_or(scratches[stream], |own| scratch.address + 4 * own.start as Address);
                 start + 4 * *offset as Address
             }
             Argument::Counters => counters[stream],
@@ -387,6 +380,17 @@ fn fits(kernels: &[&Kernel], gpu: &str, shared: usize) -> Result<(), DeviceError
         format!("{:?}", kernel.family).to_lowercase(),
         needs(kernel).div_ceil(1024)
     )))
+}
+
+/// Scratch memory of the steps of two pieces. The second piece of a loop adds up what the first has left, that of a scan's
+/// gradient needs what its head has prepared.
+fn scratch_of(plan: &Plan, actions: &[Vec<Action>], heads: &[usize]) -> Scratch {
+    let floats = |step: usize| kernels_of(&actions[step]).map(|kernel| kernel.scratch).max().unwrap_or(0);
+    let has_tail = |step: usize| matches!(plan.steps[step], Step::Loop(_)) && actions[step].len() > 1;
+    let all = || 0..actions.len();
+    let with_head: Vec<Option<usize>> = all().map(|step| (heads[step] > 0).then(|| floats(step))).collect();
+    let with_tail: Vec<Option<usize>> = all().map(|step| has_tail(step).then(|| floats(step))).collect();
+    Scratch::plan(&with_head, &with_tail)
 }
 
 fn kernels_of(step: &[Action]) -> impl Iterator<Item = &Kernel> {

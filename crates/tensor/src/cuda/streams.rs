@@ -24,36 +24,28 @@ pub(crate) struct Touched {
 
 /// A step whose partial sums are added by a second kernel has two pieces: a piece that needs only the stores of the loop does
 /// not wait for the sums. The gradient of a scan may have two pieces as well, because its first part does not need the
-/// cotangent. The two pieces share scratch memory, which is represented by elements after the end of the arena: one per step, and
-/// one that all such scans share.
-pub(crate) fn touched(plan: &Plan, has_tail: impl Fn(usize) -> bool, has_head: impl Fn(usize) -> bool) -> Vec<Touched> {
+/// cotangent. The two pieces share scratch memory, `scratch` of each such step, which follows the arena here.
+pub(crate) fn touched(plan: &Plan, scratch: &[Option<Range<usize>>]) -> Vec<Touched> {
     let place = |stretch: Stretch| {
         let buffer = &plan.buffers[stretch.buffer];
         let Range { start, end } = stretch.range.unwrap_or(0..buffer.length);
         buffer.offset + start..buffer.offset + end
     };
-    let common = plan.arena + plan.steps.len()..plan.arena + plan.steps.len() + 1;
     let mut pieces = Vec::new();
     for (position, step) in plan.steps.iter().enumerate() {
         let [mut read, mut written] = step.stretches().map(|list| list.into_iter().map(place).collect::<Vec<_>>());
-        let own = plan.arena + position..plan.arena + position + 1;
-        if let Step::ScanGradient { operands, .. } = step
-            && has_head(position)
-        {
+        let own = scratch[position].as_ref().map(|own| plan.arena + own.start..plan.arena + own.end);
+        if let (Step::ScanGradient { operands, .. }, Some(own)) = (step, &own) {
             let operands = operands.iter().map(|operand| place(Stretch::from(operand))).collect();
-            pieces.push(Touched { read: operands, written: vec![common.clone()], is_side: true });
-            read.push(common.clone());
-            written.push(common.clone());
+            pieces.push(Touched { read: operands, written: vec![own.clone()], is_side: true });
+            read.push(own.clone());
         }
-        let sums = match step {
-            Step::Loop(body) if has_tail(position) => {
-                written.push(own.clone());
-                Some(body.across.iter().map(|across| place(Stretch::from(&across.to))).collect())
-            }
-            _ => None,
-        };
+        written.extend(own.clone());
         pieces.push(Touched { read, written, is_side: false });
-        pieces.extend(sums.map(|written| Touched { read: vec![own], written, is_side: true }));
+        if let (Step::Loop(body), Some(own)) = (step, own) {
+            let sums = body.across.iter().map(|across| place(Stretch::from(&across.to))).collect();
+            pieces.push(Touched { read: vec![own], written: sums, is_side: true });
+        }
     }
     pieces
 }
@@ -110,4 +102,58 @@ pub(crate) fn order(touched: &[Touched], streams: usize) -> Vec<Turn> {
         last[stream] = Some(position);
     }
     turns
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compile::{self, Options};
+    use crate::cuda::{SLACK, STREAMS, lower, scratch_of};
+    use crate::graph::Graph;
+    use crate::ops::Precision;
+
+    /// Sums over rows and over columns of many layers, with their gradients: many loops of two pieces.
+    fn graph() -> Graph {
+        let graph = Graph::new();
+        let mut field = graph.input("x", [4000, 96]);
+        for layer in 0..12 {
+            let scale = graph.parameter(&format!("scale {layer}"), [96]);
+            field = (field * scale).sin() + (field.mean(&[0]) * scale).cos();
+        }
+        let theta = graph.parameters();
+        graph.output("gradient", graph.gradient(field.square().sum_all(), &[theta])[0].unwrap());
+        graph
+    }
+
+    /// Two pieces that use the same memory, scratch memory too, run one after the other, unless both only read it.
+    #[test]
+    fn pieces_that_share_memory_are_ordered() {
+        let plan = compile::compile(&graph(), Options::default(), SLACK).unwrap();
+        let lowered = lower(&plan, Precision::F32, 90, 227 * 1024).unwrap();
+        let scratch = scratch_of(&plan, &lowered.actions, &lowered.heads);
+        let taken: usize = scratch.own.iter().flatten().map(Range::len).sum();
+        assert!(scratch.length < taken, "{taken} floats, none of which is used twice");
+        let touched = touched(&plan, &scratch.own);
+        let turns = order(&touched, STREAMS);
+        // before[piece]: all pieces that are done when it starts.
+        let mut before: Vec<Vec<bool>> = Vec::new();
+        for (position, turn) in turns.iter().enumerate() {
+            let same_stream = (0..position).rev().find(|&earlier| turns[earlier].stream == turn.stream);
+            let mut known = vec![false; turns.len()];
+            for &earlier in turn.waits.iter().chain(&same_stream) {
+                known[earlier] = true;
+                before[earlier].iter().enumerate().for_each(|(piece, done)| known[piece] |= done);
+            }
+            before.push(known);
+        }
+        let meet = |a: &[Range<usize>], b: &[Range<usize>]| a.iter().any(|a| b.iter().any(|b| overlap(a, b)));
+        for (later, piece) in touched.iter().enumerate() {
+            for (earlier, other) in touched[..later].iter().enumerate() {
+                let shared = meet(&piece.written, &other.written)
+                    || meet(&piece.written, &other.read)
+                    || meet(&piece.read, &other.written);
+                assert!(!shared || before[later][earlier], "piece {later} may run beside piece {earlier}");
+            }
+        }
+    }
 }

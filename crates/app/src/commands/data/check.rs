@@ -11,7 +11,7 @@ use crate::text::percent;
 use anyhow::Result;
 use clap::Args;
 use lamo::data::LabelError;
-use lamo::data::dataset::{Dataset, FieldEntry, MANIFEST, Manifest, Role, Statistics};
+use lamo::data::dataset::{Dataset, FieldEntry, MANIFEST, Manifest, Role, Statistics, Triangles};
 use lamo::error::{Refusal, counted};
 use lamo::workflow::{self, Event, Session};
 use lamo_geometry::Grid;
@@ -163,6 +163,10 @@ fn object(dataset: &Dataset, fields: &[(FieldEntry, Statistics)], picture: Optio
             let [least, most] = ragged.range();
             json!({ "points": ragged.points, "least": least, "most": most, "sha256": ragged.sha256 })
         }),
+        "cells": manifest.triangles.as_ref().map(|triangles| {
+            let Triangles { cells, count, common, sha256, .. } = triangles;
+            json!({ "cells": cells, "triangles": count, "common": common, "sha256": sha256 })
+        }),
         "times": manifest.times,
         "split": { "rule": manifest.split, "train": split.train.len(), "test": split.test.len(), "sha256": split.hash() },
         "sources": manifest.sources,
@@ -191,7 +195,12 @@ fn heading(dataset: &Dataset) -> Result<String> {
         Some(_) => format!("{} on {}", counted(*samples, "sample"), dataset.grid_words()),
         None => counted(*samples, "sample"),
     };
-    Ok(format!("{problem}: {samples}, {origin}, lamo {lamo}\n{parameters}{split}, hash {hash}"))
+    let cells = manifest.triangles.as_ref().map(|Triangles { cells, count, common, .. }| {
+        let stored = if *common { ", the same in all samples" } else { "" };
+        format!("{}, drawn as {}{stored}\n", counted(*cells as usize, "cell"), counted(*count, "triangle"))
+    });
+    let cells = cells.unwrap_or_default();
+    Ok(format!("{problem}: {samples}, {origin}, lamo {lamo}\n{cells}{parameters}{split}, hash {hash}"))
 }
 
 fn line(field: &FieldEntry, statistics: &Statistics) -> String {
@@ -322,7 +331,14 @@ fn read_layouts(dataset: &Dataset, field: &FieldEntry, samples: &[usize]) -> Res
         return Err(Refusal::new(thing, expected, format!("{:?}", field.shape)).into());
     }
     let plane = [grid[0], grid.get(1).copied().unwrap_or(1)];
-    let row = |sample: &usize| Ok(layout(plane, &dataset.gather(&field.name, std::slice::from_ref(sample))?, space));
+    let row = |sample: &usize| {
+        let positions = dataset.gather(&field.name, std::slice::from_ref(sample))?;
+        let triangles = dataset.drawn_triangles(*sample)?;
+        Ok(match triangles.is_empty() {
+            true => layout(plane, &positions, space),
+            false => Layout::of_points(&positions, space, triangles),
+        })
+    };
     let rows = samples.iter().map(row).collect::<Result<_>>()?;
     Ok(Layouts { rows, unit: unit(&field.unit) })
 }

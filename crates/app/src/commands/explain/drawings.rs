@@ -80,7 +80,7 @@ pub(super) fn sample(explained: &ExplainedSample) -> Drawing {
 }
 
 fn layout(explained: &ExplainedSample) -> Layout {
-    layout_of(&explained.trained.operator.task, &explained.samples, 0)
+    layout_of(&explained.trained.operator.task, &explained.samples, 0, &explained.triangles)
 }
 
 /// The mean over the heads of the shares, layer by layer, with one scale.

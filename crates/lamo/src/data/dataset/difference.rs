@@ -35,6 +35,7 @@ impl Manifest {
         summary.push(("grid".into(), shown(self.grid)));
         let ragged = self.ragged.as_ref().map(|ragged| ("offsets with hash".to_owned(), ragged.sha256.clone()));
         summary.extend(ragged);
+        summary.extend(self.triangles.as_ref().map(|_| ("cells".to_owned(), "kept".to_owned())));
         summary.push(("times".into(), format!("{:?}", self.times)));
         summary.push(("fields".into(), names.join(", ")));
         for field in &self.fields {

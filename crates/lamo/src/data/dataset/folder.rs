@@ -24,6 +24,7 @@ impl Dataset {
         }
         let mut manifest = Manifest::read(&path, false)?;
         manifest.read_offsets(folder)?;
+        manifest.read_triangles(folder)?;
         let open = |field: &FieldEntry| {
             let (rows, shape) = manifest.layout(field);
             Array::open(folder.join(&field.file), rows, &shape, false)
@@ -136,6 +137,7 @@ impl Dataset {
     /// Reads every byte of every array and compares its hash with the manifest.
     pub fn verify(&self) -> Result<(), Error> {
         self.verify_offsets()?;
+        self.verify_triangles()?;
         for (field, array) in self.manifest.fields.iter().zip(&self.arrays) {
             let found = file_hash(&array.path, &mut |_| {})?;
             if !found.eq_ignore_ascii_case(&field.sha256) {

@@ -26,6 +26,13 @@
 //! file = "offsets.npy"          # [samples + 1], int64: first point of each sample, then the number of all points
 //! sha256 = "2c26…"              # arrays of values on points are then [points, snapshots, channels], samples one after the other
 //!
+//! [triangles]                   # as which the cells of meshes are drawn; or absent: no cells are known
+//! count = 62000                 # rows of the file
+//! cells = 31000                 # cells of the mesh files, all samples together
+//! common = true                 # all samples have the same, stored once; or absent: each has its own
+//! file = "triangles.npy"        # [count, 3], int32: points of the sample
+//! offsets_file = "triangle-offsets.npy" # int64: first triangle of each sample, then the number of all; with their hashes
+//!
 //! [split]                       # see `Rule`
 //! kind = "ends"
 //! train = 900
@@ -55,7 +62,7 @@
 //! ```
 
 use super::fields::{Normalise, OriginEntry, SourceEntry};
-use super::{Error, Ragged, Rule, npy};
+use super::{Error, Ragged, Rule, Triangles, npy};
 use crate::error::counted;
 use crate::files::{self, atomic};
 use lamo_geometry::Grid;
@@ -105,6 +112,9 @@ pub struct Manifest {
     /// How many points each sample has, where their numbers differ.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ragged: Option<Ragged>,
+    /// The triangles as which the cells of meshes are drawn; absent where no cells are known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub triangles: Option<Triangles>,
     /// Which samples to train and to test on, unless an experiment chooses another split.
     pub split: Rule,
     /// The fields, one array each.
@@ -203,6 +213,7 @@ impl Manifest {
             parameters,
             grid,
             ragged: None,
+            triangles: None,
             split,
             fields,
             sources: Vec::new(),
@@ -243,6 +254,7 @@ impl Manifest {
             ));
         }
         self.check_ragged(path)?;
+        self.triangles.as_ref().map_or(Ok(()), |triangles| triangles.check(path))?;
         for field in &self.fields {
             let refuse = |expected: &str, found: &str| {
                 let reason = format!("field `{}`: expected {expected}, found `{found}`", field.name);

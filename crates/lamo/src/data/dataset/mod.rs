@@ -17,11 +17,13 @@ mod fields;
 mod folder;
 mod manifest;
 mod npy;
+mod offsets;
 mod outcome;
 pub(super) mod partial;
 mod ragged;
 mod split;
 mod statistics;
+mod triangles;
 
 pub use batches::Batches;
 pub use error::Error;
@@ -33,6 +35,8 @@ pub use ragged::Ragged;
 pub(super) use ragged::exchanged;
 pub use split::{Rule, Split};
 pub use statistics::Statistics;
+pub(super) use triangles::TriangleWriter;
+pub use triangles::Triangles;
 
 use crate::files;
 use sha2::{Digest, Sha256};

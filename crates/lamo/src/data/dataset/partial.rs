@@ -21,7 +21,7 @@
 //!   the renaming fails, and they find the data set under its name.
 
 use super::npy::Array;
-use super::{Dataset, Error, FieldEntry, MANIFEST, Manifest, Outcome, Progress, Warn, file_hash};
+use super::{Dataset, Error, FieldEntry, MANIFEST, Manifest, Outcome, Progress, Triangles, Warn, file_hash};
 use crate::error::{counted, shown};
 use crate::files::{self, atomic, lock, memory};
 use std::fs::File;
@@ -169,6 +169,8 @@ pub(in crate::data) struct Partial {
     manifest: Manifest,
     arrays: Vec<Array>,
     journal: Mutex<Journal>,
+    /// The triangles, once they are written.
+    triangles: Mutex<Option<Triangles>>,
     _lock: File,
 }
 
@@ -198,7 +200,7 @@ impl Partial {
             true => resume(&folder, &manifest, warn)?,
             false => begin(&folder, &manifest)?,
         };
-        Ok(Partial { folder, manifest, arrays, journal: Mutex::new(journal), _lock: lock })
+        Ok(Partial { folder, manifest, arrays, journal: Mutex::new(journal), triangles: Mutex::default(), _lock: lock })
     }
 
     /// Samples that are not complete.
@@ -245,12 +247,24 @@ impl Partial {
         Ok(())
     }
 
+    /// The folder, for files that are written once all samples are complete.
+    pub(in crate::data) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Records the triangles that have been written into the folder.
+    pub(in crate::data) fn set_triangles(&self, triangles: Triangles) {
+        *self.triangles.lock().unwrap_or_else(PoisonError::into_inner) = Some(triangles);
+    }
+
     /// Deletes a data set that cannot be completed later, the recipe after all that it describes.
     pub(in crate::data) fn discard(&self) {
         let at = |name: &str| self.folder.join(name);
         let arrays = self.arrays.iter().map(|array| array.path.clone());
         let offsets = self.manifest.ragged.iter().map(|ragged| at(&ragged.file));
-        for path in [at(PROGRESS)].into_iter().chain(arrays).chain(offsets).chain([at(RECIPE), at(LOCK)]) {
+        let triangles = self.manifest.triangles.iter().flat_map(|triangles| triangles.paths(&self.folder));
+        let data = arrays.chain(offsets).chain(triangles);
+        for path in [at(PROGRESS)].into_iter().chain(data).chain([at(RECIPE), at(LOCK)]) {
             let _ = std::fs::remove_file(path); // the caller reports why the data set is deleted
         }
         let _ = std::fs::remove_dir(&self.folder);
@@ -262,6 +276,8 @@ impl Partial {
         for (field, array) in self.manifest.fields.iter_mut().zip(&self.arrays) {
             field.sha256 = file_hash(&array.path, &mut |_| {})?;
         }
+        let triangles = self.triangles.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        self.manifest.triangles = triangles;
         let journal = self.journal.get_mut().unwrap_or_else(PoisonError::into_inner);
         self.manifest.redrawn = journal.draws.iter().map(|&draws| usize::from(draws.saturating_sub(1))).sum();
         self.manifest.write(&self.folder.join(MANIFEST))

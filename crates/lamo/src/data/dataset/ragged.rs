@@ -5,21 +5,16 @@
 //! a cloud of as many points as the largest sample.
 
 use super::npy::Array;
-use super::{Dataset, Error, FieldEntry, Manifest, hexadecimal};
-use crate::data::formats::npy::header_of;
-use crate::files::{self, atomic, memory};
+use super::{Dataset, Error, FieldEntry, Manifest, offsets};
+use crate::files::atomic;
 use crate::task::{Field, Spread};
 use lamo_geometry::Grid;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
-use std::io::Read;
 use std::ops::Range;
 use std::path::Path;
 
 /// The file of the offsets.
 const OFFSETS: &str = "offsets.npy";
-/// NumPy's name of their type.
-const INTEGER: &str = "<i8";
 
 /// How many points each sample of a ragged data set has.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,11 +34,10 @@ pub struct Ragged {
 impl Ragged {
     /// Samples of these numbers of points.
     pub(in crate::data) fn of(sizes: &[usize]) -> Ragged {
-        let offsets = crate::data::samples::offsets(sizes);
-        let points = offsets.last().copied().unwrap_or(0);
-        let mut ragged = Ragged { points, file: OFFSETS.into(), sha256: String::new(), offsets };
-        ragged.sha256 = hash(&ragged.bytes());
-        ragged
+        let firsts = crate::data::samples::offsets(sizes);
+        let points = firsts.last().copied().unwrap_or(0);
+        let sha256 = offsets::hash(&offsets::bytes(&firsts));
+        Ragged { points, file: OFFSETS.into(), sha256, offsets: firsts }
     }
 
     /// The first point of each sample, then the number of all points.
@@ -62,64 +56,25 @@ impl Ragged {
         self.offsets[sample]..self.offsets[sample + 1]
     }
 
-    fn bytes(&self) -> Vec<u8> {
-        let mut bytes = header_of(INTEGER, &[self.offsets.len()]);
-        bytes.extend(self.offsets.iter().flat_map(|&offset| (offset as u64).to_le_bytes()));
-        bytes
-    }
-
     /// Writes the offsets.
     pub(super) fn write(&self, folder: &Path) -> Result<(), Error> {
         let path = folder.join(&self.file);
-        atomic::replace(&path, &self.bytes()).map_err(|reason| Error::writing(&path, reason))
+        atomic::replace(&path, &offsets::bytes(&self.offsets)).map_err(|reason| Error::writing(&path, reason))
     }
 
     /// Reads the offsets and refuses those that are not of `samples` samples on the grid.
     fn read(&mut self, folder: &Path, samples: usize, grid: Grid) -> Result<(), Error> {
         let path = folder.join(&self.file);
-        let failed = |reason| Error::reading(&path, reason);
-        let header = header_of(INTEGER, &[samples.saturating_add(1)]);
-        let expected = (samples as u64).saturating_add(1).saturating_mul(8).saturating_add(header.len() as u64);
-        let mut file = files::open(&path).map_err(failed)?;
-        let found = file.metadata().map_err(failed)?.len();
-        if found != expected {
-            return Err(Error::Length { path, expected, found });
-        }
-        let mut bytes = memory::filled(0, found as usize).map_err(failed)?;
-        file.read_exact(&mut bytes).map_err(failed)?;
-        if !bytes.starts_with(&header) {
-            let reason = format!("expected a NumPy array {INTEGER} of {} offsets", samples + 1);
-            return Err(Error::malformed(&path, format!("{reason}, found another header")));
-        }
-        let numbers = bytes[header.len()..].as_chunks::<8>().0.iter().map(|&bytes| i64::from_le_bytes(bytes));
-        let mut before: i64 = 0;
-        let mut offsets = memory::reserve(samples + 1).map_err(failed)?;
-        for (place, offset) in numbers.enumerate() {
-            let grows = if place == 0 { offset == 0 } else { offset > before };
-            if !grows {
-                let expected = if place == 0 { "0 at first".into() } else { format!("more than {before}") };
-                let found = format!("{offset} as offset {place}");
-                let reason = format!("expected offsets that grow, {expected}, found {found}");
-                return Err(Error::malformed(&path, reason));
-            }
-            before = offset;
-            offsets.push(offset as usize);
-        }
-        self.offsets = offsets;
+        self.offsets = offsets::read(&path, samples, false)?;
         let [_, most] = self.range();
-        if before as usize != self.points || grid != (Grid::Cloud { points: most }) {
+        let all = self.offsets.last().copied().unwrap_or(0);
+        if all != self.points || grid != (Grid::Cloud { points: most }) {
             let expected = format!("{} points in all and a {grid}", self.points);
-            let reason = format!("expected {expected}, found {before} and at most {most} in a sample");
+            let reason = format!("expected {expected}, found {all} and at most {most} in a sample");
             return Err(Error::malformed(&path, reason));
         }
         Ok(())
     }
-}
-
-fn hash(bytes: &[u8]) -> String {
-    let mut hash = Sha256::new();
-    hash.update(bytes);
-    hexadecimal(hash)
 }
 
 impl Manifest {

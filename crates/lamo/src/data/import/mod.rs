@@ -5,6 +5,7 @@
 
 mod axes;
 pub mod catalogue;
+mod cells;
 mod column;
 mod export;
 mod field;

@@ -1,6 +1,7 @@
 //! Arrays of your own: which arrays are which field, and what their axes are.
 
 use super::axes::{Context, MOST_CHANNELS};
+use super::cells::{files_beside, mesh_files};
 use super::column::{Column, Piece, thinned};
 use super::field::Shared;
 use super::glob;
@@ -8,7 +9,7 @@ use super::partition::Sizes;
 use super::sources::Sources;
 use super::windows::Windows;
 use super::write::Import;
-use crate::data::dataset::{Error, FieldEntry, Manifest, Normalise, Ragged, Role, Rule};
+use crate::data::dataset::{Error, FieldEntry, Manifest, Normalise, Ragged, Role, Rule, Triangles};
 use crate::error::counted;
 use crate::task::{Field, Spread};
 use lamo_geometry::Grid;
@@ -158,8 +159,14 @@ impl Own {
                 return Err(Error::unfit(thing, expected, format!("shape {:?}", field.shape), advice));
             }
         }
-        let all = 0..samples;
-        Ok(Import { manifest: Manifest { times, ..manifest }, columns, selected: vec![all], sources, notes })
+        let meshes = match (grid, self.windows) {
+            (Grid::Cloud { .. }, None) => mesh_files(&self.fields),
+            _ => Vec::new(),
+        };
+        let triangles = (!meshes.is_empty()).then(Triangles::unwritten);
+        let manifest = Manifest { times, triangles, ..manifest };
+        let (all, beside) = (0..samples, files_beside(&self.fields));
+        Ok(Import { manifest, columns, selected: vec![all], sources, notes, meshes, beside })
     }
 
     /// What all fields share; looks at the outputs and the times first, which help to find the axes of the rest.

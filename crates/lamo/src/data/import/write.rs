@@ -11,13 +11,15 @@ use super::column::{Column, LastRead, Part, Piece};
 use super::sources::Sources;
 use super::transfer::{Listen, Meter};
 use crate::data::dataset::partial::{self, Partial};
-use crate::data::dataset::{Error, FieldEntry, Manifest, Outcome, Progress, SourceEntry, Warn, exchanged, position};
+use crate::data::dataset::{
+    Error, FieldEntry, Manifest, Outcome, Progress, SourceEntry, Warn, exchanged, file_hash, position,
+};
 use crate::error::{Failure, Kind};
 use crate::files::memory;
 use crate::task::Field;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Bytes of one array in memory at a time; about as many again hold the values in order.
 const BUDGET: usize = 256 << 20;
@@ -34,6 +36,10 @@ pub struct Import {
     pub(super) sources: Sources,
     /// How the files were understood, a sentence each.
     pub(super) notes: Vec<String>,
+    /// The mesh file of each sample, or one of all samples, whose cells are kept; or none.
+    pub(super) meshes: Vec<PathBuf>,
+    /// Files that are read beside those of the columns.
+    pub(super) beside: Vec<PathBuf>,
 }
 
 impl Import {
@@ -56,6 +62,12 @@ impl Import {
             }
         }
         paths
+    }
+
+    /// Files to read that are not among `paths`.
+    fn others(&self, paths: &[&Path]) -> impl Iterator<Item = &Path> {
+        let beside = self.beside.iter().map(PathBuf::as_path);
+        beside.filter(move |path| !paths.contains(path)).collect::<Vec<_>>().into_iter()
     }
 
     /// Writes the data set into `target`, or the samples that an interrupted attempt did not write.
@@ -81,9 +93,19 @@ impl Import {
             let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             manifest.sources.push(SourceEntry { file, bytes, sha256 });
         }
+        for path in self.others(&paths) {
+            manifest.sources.push(whole_file(path)?);
+        }
         partial::make(target, &manifest, warn, |partial| {
             let progress = self.fill(partial, &mut sources, &meter, hashed)?;
             if progress.complete == progress.samples {
+                self.write_triangles(partial, &mut sources).inspect_err(|_| partial.discard())?;
+                for (path, entry) in self.others(&paths).zip(&manifest.sources[paths.len()..]) {
+                    if whole_file(path).inspect_err(|_| partial.discard())? != *entry {
+                        partial.discard();
+                        return Err(Error::Changed { path: path.to_owned() });
+                    }
+                }
                 for (path, entry) in paths.iter().zip(&manifest.sources) {
                     let again =
                         sources.hash(path, &mut |bytes| meter.tick(bytes)).inspect_err(|_| partial.discard())?;
@@ -204,6 +226,14 @@ impl Import {
         }
         blocks
     }
+}
+
+/// Name, size and hash of a file.
+fn whole_file(path: &Path) -> Result<SourceEntry, Error> {
+    let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let mut bytes = 0;
+    let sha256 = file_hash(path, &mut |count| bytes += count as u64)?;
+    Ok(SourceEntry { file, bytes, sha256 })
 }
 
 /// Refuses values that are not finite. The values begin with sample `first` of the column; `beyond` is a value of the

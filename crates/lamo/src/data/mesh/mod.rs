@@ -128,6 +128,16 @@ pub(in crate::data) fn recognises(start: &[u8], size: u64) -> bool {
     FORMATS.iter().any(|format| (format.sniff)(start, size))
 }
 
+/// Whether a file is a mesh.
+pub(in crate::data) fn is_mesh(path: &Path) -> bool {
+    let mut start = Vec::new();
+    let read = Opened::open(path).and_then(|opened| {
+        let begun = opened.part(0, START)?.read_to_end(&mut start).map_err(|reason| input::broken(&reason));
+        begun.map(|_| opened.size)
+    });
+    read.is_ok_and(|size| recognises(&start, size))
+}
+
 /// The mesh of a file.
 pub fn read(path: &Path) -> Result<Mesh, Error> {
     read_file(path).map_err(|refusal| refusal.within(shown(path)).into())

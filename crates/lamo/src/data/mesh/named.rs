@@ -89,6 +89,15 @@ pub(in crate::data) fn shape_with_file(name: &str, points: usize, cells: usize) 
     }
 }
 
+/// The other file that an array is made with.
+pub(in crate::data) fn other_file(name: &str) -> Option<&Path> {
+    match name.strip_prefix(CENTRES).unwrap_or(name).split_once('=')? {
+        ("distance" | "sdf", file) => Some(Path::new(file)),
+        ("scalar", table) => table.rsplit_once(':').map(|(file, _)| Path::new(file)),
+        _ => None,
+    }
+}
+
 /// The numbers of an array; `path` is the file of the mesh.
 pub(in crate::data) fn values(mesh: &Mesh, path: &Path, name: &str) -> Result<Vec<f64>, Refusal> {
     if let Some(array) = mesh.point_data.iter().find(|array| array.name == name) {

@@ -9,7 +9,7 @@ use super::embedding::unified_positions;
 use super::{
     BlockLevers, LIBRARY_MLP, LayerNorm, Levers, Linear, Mlp, SliceMaps, SliceShape, Sliced, Slices, TimeEmbedding,
 };
-use crate::network::{Initial, Input, Pass, Scope};
+use crate::network::{InPieces, Initial, Input, Pass, Scope};
 use crate::task::Task;
 use lamo_geometry::Grid;
 use lamo_tensor::Tensor;
@@ -98,6 +98,15 @@ impl<'g> SliceStack<'g> {
 
     /// `[batch, points, outputs]`
     pub fn forward(&self, input: &Input<'g>) -> Tensor<'g> {
+        let mut features = self.lifted(input);
+        for block in &self.blocks {
+            features = block.forward(features, block.slices.as_ref().or(self.shared.as_ref()), input.mask);
+        }
+        self.project.forward(self.norm.forward(features))
+    }
+
+    /// `[batch, points, width]` before the first block.
+    fn lifted(&self, input: &Input<'g>) -> Tensor<'g> {
         let grid = self.shape.slices.grid;
         let positions = match self.shape.unified_positions {
             0 => input.positions,
@@ -112,9 +121,49 @@ impl<'g> SliceStack<'g> {
             let [batch, _, width] = features.dims();
             features = features + embedding.forward(time).reshape([batch, 1, width]);
         }
-        for block in &self.blocks {
-            features = block.forward(features, block.slices.as_ref().or(self.shared.as_ref()), input.mask);
-        }
+        features
+    }
+
+    /// A block and its slice maps.
+    fn block(&self, number: usize) -> (&Block<'g>, &Slices<'g>) {
+        let block = &self.blocks[number];
+        let slices = block.slices.as_ref().or(self.shared.as_ref());
+        (block, slices.expect("a stack has slices of its blocks or for all of them"))
+    }
+
+    /// Whether the points of a piece need the sums over all points, and nothing else of the other points.
+    pub fn is_pointwise(&self) -> bool {
+        let Levers { positional, modes, .. } = self.shape.levers;
+        let plain = !positional && modes == 0 && self.shape.unified_positions == 0;
+        plain && (0..self.blocks.len()).all(|number| self.block(number).1.is_pointwise())
+    }
+}
+
+impl<'g> InPieces<'g> for SliceStack<'g> {
+    fn blocks(&self) -> usize {
+        self.blocks.len()
+    }
+
+    fn lift(&self, input: &Input<'g>) -> Tensor<'g> {
+        self.lifted(input)
+    }
+
+    fn sums(&self, block: usize, features: Tensor<'g>, mask: Tensor<'g>) -> Tensor<'g> {
+        let (block, slices) = self.block(block);
+        slices.sums(block.norm1.forward(features), mask)
+    }
+
+    fn mix(&self, block: usize, sums: Tensor<'g>) -> Tensor<'g> {
+        let (block, slices) = self.block(block);
+        block.mixed(slices.tokens(sums))
+    }
+
+    fn expand(&self, block: usize, features: Tensor<'g>, tokens: Tensor<'g>) -> Tensor<'g> {
+        let (block, slices) = self.block(block);
+        block.left(features, slices.spread(block.norm1.forward(features), tokens))
+    }
+
+    fn project(&self, features: Tensor<'g>) -> Tensor<'g> {
         self.project.forward(self.norm.forward(features))
     }
 }
@@ -146,14 +195,24 @@ impl<'g> Block<'g> {
         let features = self.levers.enter(features);
         let mixed =
             self.levers.mix(self.norm1.forward(features), |part| self.updated(&slices.encode_masked(part, mask)));
-        let features = features + self.out.forward(mixed);
+        self.left(features, mixed)
+    }
+
+    /// f ← f + to_out(u);  f ← f + mlp(LN₂ f), with the update u of the points.
+    fn left(&self, features: Tensor<'g>, update: Tensor<'g>) -> Tensor<'g> {
+        let features = features + self.out.forward(update);
         features + self.mlp.forward(self.norm2.forward(features))
+    }
+
+    /// mix(z), or z + γ mix(z).
+    fn mixed(&self, tokens: Tensor<'g>) -> Tensor<'g> {
+        let mixed = self.mixer.mix(tokens);
+        self.levers.gain().map_or(mixed, |gain| tokens + mixed * gain)
     }
 
     /// decode(mix(z)), or decode(z + γ mix(z)).
     fn updated(&self, sliced: &Sliced<'g>) -> Tensor<'g> {
-        let mixed = self.mixer.mix(sliced.tokens);
-        let mixed = self.levers.gain().map_or(mixed, |gain| sliced.tokens + mixed * gain);
+        let mixed = self.mixed(sliced.tokens);
         self.pass.show_tokens(sliced.tokens, mixed);
         sliced.decode(mixed)
     }

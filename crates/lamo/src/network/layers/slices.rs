@@ -241,8 +241,7 @@ impl<'g> Slices<'g> {
 
     /// The same; with a mask `[batch, points]`, only of the points where it is 1.
     pub fn encode_masked(&self, features: Tensor<'g>, mask: Option<Tensor<'g>>) -> Sliced<'g> {
-        let [batch, _, width] = features.dims();
-        let SliceShape { heads, tokens, .. } = self.sorter.shape;
+        let heads = self.sorter.shape.heads;
         let mut maps = vec![&self.sorter.project, &self.values];
         if let Some(OwnDecoder::Sorter(decoder)) = &self.decoder {
             maps.push(&decoder.project);
@@ -251,17 +250,49 @@ impl<'g> Slices<'g> {
         let sorted = self.sorter.sorted(projected[0], mask);
         self.pass.show_places(|| sorted.places());
         let collected = sorted.collect(projected[1], mask); // [batch, heads, tokens, head width + 1]
-        let (sums, mass) = (collected.slice(3, 0, width / heads), collected.slice(3, width / heads, width / heads + 1));
-        let bias = self.values.bias(heads).reshape([heads, 1, width / heads]);
-        let means = (sums + mass * bias) / (mass + 1e-5); // an empty slice has no mass
         Sliced {
-            tokens: means.permute(&[0, 2, 1, 3]).reshape([batch, tokens, width]),
+            tokens: self.tokens(collected),
             back: match &self.decoder {
                 None => Back::Sorted { heads, sorted },
                 Some(OwnDecoder::Sorter(decoder)) => Back::Sorted { heads, sorted: decoder.sorted(projected[2], mask) },
                 Some(OwnDecoder::Attention(decoder)) => Back::Attention { decoder: *decoder, points: features },
             },
         }
+    }
+}
+
+impl<'g> Slices<'g> {
+    /// The tokens `[batch, tokens, width]` of sums `[batch, heads, tokens, head width + 1]` over the points.
+    pub(super) fn tokens(&self, sums: Tensor<'g>) -> Tensor<'g> {
+        let SliceShape { heads, tokens, width, .. } = self.sorter.shape;
+        let [batch, _, _, _] = sums.dims();
+        let (sums, mass) = (sums.slice(3, 0, width / heads), sums.slice(3, width / heads, width / heads + 1));
+        let bias = self.values.bias(heads).reshape([heads, 1, width / heads]);
+        let means = (sums + mass * bias) / (mass + 1e-5); // an empty slice has no mass
+        means.permute(&[0, 2, 1, 3]).reshape([batch, tokens, width])
+    }
+
+    /// The sums of [`Slices::tokens`] over the points where the mask is 1, which add up over pieces of the points.
+    pub(super) fn sums(&self, features: Tensor<'g>, mask: Tensor<'g>) -> Tensor<'g> {
+        let projected = project(&[&self.sorter.project, &self.values], &self.sorter.shape, features);
+        self.sorter.sorted(projected[0], Some(mask)).collect(projected[1], Some(mask))
+    }
+
+    /// Mixed tokens `[batch, tokens, width]` back to points, which may be a piece of all.
+    pub(super) fn spread(&self, features: Tensor<'g>, tokens: Tensor<'g>) -> Tensor<'g> {
+        let (sorter, shape) = match &self.decoder {
+            Some(OwnDecoder::Attention(decoder)) => return decoder.forward(features, tokens),
+            Some(OwnDecoder::Sorter(own)) => (own, &own.shape),
+            None => (&self.sorter, &self.sorter.shape),
+        };
+        let sorted = sorter.sorted(project(&[&sorter.project], shape, features)[0], None);
+        Sliced { tokens, back: Back::Sorted { heads: shape.heads, sorted } }.decode(tokens)
+    }
+
+    /// Whether points are sorted one by one: with queries of the sample, all points decide on them, and on planes neighbours do.
+    pub(super) fn is_pointwise(&self) -> bool {
+        let on_cloud = !matches!(self.sorter.shape.grid, Grid::Plane { .. });
+        on_cloud && matches!(self.sorter.slice, Asked::Fixed(_))
     }
 }
 

@@ -28,7 +28,7 @@ use crate::network::layers::{
     StackShape, TokenMixer, resample,
 };
 use crate::network::probe::Places;
-use crate::network::{Initial, Input, Mode, Model, Pass, Scope};
+use crate::network::{InPieces, Initial, Input, Mode, Model, Pass, Scope};
 use crate::task::Task;
 use lamo_geometry::Grid;
 use lamo_tensor::Tensor;
@@ -102,6 +102,10 @@ fn slice_model<'g>(scope: &Scope<'_, 'g>, task: &Task, config: &Config) -> Slice
 impl<'g> Model<'g> for SliceStack<'g> {
     fn forward(&self, input: &Input<'g>, _mode: Mode) -> Tensor<'g> {
         SliceStack::forward(self, input)
+    }
+
+    fn in_pieces(&self) -> Option<&dyn InPieces<'g>> {
+        self.is_pointwise().then_some(self)
     }
 }
 

@@ -1,0 +1,262 @@
+//! Triangles between points: filled where they are flat, shaded from a fixed side where they are a surface in space.
+//!
+//! x points to the right, y to the back and z upwards; the viewer stands at the azimuth and the elevation of [`VIEW`].
+
+use super::Canvas;
+use super::colour::{FAINT, PAPER, Scale};
+use super::mesh::{Area, Window, covered, line};
+use super::number::number;
+use std::collections::HashMap;
+
+/// Azimuth and elevation of the viewer, in degrees.
+pub(crate) const VIEW: [f32; 2] = [-60.0, 25.0];
+/// The direction to the light, to the right, upwards and to the viewer; of length 1.
+pub(crate) const LIGHT: [f32; 3] = [-0.36, 0.48, 0.8];
+/// The darkest share of a colour.
+pub(crate) const DARKEST: f32 = 0.55;
+/// The edges of more triangles than these would cover a mesh that is drawn without values.
+const MOST_EDGES: usize = 6000;
+
+/// Triangles, and the third dimension of their points.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Skin {
+    /// Three points each.
+    pub(crate) triangles: Vec<[u32; 3]>,
+    /// `[points]` coordinates in space; empty for a flat mesh.
+    pub(crate) solid: Vec<[f32; 3]>,
+}
+
+/// To the right, upwards, and to the viewer.
+fn turned([x, y, z]: [f32; 3]) -> [f32; 3] {
+    let [azimuth, elevation] = VIEW.map(f32::to_radians);
+    let ([sin, cos], [up, flat]) = ([azimuth.sin(), azimuth.cos()], [elevation.sin(), elevation.cos()]);
+    let along = x * cos + y * sin;
+    [y * cos - x * sin, z * flat - along * up, z * up + along * flat]
+}
+
+fn cross(one: [f32; 3], other: [f32; 3]) -> [f32; 3] {
+    [1, 2, 0].map(|next: usize| {
+        let after = (next + 1) % 3;
+        one[next] * other[after] - one[after] * other[next]
+    })
+}
+
+fn minus(one: [f32; 3], other: [f32; 3]) -> [f32; 3] {
+    [0, 1, 2].map(|axis| one[axis] - other[axis])
+}
+
+/// The share of its colour that a triangle shows, by the angle between it and the light.
+fn light([a, b, c]: [[f32; 3]; 3]) -> f32 {
+    let normal = cross(minus(b, a), minus(c, a));
+    let length = normal.iter().map(|side| side * side).sum::<f32>().sqrt();
+    let towards: f32 = normal.iter().zip(LIGHT).map(|(side, light)| side * light).sum();
+    if length > 0.0 { DARKEST + (1.0 - DARKEST) * (towards / length).abs() } else { 1.0 }
+}
+
+impl Skin {
+    /// The triangles of points with two or three coordinates; the points as they are drawn beside them.
+    pub(crate) fn of(positions: &[f32], space: usize, triangles: Vec<[u32; 3]>) -> (Vec<[f32; 2]>, Skin) {
+        let points = positions.chunks_exact(space);
+        if space < 3 {
+            return (points.map(|point| [point[0], point[1]]).collect(), Skin { triangles, solid: Vec::new() });
+        }
+        let solid: Vec<[f32; 3]> = points.map(|point| [point[0], point[1], point[2]]).collect();
+        let drawn = solid.iter().map(|&point| turned(point)).map(|[right, up, _]| [right, up]).collect();
+        (drawn, Skin { triangles, solid })
+    }
+
+    /// Whether it is a surface in space.
+    pub(crate) fn is_solid(&self) -> bool {
+        !self.solid.is_empty()
+    }
+
+    /// The range of the coordinates in space; the unit as in ` (mm)`.
+    pub(super) fn range(&self, unit: &str) -> String {
+        let ends = |axis: usize| {
+            let sides = self.solid.iter().map(|place| place[axis]).filter(|side| side.is_finite());
+            let [least, most] =
+                sides.fold([f32::INFINITY, f32::NEG_INFINITY], |[least, most], side| [least.min(side), most.max(side)]);
+            format!("{} {} to {}", ["x", "y", "z"][axis], number(least), number(most))
+        };
+        format!("{}{unit}, z upwards, shaded", [0, 1, 2].map(ends).join(", "))
+    }
+
+    /// Draws the values of the points at their positions.
+    pub(super) fn draw(
+        &self,
+        canvas: &mut Canvas,
+        (area, window): (Area, &Window),
+        positions: &[[f32; 2]],
+        values: &[f32],
+        scale: &Scale,
+    ) {
+        assert_eq!(positions.len(), values.len(), "a value per point");
+        let mut nearest = vec![f32::NEG_INFINITY; if self.is_solid() { area.size[0] * area.size[1] } else { 0 }];
+        for triangle in &self.triangles {
+            let points = triangle.map(|point| point as usize);
+            let corners = points.map(|point| window.pixel(area, positions[point]));
+            let [depths, shade] = match self.is_solid() {
+                true => {
+                    let places = points.map(|point| turned(self.solid[point]));
+                    [places.map(|[.., depth]| depth), [light(places); 3]]
+                }
+                false => [[0.0; 3], [1.0; 3]],
+            };
+            covered(area, corners, |[x, y], shares| {
+                let mean = |at: [f32; 3]| shares.iter().zip(at).map(|(share, at)| share * at).sum::<f32>();
+                let place = (y - area.corner[1]) * area.size[0] + x - area.corner[0];
+                if let Some(front) = nearest.get_mut(place) {
+                    let depth = mean(depths);
+                    if depth <= *front {
+                        return;
+                    }
+                    *front = depth;
+                }
+                let value = mean(points.map(|point| values[point]));
+                let colour = if scale.is_plain() && !self.is_solid() { PAPER } else { scale.colour(value) };
+                canvas.dot(x, y, colour.map(|part| (f32::from(part) * shade[0]).round() as u8));
+            });
+        }
+        if scale.is_plain() && !self.is_solid() {
+            self.draw_edges(canvas, area, window, positions);
+        }
+    }
+
+    /// Draws the edges of a flat mesh; its outline where it has very many.
+    fn draw_edges(&self, canvas: &mut Canvas, area: Area, window: &Window, positions: &[[f32; 2]]) {
+        let mut uses: HashMap<[u32; 2], usize> = HashMap::new();
+        for [a, b, c] in &self.triangles {
+            for [from, to] in [[a, b], [b, c], [c, a]] {
+                *uses.entry([*from.min(to), *from.max(to)]).or_default() += 1;
+            }
+        }
+        let all = self.triangles.len() <= MOST_EDGES;
+        for (edge, _) in uses.into_iter().filter(|(_, count)| all || *count == 1) {
+            let ends = edge.map(|point| window.pixel(area, positions[point as usize]));
+            line(area, ends, |[x, y]| canvas.fill([x, y], [1, 1], FAINT));
+        }
+    }
+
+    /// The area of all triangles.
+    fn area(&self, places: &[[f32; 3]]) -> f64 {
+        let area = |&[a, b, c]: &[u32; 3]| {
+            let [a, b, c] = [a, b, c].map(|point| places[point as usize]);
+            let normal = cross(minus(b, a), minus(c, a));
+            f64::from(normal.iter().map(|side| side * side).sum::<f32>().sqrt()) / 2.0
+        };
+        self.triangles.iter().map(area).filter(|area| area.is_finite()).sum()
+    }
+
+    /// The points that triangles use, and the triangles by their places among these. With `thinning` above 1, points closer than
+    /// that many mean distances become one of them, and triangles that collapse are left out.
+    pub(crate) fn thinned(&self, positions: &[[f32; 2]], thinning: usize) -> (Vec<usize>, Vec<[u32; 3]>) {
+        let flat = || positions.iter().map(|&[x, y]| [x, y, 0.0]).collect();
+        let places: Vec<[f32; 3]> = if self.is_solid() { self.solid.clone() } else { flat() };
+        let used = self.triangles.as_flattened().len().div_ceil(6).max(1); // two triangles for each point
+        let side = thinning as f64 * (self.area(&places) / used as f64).sqrt();
+        let mut boxes: HashMap<[i64; 3], u32> = HashMap::new();
+        let mut numbers: HashMap<u32, u32> = HashMap::new();
+        let mut chosen: Vec<usize> = Vec::new();
+        let mut number = |point: u32| {
+            *numbers.entry(point).or_insert_with(|| {
+                let place =
+                    places[point as usize].map(|at| (f64::from(at) / side.max(f64::MIN_POSITIVE)).floor() as i64);
+                let own = if thinning > 1 { boxes.get(&place).copied() } else { None };
+                own.unwrap_or_else(|| {
+                    chosen.push(point as usize);
+                    boxes.insert(place, chosen.len() as u32 - 1);
+                    chosen.len() as u32 - 1
+                })
+            })
+        };
+        let mut triangles: Vec<[u32; 3]> = self.triangles.iter().map(|corners| corners.map(&mut number)).collect();
+        triangles.retain(|[a, b, c]| a != b && b != c && c != a);
+        let mut seen = std::collections::HashSet::new();
+        triangles.retain(|corners| {
+            let mut key = *corners;
+            key.sort_unstable();
+            thinning == 1 || seen.insert(key)
+        });
+        (chosen, triangles)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const AREA: Area = Area { corner: [3, 2], size: [60, 60] };
+
+    /// The corners of a cube of side 2 and its faces; the values of the points are their x.
+    fn cube() -> (Vec<[f32; 2]>, Skin, Vec<f32>) {
+        let corners: Vec<f32> = (0..8).flat_map(|k| [k & 1, k >> 1 & 1, k >> 2].map(|bit| 2.0 * bit as f32)).collect();
+        let faces = [[0, 1, 3, 2], [4, 5, 7, 6], [0, 1, 5, 4], [2, 3, 7, 6], [0, 2, 6, 4], [1, 3, 7, 5]];
+        let triangles = faces.iter().flat_map(|&[a, b, c, d]| [[a, b, c], [a, c, d]]).collect();
+        let values = corners.chunks(3).map(|corner| corner[0]).collect();
+        let (positions, skin) = Skin::of(&corners, 3, triangles);
+        (positions, skin, values)
+    }
+
+    #[test]
+    fn the_sides_of_a_cube_that_face_the_viewer_are_in_front() {
+        let (positions, skin, _) = cube();
+        let window = Window::around(std::slice::from_ref(&positions));
+        let scale = Scale::of([0.0, 1.0].into_iter());
+        // The viewer is in front (low y), at the right (high x) and above: the corner farthest from it is not seen.
+        let hidden = skin.solid.iter().map(|&place| turned(place)[2]).enumerate();
+        let (hidden, _) = hidden.min_by(|one, other| one.1.total_cmp(&other.1)).unwrap();
+        assert_eq!(skin.solid[hidden], [0.0, 2.0, 0.0]);
+        let mut values = vec![0.0; 8];
+        values[hidden] = 1.0;
+        let drawn = |values: &[f32]| {
+            let mut canvas = Canvas::new(70, 70, PAPER);
+            skin.draw(&mut canvas, (AREA, &window), &positions, values, &scale);
+            (0..70 * 70).map(|pixel| canvas.at(pixel % 70, pixel / 70)).collect::<Vec<_>>()
+        };
+        assert!(drawn(&values) == drawn(&[0.0; 8]), "a hidden corner changes nothing");
+        values[7 - hidden] = 1.0;
+        assert!(drawn(&values) != drawn(&[0.0; 8]), "the corner in front is seen");
+        let shades: std::collections::HashSet<_> = drawn(&[0.0; 8]).into_iter().collect();
+        assert_eq!(shades.len(), 4, "three sides in three shades, and the paper");
+    }
+
+    #[test]
+    fn flat_triangles_fill_exactly_their_area() {
+        let corners = [0.0, 0.0, 1.0, 0.0, 1.0, 1.0, 0.0, 1.0];
+        let (positions, skin) = Skin::of(&corners, 2, vec![[0, 1, 2], [0, 2, 3]]);
+        let (mut canvas, scale) = (Canvas::new(70, 70, PAPER), Scale::of([0.0, 1.0].into_iter()));
+        skin.draw(
+            &mut canvas,
+            (AREA, &Window::around(std::slice::from_ref(&positions))),
+            &positions,
+            &[0.0; 4],
+            &scale,
+        );
+        for (x, y) in (0..70).flat_map(|x| (0..70).map(move |y| (x, y))) {
+            let inside = (3..63).contains(&x) && (2..62).contains(&y);
+            assert_eq!(canvas.at(x, y), if inside { scale.colour(0.0) } else { PAPER }, "pixel {x}, {y}");
+        }
+    }
+
+    #[test]
+    fn a_thinned_mesh_covers_the_same_area_with_fewer_points() {
+        let side = 40;
+        let point = |row: usize, column: usize| (row * side + column) as u32;
+        let corners: Vec<f32> =
+            (0..side * side).flat_map(|point| [(point % side) as f32, (point / side) as f32]).collect();
+        let cells = (1..side).flat_map(|row| (1..side).map(move |column| (row, column)));
+        let halves = |(row, column): (usize, usize)| {
+            let [a, b, c, d] =
+                [(row - 1, column - 1), (row - 1, column), (row, column), (row, column - 1)].map(|(r, c)| point(r, c));
+            [[a, b, c], [a, c, d]]
+        };
+        let (positions, skin) = Skin::of(&corners, 2, cells.flat_map(halves).collect());
+        let (all, same) = skin.thinned(&positions, 1);
+        assert_eq!((all.len(), same.len()), (side * side, skin.triangles.len()));
+        let (few, coarse) = skin.thinned(&positions, 4);
+        assert!(few.len() * 8 < all.len(), "{} of {}", few.len(), all.len());
+        let places: Vec<[f32; 3]> = few.iter().map(|&point| [positions[point][0], positions[point][1], 0.0]).collect();
+        let kept = Skin { triangles: coarse, solid: Vec::new() }.area(&places) / 39.0 / 39.0;
+        assert!((0.75..=1.0001).contains(&kept), "{kept} of the area");
+    }
+}
