@@ -43,6 +43,29 @@ fn a_volume_is_imported_checked_trained_evaluated_explained_and_predicted() {
 }
 
 #[test]
+fn weights_of_a_volume_tell_their_model_and_start_a_training_on_a_finer_one() {
+    let folder = imported("volume-weights");
+    let settings = "--set=model.settings={ width = 16, depth = 1, states = 4 }";
+    folder.ok(&[&["train", "box", settings, "--out=runs/lamo"], &SHORT[..]].concat());
+    folder.ok(&["export-weights", "runs/lamo", "--out=w.safetensors"]);
+    let asked = folder.fails(&["import", "w.safetensors", "--out=model"]);
+    contains(&asked, &["the rows, columns and layers of the volume", "task.grid=ROWSxCOLUMNSxLAYERS"]);
+    folder.ok(&["import", "w.safetensors", "--set=task.grid=6x5x4", "--out=model"]);
+    contains(&folder.ok(&["predict", "model", "--input=a.npy", "--output=o.npz"]), &["outputs [8, 6, 5, 4, 2]"]);
+
+    wave_npy(&folder.at("fa.npy"), &[4, 11, 9, 7]);
+    wave_npy(&folder.at("fu.npy"), &[4, 11, 9, 7, 2]);
+    let arrays = ["--input=a=fa.npy", "--output=u=fu.npy", "--grid=11x9x7", "--ordered", "--train=3", "--test=1"];
+    folder.ok(&[&["data", "import", "--out=fine"], &arrays[..]].concat());
+    let start = ["train", "fine", "--init=runs/lamo", "--set=train.epochs=1"];
+    contains(&folder.ok(&start), &["28 of 28 tensors taken, 6719 of 6719 parameters; error before"]);
+    contains(
+        &folder.ok(&[&start[..], &["--set=model.settings.lattice=[0,0]"]].concat()),
+        &["interpolated: pos_embed1"],
+    );
+}
+
+#[test]
 fn what_does_not_fit_a_volume_is_said_in_a_sentence() {
     let folder = imported("volume-refused");
     contains(

@@ -74,9 +74,23 @@ pub(super) fn sample(explained: &ExplainedSample) -> Drawing {
     ];
     let column = |(title, values, scale, mark): (&str, Vec<f32>, Scale, Option<usize>)| {
         let picture = FieldPicture { title: String::new(), layout: layout.clone(), values, scale, mark };
-        one(title.to_owned(), vec![picture])
+        one(title.to_owned(), vec![in_layer(volume(explained), influence.point, picture)])
     };
     field_sheet(&pictures.map(column), ACROSS)
+}
+
+/// Rows, columns and layers of a volume.
+fn volume(explained: &ExplainedSample) -> Option<[usize; 3]> {
+    let grid = explained.samples.grid;
+    grid.extents().filter(|_| matches!(grid, Grid::Volume { .. }))
+}
+
+/// The layer of a volume in which a point lies; pictures of other grids stay as they are.
+fn in_layer(volume: Option<[usize; 3]>, point: usize, picture: FieldPicture) -> FieldPicture {
+    let Some([rows, columns, layers]) = volume else { return picture };
+    let values = picture.values.iter().skip(point % layers).step_by(layers).copied().collect();
+    let mark = picture.mark.map(|mark| mark / layers);
+    FieldPicture { layout: Layout::Grid([rows, columns]), values, mark, ..picture }
 }
 
 fn layout(explained: &ExplainedSample) -> Layout {
@@ -119,7 +133,8 @@ pub(super) fn tokens(explained: &ExplainedSample) -> Option<Drawing> {
             Domain::Slices { slices, weights, .. } => {
                 let values = strongest(&layout, weights, *slices);
                 let scale = Scale::of([0.0, (*slices as f32 - 1.0).max(1.0)].into_iter());
-                FieldPicture { title: String::new(), layout: layout.clone(), values, scale, mark: None }
+                let picture = FieldPicture { title: String::new(), layout: layout.clone(), values, scale, mark: None };
+                in_layer(volume(explained), explained.explanation.influence.point, picture)
             }
             Domain::Patches { patches, token } => {
                 let scale = Scale::of([0.0, quantile(layer.attended.iter().copied(), MOST)].into_iter());
@@ -130,7 +145,10 @@ pub(super) fn tokens(explained: &ExplainedSample) -> Option<Drawing> {
                     [rows, columns] => Layout::Grid([rows, columns]),
                     _ => return None,
                 };
-                FieldPicture { title: String::new(), layout, values: layer.attended.clone(), scale, mark }
+                let box_of_patches = <[usize; 3]>::try_from(&patches[..]).ok();
+                let picture =
+                    FieldPicture { title: String::new(), layout, values: layer.attended.clone(), scale, mark };
+                in_layer(box_of_patches, mark.unwrap_or(0), picture)
             }
         };
         Some(one(format!("layer {}", number + 1), vec![picture]))
@@ -187,7 +205,8 @@ pub(super) fn slices(explained: &ExplainedSample) -> Option<(usize, Drawing)> {
         let values = weights[slice * points..][..points].to_vec();
         let scale = Scale::of(values.iter().copied().chain([0.0]));
         let title = format!("slice {}: {:.1} % of the points", slice + 1, 100.0 * mass[*slice]);
-        one(title, vec![FieldPicture { title: String::new(), layout: layout.clone(), values, scale, mark: None }])
+        let picture = FieldPicture { title: String::new(), layout: layout.clone(), values, scale, mark: None };
+        one(title, vec![in_layer(volume(explained), explained.explanation.influence.point, picture)])
     };
     Some((number + 1, field_sheet(&heavy.iter().map(column).collect::<Vec<_>>(), ACROSS)))
 }

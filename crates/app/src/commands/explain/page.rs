@@ -8,6 +8,7 @@ use crate::report::escape;
 use crate::text::{percent, short};
 use lamo::inference::explain::{Domain, Explained};
 use lamo::workflow::ExplainedSample;
+use lamo_geometry::Grid;
 use std::fmt::Write;
 
 const STYLE: &str = include_str!("../paper/page.css");
@@ -69,10 +70,14 @@ pub(super) fn page(explained: &ExplainedSample, sample: usize, arrays: &[ArrayFi
 fn fields(page: &mut String, explained: &ExplainedSample) {
     let influence = &explained.explanation.influence;
     let of = if influence.of == "positions" { "positions of the points" } else { "input fields" };
+    let layer = match explained.samples.grid {
+        Grid::Volume { layers, .. } => format!(" Maps show layer {} of {layers}.", influence.point % layers),
+        _ => String::new(),
+    };
     let caption = format!(
         "Output channel {} of the sample. The ring is the asked point {}. Influence: the length of the derivative of the output at the \
          asked point with respect to the {of} at each point, as the power of ten relative to the largest. Inputs count in deviations of the training \
-         samples where the experiment normalises them.",
+         samples where the experiment normalises them.{layer}",
         influence.channel, influence.point
     );
     section(
