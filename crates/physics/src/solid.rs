@@ -153,9 +153,8 @@ impl Solid<'_> {
         for (a, b) in (0..NODES).flat_map(|a| (0..=a).map(move |b| (a, b))) {
             let mut products = [[0.0; 3]; 3];
             for point in points {
-                for i in 0..3 {
-                    let weighted = point.volume * point.slopes[a][i];
-                    (0..3).for_each(|j| products[i][j] += weighted * point.slopes[b][j]);
+                for (row, slope) in products.iter_mut().zip(point.slopes[a]) {
+                    (0..3).for_each(|j| row[j] += point.volume * slope * point.slopes[b][j]);
                 }
             }
             let trace = products[0][0] + products[1][1] + products[2][2];

@@ -175,19 +175,13 @@ impl Beam {
         Draw { lattice, body, force: [radius * angle.cos(), radius * angle.sin(), height].map(|part| size * part) }
     }
 
-    /// The sample on `lattice`, and the cells that it was solved on.
-    fn solved(&self, draw: &Draw, lattice: Lattice) -> Result<(Vec<[f64; 3]>, Solved, Vec<f64>), Error> {
+    /// The nodes `kept` of the sample that is solved on `lattice`.
+    fn stored(&self, draw: &Draw, lattice: Lattice, kept: &[usize]) -> Result<Sample, Error> {
         let positions = lattice.mapped(|place| draw.body.position(place));
         let material = Material { modulus: self.settings.real("modulus"), ratio: self.settings.real("ratio") };
         let solved = clamped(lattice, &positions, material, draw.force)?;
         let solid = Solid { lattice, positions: &positions, material };
-        let stress = solid.stresses(&solved.displacement).into_iter().map(von_mises).collect();
-        Ok((positions, solved, stress))
-    }
-
-    /// The nodes `kept` of the sample that was solved on `lattice`.
-    fn stored(&self, draw: &Draw, lattice: Lattice, kept: &[usize]) -> Result<Sample, Error> {
-        let (positions, solved, stress) = self.solved(draw, lattice)?;
+        let stress: Vec<f64> = solid.stresses(&solved.displacement).into_iter().map(von_mises).collect();
         let along = (lattice.extents()[0] - 1) as f64;
         let vectors = |values: &[[f64; 3]]| kept.iter().flat_map(|&node| values[node]).collect::<Vec<f64>>();
         let distance = kept.iter().map(|&node| draw.body.length * lattice.place(node)[0] as f64 / along).collect();

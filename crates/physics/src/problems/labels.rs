@@ -33,6 +33,9 @@ pub const LABELS: &[Labels] = &[
     labels("airfoil", "mach", &[], 0.0127),
     labels("pipe", "velocity_x", &["canonical=true"], 0.0016),
     labels("pipe", "velocity_x", &[], 0.0011),
+    labels("beam", "displacement", &[], 0.003),
+    labels("beam", "stress", &[], 0.05),
+    labels("heat", "temperature", &[], 0.0023),
 ];
 
 /// The measured errors that hold for the settings of a problem.

@@ -237,14 +237,14 @@ impl Problem for Series {
             let mut start = stored.start(seed, index);
             stored.spin_up(&mut start)?;
             let parts = start.chunks(stored.domain.half_length());
-            fine.from_zero(parts.flat_map(|half| fine.domain.extended(&stored.domain, half)).collect())
+            fine.begun_at(parts.flat_map(|half| fine.domain.extended(&stored.domain, half)).collect())
         })))
     }
 }
 
 impl Series {
     /// The sample whose state at t = 0 is this one.
-    fn from_zero(&self, state: Vec<Complex<f64>>) -> Result<Sample, Error> {
+    fn begun_at(&self, state: Vec<Complex<f64>>) -> Result<Sample, Error> {
         let has = self.settings.iter().any(|(parameter, _)| parameter.name == "spin_up");
         let settings = if has { self.settings.with("spin_up", 0)? } else { self.settings.clone() };
         Self::new(self.equation, settings, self.domain.dimensions())?.continued(state)

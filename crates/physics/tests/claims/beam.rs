@@ -95,11 +95,11 @@ fn manufactured(refinement: usize) -> [f64; 2] {
     for (cell, nodes) in lattice.cell_nodes().iter().enumerate() {
         for point in points(cell, &nodes.map(|node| positions[node])).unwrap() {
             let wanted = exact(point.position);
-            for axis in 0..3 {
+            for (axis, wanted) in wanted.into_iter().enumerate() {
                 let found: f64 =
                     nodes.iter().zip(point.values).map(|(&n, value)| value * solved.displacement[n][axis]).sum();
-                miss += point.volume * (found - wanted[axis]).powi(2);
-                size += point.volume * wanted[axis].powi(2);
+                miss += point.volume * (found - wanted).powi(2);
+                size += point.volume * wanted.powi(2);
             }
         }
     }

@@ -150,7 +150,9 @@ fn kdv_keeps_mass_and_momentum_and_burgers_loses_energy() {
 /// Errors against a solution with many more steps, and against one with more points.
 #[test]
 fn chaotic_and_reacting_equations_converge_with_order_four_in_time_and_spectrally_in_space() {
-    const CASES: [(&str, usize, &[&str], usize, [usize; 3]); 3] = [
+    /// Name, inputs before the output, settings, steps and points.
+    type Case = (&'static str, usize, &'static [&'static str], usize, [usize; 3]);
+    const CASES: [Case; 3] = [
         ("kuramoto-sivashinsky", 1, &["spin_up=0", "frames=1", "interval=8.0"], 800, [64, 96, 256]),
         ("gray-scott", 2, &["extent=0.5", "spin_up=0", "frames=1", "interval=100.0", "spots=3"], 50, [24, 36, 72]),
         ("shallow-water", 3, &["frames=1", "interval=0.2", "viscosity=0.004"], 20, [16, 24, 48]),
