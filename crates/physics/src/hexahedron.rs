@@ -93,6 +93,27 @@ impl Lattice {
         (0..along * across * up).map(cell).collect()
     }
 
+    /// The triangles between the nodes of the six faces of the box, two for each square of four nodes.
+    pub fn surface(&self) -> Vec<[u32; 3]> {
+        let extents = self.extents();
+        let mut triangles = Vec::new();
+        for axis in 0..3 {
+            let [first, second] = [(axis + 1) % 3, (axis + 2) % 3];
+            for end in [0, extents[axis] - 1] {
+                for (i, j) in (1..extents[first]).flat_map(|i| (1..extents[second]).map(move |j| (i, j))) {
+                    let corner = |(i, j): (usize, usize)| {
+                        let mut place = [end; 3];
+                        (place[first], place[second]) = (i, j);
+                        self.node(place) as u32
+                    };
+                    let [a, b, c, d] = [(i - 1, j - 1), (i, j - 1), (i, j), (i - 1, j)].map(corner);
+                    triangles.extend([[a, b, c], [a, c, d]]);
+                }
+            }
+        }
+        triangles
+    }
+
     /// The sides of cells on the face of the box where `axis` is 0, or 1 for `end`. Normals point outwards.
     pub fn sides(&self, axis: usize, end: bool) -> Vec<[usize; SIDE_NODES]> {
         let (second, third) = ((axis + 1) % 3, (axis + 2) % 3);

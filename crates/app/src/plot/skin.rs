@@ -130,11 +130,16 @@ impl Skin {
                 *uses.entry([*from.min(to), *from.max(to)]).or_default() += 1;
             }
         }
-        let all = self.triangles.len() <= MOST_EDGES;
+        let all = self.shows_edges();
         for (edge, _) in uses.into_iter().filter(|(_, count)| all || *count == 1) {
             let ends = edge.map(|point| window.pixel(area, positions[point as usize]));
             line(area, ends, |[x, y]| canvas.fill([x, y], [1, 1], FAINT));
         }
+    }
+
+    /// Whether all edges of a mesh without values are drawn, not its outline alone.
+    pub(crate) fn shows_edges(&self) -> bool {
+        self.triangles.len() <= MOST_EDGES
     }
 
     /// The area of all triangles.

@@ -383,6 +383,7 @@ fn mesh_title(layout: &Layout) -> String {
             format!("mesh, a line every {rows} rows and {columns} columns")
         }
         Layout::Cloud(..) => "points".into(),
+        Layout::Triangles(_, skin) if !skin.shows_edges() => "outline of the mesh".into(),
         Layout::Grid(_) | Layout::Line(_) | Layout::Mesh(..) | Layout::Wire(..) | Layout::Triangles(..) => {
             "mesh".into()
         }

@@ -162,12 +162,12 @@ fn problem(dataset: &Dataset) -> Result<Box<dyn Problem>, Error> {
     Ok(row.problem(&changes)?)
 }
 
-/// The triangles between the points of a data set that a solver made; none where the solver joins them by none.
-pub(super) fn triangles(dataset: &Dataset) -> Vec<[u32; 3]> {
-    let points = dataset.manifest().grid.points();
+/// The triangles between the points of a sample that a solver made; none where the solver joins them by none.
+pub(super) fn triangles(dataset: &Dataset, sample: usize) -> Vec<[u32; 3]> {
+    let points = dataset.points_of(sample);
     let inside = |triangles: &Vec<[u32; 3]>| triangles.as_flattened().iter().all(|&point| (point as usize) < points);
     let made = (dataset.manifest().generator > 0).then(|| problem(dataset).ok()).flatten();
-    made.map(|problem| problem.triangles()).filter(inside).unwrap_or_default()
+    made.map(|problem| problem.triangles(dataset.manifest().seed, sample as u64)).filter(inside).unwrap_or_default()
 }
 
 fn unfit(dataset: &Dataset, expected: String, found: String, advice: &str) -> Error {

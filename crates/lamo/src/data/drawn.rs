@@ -8,8 +8,8 @@ impl Dataset {
     pub fn drawn_triangles(&self, sample: usize) -> Result<Vec<[u32; 3]>, Error> {
         let stored = self.triangles_of(sample)?;
         #[cfg(feature = "solvers")]
-        if stored.is_empty() {
-            return Ok(super::converge::triangles(self));
+        if stored.is_empty() && sample < self.samples() {
+            return Ok(super::converge::triangles(self, sample));
         }
         Ok(stored)
     }

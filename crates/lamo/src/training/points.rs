@@ -26,7 +26,7 @@ pub(super) fn check(experiment: &Experiment, train: &Samples) -> Result<(), Refu
             refuse("0 where samples are shown under symmetries", points.to_string())
         }
         Grid::Cloud { .. } => Ok(()),
-        grid => refuse("0 on a line or a plane, whose points are neighbours", format!("{points} on a {grid}")),
+        grid => refuse("0 on a grid, whose points are neighbours", format!("{points} on a {grid}")),
     }
 }
 

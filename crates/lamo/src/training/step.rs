@@ -275,7 +275,8 @@ fn compile(
 ) -> Result<(Program, bool), Error> {
     let (batch, windows, train) = (experiment.train.batch, task.time.windows(), stored.samples());
     let grid = drawing.map_or(train.grid, |drawing| Grid::Cloud { points: drawing.points });
-    let settings = &on_grid(experiment, task, grid)?;
+    let advised = |refusal: Refusal| if drawing.is_some() { refusal.advise("leave train.points out") } else { refusal };
+    let settings = &on_grid(experiment, task, grid).map_err(advised)?;
     let task = &task.on(grid);
     let graph = Graph::new();
     let parameters = Parameters::new(&graph);

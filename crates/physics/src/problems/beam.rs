@@ -250,6 +250,11 @@ impl Problem for Beam {
         varied.then(|| drawn_lattice(Self::largest(&self.settings), varied, &mut stream(seed, index)).nodes())
     }
 
+    fn triangles(&self, seed: u64, index: u64) -> Vec<[u32; 3]> {
+        let varied = self.settings.switch("varied");
+        drawn_lattice(Self::largest(&self.settings), varied, &mut stream(seed, index)).surface()
+    }
+
     /// Order of the displacement; the order of the stress is one less.
     fn spatial_order(&self) -> SpatialOrder {
         SpatialOrder::Algebraic(3.0)

@@ -149,7 +149,7 @@ impl Problem for Elasticity {
     }
 
     /// The Gauss points of all cells form a ring of three times the rows and columns of the cells.
-    fn triangles(&self) -> Vec<[u32; 3]> {
+    fn triangles(&self, _seed: u64, _index: u64) -> Vec<[u32; 3]> {
         let Mesh { rows, columns, .. } = self.mesh;
         let point = |row: usize, column: usize| {
             let (row, cell_row) = (row % (3 * rows), row % (3 * rows) / 3);

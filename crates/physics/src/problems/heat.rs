@@ -246,6 +246,11 @@ impl Problem for Heat {
         varied.then(|| drawn_lattice(Self::largest(&self.settings), varied, &mut stream(seed, index)).nodes())
     }
 
+    fn triangles(&self, seed: u64, index: u64) -> Vec<[u32; 3]> {
+        let varied = self.settings.switch("varied");
+        drawn_lattice(Self::largest(&self.settings), varied, &mut stream(seed, index)).surface()
+    }
+
     fn spatial_order(&self) -> SpatialOrder {
         SpatialOrder::Algebraic(3.0)
     }

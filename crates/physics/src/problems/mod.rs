@@ -128,8 +128,9 @@ pub trait Problem: fmt::Debug + Send + Sync {
     /// Processors with different vector instructions may round differently, by about 1e-15.
     fn sample(&self, seed: u64, index: u64) -> Result<Sample, Error>;
 
-    /// The triangles between the points of a cloud, as which it is drawn; none where the points are not joined, and on grids.
-    fn triangles(&self) -> Vec<[u32; 3]> {
+    /// The triangles between the points of sample `index` of the sequence `seed` on a cloud, as which it is drawn: of a body, those of
+    /// its surface. None where the points are not joined, and on grids.
+    fn triangles(&self, _seed: u64, _index: u64) -> Vec<[u32; 3]> {
         Vec::new()
     }
 

@@ -32,7 +32,7 @@ fn triangles_between_the_gauss_points_cover_the_plate_once() {
     let problem = problem(&["around=12", "layers=2"]);
     let sample = problem.sample(1, 0).unwrap();
     let positions: Vec<&[f64]> = sample.fields[0].values.chunks(2).collect();
-    let triangles = problem.triangles();
+    let triangles = problem.triangles(1, 0);
     assert_eq!(triangles.len(), 2 * 36 * 5);
     let area = |corners: &[u32; 3]| {
         let [a, b, c] = corners.map(|corner| positions[corner as usize]);

@@ -96,7 +96,11 @@ impl Import {
         partial::make(target, &manifest, warn, |partial| {
             let progress = self.fill(partial, &mut sources, &meter, hashed)?;
             if progress.complete == progress.samples {
-                self.write_triangles(partial, &mut sources).inspect_err(|_| partial.discard())?;
+                self.write_triangles(partial, &mut sources).inspect_err(|error| {
+                    if error.kind() != Kind::OutOfSpace {
+                        partial.discard();
+                    }
+                })?;
                 for (path, entry) in self.others(&paths).zip(&manifest.sources[paths.len()..]) {
                     if whole_file(path).inspect_err(|_| partial.discard())? != *entry {
                         partial.discard();

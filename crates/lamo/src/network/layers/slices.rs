@@ -289,9 +289,9 @@ impl<'g> Slices<'g> {
         Sliced { tokens, back: Back::Sorted { heads: shape.heads, sorted } }.decode(tokens)
     }
 
-    /// Whether points are sorted one by one: with queries of the sample, all points decide on them, and on planes neighbours do.
+    /// Whether points are sorted one by one: with queries of the sample, all points decide on them, and on planes and volumes neighbours do.
     pub(super) fn is_pointwise(&self) -> bool {
-        let on_cloud = !matches!(self.sorter.shape.grid, Grid::Plane { .. });
+        let on_cloud = matches!(self.sorter.shape.grid, Grid::Line { .. } | Grid::Cloud { .. });
         on_cloud && matches!(self.sorter.slice, Asked::Fixed(_))
     }
 }
