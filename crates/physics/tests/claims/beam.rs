@@ -204,3 +204,22 @@ fn the_force_does_positive_work() {
         lattice.sides(0, true).iter().flat_map(|s| side_points(&s.map(|n| positions[n]))).map(|p| p.area()).sum();
     assert!((area - 1.0).abs() < 1e-14);
 }
+
+#[test]
+fn the_surface_of_a_body_is_closed_and_has_the_nodes_of_its_faces() {
+    for name in ["beam", "heat"] {
+        let problem = super::problem(name, &["along=3", "across=2"]);
+        for index in 0..4 {
+            let points = problem.points_of(7, index).unwrap();
+            let triangles = problem.triangles(7, index);
+            assert!(triangles.as_flattened().iter().all(|&point| (point as usize) < points), "{name}");
+            let mut edges: Vec<[u32; 2]> = Vec::new();
+            for [a, b, c] in triangles {
+                edges.extend([[a, b], [b, c], [c, a]].map(|[from, to]| [from.min(to), from.max(to)]));
+            }
+            edges.sort_unstable();
+            let closed = edges.chunk_by(|one, other| one == other).all(|same| same.len() == 2);
+            assert!(closed, "{name} {index}: every edge has two triangles");
+        }
+    }
+}
