@@ -208,7 +208,7 @@ fn the_force_does_positive_work() {
 #[test]
 fn the_surface_of_a_body_is_closed_and_has_the_nodes_of_its_faces() {
     for name in ["beam", "heat"] {
-        let problem = super::problem(name, &["along=3", "across=2"]);
+        let problem = problem(name, &["along=3", "across=2"]);
         for index in 0..4 {
             let points = problem.points_of(7, index).unwrap();
             let triangles = problem.triangles(7, index);
