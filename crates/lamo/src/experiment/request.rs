@@ -96,7 +96,7 @@ impl Request<'_> {
 /// after 30 epochs, in half the time.
 fn default_model(benchmark: &str, grid: Option<Grid>) -> &'static str {
     let row = benchmarks::find(benchmark).ok();
-    let grid = if benchmark == OWN { grid } else { row.filter(|row| !row.published).map(|row| row.grid()) };
+    let grid = if benchmark == OWN { grid } else { row.filter(|row| !row.published).map(benchmarks::Benchmark::grid) };
     if let Some(Grid::Line { .. }) = grid { "fno" } else { "lamo" }
 }
 

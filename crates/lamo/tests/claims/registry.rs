@@ -130,7 +130,7 @@ fn a_volume_of_your_own_has_some_hundred_patches_and_six_directions_and_few_mode
     };
     for (side, patch) in [(8, 2), (16, 2), (17, 4), (32, 4), (33, 8), (64, 8)] {
         let found = settings("lamo", side, Preset::Quick);
-        assert_eq!([&found["patch"], &found["directions"]].map(|value| value.as_integer()), [Some(patch), Some(6)]);
+        assert_eq!([&found["patch"], &found["directions"]].map(toml::Value::as_integer), [Some(patch), Some(6)]);
         assert!(side.div_ceil(patch as usize).pow(3) <= 512, "{side}³");
     }
     for (preset, expected) in [(Preset::Quick, [6, 24]), (Preset::Paper, [8, 32])] {

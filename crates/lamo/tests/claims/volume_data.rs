@@ -164,7 +164,7 @@ fn arrays_of_volumes_become_a_data_set_with_the_axes_that_their_shapes_tell() {
     assert_eq!((a.0, a.1[7]), (vec![2, 3, 4], 5.0 * 24.0 + 7.0));
     // Row 1, column 2, layer 3, channel 1, sample 5 of [z, y, x, c, n].
     let expected = ((((3 * 3 + 2) * 2 + 1) * 2 + 1) * 6 + 5) as f32;
-    assert_eq!((u.0, u.1[(((1 * 3) + 2) * 4 + 3) * 2 + 1]), (vec![2, 3, 4, 2], expected));
+    assert_eq!((u.0, u.1[((3 + 2) * 4 + 3) * 2 + 1]), (vec![2, 3, 4, 2], expected));
     let thin = written(&own(volume(2, 3, 4), 2, fields.clone()), "thin");
     assert_eq!(thin.manifest().grid, volume(1, 2, 2));
     assert_eq!(thin.gather("a", &[0]).unwrap(), [0.0, 2.0, 8.0, 10.0]);
