@@ -242,11 +242,7 @@ impl Benchmark {
 
     /// What a model that has no recipe for it is told: the same as about a user's data.
     pub(super) fn as_own(&self, own: &OwnData) -> OwnData {
-        OwnData {
-            grid: own.grid.or(Some(self.grid)),
-            timed: own.timed || matches!(self.time, Time::ByTime { .. }),
-            quick: own.quick,
-        }
+        OwnData { grid: own.grid.or(Some(self.grid)), timed: own.timed || self.time.is_input(), quick: own.quick }
     }
 
     /// Its grid at the published size.
