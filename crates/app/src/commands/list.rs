@@ -92,7 +92,7 @@ pub(crate) fn run(options: &List) -> Result<()> {
     }
     say("\nbenchmarks")?;
     for benchmark in &report.benchmarks {
-        say(&format!("  {:14} {:>6} points  {}", benchmark.name, benchmark.points, benchmark.summary))?;
+        say(&format!("  {:20} {:>6} points  {}", benchmark.name, benchmark.points, benchmark.summary))?;
     }
     say("\nexperiments                 parameters")?;
     for experiment in &report.experiments {

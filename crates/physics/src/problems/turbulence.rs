@@ -1,7 +1,7 @@
 //! Decaying turbulence in two dimensions: ω_t + u·∇ω = ν Δω on a torus of side 2π.
 //!
-//! In: ω at t = 0, a random field with the energy spectrum k⁶ / (k + 2 k₀)¹⁸, whose peak is at k₀ (Ishiko et al. 2009 have the
-//! same kind of spectrum), scaled to a root mean square. Out: ω at `frames` later times. The solver has a unit torus:
+//! In: ω at t = 0, a random field with the energy spectrum k⁶ / (k + 2 k₀)¹⁸, whose peak is at k₀,
+//! scaled to a root mean square. Out: ω at `frames` later times. The solver has a unit torus:
 //! lengths are divided by 2π, ν by (2π)², and vorticities stay.
 
 use std::f64::consts::TAU;
