@@ -84,7 +84,7 @@ fn what_cannot_be_explained_is_a_sentence() {
         (&["explain", "lamo", "--point=144"], "--point: expected a number from 0 to 143, found 144"),
         (&["explain", "lamo", "--channel=1"], "--channel: expected a number from 0 to 0, found 1"),
         (&["explain", "lamo", "--out=lamo"], "--out lamo: expected a folder of its own"),
-        (&["explain", "darcy"], "no pretrained model of darcy"),
+        (&["explain", "pipe"], "no pretrained model of pipe"),
     ] {
         contains(&folder.fails(arguments), &[sentence]);
     }

@@ -97,5 +97,6 @@ fn a_budget_stops_cleanly_and_the_same_command_continues() {
     }
     contains(&folder.fails(&["paper", "run", "T99"]), &["T99: expected one of T1"]);
     contains(&folder.fails(&["paper", "run", "--budget=soon"]), &["--budget: expected a time such as 90s"]);
-    contains(&folder.fails(&["paper", "run", "--benchmark=burgers"]), &["burgers"]);
+    contains(&folder.fails(&["paper", "run", "--benchmark=burgers"]), &["a benchmark of the paper", "burgers"]);
+    contains(&folder.fails(&["paper", "run", "--benchmark=darci"]), &["darci"]);
 }

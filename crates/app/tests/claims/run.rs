@@ -107,7 +107,18 @@ fn a_shrunk_model_predicts_by_its_name_with_nearly_the_same_error() {
     ok(&predict("darcy", "by-name.npy", "models"));
     ok(&predict("models/darcy.safetensors", "by-path.npy", "nowhere"));
     assert_eq!(folder.read("by-name.npy"), folder.read("by-path.npy"));
-    contains(&sentence(&predict("darcy", "no.npy", "nowhere")), &["no pretrained model of darcy", "lamo train darcy"]);
+    contains(&sentence(&predict("pipe", "no.npy", "nowhere")), &["no pretrained model of pipe", "lamo train pipe"]);
     contains(&sentence(&predict("darci", "no.npy", "models")), &["darci", "nothing"]);
     contains(&folder.fails(&["run", "shrink", "here", "--out=model.npz"]), &["model.npz", ".safetensors"]);
+}
+
+/// Problems of another seed than those that it was trained on.
+#[test]
+fn the_model_of_darcy_that_comes_with_lamo_solves_problems_that_it_has_not_seen() {
+    let folder = Folder::new("pretrained-darcy");
+    let make = ["data", "make", "darcy", "--samples=2", "--seed=12", "--set=stride=5", "--set=canonical=true"];
+    folder.ok(&[&make[..], &["--out=set"]].concat());
+    let report = folder.ok_json(&["evaluate", "darcy", "--data=set", "--json"]);
+    let error = report["evaluation"]["relative_l2"].as_f64().unwrap();
+    assert!(error < 0.01, "{error}");
 }

@@ -445,22 +445,23 @@ type Layer = (String, Table);
 
 /// The benchmarks, your own data, and the recipes of all models.
 fn layers() -> Vec<Layer> {
-    let texts = BENCHMARKS.iter().map(|row| (row.name, row.keys)).chain([(OWN, OWN_KEYS)]);
     let mut layers = Vec::new();
-    for (name, text) in texts {
-        let mut shared = keys::parse(name, text).unwrap_or_default();
-        let [quick, better] = ["quick", best::TABLE].map(|preset| shared.remove(preset));
+    for (name, mut shared) in shared_keys() {
+        shared.remove(best::TABLE); // a part of the model's
+        let quick = shared.remove("quick");
         layers.push((name.to_owned(), shared));
         if let Some(Value::Table(quick)) = quick {
             layers.push((format!("{name} quick"), quick));
         }
-        for row in MODELS {
-            let layer = best::layer(name, row.name, better.clone());
-            layers.extend(layer.into_iter().map(|keys| (format!("{name}-{} best", row.name), keys)));
-        }
     }
     layers.extend(MODELS.iter().flat_map(model_layers));
     layers
+}
+
+/// The files of the benchmarks and of your own data.
+fn shared_keys() -> impl Iterator<Item = (&'static str, Table)> {
+    let texts = BENCHMARKS.iter().map(|row| (row.name, row.keys)).chain([(OWN, OWN_KEYS)]);
+    texts.map(|(name, text)| (name, keys::parse(name, text).unwrap_or_default()))
 }
 
 /// The recipes and sizes of one model.
@@ -474,7 +475,11 @@ fn model_layers(row: &Row) -> Vec<Layer> {
     let quick = |name: &str| (row.quick)(name).map(|text| parsed(format!("{name}-{} quick", row.name), text));
     let variants = row.variants.iter();
     let variants = variants.map(|other| parsed(format!("{}-{}-{}", other.benchmark, row.name, other.name), other.text));
-    names().filter_map(recipe).chain(variants).chain(names().filter_map(quick)).collect()
+    let best = shared_keys().filter_map(|(name, mut shared)| {
+        let keys = best::layer(name, row.name, shared.remove(best::TABLE)).ok()?;
+        Some((format!("{name}-{} best", row.name), keys))
+    });
+    names().filter_map(recipe).chain(variants).chain(names().filter_map(quick)).chain(best).collect()
 }
 
 /// Which layers set a key, those with the same value together: ` Set to 500 by a, b; to 40 by c.`

@@ -14,8 +14,8 @@ use std::path::{Component, Path, PathBuf};
 /// The variable that names a folder of models.
 pub const FOLDER: &str = "LAMO_MODELS";
 
-/// Models that come with the library, by name: `("darcy", include_bytes!("../../../../models/darcy.safetensors"))`.
-pub const MODELS: &[(&str, &[u8])] = &[];
+/// Models that come with the library, by name.
+pub const MODELS: &[(&str, &[u8])] = &[("darcy", include_bytes!("../../../../models/darcy.safetensors"))];
 
 /// Opens a model by its name; `None` where the path is no name, and an error where no such model is there.
 pub(crate) fn open(path: &Path, folder: Option<PathBuf>) -> Option<Result<Trained, Error>> {

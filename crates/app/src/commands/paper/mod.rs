@@ -142,7 +142,9 @@ impl Choice {
     /// The artifacts of these names on the chosen benchmarks.
     fn artifacts(&self, names: &[String], effort: Effort) -> Result<Vec<Artifact>> {
         for name in &self.benchmarks {
-            benchmarks::find(name)?;
+            if !benchmarks::find(name)?.published {
+                return Err(Refusal::new("--benchmark", "a benchmark of the paper", name.clone()).into());
+            }
         }
         let found = paper::find(names, &self.options(effort))?;
         Ok(found.into_iter().map(|artifact| artifact.on(&self.benchmarks)).collect())
