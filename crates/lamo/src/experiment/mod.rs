@@ -238,12 +238,13 @@ impl Experiment {
         self.data.time.mode(self.train.loss, self.data.past)
     }
 
-    /// The functions of the outputs whose relative errors the headline averages: those of each output field of a user's
-    /// own data, as a pressure and a velocity have different sizes; all together on a benchmark, as in its papers.
+    /// The functions of the outputs whose relative errors the headline averages: those of each output field, as a
+    /// pressure and a velocity have different sizes; all together on a published benchmark, as in its papers.
     pub fn output_groups(&self, task: &Task) -> Vec<Range<usize>> {
         let ranges = task.output_ranges();
         let whole = 0..task.output_channels();
-        if self.benchmark == OWN && ranges.len() > 1 { ranges } else { vec![whole] }
+        let published = self.benchmark().is_ok_and(|row| row.published);
+        if !published && ranges.len() > 1 { ranges } else { vec![whole] }
     }
 
     /// Every key with its value, as an experiment file.

@@ -7,7 +7,7 @@ use lamo::experiment::benchmarks::{self, BENCHMARKS};
 use lamo::experiment::{EXPERIMENTS, Experiment, OWN, Preset, Request, Shipped};
 use lamo::network::models::{self, MODELS};
 use lamo::network::{Input, Mode, Parameters};
-use lamo::task::Task;
+use lamo::task::{Field, Task};
 use lamo::workflow::{self, ImportRequest, ImportSource, Session, TrainRequest};
 use lamo_geometry::Grid;
 use lamo_tensor::{Graph, Program};
@@ -522,4 +522,16 @@ fn an_experiment_file_knows_the_grid_of_the_data_it_names_as_their_folder_does()
     // Without its data set, or on a benchmark, a file has the usual settings.
     let absent = file("[data]\nfolder = \"../gone\"\n[model]\nname = \"fno\"\n");
     assert_eq!(model(absent).1["modes"].as_integer(), Some(12));
+}
+
+/// Height and velocities have different sizes: the error of all as one would be that of the height.
+#[test]
+fn the_headline_is_the_mean_over_outputs_except_on_published_benchmarks() {
+    for row in BENCHMARKS {
+        let experiment = Request { benchmark: Some(row.name), ..Request::default() }.resolve().unwrap();
+        let outputs = experiment.data.outputs.len();
+        let fields: Vec<Field> = experiment.data.outputs.iter().map(|name| Field::plain(name, 1)).collect();
+        let groups = experiment.output_groups(&Task { outputs: fields, ..row.task() }).len();
+        assert_eq!(groups, if row.published { 1 } else { outputs }, "{}", row.name);
+    }
 }

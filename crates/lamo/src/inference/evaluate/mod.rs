@@ -66,7 +66,7 @@ pub struct Evaluation {
     /// The errors of each output field, also in its unit; empty in receipts of earlier versions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outputs: Vec<OutputErrors>,
-    /// For several output fields of a user's own data: the mean of their relative errors, which is the headline.
+    /// For several output fields, except on published benchmarks: the mean of their relative errors, which is the headline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean_of_outputs: Option<f64>,
     /// The errors of predictors that learn nothing; `None` in receipts of earlier versions.
