@@ -118,6 +118,7 @@ fn the_model_of_darcy_that_comes_with_lamo_solves_problems_that_it_has_not_seen(
     let folder = Folder::new("pretrained-darcy");
     let make = ["data", "make", "darcy", "--samples=2", "--seed=12", "--set=stride=5", "--set=canonical=true"];
     folder.ok(&[&make[..], &["--out=set"]].concat());
+    contains(&folder.fails(&["evaluate", "darcy"]), &["it comes without the data", "--data DIR"]);
     let report = folder.ok_json(&["evaluate", "darcy", "--data=set", "--json"]);
     let error = report["evaluation"]["relative_l2"].as_f64().unwrap();
     assert!(error < 0.01, "{error}");

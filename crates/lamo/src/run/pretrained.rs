@@ -36,10 +36,12 @@ pub(crate) fn open(path: &Path, folder: Option<PathBuf>) -> Option<Result<Traine
     Some(Err(Refusal::said(sentence).advise(advice).of(Kind::Missing).into()))
 }
 
-/// Writes the model of a run, a checkpoint or a pretrained model to one file without moments; returns its size in bytes.
+/// Writes the model of a run, a checkpoint or a pretrained model to one file without moments and without the folder of its
+/// data, which no other machine has; returns its size in bytes.
 pub fn shrink(model: &Path, file: &Path, storage: Storage) -> Result<u64, Error> {
-    let trained = Trained::open(model)?;
+    let mut trained = Trained::open(model)?;
     trained.protect(file)?;
+    trained.experiment.data.folder = None;
     let best = None; // the error of the file itself is what an evaluation says
     let checkpoint = Checkpoint { trained, states: Default::default(), best, tested: None };
     let bytes = checkpoint.model_bytes(file, storage)?;

@@ -294,8 +294,14 @@ fn open_or_make(data: &Data, session: &Session<'_>) -> Result<Outcome, Error> {
     }
 }
 
-/// Refuses a run whose data folder no longer exists.
+/// Refuses a run whose data folder no longer exists, and a model that came without its data and cannot make them.
 pub(super) fn require_present(experiment: &Experiment) -> Result<(), Error> {
+    let data = &experiment.data;
+    require(data.folder.is_some() || data.train + data.test > 0, || {
+        Refusal::about("the model", "it comes without the data that it was trained on")
+            .advise("say with --data DIR which samples to take; lamo data make and lamo data import make such a folder")
+            .of(Kind::Missing)
+    })?;
     let gone = experiment.data.folder.as_ref().filter(|folder| !folder.exists());
     require(gone.is_none(), || {
         let folder = gone.map(|folder| folder.display().to_string()).unwrap_or_default();

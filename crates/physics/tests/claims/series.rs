@@ -334,5 +334,5 @@ fn viscous_kolmogorov_flow_ends_in_its_laminar_state() {
         .collect();
     let error = relative_error(&last(&sample, 1), &wanted);
     say(&format!("kolmogorov, laminar: {error:.1e}"));
-    assert!(error < 1e-5, "{error:e}"); // what is left of the first state after 15 decay times, exp(−15) of about 3
+    assert!(error < 1e-5, "{error:e}"); // the first state, of size 3, has decayed by exp(−15)
 }
