@@ -83,7 +83,7 @@ pub(crate) fn run(options: &Predict) -> Result<()> {
         }
         false => workflow::predict(&request)?,
     };
-    if let Some(note) = &predicted.note {
+    for note in predicted.note.iter().chain(&predicted.note_on_grid) {
         warn(&format!("warning: {note}"));
     }
     predicted.notes.iter().try_for_each(|note| say(note))?;

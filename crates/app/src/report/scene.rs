@@ -1,18 +1,17 @@
 //! What is drawn of a test sample: its scalars as numbers, the fields given, and each output at all its times.
 
+use super::chosen::{Chosen, View, chosen};
 use super::names::{channels, is_deformation, snapshot_name, unit};
 use super::parts::{Part, of_spread, place, volume};
 use crate::commands::evenly;
 use crate::plot::{Layout, Skin, note_on_cuts, strides};
-use lamo::data::Samples;
+use lamo::data::{Drawn, Samples};
 use lamo::task::{Field, Spread, Task};
 use lamo_geometry::Grid;
 use std::rc::Rc;
 
 /// Snapshots of a time series that are drawn side by side, the first and the last included.
 pub(super) const SNAPSHOTS: usize = 4;
-/// Channels drawn of the input, and of the output.
-const CHANNELS: usize = 3;
 /// Scalars shown.
 const NUMBERS: usize = 24;
 
@@ -29,8 +28,8 @@ pub(super) struct SampleView<'a> {
     pub(super) times: &'a [f64],
     /// Unit of the positions.
     pub(super) unit: &'a str,
-    /// The triangles between the points; none where no cells are known.
-    pub(super) triangles: &'a [[u32; 3]],
+    /// The triangles as which it is drawn; none where no cells are known.
+    pub(super) drawn: &'a Drawn,
 }
 
 /// A field at one time: the layout of its points, and its values.
@@ -97,6 +96,8 @@ pub(super) struct Scene {
     pub(super) cuts: String,
     /// Channels and scalars that are not drawn.
     pub(super) omitted: Vec<String>,
+    /// Names of vectors that are drawn by their lengths.
+    pub(super) lengths: Vec<String>,
     /// Unit of the positions, as in ` (mm)`.
     pub(super) unit: String,
 }
@@ -104,13 +105,14 @@ pub(super) struct Scene {
 impl SampleView<'_> {
     /// All that is drawn of the sample.
     pub(super) fn scene(&self) -> Scene {
-        let parts = Part::of(self.task, self.samples, self.index, self.triangles);
+        let parts = Part::of(self.task, self.samples, self.index, self.drawn);
         let mut scene = Scene {
             numbers: Vec::new(),
             given: Vec::new(),
             outputs: Vec::new(),
             cuts: volume(self.samples.grid).map_or_else(String::new, note_on_cuts),
             omitted: Vec::new(),
+            lengths: Vec::new(),
             unit: unit(if self.deforms() { &self.task.outputs[0].unit } else { self.unit }),
         };
         self.add_given(&mut scene, &parts);
@@ -170,17 +172,31 @@ impl SampleView<'_> {
         values[time * size..][..size].iter().skip(channel).step_by(outputs).copied().collect()
     }
 
+    /// One function of a field whose channels have these values.
+    fn view(view: View, width: usize, values: impl Fn(usize) -> Vec<f32>) -> Vec<f32> {
+        match view {
+            View::Channel(channel) => values(channel),
+            View::Length => length_of((0..width).map(values)),
+        }
+    }
+
     /// Adds the fields given; the mesh itself if there are none.
     fn add_given(&self, scene: &mut Scene, parts: &[Part]) {
         let mut first = self.past() * self.samples.outputs;
         let mut count = 0;
+        let are_drawn = |field: &&Field| field.spread != Spread::Sample;
+        let Chosen { views, counts } = choose(self.task.inputs.iter().filter(are_drawn));
+        let mut views = views.into_iter();
         for field in &self.task.inputs {
-            for (channel, name) in channels(&field.name, field.width()).into_iter().enumerate() {
+            let width = field.width();
+            let shown = if are_drawn(&field) { views.next().unwrap_or_default() } else { all_of(field) };
+            for view in shown {
+                let name = name_of(field, view);
                 let chosen = evenly(field.length(), SNAPSHOTS);
                 let given = |part: &Part, group: usize| {
                     let state = |&snapshot: &usize| {
-                        let values = self.input(first + snapshot * field.width() + channel);
-                        self.state(part, field.spread, values)
+                        let values = |channel: usize| self.input(first + snapshot * width + channel);
+                        self.state(part, field.spread, Self::view(view, width, values))
                     };
                     let place = place(field.spread, part);
                     let title = |&snapshot: &usize| {
@@ -198,15 +214,12 @@ impl SampleView<'_> {
                     continue;
                 }
                 count += 1;
-                if count <= CHANNELS {
-                    scene.given.extend(parts.iter().map(|part| given(part, count)));
-                }
+                scene.given.extend(parts.iter().map(|part| given(part, count)));
+                scene.note_length(field, view);
             }
             first += field.functions();
         }
-        if count > CHANNELS {
-            scene.omitted.push(format!("{CHANNELS} of {count} inputs"));
-        }
+        scene.note_count(counts, "inputs");
         let is_shape = |layout: &&Rc<Layout>| layout.positions().is_some() && !layout.is_solid(); // a shaded surface shows itself
         let whole = parts.first().map(|part| &part.layout);
         let shape = if self.deforms() { None } else { whole.filter(is_shape) };
@@ -240,35 +253,53 @@ impl SampleView<'_> {
     fn add_outputs(&self, scene: &mut Scene, parts: &[Part]) {
         let series = self.task.time.is_series();
         let (mut first, mut count) = (0, 0);
+        let length_of_field = |field: &Field| if series { self.samples.times } else { field.length() };
+        let are_drawn = |field: &&Field| field.spread != Spread::Sample || length_of_field(field) > 1;
+        let Chosen { views, counts } = choose(self.task.outputs.iter().filter(are_drawn));
+        let mut views = views.into_iter();
         for field in &self.task.outputs {
             let width = field.width();
-            let length = if series { self.samples.times } else { field.length() };
+            let length = length_of_field(field);
             let times: Vec<String> = match (series, length) {
                 (true, _) => (0..length).map(|time| self.snapshot_name(self.past() + time)).collect(),
                 (false, 1) => vec![String::new()],
                 (false, _) => (0..length).map(|snapshot| snapshot_name(snapshot, length, self.times)).collect(),
             };
-            for (channel, name) in channels(&field.name, width).into_iter().enumerate() {
-                let unit = unit(&field.unit);
+            let shown = if are_drawn(&field) { views.next().unwrap_or_default() } else { all_of(field) };
+            for view in shown {
+                let (name, unit) = (name_of(field, view), unit(&field.unit));
+                let channel = |values: &[f32], time: usize, channel: usize| match series {
+                    true => self.channel(values, time, first + channel),
+                    false => self.channel(values, 0, first + time * width + channel),
+                };
                 let output = |part: &Part, group: usize| {
                     let state = |values: &[f32], time: usize| {
-                        let values = match series {
-                            true => self.channel(values, time, first + channel),
-                            false => self.channel(values, 0, first + time * width + channel),
-                        };
+                        let values = Self::view(view, width, |number| channel(values, time, number));
                         self.state(part, field.spread, values)
                     };
                     let states = |values: &[f32]| (0..length).map(|time| state(values, time)).collect::<Vec<_>>();
-                    let (truth, prediction) = (states(self.samples.target_of(self.index)), states(self.prediction));
-                    let past = if series { self.past_of(part, field.spread, first + channel) } else { Vec::new() };
-                    let error: Vec<State> = truth.iter().zip(&prediction).map(difference).collect();
+                    let target = self.samples.target_of(self.index);
+                    let (truth, prediction) = (states(target), states(self.prediction));
+                    let past = if series { self.past_of(part, field, first, view) } else { Vec::new() };
+                    let is_distance = view == View::Length;
+                    let error: Vec<State> = match is_distance {
+                        false => truth.iter().zip(&prediction).map(difference).collect(),
+                        true => {
+                            let apart = |time: usize, number: usize| {
+                                let [one, other] = [self.prediction, target].map(|set| channel(set, time, number));
+                                one.iter().zip(other).map(|(one, other)| one - other).collect::<Vec<f32>>()
+                            };
+                            let distance = |time: usize| length_of((0..width).map(|number| apart(time, number)));
+                            (0..length).map(|time| self.state(part, field.spread, distance(time))).collect()
+                        }
+                    };
                     let name = match field.spread {
                         Spread::Points => format!("{name}{}", part.name),
                         Spread::Rows | Spread::Sample => name.clone(),
                     };
                     let (unit, times) = (unit.clone(), times.clone());
                     let axes = part.axes;
-                    Output { group, axes, name, unit, times, past, truth, prediction, error, is_distance: false }
+                    Output { group, axes, name, unit, times, past, truth, prediction, error, is_distance }
                 };
                 let parts = of_spread(parts, field.spread);
                 let whole = output(&parts[0], count + 1);
@@ -280,9 +311,7 @@ impl SampleView<'_> {
                     continue;
                 }
                 count += 1;
-                if count > CHANNELS {
-                    continue;
-                }
+                scene.note_length(field, view);
                 let rest = parts[1..].iter().map(|part| output(part, count));
                 let is_number = whole.truth[0].layout.is_number();
                 let shown = [if is_number { whole.over_time() } else { whole }].into_iter().chain(rest);
@@ -290,16 +319,15 @@ impl SampleView<'_> {
             }
             first += if series { width } else { field.functions() };
         }
-        if count > CHANNELS {
-            scene.omitted.push(format!("{CHANNELS} of {count} outputs"));
-        }
+        scene.note_count(counts, "outputs");
     }
 
-    /// A few of the input snapshots of one channel, with their names.
-    fn past_of(&self, part: &Part, spread: Spread, channel: usize) -> Vec<(String, State)> {
+    /// A few of the input snapshots of one function of a field whose channels begin at `first`, with their names.
+    fn past_of(&self, part: &Part, field: &Field, first: usize, view: View) -> Vec<(String, State)> {
         let state = |snapshot: usize| {
-            let values = self.input(snapshot * self.samples.outputs + channel);
-            (self.snapshot_name(snapshot), self.state(part, spread, values))
+            let values = |channel: usize| self.input(snapshot * self.samples.outputs + first + channel);
+            let values = Self::view(view, field.width(), values);
+            (self.snapshot_name(snapshot), self.state(part, field.spread, values))
         };
         evenly(self.past(), SNAPSHOTS).into_iter().map(state).collect()
     }
@@ -308,7 +336,8 @@ impl SampleView<'_> {
     /// true position.
     fn deformation(&self) -> Output {
         let truth = self.samples.target_of(self.index);
-        let skin = Rc::new(Skin { triangles: self.triangles.to_vec(), solid: Vec::new() });
+        let triangles = if self.drawn.corners.is_empty() { self.drawn.triangles.clone() } else { Vec::new() };
+        let skin = Rc::new(Skin { triangles, ..Skin::default() });
         let deformed = |values: &[f32], time: usize| {
             let [x, y, right, up] = [0, 1, 2, 3].map(|channel| self.channel(values, time, channel));
             let positions: Vec<[f32; 2]> = x.into_iter().zip(y).map(|(x, y)| [x, y]).collect();
@@ -343,6 +372,52 @@ impl SampleView<'_> {
             is_distance: true,
         }
     }
+}
+
+impl Scene {
+    /// Notes a vector that is drawn by its length.
+    fn note_length(&mut self, field: &Field, view: View) {
+        let name = field.name.replace('_', " ");
+        if view == View::Length && !self.lengths.contains(&name) {
+            self.lengths.push(name);
+        }
+    }
+
+    /// Notes that some channels are not drawn.
+    fn note_count(&mut self, [drawn, all]: [usize; 2], what: &str) {
+        if drawn < all {
+            self.omitted.push(format!("{drawn} of {all} {what}"));
+        }
+    }
+}
+
+/// What is drawn of fields.
+fn choose<'a>(fields: impl Iterator<Item = &'a Field>) -> Chosen {
+    let widths: Vec<(&str, usize)> = fields.map(|field| (field.name.as_str(), field.width())).collect();
+    chosen(&widths)
+}
+
+/// All channels of a field.
+fn all_of(field: &Field) -> Vec<View> {
+    (0..field.width()).map(View::Channel).collect()
+}
+
+/// The name of a function of a field.
+fn name_of(field: &Field, view: View) -> String {
+    match view {
+        View::Channel(channel) => channels(&field.name, field.width()).swap_remove(channel),
+        View::Length => format!("|{}|", field.name.replace('_', " ")),
+    }
+}
+
+/// The length of the vectors with these components.
+fn length_of(components: impl Iterator<Item = Vec<f32>>) -> Vec<f32> {
+    let mut squares: Vec<f32> = Vec::new();
+    for values in components {
+        squares.resize(values.len(), 0.0);
+        squares.iter_mut().zip(values).for_each(|(sum, value)| *sum += value * value);
+    }
+    squares.into_iter().map(f32::sqrt).collect()
 }
 
 impl Output {
@@ -397,7 +472,8 @@ pub(super) mod tests {
 
     /// The scene of the first sample of a task.
     pub(in crate::report) fn scene(task: &Task, samples: &Samples, prediction: &[f32], times: &[f64]) -> Scene {
-        SampleView { task, samples, index: 0, prediction, times, unit: "m", triangles: &[] }.scene()
+        let drawn = Drawn::default();
+        SampleView { task, samples, index: 0, prediction, times, unit: "m", drawn: &drawn }.scene()
     }
 
     /// Values 1, 2, 3, ...

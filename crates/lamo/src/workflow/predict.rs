@@ -129,6 +129,8 @@ pub struct Predicted {
     pub elapsed: Duration,
     /// What the user should know about the model.
     pub note: Option<String>,
+    /// What the user should know where the grid is not that of the training.
+    pub note_on_grid: Option<String>,
 }
 
 /// Reads arrays, predicts, writes the output fields.
@@ -160,7 +162,7 @@ fn predict_to(request: &PredictRequest, write: WriteFields) -> Result<Predicted,
         require_new(file, inputs)?;
         model.protect(file)?;
     }
-    let notes = planned.notes();
+    let (notes, note_on_grid) = (planned.notes(), operator.note_on_grid(planned.grid));
     let started = Instant::now();
     let batch = forward_batch(operator.batch, *device).min(planned.count);
     let predictor = match memory {
@@ -194,7 +196,7 @@ fn predict_to(request: &PredictRequest, write: WriteFields) -> Result<Predicted,
         }
     }
     let note = model.note().map(str::to_owned);
-    Ok(Predicted { arrays, files, samples: given.samples.count, notes, elapsed, note })
+    Ok(Predicted { arrays, files, samples: given.samples.count, notes, elapsed, note, note_on_grid })
 }
 
 /// A prediction that takes about so many bytes.
@@ -259,7 +261,7 @@ fn predict_clouds(
         first += length;
     }
     let note = model.note().map(str::to_owned);
-    Ok(Predicted { arrays, files, samples: samples.count, notes: Vec::new(), elapsed, note })
+    Ok(Predicted { arrays, files, samples: samples.count, notes: Vec::new(), elapsed, note, note_on_grid: None })
 }
 
 /// Refuses to overwrite an input.

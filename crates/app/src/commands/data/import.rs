@@ -55,7 +55,7 @@ pub(crate) struct Import {
     #[arg(long, value_name = "ARRAY", conflicts_with = "benchmark")]
     time: Option<String>,
     /// The grid: ROWSxCOLUMNS, line:POINTS or cloud:POINTS. For line and cloud without a number the positions are counted.
-    /// Mesh files are clouds.
+    /// Mesh files are clouds; those of images and structured grids of one size are lines, planes or volumes unless you say cloud.
     #[arg(long, required_unless_present_any = ["benchmark", "files"], conflicts_with = "benchmark")]
     grid: Option<String>,
     /// Axes of a field's arrays, one letter each: n samples, t snapshots, x rows, y columns, p points, c channels, 1 an axis of
@@ -146,7 +146,10 @@ pub(crate) fn run(options: &Import) -> Result<()> {
 
 impl Import {
     fn own(&self) -> Result<Own> {
-        let mut fields = if self.files.is_empty() { self.array_fields()? } else { self.mesh_cases()?.fields()? };
+        let (mut fields, lattice) = match self.files.is_empty() {
+            true => (self.array_fields()?, None),
+            false => self.mesh_cases()?.fields()?,
+        };
         for text in &self.axes {
             let (name, axes) = pair(text, "--axes", "NAME=LETTERS, such as u=xytn")?;
             named(&mut fields, name, "--axes")?.axes = Some(axes.into());
@@ -160,7 +163,10 @@ impl Import {
         }
         let folder = self.out.file_name().map(|name| name.to_string_lossy().into_owned());
         let name = self.name.clone().or(folder).unwrap_or_else(|| "own".into());
-        let (grid, ragged) = self.grid_of(&fields)?;
+        let (grid, ragged) = match lattice {
+            Some(grid) => (grid, Vec::new()),
+            None => self.grid_of(&fields)?,
+        };
         let times = self.time.as_deref().map(ArrayName::parse);
         let (windows, stride) = match (self.window, self.horizon, self.stride) {
             (Some(window), Some(horizon), step) => {
@@ -215,10 +221,11 @@ impl Import {
             derived: self.derive.clone(),
             scalars: self.scalars.clone(),
             at_centres: self.on == "cells",
+            lattices: self.grid.is_none(),
         })
     }
 
-    /// What the grid is called; mesh files are clouds.
+    /// What the grid is called; mesh files that are no lattices are clouds.
     fn grid_text(&self) -> &str {
         self.grid.as_deref().unwrap_or(if self.files.is_empty() { "" } else { "cloud" })
     }

@@ -29,11 +29,11 @@ pub(super) fn open(opened: &Opened) -> Result<Vec<Entry>, Error> {
 
 /// An array that needs another file, such as `sdf=body.stl`.
 pub(super) fn derive(entries: &[Entry], name: &str) -> Option<Entry> {
-    let count = |name: &str| {
+    let shape_of = |name: &str| {
         let entry = entries.iter().find(|entry| entry.name == name)?;
-        entry.holds.as_ref().ok()?.shape.first().copied()
+        Some(entry.holds.as_ref().ok()?.shape.clone())
     };
-    let shape = named::shape_with_file(name, count("points")?, count("centres/points")?)?;
+    let shape = named::shape_with_file(name, shape_of)?;
     Some(entry(name.to_owned(), shape, ElementKind::F64))
 }
 
@@ -71,14 +71,14 @@ impl Numbers for OnMesh {
     fn read(&self, array: &OpenArray, wanted: &Wanted, tick: Tick) -> Result<Found, Error> {
         let values = OnMesh::values(array)?;
         let gathering = Gathering { layout: array.layout, wanted, tick };
-        let width: usize = array.layout.shape.iter().skip(1).product();
-        let (rows, columns) = match wanted.order.first() {
-            Some(1) => (0..array.layout.shape[0], wanted.rows.clone()),
-            Some(_) => (wanted.rows.clone(), 0..width),
-            None => (0..1, 0..1),
+        let (shape, axis) = (&array.layout.shape, wanted.order.first().copied());
+        let (extent, after) = match axis {
+            Some(axis) => (shape[axis], shape[axis + 1..].iter().product::<usize>()),
+            None => (1, 1),
         };
+        let rows = if axis.is_some() { wanted.rows.clone() } else { 0..1 };
         let each = |take: &mut dyn FnMut(&[f64])| -> io::Result<()> {
-            rows.clone().for_each(|row| take(&values[row * width..][columns.clone()]));
+            values.chunks((extent * after).max(1)).for_each(|block| take(&block[rows.start * after..rows.end * after]));
             Ok(())
         };
         let found = match (array.layout.kind.is_single(), wanted.single) {

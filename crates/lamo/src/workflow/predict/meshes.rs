@@ -7,6 +7,7 @@ use crate::data::mesh::{self, DataArray, Mesh, Numbers, Options};
 use crate::error::{Error, Refusal, require};
 use crate::inference::{SampleFile, Source};
 use crate::task::Task;
+use std::borrow::Cow;
 use std::path::Path;
 
 /// Predicts for mesh files. `cases` says where inputs come from that the files do not hold. An output file that is a mesh
@@ -27,8 +28,8 @@ pub fn predict_meshes(request: &PredictRequest, cases: &MeshCases) -> Result<Pre
         require(!named, || {
             Refusal::new("--input", "mesh files alone, without FIELD= and :ARRAY", path.display().to_string())
         })?;
-        let arrays = cases.arrays(path, &fields, task.space)?;
-        let source = |(field, array, axes): FieldArray| Source { field: Some(field), array, axes: Some(axes.into()) };
+        let arrays = cases.arrays(path, &fields, (task.space, task.grid))?;
+        let source = |(field, array, axes): FieldArray| Source { field: Some(field), array, axes: Some(axes) };
         inputs.extend(arrays.into_iter().map(source));
     }
     let request = PredictRequest { inputs, ..request.clone() };
@@ -48,9 +49,39 @@ fn needed(task: &Task) -> Vec<String> {
 fn write_mesh(file: &Path, input: &SampleFile, arrays: &[Named], at_centres: bool) -> Result<(), Error> {
     let mut mesh = mesh::read(&input.path)?;
     for array in arrays {
-        add(&mut mesh, &input.path, array, at_centres)?;
+        let array = in_the_order_of_points(array, &mesh, at_centres);
+        add(&mut mesh, &input.path, &array, at_centres)?;
     }
     mesh::write(file, &mesh, &Options::default())
+}
+
+/// An array on a lattice, `[snapshots?, ...axes, channels?]`, as one on its points, `[snapshots?, points, channels?]`; others as
+/// they are.
+fn in_the_order_of_points<'a>(array: &'a Named, mesh: &Mesh, at_centres: bool) -> Cow<'a, Named> {
+    let extents = mesh::named::extents(mesh, at_centres).filter(|extents| extents.len() > 1);
+    let Some(extents) = extents else { return Cow::Borrowed(array) };
+    let axes = match extents[..] {
+        [layers, columns, rows] => vec![rows, columns, layers],
+        _ => extents.clone(), // a plane has the order of the file
+    };
+    let Some(first) = (0..2).find(|&first| array.shape.get(first..first + axes.len()) == Some(&axes[..])) else {
+        return Cow::Borrowed(array);
+    };
+    let channels: usize = array.shape[first + axes.len()..].iter().product();
+    let points: usize = axes.iter().product();
+    let mut shape = array.shape.clone();
+    shape.splice(first..first + axes.len(), [points]);
+    let mut values = array.values.clone();
+    if let [rows, columns, layers] = axes[..] {
+        for (new, old) in values.chunks_mut(points * channels).zip(array.values.chunks(points * channels)) {
+            for point in 0..points {
+                let (row, column, layer) = (point % rows, point / rows % columns, point / rows / columns);
+                let from = ((row * columns + column) * layers + layer) * channels;
+                new[point * channels..][..channels].copy_from_slice(&old[from..][..channels]);
+            }
+        }
+    }
+    Cow::Owned(Named { name: array.name.clone(), shape, values })
 }
 
 /// Adds the prediction of a field, `[snapshots?, points, channels?]`, or its numbers of the whole.
