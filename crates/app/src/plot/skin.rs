@@ -186,7 +186,7 @@ impl Skin {
             .fold([f32::INFINITY, f32::NEG_INFINITY], |[back, front], &depth| [back.min(depth), front.max(depth)]);
         let mut order: Vec<usize> = (0..positions.len()).collect();
         order.sort_by(|&one, &other| depths[one].total_cmp(&depths[other]));
-        let radius = disc_radius(area, positions.len());
+        let radius = disc_radius(area, positions.len() / 3); // a body shows less than half of its surface
         for point in order {
             let share = if front > back { (depths[point] - back) / (front - back) } else { 1.0 };
             let light = BACK + (1.0 - BACK) * share;

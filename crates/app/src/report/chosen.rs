@@ -1,6 +1,7 @@
 //! Which functions of some fields are drawn: all where they are few, else one of each field before a second one of any.
 
-use super::names::is_deformation;
+use super::names::{channels, is_deformation};
+use lamo::task::Field;
 
 /// Functions that are drawn, unless there are more fields than these.
 const DRAWN: usize = 3;
@@ -27,7 +28,7 @@ pub(super) struct Chosen {
 
 /// What is drawn of fields with these names and numbers of channels. A vector of two or three channels is drawn by its length where
 /// there are more channels than can be drawn.
-pub(super) fn chosen(fields: &[(&str, usize)]) -> Chosen {
+fn chosen(fields: &[(&str, usize)]) -> Chosen {
     let all: usize = fields.iter().map(|(_, width)| width).sum();
     if all <= DRAWN {
         let views = fields.iter().map(|(_, width)| (0..*width).map(View::Channel).collect()).collect();
@@ -51,6 +52,35 @@ pub(super) fn chosen(fields: &[(&str, usize)]) -> Chosen {
     };
     let counts = [views.iter().zip(fields).map(drawn).sum(), all];
     Chosen { views, counts }
+}
+
+/// What is drawn of fields.
+pub(super) fn choose<'a>(fields: impl Iterator<Item = &'a Field>) -> Chosen {
+    let widths: Vec<(&str, usize)> = fields.map(|field| (field.name.as_str(), field.width())).collect();
+    chosen(&widths)
+}
+
+/// All channels of a field.
+pub(super) fn all_of(field: &Field) -> Vec<View> {
+    (0..field.width()).map(View::Channel).collect()
+}
+
+/// The name of a function of a field.
+pub(super) fn name_of(field: &Field, view: View) -> String {
+    match view {
+        View::Channel(channel) => channels(&field.name, field.width()).swap_remove(channel),
+        View::Length => format!("|{}|", field.name.replace('_', " ")),
+    }
+}
+
+/// The length of the vectors with these components.
+pub(super) fn length_of(components: impl Iterator<Item = Vec<f32>>) -> Vec<f32> {
+    let mut squares: Vec<f32> = Vec::new();
+    for values in components {
+        squares.resize(values.len(), 0.0);
+        squares.iter_mut().zip(values).for_each(|(sum, value)| *sum += value * value);
+    }
+    squares.into_iter().map(f32::sqrt).collect()
 }
 
 #[cfg(test)]

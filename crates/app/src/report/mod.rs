@@ -4,6 +4,7 @@ mod cards;
 mod charts;
 mod chosen;
 mod curves;
+mod deformation;
 mod html;
 mod names;
 mod page;

@@ -1,10 +1,10 @@
 //! What is drawn of a test sample: its scalars as numbers, the fields given, and each output at all its times.
 
-use super::chosen::{Chosen, View, chosen};
-use super::names::{channels, is_deformation, snapshot_name, unit};
+use super::chosen::{Chosen, View, all_of, choose, length_of, name_of};
+use super::names::{is_deformation, snapshot_name, unit};
 use super::parts::{Part, of_spread, place, volume};
 use crate::commands::evenly;
-use crate::plot::{Layout, Skin, note_on_cuts, strides};
+use crate::plot::{Layout, note_on_cuts, strides};
 use lamo::data::{Drawn, Samples};
 use lamo::task::{Field, Spread, Task};
 use lamo_geometry::Grid;
@@ -167,7 +167,7 @@ impl SampleView<'_> {
     }
 
     /// One channel at one time of `[times, points, outputs]` values.
-    fn channel(&self, values: &[f32], time: usize, channel: usize) -> Vec<f32> {
+    pub(super) fn channel(&self, values: &[f32], time: usize, channel: usize) -> Vec<f32> {
         let (outputs, size) = (self.samples.outputs, self.samples.points_of(self.index) * self.samples.outputs);
         values[time * size..][..size].iter().skip(channel).step_by(outputs).copied().collect()
     }
@@ -240,12 +240,12 @@ impl SampleView<'_> {
     }
 
     /// Snapshots of a time series that are input.
-    fn past(&self) -> usize {
+    pub(super) fn past(&self) -> usize {
         self.task.time.past()
     }
 
     /// The name of a snapshot of a series; the input snapshots count.
-    fn snapshot_name(&self, snapshot: usize) -> String {
+    pub(super) fn snapshot_name(&self, snapshot: usize) -> String {
         snapshot_name(snapshot, self.past() + self.samples.times, self.times)
     }
 
@@ -331,47 +331,6 @@ impl SampleView<'_> {
         };
         evenly(self.past(), SNAPSHOTS).into_iter().map(state).collect()
     }
-
-    /// The deformed body at all times, coloured by the length of the displacement, and the distance of each point from its
-    /// true position.
-    fn deformation(&self) -> Output {
-        let truth = self.samples.target_of(self.index);
-        let triangles = if self.drawn.corners.is_empty() { self.drawn.triangles.clone() } else { Vec::new() };
-        let skin = Rc::new(Skin { triangles, ..Skin::default() });
-        let deformed = |values: &[f32], time: usize| {
-            let [x, y, right, up] = [0, 1, 2, 3].map(|channel| self.channel(values, time, channel));
-            let positions: Vec<[f32; 2]> = x.into_iter().zip(y).map(|(x, y)| [x, y]).collect();
-            let layout = match self.samples.grid {
-                Grid::Plane { rows, columns } => Layout::Mesh([rows, columns], positions),
-                _ if !skin.triangles.is_empty() => Layout::Triangles(positions, skin.clone()),
-                Grid::Line { .. } | Grid::Volume { .. } | Grid::Cloud { .. } => Layout::Cloud(positions, Vec::new()),
-            };
-            let values = right.iter().zip(&up).map(|(right, up)| right.hypot(*up)).collect();
-            State { layout: Rc::new(layout), values }
-        };
-        let states =
-            |values: &[f32]| (0..self.samples.times).map(|time| deformed(values, time)).collect::<Vec<State>>();
-        let (truth, prediction) = (states(truth), states(self.prediction));
-        let distance = |(truth, prediction): (&State, &State)| {
-            let [true_positions, positions] =
-                [truth, prediction].map(|state| state.layout.positions().unwrap_or_default());
-            let apart = |(one, other): (&[f32; 2], &[f32; 2])| (one[0] - other[0]).hypot(one[1] - other[1]);
-            let values = true_positions.iter().zip(positions).map(apart).collect();
-            State { layout: truth.layout.clone(), values }
-        };
-        Output {
-            group: 1,
-            axes: None,
-            name: "displacement".into(),
-            unit: unit(&self.task.outputs[0].unit),
-            times: (0..self.samples.times).map(|time| self.snapshot_name(self.past() + time)).collect(),
-            past: Vec::new(),
-            error: truth.iter().zip(&prediction).map(distance).collect(),
-            truth,
-            prediction,
-            is_distance: true,
-        }
-    }
 }
 
 impl Scene {
@@ -389,35 +348,6 @@ impl Scene {
             self.omitted.push(format!("{drawn} of {all} {what}"));
         }
     }
-}
-
-/// What is drawn of fields.
-fn choose<'a>(fields: impl Iterator<Item = &'a Field>) -> Chosen {
-    let widths: Vec<(&str, usize)> = fields.map(|field| (field.name.as_str(), field.width())).collect();
-    chosen(&widths)
-}
-
-/// All channels of a field.
-fn all_of(field: &Field) -> Vec<View> {
-    (0..field.width()).map(View::Channel).collect()
-}
-
-/// The name of a function of a field.
-fn name_of(field: &Field, view: View) -> String {
-    match view {
-        View::Channel(channel) => channels(&field.name, field.width()).swap_remove(channel),
-        View::Length => format!("|{}|", field.name.replace('_', " ")),
-    }
-}
-
-/// The length of the vectors with these components.
-fn length_of(components: impl Iterator<Item = Vec<f32>>) -> Vec<f32> {
-    let mut squares: Vec<f32> = Vec::new();
-    for values in components {
-        squares.resize(values.len(), 0.0);
-        squares.iter_mut().zip(values).for_each(|(sum, value)| *sum += value * value);
-    }
-    squares.into_iter().map(f32::sqrt).collect()
 }
 
 impl Output {

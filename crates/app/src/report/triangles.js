@@ -91,7 +91,7 @@ const Triangles = (() => {
 
   // The radius of the discs of points in space, in pixels of an image.
   const radius = (layout, width, height) =>
-    Math.min(6 * width / layout.size[0], Math.max(1.5, 0.5 * Math.sqrt(width * height / layout.count)));
+    Math.min(6 * width / layout.size[0], Math.max(1.5, 0.5 * Math.sqrt(3 * width * height / layout.count)));
 
   // Draws points in space, those at the back first and darker.
   function discs(image, layout, time, values, paint) {

@@ -61,7 +61,8 @@ impl Operator {
         let differs = grid != trained && !matches!(trained, Grid::Cloud { .. });
         differs.then(|| {
             format!(
-                "the model was trained on a {trained} and predicts on a {grid}; its error there may be larger, and                  `lamo evaluate --data DIR` measures it on samples of that grid"
+                "the model was trained on a {trained} and predicts on a {grid}; its error there may be larger, and \
+                 `lamo evaluate --data DIR` measures it on samples of that grid"
             )
         })
     }

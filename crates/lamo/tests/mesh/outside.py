@@ -300,6 +300,11 @@ def write_fixtures(folder):
             write_xml(xml, mesh, folder / f"{name}_base64_zlib.{ending}", 1, 0, True, True, True)
             write_xml(xml, mesh, folder / f"{name}_encoded.{ending}", 2, 1, True, True, True)
             write_xml(xml, mesh, folder / f"{name}_pieces.{ending}", 0, 0, False, True, True, pieces=2)
+            write_xml(xml, mesh, folder / f"{name}_raw_lz4.{ending}", 2, 0, "lz4", True, True)
+            (folder / "parts.vtm").write_text(
+                '<?xml version="1.0"?>\n<VTKFile type="vtkMultiBlockDataSet" version="1.0">\n<vtkMultiBlockDataSet>\n'
+                '<Block index="0" name="all"><DataSet index="0" name="cells" file="cells_ascii.vtu"/></Block>\n'
+                '<DataSet index="1" name="surface" file="surface_ascii.vtp"/>\n</vtkMultiBlockDataSet>\n</VTKFile>\n')
             meshio.write_points_cells(folder / "meshio.vtu", corners, [("tetra", [[0, 1, 2, 3]]), ("triangle", [[1, 2, 4]])])
         for version in (42, 51):
             writer = legacy()

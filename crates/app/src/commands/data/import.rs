@@ -14,7 +14,7 @@ use lamo::error::{Refusal, counted};
 use lamo::workflow::{self, Event, ImportRequest, ImportSource, Session};
 use lamo_geometry::Grid;
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// `lamo data import`
 #[derive(Args)]
@@ -211,7 +211,13 @@ impl Import {
         }
         if let Some(other) = self.files.iter().find(|path| !mesh::is_mesh_name(path)) {
             let expected = "mesh files (.vtu, .vtk, .msh, .stl, ...), or --as BENCHMARK beside public files";
-            let advice = "arrays of your own are --input NAME=FILE and --output NAME=FILE";
+            let advice = match foreign_mesh(other) {
+                true => format!(
+                    "save it as .vtu in its program or in ParaView, or: meshio convert {} case.vtu",
+                    other.display()
+                ),
+                false => "arrays of your own are --input NAME=FILE and --output NAME=FILE".to_owned(),
+            };
             return Err(Refusal::new("the import", expected, other.display().to_string()).advise(advice).into());
         }
         Ok(MeshCases {
@@ -260,6 +266,15 @@ impl Import {
             }
         }
     }
+}
+
+/// Whether a path ends like a mesh file of a format that is not read.
+fn foreign_mesh(path: &Path) -> bool {
+    const ENDINGS: [&str; 17] = [
+        "inp", "med", "cgns", "e", "ex2", "exo", "xdmf", "xmf", "foam", "case", "bdf", "nas", "fem", "unv", "ply",
+        "off", "su2",
+    ];
+    path.extension().is_some_and(|ending| ENDINGS.iter().any(|known| ending.eq_ignore_ascii_case(known)))
 }
 
 fn pair<'a>(text: &'a str, flag: &str, form: &str) -> Result<(&'a str, &'a str), Refusal> {
