@@ -1,0 +1,1 @@
+//! Serves trained models over HTTP.
