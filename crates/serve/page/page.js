@@ -1,0 +1,59 @@
+// The page of `lamo serve`: pick a model, read its card, try it.
+
+import * as api from "./api.js";
+import { card as cardOf, details } from "./card.js";
+import { Darcy, isDrawable } from "./darcy.js";
+import { make, text } from "./dom.js";
+import { Explorer } from "./explore.js";
+
+const place = id => document.getElementById(id);
+
+// Shows the sentence of a failure; null removes it.
+function say(failure) {
+  place("alarm").hidden = !failure;
+  place("alarm").textContent = failure ? failure.message : "";
+}
+
+let models = [], shown = null;
+
+// The list of models; each is an address of its own, so that links, history and keys work as everywhere.
+function list() {
+  place("models").replaceChildren(...models.map(model => make("li", {},
+    make("a", { href: `#${encodeURIComponent(model.name)}`, "aria-current": model.name === shown ? "page" : null },
+      model.name, model.error ? make("small", { title: "mean relative L2 error" }, text(Number(model.error.toPrecision(2)))) : null))));
+}
+
+// Shows the model that the address names, the first one without a name.
+async function show() {
+  const wanted = decodeURIComponent(location.hash.slice(1));
+  if (wanted === "try" || (wanted && wanted === shown)) return;
+  const model = models.find(one => one.name === wanted) || (wanted ? null : models[0]);
+  if (!model) return say(new Error(models.length ? `There is no model ${wanted} here.` : "The server has no models."));
+  shown = model.name;
+  document.title = `${model.name} \u2013 lamo`;
+  list();
+  say(null);
+  place("card").replaceChildren();
+  place("try").replaceChildren();
+  place("more").replaceChildren();
+  try {
+    const card = await api.card(model.name);
+    if (shown !== model.name) return; // another model was picked meanwhile
+    const tried = isDrawable(card) ? new Darcy(card, say) : new Explorer(card, say);
+    place("card").replaceChildren(...cardOf(card));
+    place("try").replaceChildren(tried.element);
+    place("more").replaceChildren(...details(card));
+    if (tried.begin) await tried.begin();
+  } catch (failure) {
+    say(failure);
+  }
+}
+
+try {
+  models = await api.models();
+  list();
+  addEventListener("hashchange", show);
+  await show();
+} catch (failure) {
+  say(failure);
+}

@@ -1,0 +1,43 @@
+// What the arrays of a sample mean: inputs, truth, positions and triangles; and what the server predicts for them.
+
+import * as api from "./api.js";
+import { readNpy, readNpz, writeNpz } from "./npy.js";
+import { readVtu } from "./vtu.js";
+
+const GEOMETRY = ["positions", "triangles"];
+
+const ofKinds = (kinds, arrays) => kinds.filter(kind => arrays.has(kind.name) && !GEOMETRY.includes(kind.name)).map(kind => ({ kind, array: arrays.get(kind.name) }));
+
+// A test sample of the server.
+export function asked(card, arrays) {
+  const given = new Map([...arrays].filter(([name]) => name !== "triangles" && !card.outputs.some(output => output.name === name)));
+  const sample = { bytes: writeNpz(given), kind: "npz", positions: arrays.get("positions"), triangles: arrays.get("triangles") };
+  return { ...sample, inputs: ofKinds(card.inputs, arrays), truth: ofKinds(card.outputs, arrays) };
+}
+
+// A file of the user.
+export async function opened(card, name, bytes) {
+  const kind = (/\.(npy|npz|vtu)$/i.exec(name) || [])[1]?.toLowerCase();
+  if (!kind) throw new Error(`${name}: expected a file that ends with npy, npz or vtu`);
+  if (kind === "vtu") return { bytes, kind, inputs: [], truth: [] }; // the answer holds the mesh again
+  const single = card.inputs.length === 1 ? card.inputs[0] : { name: "positions" };
+  const arrays = kind === "npz" ? await readNpz(bytes, name) : new Map([[single.name, readNpy(bytes, name)]]);
+  const sample = { bytes, kind, positions: arrays.get("positions"), triangles: arrays.get("triangles") };
+  return { ...sample, inputs: ofKinds(card.inputs, arrays), truth: ofKinds(card.outputs, arrays) };
+}
+
+// The prediction of a sample: { outputs, truth, geometry, milliseconds, computed }.
+export async function predicted(card, sample) {
+  const { kind } = sample, answer = await api.predict(card.name, sample.bytes, kind, kind);
+  if (kind === "vtu") return { ...answer, ...(await meshOf(card, answer.bytes)) };
+  const arrays = kind === "npz" ? await readNpz(answer.bytes, "the prediction") : new Map([[card.outputs[0].name, readNpy(answer.bytes, "the prediction")]]);
+  const outputs = ofKinds(card.outputs, arrays);
+  if (!outputs.length && arrays.size === 1) outputs.push({ kind: card.outputs[0], array: [...arrays.values()][0] });
+  return { ...answer, outputs, truth: null, geometry: {} };
+}
+
+async function meshOf(card, bytes) {
+  const { positions, triangles, arrays } = await readVtu(bytes, "the prediction");
+  const renamed = ending => new Map([...arrays].filter(([name]) => name.endsWith(ending)).map(([name, array]) => [name.slice(0, name.length - ending.length), array]));
+  return { outputs: ofKinds(card.outputs, renamed("_predicted")), truth: ofKinds(card.outputs, arrays), geometry: { positions, triangles } };
+}
