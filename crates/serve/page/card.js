@@ -27,7 +27,7 @@ export function card(model) {
   const facts = [
     ["error", model.error === null ? "not measured" : short(model.error), "main"],
     ["model", model.model], ["parameters", whole(model.parameters)], ["grid", gridWords(model.grid)],
-    ["maps", `${fieldWords(model.inputs) || "positions"} \u2192 ${fieldWords(model.outputs)}`],
+    ["operator", `${fieldWords(model.inputs) || "positions"} \u2192 ${fieldWords(model.outputs)}`],
     model.snapshots ? ["snapshots", String(model.snapshots)] : null,
     ["device", model.device],
   ].filter(Boolean);
@@ -42,7 +42,8 @@ export function card(model) {
 // The command of the training, as the receipt tells it.
 export function command(receipt) {
   const plain = change => (/^[^ "'[\]{}*]+$/.test(change) ? change : `'${change}'`);
-  const given = (receipt.changes || []).map(change => ` --set ${plain(change)}`).join("");
+  const own = change => !/^data\.(train|test)=0$/.test(change); // the folder of the data decided these
+  const given = (receipt.changes || []).filter(own).map(change => ` --set ${plain(change)}`).join("");
   const seed = receipt.seed > 0 ? ` --seed ${receipt.seed}` : "";
   return `lamo train ${receipt.benchmark} --model ${receipt.model} --preset ${receipt.preset}${seed}${given}`;
 }

@@ -52,9 +52,10 @@ export class Darcy {
     this.readout = make("p", { class: "readout", "aria-live": "off" });
     this.hint = "Point at a map to read its values.";
     this.readout.textContent = this.hint;
+    const { prediction, truth, error } = this.maps, panel = (map, area) => map && make("div", { class: area }, map.element);
     this.element = make("div", { class: "darcy" },
       make("div", { class: "draw" }, this.ink.element, this.tools()),
-      make("div", { class: "results" }, Object.values(this.maps).map(map => map && map.element), this.numbers(), this.readout));
+      make("div", { class: "results" }, this.numbers(), panel(prediction, "prediction"), panel(truth, "truth"), panel(error, "error"), this.readout, this.files()));
   }
 
   tools() {
@@ -69,14 +70,18 @@ export class Darcy {
       this.drawing.undo();
       this.changed();
     };
-    const file = make("input", { type: "file", id: "permeability-file", accept: ".npy,.npz", class: "hidden-file", onchange: () => this.open(file) });
-    const download = (label, what) => button(label, () => this.download(what));
     return make("div", { class: "tools" },
       make("fieldset", { class: "row" }, make("legend", { class: "unseen" }, "Phase to paint"), swatch(0), swatch(1)),
       make("label", { class: "row brush-size" }, make("span", {}, "Brush"), size),
       make("div", { class: "row", role: "group", "aria-label": "Start from" },
         button("Random", fill(randomMedium), { title: "A new sample of the training distribution" }), button("Channels", fill(channels)),
-        button("Discs", fill(discs)), button("Clear", clear), button("Undo", undo, { title: "Ctrl Z" })),
+        button("Discs", fill(discs)), button("Clear", clear), button("Undo", undo, { title: "Ctrl Z" })));
+  }
+
+  files() {
+    const file = make("input", { type: "file", id: "permeability-file", accept: ".npy,.npz", class: "hidden-file", onchange: () => this.open(file) });
+    const download = (label, what) => button(label, () => this.download(what));
+    return make("div", { class: "files" },
       make("div", { class: "row" }, make("label", { class: "button" }, file, "Open npy"), download("Save drawing", "drawing"),
         download("Save prediction", "prediction")),
       make("p", { class: "keys", id: "drawing-keys" }, "Draw with mouse or finger. Keys: arrows move the brush, Shift makes them faster, " +
@@ -94,8 +99,6 @@ export class Darcy {
     const { view } = this.ink;
     view.addEventListener("pointerdown", event => {
       if (event.button !== 0) return;
-      event.preventDefault();
-      view.focus({ preventScroll: true });
       view.setPointerCapture(event.pointerId);
       this.drawing.keep();
       this.pen = this.ink.share(event);
