@@ -1,9 +1,10 @@
 //! The `lamo` command: reads the arguments, calls the library, prints what it reports.
 //!
-//! It is a library with one function, so that other programs (the Python module) can offer the same command.
+//! It is a library, so that other programs (the Python module) can offer the same command ([`run`]) and its pages ([`pages`]).
 
 mod commands;
 mod failure;
+pub mod pages;
 mod plot;
 mod report;
 mod text;

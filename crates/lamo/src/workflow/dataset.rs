@@ -94,6 +94,13 @@ pub fn make(request: &MakeRequest, _session: &Session<'_>) -> Result<Outcome, Er
     Err(without_solvers(&request.problem).into())
 }
 
+/// The folder in the cache where the data of a problem are made once; a training with the same data finds them there.
+#[cfg(feature = "solvers")]
+pub fn cache_of(problem: &str, changes: &[String], seed: u64, samples: usize) -> Result<PathBuf, Error> {
+    let recipe = crate::data::Recipe::named(problem, changes, seed, samples)?;
+    Ok(cache::folder()?.join(cache::name(recipe.manifest())?))
+}
+
 #[cfg(feature = "solvers")]
 fn make_recipe(recipe: &crate::data::Recipe, out: &Path, session: &Session<'_>) -> Result<Outcome, Error> {
     let problem = &recipe.manifest().problem;

@@ -14,7 +14,7 @@ mod train;
 
 pub use compare::{Comparison, Entry, compare};
 #[cfg(feature = "solvers")]
-pub use dataset::converge;
+pub use dataset::{cache_of, converge};
 pub use dataset::{
     CheckedDataset, ExportRequest, ImportRequest, ImportSource, MakeRequest, check, export, import, make,
 };
