@@ -33,10 +33,11 @@ export function card(model) {
   ].filter(Boolean);
   const pair = ([name, value, role]) => make("div", { class: role || null }, make("dt", {}, name), make("dd", {}, value));
   return [
-    make("h1", {}, model.name),
+    make("h1", {}, model.name, model.version && model.version !== "1" ? make("small", {}, ` version ${model.version}`) : null),
     make("p", { class: "lead" }, [model.trained_on, model.error === null ? "" : errorMeaning(model)].filter(Boolean).join(" ")),
+    model.note ? make("p", { class: "note" }, model.note) : null,
     make("dl", { class: "facts" }, facts.map(pair)),
-  ];
+  ].filter(Boolean);
 }
 
 // The command of the training, as the receipt tells it.
@@ -88,7 +89,8 @@ export function details(model) {
     parts.push(make("details", { id: "repeat" }, make("summary", {}, "Train it again"), copyable(command(receipt))));
   }
   const kind = model.grid.kind === "cloud" || model.inputs.length !== 1 ? "npz" : "npy", base = location.origin + location.pathname;
-  const curl = `curl --data-binary @input.${kind} -H 'Content-Type: application/x-${kind}' \\\n  ${base}v1/models/${encodeURIComponent(name)}/predict -o output.${kind}`;
-  parts.push(make("details", { id: "call" }, make("summary", {}, "Call it from a program"), copyable(curl)));
+  const curl = `curl --data-binary @input.${kind} -H 'Content-Type: application/x-${kind}' \\\n  ${base}v1/models/${encodeURIComponent(model.id || name)}/predict -o output.${kind}`;
+  parts.push(make("details", { id: "call" }, make("summary", {}, "Call it from a program"),
+    model.resolutions && model.resolutions.length ? make("p", { class: "keys" }, String(model.resolutions)) : null, copyable(curl)));
   return parts;
 }

@@ -14,9 +14,10 @@ const PAUSE = 220; // milliseconds after the last stroke until the solver is ask
 // Whether a model takes a permeability that can be drawn.
 export function isDrawable(card) {
   const { grid, inputs, outputs } = card;
+  const still = [inputs, outputs].flat().every(field => !field.shape || field.shape.length === 2);
   const square = grid.kind === "plane" && grid.rows === grid.columns && grid.rows > 3;
   const scalar = inputs.length === 1 && outputs.length === 1 && inputs[0].channels === 1 && outputs[0].channels === 1;
-  return square && scalar && !card.snapshots && (card.solvable || card.problem === "darcy" || card.benchmark === "darcy");
+  return square && scalar && still && !card.snapshots && (card.solvable || card.problem === "darcy" || card.benchmark === "darcy");
 }
 
 export class Darcy {
@@ -218,7 +219,7 @@ export class Darcy {
     const version = this.version, { side, stride, drawing } = this;
     try {
       const given = writeNpy({ shape: [side, side], values: drawing.thinned(stride) });
-      const answer = await api.predict(this.card.name, given, "npy");
+      const answer = await api.predict(this.card.id, given, "npy");
       const array = readNpy(answer.bytes, "the prediction");
       this.prediction = { version, values: array.values, bytes: answer.bytes };
       this.times[0].textContent = milliseconds(answer.computed ?? answer.milliseconds);
@@ -233,7 +234,7 @@ export class Darcy {
     const version = this.version, { drawing, side, stride } = this;
     try {
       const { cells } = drawing, given = writeNpy({ shape: [cells, cells], values: drawing.values });
-      const answer = await api.solve(this.card.name, given);
+      const answer = await api.solve(this.card.id, given);
       const whole = new Drawing(cells, PHASES);
       const fine = answer.array.values.length > side * side;
       if (fine) whole.values = answer.array.values;

@@ -76,9 +76,9 @@ export class Explorer {
   }
 
   choose(index) {
-    const { samples, name } = this.card, number = Math.min(samples, Math.max(1, Math.round(index + 1) || 1));
+    const { samples, name, id } = this.card, number = Math.min(samples, Math.max(1, Math.round(index + 1) || 1));
     this.number.value = number;
-    return this.run(async () => asked(this.card, await api.sample(name, number - 1)), `${name}-${number}`);
+    return this.run(async () => asked(this.card, await api.sample(id, number - 1)), `${name}-${number}`);
   }
 
   async open(input) {
@@ -284,7 +284,7 @@ export class Explorer {
 
   async download(kind) {
     try {
-      const answer = await api.predict(this.card.name, this.sample.bytes, this.sample.kind, kind);
+      const answer = await api.predict(this.card.id, this.sample.bytes, this.sample.kind, kind);
       save(answer.bytes, `${this.name}-prediction.${kind}`);
     } catch (failure) {
       this.say(failure);

@@ -14,31 +14,36 @@ function say(failure) {
   place("alarm").textContent = failure ? failure.message : "";
 }
 
-let models = [], shown = null;
+let models = [], shown = null; // what is shown is known by its id: the name, with the version where a name has several
+
+function identified(all) {
+  const several = name => all.filter(model => model.name === name).length > 1;
+  return all.map(model => ({ ...model, id: several(model.name) ? `${model.name}@${model.version}` : model.name }));
+}
 
 // The list of models; each is an address of its own, so that links, history and keys work as everywhere.
 function list() {
   place("models").replaceChildren(...models.map(model => make("li", {},
-    make("a", { href: `#${encodeURIComponent(model.name)}`, "aria-current": model.name === shown ? "page" : null },
-      model.name, model.error ? make("small", { title: "mean relative L2 error" }, text(Number(model.error.toPrecision(2)))) : null))));
+    make("a", { href: `#${encodeURIComponent(model.id)}`, "aria-current": model.id === shown ? "page" : null },
+      model.id, model.error ? make("small", { title: "mean relative L2 error" }, text(Number(model.error.toPrecision(2)))) : null))));
 }
 
 // Shows the model that the address names, the first one without a name.
 async function show() {
   const wanted = decodeURIComponent(location.hash.slice(1));
   if (wanted === "try" || (wanted && wanted === shown)) return;
-  const model = models.find(one => one.name === wanted) || (wanted ? null : models[0]);
+  const model = models.find(one => one.id === wanted || one.name === wanted) || (wanted ? null : models[0]);
   if (!model) return say(new Error(models.length ? `There is no model ${wanted} here.` : "The server has no models."));
-  shown = model.name;
-  document.title = `${model.name} \u2013 lamo`;
+  shown = model.id;
+  document.title = `${model.id} \u2013 lamo`;
   list();
   say(null);
   place("card").replaceChildren();
   place("try").replaceChildren();
   place("more").replaceChildren();
   try {
-    const card = await api.card(model.name);
-    if (shown !== model.name) return; // another model was picked meanwhile
+    const card = { ...(await api.card(model.id)), id: model.id };
+    if (shown !== model.id) return; // another model was picked meanwhile
     const tried = isDrawable(card) ? new Darcy(card, say) : new Explorer(card, say);
     place("card").replaceChildren(...cardOf(card));
     place("try").replaceChildren(tried.element);
@@ -50,7 +55,7 @@ async function show() {
 }
 
 try {
-  models = await api.models();
+  models = identified(await api.models());
   list();
   addEventListener("hashchange", show);
   await show();

@@ -28,7 +28,7 @@ export async function opened(card, name, bytes) {
 
 // The prediction of a sample: { outputs, truth, geometry, milliseconds, computed }.
 export async function predicted(card, sample) {
-  const { kind } = sample, answer = await api.predict(card.name, sample.bytes, kind, kind);
+  const { kind } = sample, answer = await api.predict(card.id, sample.bytes, kind, kind);
   if (kind === "vtu") return { ...answer, ...(await meshOf(card, answer.bytes)) };
   const arrays = kind === "npz" ? await readNpz(answer.bytes, "the prediction") : new Map([[card.outputs[0].name, readNpy(answer.bytes, "the prediction")]]);
   const outputs = ofKinds(card.outputs, arrays);

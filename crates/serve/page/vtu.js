@@ -15,6 +15,7 @@ const SOLIDS = { 10: TETRAHEDRON, 24: TETRAHEDRON, 12: HEXAHEDRON, 25: HEXAHEDRO
 const FLAT = { 5: [0, 1, 2], 22: [0, 1, 2], 9: [0, 1, 2, 3], 23: [0, 1, 2, 3], 8: [0, 1, 3, 2] };
 
 const binary = words => Uint8Array.from(atob(words), letter => letter.charCodeAt(0));
+const ownText = element => Array.from(element.childNodes, node => (node.nodeType === Node.TEXT_NODE ? node.data : "")).join("").trim(); // VTK nests keys
 const numbers = array => (array instanceof BigInt64Array || array instanceof BigUint64Array ? Float64Array.from(array, Number) : array);
 
 // The bytes of base64 words inside an element; the sizes stand in front, in words of their own where blocks are packed.
@@ -30,7 +31,7 @@ async function unpacked(words, wide, packed) {
 
 // The array of a DataArray: { shape, values }.
 async function arrayOf(element, root) {
-  const [Type, size] = TYPES[element.getAttribute("type")] || [], format = element.getAttribute("format"), words = element.textContent.trim();
+  const [Type, size] = TYPES[element.getAttribute("type")] || [], format = element.getAttribute("format"), words = ownText(element);
   if (!Type || (format !== "ascii" && format !== "binary")) throw new Error(`array ${element.getAttribute("Name")}: expected numbers as text or base64, found ${format}`);
   let values;
   if (format === "ascii") {
