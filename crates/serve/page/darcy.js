@@ -230,19 +230,19 @@ export class Darcy {
     }
   }
 
+  // Asks the solver for the pressure of the drawing; a solver that works on the grid of the model is sent what the model sees.
   async solve() {
     const version = this.version, { drawing, side, stride } = this;
+    const cells = this.coarse ? side : drawing.cells, values = this.coarse ? drawing.thinned(stride) : drawing.values;
     try {
-      const { cells } = drawing, given = writeNpy({ shape: [cells, cells], values: drawing.values });
-      const answer = await api.solve(this.card.id, given);
-      const whole = new Drawing(cells, PHASES);
-      const fine = answer.array.values.length > side * side;
-      if (fine) whole.values = answer.array.values;
-      this.truth = { version, values: fine ? whole.thinned(stride) : answer.array.values };
+      const answer = await api.solve(this.card.id, writeNpy({ shape: [cells, cells], values }));
+      this.truth = { version, values: answer.array.values };
       this.times[1].textContent = milliseconds(answer.computed ?? answer.milliseconds);
       this.draw();
     } catch (failure) {
-      this.say(failure);
+      if (failure.status !== 400 || this.coarse || stride === 1) return this.say(failure);
+      this.coarse = true;
+      await this.solve();
     }
   }
 

@@ -5,13 +5,13 @@ import { button, latest, make, save, text, unitText } from "./dom.js";
 import { Field, gridShape, isEven, planeTriangles } from "./fields.js";
 import { PlaneLayout, VolumeLayout } from "./layouts.js";
 import { LineLayout, LinePanel } from "./lines.js";
-import { Panel, Scale, difference, relativeL2 } from "./maps.js";
+import { Panel, Scale, difference, extremes, relativeL2 } from "./maps.js";
 import { MeshLayout } from "./mesh.js";
 import { Player } from "./player.js";
 import { asked, opened, predicted } from "./samples.js";
+import { writeVtu } from "./vtu.js";
 
 const option = (label, value) => make("option", { value }, label);
-const range = arrays => arrays.reduce(([least, most], values) => values.reduce(([low, high], value) => [Math.min(low, value), Math.max(high, value)], [least, most]), [Infinity, -Infinity]);
 
 // How the points of a sample lie in a picture.
 function layoutOf(card, shape, positions, triangles) {
@@ -52,7 +52,7 @@ export class Explorer {
     [this.inputRow, this.input] = select("Input", "input", () => this.paint());
     [this.outputRow, this.output] = select("Output", "output", () => this.paint());
     this.saves = make("div", { class: "row", role: "group", "aria-label": "Save the prediction", hidden: true }, make("span", {}, "Save as"),
-      ["npy", "npz", "vtu"].filter(kind => kind !== "vtu" || this.card.grid.kind === "cloud").map(kind => button(kind, () => this.download(kind))));
+      ["npy", "npz", "vtu"].map(kind => button(kind, () => this.download(kind), { "data-kind": kind })));
     this.player = new Player(frame => {
       this.frame = frame;
       this.paint();
@@ -76,9 +76,9 @@ export class Explorer {
   }
 
   choose(index) {
-    const { samples, name, id } = this.card, number = Math.min(samples, Math.max(1, Math.round(index + 1) || 1));
+    const { samples, name } = this.card, number = Math.min(samples, Math.max(1, Math.round(index + 1) || 1));
     this.number.value = number;
-    return this.run(async () => asked(this.card, await api.sample(id, number - 1)), `${name}-${number}`);
+    return this.run(() => asked(this.card, number - 1), `${name}-${number}`);
   }
 
   async open(input) {
@@ -118,6 +118,8 @@ export class Explorer {
     this.point = -1;
     this.panelsFor();
     this.saves.hidden = false;
+    this.saves.querySelector("[data-kind=npy]").hidden = card.outputs.length > 1; // one npy file holds one array
+    this.saves.querySelector("[data-kind=vtu]").hidden = !(this.layout instanceof MeshLayout);
     this.tell();
     this.paint();
   }
@@ -227,7 +229,7 @@ export class Explorer {
     const prediction = all(own, own.field), field = this.fields.truth.find(one => one.name === own.field.name), truth = field ? all(own, field) : [];
     const errors = truth.length === prediction.length ? prediction.map((values, frame) => difference(values, truth[frame])) : [];
     const input = inputChoice ? all(inputChoice, inputChoice.field) : [];
-    const ends = { input: range(input), output: range([...prediction, ...truth]), error: range(errors) };
+    const ends = { input: extremes(input), output: extremes([...prediction, ...truth]), error: extremes(errors) };
     return (this.kept = { key, result: this.result, input: Scale.of(...input), output: Scale.of(...prediction, ...truth), error: Scale.signed(...errors), ends });
   }
 
@@ -283,11 +285,20 @@ export class Explorer {
   }
 
   async download(kind) {
+    const { sample, name, card } = this;
     try {
-      const answer = await api.predict(this.card.id, this.sample.bytes, this.sample.kind, kind);
-      save(answer.bytes, `${this.name}-prediction.${kind}`);
+      const own = kind === "vtu" && sample.kind !== "vtu"; // the server answers a mesh to a mesh alone
+      save(own ? this.mesh() : (await api.predict(card.id, sample.bytes, sample.kind, kind)).bytes, `${name}-prediction.${kind}`);
     } catch (failure) {
       this.say(failure);
     }
+  }
+
+  // The points with the prediction, and with the truth where it is known, as a mesh file.
+  mesh() {
+    const { positions, axes, triangles } = this.layout, { prediction, truth } = this.fields;
+    const array = (field, name, frame) => ({ name, channels: field.channels, values: field.values.subarray(frame * field.points * field.channels, (frame + 1) * field.points * field.channels) });
+    const all = (field, name) => Array.from({ length: field.frames }, (_, frame) => array(field, field.frames > 1 ? `${name}_${frame}` : name, frame));
+    return writeVtu(positions, axes, triangles, [...prediction.flatMap(field => all(field, `${field.name}_predicted`)), ...truth.flatMap(field => all(field, field.name))]);
   }
 }

@@ -26,7 +26,8 @@ function palette(table) {
 }
 const PALETTES = new Map([VIRIDIS, COOL_WARM].map(table => [table, palette(table)]));
 
-function extremes(arrays) {
+// The smallest and the largest finite value.
+export function extremes(arrays) {
   let least = Infinity, most = -Infinity;
   for (const values of arrays) {
     for (let at = 0; at < values.length; at++) {

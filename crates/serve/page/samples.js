@@ -1,18 +1,27 @@
 // What the arrays of a sample mean: inputs, truth, positions and triangles; and what the server predicts for them.
 
 import * as api from "./api.js";
-import { readNpy, readNpz, writeNpz } from "./npy.js";
+import { readNpy, readNpz } from "./npy.js";
 import { readVtu } from "./vtu.js";
 
 const GEOMETRY = ["positions", "triangles"];
 
 const ofKinds = (kinds, arrays) => kinds.filter(kind => arrays.has(kind.name) && !GEOMETRY.includes(kind.name)).map(kind => ({ kind, array: arrays.get(kind.name) }));
 
-// A test sample of the server.
-export function asked(card, arrays) {
-  const given = new Map([...arrays].filter(([name]) => name !== "triangles" && !card.outputs.some(output => output.name === name)));
-  const sample = { bytes: writeNpz(given), kind: "npz", positions: arrays.get("positions"), triangles: arrays.get("triangles") };
-  return { ...sample, inputs: ofKinds(card.inputs, arrays), truth: ofKinds(card.outputs, arrays) };
+// The truth of outputs; where an input has the same name, as in a time series that is continued, it is `NAME_truth`.
+function truthIn(card, arrays) {
+  const shared = output => card.inputs.some(input => input.name === output.name), name = output => (shared(output) ? `${output.name}_truth` : output.name);
+  return card.outputs.filter(output => arrays.has(name(output))).map(kind => ({ kind, array: arrays.get(name(kind)) }));
+}
+
+const parted = (card, arrays) => ({
+  positions: arrays.get("positions"), triangles: arrays.get("triangles"), inputs: ofKinds(card.inputs, arrays), truth: truthIn(card, arrays),
+});
+
+// A test sample of the server; its file can be sent back as it is.
+export async function asked(card, index) {
+  const bytes = await api.sample(card.id, index);
+  return { bytes, kind: "npz", ...parted(card, await readNpz(bytes, `sample ${index}`)) };
 }
 
 // A file of the user.
@@ -22,8 +31,7 @@ export async function opened(card, name, bytes) {
   if (kind === "vtu") return { bytes, kind, inputs: [], truth: [] }; // the answer holds the mesh again
   const single = card.inputs.length === 1 ? card.inputs[0] : { name: "positions" };
   const arrays = kind === "npz" ? await readNpz(bytes, name) : new Map([[single.name, readNpy(bytes, name)]]);
-  const sample = { bytes, kind, positions: arrays.get("positions"), triangles: arrays.get("triangles") };
-  return { ...sample, inputs: ofKinds(card.inputs, arrays), truth: ofKinds(card.outputs, arrays) };
+  return { bytes, kind, ...parted(card, arrays) };
 }
 
 // The prediction of a sample: { outputs, truth, geometry, milliseconds, computed }.

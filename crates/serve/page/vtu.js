@@ -1,4 +1,5 @@
-// Meshes of VTK (XML, unstructured), as the server writes them: text or base64 inside the elements, packed by zlib or not.
+// Meshes of VTK (XML, unstructured): read as the server writes them, text or base64 inside the elements, packed by zlib or not;
+// written as text.
 
 import { inflate } from "./npy.js";
 
@@ -82,4 +83,22 @@ export async function readVtu(bytes, name = "the file") {
   for (const element of piece.querySelectorAll("PointData > DataArray")) arrays.set(element.getAttribute("Name"), await arrayOf(element, root));
   const triangles = outside(connectivity, offsets, types);
   return { positions: { shape: [points.length / 3, flat ? 2 : 3], values: positions }, triangles: { shape: [triangles.length / 3, 3], values: triangles }, arrays };
+}
+
+const escaped = words => words.replace(/[&<>"]/g, letter => `&#${letter.charCodeAt(0)};`);
+
+// The bytes of a file with points, triangles (or single points) and arrays `{ name, channels, values }` on the points.
+export function writeVtu(positions, axes, triangles, arrays) {
+  const count = positions.length / axes, list = values => Array.from(values).join(" ");
+  const array = (type, name, channels, values) => `<DataArray type="${type}" Name="${escaped(name)}" NumberOfComponents="${channels}" format="ascii">${list(values)}</DataArray>`;
+  const points = Array.from({ length: 3 * count }, (_, at) => (at % 3 < axes ? positions[Math.floor(at / 3) * axes + at % 3] : 0));
+  const corners = triangles ? 3 : 1, cells = triangles ? triangles.length / 3 : count, each = rule => Array.from({ length: cells }, (_, cell) => rule(cell));
+  const lines = [
+    '<?xml version="1.0"?>', '<VTKFile type="UnstructuredGrid" version="1.0" byte_order="LittleEndian">', "<UnstructuredGrid>",
+    `<Piece NumberOfPoints="${count}" NumberOfCells="${cells}">`, "<PointData>", ...arrays.map(({ name, channels, values }) => array("Float32", name, channels, values)), "</PointData>",
+    "<Points>", array("Float32", "Points", 3, points), "</Points>", "<Cells>", array("Int32", "connectivity", 1, triangles || each(cell => cell)),
+    array("Int32", "offsets", 1, each(cell => corners * (cell + 1))), array("UInt8", "types", 1, each(() => (triangles ? 5 : 1))), "</Cells>",
+    "</Piece>", "</UnstructuredGrid>", "</VTKFile>", "",
+  ];
+  return new TextEncoder().encode(lines.join("\n"));
 }
