@@ -31,7 +31,6 @@ async function send(path, options) {
   try {
     answer = await fetch(path, { ...options, headers });
   } catch (failure) {
-    if (failure.name === "AbortError") throw failure;
     throw new Error("The server does not answer. Start it again with `lamo serve`.");
   }
   if (answer.status !== 401) return answer;
@@ -67,18 +66,19 @@ export const models = async () => (await (await request("v1/models")).json()).mo
 export const card = async name => (await request(path(name))).json();
 
 // Posts a file of one kind and takes an answer of another: { bytes, milliseconds, computed }.
-async function post(where, bytes, kind, accept, signal) {
-  const started = performance.now();
-  const answer = await request(where, { method: "POST", body: bytes, signal, headers: { "Content-Type": KINDS[kind], Accept: KINDS[accept] } });
+async function post(where, bytes, kind, accept) {
+  const started = performance.now(), accepted = accept ? { Accept: KINDS[accept] } : {};
+  const answer = await request(where, { method: "POST", body: bytes, headers: { "Content-Type": KINDS[kind], ...accepted } });
   const received = new Uint8Array(await answer.arrayBuffer());
   return { bytes: received, milliseconds: performance.now() - started, computed: duration(answer) };
 }
 
-export const predict = (name, bytes, kind, accept = kind, signal = undefined) => post(path(name, "/predict"), bytes, kind, accept, signal);
+// The prediction of a file, of the same kind unless another is asked for.
+export const predict = (name, bytes, kind, accept = null) => post(path(name, "/predict"), bytes, kind, accept);
 
 // The true solution of a permeability, by the solver.
-export async function solve(name, bytes, signal) {
-  const answer = await post(path(name, "/solve"), bytes, "npy", "npy", signal);
+export async function solve(name, bytes) {
+  const answer = await post(path(name, "/solve"), bytes, "npy", "npy");
   return { ...answer, array: readNpy(answer.bytes, "the solution") };
 }
 

@@ -13,7 +13,11 @@ function gridWords(grid) {
   return points ? `${whole(points)} points` : "any points";
 }
 
-const fieldWords = fields => fields.map(field => field.name + (field.channels > 1 ? ` (${field.channels})` : "") + unitText(field.unit && field.unit !== "1" ? `[${field.unit}]` : "")).join(", ");
+// `displacement (3) [mm], stress [MPa]`.
+function fieldWords(fields) {
+  const one = ({ name, unit, channels }) => name + (channels > 1 ? ` (${channels})` : "") + (unit && unit !== "1" ? ` [${unit}]` : "");
+  return fields.map(one).join(", ");
+}
 
 // The error in words: how large, of what, over how many samples.
 function errorMeaning(card) {
@@ -89,7 +93,8 @@ export function details(model) {
     parts.push(make("details", { id: "repeat" }, make("summary", {}, "Train it again"), copyable(command(receipt))));
   }
   const kind = model.grid.kind === "cloud" || model.inputs.length !== 1 ? "npz" : "npy", base = location.origin + location.pathname;
-  const curl = `curl --data-binary @input.${kind} -H 'Content-Type: application/x-${kind}' \\\n  ${base}v1/models/${encodeURIComponent(model.id || name)}/predict -o output.${kind}`;
+  const route = `${base}v1/models/${encodeURIComponent(model.id || name)}/predict`;
+  const curl = `curl --data-binary @input.${kind} -H 'Content-Type: application/x-${kind}' \\\n  ${route} -o output.${kind}`;
   parts.push(make("details", { id: "call" }, make("summary", {}, "Call it from a program"),
     model.resolutions && model.resolutions.length ? make("p", { class: "keys" }, String(model.resolutions)) : null, copyable(curl)));
   return parts;

@@ -56,7 +56,8 @@ export class Darcy {
     const { prediction, truth, error } = this.maps, panel = (map, area) => map && make("div", { class: area }, map.element);
     this.element = make("div", { class: "darcy" },
       make("div", { class: "draw" }, this.ink.element, this.tools()),
-      make("div", { class: "results" }, this.numbers(), panel(prediction, "prediction"), panel(truth, "truth"), panel(error, "error"), this.readout, this.files()));
+      make("div", { class: "results" }, this.numbers(), panel(prediction, "prediction"), panel(truth, "truth"), panel(error, "error"),
+        this.readout, this.files()));
   }
 
   tools() {
@@ -81,7 +82,7 @@ export class Darcy {
 
   files() {
     const file = make("input", { type: "file", id: "permeability-file", accept: ".npy,.npz", class: "hidden-file", onchange: () => this.open(file) });
-    const download = (label, what) => button(label, () => this.download(what));
+    const download = (label, what) => button(label, () => this.download(what), { "data-save": what });
     return make("div", { class: "files" },
       make("div", { class: "row" }, make("label", { class: "button" }, file, "Open npy"), download("Save drawing", "drawing"),
         download("Save prediction", "prediction")),

@@ -39,8 +39,9 @@ export class Explorer {
   }
 
   build() {
-    const { samples } = this.card, file = make("input", { type: "file", id: "file", accept: ".npy,.npz,.vtu", class: "hidden-file", onchange: () => this.open(file) });
-    this.number = make("input", { type: "number", id: "sample", min: 1, max: samples, value: 1, onchange: () => this.choose(this.number.value - 1) });
+    const { samples } = this.card, opens = { type: "file", id: "file", accept: ".npy,.npz,.vtu", class: "hidden-file" };
+    const file = make("input", { ...opens, onchange: () => this.open(file) }), counts = { type: "number", id: "sample", min: 1, max: samples, value: 1 };
+    this.number = make("input", { ...counts, onchange: () => this.choose(this.number.value - 1) });
     const step = by => () => this.choose(Number(this.number.value) - 1 + by);
     const chooser = samples > 0 ? make("div", { class: "row" }, make("label", { for: "sample" }, "Test sample"),
       button("\u2039", step(-1), { "aria-label": "Previous sample" }), this.number, button("\u203a", step(1), { "aria-label": "Next sample" }),
@@ -212,13 +213,10 @@ export class Explorer {
 
   // What is shown now: the values of the panels by name.
   shown() {
-    const pick = select => select.choices[Number(select.value) || 0], { frame } = this, own = pick(this.output), input = this.input.choices.length ? pick(this.input) : null;
-    const truth = own && this.fields.truth.find(field => field.name === own.field.name), prediction = own.field.at(frame, own.channel);
-    const real = truth ? truth.at(frame, own.channel) : null;
-    return {
-      own, inputChoice: input, input: input && input.field.at(Math.min(frame, input.field.frames - 1), input.channel), prediction,
-      truth: real, error: real && difference(prediction, real),
-    };
+    const pick = select => select.choices[Number(select.value) || 0] || null, own = pick(this.output), inputChoice = pick(this.input), { frame } = this;
+    const truthField = this.fields.truth.find(field => field.name === own.field.name), prediction = own.field.at(frame, own.channel);
+    const truth = truthField ? truthField.at(frame, own.channel) : null, input = inputChoice && inputChoice.field.at(frame, inputChoice.channel);
+    return { own, inputChoice, input, prediction, truth, error: truth && difference(prediction, truth) };
   }
 
   // The scales of all frames together, so that time series keep theirs.
@@ -226,11 +224,13 @@ export class Explorer {
     const all = (choice, field) => Array.from({ length: field.frames }, (_, frame) => field.at(frame, choice.channel));
     const key = `${this.output.value} ${this.input.value}`;
     if (this.kept && this.kept.key === key && this.kept.result === this.result) return this.kept;
-    const prediction = all(own, own.field), field = this.fields.truth.find(one => one.name === own.field.name), truth = field ? all(own, field) : [];
+    const prediction = all(own, own.field), field = this.fields.truth.find(one => one.name === own.field.name);
+    const truth = field ? all(own, field) : [];
     const errors = truth.length === prediction.length ? prediction.map((values, frame) => difference(values, truth[frame])) : [];
     const input = inputChoice ? all(inputChoice, inputChoice.field) : [];
     const ends = { input: extremes(input), output: extremes([...prediction, ...truth]), error: extremes(errors) };
-    return (this.kept = { key, result: this.result, input: Scale.of(...input), output: Scale.of(...prediction, ...truth), error: Scale.signed(...errors), ends });
+    const scales = { input: Scale.of(...input), output: Scale.of(...prediction, ...truth), error: Scale.signed(...errors) };
+    return (this.kept = { key, result: this.result, ...scales, ends });
   }
 
   paint() {
@@ -297,8 +297,11 @@ export class Explorer {
   // The points with the prediction, and with the truth where it is known, as a mesh file.
   mesh() {
     const { positions, axes, triangles } = this.layout, { prediction, truth } = this.fields;
-    const array = (field, name, frame) => ({ name, channels: field.channels, values: field.values.subarray(frame * field.points * field.channels, (frame + 1) * field.points * field.channels) });
-    const all = (field, name) => Array.from({ length: field.frames }, (_, frame) => array(field, field.frames > 1 ? `${name}_${frame}` : name, frame));
-    return writeVtu(positions, axes, triangles, [...prediction.flatMap(field => all(field, `${field.name}_predicted`)), ...truth.flatMap(field => all(field, field.name))]);
+    const all = (field, name) => Array.from({ length: field.frames }, (_, frame) => {
+      const { channels, values, points } = field, size = points * channels;
+      return { name: field.frames > 1 ? `${name}_${frame}` : name, channels, values: values.subarray(frame * size, (frame + 1) * size) };
+    });
+    const arrays = [...prediction.map(field => all(field, `${field.name}_predicted`)), ...truth.map(field => all(field, field.name))];
+    return writeVtu(positions, axes, triangles, arrays.flat());
   }
 }

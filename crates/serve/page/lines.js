@@ -77,10 +77,11 @@ export class LinePanel {
       draw("text", { x: PLOT.left - 6, y: y(value) + 4, "text-anchor": "end" }, text(value)),
     ]);
     const ends = layout.axis ? [layout.axis[0], layout.axis[layout.count - 1]] : [0, layout.count - 1];
-    ends.forEach((end, side) => parts.push(draw("text", { x: side ? PLOT.right : PLOT.left, y: HEIGHT - 8, "text-anchor": side ? "end" : "start" }, text(end))));
+    parts.push(draw("text", { x: PLOT.left, y: HEIGHT - 8 }, text(ends[0])), draw("text", { x: PLOT.right, y: HEIGHT - 8, "text-anchor": "end" }, text(ends[1])));
     parts.push(draw("text", { x: (PLOT.left + PLOT.right) / 2, y: HEIGHT - 8, "text-anchor": "middle" }, layout.axis ? "x" : "point"));
     list.forEach(({ values }, index) => {
-      const corners = Array.from(values, (value, point) => (Number.isFinite(value) ? `${x(point).toFixed(1)},${y(value).toFixed(1)}` : "")).filter(Boolean);
+      const corner = (value, point) => (Number.isFinite(value) ? `${x(point).toFixed(1)},${y(value).toFixed(1)}` : "");
+      const corners = Array.from(values, corner).filter(Boolean);
       parts.push(draw("polyline", { class: `line k${index}`, points: corners.join(" ") }));
     });
     this.plot.replaceChildren(...parts);

@@ -5,12 +5,18 @@ import { readNpy, readNpz } from "./npy.js";
 import { readVtu } from "./vtu.js";
 
 const GEOMETRY = ["positions", "triangles"];
+const ENDING = "_predicted"; // of the names of predictions in meshes
 
-const ofKinds = (kinds, arrays) => kinds.filter(kind => arrays.has(kind.name) && !GEOMETRY.includes(kind.name)).map(kind => ({ kind, array: arrays.get(kind.name) }));
+// Of fields, those that some arrays have: { kind, array }.
+function ofKinds(kinds, arrays) {
+  const known = kinds.filter(kind => arrays.has(kind.name) && !GEOMETRY.includes(kind.name));
+  return known.map(kind => ({ kind, array: arrays.get(kind.name) }));
+}
 
 // The truth of outputs; where an input has the same name, as in a time series that is continued, it is `NAME_truth`.
 function truthIn(card, arrays) {
-  const shared = output => card.inputs.some(input => input.name === output.name), name = output => (shared(output) ? `${output.name}_truth` : output.name);
+  const shared = output => card.inputs.some(input => input.name === output.name);
+  const name = output => (shared(output) ? `${output.name}_truth` : output.name);
   return card.outputs.filter(output => arrays.has(name(output))).map(kind => ({ kind, array: arrays.get(name(kind)) }));
 }
 
@@ -38,7 +44,8 @@ export async function opened(card, name, bytes) {
 export async function predicted(card, sample) {
   const { kind } = sample, answer = await api.predict(card.id, sample.bytes, kind, kind);
   if (kind === "vtu") return { ...answer, ...(await meshOf(card, answer.bytes)) };
-  const arrays = kind === "npz" ? await readNpz(answer.bytes, "the prediction") : new Map([[card.outputs[0].name, readNpy(answer.bytes, "the prediction")]]);
+  const name = "the prediction", zipped = answer.bytes[0] === 0x50; // several outputs come as npz in any case
+  const arrays = zipped ? await readNpz(answer.bytes, name) : new Map([[card.outputs[0].name, readNpy(answer.bytes, name)]]);
   const outputs = ofKinds(card.outputs, arrays);
   if (!outputs.length && arrays.size === 1) outputs.push({ kind: card.outputs[0], array: [...arrays.values()][0] });
   return { ...answer, outputs, truth: null, geometry: {} };
@@ -46,6 +53,6 @@ export async function predicted(card, sample) {
 
 async function meshOf(card, bytes) {
   const { positions, triangles, arrays } = await readVtu(bytes, "the prediction");
-  const renamed = ending => new Map([...arrays].filter(([name]) => name.endsWith(ending)).map(([name, array]) => [name.slice(0, name.length - ending.length), array]));
-  return { outputs: ofKinds(card.outputs, renamed("_predicted")), truth: ofKinds(card.outputs, arrays), geometry: { positions, triangles } };
+  const predicted = [...arrays].filter(([name]) => name.endsWith(ENDING)).map(([name, array]) => [name.slice(0, -ENDING.length), array]);
+  return { outputs: ofKinds(card.outputs, new Map(predicted)), truth: ofKinds(card.outputs, arrays), geometry: { positions, triangles } };
 }

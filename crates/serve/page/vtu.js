@@ -21,19 +21,26 @@ const numbers = array => (array instanceof BigInt64Array || array instanceof Big
 
 // The bytes of base64 words inside an element; the sizes stand in front, in words of their own where blocks are packed.
 async function unpacked(words, wide, packed) {
-  const size = wide ? 8 : 4, one = (bytes, at) => (wide ? Number(new DataView(bytes.buffer).getBigUint64(8 * at, true)) : new DataView(bytes.buffer).getUint32(4 * at, true));
+  const size = wide ? 8 : 4, one = (bytes, at) => {
+    const view = new DataView(bytes.buffer);
+    return wide ? Number(view.getBigUint64(8 * at, true)) : view.getUint32(4 * at, true);
+  };
   if (!packed) return binary(words).slice(size);
   const letters = bytes => 4 * Math.ceil(bytes / 3), blocks = one(binary(words.slice(0, letters(3 * size))), 0);
   if (!blocks) return new Uint8Array(0);
   const head = letters((3 + blocks) * size), sizes = binary(words.slice(0, head)), body = binary(words.slice(head)), parts = [];
-  for (let block = 0, at = 0; block < blocks; at += one(sizes, 3 + block), block++) parts.push(await inflate(body.slice(at, at + one(sizes, 3 + block)), "deflate"));
+  for (let block = 0, at = 0; block < blocks; block++) {
+    const end = at + one(sizes, 3 + block);
+    parts.push(await inflate(body.slice(at, end), "deflate"));
+    at = end;
+  }
   return new Uint8Array(await new Blob(parts).arrayBuffer());
 }
 
 // The array of a DataArray: { shape, values }.
 async function arrayOf(element, root) {
-  const [Type, size] = TYPES[element.getAttribute("type")] || [], format = element.getAttribute("format"), words = ownText(element);
-  if (!Type || (format !== "ascii" && format !== "binary")) throw new Error(`array ${element.getAttribute("Name")}: expected numbers as text or base64, found ${format}`);
+  const [name, type, format] = ["Name", "type", "format"].map(key => element.getAttribute(key)), [Type, size] = TYPES[type] || [], words = ownText(element);
+  if (!Type || !["ascii", "binary"].includes(format)) throw new Error(`array ${name}: expected numbers as text or base64, found ${type}, ${format}`);
   let values;
   if (format === "ascii") {
     values = Float64Array.from(words ? words.split(/\s+/) : [], Number);
@@ -78,11 +85,12 @@ export async function readVtu(bytes, name = "the file") {
   const cell = part => find(`Cells > DataArray[Name="${part}"]`);
   const [connectivity, offsets, types] = [await cell("connectivity"), await cell("offsets"), await cell("types")].map(array => array.values);
   const flat = points.every((value, at) => at % 3 !== 2 || value === 0);
-  const positions = flat ? Float32Array.from({ length: points.length / 3 * 2 }, (_, at) => points[Math.floor(at / 2) * 3 + at % 2]) : Float32Array.from(points);
+  const positions = Float32Array.from(flat ? points.filter((_, at) => at % 3 !== 2) : points);
   const arrays = new Map();
   for (const element of piece.querySelectorAll("PointData > DataArray")) arrays.set(element.getAttribute("Name"), await arrayOf(element, root));
   const triangles = outside(connectivity, offsets, types);
-  return { positions: { shape: [points.length / 3, flat ? 2 : 3], values: positions }, triangles: { shape: [triangles.length / 3, 3], values: triangles }, arrays };
+  const shaped = (values, axes) => ({ shape: [values.length / axes, axes], values });
+  return { positions: shaped(positions, flat ? 2 : 3), triangles: shaped(triangles, 3), arrays };
 }
 
 const escaped = words => words.replace(/[&<>"]/g, letter => `&#${letter.charCodeAt(0)};`);
@@ -90,12 +98,14 @@ const escaped = words => words.replace(/[&<>"]/g, letter => `&#${letter.charCode
 // The bytes of a file with points, triangles (or single points) and arrays `{ name, channels, values }` on the points.
 export function writeVtu(positions, axes, triangles, arrays) {
   const count = positions.length / axes, list = values => Array.from(values).join(" ");
-  const array = (type, name, channels, values) => `<DataArray type="${type}" Name="${escaped(name)}" NumberOfComponents="${channels}" format="ascii">${list(values)}</DataArray>`;
+  const array = (type, name, channels, values) =>
+    `<DataArray type="${type}" Name="${escaped(name)}" NumberOfComponents="${channels}" format="ascii">${list(values)}</DataArray>`;
   const points = Array.from({ length: 3 * count }, (_, at) => (at % 3 < axes ? positions[Math.floor(at / 3) * axes + at % 3] : 0));
-  const corners = triangles ? 3 : 1, cells = triangles ? triangles.length / 3 : count, each = rule => Array.from({ length: cells }, (_, cell) => rule(cell));
+  const corners = triangles ? 3 : 1, cells = triangles ? triangles.length / 3 : count;
+  const each = rule => Array.from({ length: cells }, (_, cell) => rule(cell)), fields = arrays.map(({ name, channels, values }) => array("Float32", name, channels, values));
   const lines = [
     '<?xml version="1.0"?>', '<VTKFile type="UnstructuredGrid" version="1.0" byte_order="LittleEndian">', "<UnstructuredGrid>",
-    `<Piece NumberOfPoints="${count}" NumberOfCells="${cells}">`, "<PointData>", ...arrays.map(({ name, channels, values }) => array("Float32", name, channels, values)), "</PointData>",
+    `<Piece NumberOfPoints="${count}" NumberOfCells="${cells}">`, "<PointData>", ...fields, "</PointData>",
     "<Points>", array("Float32", "Points", 3, points), "</Points>", "<Cells>", array("Int32", "connectivity", 1, triangles || each(cell => cell)),
     array("Int32", "offsets", 1, each(cell => corners * (cell + 1))), array("UInt8", "types", 1, each(() => (triangles ? 5 : 1))), "</Cells>",
     "</Piece>", "</UnstructuredGrid>", "</VTKFile>", "",
