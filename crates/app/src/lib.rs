@@ -51,6 +51,20 @@ enum Command {
     ///   lamo predict runs/flow-lamo-1 --input 'new/*.vtu' --scalars new.csv --derive sdf=body.stl --output 'out/*.vtu'
     #[command(verbatim_doc_comment)]
     Predict(commands::predict::Predict),
+    /// Serve models over HTTP: predictions for programs, and a page to try them in a browser.
+    ///
+    /// Programs speak the Open Inference Protocol (Triton's and KServe's clients), or send an npy, npz or vtu file and get one
+    /// back, the same as lamo predict writes. Requests that come at the same time are computed together. Ctrl-C stops after
+    /// the requests that run. docs/serve.md has the routes and the limits.
+    ///
+    /// Examples:
+    ///   lamo serve darcy
+    ///   lamo serve darcy runs/elasticity-lamo-1 mine=runs/x@2 --port 9000 --log json
+    ///   lamo serve runs/darcy-lamo-1 --device cuda --batch 32
+    ///   LAMO_TOKEN=secret lamo serve darcy --host 0.0.0.0
+    ///   curl --data-binary @a.npy -H 'Content-Type: application/x-npy' http://127.0.0.1:8080/v1/models/darcy/predict -o u.npy
+    #[command(verbatim_doc_comment)]
+    Serve(commands::serve::Serve),
     /// Make, import and check data sets.
     ///
     /// Examples:
@@ -179,6 +193,7 @@ impl Command {
             Command::Doctor(doctor) => doctor.json,
             Command::List(list) => list.json,
             Command::Predict(_)
+            | Command::Serve(_)
             | Command::Results(_)
             | Command::Run(_)
             | Command::Import(_)
@@ -190,6 +205,7 @@ impl Command {
         match self {
             Command::Train(train) => commands::train::run(train),
             Command::Predict(predict) => commands::predict::run(predict),
+            Command::Serve(serve) => commands::serve::run(serve),
             Command::Data(data) => commands::data::run(data),
             Command::Bench(bench) => commands::bench::run(bench),
             Command::Evaluate(evaluate) => commands::evaluate::run(evaluate),

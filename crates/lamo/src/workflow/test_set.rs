@@ -3,10 +3,12 @@
 use super::dataset;
 use super::explain::alone;
 use super::predict::Model;
+use crate::data::formats::Named;
 use crate::data::{Dataset, Samples, Split};
 use crate::error::{Error, Kind, Refusal, require};
 use crate::experiment::{self, Experiment};
 use crate::run;
+use crate::task::{Field, POSITIONS, Spread, Task, Time};
 use std::path::Path;
 
 /// The test samples of the data that a model was trained on.
@@ -63,5 +65,114 @@ impl TestSet {
         })?;
         let number = self.split.test.get(index).copied().unwrap_or(index);
         Ok(TestSample { samples: alone(samples, index), triangles: self.dataset.drawn_triangles(number)? })
+    }
+}
+
+impl TestSample {
+    /// The arrays of the sample, of which a prediction takes those it needs: `positions`, the input fields by name, the truth of
+    /// each output by its name, or as `NAME_truth` where an input has the same name, and `triangles` `[count, 3]`.
+    pub fn arrays(&self, task: &Task) -> Vec<Named> {
+        let Samples { grid, space, times, .. } = self.samples;
+        let shape = grid.shape().into_iter().chain([space]).collect();
+        let mut arrays = vec![Named { name: POSITIONS.into(), shape, values: self.samples.positions_of(0).to_vec() }];
+        arrays.extend(self.given(task));
+        let given: Vec<String> = arrays.iter().map(|array| array.name.clone()).collect();
+        if !self.samples.targets.is_empty() {
+            let truth = task.time.predicted_fields(&task.outputs, times, grid.points(), &self.samples.targets);
+            arrays.extend(truth.into_iter().map(|(field, values)| {
+                let shape = field.shape(grid);
+                let name = if given.contains(&field.name) { format!("{}_truth", field.name) } else { field.name };
+                Named { name, shape, values }
+            }));
+        }
+        if !self.triangles.is_empty() {
+            let values = self.triangles.as_flattened().iter().map(|&point| point as f32).collect();
+            arrays.push(Named { name: "triangles".into(), shape: vec![self.triangles.len(), 3], values });
+        }
+        arrays
+    }
+
+    /// The input fields, out of the functions `[points, functions]` that the model is given.
+    fn given(&self, task: &Task) -> Vec<Named> {
+        let Samples { grid, functions, .. } = self.samples;
+        let points = grid.points();
+        // Past snapshots come first, all outputs of a snapshot side by side; the other fields follow one after another.
+        let (past, width) = match task.time {
+            Time::RollOut { past, .. } => (past, task.output_channels()),
+            Time::Steady | Time::ByTime { .. } => (0, 0),
+        };
+        let (mut of_series, mut of_others) = (0, past * width);
+        let mut arrays = Vec::new();
+        for (place, field) in task.time.given_fields(&task.inputs, &task.outputs).into_iter().enumerate() {
+            let series = past > 0 && place < task.outputs.len();
+            let (first, step) = if series { (of_series, width) } else { (of_others, field.width()) };
+            let (inner, every) = match field.spread {
+                Spread::Points => (points, 1),
+                Spread::Rows => (grid.shape()[0], points / grid.shape()[0]),
+                Spread::Sample => (1, 1),
+            };
+            let (length, channels) = (field.length(), field.width());
+            let value = |index: usize| {
+                let (snapshot, point, channel) =
+                    (index / channels / inner, index / channels % inner * every, index % channels);
+                self.samples.inputs[point * functions + first + snapshot * step + channel]
+            };
+            let values = (0..length * inner * channels).map(value).collect();
+            *(if series { &mut of_series } else { &mut of_others }) +=
+                if series { channels } else { field.functions() };
+            let shape = field.shape(grid);
+            let Field { name, .. } = field;
+            arrays.push(Named { name, shape, values });
+        }
+        arrays
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lamo_geometry::Grid;
+
+    /// Fields with one value for each point, row or sample, in a steady task and in a series that is continued.
+    #[test]
+    fn the_arrays_of_a_sample_are_those_that_its_functions_were_made_of() {
+        let grid = Grid::Plane { rows: 3, columns: 2 };
+        let on = |name: &str, shape: &[usize]| Field::on(grid, name, "1", shape).unwrap();
+        let inputs = vec![on("a", &[3, 2]), on("r", &[3]), on("b", &[2, 3, 2, 2]), on("c", &[])];
+        for (time, past) in [(Time::Steady, 0), (Time::RollOut { past: 2, snapshots: 3, clock: Vec::new() }, 2)] {
+            let outputs = vec![on("u", &[3, 2]), on("v", &[3, 2, 2])];
+            let task = Task { inputs: inputs.clone(), outputs, time, ..Task::plain(grid, 2, 1, 3) };
+            let fields = task.time.given_fields(&task.inputs, &task.outputs);
+            let mut next = 0.0;
+            let mut values = |field: &Field| -> Vec<f32> {
+                let count: usize = field.shape(grid).iter().product();
+                next += 100.0;
+                (0..count).map(|index| next + index as f32).collect()
+            };
+            let values: Vec<Vec<f32>> = fields.iter().map(&mut values).collect();
+            let given = task.time.arrange_given((&fields, &values), task.output_channels(), grid);
+            let samples = Samples {
+                count: 1,
+                grid,
+                offsets: Vec::new(),
+                space: 2,
+                positions: vec![0.5; 12],
+                functions: given.len() / 6,
+                inputs: given,
+                times: if past > 0 { 3 } else { 1 },
+                outputs: 3,
+                targets: vec![1.0; if past > 0 { 54 } else { 18 }],
+            };
+            let sample = TestSample { samples, triangles: vec![[0, 1, 2]] };
+            let arrays = sample.arrays(&task);
+            for (field, values) in fields.iter().zip(&values) {
+                let found = arrays.iter().find(|array| array.name == field.name).unwrap();
+                assert_eq!((&found.shape, &found.values), (&field.shape(grid), values), "{}, past {past}", field.name);
+            }
+            let truth = if past > 0 { "u_truth" } else { "u" };
+            let truth = arrays.iter().find(|array| array.name == truth).unwrap();
+            assert_eq!(truth.values.len(), if past > 0 { 18 } else { 6 });
+            assert_eq!(arrays.last().unwrap().values, [0.0, 1.0, 2.0]);
+        }
     }
 }
