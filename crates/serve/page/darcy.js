@@ -25,7 +25,7 @@ export class Darcy {
     const side = card.grid.rows, stride = (FINE - 1) % (side - 1) === 0 ? (FINE - 1) / (side - 1) : 1;
     Object.assign(this, { card, say, side, stride, version: 0, seed: 0, phase: 1, radius: 0.05, cursor: [0.5, 0.5], pen: null });
     this.drawing = new Drawing(stride > 1 ? FINE : side, PHASES);
-    this.askModel = latest(version => this.predict(version));
+    this.askModel = latest(() => this.predict());
     this.askSolver = settled(PAUSE, latest(() => this.solve()));
     this.announce = settled(700, () => this.tell());
     this.build();
@@ -107,14 +107,20 @@ export class Darcy {
       this.paint(this.pen, this.pen);
     });
     view.addEventListener("pointermove", event => {
+      this.keyed = false;
       const at = this.ink.share(event);
       this.aim(at);
       if (!this.pen) return;
       this.paint(this.pen, at);
       this.pen = at;
     });
-    for (const end of ["pointerup", "pointercancel"]) view.addEventListener(end, () => (this.pen = null));
-    view.addEventListener("pointerleave", () => this.pen || document.activeElement === view || this.leave());
+    for (const end of ["pointerup", "pointercancel"]) {
+      view.addEventListener(end, event => {
+        this.pen = null;
+        if (event.pointerType === "touch") this.leave();
+      });
+    }
+    view.addEventListener("pointerleave", () => this.pen || this.keyed || this.leave());
     view.addEventListener("focus", () => view.matches(":focus-visible") && this.aim(this.cursor));
     view.addEventListener("blur", () => this.leave());
     view.addEventListener("keydown", event => this.key(event));
@@ -142,6 +148,7 @@ export class Darcy {
     else if (event.key === "[" || event.key === "]") this.resize(this.radius + (event.key === "]" ? 0.01 : -0.01));
     else return;
     event.preventDefault();
+    this.keyed = true;
     if (this.held) this.paint(before, this.cursor);
     this.readout.setAttribute("aria-live", "polite");
     this.aim(this.cursor);
@@ -163,7 +170,7 @@ export class Darcy {
 
   leave() {
     this.brush.hidden = true;
-    this.held = false;
+    this.held = this.keyed = false;
     for (const map of Object.values(this.maps)) if (map) map.mark(null);
     this.readout.setAttribute("aria-live", "off");
     this.readout.textContent = this.hint;
@@ -197,7 +204,7 @@ export class Darcy {
     this.version++;
     this.show();
     this.element.classList.add("stale");
-    this.askModel(this.version);
+    this.askModel();
     if (this.card.solvable) this.askSolver();
   }
 

@@ -159,7 +159,8 @@ export class Explorer {
     view.setAttribute("role", "application");
     view.setAttribute("aria-label", panel.element.querySelector("strong").textContent);
     view.setAttribute("aria-describedby", "map-keys");
-    view.classList.toggle("turns", Boolean(layout.drag));
+    view.classList.toggle("turns", Boolean(layout.solid));
+    view.classList.toggle("moves", Boolean(layout.drag));
     view.addEventListener("pointerdown", event => {
       if (layout.through && layout.nearest(panel.share(event)) >= 0) this.cut(layout.nearest(panel.share(event)));
       if (!layout.drag || (event.pointerType === "touch" && !layout.solid)) return read(event);

@@ -31,7 +31,7 @@ function list() {
 // Shows the model that the address names, the first one without a name.
 async function show() {
   const wanted = decodeURIComponent(location.hash.slice(1));
-  if (wanted === "try" || (wanted && wanted === shown)) return;
+  if (wanted && wanted === shown) return;
   const model = models.find(one => one.id === wanted || one.name === wanted) || (wanted ? null : models[0]);
   if (!model) return say(new Error(models.length ? `There is no model ${wanted} here.` : "The server has no models."));
   shown = model.id;
@@ -53,6 +53,12 @@ async function show() {
     say(failure);
   }
 }
+
+// The link is no address of a model; it moves the focus alone.
+document.querySelector(".skip").addEventListener("click", event => {
+  event.preventDefault();
+  place("try").focus();
+});
 
 try {
   models = identified(await api.models());
