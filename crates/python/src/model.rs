@@ -76,6 +76,7 @@ impl Model {
             "inputs": task.given_fields().iter().map(field).collect::<Vec<_>>(),
             "outputs": task.outputs.iter().map(field).collect::<Vec<_>>(),
             "grid": task.grid,
+            "normalisers": task.normalisers,
             "note": self.0.model.note(),
         });
         if let Opened::Trained(trained) = &self.0.model {

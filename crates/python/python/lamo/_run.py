@@ -105,6 +105,11 @@ class Run:
         return dict(self._about["grid"])
 
     @property
+    def normalisers(self) -> Dict[str, Any]:
+        """Mean and deviation of positions, inputs and outputs, channel by channel, where they are normalised."""
+        return dict(self._about["normalisers"])
+
+    @property
     def epoch(self) -> Optional[int]:
         """The epoch of the checkpoint that predicts."""
         return cast(Optional[int], self._about.get("training", {}).get("epoch"))
