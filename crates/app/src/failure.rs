@@ -38,7 +38,7 @@ pub(crate) fn report(error: &anyhow::Error, json: bool) -> ExitCode {
 }
 
 /// The kind of a failure: that of the library's error in its chain, or internal for the command's own.
-fn kind(error: &anyhow::Error) -> Kind {
+pub(crate) fn kind(error: &anyhow::Error) -> Kind {
     error.chain().find_map(kind_of_cause).unwrap_or(Kind::Internal)
 }
 

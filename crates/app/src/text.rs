@@ -76,9 +76,33 @@ pub(crate) fn memory(bytes: Option<usize>) -> String {
     }
 }
 
+/// Reads a number of bytes: `8GB`, `500 MB`, `1e9`.
+pub(crate) fn bytes(text: &str) -> Result<u64, String> {
+    let letters = text.trim_end().trim_end_matches(|letter: char| letter.is_ascii_alphabetic()).len();
+    let (number, unit) = text.trim_end().split_at(letters);
+    let units = ["", "B", "KB", "MB", "GB", "TB"];
+    let place = units.iter().position(|known| known.eq_ignore_ascii_case(unit));
+    let factor = place.map(|place| 1000_f64.powi(place.saturating_sub(1) as i32));
+    let number = number.trim().parse::<f64>().ok().filter(|number| number.is_finite() && *number > 0.0);
+    match (number, factor) {
+        (Some(number), Some(factor)) => Ok((number * factor) as u64),
+        _ => Err(format!("expected bytes such as 8GB or 500MB, found `{text}`")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bytes_have_units_of_thousands() {
+        let cases =
+            [("8GB", 8_000_000_000), ("500 MB", 500_000_000), ("1.5kB", 1500), ("64", 64), ("2e9", 2_000_000_000)];
+        cases.into_iter().for_each(|(text, expected)| assert_eq!(bytes(text), Ok(expected), "{text}"));
+        for text in ["", "GB", "-1GB", "8 GiB", "nan", "0"] {
+            assert!(bytes(text).is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn errors_have_four_significant_digits() {

@@ -21,6 +21,7 @@ mod program;
 pub mod reference;
 mod shape;
 mod snapshot;
+mod walk;
 
 pub use cache::cache_folder;
 pub use cpu::simd::{Level, level};
@@ -33,6 +34,7 @@ pub use ops::{ConvolutionOptions, Map, Membership, Precision, RANDOM_WORDS, Rand
 pub use program::{Culprit, Options, Program};
 pub use shape::{Shape, ShapeError, Span};
 pub use snapshot::Snapshot;
+pub use walk::{Operation, Step};
 
 #[cfg(test)]
 mod tests {

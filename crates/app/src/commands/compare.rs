@@ -96,7 +96,7 @@ fn table(comparison: &Comparison) -> String {
 
 /// A row of bars per run. Shorter bars are better, and the shortest of each column is darker. If the runs have different
 /// test samples, errors have no bars and no bar is darker.
-fn draw(comparison: &Comparison) -> Canvas {
+pub(crate) fn draw(comparison: &Comparison) -> Canvas {
     let Comparison { same_test, runs, .. } = comparison;
     let label = |run: &Entry| format!("{} ({})", run.run, comparison.label(run));
     let names = runs.iter().map(|run| text_width(&label(run))).max().unwrap_or(0);

@@ -174,7 +174,7 @@ fn repeat(request: &EvaluateRequest, folder: &Path) -> String {
 }
 
 /// Writes the receipt, the report and the pictures.
-fn write(evaluated: &Evaluated, request: &EvaluateRequest, folder: &Path) -> Result<()> {
+pub(crate) fn write(evaluated: &Evaluated, request: &EvaluateRequest, folder: &Path) -> Result<()> {
     make_folder(folder)?;
     let report = Report {
         trained: &evaluated.trained,

@@ -17,7 +17,7 @@ pub(crate) struct List {
 }
 
 #[derive(Serialize)]
-struct Report {
+pub(crate) struct Report {
     models: Vec<ModelEntry>,
     benchmarks: Vec<BenchmarkEntry>,
     experiments: Vec<ExperimentEntry>,
@@ -51,7 +51,7 @@ struct ExperimentEntry {
 }
 
 impl Report {
-    fn make() -> Result<Report> {
+    pub(crate) fn make() -> Result<Report> {
         let model = |row: &lamo::network::models::Row| ModelEntry {
             name: row.name,
             summary: row.summary,

@@ -13,6 +13,7 @@ pub(crate) mod predict;
 pub(crate) mod progress;
 pub(crate) mod results;
 pub(crate) mod run;
+pub(crate) mod serve;
 pub(crate) mod stop;
 pub(crate) mod terminal;
 pub(crate) mod train;

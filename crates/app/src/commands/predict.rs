@@ -1,7 +1,7 @@
 //! `lamo predict`: input arrays in, predicted fields out.
 
 use crate::commands::{say, warn};
-use crate::text::duration;
+use crate::text::{bytes, duration};
 use anyhow::Result;
 use clap::Args;
 use lamo::data::import::MeshCases;
@@ -96,20 +96,6 @@ pub(crate) fn run(options: &Predict) -> Result<()> {
     say(&format!("{files}: {} of {samples} in {time}", arrays.join(", ")))
 }
 
-/// `8GB`, `500 MB`, `1e9`
-fn bytes(text: &str) -> Result<u64, String> {
-    let letters = text.trim_end().trim_end_matches(|letter: char| letter.is_ascii_alphabetic()).len();
-    let (number, unit) = text.trim_end().split_at(letters);
-    let units = ["", "B", "KB", "MB", "GB", "TB"];
-    let place = units.iter().position(|known| known.eq_ignore_ascii_case(unit));
-    let factor = place.map(|place| 1000_f64.powi(place.saturating_sub(1) as i32));
-    let number = number.trim().parse::<f64>().ok().filter(|number| number.is_finite() && *number > 0.0);
-    match (number, factor) {
-        (Some(number), Some(factor)) => Ok((number * factor) as u64),
-        _ => Err(format!("expected bytes such as 8GB or 500MB, found `{text}`")),
-    }
-}
-
 /// Gives the inputs of a field their axes; the only input need not be named.
 fn name_axes(inputs: &mut [Source], text: &str) -> Result<(), Refusal> {
     let form = || Refusal::new("--axes", "FIELD=LETTERS, such as u=xytn", format!("`{text}`"));
@@ -125,19 +111,4 @@ fn name_axes(inputs: &mut [Source], text: &str) -> Result<(), Refusal> {
         input.axes = Some(axes.to_owned());
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::bytes;
-
-    #[test]
-    fn bytes_have_units_of_thousands() {
-        let cases =
-            [("8GB", 8_000_000_000), ("500 MB", 500_000_000), ("1.5kB", 1500), ("64", 64), ("2e9", 2_000_000_000)];
-        cases.into_iter().for_each(|(text, expected)| assert_eq!(bytes(text), Ok(expected), "{text}"));
-        for text in ["", "GB", "-1GB", "8 GiB", "nan", "0"] {
-            assert!(bytes(text).is_err(), "{text}");
-        }
-    }
 }

@@ -10,7 +10,7 @@ use crate::data::formats::{self, ArrayFile, Named, Single};
 use crate::data::import::{self, ArrayName};
 use crate::error::{Error, Kind, Refusal, counted, require};
 use crate::files::memory;
-use crate::task::{Field, Spread, Task};
+use crate::task::{Field, POSITIONS, Spread, Task};
 use lamo_geometry::Grid;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -252,14 +252,17 @@ impl PredictionInput {
 
     /// Finds the inputs of a task and compares their shapes, which the headers of the files hold.
     pub fn plan<'a>(task: &'a Task, sources: &[Source], snapshots: Option<usize>) -> Result<PlannedInput<'a>, Error> {
-        let arrays = find_arrays(task, sources)?;
-        let mut names: Vec<_> = sources.iter().map(|source| source.array.path.display().to_string()).collect();
-        names.dedup();
-        let more = names.len().saturating_sub(FILES_NAMED);
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        let files = format!("{}{more}", names[..names.len().min(FILES_NAMED)].join(", "));
-        let planned = PlannedInput::of(task, arrays, files.clone(), snapshots);
-        planned.map_err(|refusal| refusal.within(files).into())
+        PlannedInput::found(task, find_arrays(task, sources)?, sources, snapshots)
+    }
+
+    /// The same for one npy or npz file that is open already, such as one in memory.
+    pub fn plan_file(task: &Task, file: ArrayFile, snapshots: Option<usize>) -> Result<PlannedInput<'_>, Error> {
+        let array = ArrayName { path: file.path().to_owned(), variable: None };
+        let source = Source { field: None, array, axes: None };
+        let fields = task.given_fields();
+        let files = [(&source, Rc::new(file))];
+        let arrays = fields.iter().map(|field| find_array(task, field, &fields, &files)).collect::<Result<_, _>>()?;
+        PlannedInput::found(task, arrays, std::slice::from_ref(&source), snapshots)
     }
 
     /// The predictions `[count, times, points, outputs]` as arrays of the output fields; refused where they are not finite.
@@ -283,6 +286,21 @@ impl PredictionInput {
 }
 
 impl<'a> PlannedInput<'a> {
+    fn found(
+        task: &'a Task,
+        arrays: Vec<Given>,
+        sources: &[Source],
+        snapshots: Option<usize>,
+    ) -> Result<PlannedInput<'a>, Error> {
+        let mut names: Vec<_> = sources.iter().map(|source| source.array.path.display().to_string()).collect();
+        names.dedup();
+        let more = names.len().saturating_sub(FILES_NAMED);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let files = format!("{}{more}", names[..names.len().min(FILES_NAMED)].join(", "));
+        let planned = PlannedInput::of(task, arrays, files.clone(), snapshots);
+        planned.map_err(|refusal| refusal.within(files).into())
+    }
+
     fn of(
         task: &'a Task,
         arrays: Vec<Given>,
@@ -377,14 +395,9 @@ fn is_position(task: &Task, given: &Given) -> bool {
 /// Files that a sentence names at most.
 const FILES_NAMED: usize = 4;
 
-/// Name of the positions in a file.
-const POSITIONS: &str = "positions";
-
 /// The arrays that a task needs, positions first.
 fn find_arrays(task: &Task, sources: &[Source]) -> Result<Vec<Given>, Error> {
-    let positions = Field { channels: Some(task.space), ..Field::plain(POSITIONS, 1) };
-    let positions = task.needs_positions().then_some(positions);
-    let fields: Vec<Field> = positions.into_iter().chain(task.time.given_fields(&task.inputs, &task.outputs)).collect();
+    let fields = task.given_fields();
     for source in sources {
         let known = source.field.as_ref().is_none_or(|name| fields.iter().any(|field| field.name == *name));
         require(known, || {

@@ -18,8 +18,7 @@ pub use folder::{
     BEST, CHECKPOINTS, ENVIRONMENT, EXPERIMENT, HISTORY, LAST, Line, Run, checkpoint_path, chosen, environment,
     experiment, free, history, latest, writable,
 };
-pub use operator::Operator;
-pub(crate) use operator::forward_batch;
+pub use operator::{Operator, forward_batch};
 pub use pack::{Moments, Packed, pack, unpack};
 pub use trained::Trained;
 pub(crate) use transfer::transfer;

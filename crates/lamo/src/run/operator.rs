@@ -29,7 +29,7 @@ pub struct Operator {
 }
 
 /// Samples per forward pass. A GPU takes at least 16, because small batches leave it idle.
-pub(crate) fn forward_batch(batch: usize, device: Device) -> usize {
+pub fn forward_batch(batch: usize, device: Device) -> usize {
     match device {
         Device::Cpu => batch,
         Device::Cuda(_) => batch.max(16),

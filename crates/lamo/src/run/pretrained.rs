@@ -15,7 +15,10 @@ use std::path::{Component, Path, PathBuf};
 pub const FOLDER: &str = "LAMO_MODELS";
 
 /// Models that come with the library, by name.
-pub const MODELS: &[(&str, &[u8])] = &[("darcy", include_bytes!("../../../../models/darcy.safetensors"))];
+pub const MODELS: &[(&str, &[u8])] = &[
+    ("darcy", include_bytes!("../../../../models/darcy.safetensors")),
+    ("elasticity", include_bytes!("../../../../models/elasticity.safetensors")),
+];
 
 /// Opens a model by its name; `None` where the path is no name, and an error where no such model is there.
 pub(crate) fn open(path: &Path, folder: Option<PathBuf>) -> Option<Result<Trained, Error>> {

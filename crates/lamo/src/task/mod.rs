@@ -12,6 +12,6 @@ pub use field::{Field, Spread};
 pub(crate) use normaliser::moments as normaliser_moments;
 pub use normaliser::{Moments, Normaliser};
 pub(crate) use spacing::spacing;
-pub use task::{Normalisers, Positions, Task};
+pub use task::{Normalisers, POSITIONS, Positions, Task};
 pub use time::{Time, TimeMode};
 pub use trend::Trend;

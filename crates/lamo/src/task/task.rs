@@ -115,6 +115,13 @@ impl Task {
         self.positions == Positions::Given
     }
 
+    /// The fields that a prediction is made from, positions first.
+    pub fn given_fields(&self) -> Vec<Field> {
+        let positions = Field { channels: Some(self.space), ..Field::plain(POSITIONS, 1) };
+        let positions = self.needs_positions().then_some(positions);
+        positions.into_iter().chain(self.time.given_fields(&self.inputs, &self.outputs)).collect()
+    }
+
     /// The lattice that the points lie on; refused where they do not.
     pub fn lattice(&self, grid: Grid) -> Result<Vec<f32>, Refusal> {
         lattice(grid, self.positions == Positions::Scrambled)
@@ -269,6 +276,9 @@ impl Task {
         Ok(())
     }
 }
+
+/// Name of the positions in a file.
+pub const POSITIONS: &str = "positions";
 
 /// Points of a grid at most: rows of a batch are chosen by 32-bit numbers.
 const MOST_POINTS: usize = u32::MAX as usize;

@@ -94,6 +94,13 @@ pub fn make(request: &MakeRequest, _session: &Session<'_>) -> Result<Outcome, Er
     Err(without_solvers(&request.problem).into())
 }
 
+/// The folder in the cache where the data of a problem are made once; a training with the same data finds them there.
+#[cfg(feature = "solvers")]
+pub fn cache_of(problem: &str, changes: &[String], seed: u64, samples: usize) -> Result<PathBuf, Error> {
+    let recipe = crate::data::Recipe::named(problem, changes, seed, samples)?;
+    Ok(cache::folder()?.join(cache::name(recipe.manifest())?))
+}
+
 #[cfg(feature = "solvers")]
 fn make_recipe(recipe: &crate::data::Recipe, out: &Path, session: &Session<'_>) -> Result<Outcome, Error> {
     let problem = &recipe.manifest().problem;
@@ -261,21 +268,33 @@ fn older_generator(_manifest: &Manifest, _folder: &Path) -> Option<String> {
 /// version of their solver would make others.
 pub(super) fn recorded_folder(data: &mut Data, environment: &Environment) {
     let made = environment.data.as_ref().map(|data| data.folder.as_path());
-    if data.folder.is_none() && !is_cached(data) {
+    if data.folder.is_none() && cached(data).is_none() {
         data.folder = made.filter(|folder| Dataset::open(folder).is_ok()).map(Path::to_owned);
     }
 }
 
-/// Whether the data of an experiment have been made.
+/// The folder of the data of an experiment that have been made.
 #[cfg(feature = "solvers")]
-fn is_cached(data: &Data) -> bool {
+fn cached(data: &Data) -> Option<PathBuf> {
     let place = || Ok::<_, Error>(cache::folder()?.join(cache::name(cache::recipe(data)?.manifest())?));
-    place().is_ok_and(|folder| folder.exists())
+    place().ok().filter(|folder| folder.exists())
 }
 
 #[cfg(not(feature = "solvers"))]
-fn is_cached(_data: &Data) -> bool {
-    false
+fn cached(_data: &Data) -> Option<PathBuf> {
+    None
+}
+
+/// The data set of an experiment where it is at hand; nothing is made.
+pub(super) fn at_hand(experiment: &Experiment) -> Result<Dataset, Error> {
+    require_present(experiment)?;
+    let folder = experiment.data.folder.clone().or_else(|| cached(&experiment.data));
+    let folder = folder.ok_or_else(|| {
+        Refusal::about("the data of the model", "they have not been made on this machine")
+            .advise("lamo evaluate makes them")
+            .of(Kind::Missing)
+    })?;
+    Ok(Dataset::open(&folder)?)
 }
 
 fn open_or_make(data: &Data, session: &Session<'_>) -> Result<Outcome, Error> {

@@ -119,7 +119,7 @@ pub fn explain(request: &ExplainRequest, session: &Session<'_>) -> Result<Explai
 }
 
 /// One sample by itself, without padding.
-fn alone(samples: &Samples, index: usize) -> Samples {
+pub(super) fn alone(samples: &Samples, index: usize) -> Samples {
     let grid = match samples.grid {
         Grid::Cloud { .. } => Grid::Cloud { points: samples.points_of(index) },
         grid => grid,

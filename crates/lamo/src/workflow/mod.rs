@@ -9,17 +9,19 @@ mod explain;
 mod predict;
 mod results;
 mod sizes;
+mod test_set;
 mod train;
 
 pub use compare::{Comparison, Entry, compare};
 #[cfg(feature = "solvers")]
-pub use dataset::converge;
+pub use dataset::{cache_of, converge};
 pub use dataset::{
     CheckedDataset, ExportRequest, ImportRequest, ImportSource, MakeRequest, check, export, import, make,
 };
 pub use evaluate::{EvaluateRequest, Evaluated, Verified, VerifyRequest, evaluate, verify};
 pub use event::{Cancel, Event, Listener, Session};
 pub use explain::{ExplainRequest, ExplainedSample, Region, explain};
-pub use predict::{Model, PredictRequest, Predicted, predict, predict_meshes};
+pub use predict::{Model, PredictRequest, Predicted, mesh_sources, predict, predict_meshes, predicted_mesh};
 pub use results::{ResultRow, Source, results};
+pub use test_set::{TestSample, TestSet};
 pub use train::{ResumeRequest, TrainRequest, TrainedRun, resume, train};

@@ -2,7 +2,7 @@
 
 mod meshes;
 
-pub use meshes::predict_meshes;
+pub use meshes::{mesh_sources, predict_meshes, predicted_mesh};
 
 use crate::data::Samples;
 use crate::data::formats::{self, Named};

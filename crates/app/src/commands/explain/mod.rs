@@ -15,10 +15,10 @@ use lamo::error::counted;
 use lamo::inference::explain::{ALL_ROWS, Explained, SIDE};
 use lamo::workflow::{self, ExplainRequest, ExplainedSample};
 use lamo_tensor::Device;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The page.
-const PAGE: &str = "explain.html";
+pub(crate) const PAGE: &str = "explain.html";
 /// The numbers.
 const NUMBERS: &str = "explain.json";
 
@@ -68,16 +68,22 @@ pub(crate) fn run(options: &Explain) -> Result<()> {
         device: options.device,
     };
     let explained = with_meter(options.json, threads, |session| Ok(workflow::explain(&request, session)?))?;
-    make_folder(&folder)?;
-    let arrays = files::write_arrays(&folder, &explained)?;
-    let numbers = serde_json::to_string_pretty(&files::numbers(&explained, options.sample, &arrays))? + "\n";
-    write_file(&folder.join(NUMBERS), numbers.as_bytes())?;
-    write_file(&folder.join(PAGE), page::page(&explained, options.sample, &arrays).as_bytes())?;
+    let numbers = write(&explained, options.sample, &folder)?;
     if options.json {
         return say(numbers.trim_end());
     }
     say(&summary(&explained, options.sample))?;
     say(&format!("page: {}", folder.join(PAGE).display()))
+}
+
+/// Writes the page, the numbers and the arrays; the numbers as JSON.
+pub(crate) fn write(explained: &ExplainedSample, sample: usize, folder: &Path) -> Result<String> {
+    make_folder(folder)?;
+    let arrays = files::write_arrays(folder, explained)?;
+    let numbers = serde_json::to_string_pretty(&files::numbers(explained, sample, &arrays))? + "\n";
+    write_file(&folder.join(NUMBERS), numbers.as_bytes())?;
+    write_file(&folder.join(PAGE), page::page(explained, sample, &arrays).as_bytes())?;
+    Ok(numbers)
 }
 
 /// What is explained, in one sentence.

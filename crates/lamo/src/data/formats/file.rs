@@ -4,10 +4,13 @@ use super::array::{Array, ArrayInfo, Found, Single, Tick, Values, Wanted};
 use super::entry::{Entry, OpenArray};
 use super::error::{Error, alternatives};
 use super::source::{Opened, Stamp};
-use super::{FORMATS, START, looks_like, mesh, pytorch};
+use super::{FORMATS, Format, START, looks_like, mesh, pytorch};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::path::Path;
+
+/// Formats that are read from memory; the others need a file.
+const IN_MEMORY: [&str; 2] = ["npy", "npz"];
 
 /// An open file and its arrays.
 pub struct ArrayFile {
@@ -21,14 +24,23 @@ pub struct ArrayFile {
 impl ArrayFile {
     /// Opens a file and reads the headers of its arrays.
     pub fn open(path: impl AsRef<Path>) -> Result<ArrayFile, Error> {
-        let opened = Opened::open(path.as_ref())?;
+        ArrayFile::of(Opened::open(path.as_ref())?, FORMATS.iter().collect())
+    }
+
+    /// The same for the bytes of an npy or npz file; sentences call them by the name.
+    pub fn in_memory(name: &str, bytes: Vec<u8>) -> Result<ArrayFile, Error> {
+        let known = FORMATS.iter().filter(|format| IN_MEMORY.contains(&format.name)).collect();
+        ArrayFile::of(Opened::in_memory(name, bytes), known)
+    }
+
+    fn of(opened: Opened, formats: Vec<&Format>) -> Result<ArrayFile, Error> {
         let stamp = opened.stamp()?;
         let start = opened.bytes(0, opened.size.min(START), "the file")?;
         if let Some(command) = pytorch::conversion(&start, &opened.path) {
             return Err(Error::PyTorch { path: opened.path.clone(), command });
         }
-        let format = FORMATS.iter().find(|format| (format.sniff)(&start, opened.size)).ok_or_else(|| {
-            let expected = alternatives(FORMATS.iter().map(|format| format.name));
+        let format = formats.iter().find(|format| (format.sniff)(&start, opened.size)).ok_or_else(|| {
+            let expected = alternatives(formats.iter().map(|format| format.name));
             Error::UnknownFormat { path: opened.path.clone(), expected, found: looks_like(&start) }
         })?;
         let entries = (format.open)(&opened)?;

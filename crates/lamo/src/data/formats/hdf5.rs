@@ -57,7 +57,7 @@ struct Tree {
 
 impl Tree {
     fn open(opened: &Opened, matlab: bool) -> Result<Tree, Error> {
-        let file = opened.file.try_clone().map_err(|source| opened.unreadable(source))?;
+        let file = opened.file()?.try_clone().map_err(|source| opened.unreadable(source))?;
         let possible = usize::try_from(opened.size.saturating_mul(LARGEST_RATIO)).unwrap_or(usize::MAX);
         let options = OpenOptions::default()
             .with_max_read_bytes(possible)

@@ -40,7 +40,7 @@ pub use error::Error;
 pub(crate) use error::listed;
 pub use file::ArrayFile;
 pub(crate) use source::Stamp;
-pub use write::{Named, write};
+pub use write::{Named, encode, write};
 
 use entry::Entry;
 use source::Opened;

@@ -1,9 +1,9 @@
-//! Where bytes come from: an open file, a slice of it, an unpacked stream. Memory holds one buffer of each.
+//! Where bytes come from: an open file or bytes in memory, a slice of them, an unpacked stream. Memory holds one buffer of each.
 
 use super::error::Error;
 use crate::files;
 use std::fs::{self, File, Metadata};
-use std::io::{self, BufRead, BufReader, ErrorKind, Read, Seek, SeekFrom};
+use std::io::{self, BufRead, BufReader, Cursor, ErrorKind, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -42,10 +42,41 @@ impl Stamp {
     }
 }
 
-/// An open file.
+/// Where the bytes of a file are.
+enum Contents {
+    File(File),
+    Memory(Vec<u8>),
+}
+
+/// The bytes from a place on.
+enum Handle<'a> {
+    File(&'a File),
+    Memory(Cursor<&'a [u8]>),
+}
+
+impl Read for Handle<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Handle::File(file) => file.read(buffer),
+            Handle::Memory(bytes) => bytes.read(buffer),
+        }
+    }
+}
+
+impl Seek for Handle<'_> {
+    fn seek(&mut self, place: SeekFrom) -> io::Result<u64> {
+        match self {
+            Handle::File(file) => file.seek(place),
+            Handle::Memory(bytes) => bytes.seek(place),
+        }
+    }
+}
+
+/// An open file, or one whose bytes are in memory.
 pub(super) struct Opened {
+    /// Its path, or its name in sentences.
     pub(super) path: PathBuf,
-    pub(super) file: File,
+    contents: Contents,
     pub(super) size: u64,
 }
 
@@ -60,19 +91,42 @@ impl Opened {
         }
         let file = files::open(path).map_err(fails)?;
         let size = file.metadata().map_err(fails)?.len();
-        Ok(Opened { path: path.to_owned(), file, size })
+        Ok(Opened { path: path.to_owned(), contents: Contents::File(file), size })
+    }
+
+    /// Bytes in memory; sentences call them by the name.
+    pub(super) fn in_memory(name: &str, bytes: Vec<u8>) -> Opened {
+        Opened { path: name.into(), size: bytes.len() as u64, contents: Contents::Memory(bytes) }
+    }
+
+    /// The file itself, for formats whose reader needs one.
+    pub(super) fn file(&self) -> Result<&File, Error> {
+        match &self.contents {
+            Contents::File(file) => Ok(file),
+            Contents::Memory(_) => Err(self.unreadable(ErrorKind::Unsupported.into())),
+        }
     }
 
     pub(super) fn stamp(&self) -> Result<Stamp, Error> {
-        let found = self.file.metadata().map_err(|source| self.unreadable(source))?;
-        Ok(Stamp::of(&found))
+        match &self.contents {
+            Contents::File(file) => Ok(Stamp::of(&file.metadata().map_err(|source| self.unreadable(source))?)),
+            Contents::Memory(_) => Ok(Stamp { size: self.size, changed: None, identity: [0, 0] }),
+        }
+    }
+
+    fn handle(&self, start: u64) -> Result<Handle<'_>, Error> {
+        let mut handle = match &self.contents {
+            Contents::File(file) => Handle::File(file),
+            Contents::Memory(bytes) => Handle::Memory(Cursor::new(bytes)),
+        };
+        handle.seek(SeekFrom::Start(start)).map_err(|source| self.unreadable(source))?;
+        Ok(handle)
     }
 
     /// Calls `take` with all bytes of the file, also with those that were appended since it was opened.
     pub(super) fn every_byte(&self, take: &mut dyn FnMut(&[u8])) -> Result<(), Error> {
-        let mut file = &self.file;
+        let mut file = self.handle(0)?;
         let mut block = files::memory::filled(0, files::BUFFER).map_err(|source| self.unreadable(source))?;
-        file.seek(SeekFrom::Start(0)).map_err(|source| self.unreadable(source))?;
         loop {
             match file.read(&mut block) {
                 Ok(0) => return Ok(()),
@@ -85,9 +139,7 @@ impl Opened {
 
     /// `bytes` bytes from `start` on. All slices share the position of the file: read one at a time.
     pub(super) fn slice(&self, start: u64, bytes: u64) -> Result<Slice<'_>, Error> {
-        let mut file = &self.file;
-        file.seek(SeekFrom::Start(start)).map_err(|source| self.unreadable(source))?;
-        Ok(Slice { file: BufReader::with_capacity(buffer(bytes), file), left: bytes })
+        Ok(Slice { file: BufReader::with_capacity(buffer(bytes), self.handle(start)?), left: bytes })
     }
 
     /// A part that is short enough for memory; `part` names it in an error.
@@ -127,7 +179,7 @@ impl Opened {
 
 /// Consecutive bytes of a file.
 pub(super) struct Slice<'a> {
-    file: BufReader<&'a File>,
+    file: BufReader<Handle<'a>>,
     left: u64,
 }
 

@@ -28,6 +28,12 @@ impl Named {
 
 /// Writes arrays as float32; the file appears complete or not at all.
 pub fn write(path: &Path, arrays: &[Named]) -> Result<(), Error> {
+    let bytes = encode(path, arrays)?;
+    atomic::replace(path, &bytes).map_err(|reason| Error::Writing { path: path.to_owned(), reason })
+}
+
+/// The bytes of a file with these arrays; nothing is written.
+pub fn encode(path: &Path, arrays: &[Named]) -> Result<Vec<u8>, Error> {
     let unwritable = |reason: String| Error::Unwritable { path: path.to_owned(), reason };
     if let Some(Named { name, shape, values }) = arrays.iter().find(|array| array.count() != Some(array.values.len())) {
         let found = values.len();
@@ -45,17 +51,36 @@ pub fn write(path: &Path, arrays: &[Named]) -> Result<(), Error> {
     let expected = 3 * 4 * arrays.iter().map(|array| array.values.len() as u64).sum::<u64>(); // copies at most
     let name = || arrays.first().map(|array| array.name.clone()).unwrap_or_default();
     memory::require(expected).map_err(|_| Error::Memory { path: path.to_owned(), name: name(), expected })?;
-    let bytes = format(arrays).map_err(unwritable)?;
-    atomic::replace(path, &bytes).map_err(|reason| Error::Writing { path: path.to_owned(), reason })
+    format(arrays).map_err(unwritable)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::data::formats::ArrayFile;
     use crate::files::scratch::Folder;
 
     fn named(name: &str, shape: &[usize], values: usize) -> Named {
         Named { name: name.into(), shape: shape.to_vec(), values: (0..values).map(|value| value as f32).collect() }
+    }
+
+    #[test]
+    fn arrays_in_memory_are_read_as_from_a_file() {
+        let arrays = [named("a", &[2, 3], 6), named("b", &[], 1)];
+        let bytes = encode("x.npz".as_ref(), &arrays).unwrap();
+        let file = ArrayFile::in_memory("the body", bytes.clone()).unwrap();
+        let found = file.read(Some("a")).unwrap();
+        assert_eq!((found.shape, found.values.into_f32()), (vec![2, 3], arrays[0].values.clone()));
+        let refusal = |bytes: &[u8]| match ArrayFile::in_memory("the body", bytes.to_vec()) {
+            Err(refusal) => refusal.to_string(),
+            Ok(file) => file.read(Some("a")).map(drop).unwrap_err().to_string(),
+        };
+        for cut in [0, 3, 40, bytes.len() - 30] {
+            let told = refusal(&bytes[..cut]);
+            assert!(told.starts_with("the body: "), "{told}");
+        }
+        let told = refusal(b"<?xml version='1.0'?><VTKFile>");
+        assert!(told.contains("npy or npz"), "{told}"); // a mesh needs a file
     }
 
     #[test]

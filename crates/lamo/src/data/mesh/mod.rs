@@ -182,10 +182,16 @@ pub fn write(path: &Path, mesh: &Mesh, options: &Options) -> Result<(), Error> {
 }
 
 fn write_file(path: &Path, mesh: &Mesh, options: &Options) -> Result<(), Refusal> {
+    let bytes = encode(&ending(path), mesh, options)?;
+    atomic::replace(path, &bytes)
+        .map_err(|reason| Refusal::said(format!("cannot be written: {reason}")).of(Kind::of_io(&reason)))
+}
+
+/// The bytes of a mesh file; the ending, such as `vtu`, is the format.
+pub fn encode(ending: &str, mesh: &Mesh, options: &Options) -> Result<Vec<u8>, Refusal> {
     mesh.check()?;
-    let ending = ending(path);
     let writer =
-        FORMATS.iter().find(|format| format.endings.contains(&ending.as_str())).and_then(|format| format.write);
+        FORMATS.iter().find(|format| format.endings.contains(&ending)).and_then(|format| format.write);
     let writer = writer.ok_or_else(|| {
         let endings: Vec<_> =
             FORMATS.iter().filter(|format| format.is_writable()).flat_map(|row| row.endings).collect();
@@ -193,7 +199,6 @@ fn write_file(path: &Path, mesh: &Mesh, options: &Options) -> Result<(), Refusal
         Refusal::new("", format!("an ending {}", endings.join(", ")), format!("`.{ending}`"))
     })?;
     let mut bytes = Vec::new();
-    writer(mesh, &ending, options, &mut bytes)?;
-    atomic::replace(path, &bytes)
-        .map_err(|reason| Refusal::said(format!("cannot be written: {reason}")).of(Kind::of_io(&reason)))
+    writer(mesh, ending, options, &mut bytes)?;
+    Ok(bytes)
 }

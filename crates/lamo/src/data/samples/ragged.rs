@@ -44,7 +44,7 @@ impl Samples {
     }
 
     /// Several sets of one task one after the other, as a ragged set; panics where they are of different tasks or on grids.
-    pub(crate) fn joined(sets: &[Samples]) -> Option<Samples> {
+    pub fn joined(sets: &[Samples]) -> Option<Samples> {
         let first = sets.first()?;
         let alike = |set: &Samples| {
             let widths = |set: &Samples| [set.space, set.functions, set.times, set.outputs];

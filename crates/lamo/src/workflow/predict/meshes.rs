@@ -20,17 +20,13 @@ pub fn predict_meshes(request: &PredictRequest, cases: &MeshCases) -> Result<Pre
         Refusal::new("--output", "a file for each mesh, such as 'out/*.vtu'", found)
     })?;
     let model = Model::open(&request.model)?;
-    let task = &model.operator().task;
-    let fields = needed(task);
     let mut inputs = Vec::new();
     for source in &request.inputs {
         let (path, named) = (&source.array.path, source.array.variable.is_some() || source.field.is_some());
         require(!named, || {
             Refusal::new("--input", "mesh files alone, without FIELD= and :ARRAY", path.display().to_string())
         })?;
-        let arrays = cases.arrays(path, &fields, (task.space, task.grid))?;
-        let source = |(field, array, axes): FieldArray| Source { field: Some(field), array, axes: Some(axes) };
-        inputs.extend(arrays.into_iter().map(source));
+        inputs.extend(mesh_sources(&model.operator().task, path, cases)?);
     }
     let request = PredictRequest { inputs, ..request.clone() };
     predict_to(&request, &|file, input, arrays| match to_mesh {
@@ -39,20 +35,26 @@ pub fn predict_meshes(request: &PredictRequest, cases: &MeshCases) -> Result<Pre
     })
 }
 
-/// The names of the fields that a model is given, positions first.
-fn needed(task: &Task) -> Vec<String> {
-    let positions = task.needs_positions().then(|| "positions".to_owned());
-    let fields = task.time.given_fields(&task.inputs, &task.outputs).into_iter().map(|field| field.name.clone());
-    positions.into_iter().chain(fields).collect()
+/// Where the fields that a model is given are in a mesh file.
+pub fn mesh_sources(task: &Task, path: &Path, cases: &MeshCases) -> Result<Vec<Source>, Error> {
+    let fields: Vec<String> = task.given_fields().into_iter().map(|field| field.name).collect();
+    let arrays = cases.arrays(path, &fields, (task.space, task.grid))?;
+    let source = |(field, array, axes): FieldArray| Source { field: Some(field), array, axes: Some(axes) };
+    Ok(arrays.into_iter().map(source).collect())
 }
 
 fn write_mesh(file: &Path, input: &SampleFile, arrays: &[Named], at_centres: bool) -> Result<(), Error> {
-    let mut mesh = mesh::read(&input.path)?;
+    mesh::write(file, &predicted_mesh(&input.path, arrays, at_centres)?, &Options::default())
+}
+
+/// The mesh of a file with the predictions of a model, and their errors where the file holds the truth.
+pub fn predicted_mesh(path: &Path, arrays: &[Named], at_centres: bool) -> Result<Mesh, Error> {
+    let mut mesh = mesh::read(path)?;
     for array in arrays {
         let array = in_the_order_of_points(array, &mesh, at_centres);
-        add(&mut mesh, &input.path, &array, at_centres)?;
+        add(&mut mesh, path, &array, at_centres)?;
     }
-    mesh::write(file, &mesh, &Options::default())
+    Ok(mesh)
 }
 
 /// An array on a lattice, `[snapshots?, ...axes, channels?]`, as one on its points, `[snapshots?, points, channels?]`; others as

@@ -1,0 +1,173 @@
+//! The models of a server, by name and version.
+
+use crate::card;
+use crate::engine::{Compute, Engine, Programs};
+use crate::failure::Failure;
+use crate::metrics::Metrics;
+use crate::own::solver::Solver;
+use crate::settings::Settings;
+use lamo::error::Refusal;
+use lamo::workflow::{Model, TestSet};
+use lamo::{Error, Kind, Samples, Task};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+/// A model to serve: `PATH`, `NAME=PATH` or `NAME=PATH@VERSION`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Source {
+    /// Name in addresses: letters, digits, `.`, `_` and `-`.
+    pub name: String,
+    /// Version in addresses.
+    pub version: String,
+    /// A run folder, a checkpoint, a model folder or the name of a pretrained model.
+    pub path: PathBuf,
+}
+
+impl Source {
+    /// Parses an argument. Without a name, the model has that of its folder or file.
+    pub fn parse(text: &str) -> Result<Source, Error> {
+        let named = text.split_once('=').filter(|(name, path)| is_name(name) && !path.is_empty());
+        let (name, rest) = match named {
+            Some((name, path)) if !Path::new(text).exists() => (Some(name), path),
+            _ => (None, text),
+        };
+        let versioned = rest.rsplit_once('@').filter(|(path, version)| !path.is_empty() && is_name(version));
+        let (path, version) = match versioned {
+            Some((path, version)) if !Path::new(rest).exists() => (path, version),
+            _ => (rest, "1"),
+        };
+        let path = PathBuf::from(path);
+        let own = || path.canonicalize().ok().and_then(|path| Some(path.file_stem()?.to_string_lossy().into_owned()));
+        let name = name.map(str::to_owned).or_else(own).unwrap_or_else(|| path.display().to_string());
+        if !is_name(&name) {
+            let expected = "a name of letters, digits, dots, dashes and underscores";
+            let refusal = Refusal::new(format!("model {}", path.display()), expected, format!("`{name}`"));
+            return Err(refusal.advise(format!("give it one: NAME={}", path.display())).into());
+        }
+        Ok(Source { name, version: version.to_owned(), path })
+    }
+}
+
+fn is_name(text: &str) -> bool {
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || "._-".contains(letter);
+    !text.is_empty() && text.len() <= 128 && text.chars().all(plain) && !text.starts_with('.')
+}
+
+/// A model that is served.
+pub(crate) struct Served {
+    pub(crate) name: String,
+    pub(crate) version: String,
+    pub(crate) model: Arc<Model>,
+    pub(crate) engine: Engine,
+    /// What the page and programs are told about it.
+    pub(crate) card: Value,
+    /// Its test samples, or why there are none.
+    pub(crate) test: Result<TestSet, String>,
+    /// Their values, read when first asked for.
+    pub(crate) samples: OnceLock<Result<Samples, Failure>>,
+    /// The solver of its problem, or why there is none.
+    pub(crate) solver: Result<Solver, String>,
+}
+
+impl Served {
+    fn open(source: &Source, settings: &Settings, metrics: &Metrics) -> Result<Served, Error> {
+        let Source { name, version, path } = source;
+        let model = Arc::new(Model::open(path)?);
+        let test = TestSet::open(&model, path).map_err(|error| error.to_string());
+        let solver = Solver::of(&model);
+        let card = card::card(source, &model, settings.device, test.as_ref().map_or(0, TestSet::count), solver.is_ok());
+        let (own, &Settings { device, batch, programs, .. }) = (Arc::clone(&model), settings);
+        let make = Box::new(move || -> Box<dyn Compute> {
+            Box::new(Programs::new(Arc::clone(&own), device, batch, programs))
+        });
+        let engine = Engine::start(name, batch, metrics.of_model(name, version), make)?;
+        let samples = OnceLock::new();
+        Ok(Served { name: name.clone(), version: version.clone(), model, engine, card, test, samples, solver })
+    }
+
+    pub(crate) fn task(&self) -> &Task {
+        &self.model.operator().task
+    }
+}
+
+/// All models.
+pub(crate) struct Catalogue {
+    models: Vec<Arc<Served>>,
+}
+
+impl Catalogue {
+    pub(crate) fn open(sources: &[Source], settings: &Settings, metrics: &Metrics) -> Result<Catalogue, Error> {
+        if sources.is_empty() {
+            return Err(Refusal::new("models to serve", "at least one", "none").into());
+        }
+        for (place, source) in sources.iter().enumerate() {
+            let Source { name, version, .. } = source;
+            if sources[..place].iter().any(|other| other.name == *name && other.version == *version) {
+                let refusal = Refusal::new("models to serve", "one model for each name and version", "two");
+                let refusal = refusal.within(format!("{name} version {version}")).of(Kind::Conflict);
+                return Err(refusal.advise(format!("give one another name or version: NAME={name}@2")).into());
+            }
+        }
+        let models = sources.iter().map(|source| Served::open(source, settings, metrics).map(Arc::new));
+        Ok(Catalogue { models: models.collect::<Result<_, _>>()? })
+    }
+
+    pub(crate) fn all(&self) -> &[Arc<Served>] {
+        &self.models
+    }
+
+    /// A model by its name; without a version, the one with the greatest. The name may be `NAME@VERSION`.
+    pub(crate) fn find(&self, name: &str, version: Option<&str>) -> Result<Arc<Served>, Failure> {
+        let (name, version) = match (name.split_once('@'), version) {
+            (Some((name, version)), None) => (name, Some(version)),
+            _ => (name, version),
+        };
+        let of_name = || self.models.iter().filter(|served| served.name == name);
+        let found = match version {
+            Some(version) => of_name().find(|served| served.version == version),
+            None => of_name().max_by_key(|served| (served.version.parse::<u64>().ok(), &served.version)),
+        };
+        found.cloned().ok_or_else(|| {
+            let known: Vec<String> =
+                self.models.iter().map(|served| format!("{} version {}", served.name, served.version)).collect();
+            let asked = version.map_or_else(String::new, |version| format!(" version {version}"));
+            Failure::missing(format!("there is no model {name}{asked}; there is {}", known.join(", ")))
+        })
+    }
+
+    /// The versions of a name.
+    pub(crate) fn versions(&self, name: &str) -> Vec<&str> {
+        self.models.iter().filter(|served| served.name == name).map(|served| served.version.as_str()).collect()
+    }
+
+    pub(crate) fn is_ready(&self) -> bool {
+        self.models.iter().all(|served| served.engine.is_ready())
+    }
+
+    pub(crate) fn stop(&self) {
+        self.models.iter().for_each(|served| served.engine.stop());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_model_has_the_name_of_its_folder_unless_it_is_given_one() {
+        let parsed = |text: &str| Source::parse(text).map(|source| (source.name, source.version, source.path));
+        let folder = std::env::temp_dir().join(format!("lamo-source-{}", std::process::id()));
+        std::fs::create_dir_all(folder.join("run-1")).unwrap();
+        let run = folder.join("run-1");
+        let text = run.display().to_string();
+        assert_eq!(parsed(&text).unwrap(), ("run-1".into(), "1".into(), run.clone()));
+        assert_eq!(parsed(&format!("{text}@3")).unwrap(), ("run-1".into(), "3".into(), run.clone()));
+        assert_eq!(parsed(&format!("mine={text}@v2")).unwrap(), ("mine".into(), "v2".into(), run));
+        assert_eq!(parsed("darcy").unwrap(), ("darcy".into(), "1".into(), "darcy".into()));
+        assert_eq!(parsed("a=darcy").unwrap(), ("a".into(), "1".into(), "darcy".into()));
+        let told = parsed("my models/x y").unwrap_err().to_string();
+        assert!(told.contains("`my models/x y`") && told.contains("NAME="), "{told}");
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+}

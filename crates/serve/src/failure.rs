@@ -1,0 +1,86 @@
+//! What a request gets that cannot be answered: a status, one sentence as JSON, and the headers that belong to the status.
+
+use crate::router::Sentence;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use lamo::{Error, Kind};
+use serde_json::json;
+
+/// Why a request is not answered.
+#[derive(Clone, Debug)]
+pub(crate) struct Failure {
+    pub(crate) status: StatusCode,
+    pub(crate) sentence: String,
+}
+
+impl Failure {
+    pub(crate) fn new(status: StatusCode, sentence: impl Into<String>) -> Failure {
+        Failure { status, sentence: sentence.into() }
+    }
+
+    pub(crate) fn bad(sentence: impl Into<String>) -> Failure {
+        Failure::new(StatusCode::BAD_REQUEST, sentence)
+    }
+
+    pub(crate) fn missing(sentence: impl Into<String>) -> Failure {
+        Failure::new(StatusCode::NOT_FOUND, sentence)
+    }
+
+    pub(crate) fn too_large(sentence: impl Into<String>) -> Failure {
+        Failure::new(StatusCode::PAYLOAD_TOO_LARGE, sentence)
+    }
+
+    pub(crate) fn internal(sentence: impl Into<String>) -> Failure {
+        Failure::new(StatusCode::INTERNAL_SERVER_ERROR, sentence)
+    }
+
+    pub(crate) fn unavailable(sentence: impl Into<String>) -> Failure {
+        Failure::new(StatusCode::SERVICE_UNAVAILABLE, sentence)
+    }
+
+    /// An error about what the request holds: what it lacks is its own fault.
+    pub(crate) fn of_input(error: &Error) -> Failure {
+        let status = match error.kind() {
+            Kind::BadInput | Kind::Missing | Kind::Conflict => StatusCode::BAD_REQUEST,
+            Kind::OutOfSpace => StatusCode::PAYLOAD_TOO_LARGE,
+            kind => status(kind),
+        };
+        Failure::new(status, error.to_string())
+    }
+
+    /// An error of the computation.
+    pub(crate) fn of(error: &Error) -> Failure {
+        Failure::new(status(error.kind()), error.to_string())
+    }
+}
+
+fn status(kind: Kind) -> StatusCode {
+    match kind {
+        Kind::BadInput | Kind::Conflict => StatusCode::BAD_REQUEST,
+        Kind::Missing => StatusCode::NOT_FOUND,
+        Kind::Device | Kind::Cancelled => StatusCode::SERVICE_UNAVAILABLE,
+        Kind::OutOfSpace => StatusCode::INSUFFICIENT_STORAGE,
+        _ => StatusCode::INTERNAL_SERVER_ERROR,
+    }
+}
+
+impl IntoResponse for Failure {
+    fn into_response(self) -> Response {
+        let mut response = (self.status, axum::Json(json!({ "error": self.sentence }))).into_response();
+        response.extensions_mut().insert(Sentence(self.sentence));
+        let headers = response.headers_mut();
+        match self.status {
+            StatusCode::SERVICE_UNAVAILABLE => {
+                headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+            }
+            StatusCode::UNAUTHORIZED => {
+                headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"lamo\""));
+            }
+            StatusCode::REQUEST_TIMEOUT | StatusCode::PAYLOAD_TOO_LARGE => {
+                headers.insert(header::CONNECTION, HeaderValue::from_static("close")); // the rest of the body is not read
+            }
+            _ => {}
+        }
+        response
+    }
+}

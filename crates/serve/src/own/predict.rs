@@ -1,0 +1,165 @@
+//! `POST /v1/models/NAME/predict`: a file of arrays or a mesh in, the prediction as a file out, as `lamo predict` makes it.
+
+use super::arrays::Format;
+use super::aside;
+use crate::body::Body;
+use crate::catalogue::Served;
+use crate::engine::Answer;
+use crate::failure::Failure;
+use crate::router::{Computed, Server, Timed};
+use axum::Extension;
+use axum::extract::{Path, Query, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use lamo::Error;
+use lamo::data::formats::{self, ArrayFile, Named};
+use lamo::data::import::MeshCases;
+use lamo::data::mesh::{self, Options};
+use lamo::inference::PredictionInput;
+use lamo::workflow::{mesh_sources, predicted_mesh};
+use serde::Deserialize;
+use std::io::Write;
+use std::sync::Arc;
+use tempfile::NamedTempFile;
+
+/// What sentences call the body.
+const BODY: &str = "the body";
+
+/// The query of a prediction; the names are those of the flags of `lamo predict`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Asked {
+    format: Option<String>,
+    frames: Option<usize>,
+    #[serde(default)]
+    symmetries: bool,
+    /// Of meshes: `points` or `cells`.
+    on: Option<String>,
+    /// Of meshes: `distance`, `normals`, or both with a comma.
+    derive: Option<String>,
+}
+
+/// A request that has been read: the samples, and the mesh file that they come from.
+struct Given {
+    input: PredictionInput,
+    mesh: Option<(NamedTempFile, bool)>,
+}
+
+pub(super) async fn predict(
+    State(server): State<Server>,
+    Extension(timed): Extension<Timed>,
+    Path(name): Path<String>,
+    asked: Result<Query<Asked>, axum::extract::rejection::QueryRejection>,
+    headers: HeaderMap,
+    Body(body): Body,
+) -> Result<Response, Failure> {
+    let served = server.catalogue.find(&name, None)?;
+    let Query(asked) = asked.map_err(|rejection| Failure::bad(rejection.body_text()))?;
+    let format = Format::of_body(asked.format.as_deref(), &headers, &body)?;
+    let (answer, explicit) = Format::of_answer(&headers, format)?;
+    if answer == Format::Vtu && format != Format::Vtu {
+        let sentence = "a vtu file is the answer to a vtu file only; ask for npy or npz";
+        return Err(Failure::new(StatusCode::NOT_ACCEPTABLE, sentence));
+    }
+    let (model, most, symmetric) = (Arc::clone(&served), server.settings.limits.points, asked.symmetries);
+    let given = aside(timed, move || read(&model, format, &asked, body.into(), most)).await?;
+    let samples = given.input.samples.clone();
+    let found = served.engine.predict(samples, symmetric, timed.deadline).await?;
+    let computed = Computed::of(&found);
+    let bytes = aside(timed, move || write(&served, given, &found, answer, explicit)).await?;
+    let (bytes, answer) = bytes;
+    let headers = [(header::CONTENT_TYPE, answer.content_type())];
+    Ok((headers, Extension(computed), bytes).into_response())
+}
+
+/// Reads what `lamo predict --input` would read from the same file.
+fn read(served: &Served, format: Format, asked: &Asked, body: Vec<u8>, most: usize) -> Result<Given, Failure> {
+    if asked.frames == Some(0) {
+        return Err(Failure::bad("frames: expected at least 1, found 0"));
+    }
+    let task = served.task();
+    if format != Format::Vtu {
+        let bad = |error: &Error| Failure::of_input(error);
+        let file = ArrayFile::in_memory(BODY, body).map_err(|error| bad(&error.into()))?;
+        let planned = PredictionInput::plan_file(task, file, asked.frames).map_err(|error| bad(&error))?;
+        within(most, planned.count, planned.grid.points())?;
+        return Ok(Given { input: planned.read().map_err(|error| bad(&error))?, mesh: None });
+    }
+    let mesh = scratch(&body)?;
+    let named = |error: &Error| {
+        let failure = Failure::of_input(error);
+        Failure { sentence: failure.sentence.replace(&mesh.path().display().to_string(), BODY), ..failure }
+    };
+    let cases = cases(asked)?;
+    let sources = mesh_sources(task, mesh.path(), &cases).map_err(|error| named(&error))?;
+    let planned = PredictionInput::plan(task, &sources, asked.frames).map_err(|error| named(&error))?;
+    within(most, planned.count, planned.grid.points())?;
+    let input = planned.read().map_err(|error| named(&error))?;
+    Ok(Given { input, mesh: Some((mesh, cases.at_centres)) })
+}
+
+/// Refuses more points than a request may have.
+pub(crate) fn within(most: usize, samples: usize, points: usize) -> Result<(), Failure> {
+    match samples.checked_mul(points) {
+        Some(total) if total <= most => Ok(()),
+        _ => Err(Failure::too_large(format!(
+            "the request: expected at most {most} points, found {samples} x {points}; send fewer samples, or raise --max-points"
+        ))),
+    }
+}
+
+/// How the fields of a mesh are found. A file beside the mesh cannot be named: it would be one of the server's.
+fn cases(asked: &Asked) -> Result<MeshCases, Failure> {
+    let derived: Vec<String> =
+        asked.derive.iter().flat_map(|all| all.split(',')).map(|one| one.trim().to_owned()).collect();
+    if let Some(other) = derived.iter().find(|one| !["distance", "normals"].contains(&one.as_str())) {
+        return Err(Failure::bad(format!("derive: expected distance or normals, found {other}")));
+    }
+    let at_centres = match asked.on.as_deref() {
+        None | Some("points") => false,
+        Some("cells") => true,
+        Some(other) => return Err(Failure::bad(format!("on: expected points or cells, found {other}"))),
+    };
+    Ok(MeshCases { derived, at_centres, ..MeshCases::default() })
+}
+
+/// The mesh as a file that only this user can read; it is removed when the request ends.
+fn scratch(body: &[u8]) -> Result<NamedTempFile, Failure> {
+    let written = tempfile::Builder::new().prefix("lamo-").suffix(".vtu").tempfile().and_then(|mut file| {
+        file.write_all(body)?;
+        Ok(file)
+    });
+    written.map_err(|reason| {
+        let sentence = format!("the mesh cannot be stored while it is predicted: {reason}");
+        Failure::new(StatusCode::INSUFFICIENT_STORAGE, sentence)
+    })
+}
+
+/// The answer as a file.
+fn write(
+    served: &Served,
+    given: Given,
+    found: &Answer,
+    format: Format,
+    explicit: bool,
+) -> Result<(Vec<u8>, Format), Failure> {
+    let arrays = fields(served, &given.input, &found.values)?;
+    if let (Format::Vtu, Some((file, at_centres))) = (format, &given.mesh) {
+        let predicted = predicted_mesh(file.path(), &arrays, *at_centres).map_err(|error| Failure::of(&error))?;
+        let bytes = mesh::encode("vtu", &predicted, &Options::default());
+        return Ok((bytes.map_err(|refusal| Failure::of(&refusal.into()))?, format));
+    }
+    // One npy file holds one array.
+    let format = if format == Format::Npy && arrays.len() > 1 && !explicit { Format::Npz } else { format };
+    let name = format!("prediction.{}", format.ending());
+    let bytes = formats::encode(name.as_ref(), &arrays);
+    let unwritable = |error: formats::Error| Failure::new(StatusCode::NOT_ACCEPTABLE, error.to_string());
+    Ok((bytes.map_err(unwritable)?, format))
+}
+
+/// The output fields of a prediction.
+pub(crate) fn fields(served: &Served, input: &PredictionInput, values: &[f32]) -> Result<Vec<Named>, Failure> {
+    input.output_fields(served.task(), values).map_err(|refusal| {
+        Failure::new(StatusCode::UNPROCESSABLE_ENTITY, refusal.to_string()) // the inputs are finite, the prediction is not
+    })
+}

@@ -1,0 +1,162 @@
+//! `POST /v1/models/NAME/solve`: the true pressure of a permeability, by the solver that made the labels of Darcy flow.
+//!
+//! Labels are solved on `resolution` x `resolution` cells, and the model sees every `stride`-th row and column. A permeability
+//! of `resolution` points is solved as it is. One on the grid of the model has a value for every `stride`-th cell only; each
+//! other cell takes the value of the nearest of these, so that the model and the solver see the same field at the points of
+//! the model. The answer is the pressure at the points of the model.
+
+use super::arrays::Format;
+use super::aside;
+use crate::body::Body;
+use crate::failure::Failure;
+use crate::router::{Server, Timed};
+use axum::Extension;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use lamo::data::formats::{self, ArrayFile, Named};
+use lamo::physics::problems::darcy::{Canonical, Volumes};
+use lamo::workflow::Model;
+use lamo::{Error, Grid};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// How the labels of a model of Darcy flow were made.
+pub(crate) struct Solver {
+    /// Cells along each side.
+    resolution: usize,
+    /// The model sees every so many of them.
+    stride: usize,
+    /// Points of the model along each side.
+    side: usize,
+    forcing: f64,
+    canonical: bool,
+    /// Analysed when first used. One solution at a time: each takes all of a core.
+    scheme: Mutex<Option<Arc<Scheme>>>,
+}
+
+enum Scheme {
+    Volumes(Volumes),
+    Canonical(Canonical),
+}
+
+impl Solver {
+    /// The solver of a model, or why it has none.
+    pub(crate) fn of(model: &Model) -> Result<Solver, String> {
+        let none = |reason: &str| format!("there is no solver: {reason}");
+        let Model::Trained(trained) = model else { return Err(none("the problem of imported weights is not known")) };
+        let (data, task) = (&trained.experiment.data, &trained.operator.task);
+        if data.problem != "darcy" {
+            return Err(none("only models of Darcy flow whose data a solver of lamo made have one"));
+        }
+        let (Grid::Plane { rows: side, columns }, [_], [_]) = (task.grid, &task.inputs[..], &task.outputs[..]) else {
+            return Err(none("the model does not map a permeability on a plane to a pressure"));
+        };
+        let whole =
+            |key: &str, default: i64| data.settings.get(key).and_then(toml::Value::as_integer).unwrap_or(default);
+        let (resolution, stride) = (whole("resolution", 421).max(1) as usize, whole("stride", 1).max(1) as usize);
+        if side != columns || resolution.div_ceil(stride) != side {
+            return Err(none("the grid of the model is not that of its labels"));
+        }
+        let forcing = data.settings.get("forcing").and_then(toml::Value::as_float).unwrap_or(1.0);
+        let canonical = data.settings.get("canonical").and_then(toml::Value::as_bool).unwrap_or(false);
+        Ok(Solver { resolution, stride, side, forcing, canonical, scheme: Mutex::new(None) })
+    }
+
+    /// `[side, side]` pressure of a permeability `[points, points]`.
+    fn solve(&self, points: usize, permeability: &[f64]) -> Result<Vec<f32>, Failure> {
+        let cells = self.on_cells(points, permeability);
+        let source = vec![self.forcing; cells.len()];
+        let failed = |error: lamo::physics::Error| {
+            Failure::new(StatusCode::UNPROCESSABLE_ENTITY, format!("the permeability cannot be solved for: {error}"))
+        };
+        let mut kept = self.scheme.lock().unwrap_or_else(PoisonError::into_inner);
+        let scheme = match kept.as_ref() {
+            Some(scheme) => Arc::clone(scheme),
+            None => {
+                let scheme = Arc::new(match self.canonical {
+                    true => Scheme::Canonical(Canonical::new(self.resolution).map_err(failed)?),
+                    false => Scheme::Volumes(Volumes::new(self.resolution).map_err(failed)?),
+                });
+                kept.insert(scheme).clone()
+            }
+        };
+        let pressure = match scheme.as_ref() {
+            Scheme::Canonical(canonical) => canonical.solve(&cells, &source),
+            Scheme::Volumes(volumes) => volumes.solve(&cells, &source),
+        };
+        let pressure = pressure.map_err(failed)?;
+        let at = |point: usize| point / self.side * self.stride * self.resolution + point % self.side * self.stride;
+        Ok((0..self.side * self.side).map(|point| pressure[at(point)] as f32).collect())
+    }
+
+    /// The permeability of every cell.
+    fn on_cells(&self, points: usize, permeability: &[f64]) -> Vec<f64> {
+        let Solver { resolution, stride, side, .. } = *self;
+        if points == resolution {
+            return permeability.to_vec();
+        }
+        let nearest = |cell: usize| ((cell + stride / 2) / stride).min(side - 1);
+        let cell = |cell: usize| permeability[nearest(cell / resolution) * side + nearest(cell % resolution)];
+        (0..resolution * resolution).map(cell).collect()
+    }
+
+    /// How it solves, in words.
+    fn method(&self) -> String {
+        let Solver { resolution, stride, canonical, .. } = self;
+        let scheme = if *canonical { "five-point scheme of the public files" } else { "finite volumes" };
+        format!("{scheme}, {resolution} x {resolution} cells, every {stride}. row and column")
+    }
+
+    /// Reads `[points, points]` or `[1, points, points]` positive numbers.
+    fn read(&self, body: Vec<u8>) -> Result<(usize, Vec<f64>), Failure> {
+        let bad = |error: formats::Error| Failure::of_input(&Error::from(error));
+        let file = ArrayFile::in_memory("the body", body).map_err(bad)?;
+        let info = file.describe(None).map_err(bad)?;
+        let (side, resolution) = (self.side, self.resolution);
+        let points = match info.shape[..] {
+            [rows, columns] | [1, rows, columns] if rows == columns && (rows == side || rows == resolution) => rows,
+            _ => {
+                let expected = format!(
+                    "the body: expected a permeability of shape [{side}, {side}] or [{resolution}, {resolution}]"
+                );
+                return Err(Failure::bad(format!("{expected}, found {:?}", info.shape)));
+            }
+        };
+        let values: Vec<f64> = file.read(None).map_err(bad)?.values.into_f32().into_iter().map(f64::from).collect();
+        match values.iter().find(|value| !(value.is_finite() && **value > 0.0)) {
+            Some(odd) => {
+                Err(Failure::bad(format!("the body: expected a permeability above 0 everywhere, found {odd}")))
+            }
+            None => Ok((points, values)),
+        }
+    }
+}
+
+pub(super) async fn solve(
+    State(server): State<Server>,
+    Extension(timed): Extension<Timed>,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+    Body(body): Body,
+) -> Result<Response, Failure> {
+    let served = server.catalogue.find(&name, None)?;
+    if let Err(reason) = &served.solver {
+        return Err(Failure::new(StatusCode::NOT_IMPLEMENTED, reason.clone()));
+    }
+    if Format::of_body(None, &headers, &body)? != Format::Npy {
+        let sentence = "Content-Type: expected application/x-npy, one array of the permeability";
+        return Err(Failure::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, sentence));
+    }
+    let (bytes, method) = aside(timed, move || {
+        let solver =
+            served.solver.as_ref().map_err(|reason| Failure::new(StatusCode::NOT_IMPLEMENTED, reason.clone()))?;
+        let (points, permeability) = solver.read(body.into())?;
+        let values = solver.solve(points, &permeability)?;
+        let pressure = Named { name: "pressure".into(), shape: vec![solver.side; 2], values };
+        let bytes = formats::encode("pressure.npy".as_ref(), &[pressure]);
+        Ok((bytes.map_err(|error| Failure::of(&error.into()))?, solver.method()))
+    })
+    .await?;
+    let headers = [(header::CONTENT_TYPE.as_str(), Format::Npy.content_type()), ("lamo-solver", method.as_str())];
+    Ok((headers, bytes).into_response())
+}
