@@ -102,6 +102,14 @@ pub(super) struct Scene {
     pub(super) unit: String,
 }
 
+/// A function of an output field, whose channels begin at `first`, at `length` times.
+struct Asked<'a> {
+    field: &'a Field,
+    view: View,
+    first: usize,
+    length: usize,
+}
+
 impl SampleView<'_> {
     /// All that is drawn of the sample.
     pub(super) fn scene(&self) -> Scene {
@@ -252,74 +260,70 @@ impl SampleView<'_> {
     /// Adds the outputs. A field with several snapshots is a time series, also if the task asks for all of them at once.
     fn add_outputs(&self, scene: &mut Scene, parts: &[Part]) {
         let series = self.task.time.is_series();
-        let (mut first, mut count) = (0, 0);
-        let length_of_field = |field: &Field| if series { self.samples.times } else { field.length() };
-        let are_drawn = |field: &&Field| field.spread != Spread::Sample || length_of_field(field) > 1;
+        let length = |field: &Field| if series { self.samples.times } else { field.length() };
+        let are_drawn = |field: &&Field| field.spread != Spread::Sample || length(field) > 1;
         let Chosen { views, counts } = choose(self.task.outputs.iter().filter(are_drawn));
         let mut views = views.into_iter();
+        let (mut first, mut count) = (0, 0);
         for field in &self.task.outputs {
-            let width = field.width();
-            let length = length_of_field(field);
-            let times: Vec<String> = match (series, length) {
-                (true, _) => (0..length).map(|time| self.snapshot_name(self.past() + time)).collect(),
-                (false, 1) => vec![String::new()],
-                (false, _) => (0..length).map(|snapshot| snapshot_name(snapshot, length, self.times)).collect(),
-            };
             let shown = if are_drawn(&field) { views.next().unwrap_or_default() } else { all_of(field) };
             for view in shown {
-                let (name, unit) = (name_of(field, view), unit(&field.unit));
-                let channel = |values: &[f32], time: usize, channel: usize| match series {
-                    true => self.channel(values, time, first + channel),
-                    false => self.channel(values, 0, first + time * width + channel),
-                };
-                let output = |part: &Part, group: usize| {
-                    let state = |values: &[f32], time: usize| {
-                        let values = Self::view(view, width, |number| channel(values, time, number));
-                        self.state(part, field.spread, values)
-                    };
-                    let states = |values: &[f32]| (0..length).map(|time| state(values, time)).collect::<Vec<_>>();
-                    let target = self.samples.target_of(self.index);
-                    let (truth, prediction) = (states(target), states(self.prediction));
-                    let past = if series { self.past_of(part, field, first, view) } else { Vec::new() };
-                    let is_distance = view == View::Length;
-                    let error: Vec<State> = match is_distance {
-                        false => truth.iter().zip(&prediction).map(difference).collect(),
-                        true => {
-                            let apart = |time: usize, number: usize| {
-                                let [one, other] = [self.prediction, target].map(|set| channel(set, time, number));
-                                one.iter().zip(other).map(|(one, other)| one - other).collect::<Vec<f32>>()
-                            };
-                            let distance = |time: usize| length_of((0..width).map(|number| apart(time, number)));
-                            (0..length).map(|time| self.state(part, field.spread, distance(time))).collect()
-                        }
-                    };
-                    let name = match field.spread {
-                        Spread::Points => format!("{name}{}", part.name),
-                        Spread::Rows | Spread::Sample => name.clone(),
-                    };
-                    let (unit, times) = (unit.clone(), times.clone());
-                    let axes = part.axes;
-                    Output { group, axes, name, unit, times, past, truth, prediction, error, is_distance }
-                };
+                let asked = Asked { field, view, first, length: length(field) };
                 let parts = of_spread(parts, field.spread);
-                let whole = output(&parts[0], count + 1);
+                let whole = self.output(&asked, &parts[0], count + 1);
                 if let ([truth], [prediction]) = (&whole.truth[..], &whole.prediction[..])
                     && truth.layout.is_number()
                 {
                     let values = vec![truth.values[0], prediction.values[0]];
-                    scene.numbers.push(Number { name: format!("{name}{unit}"), values });
+                    let name = format!("{}{}", name_of(field, view), unit(&field.unit));
+                    scene.numbers.push(Number { name, values });
                     continue;
                 }
                 count += 1;
                 scene.note_length(field, view);
-                let rest = parts[1..].iter().map(|part| output(part, count));
+                let rest = parts[1..].iter().map(|part| self.output(&asked, part, count));
                 let is_number = whole.truth[0].layout.is_number();
                 let shown = [if is_number { whole.over_time() } else { whole }].into_iter().chain(rest);
                 scene.outputs.extend(shown);
             }
-            first += if series { width } else { field.functions() };
+            first += if series { field.width() } else { field.functions() };
         }
         scene.note_count(counts, "outputs");
+    }
+
+    /// One function of an output field in one part of the points, at all its times.
+    fn output(&self, asked: &Asked, part: &Part, group: usize) -> Output {
+        let Asked { field, view, first, length } = *asked;
+        let (series, width) = (self.task.time.is_series(), field.width());
+        let channel = |values: &[f32], time: usize, channel: usize| match series {
+            true => self.channel(values, time, first + channel),
+            false => self.channel(values, 0, first + time * width + channel),
+        };
+        let states = |values: &[f32]| -> Vec<State> {
+            let at = |time: usize| Self::view(view, width, |number| channel(values, time, number));
+            (0..length).map(|time| self.state(part, field.spread, at(time))).collect()
+        };
+        let target = self.samples.target_of(self.index);
+        let (truth, prediction) = (states(target), states(self.prediction));
+        let error = match view {
+            View::Channel(_) => truth.iter().zip(&prediction).map(difference).collect(),
+            View::Length => {
+                let apart: Vec<f32> = self.prediction.iter().zip(target).map(|(one, other)| one - other).collect();
+                states(&apart)
+            }
+        };
+        let name = match field.spread {
+            Spread::Points => format!("{}{}", name_of(field, view), part.name),
+            Spread::Rows | Spread::Sample => name_of(field, view),
+        };
+        let times = match (series, length) {
+            (true, _) => (0..length).map(|time| self.snapshot_name(self.past() + time)).collect(),
+            (false, 1) => vec![String::new()],
+            (false, _) => (0..length).map(|snapshot| snapshot_name(snapshot, length, self.times)).collect(),
+        };
+        let past = if series { self.past_of(part, field, first, view) } else { Vec::new() };
+        let (axes, unit, is_distance) = (part.axes, unit(&field.unit), view == View::Length);
+        Output { group, axes, name, unit, times, past, truth, prediction, error, is_distance }
     }
 
     /// A few of the input snapshots of one function of a field whose channels begin at `first`, with their names.

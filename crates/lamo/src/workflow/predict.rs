@@ -180,6 +180,7 @@ fn predict_to(request: &PredictRequest, write: WriteFields) -> Result<Predicted,
         (None, _) => in_pieces(operator, &given.samples, memory.unwrap_or(u64::MAX), *device)?,
     };
     let elapsed = compiled_in + started.elapsed();
+    make_folders(&files)?;
     let names: Vec<_> = inputs.iter().map(|input| input.array.path.display().to_string()).collect();
     let arrays = given.output_fields(&operator.task, &prediction);
     let arrays = arrays.map_err(|refusal| refusal.within(names.join(", ")))?;
@@ -251,6 +252,7 @@ fn predict_clouds(
         None => operator.predict(&samples, *device)?,
     };
     let elapsed = started.elapsed();
+    make_folders(&files)?;
     let (mut first, mut arrays) = (0, Vec::new());
     for ((given, file), input) in given.iter().zip(&files).zip(&sample_files) {
         let length: usize = given.samples.total_points() * samples.times * samples.outputs;
@@ -262,6 +264,14 @@ fn predict_clouds(
     }
     let note = model.note().map(str::to_owned);
     Ok(Predicted { arrays, files, samples: samples.count, notes: Vec::new(), elapsed, note, note_on_grid: None })
+}
+
+/// Makes the folders of files that are about to be written.
+fn make_folders(files: &[PathBuf]) -> Result<(), Error> {
+    for folder in files.iter().filter_map(|file| file.parent()).filter(|folder| !folder.as_os_str().is_empty()) {
+        std::fs::create_dir_all(folder).map_err(|reason| Error::writing(folder, reason))?;
+    }
+    Ok(())
 }
 
 /// Refuses to overwrite an input.
