@@ -340,7 +340,9 @@ fn the_files_that_a_file_names_are_one_mesh_and_each_may_be_named_once() {
         "<VTKFile type=\"Collection\"><Collection><DataSet timestep=\"1\" file=\"image.vti\"/><DataSet timestep=\"2\" file=\"image.vti\"/></Collection></VTKFile>",
     );
     write("ghosts.pvtu", "<VTKFile type=\"PUnstructuredGrid\"><PUnstructuredGrid GhostLevel=\"2\"/></VTKFile>");
+    (0..20).for_each(|level| write(&format!("deep_{level}.vtm"), &blocks(&[&format!("deep_{}.vtm", level + 1)])));
     let refused = [
+        ("deep_0.vtm", "at most 8 files that name each other"),
         ("itself.vtm", "named twice"),
         ("one.vtm", "named twice"),
         ("twice.vtm", "named twice"),

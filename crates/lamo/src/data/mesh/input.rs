@@ -18,6 +18,8 @@ const LONGEST: usize = 1 << 16;
 
 /// Files at most that one file may name, with those that they name.
 const MOST_PARTS: usize = 10_000;
+/// Files that name each other at most, one inside the other; a list of files of blocks of parallel files has three.
+const DEEPEST: usize = 8;
 
 /// An open file.
 pub(super) struct Opened {
@@ -26,6 +28,8 @@ pub(super) struct Opened {
     pub(super) size: u64,
     /// All files that were opened beside the first, and the first; their full paths.
     known: Rc<RefCell<HashSet<PathBuf>>>,
+    /// Files between the first and this one.
+    depth: usize,
 }
 
 impl Opened {
@@ -37,7 +41,7 @@ impl Opened {
         let file = files::open(path).map_err(fails)?;
         let size = file.metadata().map_err(fails)?.len();
         let known = HashSet::from([path.canonicalize().unwrap_or_else(|_| path.to_owned())]);
-        Ok(Opened { path: path.to_owned(), file, size, known: Rc::new(RefCell::new(known)) })
+        Ok(Opened { path: path.to_owned(), file, size, known: Rc::new(RefCell::new(known)), depth: 0 })
     }
 
     /// A file that this one names, relative to its folder. Each file may be named once.
@@ -45,10 +49,13 @@ impl Opened {
         let path = self.path.parent().unwrap_or(Path::new("")).join(name);
         let opened = Opened::open(&path)?;
         let mut known = self.known.borrow_mut();
+        require(self.depth < DEEPEST, || {
+            Refusal::new("", format!("at most {DEEPEST} files that name each other"), "more")
+        })?;
         require(known.len() <= MOST_PARTS, || Refusal::new("", format!("at most {MOST_PARTS} files"), "more"))?;
         let new = known.insert(path.canonicalize().unwrap_or(path));
         require(new, || Refusal::new("", "each file once", "a file that is named twice"))?;
-        Ok(Opened { known: self.known.clone(), ..opened })
+        Ok(Opened { known: self.known.clone(), depth: self.depth + 1, ..opened })
     }
 
     /// The first bytes, [`START`] at most.
