@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 #[derive(Args)]
 pub(crate) struct Import {
     /// With --as: files of a benchmark, or folders that hold them at any depth. Without it: mesh files, one for each case, such as
-    /// 'cases/*.vtu' (vtu, vtp, vti, vtr, vts, vtk, msh, stl, obj); --input and --output then name their arrays.
+    /// 'cases/*.vtu' (vtu, vtp, vti, vtr, vts, vtm, pvtu, vtk, msh, stl, obj); --input and --output then name their arrays.
     #[arg(value_name = "FILE|DIR")]
     files: Vec<PathBuf>,
     /// The benchmark of the files; lamo data import --help lists them all.
@@ -54,7 +54,7 @@ pub(crate) struct Import {
     /// Times of the snapshots of a time series.
     #[arg(long, value_name = "ARRAY", conflicts_with = "benchmark")]
     time: Option<String>,
-    /// The grid: ROWSxCOLUMNS, line:POINTS or cloud:POINTS. For line and cloud without a number the positions are counted.
+    /// The grid: ROWSxCOLUMNS, ROWSxCOLUMNSxLAYERS, line:POINTS or cloud:POINTS. For line and cloud without a number the positions are counted.
     /// Mesh files are clouds; those of images and structured grids of one size are lines, planes or volumes unless you say cloud.
     #[arg(long, required_unless_present_any = ["benchmark", "files"], conflicts_with = "benchmark")]
     grid: Option<String>,
