@@ -78,9 +78,18 @@ fn long_scans_and_many_slices_export() {
     let row = crate::support::row("lamo");
     let planes = Task::plain(lamo::Grid::Plane { rows: 13, columns: 11 }, 2, 1, 1);
     let clouds = Task::plain(lamo::Grid::Cloud { points: 90 }, 2, 1, 1);
-    for (task, settings) in
-        [(&planes, "patch = 1\nwidth = 16\nheads = 2"), (&clouds, "slices = 70\nwidth = 16\nheads = 2")]
-    {
+    for (task, settings) in [
+        (
+            &planes,
+            "patch = 1
+width = 16",
+        ),
+        (
+            &clouds,
+            "tokens = 70
+width = 16",
+        ),
+    ] {
         let mut all = (row.tiny)(task);
         all.extend(settings.parse::<toml::Table>().unwrap());
         check(&operator(row, task, all), &about("lamo", task), &[1, 2]);
