@@ -252,7 +252,7 @@ fn cells_are_kept_as_triangles_and_those_of_equal_meshes_once() {
     std::fs::write(&path, &bytes).unwrap();
     assert!(centres.verify().unwrap_err().to_string().contains("triangle-corners.npy"));
     std::fs::write(&path, &bytes[..150]).unwrap();
-    assert!(Dataset::open(folder.at("centres")).unwrap_err().to_string().contains("triangle-corners.npy"));
+    assert!(Dataset::open(&folder.at("centres")).unwrap_err().to_string().contains("triangle-corners.npy"));
 }
 
 #[test]
