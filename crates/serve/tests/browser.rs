@@ -99,7 +99,7 @@ fn the_pressure_follows_the_drawing_and_its_error_is_that_of_the_api() {
     assert!((after - error).abs() < 1e-9 * error, "the page says {after}, the API {error}");
     let text = bench.browser.evaluate("document.querySelector('#error').textContent");
     let text: f64 = text.as_str().unwrap().parse().unwrap();
-    assert!((text - error).abs() < 1e-3 * error, "four digits: {text} of {error}");
+    assert!((text - error).abs() <= 5e-3 * error, "three digits: {text} of {error}");
     let time = bench.browser.evaluate("document.querySelector('#prediction-time').textContent");
     assert!(time.as_str().unwrap().ends_with(" ms"), "{time}");
 
