@@ -112,7 +112,10 @@ export class Explorer {
     if (!this.fields.prediction.length) throw new Error("The prediction does not lie on the points of the input.");
     const before = this.layout;
     this.layout = layoutOf(card, shape, positions, triangles);
-    if (before && before.solid && this.layout.solid) Object.assign(this.layout, { azimuth: before.azimuth, elevation: before.elevation, zoom: before.zoom });
+    if (before && before.solid && this.layout.solid) {
+      const { azimuth, elevation, zoom } = before; // the next body is seen from the same side
+      Object.assign(this.layout, { azimuth, elevation, zoom });
+    }
     this.list(this.inputRow, this.input, this.fields.inputs);
     this.list(this.outputRow, this.output, this.fields.prediction);
     this.frame = this.player.length(Math.max(...this.fields.prediction.map(field => field.frames)), card.snapshots ? "snapshot" : "sample");
@@ -271,7 +274,8 @@ export class Explorer {
 
   // The numbers of the sample.
   tell() {
-    const pair = (name, value, id) => make("div", {}, make("dt", {}, name), make("dd", { id }, value)), { prediction, truth } = this.fields, { result } = this;
+    const pair = (name, value, id) => make("div", {}, make("dt", {}, name), make("dd", { id }, value));
+    const { prediction, truth } = this.fields, { result } = this;
     const errors = prediction.flatMap(field => {
       const real = truth.find(one => one.name === field.name && one.values.length === field.values.length);
       return real ? [[field.name, relativeL2(field.values, real.values)]] : [];
