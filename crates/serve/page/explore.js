@@ -72,8 +72,9 @@ export class Explorer {
   // What a file for this model holds.
   wanted() {
     const shape = field => (field.shape ? `, ${field.shape.join(" \u00d7 ")}` : "");
-    const fields = this.card.inputs.map(field => `${field.name}${unitText(field.unit)}${shape(field)}`).join("; ") || "positions";
-    return `No test samples are at hand. Open an npy, npz${this.card.grid.kind === "cloud" ? " or vtu" : ""} file with ${fields}.`;
+    const fields = this.card.inputs.map(field => `${field.name}${unitText(field.unit)}${shape(field)}`);
+    if (this.card.grid.kind === "cloud" || !fields.length) fields.unshift("positions");
+    return `No test samples are at hand. Open an ${this.card.grid.kind === "cloud" ? "npy, npz or vtu" : "npy or npz"} file with ${fields.join("; ")}.`;
   }
 
   choose(index) {
