@@ -108,7 +108,7 @@ impl Report<'_> {
             }
         }
         let scene = |&(_, index): &(&'static str, usize)| -> Result<Scene> {
-            let drawn = self.dataset.drawn_triangles(errors[index].sample)?;
+            let drawn = self.dataset.drawn(errors[index].sample)?;
             Ok(self.view(index, &drawn).scene())
         };
         let scenes: Vec<Scene> = chosen.iter().map(scene).collect::<Result<_>>()?;

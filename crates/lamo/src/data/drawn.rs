@@ -22,12 +22,18 @@ impl Drawn {
 impl Dataset {
     /// The triangles as which a sample is drawn: those of its mesh file, or of the solver that made it; none where no cells are
     /// known.
-    pub fn drawn_triangles(&self, sample: usize) -> Result<Drawn, Error> {
+    pub fn drawn(&self, sample: usize) -> Result<Drawn, Error> {
         let stored = Drawn { triangles: self.triangles_of(sample)?, corners: self.corners_of(sample)? };
         #[cfg(feature = "solvers")]
         if stored.is_empty() && sample < self.samples() {
             return Ok(Drawn { triangles: super::converge::triangles(self, sample), corners: Vec::new() });
         }
         Ok(stored)
+    }
+
+    /// The same triangles where they join the points of the sample; none where the points are the centres of cells.
+    pub fn drawn_triangles(&self, sample: usize) -> Result<Vec<[u32; 3]>, Error> {
+        let Drawn { triangles, corners } = self.drawn(sample)?;
+        Ok(if corners.is_empty() { triangles } else { Vec::new() })
     }
 }

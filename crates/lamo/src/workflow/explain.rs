@@ -111,7 +111,7 @@ pub fn explain(request: &ExplainRequest, session: &Session<'_>) -> Result<Explai
                 explanation,
                 prediction,
                 samples,
-                triangles: dataset.drawn_triangles(number)?,
+                triangles: dataset.drawn(number)?,
                 trained: trained.clone(),
             })
         },

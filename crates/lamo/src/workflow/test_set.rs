@@ -64,9 +64,7 @@ impl TestSet {
             Refusal::new("sample", format!("one of the test samples 0 to {most}"), index.to_string()).of(Kind::Missing)
         })?;
         let number = self.split.test.get(index).copied().unwrap_or(index);
-        let drawn = self.dataset.drawn_triangles(number)?;
-        let triangles = if drawn.corners.is_empty() { drawn.triangles } else { Vec::new() }; // cells have no points as corners
-        Ok(TestSample { samples: alone(samples, index), triangles })
+        Ok(TestSample { samples: alone(samples, index), triangles: self.dataset.drawn_triangles(number)? })
     }
 }
 
