@@ -166,7 +166,7 @@ class Dataset:
             f"{field['name']} {'x'.join(map(str, field['shape'])) or 'number'}" for field in self.manifest["fields"]
         )
         split = f"{len(self.train)} to train, {len(self.test)} to test"
-        return f"Dataset({str(self.folder)!r}: {self.name}, {len(self)} samples ({split}), {fields})"
+        return f"Dataset({shown(self.folder)!r}: {self.name}, {len(self)} samples ({split}), {fields})"
 
 
 def make(
@@ -210,6 +210,16 @@ def _toml(key: str, value: object) -> str:
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(_toml(key, item) for item in value) + "]"
     raise InputError(f"{key}: expected a number, a text, True, False or a list of them, found {type(value).__name__}")
+
+
+def shown(path: Path) -> str:
+    """A path as a person reads it: from the current folder or the home folder on, if it lies there."""
+    for start, sign in ((Path.cwd(), ""), (Path.home(), "~/")):
+        try:
+            return sign + str(path.relative_to(start))
+        except ValueError:
+            continue
+    return str(path)
 
 
 def _named(name: str, values: Any) -> Dict[str, Any]:
