@@ -66,7 +66,7 @@ class Dataset:
         test: Optional[int] = None,
         seed: Optional[int] = None,
         ordered: bool = False,
-        name: str = "arrays",
+        name: Optional[str] = None,
         out: Optional[Path_] = None,
         progress: Progress = None,
     ) -> Dataset:
@@ -91,7 +91,7 @@ class Dataset:
             train: number of samples to train on.
             test: number of samples to test on, a sixth unless given. The samples are drawn with `seed`, or are the first and the last
                 with `ordered`.
-            name: name of the data.
+            name: name of the data; that of the folder `out`, or "arrays", unless given.
             out: the folder to make. Without it the data set is kept in the cache (`~/.cache/lamo` or `$LAMO_CACHE`), once for the
                 same arrays, so that a run on it can be resumed and evaluated later.
             progress: whether to show progress.
@@ -109,6 +109,7 @@ class Dataset:
         fields = {**given["inputs"], **given["outputs"]}
         kind, extents, ragged = _grid(grid, positions, fields, plain=times is None and window is None)
         target = None if out is None else Path(out)
+        name = name or (target.name if target else "arrays")
         scratch = _scratch(target)
         try:
             files: List[Tuple[str, str, str, bool, Optional[str], List[Path]]] = []
