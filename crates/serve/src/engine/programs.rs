@@ -10,6 +10,7 @@ use super::{Compute, batch};
 use lamo::error::Refusal;
 use lamo::experiment::Symmetries;
 use lamo::inference::Predictor;
+use lamo::run::forward_batch;
 use lamo::workflow::Model;
 use lamo::{Device, Error, Grid, Kind, Samples};
 use std::sync::Arc;
@@ -62,9 +63,7 @@ impl Programs {
 
     /// The size of the program with which `lamo predict` computes so many samples.
     fn own_size(&self, count: usize) -> usize {
-        let batch = self.model.operator().batch;
-        let batch = if self.device == Device::Cpu { batch } else { batch.max(16) };
-        batch.min(count).max(1)
+        forward_batch(self.model.operator().batch, self.device).min(count).max(1)
     }
 
     fn program(&mut self, grid: Grid, size: usize) -> Result<&mut Predictor, Error> {
