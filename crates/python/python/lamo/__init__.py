@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Sequence, Union
+from typing import List, Sequence, Union
 
 from . import _lamo
 from ._dataset import Dataset, Path_, make
@@ -100,6 +100,12 @@ def benchmarks() -> Listing:
     return _listing("benchmarks")
 
 
+_LISTED: List[str] = []
+"""The registries, once they were asked for: counting the parameters of all experiments takes a moment."""
+
+
 def _listing(kind: str) -> Listing:
-    rows = json.loads(_lamo.listing())[kind]
+    if not _LISTED:
+        _LISTED.append(_lamo.listing())
+    rows = json.loads(_LISTED[0])[kind]
     return Listing({row["name"]: row for row in rows})

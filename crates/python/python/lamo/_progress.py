@@ -52,7 +52,8 @@ class Listener:
             self.function(event)
         if self.view is not None:
             self.state.take(event)
-            self.view.draw(self.state)
+            if self.state.is_worth_showing():
+                self.view.draw(self.state)
 
     def __enter__(self) -> "Listener":
         return self
@@ -62,7 +63,7 @@ class Listener:
         if self.view is not None:
             self.view.close(self.state)
         for message in self.warnings:
-            warnings.warn(message, LamoWarning, stacklevel=3)  # at the line that called lamo
+            warnings.warn(message, LamoWarning, stacklevel=_outside())
 
 
 class State:
@@ -101,6 +102,10 @@ class State:
         if title != self.title:
             self.started = time.monotonic()
         self.title, self.done, self.words = title, done / max(total, 1), f"{done} of {total} {unit}"
+
+    def is_worth_showing(self) -> bool:
+        """Whether there is something to see: files that are read in a moment are not."""
+        return self.title != "" and (self.words != "" or time.monotonic() - self.started > 1)
 
     def remaining(self) -> str:
         """The time that is left, if it can be told."""
@@ -145,14 +150,19 @@ class Notebook(View):
     """A bar that the notebook draws, with the text beside it."""
 
     def __init__(self, display: Callable[..., Any]) -> None:
-        self.handle = display({"text/html": "", "text/plain": ""}, raw=True, display_id=True)
+        self.display = display
+        self.handle: Any = None
 
     def draw(self, state: State) -> None:
+        if self.handle is None:
+            self.handle = self.display({"text/html": "", "text/plain": ""}, raw=True, display_id=True)
         words = html.escape(f"{state.title}: {state.words}{state.remaining()}")
         bar = f'<progress value="{state.done:.4f}" max="1" style="width:16em"></progress> {words}'
         self.handle.update({"text/html": bar, "text/plain": html.unescape(words)}, raw=True)
 
     def close(self, state: State) -> None:
+        if self.handle is None:
+            return
         words = f"{state.title}: {state.words}, {_duration(time.monotonic() - state.started)}"
         self.handle.update({"text/html": html.escape(words), "text/plain": words}, raw=True)
 
@@ -167,6 +177,14 @@ def _notebook() -> Optional[Notebook]:
     except (ImportError, AttributeError):
         return None
     return Notebook(display) if type(shell).__name__ == "ZMQInteractiveShell" else None
+
+
+def _outside() -> int:
+    """How many frames above its caller the code begins that called lamo."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] == "lamo":
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def _is_terminal() -> bool:
