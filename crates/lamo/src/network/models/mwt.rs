@@ -250,7 +250,7 @@ pub(super) const ROW: Row = Row {
     paper: "Gupta, Xiao, Bogdan: Multiwavelet-based Operator Learning for Differential Equations, NeurIPS 2021, \
             arXiv:2109.13459",
     supports: Support { grids: &[GridKind::Plane, GridKind::FlatCloud], time: true },
-    ragged: false,
+    ragged: true,
     build,
     defaults: super::defaults::<Config>,
     moved: |_, _| None,
