@@ -36,9 +36,9 @@ pub(crate) const FILES: &[File] = &[
     File { path: "/vtu.js", content_type: JAVASCRIPT, bytes: include_bytes!("../page/vtu.js") },
 ];
 
-/// Scripts, styles and requests of the page come from and go to this server alone.
-const POLICY: &str =
-    "default-src 'self'; img-src 'self' data: blob:; style-src 'self' 'unsafe-inline'; frame-ancestors 'none'";
+/// Scripts, styles, pictures and requests of the page come from and go to this server alone; `blob:` are files that it saves.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' blob:; \
+                      base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /// A file as an answer.
 pub(crate) fn answer(file: &'static File) -> Response {

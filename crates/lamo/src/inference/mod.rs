@@ -4,9 +4,11 @@ mod arrays;
 pub mod evaluate;
 pub mod explain;
 pub mod parity;
+mod physical;
 mod pieces;
 mod predictor;
 
 pub use arrays::{PlannedInput, PredictionInput, SampleFile, Source};
+pub use physical::{Physical, Port, Role};
 pub use pieces::Pieces;
 pub use predictor::Predictor;

@@ -10,7 +10,7 @@ use crate::task::Task;
 use crate::task::time::WINDOW;
 use crate::training::buckets::Buckets;
 use lamo_geometry::Grid;
-use lamo_tensor::{Device, Graph, MODEL_STATES, PARAMETERS, Program, Tensor};
+use lamo_tensor::{Device, Graph, MODEL_STATES, PARAMETERS, Program, Section, Tensor};
 
 impl Operator {
     /// A forward pass for batches of `batch` samples on a grid, which may differ from the training grid where the model
@@ -89,8 +89,8 @@ impl Operator {
     }
 
     /// The states in the order of a program. Tables of another grid are those that were computed for it.
-    fn states_in(&self, program: &Program, mut computed: Vec<f32>) -> Vec<f32> {
-        for section in program.state_sections() {
+    pub(super) fn states_for(&self, sections: &[Section], mut computed: Vec<f32>) -> Vec<f32> {
+        for section in sections {
             let own = self.states.sections.iter().find(|own| own.name == section.name && own.shape == section.shape);
             if let Some(own) = own {
                 computed[section.range()].copy_from_slice(&self.states.values[own.range()]);
@@ -100,12 +100,7 @@ impl Operator {
     }
 
     fn elsewhere(&self, grid: Grid) -> Refusal {
-        let expected = format!("the {} that its parameters belong to", self.task.grid);
-        let refusal = Refusal::new(format!("model {}", self.model.name), expected, format!("a {grid}"));
-        refusal.advise(
-            "predict on the grid it was trained on, or train a model whose parameters do not belong to points, such as \
-             lamo or transolver",
-        )
+        elsewhere(&self.model.name, self.task.grid, grid)
     }
 
     /// Builds the model on a grid and applies it to the inputs of a program.
@@ -139,7 +134,7 @@ impl Operator {
             program.try_write(PARAMETERS, &self.parameters)?;
         }
         if parameters.has_states() {
-            program.try_write(MODEL_STATES, &self.states_in(&program, parameters.draw_states(0)))?;
+            program.try_write(MODEL_STATES, &self.states_for(program.state_sections(), parameters.draw_states(0)))?;
         }
         Ok(program)
     }
@@ -168,6 +163,16 @@ impl Operator {
             None => predictor.predict(samples),
         }
     }
+}
+
+/// The refusal of a grid by a model whose parameters belong to the points of another.
+pub(super) fn elsewhere(model: &str, trained: Grid, grid: Grid) -> Refusal {
+    let expected = format!("the {trained} that its parameters belong to");
+    let refusal = Refusal::new(format!("model {model}"), expected, format!("a {grid}"));
+    refusal.advise(
+        "predict on the grid it was trained on, or train a model whose parameters do not belong to points, such as lamo or \
+         transolver",
+    )
 }
 
 /// Points along an axis up to which a finer grid is looked for.

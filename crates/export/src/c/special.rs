@@ -1,0 +1,287 @@
+//! Products, convolutions, memberships, scans and Cholesky factors as C99.
+
+use super::emit::{Function, line, open};
+use super::kernel::{Kernel, Recurrence, Slices, Window};
+use super::view::View;
+
+/// Inner elements of a product that are added before they join the rest: sums of sums keep more digits.
+const BLOCK: usize = 256;
+/// Columns of a product whose sums lie on the stack.
+const COLUMNS: usize = 1024;
+
+/// The function of a loop that is no elementwise function.
+pub(super) fn function(kernel: &Kernel) -> Function {
+    match kernel {
+        Kernel::Product { out, left, right } => product(out, left, right),
+        Kernel::Convolution { out, input, weight, window } => {
+            let body = convolution(window);
+            Function::plain("convolution", &[("input", input), ("weight", weight)], &[("out", out)], body)
+        }
+        Kernel::Collect { out, operands, slices } => membership(out, operands, slices, true),
+        Kernel::Spread { out, operands, slices } => membership(out, operands, slices, false),
+        Kernel::Scan { out, state, initial, operands, scan } => {
+            recurrence(out, state, initial.as_ref(), operands, scan)
+        }
+        Kernel::InverseCholesky { out, matrix, jitter } => {
+            let body = inverse_cholesky(matrix.count() / matrix.dims[2].pow(2), matrix.dims[2], *jitter);
+            Function::plain("inverse_cholesky", &[("matrix", matrix)], &[("out", out)], body)
+        }
+        Kernel::Zero { out } => {
+            let body = format!("    for (ptrdiff_t i = 0; i < {}; i++)\n        out[i] = 0.0f;\n", out.count());
+            Function::plain("zero", &[], &[("out", out)], body)
+        }
+        Kernel::Loop { .. } | Kernel::Reduce { .. } => unreachable!("they are written elsewhere"),
+    }
+}
+
+fn product(out: &View, left: &View, right: &View) -> Function {
+    let batch = left.dims.len() - 2;
+    let [rows, inner, columns] = [left.dims[batch], left.dims[batch + 1], right.dims[batch + 1]];
+    let shift = |view: &View| {
+        let names = ["i", "j", "k", "l", "m", "n"];
+        let terms = (0..batch).filter(|&axis| view.dims[axis] > 1 && view.strides[axis] != 0);
+        let terms: Vec<String> = terms.map(|axis| format!(" + {} * {}", view.strides[axis], names[axis])).collect();
+        terms.concat()
+    };
+    let [row, step] = [left.strides[batch], left.strides[batch + 1]];
+    let across = right.strides[batch];
+    let width = columns.min(COLUMNS);
+    let (mut body, mut depth) = (String::new(), 1);
+    open(&mut body, &left.dims[..batch], 0, &mut depth);
+    let text = format!(
+        "for (ptrdiff_t first = 0; first < {columns}; first += {width})
+for (ptrdiff_t s = 0; s < {rows}; s += 2) {{
+    const ptrdiff_t next = s + 1 < {rows} ? s + 1 : s, count = {columns} - first < {width} ? {columns} - first : {width};
+    const float *x = left{shift_left} + {row} * s, *y = left{shift_left} + {row} * next, *b = right{shift_right} + first;
+    float *c = out{shift_out} + {columns} * s + first, *d = out{shift_out} + {columns} * next + first;
+    float total[2][{width}];
+    for (ptrdiff_t v = 0; v < {width}; v++)
+        total[0][v] = total[1][v] = 0.0f;
+    for (ptrdiff_t t = 0; t < {inner}; t += {BLOCK}) {{
+        const ptrdiff_t end = t + {BLOCK} < {inner} ? t + {BLOCK} : {inner};
+        ptrdiff_t u = t;
+        float part[2][{width}];
+        for (ptrdiff_t v = 0; v < {width}; v++)
+            part[0][v] = part[1][v] = 0.0f;
+        for (; u + 4 <= end; u += 4) {{
+            const float *b0 = b + {across} * u, *b1 = b0 + {across}, *b2 = b1 + {across}, *b3 = b2 + {across};
+            const float x0 = x[{step} * u], x1 = x[{step} * (u + 1)], x2 = x[{step} * (u + 2)], x3 = x[{step} * (u + 3)];
+            const float y0 = y[{step} * u], y1 = y[{step} * (u + 1)], y2 = y[{step} * (u + 2)], y3 = y[{step} * (u + 3)];
+            for (ptrdiff_t v = 0; v < {count}; v++) {{
+                part[0][v] += x0 * b0[v] + x1 * b1[v] + x2 * b2[v] + x3 * b3[v];
+                part[1][v] += y0 * b0[v] + y1 * b1[v] + y2 * b2[v] + y3 * b3[v];
+            }}
+        }}
+        for (; u < end; u++)
+            for (ptrdiff_t v = 0; v < {count}; v++) {{
+                part[0][v] += x[{step} * u] * b[{across} * u + v];
+                part[1][v] += y[{step} * u] * b[{across} * u + v];
+            }}
+        for (ptrdiff_t v = 0; v < {width}; v++) {{
+            total[0][v] += part[0][v];
+            total[1][v] += part[1][v];
+        }}
+    }}
+    for (ptrdiff_t v = 0; v < count; v++) {{
+        c[v] = total[0][v];
+        d[v] = total[1][v];
+    }}
+}}",
+        shift_left = shift(left),
+        shift_right = shift(right),
+        shift_out = shift(out),
+        count = if columns % width == 0 { width.to_string() } else { "count".to_owned() },
+    );
+    text.lines().for_each(|text| line(&mut body, depth, text));
+    Function::plain("product", &[("left", left), ("right", right)], &[("out", out)], body)
+}
+
+fn convolution(window: &Window) -> String {
+    let Window { input: [rows, columns, channels], output: [tall, wide, out], kernel, stride, before, groups } =
+        *window;
+    let (inner, each) = (channels / groups, out / groups);
+    let sums = if inner == 1 && each == 1 {
+        format!(
+            "for (ptrdiff_t o = 0; o < {out}; o++)
+                        sum[o] += from[o] * line[o];"
+        )
+    } else {
+        format!(
+            "for (ptrdiff_t c = 0; c < {inner}; c++)
+                        for (ptrdiff_t g = 0; g < {groups}; g++)
+                            for (ptrdiff_t o = 0; o < {each}; o++)
+                                sum[{each} * g + o] += from[{inner} * g + c] * line[{out} * c + {each} * g + o];"
+        )
+    };
+    format!(
+        "    for (ptrdiff_t i = 0; i < {tall}; i++)
+        for (ptrdiff_t j = 0; j < {wide}; j++) {{
+            float sum[{out}];
+            for (ptrdiff_t o = 0; o < {out}; o++)
+                sum[o] = 0.0f;
+            for (ptrdiff_t u = 0; u < {height}; u++) {{
+                const ptrdiff_t row = {down} * i + u - {top};
+                if (row < 0 || row >= {rows})
+                    continue;
+                for (ptrdiff_t v = 0; v < {width}; v++) {{
+                    const ptrdiff_t column = {across} * j + v - {left};
+                    if (column < 0 || column >= {columns})
+                        continue;
+                    const float *from = input + {channels} * ({columns} * row + column);
+                    const float *line = weight + {size} * ({width} * u + v);
+                    {sums}
+                }}
+            }}
+            for (ptrdiff_t o = 0; o < {out}; o++)
+                out[{out} * ({wide} * i + j) + o] = sum[o];
+        }}
+",
+        height = kernel[0],
+        width = kernel[1],
+        down = stride[0],
+        across = stride[1],
+        top = before[0],
+        left = before[1],
+        size = inner * out,
+    )
+}
+
+fn membership(out: &View, operands: &[View; 4], slices: &Slices, collect: bool) -> Function {
+    let Slices { points, heads, slices, channels, width } = *slices;
+    let row = width + usize::from(collect);
+    let clear = match collect {
+        true => format!("    for (ptrdiff_t i = 0; i < {}; i++)\n        out[i] = 0.0f;\n", heads * slices * row),
+        false => String::new(),
+    };
+    let moved = match collect {
+        true => format!(
+            "            const float *value = moved + {width} * ({heads} * n + h);
+            for (ptrdiff_t m = 0; m < {slices}; m++) {{
+                const float share = weight[m] / sum;
+                float *token = out + {row} * ({slices} * h + m);
+                for (ptrdiff_t p = 0; p < {width}; p++)
+                    token[p] += share * value[p];
+                token[{width}] += share;
+            }}
+"
+        ),
+        false => format!(
+            "            float value[{width}];
+            for (ptrdiff_t p = 0; p < {width}; p++)
+                value[p] = 0.0f;
+            for (ptrdiff_t m = 0; m < {slices}; m++) {{
+                const float share = weight[m] / sum, *token = moved + {width} * ({slices} * h + m);
+                for (ptrdiff_t p = 0; p < {width}; p++)
+                    value[p] += share * token[p];
+            }}
+            for (ptrdiff_t p = 0; p < {width}; p++)
+                out[{width} * ({heads} * n + h) + p] = value[p];
+"
+        ),
+    };
+    let body = format!(
+        "{clear}    for (ptrdiff_t n = 0; n < {points}; n++)
+        for (ptrdiff_t h = 0; h < {heads}; h++) {{
+            float weight[{slices}], largest = -INFINITY, sum = 0.0f;
+            for (ptrdiff_t m = 0; m < {slices}; m++)
+                weight[m] = offsets[{slices} * h + m];
+            for (ptrdiff_t c = 0; c < {channels}; c++) {{
+                const float query = queries[{channels} * ({heads} * n + h) + c], *key = keys + {slices} * ({channels} * h + c);
+                for (ptrdiff_t m = 0; m < {slices}; m++)
+                    weight[m] += query * key[m];
+            }}
+            for (ptrdiff_t m = 0; m < {slices}; m++)
+                largest = weight[m] > largest ? weight[m] : largest;
+            for (ptrdiff_t m = 0; m < {slices}; m++)
+                sum += weight[m] = expf(weight[m] - largest);
+{moved}        }}
+"
+    );
+    let [queries, keys, offsets, moved] = operands;
+    let reads = [("queries", queries), ("keys", keys), ("offsets", offsets), ("moved", moved)];
+    Function::plain(if collect { "collect" } else { "spread" }, &reads, &[("out", out)], body)
+}
+
+fn recurrence(out: &View, state: &View, initial: Option<&View>, operands: &[View; 5], scan: &Recurrence) -> Function {
+    let Recurrence { tokens, heads, channels, groups, states, directions, ref order } = *scan;
+    let all = directions * heads;
+    let list: Vec<String> = order.iter().map(ToString::to_string).collect();
+    let lines: Vec<String> = list.chunks(24).map(|chunk| format!("        {}", chunk.join(", "))).collect();
+    let start =
+        if initial.is_some() { format!("initial[{} * head + k]", states * channels) } else { "0.0f".to_owned() };
+    let body = format!(
+        "    static const unsigned order[{count}] = {{
+{list}
+    }};
+    for (ptrdiff_t k = 0; k < {size}; k++)
+        out[k] = 0.0f;
+    for (ptrdiff_t head = 0; head < {all}; head++) {{
+        float *h = state + {cell} * head;
+        const ptrdiff_t group = head * {groups} / {all};
+        for (ptrdiff_t k = 0; k < {cell}; k++)
+            h[k] = {start};
+        for (ptrdiff_t l = 0; l < {tokens}; l++) {{
+            const ptrdiff_t t = order[{tokens} * (head / {heads}) + l];
+            const float decay = expf(log_decay[{all} * t + head]), step = gain[{all} * t + head];
+            const float *x = signal + {channels} * ({heads} * t + head % {heads});
+            const float *b = write + {states} * ({groups} * t + group), *c = read + {states} * ({groups} * t + group);
+            float sum[{channels}];
+            for (ptrdiff_t p = 0; p < {channels}; p++)
+                sum[p] = 0.0f;
+            for (ptrdiff_t n = 0; n < {states}; n++) {{
+                const float in = step * b[n], from = c[n];
+                for (ptrdiff_t p = 0; p < {channels}; p++) {{
+                    h[{channels} * n + p] = decay * h[{channels} * n + p] + in * x[p];
+                    sum[p] += h[{channels} * n + p] * from;
+                }}
+            }}
+            for (ptrdiff_t p = 0; p < {channels}; p++)
+                out[{channels} * ({heads} * t + head % {heads}) + p] += sum[p];
+        }}
+    }}
+",
+        count = order.len(),
+        list = lines.join(",\n"),
+        size = tokens * heads * channels,
+        cell = states * channels,
+    );
+    let [signal, log_decay, gain, write, read] = operands;
+    let mut reads =
+        vec![("signal", signal), ("log_decay", log_decay), ("gain", gain), ("write", write), ("read", read)];
+    reads.extend(initial.map(|initial| ("initial", initial)));
+    Function::plain("scan", &reads, &[("out", out), ("state", state)], body)
+}
+
+fn inverse_cholesky(count: usize, side: usize, jitter: f64) -> String {
+    format!(
+        "    for (ptrdiff_t m = 0; m < {count}; m++) {{
+        const float *a = matrix + {size} * m;
+        float *w = out + {size} * m;
+        double factor[{side}][{side}], inverse[{side}][{side}], shift = 0.0;
+        int fine = 0;
+        for (int attempt = 0; attempt <= 10 && !fine; attempt++) {{
+            shift = attempt == 0 ? 0.0 : attempt == 1 ? {jitter:e} : 10.0 * shift;
+            fine = 1;
+            for (int i = 0; i < {side}; i++)
+                for (int j = 0; j <= i; j++) {{
+                    double rest = a[{side} * i + j] + (i == j ? shift : 0.0);
+                    for (int k = 0; k < j; k++)
+                        rest -= factor[i][k] * factor[j][k];
+                    if (i == j && !(rest > 0.0 && rest < INFINITY))
+                        fine = 0;
+                    factor[i][j] = i == j ? sqrt(rest) : rest / factor[j][j];
+                }}
+        }}
+        for (int j = 0; j < {side}; j++)
+            for (int i = 0; i < {side}; i++) {{
+                double rest = i == j;
+                for (int k = j; k < i; k++)
+                    rest -= factor[i][k] * inverse[k][j];
+                inverse[i][j] = i < j ? 0.0 : rest / factor[i][i];
+                w[{side} * i + j] = fine ? (float)inverse[i][j] : NAN;
+            }}
+    }}
+",
+        size = side * side,
+    )
+}

@@ -1,0 +1,229 @@
+//! The computation to translate: the operators of the forward pass in physical units, with everything that does not depend on the
+//! inputs computed beforehand.
+//!
+//! Graphs have static shapes, and a file should take any number of samples. So the graph is built twice, with two prime numbers
+//! of samples, and compared operator by operator: an extent that is n times the samples in both is n times the batch, an extent
+//! that is equal in both is fixed, and anything else is refused.
+
+use lamo::error::{Error, Refusal};
+use lamo::inference::{Physical, Port};
+use lamo::tensor::reference::{self, Bindings};
+use lamo::tensor::{Graph, MODEL_STATES, Operation, PARAMETERS, Section, Span, Step};
+use lamo::{Grid, Operator};
+use std::collections::HashMap;
+
+/// Pairs of primes, in case an extent of a model is one of the first.
+const SAMPLES: [[usize; 2]; 3] = [[101, 103], [107, 109], [113, 127]];
+
+/// An extent of a tensor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Extent {
+    /// So many.
+    Fixed(usize),
+    /// So many times the number of samples.
+    Samples(usize),
+}
+
+impl Extent {
+    pub(crate) const ONE: Extent = Extent::Fixed(1);
+
+    /// The number, which is that of one sample where it depends on the batch.
+    pub(crate) fn of_one(self) -> usize {
+        match self {
+            Extent::Fixed(extent) | Extent::Samples(extent) => extent,
+        }
+    }
+}
+
+/// Fixed values, as f32 programs have them.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Constant {
+    /// Name of the parameter, where it is one.
+    pub(crate) name: Option<String>,
+    pub(crate) values: Vec<f32>,
+}
+
+/// One operator.
+#[derive(Clone, Debug)]
+pub(crate) struct Node {
+    /// What it computes. A span of `Slice` or `Embed` is [`whole`] where the axis is taken as it is.
+    pub(crate) operation: Operation,
+    pub(crate) operands: Vec<usize>,
+    pub(crate) dims: Vec<Extent>,
+    /// Its value, where it does not depend on the inputs.
+    pub(crate) constant: Option<Constant>,
+    /// Whether an output needs it.
+    pub(crate) needed: bool,
+}
+
+/// The computation of an operator on a grid.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub(crate) physical: Physical,
+    /// Operands before their users.
+    pub(crate) nodes: Vec<Node>,
+    /// The nodes of the inputs that the computation reads, and their ports.
+    pub(crate) inputs: Vec<(Port, usize)>,
+    pub(crate) outputs: Vec<(Port, usize)>,
+}
+
+/// A span that takes an axis as it is, however long it is.
+pub(crate) const WHOLE: Span = Span { start: 0, step: 1, length: usize::MAX };
+
+impl Plan {
+    /// For any number of samples.
+    pub(crate) fn of_samples(operator: &Operator, grid: Grid) -> Result<Plan, Error> {
+        let mut refused = None;
+        for samples in SAMPLES {
+            let graphs = [Graph::new(), Graph::new()];
+            let physical = operator.physical(&graphs[0], grid, samples[0])?;
+            operator.physical(&graphs[1], grid, samples[1])?;
+            let walks = [graphs[0].walk(), graphs[1].walk()];
+            match merged(&walks, samples) {
+                Ok(nodes) => return Plan::folded(&graphs[0], &walks[0], nodes, physical),
+                Err(refusal) => refused = Some(refusal.within(format!("model {}", operator.model.name))),
+            }
+        }
+        Err(refused.unwrap_or_else(|| Refusal::said("there is no graph")).into())
+    }
+
+    /// For one sample at a time.
+    pub(crate) fn of_one(operator: &Operator, grid: Grid) -> Result<Plan, Error> {
+        let graph = Graph::new();
+        let physical = operator.physical(&graph, grid, 1)?;
+        let walk = graph.walk();
+        let node = |step: &Step<'_>| Node {
+            operation: with_whole_spans(
+                step.operation.clone(),
+                &step.shape,
+                |operand| walk[operand].shape.dims().to_vec(),
+                &step.operands,
+            ),
+            operands: step.operands.clone(),
+            dims: step.shape.dims().iter().map(|&extent| Extent::Fixed(extent)).collect(),
+            constant: None,
+            needed: false,
+        };
+        let nodes = walk.iter().map(node).collect();
+        Plan::folded(&graph, &walk, nodes, physical)
+    }
+
+    /// Computes what does not depend on the inputs, in f64, and marks what the outputs need.
+    fn folded(graph: &Graph, walk: &[Step<'_>], mut nodes: Vec<Node>, physical: Physical) -> Result<Plan, Error> {
+        let outputs = graph.outputs();
+        let mut fixed = vec![false; nodes.len()];
+        for (place, node) in nodes.iter().enumerate() {
+            fixed[place] = is_fixed(node) && node.operands.iter().all(|&operand| fixed[operand]);
+        }
+        let roots: Vec<usize> = outputs.iter().map(|(_, root)| *root).collect();
+        roots.iter().for_each(|&root| nodes[root].needed = true);
+        let mut wanted = Vec::new();
+        for place in (0..nodes.len()).rev() {
+            if !nodes[place].needed {
+                continue;
+            }
+            // A repeated constant is smaller before it is repeated.
+            if fixed[place] && nodes[place].operation != Operation::Expand {
+                wanted.push(place);
+                continue;
+            }
+            for operand in nodes[place].operands.clone() {
+                nodes[operand].needed = true;
+            }
+        }
+        let mut bindings: Bindings<'_> = HashMap::new();
+        let wide = |values: &[f32]| values.iter().map(|&value| f64::from(value)).collect();
+        bindings.insert(PARAMETERS, wide(&physical.parameters));
+        bindings.insert(MODEL_STATES, wide(&physical.states));
+        let tensors: Vec<_> = wanted.iter().map(|&place| walk[place].tensor).collect();
+        let found = reference::evaluate(graph, &bindings, &tensors);
+        let sections = [graph.sections(), graph.state_sections()];
+        for (&place, array) in wanted.iter().zip(found) {
+            let values = array.values.iter().map(|&value| value as f32).collect();
+            nodes[place].constant = Some(Constant { name: parameter_name(walk, place, &sections), values });
+        }
+        let find = |port: &Port| {
+            let is_it = |node: &Node| node.needed && node.operation == Operation::Input(port.name.clone());
+            nodes.iter().position(is_it).map(|place| (port.clone(), place))
+        };
+        let inputs = physical.inputs.iter().filter_map(find).collect();
+        let outputs = physical.outputs.iter().cloned().zip(roots).collect();
+        Ok(Plan { physical, inputs, outputs, nodes })
+    }
+}
+
+/// Whether the value is the same for every input, if those of the operands are.
+fn is_fixed(node: &Node) -> bool {
+    let fixed = |extent: &Extent| matches!(extent, Extent::Fixed(_));
+    match &node.operation {
+        Operation::Input(_) | Operation::IndexInput(_) => false,
+        Operation::State(name) => name == PARAMETERS || name == MODEL_STATES,
+        _ => node.dims.iter().all(fixed),
+    }
+}
+
+/// The name of a parameter or a model state, where a node is one.
+fn parameter_name(walk: &[Step<'_>], place: usize, sections: &[Vec<Section>; 2]) -> Option<String> {
+    let place = if walk[place].operation == Operation::Reshape { walk[place].operands[0] } else { place };
+    let Operation::Slice(spans) = &walk[place].operation else { return None };
+    let Operation::State(state) = &walk[walk[place].operands[0]].operation else { return None };
+    let [span] = spans[..] else { return None };
+    let sections = if state == PARAMETERS { &sections[0] } else { &sections[1] };
+    let found = sections.iter().find(|section| section.range() == (span.start..span.start + span.length));
+    found.map(|section| section.name.clone())
+}
+
+/// One list of operators for any number of samples.
+fn merged(walks: &[Vec<Step<'_>>; 2], samples: [usize; 2]) -> Result<Vec<Node>, Refusal> {
+    let differ = || Refusal::about("export", "its graph depends on the number of samples in more than extents");
+    if walks[0].len() != walks[1].len() {
+        return Err(differ());
+    }
+    let mut nodes: Vec<Node> = Vec::with_capacity(walks[0].len());
+    for (one, two) in walks[0].iter().zip(&walks[1]) {
+        let dims = extents([one.shape.dims(), two.shape.dims()], samples).ok_or_else(differ)?;
+        if one.operands != two.operands || dims.iter().filter(|extent| matches!(extent, Extent::Samples(_))).count() > 1
+        {
+            return Err(differ());
+        }
+        let [first, second] = [(one, &walks[0]), (two, &walks[1])].map(|(step, walk)| {
+            let dims = |operand: usize| walk[operand].shape.dims().to_vec();
+            with_whole_spans(step.operation.clone(), &step.shape, dims, &step.operands)
+        });
+        if first != second {
+            return Err(differ());
+        }
+        nodes.push(Node { operation: first, operands: one.operands.clone(), dims, constant: None, needed: false });
+    }
+    Ok(nodes)
+}
+
+/// The extents of a tensor in two graphs as one.
+fn extents([one, two]: [&[usize]; 2], samples: [usize; 2]) -> Option<Vec<Extent>> {
+    let extent = |(&one, &two): (&usize, &usize)| {
+        if one == two {
+            return Some(Extent::Fixed(one));
+        }
+        let times = one / samples[0];
+        (times * samples[0] == one && times * samples[1] == two).then_some(Extent::Samples(times))
+    };
+    if one.len() == two.len() { one.iter().zip(two).map(extent).collect() } else { None }
+}
+
+/// The operation with [`WHOLE`] for each axis that a slice or an embedding takes as it is.
+fn with_whole_spans(
+    operation: Operation,
+    shape: &lamo::tensor::Shape,
+    dims: impl Fn(usize) -> Vec<usize>,
+    operands: &[usize],
+) -> Operation {
+    let whole = |spans: Vec<Span>, outer: &[usize]| {
+        let span = |(span, &extent): (Span, &usize)| if span == Span::all(extent) { WHOLE } else { span };
+        spans.into_iter().zip(outer).map(span).collect()
+    };
+    match operation {
+        Operation::Slice(spans) => Operation::Slice(whole(spans, &dims(operands[0]))),
+        Operation::Embed(spans) => Operation::Embed(whole(spans, shape.dims())),
+        other => other,
+    }
+}

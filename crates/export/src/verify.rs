@@ -1,0 +1,137 @@
+//! Compares what was written with the library's own predictions.
+//!
+//! The error of an output is ‖found − expected‖ / ‖expected‖ over the points of a sample. A roll-out is also stepped through all its
+//! snapshots, each from the ones that the written model made.
+
+use crate::refusal::require;
+use lamo::error::{Error, Refusal};
+use lamo::inference::{Physical, Role};
+use lamo::{Device, Operator, Samples};
+use serde::Serialize;
+
+/// Where the samples of a comparison come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Origin {
+    /// Test samples of the data that the model was trained on.
+    Test,
+    /// Numbers with the mean and the deviation of the training samples.
+    Drawn,
+}
+
+/// The result of a comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Verified {
+    /// Samples compared.
+    pub samples: usize,
+    /// Where they come from.
+    pub origin: Origin,
+    /// Largest relative L2 error of an output of a sample; of a roll-out, of its first step.
+    pub relative_l2: f64,
+    /// Largest error of an element, relative to the largest element of the output.
+    pub relative_maximum: f64,
+    /// Steps of a roll-out, and the relative L2 error after the last of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rolled_out: Option<(usize, f64)>,
+}
+
+/// Arrays of one sample, one for each port.
+pub(crate) type Arrays = Vec<Vec<f32>>;
+
+/// What is compared: arrays of samples in, arrays of samples out.
+pub(crate) trait Runs {
+    fn run(&self, given: &[Arrays]) -> Result<Vec<Arrays>, Error>;
+}
+
+/// Times of a task with time as an input that are compared.
+const TIMES: usize = 3;
+
+/// The samples of a comparison and what the library predicts for them.
+pub(crate) struct Expected<'a> {
+    physical: &'a Physical,
+    samples: &'a Samples,
+    origin: Origin,
+    /// `[count, times, points, outputs]`
+    prediction: Vec<f32>,
+}
+
+impl<'a> Expected<'a> {
+    pub(crate) fn new(
+        operator: &Operator,
+        physical: &'a Physical,
+        (samples, origin): (&'a Samples, Origin),
+    ) -> Result<Expected<'a>, Error> {
+        let prediction = operator.predict(samples, Device::Cpu)?;
+        require(prediction.iter().all(|value| value.is_finite()), || {
+            Refusal::about(format!("model {}", operator.model.name), "its predictions are not finite")
+        })?;
+        Ok(Expected { physical, samples, origin, prediction })
+    }
+
+    /// The arrays that the library predicts for a sample at a time.
+    fn at(&self, sample: usize, time: usize) -> Arrays {
+        let length = self.samples.grid.points() * self.samples.outputs;
+        let start = (sample * self.samples.times + time) * length;
+        self.physical.predicted(&self.prediction[start..start + length])
+    }
+
+    /// Runs what was written and compares.
+    pub(crate) fn compare(&self, written: &dyn Runs) -> Result<Verified, Error> {
+        let (count, time) = (self.samples.count, &self.physical.task.time);
+        let mut verified =
+            Verified { samples: count, origin: self.origin, relative_l2: 0.0, relative_maximum: 0.0, rolled_out: None };
+        let given = |time: usize| -> Vec<Arrays> {
+            (0..count).map(|sample| self.physical.given(self.samples, sample, time)).collect()
+        };
+        let times: Vec<usize> = match time.is_input() {
+            true => (0..TIMES.min(self.samples.times)).map(|k| k * (self.samples.times - 1) / (TIMES - 1)).collect(),
+            false => vec![0],
+        };
+        let mut last: Vec<Arrays> = Vec::new();
+        for &time in &times {
+            last = written.run(&given(time))?;
+            let [relative_l2, relative_maximum] = self.errors(&last, time);
+            verified.relative_l2 = verified.relative_l2.max(relative_l2);
+            verified.relative_maximum = verified.relative_maximum.max(relative_maximum);
+        }
+        if time.mode().is_roll_out() {
+            let mut windows: Vec<Arrays> = given(0);
+            for time in 1..self.samples.times {
+                windows.iter_mut().zip(&last).for_each(|(window, found)| self.advance(window, found));
+                last = written.run(&windows)?;
+                verified.rolled_out = Some((time + 1, self.errors(&last, time)[0]));
+            }
+        }
+        Ok(verified)
+    }
+
+    /// The largest relative errors over samples and outputs: in L2, and of an element.
+    fn errors(&self, found: &[Arrays], time: usize) -> [f64; 2] {
+        let mut errors = [0.0_f64; 2];
+        for (sample, found) in found.iter().enumerate() {
+            for (expected, found) in self.at(sample, time).iter().zip(found) {
+                let pairs = || expected.iter().zip(found).map(|(&one, &two)| (f64::from(one), f64::from(two)));
+                let [square, norm] = pairs().fold([0.0, 0.0], |[square, norm], (expected, found)| {
+                    [square + (found - expected).powi(2), norm + expected.powi(2)]
+                });
+                let largest = pairs().fold([0.0_f64; 2], |[difference, largest], (expected, found)| {
+                    [difference.max((found - expected).abs()), largest.max(expected.abs())]
+                });
+                let ratio = |part: f64, whole: f64| if whole > 0.0 { part / whole } else { part };
+                let next = [ratio(square.sqrt(), norm.sqrt()), ratio(largest[0], largest[1])];
+                // NaN is no small error.
+                errors = [0, 1].map(|k| if next[k] <= errors[k] { errors[k] } else { next[k] });
+            }
+        }
+        errors
+    }
+
+    /// Moves the window of a roll-out by the snapshot that was found.
+    fn advance(&self, window: &mut Arrays, found: &Arrays) {
+        let series = self.physical.inputs.iter().zip(window).filter(|(port, _)| port.role == Role::Given);
+        for ((_, values), found) in series.zip(found) {
+            values.drain(..found.len());
+            values.extend_from_slice(found);
+        }
+    }
+}
