@@ -60,6 +60,7 @@ pub extern "C" fn lamo_answer_length() -> usize {
 /// Opens the model whose file is the request, in place of an earlier one; the answer is its card, as JSON.
 #[unsafe(no_mangle)]
 pub extern "C" fn lamo_open() -> u32 {
+    #[cfg(target_arch = "wasm32")] // elsewhere a panic unwinds, and its hook belongs to the program
     std::panic::set_hook(Box::new(|panic| {
         answered(Err(format!("lamo failed, which is an error in lamo: {panic}")));
     }));
@@ -71,12 +72,23 @@ pub extern "C" fn lamo_open() -> u32 {
     }))
 }
 
+/// Calls a function of the model with the request.
+fn asked(function: fn(&mut Model, Vec<u8>) -> Result<Vec<u8>, lamo::Error>) -> u32 {
+    let (bytes, model) = STATE.with_borrow_mut(|state| (std::mem::take(&mut state.request), state.model.take()));
+    let Some(mut model) = model else { return answered(Err("no model is open: open one first".to_owned())) };
+    let answer = function(&mut model, bytes).map_err(|error| error.to_string());
+    STATE.with_borrow_mut(|state| state.model = Some(model));
+    answered(answer)
+}
+
 /// Predicts the request, a file of arrays; the answer is the file of the prediction.
 #[unsafe(no_mangle)]
 pub extern "C" fn lamo_predict() -> u32 {
-    let (bytes, model) = STATE.with_borrow_mut(|state| (std::mem::take(&mut state.request), state.model.take()));
-    let Some(mut model) = model else { return answered(Err("no model is open: open one first".to_owned())) };
-    let predicted = model.predict(bytes).map_err(|error| error.to_string());
-    STATE.with_borrow_mut(|state| state.model = Some(model));
-    answered(predicted)
+    asked(Model::predict)
+}
+
+/// Solves for the request, the file of a permeability; the answer is the file of the true pressure.
+#[unsafe(no_mangle)]
+pub extern "C" fn lamo_solve() -> u32 {
+    asked(Model::solve)
 }

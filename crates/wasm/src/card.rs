@@ -8,9 +8,7 @@ use serde_json::{Value, json};
 pub(crate) fn card(trained: &Trained) -> Value {
     let Trained { experiment, operator, epoch, note, .. } = trained;
     let task = &operator.task;
-    let field = |field: &Field| {
-        json!({ "name": field.name, "unit": field.unit, "channels": field.width(), "shape": field.shape(task.grid) })
-    };
+    let field = |field: &Field| json!({ "name": field.name, "unit": field.unit, "channels": field.width(), "shape": field.shape(task.grid) });
     let known = benchmarks::find(&experiment.benchmark).ok();
     let samples = match experiment.data.train {
         0 => "the training samples".to_owned(),
@@ -31,6 +29,7 @@ pub(crate) fn card(trained: &Trained) -> Value {
         "outputs": task.outputs.iter().map(field).collect::<Vec<_>>(),
         "snapshots": task.time.is_series().then(|| task.time.count()),
         "trained_on": trained_on,
+        "solvable": crate::solver::solvable(trained),
         "note": note,
     })
 }

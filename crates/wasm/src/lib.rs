@@ -3,6 +3,7 @@
 //! ```text
 //! model.safetensors ──open──▶ Model ──card──▶ JSON
 //! input.npy or .npz ──predict──▶ output.npy or .npz
+//! permeability.npy  ──solve──▶ pressure.npy, the true one
 //! ```
 //!
 //! A model is the file of a checkpoint, or one that `lamo run shrink` made. Files of arrays are those of `lamo predict`, and so are
@@ -11,10 +12,12 @@
 
 pub mod border;
 mod card;
+mod solver;
 
 use lamo::data::formats::{self, ArrayFile, Named};
 use lamo::inference::{PredictionInput, Predictor};
 use lamo::{Checkpoint, Device, Error, Grid, Trained};
+use lamo_physics::problems::darcy::Darcy;
 use std::path::Path;
 
 /// What sentences call the bytes of a model and of its inputs.
@@ -26,12 +29,14 @@ pub struct Model {
     trained: Trained,
     /// The last compiled forward pass, for a grid and a number of samples.
     compiled: Option<(Grid, usize, Predictor)>,
+    /// The solver of the labels, once it was asked for.
+    problem: Option<Darcy>,
 }
 
 impl Model {
     /// Opens the bytes of a checkpoint or of a shrunk model.
     pub fn open(bytes: Vec<u8>) -> Result<Model, Error> {
-        Ok(Model { trained: Checkpoint::of(Path::new(MODEL), bytes)?.trained, compiled: None })
+        Ok(Model { trained: Checkpoint::of(Path::new(MODEL), bytes)?.trained, compiled: None, problem: None })
     }
 
     /// What it is and what it maps, as JSON.
@@ -44,6 +49,18 @@ impl Model {
         let fields = self.fields(inputs)?;
         let file = if fields.len() == 1 { "prediction.npy" } else { "prediction.npz" };
         Ok(formats::encode(file.as_ref(), &fields)?)
+    }
+
+    /// The true solution for a file with the permeability of every cell, by the solver that made the labels: the pressure at the
+    /// points of the model, as npy. Models of Darcy flow have it.
+    pub fn solve(&mut self, permeability: Vec<u8>) -> Result<Vec<u8>, Error> {
+        let problem = match self.problem.take() {
+            Some(problem) => problem,
+            None => solver::problem(&self.trained)?,
+        };
+        let solved = solver::solve(&problem, permeability);
+        self.problem = Some(problem);
+        solved
     }
 
     /// The predicted fields for a file of arrays.
