@@ -9,6 +9,9 @@ use lamo::data::formats::{self, Named};
 /// Points along a side of the grid of the pretrained model.
 const SIDE: usize = 85;
 
+/// Cells along a side of its labels, of which the model sees every fifth.
+const CELLS: usize = 421;
+
 /// The pretrained model of Darcy flow.
 fn darcy() -> Vec<u8> {
     std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/../../models/darcy.safetensors")).unwrap()

@@ -1,6 +1,6 @@
 //! A model in memory predicts what the library predicts from files, and refuses what is no model and no input.
 
-use super::{SIDE, darcy, npy, permeabilities};
+use super::{CELLS, SIDE, darcy, npy, permeabilities};
 use lamo::data::formats::ArrayFile;
 use lamo::{Checkpoint, Device, Samples};
 use lamo_wasm::Model;
@@ -37,6 +37,35 @@ fn the_card_says_what_the_model_maps() {
     let only = |key: &str| card[key].as_array().is_some_and(|fields| fields.len() == 1 && fields[0]["channels"] == 1);
     assert!(only("inputs") && only("outputs") && card["snapshots"].is_null(), "{card}");
     assert!(card["trained_on"].as_str().unwrap().starts_with("Trained for "), "{card}");
+}
+
+#[test]
+fn the_solver_gives_the_pressure_of_a_uniform_square_and_half_of_it_in_twice_the_permeability() {
+    // −a Δu = 1 on the unit square: u = 0.0736713533 / a in the middle (Timoshenko and Goodier, torsion of a square bar).
+    let mut model = Model::open(darcy()).unwrap();
+    for permeability in [3.0, 6.0] {
+        let answer = model.solve(npy(&[CELLS, CELLS], vec![permeability; CELLS * CELLS])).unwrap();
+        let found = ArrayFile::in_memory("answer", answer).unwrap();
+        assert_eq!(found.describe(None).unwrap().shape, [SIDE, SIDE]);
+        let middle = found.read(None).unwrap().values.into_f32()[SIDE * SIDE / 2];
+        let exact = 0.073_671_35 / permeability;
+        // Second order: (π / 420)² / 12 ≈ 5e-6 of the first wave, which is nearly all of it.
+        assert!((middle - exact).abs() < 1e-5 * exact, "{middle} {exact}");
+    }
+}
+
+#[test]
+fn the_solver_refuses_other_sizes_and_permeabilities_that_are_not_positive() {
+    let mut model = Model::open(darcy()).unwrap();
+    let cells = |value: f32| npy(&[CELLS, CELLS], vec![value; CELLS * CELLS]);
+    for (bytes, said) in [
+        (npy(&[SIDE, SIDE], vec![3.0; SIDE * SIDE]), "421 x 421"),
+        (cells(0.0), "above 0"),
+        (cells(f32::NAN), "above 0"),
+    ] {
+        let told = model.solve(bytes).err().unwrap().to_string();
+        assert!(told.contains(said) && told.starts_with("the inputs"), "{told}");
+    }
 }
 
 #[test]

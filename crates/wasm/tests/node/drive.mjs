@@ -1,11 +1,11 @@
-// Runs docs/browser/worker.js as a browser would: `drive.mjs PAGE FOLDER COUNT` sends it the files 0.in, 1.in, … of a folder and
-// writes its answers to 0.out, or the sentences of failures to 0.err. It prints how long each took.
+// Runs docs/browser/worker.js as a browser would: `drive.mjs PAGE FOLDER predict solve …` sends it the files 0.in, 1.in, … of a folder
+// with these requests and writes its answers to 0.out, or the sentences of failures to 0.err. It prints how long each took.
 
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import vm from "node:vm";
 
-const [page, folder, count] = process.argv.slice(2);
+const [page, folder, ...kinds] = process.argv.slice(2);
 let answered = null;
 globalThis.self = { postMessage: message => answered(message) };
 globalThis.fetch = async file => {
@@ -22,9 +22,9 @@ const ask = data => new Promise(resolve => {
 const started = performance.now(), opened = await ask({ call: 0, kind: "open", model: "darcy.safetensors" });
 if (opened.failure) throw new Error(opened.failure);
 console.log(`open: ${(performance.now() - started).toFixed(0)} ms`);
-for (let number = 0; number < Number(count); number++) {
-  const answer = await ask({ call: number + 1, kind: "predict", bytes: readFileSync(join(folder, `${number}.in`)) });
+for (const [number, kind] of kinds.entries()) {
+  const answer = await ask({ call: number + 1, kind, bytes: readFileSync(join(folder, `${number}.in`)) });
   if (answer.failure) writeFileSync(join(folder, `${number}.err`), answer.failure);
   else writeFileSync(join(folder, `${number}.out`), answer.bytes);
-  console.log(`${number}: ${answer.failure ?? `${answer.computed.toFixed(1)} ms`}`);
+  console.log(`${kind}: ${answer.failure ?? `${answer.computed.toFixed(1)} ms`}`);
 }
