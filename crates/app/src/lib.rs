@@ -136,6 +136,17 @@ enum Command {
     ///   lamo explain runs/darcy-lamo-1 --point 1200 --json
     #[command(verbatim_doc_comment)]
     Explain(commands::explain::Explain),
+    /// Write a model for other runtimes: an ONNX file, or a C program that needs nothing but libm.
+    ///
+    /// Fields go in and come out in their units: positions on a lattice, normalisers and the trend are inside. What is written is
+    /// compared with the predictions of lamo before it gets its name, and says how far it differs.
+    ///
+    /// Examples:
+    ///   lamo export darcy --onnx darcy.onnx
+    ///   lamo export runs/darcy-lamo-1 --c model.c
+    ///   lamo export runs/flow-lamo-1 --grid cloud:5000 --onnx flow.onnx --json
+    #[command(verbatim_doc_comment)]
+    Export(commands::export::Export),
     /// Make the tables and figures of the LaMO paper, ours beside the published values.
     ///
     /// Examples:
@@ -189,6 +200,7 @@ impl Command {
             Command::Compare(compare) => compare.json,
             Command::Parity(parity) => parity.json,
             Command::Explain(explain) => explain.json,
+            Command::Export(export) => export.json,
             Command::Paper(paper) => paper.json(),
             Command::Doctor(doctor) => doctor.json,
             Command::List(list) => list.json,
@@ -214,6 +226,7 @@ impl Command {
             Command::Run(run) => commands::run::run(run),
             Command::Parity(parity) => commands::parity::run(parity),
             Command::Explain(explain) => commands::explain::run(explain),
+            Command::Export(export) => commands::export::run(export),
             Command::Paper(paper) => commands::paper::run(paper),
             Command::Doctor(doctor) => commands::doctor::run(doctor),
             Command::List(list) => commands::list::run(list),

@@ -65,6 +65,9 @@ pub(crate) fn verification(verified: &Verified) -> Metadata {
             ),
         ),
     ];
+    if let Some(rounding) = verified.rounding {
+        pairs.push(("rounding of lamo".to_owned(), format!("{rounding:.2e} relative L2 beside f64")));
+    }
     if let Some((steps, error)) = verified.rolled_out {
         pairs.push(("verification of the roll-out".to_owned(), format!("{error:.2e} relative L2 after {steps} steps")));
     }

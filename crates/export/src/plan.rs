@@ -43,13 +43,26 @@ pub(crate) struct Constant {
     pub(crate) values: Vec<f32>,
 }
 
+/// What a slice or an embedding takes of an axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cut {
+    /// All of it, however long it is.
+    Whole,
+    /// Fixed elements.
+    Fixed(Span),
+    /// Elements from `start` times the number of samples on, `length` times the number of samples.
+    Samples { start: usize, length: usize },
+}
+
 /// One operator.
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
-    /// What it computes. A span of `Slice` or `Embed` is [`whole`] where the axis is taken as it is.
+    /// What it computes. The spans of `Slice` and `Embed` are those of one graph; `cuts` are those of all.
     pub(crate) operation: Operation,
     pub(crate) operands: Vec<usize>,
     pub(crate) dims: Vec<Extent>,
+    /// What a slice or an embedding takes of each axis; empty for the others.
+    pub(crate) cuts: Vec<Cut>,
     /// Its value, where it does not depend on the inputs.
     pub(crate) constant: Option<Constant>,
     /// Whether an output needs it.
@@ -66,9 +79,6 @@ pub(crate) struct Plan {
     pub(crate) inputs: Vec<(Port, usize)>,
     pub(crate) outputs: Vec<(Port, usize)>,
 }
-
-/// A span that takes an axis as it is, however long it is.
-pub(crate) const WHOLE: Span = Span { start: 0, step: 1, length: usize::MAX };
 
 impl Plan {
     /// For any number of samples.
@@ -93,14 +103,13 @@ impl Plan {
         let physical = operator.physical(&graph, grid, 1)?;
         let walk = graph.walk();
         let node = |step: &Step<'_>| Node {
-            operation: with_whole_spans(
-                step.operation.clone(),
-                &step.shape,
-                |operand| walk[operand].shape.dims().to_vec(),
-                &step.operands,
-            ),
+            operation: step.operation.clone(),
             operands: step.operands.clone(),
             dims: step.shape.dims().iter().map(|&extent| Extent::Fixed(extent)).collect(),
+            cuts: spans(step, &walk)
+                .into_iter()
+                .map(|(span, extent)| cut([span; 2], [extent; 2], [1; 2]).unwrap_or(Cut::Fixed(span)))
+                .collect(),
             constant: None,
             needed: false,
         };
@@ -186,14 +195,14 @@ fn merged(walks: &[Vec<Step<'_>>; 2], samples: [usize; 2]) -> Result<Vec<Node>, 
         {
             return Err(differ());
         }
-        let [first, second] = [(one, &walks[0]), (two, &walks[1])].map(|(step, walk)| {
-            let dims = |operand: usize| walk[operand].shape.dims().to_vec();
-            with_whole_spans(step.operation.clone(), &step.shape, dims, &step.operands)
-        });
-        if first != second {
+        let pairs = spans(one, &walks[0]).into_iter().zip(spans(two, &walks[1]));
+        let cuts = pairs.map(|((first, extent), (second, other))| cut([first, second], [extent, other], samples));
+        let cuts = cuts.collect::<Option<Vec<Cut>>>().ok_or_else(differ)?;
+        if one.operation != two.operation && cuts.is_empty() {
             return Err(differ());
         }
-        nodes.push(Node { operation: first, operands: one.operands.clone(), dims, constant: None, needed: false });
+        let (operation, operands) = (one.operation.clone(), one.operands.clone());
+        nodes.push(Node { operation, operands, dims, cuts, constant: None, needed: false });
     }
     Ok(nodes)
 }
@@ -210,20 +219,28 @@ fn extents([one, two]: [&[usize]; 2], samples: [usize; 2]) -> Option<Vec<Extent>
     if one.len() == two.len() { one.iter().zip(two).map(extent).collect() } else { None }
 }
 
-/// The operation with [`WHOLE`] for each axis that a slice or an embedding takes as it is.
-fn with_whole_spans(
-    operation: Operation,
-    shape: &lamo::tensor::Shape,
-    dims: impl Fn(usize) -> Vec<usize>,
-    operands: &[usize],
-) -> Operation {
-    let whole = |spans: Vec<Span>, outer: &[usize]| {
-        let span = |(span, &extent): (Span, &usize)| if span == Span::all(extent) { WHOLE } else { span };
-        spans.into_iter().zip(outer).map(span).collect()
+/// The spans of a slice or an embedding, and the extents that they are cut out of.
+fn spans(step: &Step<'_>, walk: &[Step<'_>]) -> Vec<(Span, usize)> {
+    let (spans, dims) = match &step.operation {
+        Operation::Slice(spans) => (spans, walk[step.operands[0]].shape.dims()),
+        Operation::Embed(spans) => (spans, step.shape.dims()),
+        _ => return Vec::new(),
     };
-    match operation {
-        Operation::Slice(spans) => Operation::Slice(whole(spans, &dims(operands[0]))),
-        Operation::Embed(spans) => Operation::Embed(whole(spans, shape.dims())),
-        other => other,
+    spans.iter().copied().zip(dims.iter().copied()).collect()
+}
+
+/// One cut for spans of two graphs.
+fn cut([one, two]: [Span; 2], extents: [usize; 2], samples: [usize; 2]) -> Option<Cut> {
+    if one == Span::all(extents[0]) && two == Span::all(extents[1]) {
+        return Some(Cut::Whole);
     }
+    if one == two && extents[0] == extents[1] {
+        return Some(Cut::Fixed(one));
+    }
+    let times = |[one, two]: [usize; 2]| {
+        let times = one / samples[0];
+        (times * samples[0] == one && times * samples[1] == two).then_some(times)
+    };
+    let (start, length) = (times([one.start, two.start])?, times([one.length, two.length])?);
+    (one.step == 1 && two.step == 1).then_some(Cut::Samples { start, length })
 }

@@ -6,8 +6,11 @@
 use crate::refusal::require;
 use lamo::error::{Error, Refusal};
 use lamo::inference::{Physical, Role};
+use lamo::tensor::reference::{self, Bindings};
+use lamo::tensor::{Graph, MODEL_STATES, PARAMETERS};
 use lamo::{Device, Operator, Samples};
 use serde::Serialize;
+use std::collections::HashMap;
 
 /// Where the samples of a comparison come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -30,6 +33,9 @@ pub struct Verified {
     pub relative_l2: f64,
     /// Largest error of an element, relative to the largest element of the output.
     pub relative_maximum: f64,
+    /// Relative L2 error of the library's own predictions in f32 beside f64, where it was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rounding: Option<f64>,
     /// Steps of a roll-out, and the relative L2 error after the last of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rolled_out: Option<(usize, f64)>,
@@ -48,6 +54,7 @@ const TIMES: usize = 3;
 
 /// The samples of a comparison and what the library predicts for them.
 pub(crate) struct Expected<'a> {
+    operator: &'a Operator,
     physical: &'a Physical,
     samples: &'a Samples,
     origin: Origin,
@@ -57,7 +64,7 @@ pub(crate) struct Expected<'a> {
 
 impl<'a> Expected<'a> {
     pub(crate) fn new(
-        operator: &Operator,
+        operator: &'a Operator,
         physical: &'a Physical,
         (samples, origin): (&'a Samples, Origin),
     ) -> Result<Expected<'a>, Error> {
@@ -65,7 +72,7 @@ impl<'a> Expected<'a> {
         require(prediction.iter().all(|value| value.is_finite()), || {
             Refusal::about(format!("model {}", operator.model.name), "its predictions are not finite")
         })?;
-        Ok(Expected { physical, samples, origin, prediction })
+        Ok(Expected { operator, physical, samples, origin, prediction })
     }
 
     /// The arrays that the library predicts for a sample at a time.
@@ -78,17 +85,19 @@ impl<'a> Expected<'a> {
     /// Runs what was written and compares.
     pub(crate) fn compare(&self, written: &dyn Runs) -> Result<Verified, Error> {
         let (count, time) = (self.samples.count, &self.physical.task.time);
-        let mut verified =
-            Verified { samples: count, origin: self.origin, relative_l2: 0.0, relative_maximum: 0.0, rolled_out: None };
+        let mut verified = Verified {
+            samples: count,
+            origin: self.origin,
+            relative_l2: 0.0,
+            relative_maximum: 0.0,
+            rounding: None,
+            rolled_out: None,
+        };
         let given = |time: usize| -> Vec<Arrays> {
             (0..count).map(|sample| self.physical.given(self.samples, sample, time)).collect()
         };
-        let times: Vec<usize> = match time.is_input() {
-            true => (0..TIMES.min(self.samples.times)).map(|k| k * (self.samples.times - 1) / (TIMES - 1)).collect(),
-            false => vec![0],
-        };
         let mut last: Vec<Arrays> = Vec::new();
-        for &time in &times {
+        for time in self.times() {
             last = written.run(&given(time))?;
             let [relative_l2, relative_maximum] = self.errors(&last, time);
             verified.relative_l2 = verified.relative_l2.max(relative_l2);
@@ -103,6 +112,41 @@ impl<'a> Expected<'a> {
             }
         }
         Ok(verified)
+    }
+
+    /// The numbers of the times that are compared.
+    fn times(&self) -> Vec<usize> {
+        let count = self.samples.times;
+        match self.physical.task.time.is_input() {
+            true => (0..TIMES.min(count)).map(|k| k * (count - 1) / (TIMES - 1)).collect(),
+            false => vec![0],
+        }
+    }
+
+    /// The relative error of the library's own predictions, beside the f64 that defines every operator. It is slow.
+    pub(crate) fn rounding(&self) -> Result<f64, Error> {
+        let graph = Graph::new();
+        let physical = self.operator.physical(&graph, self.samples.grid, 1)?;
+        let (walk, outputs) = (graph.walk(), graph.outputs());
+        let wanted: Vec<_> = outputs.iter().map(|(_, place)| walk[*place].tensor).collect();
+        let wide = |values: &[f32]| -> Vec<f64> { values.iter().map(|&value| f64::from(value)).collect() };
+        let mut largest = 0.0_f64;
+        for time in self.times() {
+            let mut exact = Vec::new();
+            for sample in 0..self.samples.count {
+                let mut bindings: Bindings<'_> = HashMap::new();
+                bindings.insert(PARAMETERS, wide(&physical.parameters));
+                bindings.insert(MODEL_STATES, wide(&physical.states));
+                for (port, values) in physical.inputs.iter().zip(physical.given(self.samples, sample, time)) {
+                    bindings.insert(&port.name, wide(&values));
+                }
+                let found = reference::evaluate(&graph, &bindings, &wanted);
+                exact
+                    .push(found.iter().map(|array| array.values.iter().map(|&value| value as f32).collect()).collect());
+            }
+            largest = largest.max(self.errors(&exact, time)[0]);
+        }
+        Ok(largest)
     }
 
     /// The largest relative errors over samples and outputs: in L2, and of an element.

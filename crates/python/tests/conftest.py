@@ -12,8 +12,12 @@ import pytest
 
 import lamo
 
-SMALL = dict(model__settings__width=16, model__settings__layers=1, seed=3)
+SMALL = dict(model__settings__width=16, model__settings__depth=1, seed=3)
 """A model that trains in a second."""
+
+
+def pytest_configure(config):
+    config.addinivalue_line("filterwarnings", "ignore::lamo.LamoWarning")  # a training of a second learns little
 
 
 def waves(samples, shift, rows=8, columns=6):

@@ -20,10 +20,10 @@ def test_the_command_comes_with_the_package():
 
 
 def test_an_exception_says_the_sentence_of_the_command(run):
-    np.save("flat.npy", np.ones((1, 7), dtype=np.float32))
+    np.save("flat.npy", np.ones(7, dtype=np.float32))
     told = command("predict", run.path, "--input", "flat.npy").stderr.strip()
     with pytest.raises(lamo.InputError) as caught:
-        run.predict(np.ones((1, 7), dtype=np.float32))
+        run.predict(np.ones(7, dtype=np.float32))
     assert told == "lamo: " + str(caught.value).replace("inputs:", "flat.npy:", 1)
 
 

@@ -1,8 +1,10 @@
 """Evaluations, reports, comparisons, explanations and lists."""
 
+import json
+
 import numpy as np
 import pytest
-from conftest import SMALL, command
+from conftest import command
 
 import lamo
 
@@ -13,8 +15,6 @@ def test_an_evaluation_has_the_numbers_of_the_command(run):
     evaluation = run.evaluate()
     done = command("evaluate", run.path, "--json")
     assert done.returncode == 0, done.stderr
-    import json
-
     assert json.loads(done.stdout)["evaluation"] == evaluation.receipt["evaluation"]
     assert evaluation.error == run.error and "on 4 test samples" in repr(evaluation)
     assert evaluation.predictions["u"].shape == evaluation.truth["u"].shape == (4, 8, 6)
@@ -86,4 +86,3 @@ def test_what_does_not_exist_is_missing(run):
         lamo.load("nowhere")
     with pytest.raises(lamo.MissingError, match="did you mean darcy"):
         lamo.train("darci")
-    assert SMALL  # shared by the claims about trainings

@@ -57,7 +57,7 @@ def test_whole_numbers_and_truth_values_are_numbers(run):
 @pytest.mark.parametrize("values, words", [
     (np.full((1, 8, 6), np.nan), "finite numbers"),
     (np.full((1, 8, 6), 1e300), "values up to 3.4e38"),
-    (np.ones((1, 7)), "samples of shape"),
+    (np.ones(7), "samples of shape"),
     (np.ones((2, 2, 8, 6)), "samples of shape"),
     (np.ones((0, 8, 6)), "at least one sample"),
     (np.array([["a"]]), "expected numbers, found texts"),

@@ -24,7 +24,7 @@ def test_four_lines_train_and_predict():
 
 
 def test_a_training_has_the_bits_of_the_command(data, run):
-    settings = ["model.settings.width=16", "model.settings.layers=1", "train.epochs=2"]
+    settings = ["model.settings.width=16", "model.settings.depth=1", "train.epochs=2"]
     changes = [word for setting in settings for word in ("--set", setting)]
     done = command("train", data.folder, "--model", "lamo", "--seed", 3, *changes, "--out", "commanded")
     assert done.returncode == 0, done.stderr
@@ -114,7 +114,7 @@ def test_warnings_of_the_library_are_warnings_of_python_at_the_line_of_the_calle
 def test_a_benchmark_makes_its_data():
     run = lamo.train(
         "darcy", epochs=1, out="darcy", data__train=8, data__test=2, data__settings__resolution=16, train__batch=4,
-        model__settings__width=16, model__settings__layers=1,
+        model__settings__width=16, model__settings__depth=1,
     )
     assert [entry["name"] for entry in run.inputs] == ["permeability"]
     assert run.evaluate().error == run.error

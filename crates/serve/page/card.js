@@ -20,10 +20,12 @@ function fieldWords(fields) {
 }
 
 // The error in words: how large, of what, over how many samples.
-function errorMeaning(card) {
-  const evaluation = card.receipt && card.receipt.evaluation, samples = evaluation && evaluation.distribution && evaluation.distribution.count;
+function errorMeaning(model) {
+  const evaluation = model.receipt && model.receipt.evaluation, samples = evaluation && evaluation.distribution && evaluation.distribution.count;
+  const mean = evaluation && evaluation.mean_of_outputs ? `Mean relative L2 error of its ${model.outputs.length} outputs` : "Mean relative L2 error";
   const over = samples ? ` on ${whole(samples)} test samples that it was not trained on` : " on test samples";
-  return `Mean relative L2 error${over}: the prediction is off by ${short(100 * card.error)} % of the field\u2019s size, in the root mean square.`;
+  const whose = model.outputs.length > 1 ? "a field\u2019s" : "the field\u2019s";
+  return `${mean}${over}: the prediction is off by ${short(100 * model.error)} % of ${whose} size, in the root mean square.`;
 }
 
 // The header of a model.

@@ -170,6 +170,7 @@ export class Darcy {
 
   leave() {
     this.brush.hidden = true;
+    this.reading = null;
     this.held = this.keyed = false;
     for (const map of Object.values(this.maps)) if (map) map.mark(null);
     this.readout.setAttribute("aria-live", "off");
@@ -179,6 +180,7 @@ export class Darcy {
   // Reads the values at a place off all maps.
   read([u, v]) {
     if (!(u >= 0 && u < 1 && v >= 0 && v < 1)) return this.leave();
+    this.reading = [u, v];
     const { side, drawing } = this, [column, row] = [Math.floor(u * side), Math.floor(v * side)], at = row * side + column;
     const own = drawing.values[Math.floor(v * drawing.cells) * drawing.cells + Math.floor(u * drawing.cells)];
     const rows = [`row ${row}, column ${column}`, `${this.card.inputs[0].name} ${text(own)}`];
@@ -260,6 +262,7 @@ export class Darcy {
     if (!prediction) return;
     const fresh = Boolean(truth) && truth.version === prediction.version;
     this.shown = { prediction, truth: fresh ? truth : null };
+    if (this.reading) this.read(this.reading);
     const scale = truth ? Scale.of(prediction.values, truth.values) : Scale.of(prediction.values);
     const put = (map, values, colours) => {
       drawPlane(map.canvas, values, [side, side], colours);
@@ -273,7 +276,7 @@ export class Darcy {
     const error = difference(prediction.values, truth.values);
     put(maps.error, error, Scale.signed(error));
     const relative = relativeL2(prediction.values, truth.values), usual = this.card.error;
-    this.error.textContent = text(relative);
+    this.error.textContent = text(Number(relative.toPrecision(3)));
     this.error.dataset.value = String(relative);
     const against = usual ? ` Test samples: ${text(Number(usual.toPrecision(2)))} on average.` : "";
     this.meaning.textContent = `${text(Number((100 * relative).toPrecision(2)))} % of the pressure\u2019s size.${against}`;

@@ -17,17 +17,18 @@ export class Field {
     Object.assign(this, { name, unit, values, frames, points, channels });
   }
 
-  // Reads an array; null where it does not lie on the points.
-  static of(kind, array, grid) {
-    const { shape, values } = array, points = product(grid);
+  // Reads an array; null where it does not lie on the points. Axes that fit in several ways are read with as many channels as
+  // the card says.
+  static of(kind, { shape, values }, grid) {
+    const points = product(grid), found = [];
     for (const inner of [grid, [points]]) {
-      for (let first = Math.max(0, shape.length - inner.length - 1); first + inner.length <= shape.length; first++) {
+      for (let first = 0; first + inner.length <= shape.length; first++) {
         if (!same(shape.slice(first, first + inner.length), inner)) continue;
         const channels = product(shape.slice(first + inner.length));
-        return new Field(kind, values, { frames: product(shape.slice(0, first)), points, channels });
+        found.push(new Field(kind, values, { frames: product(shape.slice(0, first)), points, channels }));
       }
     }
-    return null;
+    return found.find(field => field.channels === kind.channels) || found[0] || null;
   }
 
   // `[points]` one channel of one frame; `size` is the length of the vector of all channels.

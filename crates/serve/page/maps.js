@@ -7,7 +7,7 @@ const VIRIDIS = [0x440154, 0x482878, 0x3e4a89, 0x31688e, 0x26828e, 0x1f9e89, 0x3
 const COOL_WARM = [0x3b4cc0, 0x5d7ce6, 0x82a6fb, 0xaac7fd, 0xdddddd, 0xf5c1a9, 0xf4987a, 0xdd5f4b, 0xb40426];
 const MISSING = [255, 0, 255]; // values that are not finite
 const SIGNED = 0.2; // a field is signed if its smaller extreme reaches this part of the larger one
-const NEAR_ZERO = 0.02; // a scale begins at zero if its smallest value is below this part of its largest
+const NEAR_ZERO = 0.02; // a scale begins at zero if its smallest value is closer to it than this part of its largest
 
 const parts = colour => [colour >> 16, (colour >> 8) & 255, colour & 255];
 
@@ -49,7 +49,7 @@ export class Scale {
   static of(...arrays) {
     const [least, most] = extremes(arrays), larger = Math.max(most, -least);
     if (Math.min(most, -least) > SIGNED * larger) return new Scale(-larger, larger, COOL_WARM);
-    return new Scale(least > 0 && least < NEAR_ZERO * most ? 0 : least, most, VIRIDIS);
+    return new Scale(Math.abs(least) < NEAR_ZERO * most ? 0 : least, most, VIRIDIS);
   }
 
   // Symmetric around zero, for errors.

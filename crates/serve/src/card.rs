@@ -12,7 +12,10 @@ use serde_json::{Value, json};
 use std::path::Path;
 
 /// The receipts of the models that come with the library.
-const RECEIPTS: &[(&str, &str)] = &[("darcy", include_str!("../../../models/darcy.json"))];
+const RECEIPTS: &[(&str, &str)] = &[
+    ("darcy", include_str!("../../../models/darcy.json")),
+    ("elasticity", include_str!("../../../models/elasticity.json")),
+];
 
 /// The card of a model with so many test samples at hand.
 pub(crate) fn card(source: &Source, model: &Model, device: Device, samples: usize, solvable: bool) -> Value {
@@ -126,5 +129,18 @@ fn resolutions(operator: &Operator) -> String {
         }
         (true, false) => format!("Trained on a {trained}; fields on other grids are taken, with a larger error."),
         (false, _) => format!("Fields on the {trained} of the training only."),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_model_that_comes_with_the_library_has_its_receipt() {
+        for (name, _) in pretrained::MODELS {
+            let (_, error) = receipt(name.as_ref()).unwrap_or_else(|| panic!("card.rs has no receipt of {name}"));
+            assert!((0.0..0.1).contains(&error), "{name}: {error}");
+        }
     }
 }

@@ -62,7 +62,7 @@ impl Default for Limits {
     fn default() -> Limits {
         Limits {
             body: 64_000_000,
-            points: 4_000_000,
+            points: 1_000_000,
             concurrency: 64,
             connections: 1024,
             headers: Duration::from_secs(10),

@@ -6,6 +6,7 @@ pub(crate) mod data;
 pub(crate) mod doctor;
 pub(crate) mod evaluate;
 pub(crate) mod explain;
+pub(crate) mod export;
 pub(crate) mod list;
 pub(crate) mod paper;
 pub(crate) mod parity;

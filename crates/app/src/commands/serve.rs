@@ -41,7 +41,7 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "BYTES", default_value = "64MB", value_parser = bytes)]
     max_body: u64,
     /// Points of all samples of a request at most.
-    #[arg(long, value_name = "N", default_value_t = 4_000_000)]
+    #[arg(long, value_name = "N", default_value_t = 1_000_000)]
     max_points: usize,
     /// Requests that are read, wait or are computed at the same time; more are refused with 503.
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..))]

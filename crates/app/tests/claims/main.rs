@@ -24,6 +24,7 @@ mod predict;
 mod ragged; // samples with different numbers of points
 mod results;
 mod run; // lamo run pack, unpack and shrink
+mod serve;
 mod support;
 mod train;
 mod volumes; // regular grids of three axes

@@ -23,7 +23,7 @@ pub(crate) struct Function {
 }
 
 /// Names of the counters of nested loops.
-const COUNTERS: [&str; 10] = ["i", "j", "k", "l", "m", "n", "o", "p", "q", "r"];
+pub(super) const COUNTERS: [&str; 10] = ["i", "j", "k", "l", "m", "n", "o", "p", "q", "r"];
 
 /// How C writes a map, with `$` for each operand in turn; `None` where it has no exact form. A word in capitals is a helper.
 pub(crate) fn function(map: Map) -> Option<&'static str> {

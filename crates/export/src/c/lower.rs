@@ -6,10 +6,10 @@
 use super::kernel::{Expression, Kernel, Recurrence, Slices, Window};
 use super::memory::{Buffer, Place};
 use super::view::{View, contiguous, for_each_index};
-use crate::plan::{Node, Plan, WHOLE};
+use crate::plan::{Cut, Node, Plan};
 use crate::refusal::cannot;
 use lamo::error::Refusal;
-use lamo::tensor::{ConvolutionOptions, Operation, Span};
+use lamo::tensor::{ConvolutionOptions, Operation};
 use std::collections::HashMap;
 
 /// Functions of an expression, at most.
@@ -160,7 +160,7 @@ impl Lowering<'_> {
             Operation::Same => self.stored(first),
             Operation::Expand => self.stored(first).expanded(&shape),
             Operation::Permute(order) => self.stored(first).permuted(order),
-            Operation::Slice(spans) => cut(&self.stored(first), spans),
+            Operation::Slice(_) => cut(&self.stored(first), &node.cuts),
             Operation::Reshape => {
                 let view = self.stored(first);
                 match view.reshaped(&shape) {
@@ -168,11 +168,11 @@ impl Lowering<'_> {
                     None => View { strides: contiguous(&shape), dims: shape, ..self.contiguous(&view) },
                 }
             }
-            Operation::Embed(spans) => {
+            Operation::Embed(_) => {
                 let out = self.temporary(&shape);
                 self.lowered.kernels.push(Kernel::Zero { out: out.clone() });
                 let (expression, operands) = self.expression(first);
-                self.lowered.kernels.push(Kernel::Loop { out: cut(&out, spans), expression, operands });
+                self.lowered.kernels.push(Kernel::Loop { out: cut(&out, &node.cuts), expression, operands });
                 out
             }
             Operation::Concatenate(axis) => {
@@ -284,7 +284,10 @@ impl Lowering<'_> {
             groups: options.groups,
         };
         let out = self.temporary(&shape);
-        self.lowered.kernels.push(Kernel::Convolution { out: out.clone(), input, weight, window });
+        for block in 0..shape[0] {
+            let [out, input] = [&out, &input].map(|view| view.cut(0, block, 1, 1));
+            self.lowered.kernels.push(Kernel::Convolution { out, input, weight: weight.clone(), window });
+        }
         out
     }
 
@@ -300,11 +303,15 @@ impl Lowering<'_> {
         let keys = keys.permuted(&[0, 2, 1]);
         let operands = [queries, keys, offsets, moved].map(|view| self.contiguous(&view));
         let out = self.temporary(&dims(node));
-        let kernel = match node.operation {
-            Operation::Collect => Kernel::Collect { out: out.clone(), operands, slices },
-            _ => Kernel::Spread { out: out.clone(), operands, slices },
-        };
-        self.lowered.kernels.push(kernel);
+        for block in 0..out.dims[0] {
+            let [queries, keys, offsets, moved] = operands.clone();
+            let [queries, moved] = [queries, moved].map(|view| view.cut(0, block, 1, 1));
+            let (out, operands) = (out.cut(0, block, 1, 1), [queries, keys, offsets, moved]);
+            self.lowered.kernels.push(match node.operation {
+                Operation::Collect => Kernel::Collect { out, operands, slices },
+                _ => Kernel::Spread { out, operands, slices },
+            });
+        }
         out
     }
 
@@ -323,16 +330,24 @@ impl Lowering<'_> {
             directions: *directions,
             order: order.clone(),
         };
-        let state = [scan.directions * scan.heads, scan.states, scan.channels];
         let out = self.temporary(&dims(node));
+        let state = [out.dims[0], scan.directions * scan.heads, scan.states, scan.channels];
         let state = self.temporary(&state); // the buffer behind the output, where the last state is looked for
-        self.lowered.kernels.push(Kernel::Scan { out: out.clone(), state, initial, operands, scan });
+        for block in 0..out.dims[0] {
+            let one = |view: &View| view.cut(0, block, 1, 1);
+            let (operands, initial) = (operands.each_ref().map(one), initial.as_ref().map(one));
+            let kernel = Kernel::Scan { out: one(&out), state: one(&state), initial, operands, scan: scan.clone() };
+            self.lowered.kernels.push(kernel);
+        }
         Ok(out)
     }
 }
 
-/// The part that spans select.
-fn cut(view: &View, spans: &[Span]) -> View {
-    let chosen = spans.iter().enumerate().filter(|(_, span)| **span != WHOLE);
-    chosen.fold(view.clone(), |view, (axis, span)| view.cut(axis, span.start, span.step, span.length))
+/// The part that cuts select. One sample is a fixed number of them.
+fn cut(view: &View, cuts: &[Cut]) -> View {
+    cuts.iter().enumerate().fold(view.clone(), |view, (axis, cut)| match *cut {
+        Cut::Whole => view,
+        Cut::Fixed(span) => view.cut(axis, span.start, span.step, span.length),
+        Cut::Samples { start, length } => view.cut(axis, start, 1, length),
+    })
 }

@@ -1,6 +1,6 @@
 //! Products, convolutions, memberships, scans and Cholesky factors as C99.
 
-use super::emit::{Function, line, open};
+use super::emit::{COUNTERS, Function, line, open};
 use super::kernel::{Kernel, Recurrence, Slices, Window};
 use super::view::View;
 
@@ -38,62 +38,121 @@ fn product(out: &View, left: &View, right: &View) -> Function {
     let batch = left.dims.len() - 2;
     let [rows, inner, columns] = [left.dims[batch], left.dims[batch + 1], right.dims[batch + 1]];
     let shift = |view: &View| {
-        let names = ["i", "j", "k", "l", "m", "n"];
         let terms = (0..batch).filter(|&axis| view.dims[axis] > 1 && view.strides[axis] != 0);
-        let terms: Vec<String> = terms.map(|axis| format!(" + {} * {}", view.strides[axis], names[axis])).collect();
+        let terms: Vec<String> = terms.map(|axis| format!(" + {} * {}", view.strides[axis], COUNTERS[axis])).collect();
         terms.concat()
     };
-    let [row, step] = [left.strides[batch], left.strides[batch + 1]];
-    let across = right.strides[batch];
+    let row = left.strides[batch];
     let width = columns.min(COLUMNS);
+    let whole = columns.is_multiple_of(width);
+    let sums = Sums {
+        step: left.strides[batch + 1],
+        across: right.strides[batch],
+        width,
+        count: if whole { width.to_string() } else { "count".to_owned() },
+    };
     let (mut body, mut depth) = (String::new(), 1);
     open(&mut body, &left.dims[..batch], 0, &mut depth);
     let text = format!(
         "for (ptrdiff_t first = 0; first < {columns}; first += {width})
 for (ptrdiff_t s = 0; s < {rows}; s += 2) {{
-    const ptrdiff_t next = s + 1 < {rows} ? s + 1 : s, count = {columns} - first < {width} ? {columns} - first : {width};
-    const float *x = left{shift_left} + {row} * s, *y = left{shift_left} + {row} * next, *b = right{shift_right} + first;
+    const ptrdiff_t next = s + 1 < {rows} ? s + 1 : s;
+{count}    const float *x = left{shift_left} + {row} * s, *y = left{shift_left} + {row} * next, *b = right{shift_right} + first;
     float *c = out{shift_out} + {columns} * s + first, *d = out{shift_out} + {columns} * next + first;
     float total[2][{width}];
-    for (ptrdiff_t v = 0; v < {width}; v++)
-        total[0][v] = total[1][v] = 0.0f;
-    for (ptrdiff_t t = 0; t < {inner}; t += {BLOCK}) {{
-        const ptrdiff_t end = t + {BLOCK} < {inner} ? t + {BLOCK} : {inner};
-        ptrdiff_t u = t;
-        float part[2][{width}];
-        for (ptrdiff_t v = 0; v < {width}; v++)
-            part[0][v] = part[1][v] = 0.0f;
-        for (; u + 4 <= end; u += 4) {{
-            const float *b0 = b + {across} * u, *b1 = b0 + {across}, *b2 = b1 + {across}, *b3 = b2 + {across};
-            const float x0 = x[{step} * u], x1 = x[{step} * (u + 1)], x2 = x[{step} * (u + 2)], x3 = x[{step} * (u + 3)];
-            const float y0 = y[{step} * u], y1 = y[{step} * (u + 1)], y2 = y[{step} * (u + 2)], y3 = y[{step} * (u + 3)];
-            for (ptrdiff_t v = 0; v < {count}; v++) {{
-                part[0][v] += x0 * b0[v] + x1 * b1[v] + x2 * b2[v] + x3 * b3[v];
-                part[1][v] += y0 * b0[v] + y1 * b1[v] + y2 * b2[v] + y3 * b3[v];
-            }}
-        }}
-        for (; u < end; u++)
-            for (ptrdiff_t v = 0; v < {count}; v++) {{
-                part[0][v] += x[{step} * u] * b[{across} * u + v];
-                part[1][v] += y[{step} * u] * b[{across} * u + v];
-            }}
-        for (ptrdiff_t v = 0; v < {width}; v++) {{
-            total[0][v] += part[0][v];
-            total[1][v] += part[1][v];
-        }}
-    }}
-    for (ptrdiff_t v = 0; v < count; v++) {{
+{clear}{sums}    for (ptrdiff_t v = 0; v < {used}; v++) {{
         c[v] = total[0][v];
         d[v] = total[1][v];
     }}
 }}",
+        count = if whole {
+            String::new()
+        } else {
+            format!("    const ptrdiff_t count = {columns} - first < {width} ? {columns} - first : {width};\n")
+        },
+        clear = sums.clear("total", 1),
+        sums = sums.all(inner),
+        used = sums.count,
         shift_left = shift(left),
         shift_right = shift(right),
         shift_out = shift(out),
-        count = if columns % width == 0 { width.to_string() } else { "count".to_owned() },
     );
     text.lines().for_each(|text| line(&mut body, depth, text));
     Function::plain("product", &[("left", left), ("right", right)], &[("out", out)], body)
+}
+
+/// The sums of two rows of a product, for the columns `b` to `b + width`.
+struct Sums {
+    /// From one inner element of the left side to the next.
+    step: isize,
+    /// From one row of the right side to the next.
+    across: isize,
+    width: usize,
+    /// Columns that there are, a number or a name.
+    count: String,
+}
+
+impl Sums {
+    fn clear(&self, name: &str, depth: usize) -> String {
+        let (pad, width) = ("    ".repeat(depth), self.width);
+        format!("{pad}for (ptrdiff_t v = 0; v < {width}; v++)\n{pad}    {name}[0][v] = {name}[1][v] = 0.0f;\n")
+    }
+
+    /// All inner elements: whole blocks by themselves, then the rest.
+    fn all(&self, inner: usize) -> String {
+        let blocks = if inner > BLOCK { inner / BLOCK * BLOCK } else { 0 };
+        let mut text = String::new();
+        if blocks > 0 {
+            let width = self.width;
+            text +=
+                &format!("    for (ptrdiff_t t = 0; t < {blocks}; t += {BLOCK}) {{\n        float part[2][{width}];\n");
+            text += &self.clear("part", 2);
+            text += &self.fours("part", ("t", &format!("t + {BLOCK}")), 2);
+            text += &format!("        for (ptrdiff_t v = 0; v < {width}; v++) {{\n");
+            text +=
+                "            total[0][v] += part[0][v];\n            total[1][v] += part[1][v];\n        }\n    }\n";
+        }
+        let fours = inner / 4 * 4;
+        if fours > blocks {
+            text += &self.fours("total", (&blocks.to_string(), &fours.to_string()), 1);
+        }
+        if inner > fours {
+            let Sums { step, across, count, .. } = self;
+            text += &format!(
+                "    for (ptrdiff_t u = {fours}; u < {inner}; u++)
+        for (ptrdiff_t v = 0; v < {count}; v++) {{
+            total[0][v] += x[{step} * u] * b[{across} * u + v];
+            total[1][v] += y[{step} * u] * b[{across} * u + v];
+        }}
+"
+            );
+        }
+        text
+    }
+
+    /// Four inner elements at a time.
+    fn fours(&self, name: &str, (from, to): (&str, &str), depth: usize) -> String {
+        let Sums { step, across, count, .. } = self;
+        let factors = |row: &str| {
+            let factor = |k: usize| format!("{row}{k} = {row}[{step} * (u + {k})]");
+            (0..4).map(factor).collect::<Vec<_>>().join(", ")
+        };
+        let text = format!(
+            "for (ptrdiff_t u = {from}; u < {to}; u += 4) {{
+    const float *b0 = b + {across} * u, *b1 = b0 + {across}, *b2 = b1 + {across}, *b3 = b2 + {across};
+    const float {}, {};
+    for (ptrdiff_t v = 0; v < {count}; v++) {{
+        {name}[0][v] += x0 * b0[v] + x1 * b1[v] + x2 * b2[v] + x3 * b3[v];
+        {name}[1][v] += y0 * b0[v] + y1 * b1[v] + y2 * b2[v] + y3 * b3[v];
+    }}
+}}",
+            factors("x"),
+            factors("y"),
+        );
+        let mut body = String::new();
+        text.lines().for_each(|text| line(&mut body, depth, text));
+        body
+    }
 }
 
 fn convolution(window: &Window) -> String {

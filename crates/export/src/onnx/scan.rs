@@ -10,8 +10,7 @@
 
 use super::builder::Builder;
 
-/// Tokens of a chunk, unless all of them fit into a chunk of [`SHORT`].
-const CHUNK: usize = 32;
+/// Most tokens of a scan that is one chunk.
 const SHORT: usize = 64;
 
 /// Extents of a scan; scan heads are directions × heads.
@@ -37,8 +36,10 @@ pub(crate) struct Operands<'a> {
 }
 
 impl Scan<'_> {
+    /// Tokens of a chunk. The products inside chunks grow with it and those between chunks shrink: about as many tokens as
+    /// there are chunks take the least time.
     fn chunk(&self) -> usize {
-        if self.tokens <= SHORT { self.tokens } else { CHUNK }
+        if self.tokens <= SHORT { self.tokens } else { self.tokens.isqrt().next_multiple_of(8).clamp(32, 128) }
     }
 
     fn chunks(&self) -> usize {

@@ -9,11 +9,11 @@ use super::schema::{
 };
 use super::value::{Value, repeated, shape};
 use crate::patterns::{Pattern, patterns};
-use crate::plan::{Extent, Node, Plan, WHOLE};
+use crate::plan::{Cut, Extent, Node, Plan};
 use crate::refusal::cannot;
 use lamo::error::Refusal;
 use lamo::inference::Port;
-use lamo::tensor::{ConvolutionOptions, Operation, Span};
+use lamo::tensor::{ConvolutionOptions, Operation};
 
 /// Name of the extent that counts samples.
 const BATCH: &str = "batch";
@@ -116,10 +116,10 @@ impl Translator<'_> {
                 let stored = order.iter().map(|&axis| value.stored[axis]).collect();
                 Value { name, stored, dims: node.dims.clone() }
             }
-            Operation::Slice(spans) => self.slice(&first(), spans, node),
-            Operation::Embed(spans) => {
+            Operation::Slice(_) => self.slice(&first(), node),
+            Operation::Embed(_) => {
                 let name = self.all(&first());
-                whole(self.embed(name, spans, node))
+                whole(self.embed(name, node)?)
             }
             Operation::Concatenate(axis) => {
                 let values: Vec<Value> = operands.iter().flatten().cloned().collect();
@@ -166,51 +166,66 @@ impl Translator<'_> {
         Ok(Some(value))
     }
 
-    fn slice(&mut self, value: &Value, spans: &[Span], node: &Node) -> Value {
+    fn slice(&mut self, value: &Value, node: &Node) -> Value {
         let (mut name, mut stored) = (value.name.clone(), value.stored.clone());
-        for (axis, span) in spans.iter().enumerate().filter(|(_, span)| **span != WHOLE) {
-            if value.is_short(axis) {
-                continue; // all elements are equal
-            }
-            let (start, step, length) = (span.start as i64, span.step as i64, span.length as i64);
-            let end = start + step * length;
-            let end = if end < 0 { i64::MIN + 1 } else { end }; // a negative end would count from the back
-            name = self.builder.slice(&name, axis, [start, end, step]);
+        for (axis, cut) in node.cuts.iter().enumerate().filter(|(axis, _)| !value.is_short(*axis)) {
+            name = match *cut {
+                Cut::Whole => continue,
+                Cut::Fixed(span) => {
+                    let (start, step) = (span.start as i64, span.step as i64);
+                    let end = start + step * span.length as i64;
+                    let end = if end < 0 { i64::MIN + 1 } else { end }; // a negative end would count from the back
+                    self.builder.slice(&name, axis, [start, end, step])
+                }
+                Cut::Samples { start, length } => {
+                    let [start, end] = [start, start + length].map(|times| {
+                        let times = self.builder.ints(&[times as i64]);
+                        self.builder.op("Mul", &[&self.batch, &times], &[])
+                    });
+                    let axis = self.builder.ints(&[axis as i64]);
+                    let step = self.builder.ints(&[1]);
+                    self.builder.op("Slice", &[&name, &start, &end, &axis, &step], &[])
+                }
+            };
             stored[axis] = node.dims[axis];
         }
         Value { name, stored, dims: node.dims.clone() }
     }
 
-    /// Zeros with the value at the spans: steps are zeros between the elements.
-    fn embed(&mut self, mut name: String, spans: &[Span], node: &Node) -> String {
-        let rank = spans.len();
-        for (axis, span) in spans.iter().enumerate().filter(|(_, span)| **span != WHOLE) {
+    /// Zeros with the value at the cuts: steps are zeros between the elements.
+    fn embed(&mut self, mut name: String, node: &Node) -> Result<String, Refusal> {
+        let rank = node.cuts.len();
+        for (axis, cut) in node.cuts.iter().enumerate() {
+            let span = match *cut {
+                Cut::Whole => continue,
+                Cut::Fixed(span) => span,
+                Cut::Samples { .. } => return Err(cannot(&node.operation, "ONNX")),
+            };
             let (length, step) = (span.length, span.step.unsigned_abs());
             if span.step < 0 {
                 name = self.builder.slice(&name, axis, [-1, i64::MIN + 1, -1]);
             }
+            let covered = (length - 1) * step + 1;
             if step > 1 {
-                // [.., length, ..] → [.., length, step, ..] → [.., length · step, ..]
+                // [.., length, ..] → [.., length, step, ..] → [.., length · step, ..]; later axes are not embedded yet.
                 let mut dims: Vec<i64> = shape(&node.dims);
-                for (later, place) in dims.iter_mut().enumerate().skip(axis + 1) {
-                    if spans[later] != WHOLE {
-                        *place = spans[later].length as i64;
+                for (place, cut) in dims.iter_mut().zip(&node.cuts).skip(axis) {
+                    if let Cut::Fixed(span) = cut {
+                        *place = span.length as i64;
                     }
                 }
-                dims[axis] = length as i64;
                 let mut apart = dims.clone();
                 apart.insert(axis + 1, 1);
                 name = self.builder.reshape(&name, &apart);
                 name = self.builder.pad(&name, rank + 1, axis + 1, [0, step - 1]);
                 dims[axis] = (length * step) as i64;
                 name = self.builder.reshape(&name, &dims);
-                name = self.builder.slice(&name, axis, [0, ((length - 1) * step + 1) as i64, 1]);
+                name = self.builder.slice(&name, axis, [0, covered as i64, 1]);
             }
-            let covered = (length - 1) * step + 1;
             let before = if span.step < 0 { span.start + 1 - covered } else { span.start };
             name = self.builder.pad(&name, rank, axis, [before, node.dims[axis].of_one() - before - covered]);
         }
-        name
+        Ok(name)
     }
 
     fn product(&mut self, operands: &[Option<Value>], node: &Node) -> Value {

@@ -41,8 +41,8 @@ fn cases() -> Vec<(String, Operator)> {
     }
     // LaMO on patches with several chunks of tokens, and on slices.
     for (grid, settings) in [
-        (Grid::Plane { rows: 13, columns: 11 }, "patch = 1\nwidth = 16\nheads = 2"),
-        (Grid::Cloud { points: 90 }, "slices = 70\nwidth = 16\nheads = 2"),
+        (Grid::Plane { rows: 13, columns: 11 }, "patch = 1\nwidth = 16"),
+        (Grid::Cloud { points: 90 }, "tokens = 70\nwidth = 16"),
     ] {
         let task = Task::plain(grid, 2, 1, 1);
         let mut all = (row("lamo").tiny)(&task);

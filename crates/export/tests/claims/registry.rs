@@ -1,13 +1,13 @@
 //! Every model of the registry exports, as ONNX and as C, and what was written equals its predictions.
 
 use crate::support::{Folder, operator, surroundings, tasks};
-use lamo::Operator;
-use lamo::network::models::MODELS;
+use lamo::network::models::{MODELS, Row, Settings};
 use lamo::task::Task;
+use lamo::{Grid, Operator};
 use lamo_export::{ExportRequest, Exported, export_operator};
 use std::path::PathBuf;
 
-/// What f32 programs may differ by from the same computation in f64: some ten thousand roundings of 6·10⁻⁸ that do not all have
+/// Relative error that f32 programs may have beside the same computation in f64: some ten thousand roundings of 6·10⁻⁸ that do not all have
 /// the same sign.
 const ROUNDING: f64 = 1e-5;
 
@@ -17,34 +17,37 @@ fn export(operator: &Operator, files: [Option<PathBuf>; 2], samples: usize) -> R
     export_operator(operator, &request, None, None)
 }
 
-fn check(operator: &Operator, about: &str, batches: &[usize]) {
-    let folder = Folder::in_memory("export");
-    for &samples in batches {
-        let exported = export(operator, [Some(folder.at("model.onnx")), None], samples);
-        let exported = exported.unwrap_or_else(|error| panic!("{about}: {error}"));
-        let error = exported.written[0].verified.relative_l2;
-        assert!(error < ROUNDING, "{about}, ONNX, {samples} samples: {error:.1e}");
-    }
-    let exported = export(operator, [None, Some(folder.at("model.c"))], 2);
-    let exported = exported.unwrap_or_else(|error| panic!("{about}: {error}"));
-    let error = exported.written[0].verified.relative_l2;
-    assert!(error < ROUNDING, "{about}, C: {error:.1e}");
-}
-
-fn about(name: &str, task: &Task) -> String {
-    format!("{name} on {:?}, {:?}, {} inputs", task.grid, task.time, task.input_channels())
+/// What is wrong with what was written, in words.
+fn check(row: &Row, task: &Task, settings: Settings, batches: &[usize]) -> Vec<String> {
+    let (folder, operator) = (Folder::in_memory("export"), operator(row, task, settings));
+    let mut jobs: Vec<(usize, [Option<PathBuf>; 2])> =
+        batches.iter().map(|&samples| (samples, [Some(folder.at("model.onnx")), None])).collect();
+    jobs.push((2, [None, Some(folder.at("model.c"))]));
+    let about = format!("{} on {:?}, {:?}, {} inputs", row.name, task.grid, task.time, task.input_channels());
+    let wrong = |(samples, files): (usize, [Option<PathBuf>; 2])| match export(&operator, files, samples) {
+        Ok(exported) => {
+            let (form, verified) = (exported.written[0].form, exported.written[0].verified);
+            // Norms over a few points that are nearly equal magnify the rounding of f32.
+            let (error, own) = (verified.relative_l2, verified.rounding.unwrap_or(0.0));
+            (error.is_nan() || error > ROUNDING.max(4.0 * own) || error > 1e-2)
+                .then(|| format!("{about}, {form}, {samples} samples: {error:.1e}"))
+        }
+        Err(error) => Some(format!("{about}: {error}")),
+    };
+    jobs.into_iter().filter_map(wrong).collect()
 }
 
 #[test]
 fn every_model_exports_on_every_task_that_it_supports_for_any_number_of_samples() {
-    let mut count = 0;
+    let (mut count, mut wrong) = (0, Vec::new());
     for (row, task) in MODELS.iter().flat_map(|row| tasks().into_iter().map(move |task| (row, task))) {
         if row.supports.allows(&task) {
             let batches: &[usize] = if task.input_channels() > 0 { &[1, 2, 5] } else { &[3] };
-            check(&operator(row, &task, (row.tiny)(&task)), &about(row.name, &task), batches);
+            wrong.extend(check(row, &task, (row.tiny)(&task), batches));
             count += 1;
         }
     }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(count > 150, "{count} pairs of models and tasks");
 }
 
@@ -53,7 +56,7 @@ fn lattices_fields_trends_clocks_and_roll_outs_are_inside_what_is_exported() {
     for name in ["lamo", "transolver", "fno"] {
         let row = crate::support::row(name);
         for task in surroundings() {
-            check(&operator(row, &task, (row.tiny)(&task)), &about(name, &task), &[1, 3]);
+            assert_eq!(check(row, &task, (row.tiny)(&task), &[1, 3]), [""; 0]);
         }
     }
 }
@@ -76,13 +79,22 @@ fn a_roll_out_is_verified_through_all_its_snapshots() {
 #[test]
 fn long_scans_and_many_slices_export() {
     let row = crate::support::row("lamo");
-    let planes = Task::plain(lamo::Grid::Plane { rows: 13, columns: 11 }, 2, 1, 1);
-    let clouds = Task::plain(lamo::Grid::Cloud { points: 90 }, 2, 1, 1);
-    for (task, settings) in
-        [(&planes, "patch = 1\nwidth = 16\nheads = 2"), (&clouds, "slices = 70\nwidth = 16\nheads = 2")]
-    {
+    let planes = Task::plain(Grid::Plane { rows: 13, columns: 11 }, 2, 1, 1);
+    let clouds = Task::plain(Grid::Cloud { points: 90 }, 2, 1, 1);
+    for (task, settings) in [
+        (
+            &planes,
+            "patch = 1
+width = 16",
+        ),
+        (
+            &clouds,
+            "tokens = 70
+width = 16",
+        ),
+    ] {
         let mut all = (row.tiny)(task);
         all.extend(settings.parse::<toml::Table>().unwrap());
-        check(&operator(row, task, all), &about("lamo", task), &[1, 2]);
+        assert_eq!(check(row, task, all, &[1, 2]), [""; 0]);
     }
 }

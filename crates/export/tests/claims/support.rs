@@ -18,12 +18,16 @@ fn normaliser(channels: usize, mean: f32) -> Option<Normaliser> {
 
 /// The task with normalisers of everything.
 fn normalised(task: Task) -> Task {
-    let normalisers = Normalisers {
-        positions: normaliser(task.space, 0.5),
-        inputs: normaliser(task.input_channels(), 2.0),
-        outputs: normaliser(task.output_channels(), -1.0),
-        ..Normalisers::default()
-    };
+    let outputs = normaliser(task.output_channels(), -1.0);
+    let mut inputs = normaliser(task.input_channels(), 2.0);
+    // The snapshots of a roll-out are outputs and inputs in turn.
+    if let (Some(inputs), Some(Normaliser { mean, deviation }), past @ 1..) = (&mut inputs, &outputs, task.time.past())
+    {
+        inputs.mean.splice(..past * mean.len(), mean.repeat(past));
+        inputs.deviation.splice(..past * mean.len(), deviation.repeat(past));
+    }
+    let positions = normaliser(task.space, 0.5);
+    let normalisers = Normalisers { positions, inputs, outputs, ..Normalisers::default() };
     Task { normalisers, ..task }
 }
 

@@ -12,6 +12,7 @@ command `lamo` (`python -m lamo`), whose runs and data sets `lamo.load` and `lam
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 from pathlib import Path
 from typing import Sequence, Union
 
@@ -100,6 +101,11 @@ def benchmarks() -> Listing:
     return _listing("benchmarks")
 
 
+@lru_cache(maxsize=1)
+def _registries() -> str:
+    return _lamo.listing()
+
+
 def _listing(kind: str) -> Listing:
-    rows = json.loads(_lamo.listing())[kind]
+    rows = json.loads(_registries())[kind]
     return Listing({row["name"]: row for row in rows})

@@ -62,7 +62,7 @@ class Listener:
         if self.view is not None:
             self.view.close(self.state)
         for message in self.warnings:
-            warnings.warn(message, LamoWarning, stacklevel=3)  # at the line that called lamo
+            warnings.warn(message, LamoWarning, stacklevel=_outside())
 
 
 class State:
@@ -167,6 +167,14 @@ def _notebook() -> Optional[Notebook]:
     except (ImportError, AttributeError):
         return None
     return Notebook(display) if type(shell).__name__ == "ZMQInteractiveShell" else None
+
+
+def _outside() -> int:
+    """How many frames above its caller the code begins that called lamo."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] == "lamo":
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def _is_terminal() -> bool:

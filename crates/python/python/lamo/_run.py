@@ -324,7 +324,8 @@ class Run:
     def __repr__(self) -> str:
         epoch = "" if self.epoch is None else f", epoch {self.epoch}"
         error = "" if self.error is None else f", error {percent(self.error)}"
-        extents = "x".join(str(extent) for key, extent in self.grid.items() if key != "kind")
+        axes = ("points", "rows", "columns", "layers")
+        extents = "x".join(str(self.grid[axis]) for axis in axes if axis in self.grid)
         maps = f"{fields(self.inputs)} -> {fields(self.outputs)} on a {self.grid['kind']} of {extents}"
         return f"Run({str(self.path)!r}: {self.model}, {self.parameters:,} parameters, {maps}{epoch}{error})"
 

@@ -1,1 +1,159 @@
+//! Claims about queue, batches and lost threads, with a computation that can be slow, fail and panic.
 
+use super::*;
+use crate::metrics::Metrics;
+use lamo::Grid;
+use std::sync::atomic::AtomicUsize;
+
+/// Adds one to each value. A value of 13 panics, one of 7 is an error, one of 5 takes a while.
+struct Fake {
+    batches: Arc<Mutex<Vec<usize>>>,
+}
+
+impl Compute for Fake {
+    fn warm_up(&mut self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn predict(&mut self, samples: &Samples, _symmetric: bool, _wanted: &dyn Fn() -> bool) -> Result<Vec<f32>, Error> {
+        self.batches.lock().unwrap().push(samples.count);
+        assert!(!samples.inputs.contains(&13.0), "the number 13");
+        if samples.inputs.contains(&7.0) {
+            return Err(Refusal::new("a value", "not 7", "7").into());
+        }
+        if samples.inputs.contains(&5.0) {
+            thread::sleep(Duration::from_millis(300));
+        }
+        Ok(samples.inputs.iter().map(|value| value + 1.0).collect())
+    }
+}
+
+struct Bench {
+    engine: Arc<Engine>,
+    batches: Arc<Mutex<Vec<usize>>>,
+    starts: Arc<AtomicUsize>,
+    runtime: tokio::runtime::Runtime,
+}
+
+fn bench(batch: usize) -> Bench {
+    let (batches, starts) = (Arc::<Mutex<Vec<usize>>>::default(), Arc::<AtomicUsize>::default());
+    let (own, count) = (Arc::clone(&batches), Arc::clone(&starts));
+    let make = Box::new(move || -> Box<dyn Compute> {
+        count.fetch_add(1, Ordering::SeqCst);
+        Box::new(Fake { batches: Arc::clone(&own) })
+    });
+    let engine = Arc::new(Engine::start("fake", batch, Metrics::new().of_model("fake", "1"), make).unwrap());
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    Bench { engine, batches, starts, runtime }
+}
+
+fn samples(value: f32, points: usize) -> Samples {
+    Samples::cloud(1, (1, vec![0.5; points]), (1, vec![value; points]), (1, Vec::new())).unwrap()
+}
+
+impl Bench {
+    /// Sends a request each for some values, in their order, and waits for all answers.
+    fn ask(&self, values: &[f32], seconds: f64) -> Vec<Result<f32, u16>> {
+        let deadline = Instant::now() + Duration::from_secs_f64(seconds);
+        let asked: Vec<_> = values
+            .iter()
+            .map(|&value| {
+                let engine = Arc::clone(&self.engine);
+                let task = self.runtime.spawn(async move { engine.predict(samples(value, 2), false, deadline).await });
+                thread::sleep(Duration::from_millis(20)); // they queue in this order
+                task
+            })
+            .collect();
+        type Task = tokio::task::JoinHandle<Result<Answer, Failure>>;
+        let answer = |task: Task| match self.runtime.block_on(task) {
+            Ok(Ok(Answer { values, .. })) => Ok(values[0]),
+            Ok(Err(failure)) => Err(failure.status.as_u16()),
+            Err(_) => Err(0),
+        };
+        asked.into_iter().map(answer).collect()
+    }
+}
+
+#[test]
+fn what_queues_while_a_batch_is_computed_is_the_next_batch() {
+    let bench = bench(3);
+    assert_eq!(bench.ask(&[5.0, 1.0, 2.0, 3.0, 4.0], 10.0), [Ok(6.0), Ok(2.0), Ok(3.0), Ok(4.0), Ok(5.0)]);
+    assert_eq!(*bench.batches.lock().unwrap(), [1, 3, 1]);
+}
+
+#[test]
+fn a_panic_fails_its_own_request_alone_and_the_thread_is_replaced() {
+    let bench = bench(4);
+    assert_eq!(bench.ask(&[5.0, 1.0, 13.0, 2.0], 10.0), [Ok(6.0), Ok(2.0), Err(500), Ok(3.0)]);
+    assert_eq!(bench.ask(&[1.0], 10.0), [Ok(2.0)]);
+    // The first thread, one after the batch, one after the request by itself.
+    assert_eq!(bench.starts.load(Ordering::SeqCst), 3);
+    assert!(bench.engine.is_ready());
+}
+
+#[test]
+fn an_error_fails_its_own_request_alone() {
+    let bench = bench(4);
+    assert_eq!(bench.ask(&[5.0, 1.0, 7.0, 2.0], 10.0), [Ok(6.0), Ok(2.0), Err(400), Ok(3.0)]);
+    assert_eq!(bench.starts.load(Ordering::SeqCst), 1);
+}
+
+#[test]
+fn a_request_that_waits_too_long_gets_504_and_is_not_computed() {
+    let bench = bench(1);
+    assert_eq!(bench.ask(&[5.0, 1.0], 0.1), [Err(504), Err(504)]);
+    assert_eq!(bench.ask(&[2.0], 10.0), [Ok(3.0)]);
+    assert_eq!(bench.batches.lock().unwrap().len(), 2); // 5, which had begun, and 2
+}
+
+#[test]
+fn samples_of_other_sizes_are_a_batch_of_their_own() {
+    let bench = bench(8);
+    let deadline = Instant::now() + Duration::from_secs(10);
+    let engine = Arc::clone(&bench.engine);
+    let first = bench.runtime.spawn(async move { engine.predict(samples(5.0, 2), false, deadline).await });
+    thread::sleep(Duration::from_millis(50));
+    let others: Vec<_> = [2, 3, 2]
+        .map(|points| {
+            let engine = Arc::clone(&bench.engine);
+            let task = bench.runtime.spawn(async move { engine.predict(samples(1.0, points), false, deadline).await });
+            thread::sleep(Duration::from_millis(20));
+            task
+        })
+        .into_iter()
+        .map(|task| bench.runtime.block_on(task).unwrap().unwrap().values.len())
+        .collect();
+    bench.runtime.block_on(first).unwrap().unwrap();
+    assert_eq!((others, bench.batches.lock().unwrap().clone()), (vec![2, 3, 2], vec![1, 2, 1]));
+}
+
+#[test]
+fn a_stop_computes_what_waits_and_refuses_what_comes() {
+    let bench = bench(1);
+    let deadline = Instant::now() + Duration::from_secs(10);
+    let ask = |value: f32| {
+        let engine = Arc::clone(&bench.engine);
+        let task = bench.runtime.spawn(async move { engine.predict(samples(value, 1), false, deadline).await });
+        thread::sleep(Duration::from_millis(30));
+        task
+    };
+    let (running, waiting) = (ask(5.0), ask(1.0));
+    bench.engine.stop();
+    let refused = bench.runtime.block_on(ask(2.0)).unwrap().unwrap_err();
+    assert_eq!(refused.status, StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(bench.runtime.block_on(running).unwrap().unwrap().values, [6.0]);
+    assert_eq!(bench.runtime.block_on(waiting).unwrap().unwrap().values, [2.0]);
+}
+
+#[test]
+fn samples_that_share_their_points_are_joined_without_copies_of_them() {
+    let with = |positions: Vec<f32>, value: f32| {
+        Samples::on_points(Grid::Cloud { points: 2 }, (1, positions), (1, vec![value; 2]), (1, vec![1.0; 2])).unwrap()
+    };
+    let (one, two, other) = (with(vec![0.0, 1.0], 1.0), with(vec![0.0, 1.0], 2.0), with(vec![0.5, 1.0], 3.0));
+    let same = batch::joined([&one, &two].into_iter());
+    assert_eq!((same.count, &same.positions, &same.inputs), (2, &vec![0.0, 1.0], &vec![1.0, 1.0, 2.0, 2.0]));
+    let differ = batch::joined([&one, &other].into_iter());
+    assert_eq!((differ.count, &differ.positions), (2, &vec![0.0, 1.0, 0.5, 1.0]));
+    assert!(batch::alike(&one, &other) && !batch::alike(&one, &samples(1.0, 3)));
+}

@@ -5,6 +5,7 @@ mod cases;
 mod ceilings;
 mod points;
 mod ragged;
+mod serve;
 mod step;
 mod torch;
 
@@ -45,6 +46,14 @@ pub(crate) enum Bench {
     ///   lamo bench step --experiment navier-stokes-lamo-paper --batch 4 --json
     #[command(verbatim_doc_comment)]
     Step(step::Step),
+    /// Load a server: throughput and waiting times of many clients and of one, each answer compared with that of a request by
+    /// itself.
+    ///
+    /// Examples:
+    ///   lamo bench serve darcy --clients 32 --seconds 60
+    ///   lamo bench serve darcy --url http://127.0.0.1:8080 --json
+    #[command(verbatim_doc_comment)]
+    Serve(serve::Serve),
 }
 
 /// `lamo bench cpu`
@@ -77,6 +86,7 @@ impl Bench {
             Bench::Cpu(cpu) => cpu.json,
             Bench::Points(points) => points.json,
             Bench::Step(step) => step.json,
+            Bench::Serve(serve) => serve.json,
         }
     }
 }
@@ -86,6 +96,7 @@ pub(crate) fn run(bench: &Bench) -> Result<()> {
         Bench::Cpu(cpu) => run_cpu(cpu),
         Bench::Points(points) => points::run(points),
         Bench::Step(step) => step::run(step),
+        Bench::Serve(serve) => serve::run(serve),
     }
 }
 

@@ -1,0 +1,113 @@
+//! Answers have the bits of `lamo predict`, alone and in batches.
+
+use crate::support::{NPY, NPZ, RUNS, Runs, ask, command_line, get, npy, npz, permeability, post, server};
+use lamo::data::formats::{ArrayFile, Named};
+use lamo::data::mesh::{self, Cells, DataArray, Mesh, Numbers, Shape};
+use std::collections::BTreeMap;
+
+/// VTK's number of a triangle.
+const TRIANGLE: u8 = 5;
+
+/// A cloud of points in the unit square.
+fn cloud(points: usize, seed: usize) -> Named {
+    let value = |index: usize| 0.5 + 0.4 * ((index * 37 + seed * 11) as f32).sin();
+    Named { name: "positions".into(), shape: vec![points, 2], values: (0..2 * points).map(value).collect() }
+}
+
+#[test]
+fn an_npy_file_gives_the_file_that_lamo_predict_writes() {
+    let (server, _) = server(|_| {});
+    let Runs { darcy, .. } = &*RUNS;
+    for shape in [&[12, 12][..], &[1, 12, 12], &[5, 12, 12], &[11, 12, 12], &[20, 18]] {
+        let given = npy(&permeability(shape, 1));
+        let reply = post(&server, "/v1/models/plane/predict", NPY, &given);
+        assert_eq!(reply.ok(), command_line(darcy, &given, "npy", None), "{shape:?}");
+        assert_eq!(reply.header("content-type"), Some("application/x-npy"));
+        assert!(reply.header("server-timing").unwrap().starts_with("compute;dur="));
+    }
+}
+
+#[test]
+fn an_npz_file_gives_the_file_that_lamo_predict_writes() {
+    let (server, _) = server(|_| {});
+    let Runs { darcy, cloud: clouds, series } = &*RUNS;
+    let given = npz(&[permeability(&[3, 12, 12], 2)]);
+    assert_eq!(post(&server, "/v1/models/plane/predict", NPZ, &given).ok(), command_line(darcy, &given, "npz", None));
+    for points in [24, 31] {
+        let given = npz(&[cloud(points, points)]);
+        let reply = post(&server, "/v1/models/cloud/predict", NPZ, &given);
+        assert_eq!(reply.ok(), command_line(clouds, &given, "npz", None), "{points} points");
+    }
+    let sample = get(&server, "/v1/models/series/samples/0").ok().to_vec();
+    for frames in [None, Some(5)] {
+        let query = frames.map_or_else(String::new, |frames| format!("?frames={frames}"));
+        let reply = post(&server, &format!("/v1/models/series/predict{query}"), NPZ, &sample);
+        assert_eq!(reply.ok(), command_line(series, &sample, "npz", frames), "{frames:?}");
+    }
+}
+
+#[test]
+fn a_mesh_gives_the_mesh_that_lamo_predict_writes() {
+    let (server, _) = server(|_| {});
+    let Named { values, .. } = cloud(30, 3);
+    let points = values.chunks(2).flat_map(|point| [point[0], point[1], 0.0]).collect();
+    let mut cells = Cells::new();
+    (0..28).for_each(|first| cells.push(TRIANGLE, [first, first + 1, first + 2]));
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a.vtu");
+    let mut drawn = Mesh::new(Shape::Unstructured { points: Numbers::F32(points), cells });
+    drawn.point_data.push(DataArray { name: "Stress".into(), components: 1, values: Numbers::F32(vec![0.25; 30]) });
+    mesh::write(&file, &drawn, &mesh::Options::default()).unwrap();
+    let given = std::fs::read(&file).unwrap();
+    let kind = ("Content-Type", "application/vnd.vtk");
+    let reply = post(&server, "/v1/models/cloud/predict", kind, &given);
+    assert_eq!(reply.ok(), command_line(&RUNS.cloud, &given, "vtu", None));
+    let text = reply.text();
+    assert!(text.contains("Stress_predicted") && text.contains("Stress_error"), "{}", &text[..500]);
+    let arrays = ask(server.address(), "POST", "/v1/models/cloud/predict", &[kind, ("Accept", "application/x-npz")], &given);
+    assert_eq!(ArrayFile::in_memory("x", arrays.ok().to_vec()).unwrap().read(None).unwrap().shape, [30]);
+    let told = post(&server, "/v1/models/cloud/predict", kind, b"<VTKFile type=\"UnstructuredGrid\"></VTKFile>").fails(400);
+    assert!(told.contains("the body") && !told.contains("lamo-"), "{told}");
+    assert!(post(&server, "/v1/models/cloud/predict?derive=sdf=/etc/passwd", kind, &given).fails(400).contains("distance or normals"));
+    assert!(post(&server, "/v1/models/cloud/predict?on=edges", kind, &given).fails(400).contains("points or cells"));
+}
+
+#[test]
+fn requests_that_are_computed_together_have_the_bits_of_each_alone() {
+    let (server, records) = server(|_| {});
+    let Runs { darcy, cloud: clouds, .. } = &*RUNS;
+    let (address, mut expected) = (server.address(), BTreeMap::new());
+    for seed in 0..24 {
+        let given = if seed % 3 == 0 { npz(&[cloud(24, seed)]) } else { npy(&permeability(&[1 + seed % 2, 12, 12], seed)) };
+        let (model, ending) = if seed % 3 == 0 { (clouds, "npz") } else { (darcy, "npy") };
+        expected.insert(seed, (command_line(model, &given, ending, None), given));
+    }
+    for _ in 0..4 {
+        std::thread::scope(|scope| {
+            for (seed, (expected, given)) in &expected {
+                scope.spawn(move || {
+                    let (model, kind) = if seed % 3 == 0 { ("cloud", NPZ) } else { ("plane", NPY) };
+                    let reply = ask(address, "POST", &format!("/v1/models/{model}/predict"), &[kind], given);
+                    assert!(reply.ok() == expected, "the answer to {seed} differs");
+                });
+            }
+        });
+    }
+    let largest = records.lock().unwrap().iter().filter_map(|record| record.batch).max();
+    assert!(largest.is_some_and(|largest| (2..=8).contains(&largest)), "the largest batch was {largest:?}");
+}
+
+#[test]
+fn the_format_of_the_answer_is_the_one_that_is_asked_for() {
+    let (server, _) = server(|_| {});
+    let given = npy(&permeability(&[12, 12], 0));
+    let asked = |accept: &str| ask(server.address(), "POST", "/v1/models/plane/predict", &[NPY, ("Accept", accept)], &given);
+    assert!(asked("application/x-npz").ok().starts_with(b"PK"));
+    assert!(asked("text/html, */*").ok().starts_with(b"\x93NUMPY"));
+    assert!(asked("text/html").fails(406).contains("text/html"));
+    assert!(asked("application/vnd.vtk").fails(406).contains("vtu"));
+    let plain = ask(server.address(), "POST", "/v1/models/plane/predict?format=npy", &[], &given);
+    assert!(plain.ok().starts_with(b"\x93NUMPY"));
+    let sniffed = ask(server.address(), "POST", "/v1/models/plane/predict", &[], &given);
+    assert_eq!(sniffed.ok(), plain.ok());
+}

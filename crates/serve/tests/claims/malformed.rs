@@ -1,0 +1,116 @@
+//! Requests that are broken: each gets a 4xx, and the server lives.
+
+use crate::support::{JSON, NPY, NPZ, answer, get, npy, npz, permeability, post, raw, server, wait};
+use lamo::data::formats::Named;
+use std::io::Write;
+use std::net::TcpStream;
+
+#[test]
+fn broken_http_gets_a_4xx() {
+    let (server, _) = server(|_| {});
+    let long = format!("GET /v2 HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n", "y".repeat(1 << 20));
+    for bytes in [
+        &b"nonsense\r\n\r\n"[..],
+        b"GET /v2 HTTP/9.9\r\n\r\n",
+        b"GET /v2 HTTP/1.1\r\nBad Header: 1\r\n\r\n",
+        b"POST /v1/models/plane/predict HTTP/1.1\r\nHost: a\r\nContent-Length: -5\r\n\r\n",
+        b"POST /v1/models/plane/predict HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabc",
+        long.as_bytes(),
+    ] {
+        let reply = raw(server.address(), bytes);
+        assert!((400..500).contains(&reply.status), "{} for {:?}", reply.head, &bytes[..bytes.len().min(60)]);
+        assert_eq!(get(&server, "/v2/health/live").status, 200);
+    }
+    let chunks = b"POST /v1/models/plane/predict HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n";
+    assert!(raw(server.address(), chunks).fails(400).contains("the body"));
+}
+
+#[test]
+fn a_client_that_leaves_in_the_middle_harms_nothing() {
+    let (server, records) = server(|settings| settings.limits.concurrency = 1);
+    let body = npy(&permeability(&[12, 12], 0));
+    for part in [10, 60, body.len()] {
+        let mut stream = TcpStream::connect(server.address()).unwrap();
+        let head = format!("POST /v1/models/plane/predict HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n", body.len());
+        stream.write_all(head.as_bytes()).unwrap();
+        stream.write_all(&body[..part]).unwrap();
+        drop(stream);
+    }
+    // The only place is free again, and each of them is in the log.
+    wait(|| post(&server, "/v1/models/plane/predict", NPY, &body).status == 200);
+    wait(|| records.lock().unwrap().len() >= 4);
+}
+
+#[test]
+fn bodies_that_are_not_what_they_say_get_400() {
+    let (server, _) = server(|_| {});
+    let whole = npy(&permeability(&[12, 12], 0));
+    let cut = &whole[..whole.len() - 7];
+    let header = |text: &str| [&b"\x93NUMPY\x01\x00"[..], &(text.len() as u16).to_le_bytes(), text.as_bytes()].concat();
+    let huge = header("{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999, 99999999999), }\n");
+    let objects = header("{'descr': '|O', 'fortran_order': False, 'shape': (2,), }\n");
+    for (kind, body) in [
+        (NPY, cut),
+        (NPY, &b""[..]),
+        (NPY, b"{}"),
+        (NPY, &huge),
+        (NPY, &objects),
+        (NPZ, b"PK\x03\x04 and nothing else"),
+        (NPZ, &npz(&[permeability(&[12, 12], 0)])[..300]),
+        (("Content-Type", "application/vnd.vtk"), b"<VTKFile"),
+        (("Content-Type", "application/vnd.vtk"), b"\xff\xfe\x00"),
+    ] {
+        let told = post(&server, "/v1/models/plane/predict", kind, body).fails(400);
+        assert!(told.contains("the body") && !told.contains("/tmp"), "{told}");
+    }
+    for body in [&b"{"[..], b"[]", b"null", b"\xff", b"{\"inputs\": 5}", &b"[".repeat(100_000)] {
+        assert!(post(&server, "/v2/models/plane/infer", JSON, body).fails(400).contains("JSON"));
+    }
+}
+
+#[test]
+fn wrong_content_types_get_415() {
+    let (server, _) = server(|_| {});
+    let body = npy(&permeability(&[12, 12], 0));
+    for (path, kind) in [
+        ("/v1/models/plane/predict", "application/x-www-form-urlencoded"),
+        ("/v1/models/plane/predict", "image/png"),
+        ("/v2/models/plane/infer", "text/plain"),
+        ("/v1/models/plane/solve", "application/json"),
+    ] {
+        assert!(post(&server, path, ("Content-Type", kind), &body).fails(415).contains(kind), "{path} {kind}");
+    }
+    assert!(post(&server, "/v1/models/plane/predict?format=exe", NPY, &body).fails(415).contains("exe"));
+    assert!(post(&server, "/v1/models/plane/predict?fromat=npy", NPY, &body).fails(400).contains("fromat"));
+    assert!(post(&server, "/v1/models/plane/predict?frames=0", NPY, &body).fails(400).contains("at least 1"));
+    assert!(post(&server, "/v1/models/plane/predict?frames=3", NPY, &body).fails(400).contains("time series"));
+}
+
+#[test]
+fn values_that_are_not_finite_get_400_and_name_their_place() {
+    let (server, _) = server(|_| {});
+    for (value, word) in [(f32::NAN, "NaN"), (f32::INFINITY, "inf")] {
+        let mut field = permeability(&[12, 12], 0);
+        field.values[17] = value;
+        let told = post(&server, "/v1/models/plane/predict", NPY, &npy(&field)).fails(400);
+        assert!(told.contains(word) && told.contains("17"), "{told}");
+    }
+    // Finite inputs far from those of the training may have a prediction that is not finite.
+    let field = Named { values: vec![f32::MAX; 144], ..permeability(&[12, 12], 0) };
+    let reply = post(&server, "/v1/models/plane/predict", NPY, &npy(&field));
+    assert!([200, 422].contains(&reply.status), "{}", reply.text());
+}
+
+#[test]
+fn a_connection_serves_several_requests_and_those_that_are_sent_ahead() {
+    let (server, _) = server(|_| {});
+    let mut stream = TcpStream::connect(server.address()).unwrap();
+    for _ in 0..2 {
+        stream.write_all(b"GET /v2/health/live HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+        assert_eq!(answer(&mut stream).status, 200);
+    }
+    stream.write_all(b"GET /none HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+    answer(&mut stream).fails(404);
+    stream.write_all(b"GET /v2 HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+    assert_eq!(answer(&mut stream).json()["name"], "lamo");
+}
