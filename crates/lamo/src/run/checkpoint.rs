@@ -10,7 +10,7 @@ use crate::error::{Error, Refusal, require};
 use crate::experiment::Experiment;
 use crate::network::{Layout, ModelStates, end_to_end};
 use crate::task::Task;
-use lamo_tensor::{MODEL_STATES, PARAMETERS, Section, Shape};
+use lamo_tensor::{MODEL_STATES, PARAMETERS, Precision, Section, Shape};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -23,7 +23,7 @@ const MODEL_FORMAT: u32 = 4;
 /// Seconds of a training at most, thirty thousand years.
 const MOST_SECONDS: f64 = 1e12;
 /// Steps at most: whole numbers up to here are exact in f64.
-const MOST_STEPS: usize = 1 << 53;
+const MOST_STEPS: u64 = 1 << 53;
 
 /// The best epoch so far: the one with the least error on the validation samples, or on the test samples where a run has no
 /// validation samples.
@@ -76,7 +76,7 @@ impl Counters {
             })?;
         }
         let latest = changed.iter().chain(best.as_ref().map(|best| &best.epoch)).chain(tested).chain([epoch]).max();
-        require(latest <= Some(step) && *step <= MOST_STEPS, || {
+        require(latest <= Some(step) && *step as u64 <= MOST_STEPS, || {
             let found = format!("epoch {epoch}, step {step}, best {best:?}, changed {changed:?}");
             Refusal::new("counters", format!("at most {MOST_STEPS} steps, and nothing after the last step"), found)
         })?;
@@ -162,7 +162,7 @@ impl Checkpoint {
     }
 
     /// [`Checkpoint::read`] of bytes in memory; `path` is for errors.
-    pub(crate) fn of(path: &Path, bytes: Vec<u8>) -> Result<Checkpoint, Error> {
+    pub fn of(path: &Path, bytes: Vec<u8>) -> Result<Checkpoint, Error> {
         Checkpoint::parse(path, &state_dict::Contents::of(path, bytes)?)
     }
 
@@ -223,7 +223,7 @@ impl Checkpoint {
         let others = states.collect();
         let states = ModelStates { sections: state_sections, values };
         let note = (!file.is_sealed()).then(|| unsealed(path, file.metadata().get("lamo")));
-        let (model, precision, batch) = (experiment.model.clone(), experiment.precision, experiment.train.batch);
+        let (model, precision, batch) = (experiment.model.clone(), Precision::F32, experiment.train.batch);
         let operator = Operator { model, task, precision, batch, sections, parameters, states };
         let path = path.to_owned();
         let trained = Trained { path, experiment, operator, epoch, step, seconds, paused, step_bytes, changed, note };

@@ -245,7 +245,7 @@ impl Task {
         })?;
         let numbers = (outputs * self.time.count()).checked_add(inputs + space);
         let numbers = numbers.and_then(|numbers| numbers.checked_mul(grid.points()));
-        require(numbers.is_some_and(|numbers| numbers <= MOST_NUMBERS), || {
+        require(numbers.is_some_and(|numbers| numbers as u64 <= MOST_NUMBERS), || {
             let found = format!("{} points and {} times", grid.points(), self.time.count());
             Refusal::new("task", format!("samples of at most {MOST_NUMBERS} numbers"), found)
         })?;
@@ -287,7 +287,7 @@ pub(super) const MOST_CHANNELS: usize = 1 << 20;
 /// Fields at most.
 const MOST_FIELDS: usize = 1 << 10;
 /// Numbers of one sample at most, 4 TB.
-const MOST_NUMBERS: usize = 1 << 40;
+const MOST_NUMBERS: u64 = 1 << 40;
 
 /// Refuses a count of 0 and one above `most`.
 pub(super) fn within(thing: &str, count: usize, most: usize) -> Result<(), Refusal> {

@@ -116,6 +116,26 @@ impl Darcy {
         };
         Ok(Self { settings, resolution, stride, scheme })
     }
+
+    /// The problem with some of its parameters changed, as `key=value`.
+    pub fn with<Text: AsRef<str>>(changes: &[Text]) -> Result<Self, Error> {
+        Self::new(Settings::new(ROW.name, PARAMETERS, changes)?)
+    }
+
+    /// Cells along each side.
+    pub fn resolution(&self) -> usize {
+        self.resolution
+    }
+
+    /// The pressure at the stored points, where the permeability > 0 of all cells is given, `[resolution, resolution]`.
+    pub fn pressure(&self, permeability: &[f64]) -> Result<Vec<f64>, Error> {
+        let source = vec![self.settings.real("forcing"); permeability.len()];
+        let pressure = match &self.scheme {
+            Scheme::Volumes(volumes) => volumes.solve(permeability, &source)?,
+            Scheme::Canonical(canonical) => canonical.solve(permeability, &source)?,
+        };
+        Ok(thinned(&pressure, self.resolution, self.stride))
+    }
 }
 
 impl Problem for Darcy {
@@ -146,13 +166,8 @@ impl Problem for Darcy {
 
     fn sample(&self, seed: u64, index: u64) -> Result<Sample, Error> {
         let permeability = medium(&self.settings, seed, index);
-        let source = vec![self.settings.real("forcing"); permeability.len()];
-        let pressure = match &self.scheme {
-            Scheme::Volumes(volumes) => volumes.solve(&permeability, &source)?,
-            Scheme::Canonical(canonical) => canonical.solve(&permeability, &source)?,
-        };
-        let store = |plane: &[f64]| thinned(plane, self.resolution, self.stride);
-        Ok(Sample::new(self.fields(), [store(&permeability), store(&pressure)]))
+        let pressure = self.pressure(&permeability)?;
+        Ok(Sample::new(self.fields(), [thinned(&permeability, self.resolution, self.stride), pressure]))
     }
 
     fn refined(&self) -> Result<Option<Refined>, Error> {

@@ -154,6 +154,7 @@ mod avx512 {
 
 /// One rounding: AVX2 with FMA, NEON.
 #[derive(Clone, Copy)]
+#[cfg_attr(not(any(target_arch = "x86_64", target_arch = "aarch64")), allow(dead_code))]
 pub(crate) struct Fused;
 impl Unit for Fused {
     #[inline(always)]

@@ -9,7 +9,7 @@ use std::ops::Range;
 
 /// Products that the search for the nearest sample may take; beyond this it compares every k-th point only. About a second
 /// per core.
-const MOST_WORK: usize = 10_000_000_000;
+const MOST_WORK: u64 = 10_000_000_000;
 /// Values between two looks at whether a sample is already farther than the nearest so far.
 const STRIP: usize = 1024;
 /// Sums side by side.
@@ -226,7 +226,7 @@ fn nearest(task: &Task, train: &Samples, test: &Samples) -> Vec<usize> {
     let width = train.functions + if places { train.space } else { 0 };
     let pairs = train.count.saturating_mul(test.count);
     let work = pairs.saturating_mul(width).saturating_mul(train.grid.points());
-    let stride = work.div_ceil(MOST_WORK).max(1);
+    let stride = (work as u64).div_ceil(MOST_WORK).max(1) as usize;
     let [known, asked] = [train, test].map(|samples| Features::of(task, samples, stride, places));
     let search = |sample: usize| {
         let mut best = (f64::INFINITY, 0);
