@@ -83,7 +83,8 @@ enum Command {
     ///
     /// The error is the mean relative L2 error over the test samples, as papers report it. The numbers of a receipt can
     /// be computed again. They are the same bit for bit on the same kind of device, GPU, vector unit and system. On another
-    /// kind they agree within 0.1 %, or within 2 % if a GPU computes in tf32 or bf16.
+    /// kind they agree within 0.1 %. Earlier versions predicted in tf32 on a GPU; such numbers agree within 2 % unless the model is
+    /// very accurate.
     ///
     /// Examples:
     ///   lamo evaluate runs/darcy-lamo-1

@@ -88,7 +88,7 @@ pub fn export(request: &ExportRequest) -> Result<Exported, Error> {
     let operator = model.operator();
     let grid = request.grid.unwrap_or(operator.task.grid);
     let test = (grid == operator.task.grid).then(|| test_samples(&model, &request.model, request.samples)).flatten();
-    let mut exported = export_operator(operator, request, test, Some((&model, &request.model)))?;
+    let mut exported = export_operator(operator, request, test.as_ref(), Some((&model, &request.model)))?;
     exported.note = model.note().map(ToOwned::to_owned);
     Ok(exported)
 }
@@ -97,7 +97,7 @@ pub fn export(request: &ExportRequest) -> Result<Exported, Error> {
 pub fn export_operator(
     operator: &Operator,
     request: &ExportRequest,
-    test: Option<Samples>,
+    test: Option<&Samples>,
     source: Option<(&Model, &Path)>,
 ) -> Result<Exported, Error> {
     let grid = request.grid.unwrap_or(operator.task.grid);
@@ -111,7 +111,7 @@ pub fn export_operator(
         require(!plan.inputs.is_empty(), || {
             Refusal::about(format!("model {}", operator.model.name), "its prediction does not depend on any input")
         })?;
-        let samples = match &test {
+        let samples = match test {
             Some(samples) => (samples.clone(), Origin::Test),
             None => (drawn(&plan.physical, request.samples)?, Origin::Drawn),
         };

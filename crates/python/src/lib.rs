@@ -3,6 +3,8 @@
 //!
 //! Numbers and names that describe something cross as JSON, arrays as arrays of NumPy.
 
+#![allow(clippy::needless_pass_by_value)] // what Python gives arrives as values of our own
+
 mod data;
 mod errors;
 mod job;

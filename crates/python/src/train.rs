@@ -12,7 +12,7 @@ use lamo_app::pages;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use serde_json::json;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Trains and, at the end, evaluates and writes the report, as `lamo train` does. How the training ended, as JSON.
@@ -183,9 +183,5 @@ pub(crate) fn explain(
 /// Whether a folder is a run, which can be resumed.
 #[pyfunction]
 pub(crate) fn is_run(folder: PathBuf) -> bool {
-    is_run_folder(&folder)
-}
-
-fn is_run_folder(folder: &Path) -> bool {
     folder.join(lamo::run::EXPERIMENT).is_file()
 }

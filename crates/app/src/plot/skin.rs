@@ -376,7 +376,7 @@ mod tests {
 
     #[test]
     fn points_in_space_are_discs_and_the_front_one_is_seen() {
-        // Two points behind each other, seen by the viewer; the one in front is larger in y.
+        // Two points behind each other as the viewer sees them, and one beside them.
         let towards = [0.0, 0.0, 1.0];
         let [azimuth, elevation] = VIEW.map(f32::to_radians);
         let ahead =

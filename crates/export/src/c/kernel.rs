@@ -86,7 +86,7 @@ pub(crate) enum Kernel {
     /// The same with tokens `[heads, slices, width]`, to `[points, heads, width]`.
     Spread { out: View, operands: [View; 4], slices: Slices },
     /// Signal, log decay, gain, write, read; the output and the state `[scan heads, states, channels]`.
-    Scan { out: View, state: View, initial: Option<View>, operands: [View; 5], scan: Recurrence },
+    Scan { out: View, state: View, initial: Option<View>, operands: Box<[View; 5]>, scan: Recurrence },
     /// Λ⁻¹ of `[matrices, side, side]`.
     InverseCholesky { out: View, matrix: View, jitter: f64 },
     /// Zeros.

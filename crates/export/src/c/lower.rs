@@ -262,7 +262,7 @@ impl Lowering<'_> {
             _ => false,
         };
         let is_output = self.plan.outputs.iter().any(|(_, output)| *output == place);
-        if one_reader && !(is_output && !self.users[place].is_empty()) && expression.size() <= LARGEST {
+        if one_reader && (!is_output || self.users[place].is_empty()) && expression.size() <= LARGEST {
             return Ok(Held::Pending(expression, views));
         }
         let out = self.temporary(&shape);
@@ -335,7 +335,7 @@ impl Lowering<'_> {
         let state = self.temporary(&state); // the buffer behind the output, where the last state is looked for
         for block in 0..out.dims[0] {
             let one = |view: &View| view.cut(0, block, 1, 1);
-            let (operands, initial) = (operands.each_ref().map(one), initial.as_ref().map(one));
+            let (operands, initial) = (Box::new(operands.each_ref().map(one)), initial.as_ref().map(one));
             let kernel = Kernel::Scan { out: one(&out), state: one(&state), initial, operands, scan: scan.clone() };
             self.lowered.kernels.push(kernel);
         }

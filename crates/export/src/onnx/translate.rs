@@ -245,7 +245,7 @@ impl Translator<'_> {
 
     /// `[batch, rows, columns, channels]`, which ONNX has with the channels in front.
     fn convolution(&mut self, operands: &[Option<Value>], options: &ConvolutionOptions) -> String {
-        let names: Vec<String> = operands.iter().flatten().cloned().map(|value| self.all(&value)).collect();
+        let names: Vec<String> = operands.iter().flatten().map(|value| self.all(value)).collect();
         let input = self.builder.transpose(&names[0], &[0, 3, 1, 2]);
         let [rows, columns] = options.padding;
         let attributes = [
@@ -259,7 +259,7 @@ impl Translator<'_> {
 
     /// Softmax of queries · keys + offsets, then its product with the values or the tokens.
     fn membership(&mut self, operands: &[Option<Value>], node: &Node) -> String {
-        let names: Vec<String> = operands.iter().flatten().cloned().map(|value| self.all(&value)).collect();
+        let names: Vec<String> = operands.iter().flatten().map(|value| self.all(value)).collect();
         let builder = &mut self.builder;
         let queries = builder.transpose(&names[0], &[0, 2, 1, 3]); // [batch, heads, points, channels]
         let keys = builder.transpose(&names[1], &[0, 2, 1]); // [heads, channels, slices]

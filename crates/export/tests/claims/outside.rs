@@ -3,7 +3,7 @@
 use crate::support::{Case, Folder, operator, row, surroundings, tasks};
 use lamo::data::formats::{self, Named};
 use lamo::inference::Port;
-use lamo::network::models::MODELS;
+use lamo::network::models::{MODELS, Settings};
 use lamo::task::Task;
 use lamo::{Grid, Operator};
 use lamo_export::{ExportRequest, export_operator};
@@ -49,7 +49,7 @@ fn cases(every: usize) -> Vec<(String, Operator)> {
     ] {
         let task = Task::plain(grid, 2, 1, 1);
         let mut all = (row("lamo").tiny)(&task);
-        all.extend(settings.parse::<toml::Table>().unwrap());
+        all.extend(settings.parse::<Settings>().unwrap());
         cases.push((format!("lamo-{}", cases.len()), operator(row("lamo"), &task, all)));
     }
     cases

@@ -94,7 +94,7 @@ width = 16",
         ),
     ] {
         let mut all = (row.tiny)(task);
-        all.extend(settings.parse::<toml::Table>().unwrap());
+        all.extend(settings.parse::<Settings>().unwrap());
         assert_eq!(check(row, task, all, &[1, 2]), [""; 0]);
     }
 }

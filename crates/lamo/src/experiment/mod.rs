@@ -189,7 +189,7 @@ pub struct Experiment {
     pub preset: Preset,
     /// Seed of the first parameters and of the order of samples.
     pub seed: u64,
-    /// Precision of products, convolutions and scans on a GPU.
+    /// Precision of products, convolutions and scans of a training on a GPU.
     #[serde(with = "precision")]
     pub precision: Precision,
     /// The model with its settings.

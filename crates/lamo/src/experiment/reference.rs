@@ -23,7 +23,7 @@ const KEYS: &[Entry] = &[
     (
         "precision",
         "–",
-        "Precision of products, convolutions and scans on a GPU: `f32`, `tf32` or `bf16`. A CPU computes in f32.",
+        "Precision of products, convolutions and scans in a training on a GPU: `f32`, `tf32` or `bf16`. Predictions, and everything on a CPU, are computed in f32.",
     ),
     ("model.name", "–", "The model; `lamo list` names them all."),
     ("data.folder", "–", "A data set to use instead of making one."),

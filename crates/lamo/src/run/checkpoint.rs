@@ -10,7 +10,7 @@ use crate::error::{Error, Refusal, require};
 use crate::experiment::Experiment;
 use crate::network::{Layout, ModelStates, end_to_end};
 use crate::task::Task;
-use lamo_tensor::{MODEL_STATES, PARAMETERS, Section, Shape};
+use lamo_tensor::{MODEL_STATES, PARAMETERS, Precision, Section, Shape};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -223,7 +223,7 @@ impl Checkpoint {
         let others = states.collect();
         let states = ModelStates { sections: state_sections, values };
         let note = (!file.is_sealed()).then(|| unsealed(path, file.metadata().get("lamo")));
-        let (model, precision, batch) = (experiment.model.clone(), experiment.precision, experiment.train.batch);
+        let (model, precision, batch) = (experiment.model.clone(), Precision::F32, experiment.train.batch);
         let operator = Operator { model, task, precision, batch, sections, parameters, states };
         let path = path.to_owned();
         let trained = Trained { path, experiment, operator, epoch, step, seconds, paused, step_bytes, changed, note };

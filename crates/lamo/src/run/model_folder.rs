@@ -171,7 +171,7 @@ impl ModelFolder {
             let refusal = Refusal::new(contents.path().display().to_string(), "finite numbers", found);
             return Err(refusal.advise("export it again").into());
         }
-        let (model, precision) = (description.model.clone(), Precision::Tf32);
+        let (model, precision) = (description.model.clone(), Precision::F32);
         let operator = Operator { model, task, precision, batch: BATCH, sections, parameters, states };
         Ok(ModelFolder { description, operator, note: None })
     }

@@ -16,7 +16,8 @@ pub struct Operator {
     pub model: Choice,
     /// What it maps.
     pub task: Task,
-    /// Precision of products, convolutions and scans on a GPU.
+    /// Precision of products, convolutions and scans of a prediction on a GPU. It is f32, whatever the training had, because rounding
+    /// to tf32 adds an eighth to the error of an accurate model; a receipt in another precision is verified in that one.
     pub precision: Precision,
     /// Samples per forward pass on a CPU.
     pub batch: usize,

@@ -11,7 +11,7 @@ use crate::network::{ModelStates, models};
 use crate::run::{self, Best, Checkpoint, Line, Operator, Run, Trained, Transfer};
 use crate::task::Task;
 use lamo_geometry::Grid;
-use lamo_tensor::{Device, MODEL_STATES, PARAMETERS, Program, Snapshot};
+use lamo_tensor::{Device, MODEL_STATES, PARAMETERS, Precision, Program, Snapshot};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
@@ -283,7 +283,7 @@ impl Trainer {
         let operator = Operator {
             model: experiment.model.clone(),
             task: self.program.task.clone(),
-            precision: experiment.precision,
+            precision: Precision::F32,
             batch: experiment.train.batch,
             sections: program.sections().to_vec(),
             parameters: read(if averaged { AVERAGE } else { PARAMETERS })?,

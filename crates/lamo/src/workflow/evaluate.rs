@@ -11,7 +11,7 @@ use crate::inference::evaluate::{Evaluation, Receipt};
 use crate::run::model_folder::ModelFolder;
 use crate::run::{self, Environment, Line, Provenance, Trained, pretrained};
 use crate::task::Field;
-use lamo_tensor::{Device, attempt};
+use lamo_tensor::{Device, Precision, attempt};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -50,7 +50,7 @@ pub struct Evaluated {
 /// Predicts the test samples of a run and measures the errors. Data that are gone are made again. A warning says where the
 /// model is not better than a predictor that learns nothing.
 pub fn evaluate(request: &EvaluateRequest, session: &Session<'_>) -> Result<Evaluated, Error> {
-    let evaluated = measure(request, session)?;
+    let evaluated = measure(request, None, session)?;
     if let Some(doubt) = doubt(&evaluated.receipt.evaluation) {
         (session.listener)(Event::Warning(&doubt));
     }
@@ -132,10 +132,16 @@ pub(super) fn open(path: &Path, data: Option<&Path>, device: Device, session: &S
     Ok(Opened { trained, experiment, dataset, split, environment, test })
 }
 
-fn measure(request: &EvaluateRequest, session: &Session<'_>) -> Result<Evaluated, Error> {
+/// Predicts and measures, in a given precision if there is one.
+fn measure(
+    request: &EvaluateRequest,
+    precision: Option<Precision>,
+    session: &Session<'_>,
+) -> Result<Evaluated, Error> {
     let EvaluateRequest { run: path, data, symmetries, device } = request;
     let opened = open(path, data.as_deref(), *device, session)?;
-    let Opened { trained, experiment, dataset, split, environment, test } = opened;
+    let Opened { mut trained, experiment, dataset, split, environment, test } = opened;
+    trained.operator.precision = precision.unwrap_or(trained.operator.precision);
     let group = || Symmetries::of(&trained.experiment, &trained.operator.task, "--symmetries");
     let group = symmetries.then(group).transpose()?;
     let started = Instant::now();
@@ -220,7 +226,9 @@ pub fn verify(request: &VerifyRequest, session: &Session<'_>) -> Result<Verified
     })?;
     let run = run.as_deref().unwrap_or(beside).to_owned();
     let symmetries = stated.symmetries.is_some();
-    let evaluated = measure(&EvaluateRequest { run, data: data.clone(), symmetries, device: *device }, session)?;
+    let precision = stated.machine.precision.parse().ok(); // earlier versions predicted in the precision of the training
+    let again = EvaluateRequest { run, data: data.clone(), symmetries, device: *device };
+    let evaluated = measure(&again, precision, session)?;
     if let Some(difference) = stated.difference(&evaluated.receipt) {
         let hint = if data.is_none() { " (if it was made with --data, give it again)" } else { "" };
         let advice = format!("the receipt is not of this run and data{hint}, or something has changed");

@@ -147,7 +147,7 @@ impl Receipt {
         let experiment = &trained.experiment;
         let changes = experiment.changes();
         let manifest = dataset.manifest();
-        let precision = if device == Device::Cpu.to_string() { Precision::F32 } else { experiment.precision };
+        let precision = if device == Device::Cpu.to_string() { Precision::F32 } else { trained.operator.precision };
         let weights = trained.operator.parameters.iter().chain(&trained.operator.states.values);
         Ok(Receipt {
             format: FORMAT,
