@@ -6,7 +6,8 @@
 The model is the pretrained LaMO for Darcy flow (85 x 85 points, 8 blocks, 1936 tokens), batch 1. The PyTorch side is eager, in
 inference mode, with the scan of torch_cpu.py, whose matrices stay in cache; its output is compared with lamo's before anything is
 timed. Both sides take an array of NumPy in physical units and give one. Prints one line of JSON: the 50th and 95th percentile
-of both in milliseconds and the ratio of the medians.
+of both in milliseconds, the processor time of both, and the ratios of the medians. On a busy machine compare with --threads 1 and
+look at the processor time: PyTorch's threads wait for each other, so that one that has no core delays all.
 """
 
 import argparse
@@ -50,7 +51,7 @@ class Twin:
         self.down, self.across = self.high // self.patch, self.long // self.patch
         self.orders, self.places, self.projected, _ = directions(1, self.down, self.across)
         x, y = torch.meshgrid(torch.linspace(0, 1, self.rows), torch.linspace(0, 1, self.columns), indexing="ij")
-        self.positions = torch.stack([x, y])
+        self.positions = torch.stack([y, x])  # the column's coordinate first
         for number in range(self.settings["depth"]):
             name = f"block1.{number}.hydra."
             self.w[name + "A"] = -self.w[name + "A_logs"].exp()
@@ -122,16 +123,22 @@ def main():
     difference = float(np.abs(ours - theirs).max() / np.abs(ours).max())
     if not difference < TOLERANCE:
         sys.exit(f"the two sides differ by {difference:.1e} of the largest output, {TOLERANCE} at most is expected")
-    seconds = {"lamo": [], "torch": []}
+    seconds, processor = {"lamo": [], "torch": []}, {"lamo": [], "torch": []}
     for _ in range(options.repeat):
         for name, work in (("lamo", lambda: run.predict(field)), ("torch", lambda: twin(field, scales))):
-            start = time.perf_counter()
+            start, busy = time.perf_counter(), time.process_time()
             work()
             seconds[name].append(time.perf_counter() - start)
-    p50, p95 = ({name: 1e3 * float(np.percentile(times, q)) for name, times in seconds.items()} for q in (50, 95))
+            processor[name].append(time.process_time() - busy)
+
+    def percentile(times, q):
+        return {name: round(1e3 * float(np.percentile(each, q)), 3) for name, each in times.items()}
+
+    p50, p95, cpu = percentile(seconds, 50), percentile(seconds, 95), percentile(processor, 50)
     print(json.dumps({
         "torch": torch.__version__, "threads": options.threads, "repeat": options.repeat, "difference": difference,
-        "p50_ms": p50, "p95_ms": p95, "torch_over_lamo": p50["torch"] / p50["lamo"],
+        "p50_ms": p50, "p95_ms": p95, "processor_p50_ms": cpu, "torch_over_lamo": p50["torch"] / p50["lamo"],
+        "torch_over_lamo_processor": cpu["torch"] / cpu["lamo"],
     }))
     return 0
 

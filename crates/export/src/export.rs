@@ -101,7 +101,7 @@ pub fn export_operator(
     source: Option<(&Model, &Path)>,
 ) -> Result<Exported, Error> {
     let grid = request.grid.unwrap_or(operator.task.grid);
-    let mut written = Vec::new();
+    let (mut written, mut files): (Vec<ExportedFile>, Vec<Contents>) = (Vec::new(), Vec::new());
     let mut fields = [Vec::new(), Vec::new()];
     let form = |name: &str| format!("--{name}");
     for (name, path) in [("onnx", &request.onnx), ("c", &request.c)] {
@@ -117,10 +117,12 @@ pub fn export_operator(
         };
         let expected = Expected::new(operator, &plan.physical, (&samples.0, samples.1))?;
         let about = metadata(operator, &plan, source);
-        written.push(match name {
-            "onnx" => write_onnx(&plan, path, &expected, about)?,
-            _ => write_c(&plan, path, &expected, about)?,
-        });
+        let (file, contents) = match name {
+            "onnx" => onnx_file(&plan, path, &expected, about)?,
+            _ => c_files(&plan, path, &expected, about)?,
+        };
+        written.push(file);
+        files.extend(contents);
         let info = |(port, _): &(Port, usize)| FieldInfo {
             name: port.name.clone(),
             shape: port.shape.clone(),
@@ -128,31 +130,46 @@ pub fn export_operator(
         };
         fields = [plan.inputs.iter().map(info).collect(), plan.outputs.iter().map(info).collect()];
     }
+    // Nothing is written unless everything can be.
+    for (path, bytes) in &files {
+        write(path, bytes)?;
+    }
     let [inputs, outputs] = fields;
     Ok(Exported { model: operator.model.name.clone(), inputs, outputs, written, note: None })
 }
 
-fn write_onnx(plan: &Plan, path: &Path, expected: &Expected<'_>, mut about: Metadata) -> Result<ExportedFile, Error> {
+/// A file to write.
+type Contents = (PathBuf, Vec<u8>);
+
+fn onnx_file(
+    plan: &Plan,
+    path: &Path,
+    expected: &Expected<'_>,
+    mut about: Metadata,
+) -> Result<(ExportedFile, Vec<Contents>), Error> {
     let model = OnnxModel::of(plan)?;
     let verified = checked(expected, expected.compare(&model.read_back(&model.bytes(&about)?)?)?, "ONNX file")?;
     about.extend(verification(&verified));
-    let bytes = model.bytes(&about)?;
-    write(path, &bytes)?;
-    let operators = model.operators();
-    Ok(ExportedFile { form: "onnx", files: vec![path.to_owned()], bytes: bytes.len(), operators, verified })
+    let (bytes, files, operators) = (model.bytes(&about)?, vec![path.to_owned()], model.operators());
+    let file = ExportedFile { form: "onnx", files, bytes: bytes.len(), operators, verified };
+    Ok((file, vec![(path.to_owned(), bytes)]))
 }
 
-fn write_c(plan: &Plan, path: &Path, expected: &Expected<'_>, mut about: Metadata) -> Result<ExportedFile, Error> {
+fn c_files(
+    plan: &Plan,
+    path: &Path,
+    expected: &Expected<'_>,
+    mut about: Metadata,
+) -> Result<(ExportedFile, Vec<Contents>), Error> {
     let model = CModel::of(plan)?;
     let verified = checked(expected, expected.compare(&model)?, "C program")?;
     about.extend(verification(&verified));
     let header = path.with_extension("h");
     let name = header.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let [source, declared] = model.text(&name, &about);
-    write(&header, declared.as_bytes())?;
-    write(path, source.as_bytes())?;
-    let bytes = source.len() + declared.len();
-    Ok(ExportedFile { form: "c", files: vec![path.to_owned(), header], bytes, operators: model.loops(), verified })
+    let (files, bytes) = (vec![path.to_owned(), header.clone()], source.len() + declared.len());
+    let file = ExportedFile { form: "c", files, bytes, operators: model.loops(), verified };
+    Ok((file, vec![(header, declared.into_bytes()), (path.to_owned(), source.into_bytes())]))
 }
 
 /// Refuses what differs by more than rounding.

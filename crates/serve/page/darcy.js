@@ -47,7 +47,7 @@ export class Darcy {
       truth: card.solvable ? new Panel("Solver", { label: `${output.name} by the solver, a map of colours` }) : null,
       error: card.solvable ? new Panel("Difference", { label: "Prediction minus solver, a map of colours" }) : null,
     };
-    this.error = make("output", { class: "headline", id: "error" }, "\u2013");
+    this.error = make("output", { class: "headline", id: "error", "aria-live": "off" }, "\u2013");
     this.meaning = make("p", { class: "meaning" });
     this.times = [make("dd", { id: "prediction-time" }, "\u2013"), make("dd", { id: "solver-time" }, "\u2013")];
     this.readout = make("p", { class: "readout", "aria-live": "off" });

@@ -72,8 +72,9 @@ export class Explorer {
   // What a file for this model holds.
   wanted() {
     const shape = field => (field.shape ? `, ${field.shape.join(" \u00d7 ")}` : "");
-    const fields = this.card.inputs.map(field => `${field.name}${unitText(field.unit)}${shape(field)}`).join("; ") || "positions";
-    return `No test samples are at hand. Open an npy, npz${this.card.grid.kind === "cloud" ? " or vtu" : ""} file with ${fields}.`;
+    const fields = this.card.inputs.map(field => `${field.name}${unitText(field.unit)}${shape(field)}`);
+    if (this.card.grid.kind === "cloud" || !fields.length) fields.unshift("positions");
+    return `No test samples are at hand. Open an ${this.card.grid.kind === "cloud" ? "npy, npz or vtu" : "npy or npz"} file with ${fields.join("; ")}.`;
   }
 
   choose(index) {
@@ -112,7 +113,10 @@ export class Explorer {
     if (!this.fields.prediction.length) throw new Error("The prediction does not lie on the points of the input.");
     const before = this.layout;
     this.layout = layoutOf(card, shape, positions, triangles);
-    if (before && before.solid && this.layout.solid) Object.assign(this.layout, { azimuth: before.azimuth, elevation: before.elevation, zoom: before.zoom });
+    if (before && before.solid && this.layout.solid) {
+      const { azimuth, elevation, zoom } = before; // the next body is seen from the same side
+      Object.assign(this.layout, { azimuth, elevation, zoom });
+    }
     this.list(this.inputRow, this.input, this.fields.inputs);
     this.list(this.outputRow, this.output, this.fields.prediction);
     this.frame = this.player.length(Math.max(...this.fields.prediction.map(field => field.frames)), card.snapshots ? "snapshot" : "sample");
@@ -271,7 +275,8 @@ export class Explorer {
 
   // The numbers of the sample.
   tell() {
-    const pair = (name, value, id) => make("div", {}, make("dt", {}, name), make("dd", { id }, value)), { prediction, truth } = this.fields, { result } = this;
+    const pair = (name, value, id) => make("div", {}, make("dt", {}, name), make("dd", { id }, value));
+    const { prediction, truth } = this.fields, { result } = this;
     const errors = prediction.flatMap(field => {
       const real = truth.find(one => one.name === field.name && one.values.length === field.values.length);
       return real ? [[field.name, relativeL2(field.values, real.values)]] : [];

@@ -77,7 +77,8 @@ export class LinePanel {
       draw("text", { x: PLOT.left - 6, y: y(value) + 4, "text-anchor": "end" }, text(value)),
     ]);
     const ends = layout.axis ? [layout.axis[0], layout.axis[layout.count - 1]] : [0, layout.count - 1];
-    parts.push(draw("text", { x: PLOT.left, y: HEIGHT - 8 }, text(ends[0])), draw("text", { x: PLOT.right, y: HEIGHT - 8, "text-anchor": "end" }, text(ends[1])));
+    parts.push(draw("text", { x: PLOT.left, y: HEIGHT - 8 }, text(ends[0])));
+    parts.push(draw("text", { x: PLOT.right, y: HEIGHT - 8, "text-anchor": "end" }, text(ends[1])));
     parts.push(draw("text", { x: (PLOT.left + PLOT.right) / 2, y: HEIGHT - 8, "text-anchor": "middle" }, layout.axis ? "x" : "point"));
     list.forEach(({ values }, index) => {
       const corner = (value, point) => (Number.isFinite(value) ? `${x(point).toFixed(1)},${y(value).toFixed(1)}` : "");

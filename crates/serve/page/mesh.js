@@ -24,7 +24,8 @@ export class MeshLayout {
   // Positions are `[points, 2 or 3]`; triangles three indices each, or null for points alone.
   constructor(positions, axes, triangles) {
     const { least, most } = box(positions, axes);
-    Object.assign(this, { positions, axes, triangles: triangles && triangles.length ? triangles : null, solid: axes === 3, count: positions.length / axes });
+    Object.assign(this, { positions, axes, solid: axes === 3, count: positions.length / axes });
+    this.triangles = triangles && triangles.length ? triangles : null;
     this.centre = least.map((low, axis) => (low + most[axis]) / 2);
     const extent = least.map((low, axis) => Math.max(most[axis] - low, 1e-12));
     this.span = this.solid ? [Math.hypot(...extent), 0.8 * Math.hypot(...extent)] : extent.map(side => 1.03 * side);

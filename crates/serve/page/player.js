@@ -8,8 +8,9 @@ export class Player {
   constructor(show) {
     this.show = show;
     this.play = button("Play", () => (this.timer ? this.stop() : this.start()));
-    this.slider = make("input", { type: "range", id: "frame", min: 0, value: 0, "aria-label": "Snapshot", oninput: () => this.go(Number(this.slider.value)) });
-    this.place = make("output", { for: "frame" });
+    const moved = () => this.go(Number(this.slider.value));
+    this.slider = make("input", { type: "range", id: "frame", min: 0, value: 0, "aria-label": "Snapshot", oninput: moved });
+    this.place = make("output", { for: "frame", "aria-live": "off" }); // the slider says it
     this.element = make("div", { class: "player", hidden: true }, this.play, this.slider, this.place);
   }
 
@@ -27,6 +28,7 @@ export class Player {
 
   say() {
     this.place.textContent = `${this.word} ${Number(this.slider.value) + 1} of ${this.count}`;
+    this.slider.setAttribute("aria-valuetext", this.place.textContent);
   }
 
   go(frame) {

@@ -39,7 +39,8 @@ async function unpacked(words, wide, packed) {
 
 // The array of a DataArray: { shape, values }.
 async function arrayOf(element, root) {
-  const [name, type, format] = ["Name", "type", "format"].map(key => element.getAttribute(key)), [Type, size] = TYPES[type] || [], words = ownText(element);
+  const [name, type, format] = ["Name", "type", "format"].map(key => element.getAttribute(key));
+  const [Type, size] = TYPES[type] || [], words = ownText(element);
   if (!Type || !["ascii", "binary"].includes(format)) throw new Error(`array ${name}: expected numbers as text or base64, found ${type}, ${format}`);
   let values;
   if (format === "ascii") {
@@ -102,7 +103,8 @@ export function writeVtu(positions, axes, triangles, arrays) {
     `<DataArray type="${type}" Name="${escaped(name)}" NumberOfComponents="${channels}" format="ascii">${list(values)}</DataArray>`;
   const points = Array.from({ length: 3 * count }, (_, at) => (at % 3 < axes ? positions[Math.floor(at / 3) * axes + at % 3] : 0));
   const corners = triangles ? 3 : 1, cells = triangles ? triangles.length / 3 : count;
-  const each = rule => Array.from({ length: cells }, (_, cell) => rule(cell)), fields = arrays.map(({ name, channels, values }) => array("Float32", name, channels, values));
+  const each = rule => Array.from({ length: cells }, (_, cell) => rule(cell));
+  const fields = arrays.map(({ name, channels, values }) => array("Float32", name, channels, values));
   const lines = [
     '<?xml version="1.0"?>', '<VTKFile type="UnstructuredGrid" version="1.0" byte_order="LittleEndian">', "<UnstructuredGrid>",
     `<Piece NumberOfPoints="${count}" NumberOfCells="${cells}">`, "<PointData>", ...fields, "</PointData>",

@@ -75,7 +75,7 @@ impl Served {
         let Source { name, version, path } = source;
         let model = Arc::new(Model::open(path)?);
         let test = TestSet::open(&model, path).map_err(|error| error.to_string());
-        let solver = Solver::of(&model);
+        let solver = Solver::of(&model, test.as_ref().ok().map(TestSet::dataset));
         let card = card::card(source, &model, settings.device, test.as_ref().map_or(0, TestSet::count), solver.is_ok());
         let (own, &Settings { device, batch, programs, .. }) = (Arc::clone(&model), settings);
         let make = Box::new(move || -> Box<dyn Compute> {

@@ -200,15 +200,10 @@ async fn answer(server: &Server, route: &str, request: Request, next: Next) -> R
         return failure.into_response();
     }
     let heavy = request.method() == Method::POST || route.contains("/samples/");
-    let place = match heavy.then(|| Arc::clone(&server.places).try_acquire_owned()).transpose() {
-        Ok(place) => place,
-        Err(_) => {
-            let most = server.settings.limits.concurrency;
-            return Failure::unavailable(format!(
-                "the server works on {most} requests, as many as it takes; try again"
-            ))
-            .into_response();
-        }
+    let Ok(place) = heavy.then(|| Arc::clone(&server.places).try_acquire_owned()).transpose() else {
+        let most = server.settings.limits.concurrency;
+        let sentence = format!("the server works on {most} requests, as many as it takes; try again");
+        return Failure::unavailable(sentence).into_response();
     };
     let count =
         || server.metrics.in_work(server.settings.limits.concurrency.max(1) - server.places.available_permits());

@@ -21,7 +21,7 @@ pub(crate) struct Predict {
     /// The arrays of the input fields, for one sample or several: FILE, FILE:VARIABLE or FIELD=FILE:VARIABLE, as for lamo data
     /// import. Files are npy, npz, safetensors, MAT, HDF5 or CSV. A pattern such as 'FIELD=case_*.npy' and a repeated field add
     /// samples, in the order of the names. Of a longer time series the last snapshots are continued. A mesh file (vtu, vtp, vti,
-    /// vtr, vts, vtk, msh, stl, obj) has the positions and the arrays of the input fields by their names.
+    /// vtr, vts, vtm, pvtu, vtk, msh, stl, obj) has the positions and the arrays of the input fields by their names.
     #[arg(long, value_name = "ARRAY", required = true)]
     input: Vec<String>,
     /// Axes of a field's arrays, one letter each, if they are not those of the data set: n samples, t snapshots, x rows, y
@@ -83,7 +83,7 @@ pub(crate) fn run(options: &Predict) -> Result<()> {
         }
         false => workflow::predict(&request)?,
     };
-    if let Some(note) = &predicted.note {
+    for note in predicted.note.iter().chain(&predicted.note_on_grid) {
         warn(&format!("warning: {note}"));
     }
     predicted.notes.iter().try_for_each(|note| say(note))?;

@@ -73,7 +73,8 @@ pub(crate) fn run(options: &Serve) -> Result<()> {
     start_threads(options.threads)?;
     let cancel = stop_on_signal("the requests that run")?;
     let server = Server::start(&sources, settings(options, address, token))?;
-    let names: Vec<String> = sources.iter().map(|source| format!("{} version {}", source.name, source.version)).collect();
+    let names: Vec<String> =
+        sources.iter().map(|source| format!("{} version {}", source.name, source.version)).collect();
     say(&format!("serving {} at http://{}", names.join(", "), server.address()))?;
     while !cancel.is_cancelled() {
         std::thread::sleep(Duration::from_millis(50));

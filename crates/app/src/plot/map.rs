@@ -5,6 +5,7 @@ use super::colour::{FAINT, INK, PAPER, Rgb, Scale};
 use super::mesh::{self, Area, Window, draw_cloud, draw_mesh};
 use super::number::number;
 use super::{Canvas, Skin, font};
+use lamo::data::Drawn;
 use std::rc::Rc;
 
 /// Pixels of the longer side of a map, approximately. Points of coarse fields become squares of whole pixels.
@@ -38,9 +39,18 @@ pub(crate) enum Layout {
 
 /// The part of the domain that is drawn of maps with these layouts.
 pub(crate) fn window(layouts: &[&Layout]) -> Option<Window> {
-    let positions: Option<Vec<_>> = layouts.iter().map(|layout| Some(layout.positions()?.to_vec())).collect();
+    let seen = |layout: &&Layout| match layout {
+        Layout::Triangles(points, skin) => Some(skin.seen(points).to_vec()),
+        other => Some(other.positions()?.to_vec()),
+    };
+    let positions: Option<Vec<_>> = layouts.iter().map(seen).collect();
     let window = Window::around(&positions?);
-    Some(if matches!(layouts, [Layout::Cloud(..), ..]) { window.wider() } else { window })
+    let has_discs = match layouts {
+        [Layout::Cloud(..), ..] => true,
+        [Layout::Triangles(_, skin), ..] => skin.triangles.is_empty(),
+        _ => false,
+    };
+    Some(if has_discs { window.wider() } else { window })
 }
 
 impl Layout {
@@ -51,12 +61,13 @@ impl Layout {
         Layout::Cloud(points.map(|point| [point[0], point[1]]).collect(), depths)
     }
 
-    /// Points with two or more coordinates that triangles join; a cloud where there are none.
-    pub(crate) fn of_points(positions: &[f32], space: usize, triangles: Vec<[u32; 3]>) -> Layout {
-        if triangles.is_empty() {
+    /// Points with two or more coordinates that triangles join, or cells that have them as their centres; points in space, or a
+    /// cloud, where there are none.
+    pub(crate) fn of_points(positions: &[f32], space: usize, drawn: &Drawn) -> Layout {
+        if drawn.is_empty() && space < 3 {
             return Layout::cloud(positions, space);
         }
-        let (positions, skin) = Skin::of(positions, space, triangles);
+        let (positions, skin) = Skin::of(positions, space, drawn);
         Layout::Triangles(positions, Rc::new(skin))
     }
 

@@ -3,7 +3,7 @@
 //! Both preserve the aspect ratio of the domain. x runs to the right and y upwards.
 
 use super::Canvas;
-use super::colour::Scale;
+use super::colour::{Rgb, Scale};
 use super::number::number;
 
 /// A region of the canvas in pixels.
@@ -129,16 +129,24 @@ pub(crate) fn draw_cloud(
     if depths.len() == positions.len() {
         order.sort_by(|&one, &other| depths[one].total_cmp(&depths[other]));
     }
-    let pixels = (area.size[0] * area.size[1]) as f32;
-    let radius = (0.5 * (pixels / positions.len().max(1) as f32).sqrt()).clamp(1.0, 6.0);
+    let radius = disc_radius(area, positions.len());
     for point in order {
-        let [x, y] = window.pixel(area, positions[point]);
-        let colour = scale.colour(values[point]);
-        for [column, row] in pixels_between(area, [x - radius, y - radius], [x + radius, y + radius]) {
-            let distance = (column as f32 + 0.5 - x).hypot(row as f32 + 0.5 - y);
-            if distance <= radius {
-                canvas.dot(column, row, colour);
-            }
+        disc(canvas, area, window.pixel(area, positions[point]), radius, scale.colour(values[point]));
+    }
+}
+
+/// The radius with which the discs of so many evenly spaced points nearly cover an area.
+pub(super) fn disc_radius(area: Area, points: usize) -> f32 {
+    let pixels = (area.size[0] * area.size[1]) as f32;
+    (0.5 * (pixels / points.max(1) as f32).sqrt()).clamp(1.0, 6.0)
+}
+
+/// Draws a disc around a pixel position.
+pub(super) fn disc(canvas: &mut Canvas, area: Area, [x, y]: [f32; 2], radius: f32, colour: Rgb) {
+    for [column, row] in pixels_between(area, [x - radius, y - radius], [x + radius, y + radius]) {
+        let distance = (column as f32 + 0.5 - x).hypot(row as f32 + 0.5 - y);
+        if distance <= radius {
+            canvas.dot(column, row, colour);
         }
     }
 }

@@ -38,5 +38,5 @@ pub(crate) use mesh::Window;
 pub(crate) use number::number;
 pub(crate) use orders::scan_orders;
 pub(crate) use sheet::{Column, Layouts, Sheet};
-pub(crate) use skin::{DARKEST, LIGHT, Skin, VIEW};
+pub(crate) use skin::{BACK, DARKEST, LIGHT, Skin, Thinned, VIEW};
 pub(crate) use table::{TableCell, TableRow, table};

@@ -2,7 +2,9 @@
 
 mod cards;
 mod charts;
+mod chosen;
 mod curves;
+mod deformation;
 mod html;
 mod names;
 mod page;
@@ -22,7 +24,7 @@ use crate::plot::Figure;
 use crate::text::{percent, whole};
 use anyhow::Result;
 use lamo::data::dataset::{Manifest, Role};
-use lamo::data::{Dataset, Samples};
+use lamo::data::{Dataset, Drawn, Samples};
 use lamo::error::counted;
 use lamo::experiment::{Experiment, OWN};
 use lamo::files::atomic;
@@ -106,8 +108,8 @@ impl Report<'_> {
             }
         }
         let scene = |&(_, index): &(&'static str, usize)| -> Result<Scene> {
-            let triangles = self.dataset.drawn_triangles(errors[index].sample)?;
-            Ok(self.view(index, &triangles).scene())
+            let drawn = self.dataset.drawn(errors[index].sample)?;
+            Ok(self.view(index, &drawn).scene())
         };
         let scenes: Vec<Scene> = chosen.iter().map(scene).collect::<Result<_>>()?;
         let shared = Shared::of(&scenes);
@@ -127,7 +129,7 @@ impl Report<'_> {
     }
 
     /// The test sample of an index, with its prediction.
-    fn view<'b>(&'b self, index: usize, triangles: &'b [[u32; 3]]) -> SampleView<'b> {
+    fn view<'b>(&'b self, index: usize, drawn: &'b Drawn) -> SampleView<'b> {
         let Manifest { fields, times, .. } = self.manifest;
         let positions = fields.iter().find(|field| field.role == Role::Position);
         SampleView {
@@ -137,7 +139,7 @@ impl Report<'_> {
             prediction: self.samples.part_of(self.prediction, index),
             times,
             unit: positions.map_or("", |field| &field.unit),
-            triangles,
+            drawn,
         }
     }
 

@@ -286,6 +286,8 @@
     const paint = painter(image, scale);
     if (still) {
       for (let point = 0; point < layout.count; point++) paint(point, values(point));
+    } else if (layout.kind === "triangles" && !layout.triangles.length) {
+      Triangles.discs(image, layout, time, values, paint);
     } else if (layout.kind === "triangles") {
       Triangles.draw(image, layout, time, values, (corners, front, light) => triangle(image, paint, corners, front, light));
     } else {

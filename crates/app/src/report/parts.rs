@@ -1,7 +1,7 @@
 //! What is drawn of the points of a sample: all of them, or three cuts through a volume.
 
 use crate::plot::{Cut, Layout, cuts};
-use lamo::data::Samples;
+use lamo::data::{Drawn, Samples};
 use lamo::task::{Positions, Spread, Task};
 use lamo_geometry::Grid;
 use std::rc::Rc;
@@ -19,9 +19,9 @@ pub(super) struct Part {
 
 impl Part {
     /// The parts of a sample that are drawn: the cuts of a volume, all points of other grids.
-    pub(super) fn of(task: &Task, samples: &Samples, index: usize, triangles: &[[u32; 3]]) -> Vec<Part> {
+    pub(super) fn of(task: &Task, samples: &Samples, index: usize, drawn: &Drawn) -> Vec<Part> {
         let Some(extents) = volume(samples.grid) else {
-            let layout = Rc::new(layout_of(task, samples, index, triangles));
+            let layout = Rc::new(layout_of(task, samples, index, drawn));
             return vec![Part { name: String::new(), layout, axes: None, points: None }];
         };
         let part = |cut: Cut| {
@@ -37,8 +37,8 @@ pub(super) fn volume(grid: Grid) -> Option<[usize; 3]> {
     grid.extents().filter(|_| matches!(grid, Grid::Volume { .. }))
 }
 
-/// The layout of the points of a sample; `triangles` join them where cells are known.
-pub(crate) fn layout_of(task: &Task, samples: &Samples, index: usize, triangles: &[[u32; 3]]) -> Layout {
+/// The layout of the points of a sample, with the triangles as which it is drawn where cells are known.
+pub(crate) fn layout_of(task: &Task, samples: &Samples, index: usize, drawn: &Drawn) -> Layout {
     let Samples { grid, space, .. } = *samples;
     let (positions, points) = (samples.positions_of(index), samples.points_of(index));
     let is_given = task.positions == Positions::Given;
@@ -50,7 +50,7 @@ pub(crate) fn layout_of(task: &Task, samples: &Samples, index: usize, triangles:
         }
         Grid::Volume { .. } if !is_given || space < 3 => volume_layout(grid),
         Grid::Volume { .. } => Layout::cloud(positions, space),
-        Grid::Cloud { .. } if space > 1 => Layout::of_points(positions, space, triangles.to_vec()),
+        Grid::Cloud { .. } if space > 1 => Layout::of_points(positions, space, drawn),
         Grid::Line { .. } | Grid::Cloud { .. } if points < 2 || !is_given || space != 1 => Layout::Grid([points, 1]),
         Grid::Line { .. } | Grid::Cloud { .. } => {
             let mut sorted = positions.to_vec();

@@ -98,6 +98,10 @@ impl Scene {
         if rows.iter().flatten().any(|map| map.over.is_some()) {
             notes.push("truth blue, prediction orange".into());
         }
+        if !self.lengths.is_empty() {
+            let names: Vec<_> = self.lengths.iter().map(|name| format!("|{name}|")).collect();
+            notes.push(format!("{}: length of the vector", names.join(", ")));
+        }
         if !self.omitted.is_empty() {
             notes.push(format!("{} are drawn", self.omitted.join(" and ")));
         }

@@ -1,18 +1,17 @@
 //! What is drawn of a test sample: its scalars as numbers, the fields given, and each output at all its times.
 
-use super::names::{channels, is_deformation, snapshot_name, unit};
+use super::chosen::{Chosen, View, all_of, choose, length_of, name_of};
+use super::names::{is_deformation, snapshot_name, unit};
 use super::parts::{Part, of_spread, place, volume};
 use crate::commands::evenly;
-use crate::plot::{Layout, Skin, note_on_cuts, strides};
-use lamo::data::Samples;
+use crate::plot::{Layout, note_on_cuts, strides};
+use lamo::data::{Drawn, Samples};
 use lamo::task::{Field, Spread, Task};
 use lamo_geometry::Grid;
 use std::rc::Rc;
 
 /// Snapshots of a time series that are drawn side by side, the first and the last included.
 pub(super) const SNAPSHOTS: usize = 4;
-/// Channels drawn of the input, and of the output.
-const CHANNELS: usize = 3;
 /// Scalars shown.
 const NUMBERS: usize = 24;
 
@@ -29,8 +28,8 @@ pub(super) struct SampleView<'a> {
     pub(super) times: &'a [f64],
     /// Unit of the positions.
     pub(super) unit: &'a str,
-    /// The triangles between the points; none where no cells are known.
-    pub(super) triangles: &'a [[u32; 3]],
+    /// The triangles as which it is drawn; none where no cells are known.
+    pub(super) drawn: &'a Drawn,
 }
 
 /// A field at one time: the layout of its points, and its values.
@@ -97,20 +96,31 @@ pub(super) struct Scene {
     pub(super) cuts: String,
     /// Channels and scalars that are not drawn.
     pub(super) omitted: Vec<String>,
+    /// Names of vectors that are drawn by their lengths.
+    pub(super) lengths: Vec<String>,
     /// Unit of the positions, as in ` (mm)`.
     pub(super) unit: String,
+}
+
+/// A function of an output field, whose channels begin at `first`, at `length` times.
+struct Asked<'a> {
+    field: &'a Field,
+    view: View,
+    first: usize,
+    length: usize,
 }
 
 impl SampleView<'_> {
     /// All that is drawn of the sample.
     pub(super) fn scene(&self) -> Scene {
-        let parts = Part::of(self.task, self.samples, self.index, self.triangles);
+        let parts = Part::of(self.task, self.samples, self.index, self.drawn);
         let mut scene = Scene {
             numbers: Vec::new(),
             given: Vec::new(),
             outputs: Vec::new(),
             cuts: volume(self.samples.grid).map_or_else(String::new, note_on_cuts),
             omitted: Vec::new(),
+            lengths: Vec::new(),
             unit: unit(if self.deforms() { &self.task.outputs[0].unit } else { self.unit }),
         };
         self.add_given(&mut scene, &parts);
@@ -165,22 +175,36 @@ impl SampleView<'_> {
     }
 
     /// One channel at one time of `[times, points, outputs]` values.
-    fn channel(&self, values: &[f32], time: usize, channel: usize) -> Vec<f32> {
+    pub(super) fn channel(&self, values: &[f32], time: usize, channel: usize) -> Vec<f32> {
         let (outputs, size) = (self.samples.outputs, self.samples.points_of(self.index) * self.samples.outputs);
         values[time * size..][..size].iter().skip(channel).step_by(outputs).copied().collect()
+    }
+
+    /// One function of a field whose channels have these values.
+    fn view(view: View, width: usize, values: impl Fn(usize) -> Vec<f32>) -> Vec<f32> {
+        match view {
+            View::Channel(channel) => values(channel),
+            View::Length => length_of((0..width).map(values)),
+        }
     }
 
     /// Adds the fields given; the mesh itself if there are none.
     fn add_given(&self, scene: &mut Scene, parts: &[Part]) {
         let mut first = self.past() * self.samples.outputs;
         let mut count = 0;
+        let are_drawn = |field: &&Field| field.spread != Spread::Sample;
+        let Chosen { views, counts } = choose(self.task.inputs.iter().filter(are_drawn));
+        let mut views = views.into_iter();
         for field in &self.task.inputs {
-            for (channel, name) in channels(&field.name, field.width()).into_iter().enumerate() {
+            let width = field.width();
+            let shown = if are_drawn(&field) { views.next().unwrap_or_default() } else { all_of(field) };
+            for view in shown {
+                let name = name_of(field, view);
                 let chosen = evenly(field.length(), SNAPSHOTS);
                 let given = |part: &Part, group: usize| {
                     let state = |&snapshot: &usize| {
-                        let values = self.input(first + snapshot * field.width() + channel);
-                        self.state(part, field.spread, values)
+                        let values = |channel: usize| self.input(first + snapshot * width + channel);
+                        self.state(part, field.spread, Self::view(view, width, values))
                     };
                     let place = place(field.spread, part);
                     let title = |&snapshot: &usize| {
@@ -198,15 +222,12 @@ impl SampleView<'_> {
                     continue;
                 }
                 count += 1;
-                if count <= CHANNELS {
-                    scene.given.extend(parts.iter().map(|part| given(part, count)));
-                }
+                scene.given.extend(parts.iter().map(|part| given(part, count)));
+                scene.note_length(field, view);
             }
             first += field.functions();
         }
-        if count > CHANNELS {
-            scene.omitted.push(format!("{CHANNELS} of {count} inputs"));
-        }
+        scene.note_count(counts, "inputs");
         let is_shape = |layout: &&Rc<Layout>| layout.positions().is_some() && !layout.is_solid(); // a shaded surface shows itself
         let whole = parts.first().map(|part| &part.layout);
         let shape = if self.deforms() { None } else { whole.filter(is_shape) };
@@ -227,120 +248,108 @@ impl SampleView<'_> {
     }
 
     /// Snapshots of a time series that are input.
-    fn past(&self) -> usize {
+    pub(super) fn past(&self) -> usize {
         self.task.time.past()
     }
 
     /// The name of a snapshot of a series; the input snapshots count.
-    fn snapshot_name(&self, snapshot: usize) -> String {
+    pub(super) fn snapshot_name(&self, snapshot: usize) -> String {
         snapshot_name(snapshot, self.past() + self.samples.times, self.times)
     }
 
     /// Adds the outputs. A field with several snapshots is a time series, also if the task asks for all of them at once.
     fn add_outputs(&self, scene: &mut Scene, parts: &[Part]) {
         let series = self.task.time.is_series();
+        let length = |field: &Field| if series { self.samples.times } else { field.length() };
+        let are_drawn = |field: &&Field| field.spread != Spread::Sample || length(field) > 1;
+        let Chosen { views, counts } = choose(self.task.outputs.iter().filter(are_drawn));
+        let mut views = views.into_iter();
         let (mut first, mut count) = (0, 0);
         for field in &self.task.outputs {
-            let width = field.width();
-            let length = if series { self.samples.times } else { field.length() };
-            let times: Vec<String> = match (series, length) {
-                (true, _) => (0..length).map(|time| self.snapshot_name(self.past() + time)).collect(),
-                (false, 1) => vec![String::new()],
-                (false, _) => (0..length).map(|snapshot| snapshot_name(snapshot, length, self.times)).collect(),
-            };
-            for (channel, name) in channels(&field.name, width).into_iter().enumerate() {
-                let unit = unit(&field.unit);
-                let output = |part: &Part, group: usize| {
-                    let state = |values: &[f32], time: usize| {
-                        let values = match series {
-                            true => self.channel(values, time, first + channel),
-                            false => self.channel(values, 0, first + time * width + channel),
-                        };
-                        self.state(part, field.spread, values)
-                    };
-                    let states = |values: &[f32]| (0..length).map(|time| state(values, time)).collect::<Vec<_>>();
-                    let (truth, prediction) = (states(self.samples.target_of(self.index)), states(self.prediction));
-                    let past = if series { self.past_of(part, field.spread, first + channel) } else { Vec::new() };
-                    let error: Vec<State> = truth.iter().zip(&prediction).map(difference).collect();
-                    let name = match field.spread {
-                        Spread::Points => format!("{name}{}", part.name),
-                        Spread::Rows | Spread::Sample => name.clone(),
-                    };
-                    let (unit, times) = (unit.clone(), times.clone());
-                    let axes = part.axes;
-                    Output { group, axes, name, unit, times, past, truth, prediction, error, is_distance: false }
-                };
+            let shown = if are_drawn(&field) { views.next().unwrap_or_default() } else { all_of(field) };
+            for view in shown {
+                let asked = Asked { field, view, first, length: length(field) };
                 let parts = of_spread(parts, field.spread);
-                let whole = output(&parts[0], count + 1);
+                let whole = self.output(&asked, &parts[0], count + 1);
                 if let ([truth], [prediction]) = (&whole.truth[..], &whole.prediction[..])
                     && truth.layout.is_number()
                 {
                     let values = vec![truth.values[0], prediction.values[0]];
-                    scene.numbers.push(Number { name: format!("{name}{unit}"), values });
+                    let name = format!("{}{}", name_of(field, view), unit(&field.unit));
+                    scene.numbers.push(Number { name, values });
                     continue;
                 }
                 count += 1;
-                if count > CHANNELS {
-                    continue;
-                }
-                let rest = parts[1..].iter().map(|part| output(part, count));
+                scene.note_length(field, view);
+                let rest = parts[1..].iter().map(|part| self.output(&asked, part, count));
                 let is_number = whole.truth[0].layout.is_number();
                 let shown = [if is_number { whole.over_time() } else { whole }].into_iter().chain(rest);
                 scene.outputs.extend(shown);
             }
-            first += if series { width } else { field.functions() };
+            first += if series { field.width() } else { field.functions() };
         }
-        if count > CHANNELS {
-            scene.omitted.push(format!("{CHANNELS} of {count} outputs"));
-        }
+        scene.note_count(counts, "outputs");
     }
 
-    /// A few of the input snapshots of one channel, with their names.
-    fn past_of(&self, part: &Part, spread: Spread, channel: usize) -> Vec<(String, State)> {
+    /// One function of an output field in one part of the points, at all its times.
+    fn output(&self, asked: &Asked, part: &Part, group: usize) -> Output {
+        let Asked { field, view, first, length } = *asked;
+        let (series, width) = (self.task.time.is_series(), field.width());
+        let channel = |values: &[f32], time: usize, channel: usize| match series {
+            true => self.channel(values, time, first + channel),
+            false => self.channel(values, 0, first + time * width + channel),
+        };
+        let states = |values: &[f32]| -> Vec<State> {
+            let at = |time: usize| Self::view(view, width, |number| channel(values, time, number));
+            (0..length).map(|time| self.state(part, field.spread, at(time))).collect()
+        };
+        let target = self.samples.target_of(self.index);
+        let (truth, prediction) = (states(target), states(self.prediction));
+        let error = match view {
+            View::Channel(_) => truth.iter().zip(&prediction).map(difference).collect(),
+            View::Length => {
+                let apart: Vec<f32> = self.prediction.iter().zip(target).map(|(one, other)| one - other).collect();
+                states(&apart)
+            }
+        };
+        let name = match field.spread {
+            Spread::Points => format!("{}{}", name_of(field, view), part.name),
+            Spread::Rows | Spread::Sample => name_of(field, view),
+        };
+        let times = match (series, length) {
+            (true, _) => (0..length).map(|time| self.snapshot_name(self.past() + time)).collect(),
+            (false, 1) => vec![String::new()],
+            (false, _) => (0..length).map(|snapshot| snapshot_name(snapshot, length, self.times)).collect(),
+        };
+        let past = if series { self.past_of(part, field, first, view) } else { Vec::new() };
+        let (axes, unit, is_distance) = (part.axes, unit(&field.unit), view == View::Length);
+        Output { group, axes, name, unit, times, past, truth, prediction, error, is_distance }
+    }
+
+    /// A few of the input snapshots of one function of a field whose channels begin at `first`, with their names.
+    fn past_of(&self, part: &Part, field: &Field, first: usize, view: View) -> Vec<(String, State)> {
         let state = |snapshot: usize| {
-            let values = self.input(snapshot * self.samples.outputs + channel);
-            (self.snapshot_name(snapshot), self.state(part, spread, values))
+            let values = |channel: usize| self.input(snapshot * self.samples.outputs + first + channel);
+            let values = Self::view(view, field.width(), values);
+            (self.snapshot_name(snapshot), self.state(part, field.spread, values))
         };
         evenly(self.past(), SNAPSHOTS).into_iter().map(state).collect()
     }
+}
 
-    /// The deformed body at all times, coloured by the length of the displacement, and the distance of each point from its
-    /// true position.
-    fn deformation(&self) -> Output {
-        let truth = self.samples.target_of(self.index);
-        let skin = Rc::new(Skin { triangles: self.triangles.to_vec(), solid: Vec::new() });
-        let deformed = |values: &[f32], time: usize| {
-            let [x, y, right, up] = [0, 1, 2, 3].map(|channel| self.channel(values, time, channel));
-            let positions: Vec<[f32; 2]> = x.into_iter().zip(y).map(|(x, y)| [x, y]).collect();
-            let layout = match self.samples.grid {
-                Grid::Plane { rows, columns } => Layout::Mesh([rows, columns], positions),
-                _ if !skin.triangles.is_empty() => Layout::Triangles(positions, skin.clone()),
-                Grid::Line { .. } | Grid::Volume { .. } | Grid::Cloud { .. } => Layout::Cloud(positions, Vec::new()),
-            };
-            let values = right.iter().zip(&up).map(|(right, up)| right.hypot(*up)).collect();
-            State { layout: Rc::new(layout), values }
-        };
-        let states =
-            |values: &[f32]| (0..self.samples.times).map(|time| deformed(values, time)).collect::<Vec<State>>();
-        let (truth, prediction) = (states(truth), states(self.prediction));
-        let distance = |(truth, prediction): (&State, &State)| {
-            let [true_positions, positions] =
-                [truth, prediction].map(|state| state.layout.positions().unwrap_or_default());
-            let apart = |(one, other): (&[f32; 2], &[f32; 2])| (one[0] - other[0]).hypot(one[1] - other[1]);
-            let values = true_positions.iter().zip(positions).map(apart).collect();
-            State { layout: truth.layout.clone(), values }
-        };
-        Output {
-            group: 1,
-            axes: None,
-            name: "displacement".into(),
-            unit: unit(&self.task.outputs[0].unit),
-            times: (0..self.samples.times).map(|time| self.snapshot_name(self.past() + time)).collect(),
-            past: Vec::new(),
-            error: truth.iter().zip(&prediction).map(distance).collect(),
-            truth,
-            prediction,
-            is_distance: true,
+impl Scene {
+    /// Notes a vector that is drawn by its length.
+    fn note_length(&mut self, field: &Field, view: View) {
+        let name = field.name.replace('_', " ");
+        if view == View::Length && !self.lengths.contains(&name) {
+            self.lengths.push(name);
+        }
+    }
+
+    /// Notes that some channels are not drawn.
+    fn note_count(&mut self, [drawn, all]: [usize; 2], what: &str) {
+        if drawn < all {
+            self.omitted.push(format!("{drawn} of {all} {what}"));
         }
     }
 }
@@ -397,7 +406,8 @@ pub(super) mod tests {
 
     /// The scene of the first sample of a task.
     pub(in crate::report) fn scene(task: &Task, samples: &Samples, prediction: &[f32], times: &[f64]) -> Scene {
-        SampleView { task, samples, index: 0, prediction, times, unit: "m", triangles: &[] }.scene()
+        let drawn = Drawn::default();
+        SampleView { task, samples, index: 0, prediction, times, unit: "m", drawn: &drawn }.scene()
     }
 
     /// Values 1, 2, 3, ...

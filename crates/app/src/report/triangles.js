@@ -1,5 +1,5 @@
 // Meshes of triangles: where their points are drawn, the point at a place, and the picture. A surface in space is seen from
-// data.view, the azimuth and the elevation of the viewer in degrees, and can be turned.
+// data.view, the azimuth and the elevation of the viewer in degrees, and can be turned. Points in space without triangles are discs.
 "use strict";
 const Triangles = (() => {
   const isSolid = layout => layout.kind === "triangles" && layout.positions.length === 3;
@@ -66,6 +66,14 @@ const Triangles = (() => {
   function hit(layout, time, [u, v]) {
     const at = places(layout, time), { triangles } = layout;
     let found = -1, front = -Infinity;
+    if (!triangles.length) {
+      const [width, height] = layout.size, near = (radius(layout, width, height) / width) ** 2;
+      for (let point = 0; point < layout.count; point++) {
+        const distance = (at.u[point] - u) ** 2 + ((at.v[point] - v) * height / width) ** 2;
+        if (distance <= near && at.depth[point] > front) [found, front] = [point, at.depth[point]];
+      }
+      return found;
+    }
     for (let first = 0; first < triangles.length; first += 3) {
       const [a, b, c] = [triangles[first], triangles[first + 1], triangles[first + 2]];
       const whole = (at.u[b] - at.u[a]) * (at.v[c] - at.v[a]) - (at.v[b] - at.v[a]) * (at.u[c] - at.u[a]);
@@ -79,6 +87,26 @@ const Triangles = (() => {
       found = one >= two && one >= three ? a : two >= three ? b : c;
     }
     return found;
+  }
+
+  // The radius of the discs of points in space, in pixels of an image.
+  const radius = (layout, width, height) =>
+    Math.min(6 * width / layout.size[0], Math.max(1.5, 0.5 * Math.sqrt(3 * width * height / layout.count)));
+
+  // Draws points in space, those at the back first and darker.
+  function discs(image, layout, time, values, paint) {
+    const at = places(layout, time), { width, height } = image, size = radius(layout, width, height);
+    const order = Array.from({ length: layout.count }, (_, point) => point).sort((one, other) => at.depth[one] - at.depth[other]);
+    const [back, front] = [at.depth[order[0]], at.depth[order[order.length - 1]]], { back: darkest } = layout.data.light;
+    for (const point of order) {
+      const [x, y, value] = [at.u[point] * width, at.v[point] * height, values(point)];
+      const light = front > back ? darkest + (1 - darkest) * (at.depth[point] - back) / (front - back) : 1;
+      for (let row = Math.max(0, Math.floor(y - size)); row < Math.min(height, y + size); row++) {
+        for (let column = Math.max(0, Math.floor(x - size)); column < Math.min(width, x + size); column++) {
+          if (Math.hypot(column + 0.5 - x, row + 0.5 - y) <= size) paint(row * width + column, value, light);
+        }
+      }
+    }
   }
 
   // The share of its colour that a triangle shows; corners are [x, y, value, depth] in pixels.
@@ -102,5 +130,5 @@ const Triangles = (() => {
     }
   }
 
-  return { isSolid, places, hit, draw };
+  return { isSolid, places, hit, draw, discs };
 })();

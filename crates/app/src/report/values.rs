@@ -5,7 +5,7 @@ use super::html::base64;
 use super::pictures::Shared;
 use super::scene::{Scene, State};
 use crate::commands::evenly;
-use crate::plot::{DARKEST, LIGHT, Layout, Scale, Skin, VIEW, Window};
+use crate::plot::{BACK, DARKEST, LIGHT, Layout, Scale, Skin, Thinned, VIEW, Window};
 use serde_json::{Value, json};
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -34,9 +34,6 @@ pub(super) fn values(scene: &Scene, shared: &Shared, budget: usize) -> Value {
     let thinning = thinnings.clone().find(fits).unwrap_or(*thinnings.end());
     Writer::new(thinning, shared).write(scene)
 }
-
-/// Points of a mesh, and triangles between them by their places in this list.
-type Thinned = (Vec<usize>, Vec<[u32; 3]>);
 
 /// Collects the layouts that states share.
 struct Writer<'a> {
@@ -67,7 +64,7 @@ impl<'a> Writer<'a> {
         let still = |state: &State| {
             let (each, triangles) = match &*state.layout {
                 Layout::Triangles(positions, skin) => {
-                    (if skin.is_solid() { 16 } else { 12 }, self.skin(positions, skin).1.len())
+                    (if skin.is_solid() { 16 } else { 12 }, self.skin(positions, skin).triangles.len())
                 }
                 _ => (8, 0),
             };
@@ -118,7 +115,7 @@ impl<'a> Writer<'a> {
             }));
         }
         let window = self.window.map(|window| json!({ "least": window.least(), "most": window.most() }));
-        let light = json!({ "towards": LIGHT, "darkest": DARKEST });
+        let light = json!({ "towards": LIGHT, "darkest": DARKEST, "back": BACK });
         json!({ "fields": fields, "layouts": self.layouts, "window": window, "view": VIEW, "light": light })
     }
 
@@ -184,11 +181,13 @@ impl<'a> Writer<'a> {
                 json!({ "kind": "cloud", "points": all.len(), "positions": axes(), "depths": depths, "size": size })
             }
             Layout::Triangles(all, skin) => {
-                let (chosen, triangles) = &*self.skin(all, skin);
-                let solid = |axis: usize| chosen.iter().map(|&point| skin.solid[point][axis]).collect::<Vec<f32>>();
+                let Thinned { points: chosen, places, triangles } = &*self.skin(all, skin);
+                let solid = |axis: usize| places.iter().map(|&place| skin.solid[place][axis]).collect::<Vec<f32>>();
+                let flat = |axis: usize| places.iter().map(|&place| skin.corners[place][axis]).collect::<Vec<f32>>();
                 let positions = match skin.is_solid() {
                     true => json!([0, 1, 2].map(|axis| exact(&solid(axis)))),
-                    false => axes(),
+                    false if skin.corners.is_empty() => axes(),
+                    false => json!([0, 1].map(|axis| exact(&flat(axis)))),
                 };
                 json!({
                     "kind": "triangles",
@@ -229,7 +228,7 @@ impl<'a> Writer<'a> {
                     .flat_map(|row| across.iter().map(move |column| row * columns + column))
                     .collect()
             }
-            Layout::Triangles(positions, skin) => self.skin(positions, skin).0.clone(),
+            Layout::Triangles(positions, skin) => self.skin(positions, skin).points.clone(),
             other => {
                 let count = other.points();
                 evenly(count, count.div_ceil(self.thinning * self.thinning).max(count.min(2)))

@@ -36,7 +36,8 @@ fn a_server_answers_and_a_signal_ends_it_with_exit_code_0() {
         let told = String::from_utf8(ended.stderr).unwrap();
         assert_eq!(ended.status.code(), Some(0), "{signal}: {told}");
         for line in told.lines() {
-            let record: serde_json::Value = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+            let record: serde_json::Value =
+                serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
             assert_eq!((&record["method"], &record["status"]), (&"GET".into(), &200.into()));
         }
     }

@@ -18,6 +18,7 @@ mod storage;
 #[cfg(feature = "solvers")]
 pub use converge::{Convergence, LabelError};
 pub use dataset::{Dataset, Split};
+pub use drawn::Drawn;
 #[cfg(feature = "solvers")]
 pub use make::Recipe;
 pub use samples::Samples;

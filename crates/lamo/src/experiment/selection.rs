@@ -94,9 +94,6 @@ fn fitted(experiment: &Experiment, mode: TimeMode, train: &Samples, clock: &[f64
     let snapshots = (0..if train.targets.is_empty() { 0 } else { train.count })
         .flat_map(|sample| train.target_of(sample).chunks((train.points_of(sample) * outputs).max(1)));
     experiment.train.loss.check_targets(snapshots, outputs)?;
-    require(!(train.is_ragged() && experiment.data.change), || {
-        Refusal::new("data.change", "false for samples of different sizes", "true")
-    })?;
     let scrambled = experiment.data.scrambled;
     let on_lattice = lattice(grid, scrambled).is_ok_and(|lattice| lattice == train.positions);
     let positions = match (on_lattice, scrambled) {
@@ -130,8 +127,8 @@ fn fit(experiment: &Experiment, train: &Samples, time: &Time) -> Result<Normalis
     let positions = positions.then(|| Normaliser::fit_given(&train.positions, train.space)).transpose()?;
     let change = match experiment.data.change {
         true => {
-            let given = (&train.inputs[..], train.functions);
-            time.fit_change(given, (&train.targets, train.outputs), train.grid.points())?
+            let samples = (0..train.count).map(|sample| (train.input_of(sample), train.target_of(sample)));
+            time.fit_change(samples, [train.functions, train.outputs])?
         }
         false => None,
     };

@@ -3,7 +3,8 @@
 //! Points of a slice model see each other through sums over all points alone ([`InPieces`]), and these add up. Each stage passes
 //! over the pieces once: the first lifts the points and sums for the first block; the stage of a block expands its mixed tokens and
 //! sums for the next block; the last one projects. Between stages the features of the points are kept, in memory or in a file. The
-//! result is that of a prediction at once, up to the rounding of the sums, which are taken in f64 over the pieces.
+//! result is that of a prediction at once, up to the rounding of the sums, which are taken in f64 over the pieces. A roll-out goes
+//! through all stages for each snapshot, and the window of past snapshots moves on between them.
 
 use super::predictor::PREDICTION;
 use crate::data::Samples;
@@ -25,6 +26,7 @@ const FEATURES: &str = "features";
 const NEXT: &str = "next";
 const SUMS: &str = "sums";
 const TOKENS: &str = "tokens";
+const FOUND: &str = "found";
 /// Points of a piece, unless memory is short: more do not make a prediction faster.
 const MOST: usize = 1 << 16;
 /// Points of the smallest piece.
@@ -62,7 +64,8 @@ impl Pieces {
     /// Pieces with which a prediction takes about so many bytes, the arrays of the samples included.
     pub fn within(bytes: u64, operator: &Operator, samples: &Samples, device: Device) -> Result<Pieces, Error> {
         let sizes = operator.sizes()?;
-        let each = samples.space + samples.functions + samples.times * samples.outputs;
+        let window = if operator.task.time.mode().is_roll_out() { samples.functions + samples.outputs } else { 0 };
+        let each = samples.space + samples.functions + samples.times * samples.outputs + window;
         let arrays = 4 * each as u64 * samples.total_points() as u64;
         let largest = samples.sizes().into_iter().max().unwrap_or(1);
         let mut points = largest.clamp(1, MOST);
@@ -93,13 +96,38 @@ impl Operator {
         let total = samples.times.saturating_mul(samples.total_points()).saturating_mul(samples.outputs);
         let mut predictions = memory::reserve(total)
             .map_err(|reason| Refusal::about("the prediction", reason.to_string()).of(Kind::OutOfSpace))?;
+        let rolls = self.task.time.mode().is_roll_out();
         for sample in 0..samples.count {
+            let mut window = rolls.then(|| self.task.encode_inputs(samples.input_of(sample)));
             for time in 0..samples.times {
-                let walk = Walk { operator: self, samples, sample, time, pieces, sizes: &sizes, device };
-                walk.predict(&mut predictions)?;
+                let walk = Walk {
+                    operator: self,
+                    samples,
+                    sample,
+                    time,
+                    pieces,
+                    sizes: &sizes,
+                    device,
+                    window: window.as_deref(),
+                };
+                let mut found = Found { physical: &mut predictions, normalised: Vec::new() };
+                walk.predict(&mut found)?;
+                let next = found.normalised;
+                if let Some(window) = &mut window {
+                    self.advance(window, &next, samples);
+                }
             }
         }
         Ok(predictions)
+    }
+
+    /// Moves the window of a roll-out, `[points, functions]`, by one snapshot, `[points, outputs]`.
+    fn advance(&self, window: &mut [f32], found: &[f32], samples: &Samples) {
+        let (width, end) = (samples.outputs, self.task.time.past() * samples.outputs);
+        for (point, found) in window.chunks_exact_mut(samples.functions).zip(found.chunks_exact(width)) {
+            point.copy_within(width..end, 0);
+            point[end - width..end].copy_from_slice(found);
+        }
     }
 
     /// Refuses models and tasks that cannot be divided, and returns the sizes between stages.
@@ -110,9 +138,6 @@ impl Operator {
         require(whole.is_none(), || {
             let found = whole.map(|field| field.name.clone()).unwrap_or_default();
             Refusal::new("--memory", "outputs with a value at every point", format!("`{found}` of the whole sample"))
-        })?;
-        require(!task.time.mode().is_roll_out(), || {
-            Refusal::new("--memory", "outputs that are not continued from snapshot to snapshot", "a roll-out")
         })?;
         require(matches!(task.grid, Grid::Cloud { .. }), || {
             Refusal::new("--memory", "a model of clouds", format!("one of a {}", task.grid))
@@ -184,6 +209,9 @@ impl Operator {
             let task = self.task.on(Grid::Cloud { points });
             let found = task.found(model.project(features), input.positions, input.functions);
             graph.output(PREDICTION, task.decoded(found));
+            if task.time.mode().is_roll_out() {
+                graph.output(FOUND, found);
+            }
         } else {
             graph.output(SUMS, model.sums(block, features, mask()));
             graph.output(NEXT, features);
@@ -207,11 +235,21 @@ struct Walk<'a> {
     pieces: &'a Pieces,
     sizes: &'a Sizes,
     device: Device,
+    /// `[points, functions]` the normalised functions of a roll-out, with the snapshots before this time.
+    window: Option<&'a [f32]>,
+}
+
+/// What a walk ends with.
+struct Found<'a> {
+    /// All predictions so far, in physical units.
+    physical: &'a mut Vec<f32>,
+    /// `[points, outputs]` of a roll-out at this time.
+    normalised: Vec<f32>,
 }
 
 impl Walk<'_> {
     /// Appends the prediction.
-    fn predict(&self, predictions: &mut Vec<f32>) -> Result<(), Error> {
+    fn predict(&self, predictions: &mut Found<'_>) -> Result<(), Error> {
         let mut features = Features::new(self.points(), self.sizes.width, self.pieces.folder.as_deref())?;
         let mut sums = self.pass(Stage::Lift, &mut features, &[], predictions)?;
         for block in 0..self.sizes.blocks {
@@ -234,7 +272,7 @@ impl Walk<'_> {
         stage: Stage,
         features: &mut Features,
         tokens: &[f32],
-        predictions: &mut Vec<f32>,
+        predictions: &mut Found<'_>,
     ) -> Result<Vec<f32>, Error> {
         let points = self.pieces.points.min(self.points());
         let mut program = self.operator.stage(stage, self.sizes, points, self.device)?;
@@ -260,7 +298,11 @@ impl Walk<'_> {
             }
             program.try_run()?;
             if is_last {
-                predictions.extend(&program.try_read(PREDICTION)?[..piece.len() * self.samples.outputs]);
+                let count = piece.len() * self.samples.outputs;
+                predictions.physical.extend(&program.try_read(PREDICTION)?[..count]);
+                if self.window.is_some() {
+                    predictions.normalised.extend(&program.try_read(FOUND)?[..count]);
+                }
             } else {
                 let found = program.try_read(SUMS)?;
                 sums.iter_mut().zip(found).for_each(|(sum, value)| *sum += f64::from(*value));
@@ -282,8 +324,11 @@ impl Walk<'_> {
         let positions = filled(samples.positions_of(self.sample), samples.space);
         program.try_write("positions", &task.encode_positions(&positions))?;
         if samples.functions > 0 {
-            let inputs = filled(samples.input_of(self.sample), samples.functions);
-            program.try_write("functions", &task.encode_inputs(&inputs))?;
+            let inputs = match self.window {
+                Some(window) => filled(window, samples.functions),
+                None => task.encode_inputs(&filled(samples.input_of(self.sample), samples.functions)),
+            };
+            program.try_write("functions", &inputs)?;
         }
         if task.time.is_input() {
             program.try_write("time", &[task.time.fraction(self.time)])?;

@@ -55,6 +55,18 @@ impl Operator {
         Ok(predictions)
     }
 
+    /// What to know about predictions on another line, plane or volume than that of the training.
+    pub fn note_on_grid(&self, grid: Grid) -> Option<String> {
+        let trained = self.task.grid;
+        let differs = grid != trained && !matches!(trained, Grid::Cloud { .. });
+        differs.then(|| {
+            format!(
+                "the model was trained on a {trained} and predicts on a {grid}; its error there may be larger, and \
+                 `lamo evaluate --data DIR` measures it on samples of that grid"
+            )
+        })
+    }
+
     /// Refuses a grid that the model cannot predict on.
     pub(crate) fn check_grid(&self, grid: Grid) -> Result<(), Refusal> {
         if grid == self.task.grid {

@@ -432,20 +432,18 @@ impl Time {
         Some(functions.slice(2, (past - 1) * width, past * width))
     }
 
-    /// Mean and deviation of the change from one snapshot to the next, from inputs `[count, points, functions]` and targets
-    /// `[count, times, points, width]`; `None` where there is no roll-out.
-    pub(crate) fn fit_change(
+    /// Mean and deviation of the change from one snapshot to the next, from inputs `[points, functions]` and targets
+    /// `[times, points, width]` of each sample; `None` where there is no roll-out.
+    pub(crate) fn fit_change<'a>(
         &self,
-        (inputs, functions): (&[f32], usize),
-        (targets, width): (&[f32], usize),
-        points: usize,
+        samples: impl Iterator<Item = (&'a [f32], &'a [f32])>,
+        [functions, width]: [usize; 2],
     ) -> Result<Option<Normaliser>, Refusal> {
         let Time::RollOut { past, snapshots, .. } = self else { return Ok(None) };
         let last = (past - 1) * width;
-        let given = inputs.chunks_exact(points * functions);
-        let changes = given.zip(targets.chunks_exact(snapshots * points * width)).flat_map(|(given, series)| {
+        let changes = samples.flat_map(|(given, series)| {
             let first = given.chunks_exact(functions).flat_map(move |point| &point[last..last + width]);
-            let before = first.chain(&series[..(snapshots - 1) * points * width]);
+            let before = first.chain(&series[..series.len() / snapshots * (snapshots - 1)]);
             series.iter().zip(before).map(|(after, before)| after - before)
         });
         Normaliser::fit_given(&changes.collect::<Vec<_>>(), width).map(Some)

@@ -152,7 +152,10 @@ fn measure(request: &EvaluateRequest, session: &Session<'_>) -> Result<Evaluated
             .of(Kind::Failed)
     })?;
     let receipt = Receipt::new(&trained, &dataset, (&split, &test), &environment, evaluation, seconds)?;
-    let receipt = Receipt { symmetries: group.map(|group| group.order()), ..receipt };
+    let note = trained.operator.note_on_grid(test.grid);
+    note.iter().for_each(|note| (session.listener)(Event::Warning(note)));
+    let trained_on = note.map(|_| trained.operator.task.grid.to_string());
+    let receipt = Receipt { symmetries: group.map(|group| group.order()), trained_on, ..receipt };
     let stated = trained.experiment.data.train;
     let train_samples = if data.is_none() { Some(split.train.len()) } else { (stated > 0).then_some(stated) };
     let history = if path.is_dir() { run::history(path)? } else { Vec::new() };

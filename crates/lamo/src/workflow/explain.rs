@@ -2,7 +2,7 @@
 
 use super::Session;
 use super::evaluate::{Opened, open};
-use crate::data::Samples;
+use crate::data::{Drawn, Samples};
 use crate::error::{Error, Kind, Refusal, require};
 use crate::inference::evaluate::Evaluation;
 use crate::inference::explain::{Explanation, Regions};
@@ -54,8 +54,8 @@ pub struct ExplainedSample {
     pub number: usize,
     /// The sample alone.
     pub samples: Samples,
-    /// The triangles between its points; none where no cells are known.
-    pub triangles: Vec<[u32; 3]>,
+    /// The triangles as which it is drawn; none where no cells are known.
+    pub triangles: Drawn,
     /// `[times, points, outputs]` its prediction in physical units
     pub prediction: Vec<f32>,
     /// The time that is explained: the first step of a roll-out, the last time of a model that is given a time.
@@ -111,7 +111,7 @@ pub fn explain(request: &ExplainRequest, session: &Session<'_>) -> Result<Explai
                 explanation,
                 prediction,
                 samples,
-                triangles: dataset.drawn_triangles(number)?,
+                triangles: dataset.drawn(number)?,
                 trained: trained.clone(),
             })
         },

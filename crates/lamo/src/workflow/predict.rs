@@ -129,6 +129,8 @@ pub struct Predicted {
     pub elapsed: Duration,
     /// What the user should know about the model.
     pub note: Option<String>,
+    /// What the user should know where the grid is not that of the training.
+    pub note_on_grid: Option<String>,
 }
 
 /// Reads arrays, predicts, writes the output fields.
@@ -160,7 +162,7 @@ fn predict_to(request: &PredictRequest, write: WriteFields) -> Result<Predicted,
         require_new(file, inputs)?;
         model.protect(file)?;
     }
-    let notes = planned.notes();
+    let (notes, note_on_grid) = (planned.notes(), operator.note_on_grid(planned.grid));
     let started = Instant::now();
     let batch = forward_batch(operator.batch, *device).min(planned.count);
     let predictor = match memory {
@@ -178,6 +180,7 @@ fn predict_to(request: &PredictRequest, write: WriteFields) -> Result<Predicted,
         (None, _) => in_pieces(operator, &given.samples, memory.unwrap_or(u64::MAX), *device)?,
     };
     let elapsed = compiled_in + started.elapsed();
+    make_folders(&files)?;
     let names: Vec<_> = inputs.iter().map(|input| input.array.path.display().to_string()).collect();
     let arrays = given.output_fields(&operator.task, &prediction);
     let arrays = arrays.map_err(|refusal| refusal.within(names.join(", ")))?;
@@ -194,7 +197,7 @@ fn predict_to(request: &PredictRequest, write: WriteFields) -> Result<Predicted,
         }
     }
     let note = model.note().map(str::to_owned);
-    Ok(Predicted { arrays, files, samples: given.samples.count, notes, elapsed, note })
+    Ok(Predicted { arrays, files, samples: given.samples.count, notes, elapsed, note, note_on_grid })
 }
 
 /// A prediction that takes about so many bytes.
@@ -249,6 +252,7 @@ fn predict_clouds(
         None => operator.predict(&samples, *device)?,
     };
     let elapsed = started.elapsed();
+    make_folders(&files)?;
     let (mut first, mut arrays) = (0, Vec::new());
     for ((given, file), input) in given.iter().zip(&files).zip(&sample_files) {
         let length: usize = given.samples.total_points() * samples.times * samples.outputs;
@@ -259,7 +263,15 @@ fn predict_clouds(
         first += length;
     }
     let note = model.note().map(str::to_owned);
-    Ok(Predicted { arrays, files, samples: samples.count, notes: Vec::new(), elapsed, note })
+    Ok(Predicted { arrays, files, samples: samples.count, notes: Vec::new(), elapsed, note, note_on_grid: None })
+}
+
+/// Makes the folders of files that are about to be written.
+fn make_folders(files: &[PathBuf]) -> Result<(), Error> {
+    for folder in files.iter().filter_map(|file| file.parent()).filter(|folder| !folder.as_os_str().is_empty()) {
+        std::fs::create_dir_all(folder).map_err(|reason| Error::writing(folder, reason))?;
+    }
+    Ok(())
 }
 
 /// Refuses to overwrite an input.

@@ -47,6 +47,11 @@ impl TestSet {
         Ok(TestSet { experiment, dataset, split })
     }
 
+    /// The data set that they are part of.
+    pub fn dataset(&self) -> &Dataset {
+        &self.dataset
+    }
+
     /// Number of test samples.
     pub fn count(&self) -> usize {
         self.split.test.len()

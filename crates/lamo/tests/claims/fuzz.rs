@@ -14,7 +14,7 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// Changed files per reader in a short run.
@@ -28,9 +28,13 @@ fn corpus(folder: &str, ending: &str) -> Vec<Vec<u8>> {
     seeds(&format!("arrays/{folder}"), ending)
 }
 
+/// A folder beside the claims.
+fn tests(folder: &str) -> PathBuf {
+    Path::new(&std::env::var("CARGO_MANIFEST_DIR").unwrap()).join("tests").join(folder)
+}
+
 fn seeds(folder: &str, ending: &str) -> Vec<Vec<u8>> {
-    let folder = Path::new(&std::env::var("CARGO_MANIFEST_DIR").unwrap()).join("tests").join(folder);
-    let mut paths: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut paths: Vec<_> = fs::read_dir(tests(folder)).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.retain(|path| path.metadata().unwrap().len() <= LARGEST && path.to_str().unwrap().ends_with(ending));
     paths.sort();
     paths.into_iter().map(|path| fs::read(path).unwrap()).collect()
@@ -196,6 +200,11 @@ fn fuzz_meshes(target: &str, endings: &[&str]) {
     fuzz(target, &seeds, |scratch, bytes| {
         let path = scratch.join("file");
         fs::write(&path, bytes).unwrap();
+        for part in ["cells_ascii.vtu", "surface_ascii.vtp"].iter().filter(|_| target == "vtk-parts") {
+            if !scratch.join(part).exists() {
+                fs::copy(tests("mesh/files").join(part), scratch.join(part)).unwrap();
+            }
+        }
         match mesh::read(&path) {
             Ok(mesh) => {
                 mesh.check().unwrap();
@@ -216,6 +225,11 @@ fn fuzz_meshes(target: &str, endings: &[&str]) {
 #[test]
 fn xml_meshes_of_any_bytes_are_read_or_refused() {
     fuzz_meshes("vtk-xml", &[".vtu", ".vtp", ".vti", ".vtr", ".vts"]);
+}
+
+#[test]
+fn files_of_any_bytes_that_name_other_files_are_read_or_refused() {
+    fuzz_meshes("vtk-parts", &[".vtm"]);
 }
 
 #[test]

@@ -29,7 +29,8 @@ mod library; // one crate is enough, and the README's program is an example
 mod lines; // models in one dimension
 mod loops; // the training loop takes the authors' steps, and every shipped experiment runs
 mod losses; // every loss is what it says, its gradient too
-mod mesh_cases; // a folder of mesh files becomes a data set, and predictions become meshes
+mod mesh_cases;
+mod mesh_lattices; // a folder of mesh files becomes a data set, and predictions become meshes
 mod meshes; // mesh files: VTK and meshio agree with what is read and written; damage ends in a sentence
 mod numbers; // outputs that are numbers of the whole sample
 mod ono; // orthonormal features: the guarded factor and the running covariance

@@ -53,11 +53,12 @@ fn cases(folder: &Folder, sizes: &[[usize; 2]], ending: &str) -> MeshCases {
         derived: vec!["distance".into()],
         scalars: Some(folder.at("cases.csv")),
         at_centres: false,
+        lattices: false,
     }
 }
 
 fn imported(cases: &MeshCases, target: &Path) -> Dataset {
-    let fields = cases.fields().unwrap();
+    let (fields, _) = cases.fields().unwrap();
     let sizes = points_of_files(&fields).unwrap();
     let points = sizes.iter().copied().max().unwrap();
     let ragged = if sizes.iter().all(|&size| size == points) { Vec::new() } else { sizes };
@@ -235,8 +236,35 @@ fn cells_are_kept_as_triangles_and_those_of_equal_meshes_once() {
     let mut centres = cases(&folder, &SIZES, "vtu");
     centres.at_centres = true;
     let centres = imported(&centres, &folder.at("centres"));
-    assert_eq!(centres.manifest().triangles, None, "the centres of cells are no corners");
-    assert!(centres.triangles_of(0).unwrap().is_empty());
+    for (number, &[width, height]) in SIZES.iter().enumerate() {
+        let (triangles, corners) = (centres.triangles_of(number).unwrap(), centres.corners_of(number).unwrap());
+        let expected = squares(width, height);
+        assert_eq!(triangles.len(), expected.len());
+        assert!(triangles.iter().enumerate().all(|(place, cell)| *cell == [place as u32 / 2; 3]), "{triangles:?}");
+        let places = expected.as_flattened().iter().flat_map(|&point| [point as usize % width, point as usize / width]);
+        assert!(corners.iter().copied().eq(places.map(|side| side as f32)), "corners of sample {number}");
+    }
+    centres.verify().unwrap();
+    assert!(set.corners_of(0).unwrap().is_empty(), "corners that are points are not stored");
+    let path = folder.at("centres").join("triangle-corners.npy");
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[200] ^= 1;
+    std::fs::write(&path, &bytes).unwrap();
+    assert!(centres.verify().unwrap_err().to_string().contains("triangle-corners.npy"));
+    std::fs::write(&path, &bytes[..150]).unwrap();
+    assert!(Dataset::open(&folder.at("centres")).unwrap_err().to_string().contains("triangle-corners.npy"));
+}
+
+#[test]
+fn the_head_of_a_column_has_a_name_and_a_unit() {
+    let folder = Folder::new("mesh-units");
+    let mut cases = cases(&folder, &SIZES, "vtu");
+    let table = std::fs::read_to_string(folder.at("cases.csv")).unwrap();
+    std::fs::write(folder.at("cases.csv"), table.replace("Slope,other", " Angle of attack [deg], Mach (-)")).unwrap();
+    cases.derived.clear();
+    let set = imported(&cases, &folder.at("set"));
+    let names: Vec<_> = set.manifest().fields.iter().map(|field| (field.name.as_str(), field.unit.as_str())).collect();
+    assert_eq!(names[3..], [("angle_of_attack", "deg"), ("mach", "1")]);
 }
 
 #[test]
@@ -258,7 +286,7 @@ fn every_file_that_an_import_reads_is_among_its_sources() {
     // Another table is another data set.
     let table = std::fs::read_to_string(folder.at("cases.csv")).unwrap();
     std::fs::write(folder.at("cases.csv"), table.replace(",7\n", ",8\n")).unwrap();
-    let fields = cases.fields().unwrap();
+    let (fields, _) = cases.fields().unwrap();
     let own = Own {
         name: "flow".into(),
         grid: set.manifest().grid,
@@ -312,7 +340,7 @@ fn damaged_triangles_are_refused_in_a_sentence() {
     let huge = refused(2, &text(count));
     assert!(huge.contains("a number of triangles that a file can hold"), "{huge}");
     let outside = refused(2, &text(|text| text.replace("\"triangles.npy\"", "\"../triangles.npy\"")));
-    assert!(outside.contains("two files in the folder"), "{outside}");
+    assert!(outside.contains("different files in the folder"), "{outside}");
     // A data set of an earlier version has no cells.
     let manifest = String::from_utf8(sound[2].clone()).unwrap();
     let (before, rest) = manifest.split_once("[triangles]").unwrap();

@@ -117,6 +117,7 @@ fn small_files_hold_the_mesh_that_was_written_in_every_variant() {
         "cells_base64_zlib.vtu",
         "cells_encoded.vtu",
         "cells_raw_zlib_be.vtu",
+        "cells_raw_lz4.vtu",
         "cells_42.vtk",
         "cells_51.vtk",
     ] {
@@ -241,7 +242,11 @@ const LIES: &[(&str, &str, &str)] = &[
     ),
     ("open.vtu", "<VTKFile type=\"UnstructuredGrid\"><UnstructuredGrid>", "end of the file"),
     ("kind.vtu", "<VTKFile type=\"PUnstructuredGrid\"/>", "PUnstructuredGrid"),
-    ("packer.vtu", "<VTKFile type=\"UnstructuredGrid\" compressor=\"vtkLZ4DataCompressor\"/>", "vtkLZ4DataCompressor"),
+    (
+        "packer.vtu",
+        "<VTKFile type=\"UnstructuredGrid\" compressor=\"vtkLZMADataCompressor\"/>",
+        "vtkLZMADataCompressor",
+    ),
     (
         "few.vtu",
         "<VTKFile type=\"UnstructuredGrid\"><UnstructuredGrid><Piece NumberOfPoints=\"9\" NumberOfCells=\"0\"/></UnstructuredGrid></VTKFile>",
@@ -289,4 +294,65 @@ fn files_that_lie_are_refused_in_one_sentence_that_names_file_and_part() {
     }
     let told = mesh::read(&folder.at("none.vtu")).unwrap_err().to_string();
     assert!(told.ends_with("none.vtu: expected a file, found nothing; check the path"), "{told}");
+}
+
+/// A file of blocks that names these files.
+fn blocks(names: &[&str]) -> String {
+    let named: String = names.iter().map(|name| format!("<DataSet index=\"0\" file=\"{name}\"/>")).collect();
+    format!(
+        "<VTKFile type=\"vtkMultiBlockDataSet\"><vtkMultiBlockDataSet><Block>{named}</Block></vtkMultiBlockDataSet></VTKFile>"
+    )
+}
+
+#[test]
+fn the_files_that_a_file_names_are_one_mesh_and_each_may_be_named_once() {
+    let folder = Folder::in_memory("parts");
+    std::fs::create_dir(folder.at("inner")).unwrap();
+    let mut other = small("image_ascii.vti");
+    other.point_data.remove(1); // has no U
+    mesh::write(&folder.at("inner/cells.vtu"), &cells(), &Options::default()).unwrap();
+    mesh::write(&folder.at("image.vti"), &other, &Options::default()).unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.at(name), text).unwrap();
+    write("both.vtm", &blocks(&["inner/cells.vtu", "image.vti"]));
+    let both = mesh::read(&folder.at("both.vtm")).unwrap();
+    assert_eq!((both.point_count(), both.cell_count()), (5 + 6, 2 + 2));
+    let arrays: Vec<_> = both.point_data.iter().chain(&both.cell_data).map(|array| array.name.as_str()).collect();
+    assert_eq!(arrays, ["p", "region", "block"], "an array that a part lacks is left out");
+    assert_eq!((0..4).map(|cell| both.cell_data[1].values.at(cell)).collect::<Vec<_>>(), [0.0, 0.0, 1.0, 1.0]);
+    assert_eq!(
+        both.shape.cells().unwrap().points(2),
+        [5, 6, 9, 8],
+        "points of the second part follow those of the first"
+    );
+    write(
+        "list.pvd",
+        "<VTKFile type=\"Collection\"><Collection><DataSet timestep=\"1\" file=\"both.vtm\"/></Collection></VTKFile>",
+    );
+    assert_eq!(mesh::read(&folder.at("list.pvd")).unwrap(), both);
+    write("itself.vtm", &blocks(&["itself.vtm"]));
+    write("one.vtm", &blocks(&["other.vtm"]));
+    write("other.vtm", &blocks(&["one.vtm"]));
+    write("twice.vtm", &blocks(&["image.vti", "image.vti"]));
+    write("none.vtm", &blocks(&[]));
+    write("lost.vtm", &blocks(&["lost.vtu"]));
+    write(
+        "times.pvd",
+        "<VTKFile type=\"Collection\"><Collection><DataSet timestep=\"1\" file=\"image.vti\"/><DataSet timestep=\"2\" file=\"image.vti\"/></Collection></VTKFile>",
+    );
+    write("ghosts.pvtu", "<VTKFile type=\"PUnstructuredGrid\"><PUnstructuredGrid GhostLevel=\"2\"/></VTKFile>");
+    (0..20).for_each(|level| write(&format!("deep_{level}.vtm"), &blocks(&[&format!("deep_{}.vtm", level + 1)])));
+    let refused = [
+        ("deep_0.vtm", "at most 8 files that name each other"),
+        ("itself.vtm", "named twice"),
+        ("one.vtm", "named twice"),
+        ("twice.vtm", "named twice"),
+        ("none.vtm", "expected names of files"),
+        ("lost.vtm", "lost.vtu: expected a file"),
+        ("times.pvd", "found 2 times"),
+        ("ghosts.pvtu", "without ghost cells"),
+    ];
+    for (name, part) in refused {
+        let told = mesh::read(&folder.at(name)).unwrap_err().to_string();
+        assert!(told.contains(name) && told.contains(part) && told.lines().count() == 1, "{name}: {told}");
+    }
 }

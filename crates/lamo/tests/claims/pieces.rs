@@ -54,6 +54,22 @@ fn a_prediction_in_pieces_is_that_of_all_points_at_once() {
     let series =
         Samples { times: 2, targets: targets.iter().zip(0..).map(|(v, i)| v + 0.01 * i as f32).collect(), ..still };
     let by_time = &["train.loss=relative-l2-of-times"][..];
+    // Two snapshots and a function are given, three snapshots are asked for.
+    let past: Vec<f32> = series.targets.chunks(1).flat_map(|value| [0.9 * value[0], value[0]]).collect();
+    let given = past.chunks(2).zip(wave(360, 0.5)).flat_map(|(past, input)| [past[0], past[1], input]).take(3 * 180);
+    let rolled = Samples {
+        times: 3,
+        functions: 3,
+        inputs: given.collect(),
+        targets: (0..3)
+            .flat_map(|sample| series.target_of(sample)[..60].repeat(3))
+            .zip(0..)
+            .map(|(v, i)| v + 0.01 * (i % 97) as f32)
+            .collect(),
+        ..series.clone()
+    };
+    let roll_out = &["train.loss=relative-l2-of-frames", "data.past=2"][..];
+    let change = &["train.loss=relative-l2-of-frames", "data.past=2", "data.change=true"][..];
     let cases = [
         ("lamo", "", &[][..], &even),
         ("lamo", "", &["data.trend=true"], &ragged),
@@ -63,6 +79,8 @@ fn a_prediction_in_pieces_is_that_of_all_points_at_once() {
         ("lamo", "depth = 2\nmixer = 'mamba2'", by_time, &series),
         ("transolver", "depth = 3", &[], &ragged),
         ("transolver", "", by_time, &series),
+        ("transolver", "", roll_out, &rolled),
+        ("lamo", "", change, &rolled),
     ];
     for (name, settings, changes, samples) in cases {
         let operator = operator(name, settings, changes, samples);
@@ -113,9 +131,6 @@ fn models_and_tasks_that_cannot_be_divided_are_refused() {
         let expected = "--memory: expected lamo with slices of fixed queries, or transolver, found model";
         assert!(told.starts_with(expected), "{told}");
     }
-    let series = Samples { inputs: samples.targets.clone(), ..samples.clone() };
-    let told = refused(&operator("lamo", "", &["train.loss=relative-l2-of-frames"], &series), &series);
-    assert!(told.contains("found a roll-out"), "{told}");
     let grid = Grid::Plane { rows: 4, columns: 4 };
     let plane = Samples::new(grid, 1, wave(48, 0.4), 1, wave(48, 0.9)).unwrap();
     let told = refused(&operator("lamo", "patch = 2", &[], &plane), &plane);

@@ -240,14 +240,14 @@ fn a_ragged_training_that_is_interrupted_after_any_step_ends_with_the_same_bits(
 #[test]
 fn a_model_without_masks_refuses_samples_of_different_sizes_and_names_those_that_take_them() {
     let samples = clouds(&SIZES);
-    let row = MODELS.iter().find(|row| row.name == "fno").unwrap();
+    let row = MODELS.iter().find(|row| row.name == "deeponet").unwrap();
     let experiment = small(row, &[]);
     let task = experiment.task(&samples).unwrap();
     let refusal = Trainer::new(&experiment, &task, &samples, &samples, Device::Cpu).err().unwrap().to_string();
     assert!(
-        refusal
-            .starts_with("model fno: expected samples of equal size, found samples with different numbers of points")
-            && refusal.contains("lamo")
+        refusal.starts_with(
+            "model deeponet: expected samples of equal size, found samples with different numbers of points"
+        ) && refusal.contains("lamo")
             && refusal.contains("transolver"),
         "{refusal}"
     );

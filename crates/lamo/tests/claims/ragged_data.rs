@@ -4,7 +4,7 @@
 use crate::support::{Folder, save};
 use lamo::data::dataset::{Dataset, Normalise, Outcome, Role, Rule};
 use lamo::data::formats;
-use lamo::data::import::{ArrayName, Own, OwnField, Sizes, points_of_files};
+use lamo::data::import::{ArrayName, Own, OwnField, Sizes, Windows, points_of_files};
 use lamo::experiment::ExperimentData;
 use lamo::inference::Source;
 use lamo::workflow::{EvaluateRequest, PredictRequest, Session, TrainRequest, check, evaluate, predict, train};
@@ -259,4 +259,63 @@ fn an_interrupted_import_of_different_sizes_ends_with_the_same_bytes() {
     }
     assert!(stops > SIZES.len(), "{stops} stops");
     assert!(bytes(&whole) == bytes(&target), "other bytes after {stops} stops");
+}
+
+/// Time series of bodies: the value at a point decays, from a start that the point decides.
+fn series(folder: &Folder, sizes: &[(usize, usize)]) -> Own {
+    let mut own = own(folder, &sizes.iter().map(|(points, _)| *points).collect::<Vec<_>>());
+    let file = |(sample, &(points, snapshots)): (usize, &(usize, usize))| {
+        let at = |time: usize| (0..points).map(move |point| value(sample, point) * 0.9_f64.powi(time as i32) + 0.1);
+        vec![save(folder, &format!("s_{sample}.npy"), &[snapshots, points], (0..snapshots).flat_map(at))]
+    };
+    own.fields.remove(1); // a number of each series
+    own.fields[1] =
+        OwnField { axes: Some("tp".into()), ..field("u", Role::Output, sizes.iter().enumerate().map(file).collect()) };
+    own.windows = Some(Windows { window: 2, horizon: 3, step: 1 });
+    own.split = None;
+    own
+}
+
+#[test]
+fn time_series_on_different_points_are_cut_into_windows_and_learned_by_their_changes() {
+    let folder = Folder::new("ragged-windows");
+    let sizes = [(12, 8), (30, 7), (17, 9), (23, 8), (14, 8), (20, 7)];
+    let set = imported(&series(&folder, &sizes), &folder);
+    let dataset = Dataset::open(&set).unwrap();
+    let counts = sizes.map(|(_, snapshots)| snapshots - 4);
+    assert_eq!(dataset.samples(), counts.iter().sum::<usize>());
+    let mut sample = 0;
+    for (number, &(points, _)) in sizes.iter().enumerate() {
+        for window in 0..counts[number] {
+            assert_eq!(dataset.points_of(sample), points, "sample {sample}");
+            let found = dataset.gather("u", &[sample]).unwrap(); // [snapshots, points]
+            let expected =
+                |time: usize, point: usize| (value(number, point) * 0.9_f64.powi((window + time) as i32) + 0.1) as f32;
+            for (time, point) in (0..5).flat_map(|time| (0..points).map(move |point| (time, point))) {
+                assert_eq!(found[time * points + point], expected(time, point), "sample {sample}");
+            }
+            let position = dataset.gather("positions", &[sample]).unwrap();
+            assert_eq!(position[2..4], place(number, 1).map(|side| side as f32));
+            sample += 1;
+        }
+    }
+    check(&set).unwrap().require_finite().unwrap();
+    let experiment = TrainRequest::new(set.to_str().unwrap()).experiment().unwrap();
+    assert!(experiment.data.change, "own time series are learned by their changes");
+    let data = ExperimentData::read(&experiment, &dataset).unwrap();
+    let change = data.task(&experiment).unwrap().normalisers.change.unwrap();
+    let mut changes: Vec<f64> = Vec::new();
+    for sample in 0..data.train.count {
+        let (given, asked) = (data.train.input_of(sample), data.train.target_of(sample));
+        let points = data.train.points_of(sample);
+        let last = given.chunks(2).map(|past| past[1]).chain(asked[..2 * points].iter().copied());
+        changes.extend(asked.iter().zip(last).map(|(after, before)| f64::from(after - before)));
+    }
+    let mean = changes.iter().sum::<f64>() / changes.len() as f64;
+    assert!((f64::from(change.mean[0]) - mean).abs() < 1e-5, "{change:?} and {mean}");
+    let done = train(&request(&set, folder.at("run"), &["train.epochs=20"]), &Session::default()).unwrap();
+    let asked = EvaluateRequest { run: done.folder.clone(), data: None, symmetries: false, device: Device::Cpu };
+    let evaluation = evaluate(&asked, &Session::default()).unwrap().receipt.evaluation;
+    let persistence = evaluation.trivial.unwrap().persistence.unwrap();
+    assert!(evaluation.headline() < 0.5 * persistence, "{} and {persistence}", evaluation.headline());
 }

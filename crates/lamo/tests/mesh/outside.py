@@ -113,7 +113,7 @@ def write_xml(writer, mesh, path, mode, encoded, packed, long, little, pieces=1)
     writer.SetFileName(str(path))
     writer.SetDataMode(mode)
     writer.SetEncodeAppendedData(encoded)
-    writer.SetCompressorTypeToZLib() if packed else writer.SetCompressorTypeToNone()
+    {False: writer.SetCompressorTypeToNone, True: writer.SetCompressorTypeToZLib, "lz4": writer.SetCompressorTypeToLZ4}[packed]()
     writer.SetBlockSize(64)
     writer.SetHeaderTypeToUInt64() if long else writer.SetHeaderTypeToUInt32()
     writer.SetByteOrderToLittleEndian() if little else writer.SetByteOrderToBigEndian()
@@ -127,10 +127,10 @@ def write_vtk(folder):
         mesh = make()
         write_xml(xml, mesh, folder / f"{name}_ascii.{ending}", 0, 0, False, True, True)
         for mode in ("base64", "raw", "encoded"):
-            for packed in (False, True):
+            for packed in (False, True, "lz4"):
                 for long in (False, True):
                     for little in (False, True):
-                        words = [name, mode, "zlib" if packed else "plain", "64" if long else "32", "le" if little else "be"]
+                        words = [name, mode, {False: "plain", True: "zlib"}.get(packed, packed), "64" if long else "32", "le" if little else "be"]
                         path = folder / f"{'_'.join(words)}.{ending}"
                         write_xml(xml, mesh, path, 1 if mode == "base64" else 2, mode == "encoded", packed, long, little)
         if name in ("cells", "surface"):
@@ -147,6 +147,40 @@ def write_vtk(folder):
                 writer.SetFileTypeToASCII() if text else writer.SetFileTypeToBinary()
                 writer.SetFileName(str(folder / f"{name}_{'ascii' if text else 'binary'}_{version}.vtk"))
                 assert writer.Write() == 1
+
+
+def write_parts(folder):
+    """Files that name other files: blocks inside blocks, pieces, and a list of one time."""
+    inner = dress(pv.ImageData(dimensions=(3, 3, 3)).cast_to_unstructured_grid())
+    wall, box = dress(pv.Plane(i_resolution=2, j_resolution=2)), dress(pv.ImageData(dimensions=(2, 3, 2), spacing=(0.5, 0.5, 0.5)))
+    wall.point_data.remove("short")  # what a part lacks is left out
+    blocks = pv.MultiBlock({"internal": inner, "boundary": pv.MultiBlock({"wall": wall, "box": box})})
+    blocks.save(folder / "parts_blocks.vtm")
+    head = '<?xml version="1.0"?>\n<VTKFile type="{}" version="0.1" byte_order="LittleEndian">\n'
+    pieces = [unstructured(), unstructured()]
+    for number, piece in enumerate(pieces):
+        (folder / "parts").mkdir(exist_ok=True)
+        piece.save(folder / "parts" / f"{number}.vtu")
+    arrays = {"PointData": pieces[0].point_data, "CellData": pieces[0].cell_data}
+    text = head.format("PUnstructuredGrid") + '<PUnstructuredGrid GhostLevel="0">\n'
+    for part, data in arrays.items():
+        text += f"<P{part}>"
+        for name in data.keys():
+            kind = {"f": "Float", "i": "Int", "u": "UInt"}[data[name].dtype.kind] + str(8 * data[name].dtype.itemsize)
+            width = data[name].size // len(data[name])
+            text += f'<PDataArray type="{kind}" Name="{name}" NumberOfComponents="{width}"/>'
+        text += f"</P{part}>\n"
+    text += '<PPoints><PDataArray type="Float32" NumberOfComponents="3"/></PPoints>\n'
+    text += '<Piece Source="parts/0.vtu"/><Piece Source="parts/1.vtu"/>\n</PUnstructuredGrid></VTKFile>\n'
+    (folder / "parts_pieces.pvtu").write_text(text)
+    list_ = head.format("Collection") + "<Collection>" + "".join(
+        f'<DataSet timestep="0.5" part="{number}" file="parts/{number}.vtu"/>' for number in range(2)) + "</Collection></VTKFile>"
+    (folder / "parts_list.pvd").write_text(list_)
+
+
+def whole(mesh):
+    """A mesh of parts as one."""
+    return mesh.combine(merge_points=False) if isinstance(mesh, pv.MultiBlock) else mesh
 
 
 def solid():
@@ -266,6 +300,11 @@ def write_fixtures(folder):
             write_xml(xml, mesh, folder / f"{name}_base64_zlib.{ending}", 1, 0, True, True, True)
             write_xml(xml, mesh, folder / f"{name}_encoded.{ending}", 2, 1, True, True, True)
             write_xml(xml, mesh, folder / f"{name}_pieces.{ending}", 0, 0, False, True, True, pieces=2)
+            write_xml(xml, mesh, folder / f"{name}_raw_lz4.{ending}", 2, 0, "lz4", True, True)
+            (folder / "parts.vtm").write_text(
+                '<?xml version="1.0"?>\n<VTKFile type="vtkMultiBlockDataSet" version="1.0">\n<vtkMultiBlockDataSet>\n'
+                '<Block index="0" name="all"><DataSet index="0" name="cells" file="cells_ascii.vtu"/></Block>\n'
+                '<DataSet index="1" name="surface" file="surface_ascii.vtp"/>\n</vtkMultiBlockDataSet>\n</VTKFile>\n')
             meshio.write_points_cells(folder / "meshio.vtu", corners, [("tetra", [[0, 1, 2, 3]]), ("triangle", [[1, 2, 4]])])
         for version in (42, 51):
             writer = legacy()
@@ -367,8 +406,13 @@ def compare(folder):
                 compare_meshio(meshio.read(made), meshio.read(path))
             else:
                 if name not in read:
-                    read[name] = pv.read(path)
-                compare_vtk(pv.read(made), read[name])
+                    read[name] = whole(pv.read(path))
+                ours = pv.read(made)
+                if name.startswith("parts"):
+                    numbers = ours.cell_data.pop("block")
+                    assert np.all(np.diff(numbers) >= 0) and numbers[-1] > 0, "numbers of parts"
+                    ours.field_data.clear(), read[name].field_data.clear()
+                compare_vtk(ours, read[name])
                 if name.startswith("meshio") and path.suffix in (".vtu", ".vtk"):  # meshio reads no PolyData
                     compare_meshio(meshio.read(made), meshio.read(path))
         except (Exception, SystemExit) as problem:  # meshio exits where it cannot read
@@ -382,6 +426,7 @@ if __name__ == "__main__":
     job, folder = sys.argv[1], Path(sys.argv[2])
     if job == "write":
         write_vtk(folder)
+        write_parts(folder)
         write_meshio(folder)
         write_gmsh(folder)
     elif job == "fixtures":

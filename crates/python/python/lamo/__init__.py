@@ -12,9 +12,8 @@ command `lamo` (`python -m lamo`), whose runs and data sets `lamo.load` and `lam
 from __future__ import annotations
 
 import json
-from functools import lru_cache
 from pathlib import Path
-from typing import Sequence, Union
+from typing import List, Sequence, Union
 
 from . import _lamo
 from ._dataset import Dataset, Path_, make
@@ -101,11 +100,12 @@ def benchmarks() -> Listing:
     return _listing("benchmarks")
 
 
-@lru_cache(maxsize=1)
-def _registries() -> str:
-    return _lamo.listing()
+_LISTED: List[str] = []
+"""The registries, once they were asked for: counting the parameters of all experiments takes a moment."""
 
 
 def _listing(kind: str) -> Listing:
-    rows = json.loads(_registries())[kind]
+    if not _LISTED:
+        _LISTED.append(_lamo.listing())
+    rows = json.loads(_LISTED[0])[kind]
     return Listing({row["name"]: row for row in rows})

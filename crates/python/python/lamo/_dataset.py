@@ -66,7 +66,7 @@ class Dataset:
         test: Optional[int] = None,
         seed: Optional[int] = None,
         ordered: bool = False,
-        name: str = "arrays",
+        name: Optional[str] = None,
         out: Optional[Path_] = None,
         progress: Progress = None,
     ) -> Dataset:
@@ -91,7 +91,7 @@ class Dataset:
             train: number of samples to train on.
             test: number of samples to test on, a sixth unless given. The samples are drawn with `seed`, or are the first and the last
                 with `ordered`.
-            name: name of the data.
+            name: name of the data; that of the folder `out`, or "arrays", unless given.
             out: the folder to make. Without it the data set is kept in the cache (`~/.cache/lamo` or `$LAMO_CACHE`), once for the
                 same arrays, so that a run on it can be resumed and evaluated later.
             progress: whether to show progress.
@@ -109,6 +109,7 @@ class Dataset:
         fields = {**given["inputs"], **given["outputs"]}
         kind, extents, ragged = _grid(grid, positions, fields, plain=times is None and window is None)
         target = None if out is None else Path(out)
+        name = name or (target.name if target else "arrays")
         scratch = _scratch(target)
         try:
             files: List[Tuple[str, str, str, bool, Optional[str], List[Path]]] = []
@@ -166,7 +167,7 @@ class Dataset:
             f"{field['name']} {'x'.join(map(str, field['shape'])) or 'number'}" for field in self.manifest["fields"]
         )
         split = f"{len(self.train)} to train, {len(self.test)} to test"
-        return f"Dataset({str(self.folder)!r}: {self.name}, {len(self)} samples ({split}), {fields})"
+        return f"Dataset({shown(self.folder)!r}: {self.name}, {len(self)} samples ({split}), {fields})"
 
 
 def make(
@@ -210,6 +211,16 @@ def _toml(key: str, value: object) -> str:
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(_toml(key, item) for item in value) + "]"
     raise InputError(f"{key}: expected a number, a text, True, False or a list of them, found {type(value).__name__}")
+
+
+def shown(path: Path) -> str:
+    """A path as a person reads it: from the current folder or the home folder on, if it lies there."""
+    for start, sign in ((Path.cwd(), ""), (Path.home(), "~/")):
+        try:
+            return sign + str(path.relative_to(start))
+        except ValueError:
+            continue
+    return str(path)
 
 
 def _named(name: str, values: Any) -> Dict[str, Any]:

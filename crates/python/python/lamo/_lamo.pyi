@@ -11,6 +11,25 @@ _Listener = Optional[Callable[[str], object]]
 _NamedArrays = List[Tuple[str, npt.NDArray[np.float32]]]
 _FieldFiles = Tuple[str, str, str, bool, Optional[str], Sequence[_Path]]
 
+__all__ = [
+    "Model",
+    "cache_folder",
+    "check_dataset",
+    "compare",
+    "describe_dataset",
+    "evaluate",
+    "explain",
+    "history",
+    "import_files",
+    "is_run",
+    "listing",
+    "main",
+    "make",
+    "resume",
+    "train",
+    "version",
+]
+
 def version() -> str: ...
 def main(arguments: Sequence[str]) -> int: ...
 def listing() -> str: ...

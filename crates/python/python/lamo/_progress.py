@@ -52,7 +52,8 @@ class Listener:
             self.function(event)
         if self.view is not None:
             self.state.take(event)
-            self.view.draw(self.state)
+            if self.state.is_worth_showing():
+                self.view.draw(self.state)
 
     def __enter__(self) -> "Listener":
         return self
@@ -102,6 +103,10 @@ class State:
             self.started = time.monotonic()
         self.title, self.done, self.words = title, done / max(total, 1), f"{done} of {total} {unit}"
 
+    def is_worth_showing(self) -> bool:
+        """Whether there is something to see: files that are read in a moment are not."""
+        return self.title != "" and (self.words != "" or time.monotonic() - self.started > 1)
+
     def remaining(self) -> str:
         """The time that is left, if it can be told."""
         elapsed = time.monotonic() - self.started
@@ -145,14 +150,19 @@ class Notebook(View):
     """A bar that the notebook draws, with the text beside it."""
 
     def __init__(self, display: Callable[..., Any]) -> None:
-        self.handle = display({"text/html": "", "text/plain": ""}, raw=True, display_id=True)
+        self.display = display
+        self.handle: Any = None
 
     def draw(self, state: State) -> None:
+        if self.handle is None:
+            self.handle = self.display({"text/html": "", "text/plain": ""}, raw=True, display_id=True)
         words = html.escape(f"{state.title}: {state.words}{state.remaining()}")
         bar = f'<progress value="{state.done:.4f}" max="1" style="width:16em"></progress> {words}'
         self.handle.update({"text/html": bar, "text/plain": html.unescape(words)}, raw=True)
 
     def close(self, state: State) -> None:
+        if self.handle is None:
+            return
         words = f"{state.title}: {state.words}, {_duration(time.monotonic() - state.started)}"
         self.handle.update({"text/html": html.escape(words), "text/plain": words}, raw=True)
 

@@ -10,9 +10,8 @@ pub(super) fn alike(one: &Samples, other: &Samples) -> bool {
 }
 
 /// The samples one after another; all are [`alike`].
-pub(super) fn joined<'a>(sets: impl Iterator<Item = &'a Samples>) -> Cow<'a, Samples> {
-    let sets: Vec<&Samples> = sets.collect();
-    let [first, others @ ..] = &sets[..] else { unreachable!("a batch holds at least one request") };
+pub(super) fn joined<'a>(sets: &[&'a Samples]) -> Cow<'a, Samples> {
+    let [first, others @ ..] = sets else { unreachable!("a batch holds at least one request") };
     if others.is_empty() {
         return Cow::Borrowed(first);
     }

@@ -28,8 +28,10 @@ pub(crate) trait Compute {
     /// Compiles what requests will need first.
     fn warm_up(&mut self) -> Result<(), Error>;
 
-    /// `[count, times, points, outputs]`; ends early with an error of kind `Cancelled` once `wanted` returns false.
-    fn predict(&mut self, samples: &Samples, symmetric: bool, wanted: &dyn Fn() -> bool) -> Result<Vec<f32>, Error>;
+    /// `[count, times, points, outputs]` of requests one after another, each as if it were computed by itself; ends early with an
+    /// error of kind `Cancelled` once `wanted` returns false.
+    fn predict(&mut self, requests: &[&Samples], symmetric: bool, wanted: &dyn Fn() -> bool)
+    -> Result<Vec<f32>, Error>;
 }
 
 /// Makes the [`Compute`] of a new thread.
@@ -251,15 +253,16 @@ fn work(shared: &Arc<Shared>) {
 fn answer(running: &mut Running, compute: &mut dyn Compute) {
     let shared = running.shared;
     let started = Instant::now();
-    let samples = batch::joined(running.jobs.iter().map(|job| job.samples.as_ref()));
+    let requests: Vec<&Samples> = running.jobs.iter().map(|job| job.samples.as_ref()).collect();
+    let (batch, points) = (requests.iter().map(|samples| samples.count).sum(), requests[0].grid.points());
     let wanted = || running.jobs.iter().any(Job::is_wanted);
-    let found = compute.predict(&samples, running.jobs[0].symmetric, &wanted);
-    let (elapsed, batch) = (started.elapsed(), samples.count);
+    let found = compute.predict(&requests, running.jobs[0].symmetric, &wanted);
+    let elapsed = started.elapsed();
     match found {
         Ok(values) => {
             shared.ready.store(true, Ordering::Release);
-            shared.metrics.computed(batch, samples.count * samples.grid.points(), elapsed);
-            let each = values.len() / samples.count.max(1);
+            shared.metrics.computed(batch, batch * points, elapsed);
+            let each = values.len() / batch.max(1);
             let mut rest = &values[..];
             for job in running.jobs.drain(..) {
                 let (own, after) = rest.split_at(job.samples.count * each);

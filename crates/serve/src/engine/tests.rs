@@ -15,16 +15,22 @@ impl Compute for Fake {
         Ok(())
     }
 
-    fn predict(&mut self, samples: &Samples, _symmetric: bool, _wanted: &dyn Fn() -> bool) -> Result<Vec<f32>, Error> {
-        self.batches.lock().unwrap().push(samples.count);
-        assert!(!samples.inputs.contains(&13.0), "the number 13");
-        if samples.inputs.contains(&7.0) {
+    fn predict(
+        &mut self,
+        requests: &[&Samples],
+        _symmetric: bool,
+        _wanted: &dyn Fn() -> bool,
+    ) -> Result<Vec<f32>, Error> {
+        let values: Vec<f32> = requests.iter().flat_map(|samples| &samples.inputs).copied().collect();
+        self.batches.lock().unwrap().push(requests.iter().map(|samples| samples.count).sum());
+        assert!(!values.contains(&13.0), "the number 13");
+        if values.contains(&7.0) {
             return Err(Refusal::new("a value", "not 7", "7").into());
         }
-        if samples.inputs.contains(&5.0) {
+        if values.contains(&5.0) {
             thread::sleep(Duration::from_millis(300));
         }
-        Ok(samples.inputs.iter().map(|value| value + 1.0).collect())
+        Ok(values.iter().map(|value| value + 1.0).collect())
     }
 }
 
@@ -151,9 +157,9 @@ fn samples_that_share_their_points_are_joined_without_copies_of_them() {
         Samples::on_points(Grid::Cloud { points: 2 }, (1, positions), (1, vec![value; 2]), (1, vec![1.0; 2])).unwrap()
     };
     let (one, two, other) = (with(vec![0.0, 1.0], 1.0), with(vec![0.0, 1.0], 2.0), with(vec![0.5, 1.0], 3.0));
-    let same = batch::joined([&one, &two].into_iter());
+    let same = batch::joined(&[&one, &two]);
     assert_eq!((same.count, &same.positions, &same.inputs), (2, &vec![0.0, 1.0], &vec![1.0, 1.0, 2.0, 2.0]));
-    let differ = batch::joined([&one, &other].into_iter());
+    let differ = batch::joined(&[&one, &other]);
     assert_eq!((differ.count, &differ.positions), (2, &vec![0.0, 1.0, 0.5, 1.0]));
     assert!(batch::alike(&one, &other) && !batch::alike(&one, &samples(1.0, 3)));
 }

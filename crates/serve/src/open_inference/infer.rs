@@ -139,6 +139,9 @@ fn read(served: &Served, body: &Bytes, length: usize, most: usize) -> Result<Giv
     if let Some(other) = inputs.iter().find(|input| !single && !known.iter().any(|name| name == input.name())) {
         return Err(Failure::bad(format!("inputs: expected {}, found `{}`", known.join(", "), other.name())));
     }
+    if inputs.is_empty() {
+        return Err(Failure::bad(format!("inputs: expected {}, found none", known.join(", "))));
+    }
     if frames == Some(0) {
         return Err(Failure::bad("frames: expected at least 1, found 0"));
     }

@@ -12,15 +12,49 @@ pub(super) enum Format {
     Vtu,
 }
 
-/// Each kind with its ending, the content type of answers, other content types that mean it, and its first bytes.
-const FORMATS: [(Format, &str, &str, &[&str], &[u8]); 3] = [
-    (Format::Npy, "npy", "application/x-npy", &["application/npy"], b"\x93NUMPY"),
-    (Format::Npz, "npz", "application/x-npz", &["application/zip", "application/npz"], b"PK"),
-    (Format::Vtu, "vtu", "application/vnd.vtk", &["application/x-vtu", "application/xml", "model/vnd.vtu"], b"<"),
+/// What is known of a kind.
+struct Known {
+    format: Format,
+    ending: &'static str,
+    /// Of answers, and of bodies.
+    content_type: &'static str,
+    /// Other content types of bodies.
+    others: &'static [&'static str],
+    /// First bytes.
+    start: &'static [u8],
+}
+
+const FORMATS: [Known; 3] = [
+    Known {
+        format: Format::Npy,
+        ending: "npy",
+        content_type: "application/x-npy",
+        others: &["application/npy"],
+        start: b"\x93NUMPY",
+    },
+    Known {
+        format: Format::Npz,
+        ending: "npz",
+        content_type: "application/x-npz",
+        others: &["application/zip", "application/npz"],
+        start: b"PK",
+    },
+    Known {
+        format: Format::Vtu,
+        ending: "vtu",
+        content_type: "application/vnd.vtk",
+        others: &["application/x-vtu", "application/xml", "model/vnd.vtu"],
+        start: b"<",
+    },
 ];
 
+/// The content types in a sentence.
+fn content_types() -> String {
+    FORMATS.map(|known| known.content_type).join(", ")
+}
+
 impl Format {
-    fn row(self) -> &'static (Format, &'static str, &'static str, &'static [&'static str], &'static [u8]) {
+    fn known(self) -> &'static Known {
         match self {
             Format::Npy => &FORMATS[0],
             Format::Npz => &FORMATS[1],
@@ -29,23 +63,22 @@ impl Format {
     }
 
     pub(super) fn ending(self) -> &'static str {
-        self.row().1
+        self.known().ending
     }
 
     pub(super) fn content_type(self) -> &'static str {
-        self.row().2
+        self.known().content_type
     }
 
     fn of_type(content_type: &str) -> Option<Format> {
         let plain = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-        let known =
-            |(_, _, own, others, _): &(_, _, &str, &[&str], _)| *own == plain || others.contains(&plain.as_str());
-        FORMATS.iter().find(|row| known(row)).map(|row| row.0)
+        let means = |known: &&Known| known.content_type == plain || known.others.contains(&plain.as_str());
+        FORMATS.iter().find(means).map(|known| known.format)
     }
 
     /// By the name of a format, as in `?format=npz`.
     fn of_ending(ending: &str) -> Result<Format, Failure> {
-        FORMATS.iter().find(|row| row.1 == ending).map(|row| row.0).ok_or_else(|| {
+        FORMATS.iter().find(|known| known.ending == ending).map(|known| known.format).ok_or_else(|| {
             Failure::new(
                 StatusCode::UNSUPPORTED_MEDIA_TYPE,
                 format!("format: expected npy, npz or vtu, found {ending}"),
@@ -61,11 +94,11 @@ impl Format {
         let found = headers.get(CONTENT_TYPE).map(|value| value.to_str().unwrap_or_default().to_owned());
         match found.as_deref() {
             None | Some("" | "application/octet-stream") => {
-                let known = FORMATS.iter().find(|(.., start)| body.starts_with(start)).map(|row| row.0);
+                let known = FORMATS.iter().find(|known| body.starts_with(known.start)).map(|known| known.format);
                 known.ok_or_else(|| Failure::bad("the body: expected an npy, npz or vtu file, found other bytes"))
             }
             Some(given) => Format::of_type(given).ok_or_else(|| {
-                let expected = FORMATS.map(|row| row.2).join(", ");
+                let expected = content_types();
                 Failure::new(
                     StatusCode::UNSUPPORTED_MEDIA_TYPE,
                     format!("Content-Type: expected {expected}, or ?format= with npy, npz or vtu; found {given}"),
@@ -86,7 +119,7 @@ impl Format {
                 return Ok((format, true));
             }
         }
-        let expected = FORMATS.map(|row| row.2).join(", ");
+        let expected = content_types();
         Err(Failure::new(StatusCode::NOT_ACCEPTABLE, format!("Accept: expected one of {expected}, found {accept}")))
     }
 }

@@ -66,7 +66,7 @@ pub(super) async fn predict(
     let samples = given.input.samples.clone();
     let found = served.engine.predict(samples, symmetric, timed.deadline).await?;
     let computed = Computed::of(&found);
-    let bytes = aside(timed, move || write(&served, given, &found, answer, explicit)).await?;
+    let bytes = aside(timed, move || write(&served, &given, &found, answer, explicit)).await?;
     let (bytes, answer) = bytes;
     let headers = [(header::CONTENT_TYPE, answer.content_type())];
     Ok((headers, Extension(computed), bytes).into_response())
@@ -138,7 +138,7 @@ fn scratch(body: &[u8]) -> Result<NamedTempFile, Failure> {
 /// The answer as a file.
 fn write(
     served: &Served,
-    given: Given,
+    given: &Given,
     found: &Answer,
     format: Format,
     explicit: bool,

@@ -17,7 +17,7 @@ use axum::response::{IntoResponse, Response};
 use lamo::data::formats::{self, ArrayFile, Named};
 use lamo::physics::problems::darcy::{Canonical, Volumes};
 use lamo::workflow::Model;
-use lamo::{Error, Grid};
+use lamo::{Dataset, Error, Grid};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// How the labels of a model of Darcy flow were made.
@@ -41,24 +41,27 @@ enum Scheme {
 
 impl Solver {
     /// The solver of a model, or why it has none.
-    pub(crate) fn of(model: &Model) -> Result<Solver, String> {
+    pub(crate) fn of(model: &Model, dataset: Option<&Dataset>) -> Result<Solver, String> {
         let none = |reason: &str| format!("there is no solver: {reason}");
         let Model::Trained(trained) = model else { return Err(none("the problem of imported weights is not known")) };
         let (data, task) = (&trained.experiment.data, &trained.operator.task);
-        if data.problem != "darcy" {
+        let (problem, settings) = match dataset.filter(|dataset| !dataset.is_imported()).map(Dataset::manifest) {
+            Some(manifest) => (&manifest.problem, &manifest.parameters), // a data set of the user's own making
+            None => (&data.problem, &data.settings),
+        };
+        if problem != "darcy" {
             return Err(none("only models of Darcy flow whose data a solver of lamo made have one"));
         }
         let (Grid::Plane { rows: side, columns }, [_], [_]) = (task.grid, &task.inputs[..], &task.outputs[..]) else {
             return Err(none("the model does not map a permeability on a plane to a pressure"));
         };
-        let whole =
-            |key: &str, default: i64| data.settings.get(key).and_then(toml::Value::as_integer).unwrap_or(default);
+        let whole = |key: &str, default: i64| settings.get(key).and_then(toml::Value::as_integer).unwrap_or(default);
         let (resolution, stride) = (whole("resolution", 421).max(1) as usize, whole("stride", 1).max(1) as usize);
         if side != columns || resolution.div_ceil(stride) != side {
             return Err(none("the grid of the model is not that of its labels"));
         }
-        let forcing = data.settings.get("forcing").and_then(toml::Value::as_float).unwrap_or(1.0);
-        let canonical = data.settings.get("canonical").and_then(toml::Value::as_bool).unwrap_or(false);
+        let forcing = settings.get("forcing").and_then(toml::Value::as_float).unwrap_or(1.0);
+        let canonical = settings.get("canonical").and_then(toml::Value::as_bool).unwrap_or(false);
         Ok(Solver { resolution, stride, side, forcing, canonical, scheme: Mutex::new(None) })
     }
 

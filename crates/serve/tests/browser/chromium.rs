@@ -42,8 +42,8 @@ pub(crate) struct Browser {
 /// The path of Chromium; `None` where there is none.
 fn program() -> Option<PathBuf> {
     let folders = std::env::var_os("PATH")?;
-    let files = std::env::split_paths(&folders).flat_map(|folder| NAMES.map(|name| folder.join(name)));
-    files.into_iter().find(|file| file.is_file())
+    let mut files = std::env::split_paths(&folders).flat_map(|folder| NAMES.map(|name| folder.join(name)));
+    files.find(|file| file.is_file())
 }
 
 impl Browser {
@@ -94,7 +94,8 @@ impl Browser {
     /// Sends a command and returns its result.
     pub(crate) fn call(&mut self, method: &str, parameters: Value) -> Value {
         self.last += 1;
-        let mut message = json!({ "id": self.last, "method": method, "params": parameters });
+        let mut message = json!({ "id": self.last, "method": method });
+        message["params"] = parameters;
         if let Some(session) = &self.session {
             message["sessionId"] = json!(session);
         }

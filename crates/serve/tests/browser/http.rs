@@ -30,8 +30,8 @@ pub(crate) fn array(bytes: &[u8]) -> Array {
 /// ‖prediction − truth‖ / ‖truth‖.
 pub(crate) fn relative_l2(prediction: &[f32], truth: &[f32]) -> f64 {
     let squares = |values: &mut dyn Iterator<Item = f64>| values.map(|value| value * value).sum::<f64>();
-    let pairs = prediction.iter().zip(truth).map(|(&one, &other)| f64::from(one) - f64::from(other));
-    (squares(&mut pairs.into_iter()) / squares(&mut truth.iter().map(|&value| f64::from(value)))).sqrt()
+    let mut pairs = prediction.iter().zip(truth).map(|(&one, &other)| f64::from(one) - f64::from(other));
+    (squares(&mut pairs) / squares(&mut truth.iter().map(|&value| f64::from(value)))).sqrt()
 }
 
 /// Every `stride`-th row and column of a square, starting with the first.

@@ -9,7 +9,9 @@ fn the_clients_of_triton_and_kserve_get_the_bits_of_lamo_predict() {
         eprintln!("skipped: LAMO_PYTHON names no Python with tritonclient[http] or kserve");
         return;
     };
-    let has = |module: &str| Command::new(&python).args(["-c", &format!("import {module}")]).output().is_ok_and(|done| done.status.success());
+    let has = |module: &str| {
+        Command::new(&python).args(["-c", &format!("import {module}")]).output().is_ok_and(|done| done.status.success())
+    };
     let clients: Vec<&str> = ["tritonclient.http", "kserve"].into_iter().filter(|module| has(module)).collect();
     if clients.is_empty() {
         eprintln!("skipped: the Python of LAMO_PYTHON has neither tritonclient[http] nor kserve");

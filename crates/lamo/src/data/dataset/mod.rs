@@ -11,6 +11,7 @@
 //! number of interruptions. The folder appears under its name complete or not at all.
 
 mod batches;
+mod corners;
 mod difference;
 mod error;
 mod fields;
@@ -26,6 +27,7 @@ mod statistics;
 mod triangles;
 
 pub use batches::Batches;
+pub use corners::Corners;
 pub use error::Error;
 pub use fields::{Normalise, OriginEntry, SourceEntry};
 pub use folder::Dataset;

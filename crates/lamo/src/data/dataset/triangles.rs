@@ -2,8 +2,10 @@
 //!
 //! `triangles.npy` is `[triangles of all samples, 3]`, int32: the points of each triangle, counted within its sample.
 //! `triangle-offsets.npy` has the first triangle of each sample, then the number of all. Where all samples have the same
-//! triangles, they are stored once, as those of one sample.
+//! triangles, they are stored once, as those of one sample. Where the points of the samples are the centres of cells, the three
+//! points of a triangle are its cell, and another file has the positions of its corners ([`Corners`]).
 
+use super::corners::{CornerWriter, Corners};
 use super::{Dataset, Error, Manifest, file_hash, offsets};
 use crate::data::formats::npy::header_of;
 use crate::error::shown;
@@ -41,6 +43,9 @@ pub struct Triangles {
     /// SHA-256 of the file of offsets.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub offsets_sha256: String,
+    /// Where the corners of the triangles are, if they are not points of the samples.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub corners: Option<Corners>,
     /// `[samples + 1]` first triangle of each sample, then the number of all; of one sample where they are common.
     #[serde(skip)]
     offsets: Vec<usize>,
@@ -48,8 +53,9 @@ pub struct Triangles {
 
 impl Triangles {
     /// Triangles that have not been written yet.
-    pub(in crate::data) fn unwritten() -> Triangles {
+    pub(in crate::data) fn unwritten(corners: Option<Corners>) -> Triangles {
         Triangles {
+            corners,
             count: 0,
             cells: 0,
             common: false,
@@ -62,8 +68,13 @@ impl Triangles {
     }
 
     /// The files in the folder of a data set.
-    pub(super) fn paths(&self, folder: &Path) -> [PathBuf; 2] {
-        [&self.file, &self.offsets_file].map(|name| folder.join(name))
+    pub(super) fn paths(&self, folder: &Path) -> Vec<PathBuf> {
+        self.names().into_iter().map(|name| folder.join(name)).collect()
+    }
+
+    /// The names of the files.
+    fn names(&self) -> Vec<&String> {
+        [&self.file, &self.offsets_file].into_iter().chain(self.corners.as_ref().map(|corners| &corners.file)).collect()
     }
 
     fn header(&self) -> Vec<u8> {
@@ -72,20 +83,23 @@ impl Triangles {
 
     /// Refuses names that leave the folder, and more triangles than a file can hold.
     pub(super) fn check(&self, path: &Path) -> Result<(), Error> {
-        let names = [&self.file, &self.offsets_file];
+        let names = self.names();
         let inside = names.iter().all(|name| Path::new(name).file_name() == Some(name.as_ref()));
-        let fits = (self.count as u64).checked_mul(BYTES).is_some_and(|bytes| bytes < i64::MAX as u64 / 2);
-        if inside && names[0] != names[1] && fits {
+        let apart = names.iter().enumerate().all(|(place, name)| !names[..place].contains(name));
+        let most = BYTES.max(self.corners.as_ref().map_or(0, Corners::row_bytes));
+        let fits = (self.count as u64).checked_mul(most).is_some_and(|bytes| bytes < i64::MAX as u64 / 2);
+        if inside && apart && fits && self.corners.as_ref().is_none_or(Corners::is_sound) {
             return Ok(());
         }
-        let expected = "two files in the folder and a number of triangles that a file can hold";
-        let found = format!("`{}`, `{}` and {}", self.file, self.offsets_file, self.count);
+        let expected = "different files in the folder and a number of triangles that a file can hold";
+        let names: Vec<_> = names.into_iter().map(|name| format!("`{name}`")).collect();
+        let found = format!("{} and {}", names.join(", "), self.count);
         Err(Error::malformed(path, format!("triangles: expected {expected}, found {found}")))
     }
 
     /// Reads the offsets and compares the length of the file of triangles.
     fn open(&mut self, folder: &Path, samples: usize) -> Result<(), Error> {
-        let [path, offsets_path] = self.paths(folder);
+        let [path, offsets_path] = [&self.file, &self.offsets_file].map(|name| folder.join(name));
         self.offsets = offsets::read(&offsets_path, if self.common { 1 } else { samples }, true)?;
         let last = self.offsets.last().copied().unwrap_or(0);
         if last != self.count {
@@ -103,7 +117,7 @@ impl Triangles {
         let mut start = vec![0; header.len()];
         file.read_exact(&mut start).map_err(failed)?;
         match start == header {
-            true => Ok(()),
+            true => self.corners.as_ref().map_or(Ok(()), |corners| corners.open(folder, self.count)),
             false => {
                 let expected = format!("a NumPy array {INTEGER} of {} triangles", self.count);
                 Err(Error::malformed(&path, format!("expected {expected}, found another header")))
@@ -111,12 +125,17 @@ impl Triangles {
         }
     }
 
+    /// The first triangle of a sample, and the one after its last.
+    fn rows(&self, sample: usize) -> [usize; 2] {
+        let place = if self.common { 0 } else { sample };
+        [self.offsets[place], self.offsets[place + 1]]
+    }
+
     /// The triangles of a sample of `points` points.
     fn read(&self, folder: &Path, sample: usize, points: usize) -> Result<Vec<[u32; 3]>, Error> {
-        let [path, _] = self.paths(folder);
+        let path = folder.join(&self.file);
         let failed = |reason| Error::reading(&path, reason);
-        let place = if self.common { 0 } else { sample };
-        let (first, end) = (self.offsets[place], self.offsets[place + 1]);
+        let [first, end] = self.rows(sample);
         let mut file = files::open(&path).map_err(failed)?;
         file.seek(SeekFrom::Start(self.header().len() as u64 + BYTES * first as u64)).map_err(failed)?;
         let mut bytes = memory::filled(0, (end - first) * BYTES as usize).map_err(failed)?;
@@ -152,10 +171,21 @@ impl Dataset {
         }
     }
 
+    /// The positions of the corners of these triangles, `[triangles, 3, space]`, where they are not points of the sample: where the
+    /// points are the centres of cells.
+    pub fn corners_of(&self, sample: usize) -> Result<Vec<f32>, Error> {
+        let triangles = self.manifest().triangles.as_ref().filter(|_| sample < self.samples());
+        match triangles.and_then(|triangles| Some((triangles, triangles.corners.as_ref()?))) {
+            Some((triangles, corners)) => corners.read(self.folder(), triangles.count, triangles.rows(sample)),
+            None => Ok(Vec::new()),
+        }
+    }
+
     /// Compares the hashes of the files of triangles, and reads all triangles.
     pub(super) fn verify_triangles(&self) -> Result<(), Error> {
         let Some(triangles) = &self.manifest().triangles else { return Ok(()) };
-        let hashes = [&triangles.sha256, &triangles.offsets_sha256];
+        let corners = triangles.corners.as_ref().map(|corners| &corners.sha256);
+        let hashes = [&triangles.sha256, &triangles.offsets_sha256].into_iter().chain(corners);
         for (path, expected) in triangles.paths(self.folder()).into_iter().zip(hashes) {
             let found = file_hash(&path, &mut |_| {})?;
             if !found.eq_ignore_ascii_case(expected) {
@@ -171,8 +201,9 @@ pub(in crate::data) struct TriangleWriter {
     folder: PathBuf,
     path: PathBuf,
     file: BufWriter<File>,
-    /// Those of the first sample.
-    first: Vec<[u32; 3]>,
+    /// Those of the first sample, and the positions of their corners.
+    first: (Vec<[u32; 3]>, Vec<f32>),
+    corners: Option<CornerWriter>,
     /// First triangle of each sample so far, then the number of all.
     offsets: Vec<usize>,
     cells: u64,
@@ -181,56 +212,67 @@ pub(in crate::data) struct TriangleWriter {
 }
 
 impl TriangleWriter {
-    pub(in crate::data) fn new(folder: &Path) -> Result<TriangleWriter, Error> {
+    /// With the number of coordinates of their corners where these are not points of the samples.
+    pub(in crate::data) fn new(folder: &Path, space: Option<usize>) -> Result<TriangleWriter, Error> {
         let path = folder.join(FILE);
         let file = File::create(&path).map_err(|reason| Error::writing(&path, reason))?;
         let mut file = BufWriter::new(file);
         // The header has this length with any number of triangles.
-        let start = file.write_all(&Triangles::unwritten().header());
+        let start = file.write_all(&Triangles::unwritten(None).header());
         start.map_err(|reason| Error::writing(&path, reason))?;
-        let folder = folder.to_owned();
-        Ok(TriangleWriter { folder, path, file, first: Vec::new(), offsets: vec![0], cells: 0, common: true })
+        let corners = space.map(|space| CornerWriter::new(folder, space)).transpose()?;
+        let (folder, first) = (folder.to_owned(), Default::default());
+        Ok(TriangleWriter { folder, path, file, first, corners, offsets: vec![0], cells: 0, common: true })
     }
 
-    /// Adds the triangles of the next sample, which come from so many cells.
-    pub(in crate::data) fn add(&mut self, triangles: Vec<[u32; 3]>, cells: usize) -> Result<(), Error> {
+    /// Adds the triangles of the next sample, which come from so many cells, and the positions of their corners where these are not
+    /// points of the sample.
+    pub(in crate::data) fn add(
+        &mut self,
+        triangles: Vec<[u32; 3]>,
+        corners: Vec<f32>,
+        cells: usize,
+    ) -> Result<(), Error> {
         let written = self.offsets.len() - 1;
         self.offsets.push(self.offsets[written] + triangles.len());
         self.cells += cells as u64;
         if written == 0 {
-            self.first = triangles;
+            self.first = (triangles, corners);
             return Ok(());
         }
-        if self.common && triangles == self.first {
+        if self.common && triangles == self.first.0 && corners == self.first.1 {
             return Ok(());
         }
         if self.common {
             self.common = false;
-            let first = std::mem::take(&mut self.first);
-            (0..written).try_for_each(|_| self.write(&first))?;
+            let (first, its_corners) = std::mem::take(&mut self.first);
+            (0..written).try_for_each(|_| self.write(&first, &its_corners))?;
         }
-        self.write(&triangles)
+        self.write(&triangles, &corners)
     }
 
-    fn write(&mut self, triangles: &[[u32; 3]]) -> Result<(), Error> {
+    fn write(&mut self, triangles: &[[u32; 3]], positions: &[f32]) -> Result<(), Error> {
         let mut corners = triangles.as_flattened().iter();
         let written = corners.try_for_each(|corner| self.file.write_all(&corner.to_le_bytes()));
-        written.map_err(|reason| Error::writing(&self.path, reason))
+        written.map_err(|reason| Error::writing(&self.path, reason))?;
+        self.corners.as_mut().map_or(Ok(()), |corners| corners.write(positions))
     }
 
     /// Ends both files.
     pub(in crate::data) fn finish(mut self) -> Result<Triangles, Error> {
         if self.common {
-            let first = std::mem::take(&mut self.first);
-            self.write(&first)?;
+            let (first, its_corners) = std::mem::take(&mut self.first);
+            self.write(&first, &its_corners)?;
             self.offsets = vec![0, first.len()];
         }
         let count = self.offsets.last().copied().unwrap_or(0);
-        let written = Triangles { count, cells: self.cells, common: self.common, ..Triangles::unwritten() };
+        let corners = self.corners.map(|corners| corners.finish(count)).transpose()?;
+        let written = Triangles { count, cells: self.cells, common: self.common, ..Triangles::unwritten(corners) };
         let failed = |reason| Error::writing(&self.path, reason);
         let mut file = self.file.into_inner().map_err(|error| failed(error.into_error()))?;
         let header = written.header();
-        assert_eq!(header.len(), Triangles::unwritten().header().len(), "headers of one length: {}", shown(&self.path));
+        let same = header.len() == Triangles::unwritten(None).header().len();
+        assert!(same, "headers of one length: {}", shown(&self.path));
         file.seek(SeekFrom::Start(0)).and_then(|_| file.write_all(&header)).map_err(failed)?;
         file.sync_all().map_err(failed)?;
         let (offsets, path) = (offsets::bytes(&self.offsets), self.folder.join(OFFSETS));

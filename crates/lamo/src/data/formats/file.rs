@@ -24,16 +24,16 @@ pub struct ArrayFile {
 impl ArrayFile {
     /// Opens a file and reads the headers of its arrays.
     pub fn open(path: impl AsRef<Path>) -> Result<ArrayFile, Error> {
-        ArrayFile::of(Opened::open(path.as_ref())?, FORMATS.iter().collect())
+        ArrayFile::of(Opened::open(path.as_ref())?, &FORMATS.iter().collect::<Vec<_>>())
     }
 
     /// The same for the bytes of an npy or npz file; sentences call them by the name.
     pub fn in_memory(name: &str, bytes: Vec<u8>) -> Result<ArrayFile, Error> {
-        let known = FORMATS.iter().filter(|format| IN_MEMORY.contains(&format.name)).collect();
-        ArrayFile::of(Opened::in_memory(name, bytes), known)
+        let known: Vec<&Format> = FORMATS.iter().filter(|format| IN_MEMORY.contains(&format.name)).collect();
+        ArrayFile::of(Opened::in_memory(name, bytes), &known)
     }
 
-    fn of(opened: Opened, formats: Vec<&Format>) -> Result<ArrayFile, Error> {
+    fn of(opened: Opened, formats: &[&Format]) -> Result<ArrayFile, Error> {
         let stamp = opened.stamp()?;
         let start = opened.bytes(0, opened.size.min(START), "the file")?;
         if let Some(command) = pytorch::conversion(&start, &opened.path) {

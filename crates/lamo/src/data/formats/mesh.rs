@@ -1,6 +1,7 @@
 //! Mesh files as arrays: points, and what is known at points and cells. `crate::data::mesh` reads them.
 //!
-//! A file is read once for its list of arrays and again for the numbers of each, so that memory holds one mesh at a time.
+//! The mesh that was read last stays in memory while its file is open, because several arrays of it are read one after the other. Memory
+//! holds one mesh at a time: a mesh leaves it when another file is read.
 
 use super::array::{ElementKind, Found, Gathering, Layout, Tick, Wanted};
 use super::entry::{Entry, Numbers, OpenArray};
@@ -8,7 +9,37 @@ use super::error::Error;
 use super::source::Opened;
 use crate::data::mesh::{self, named};
 use crate::error::Refusal;
+use std::cell::RefCell;
 use std::io;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+/// Where the mesh of an open file stays.
+type Slot = Arc<Mutex<Option<Arc<mesh::Mesh>>>>;
+
+thread_local! {
+    /// The slot that has a mesh.
+    static FILLED: RefCell<Weak<Mutex<Option<Arc<mesh::Mesh>>>>> = const { RefCell::new(Weak::new()) };
+}
+
+fn kept(slot: &Slot) -> std::sync::MutexGuard<'_, Option<Arc<mesh::Mesh>>> {
+    slot.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The mesh of a file, from its slot or read again.
+fn mesh_of(opened: &Opened, slot: &Slot) -> Result<Arc<mesh::Mesh>, Error> {
+    if let Some(mesh) = &*kept(slot) {
+        return Ok(Arc::clone(mesh));
+    }
+    FILLED.with_borrow_mut(|filled| {
+        if let Some(other) = filled.upgrade() {
+            *kept(&other) = None;
+        }
+        *filled = Arc::downgrade(slot);
+    });
+    let mesh = Arc::new(mesh::read_file(&opened.path).map_err(|refusal| fails(opened, refusal))?);
+    *kept(slot) = Some(Arc::clone(&mesh));
+    Ok(mesh)
+}
 
 pub(super) fn sniff(start: &[u8], size: u64) -> bool {
     mesh::recognises(start, size)
@@ -19,9 +50,10 @@ fn fails(opened: &Opened, refusal: Refusal) -> Error {
 }
 
 pub(super) fn open(opened: &Opened) -> Result<Vec<Entry>, Error> {
-    let mesh = mesh::read_file(&opened.path).map_err(|refusal| fails(opened, refusal))?;
+    let slot = Slot::default();
+    let mesh = mesh_of(opened, &slot)?;
     let entries = named::listed(&mesh).into_iter().map(|listed| {
-        let entry = entry(listed.name, listed.shape, listed.kind);
+        let entry = entry(listed.name, listed.shape, listed.kind, &slot);
         if listed.hidden { entry.hide() } else { entry }
     });
     Ok(entries.collect())
@@ -29,26 +61,28 @@ pub(super) fn open(opened: &Opened) -> Result<Vec<Entry>, Error> {
 
 /// An array that needs another file, such as `sdf=body.stl`.
 pub(super) fn derive(entries: &[Entry], name: &str) -> Option<Entry> {
-    let count = |name: &str| {
+    let shape_of = |name: &str| {
         let entry = entries.iter().find(|entry| entry.name == name)?;
-        entry.holds.as_ref().ok()?.shape.first().copied()
+        Some(entry.holds.as_ref().ok()?.shape.clone())
     };
-    let shape = named::shape_with_file(name, count("points")?, count("centres/points")?)?;
-    Some(entry(name.to_owned(), shape, ElementKind::F64))
+    let shape = named::shape_with_file(name, shape_of)?;
+    Some(entry(name.to_owned(), shape, ElementKind::F64, &Slot::default()))
 }
 
-fn entry(name: String, shape: Vec<usize>, kind: ElementKind) -> Entry {
+fn entry(name: String, shape: Vec<usize>, kind: ElementKind, slot: &Slot) -> Entry {
     let layout = Layout { shape, kind, stored: kind, big_endian: false, column_major: false, pairs: false };
-    Entry::new(name, Ok(layout), OnMesh)
+    Entry::new(name, Ok(layout), OnMesh { slot: Arc::clone(slot) })
 }
 
 /// An array of a mesh.
-struct OnMesh;
+struct OnMesh {
+    slot: Slot,
+}
 
 impl OnMesh {
-    fn values(array: &OpenArray) -> Result<Vec<f64>, Error> {
+    fn values(&self, array: &OpenArray) -> Result<Vec<f64>, Error> {
         let opened = array.opened;
-        let mesh = mesh::read_file(&opened.path).map_err(|refusal| fails(opened, refusal))?;
+        let mesh = mesh_of(opened, &self.slot)?;
         let values = named::values(&mesh, &opened.path, array.name);
         let values = values.map_err(|refusal| {
             let within =
@@ -69,16 +103,16 @@ impl Numbers for OnMesh {
     }
 
     fn read(&self, array: &OpenArray, wanted: &Wanted, tick: Tick) -> Result<Found, Error> {
-        let values = OnMesh::values(array)?;
+        let values = self.values(array)?;
         let gathering = Gathering { layout: array.layout, wanted, tick };
-        let width: usize = array.layout.shape.iter().skip(1).product();
-        let (rows, columns) = match wanted.order.first() {
-            Some(1) => (0..array.layout.shape[0], wanted.rows.clone()),
-            Some(_) => (wanted.rows.clone(), 0..width),
-            None => (0..1, 0..1),
+        let (shape, axis) = (&array.layout.shape, wanted.order.first().copied());
+        let (extent, after) = match axis {
+            Some(axis) => (shape[axis], shape[axis + 1..].iter().product::<usize>()),
+            None => (1, 1),
         };
+        let rows = if axis.is_some() { wanted.rows.clone() } else { 0..1 };
         let each = |take: &mut dyn FnMut(&[f64])| -> io::Result<()> {
-            rows.clone().for_each(|row| take(&values[row * width..][columns.clone()]));
+            values.chunks((extent * after).max(1)).for_each(|block| take(&block[rows.start * after..rows.end * after]));
             Ok(())
         };
         let found = match (array.layout.kind.is_single(), wanted.single) {
@@ -97,7 +131,7 @@ impl Numbers for OnMesh {
     }
 
     fn visit(&self, array: &OpenArray, take: &mut dyn FnMut(&[f64])) -> Result<(), Error> {
-        OnMesh::values(array)?.chunks(1 << 13).for_each(take);
+        self.values(array)?.chunks(1 << 13).for_each(take);
         Ok(())
     }
 }

@@ -4,60 +4,99 @@ use super::own::{ArrayName, OwnField};
 use super::sources::Sources;
 use super::write::Import;
 use crate::data::dataset::partial::Partial;
-use crate::data::dataset::{Error, Role, TriangleWriter};
+use crate::data::dataset::{Corners, Error, Role, TriangleWriter, Triangles};
 use crate::data::formats;
-use crate::data::mesh::{self, boundary, named};
+use crate::data::mesh::{self, Boundary, boundary, named};
 use crate::error::{Kind, Refusal};
+use crate::files::memory;
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-/// Names of the positions of all points of a mesh.
-const POINTS: [&str; 2] = ["points", "points-xy"];
+/// Names of the positions of all points of a mesh, and of the centres of all cells; how many coordinates they have.
+const PLACES: [(&str, usize, bool); 4] =
+    [("points", 3, false), ("points-xy", 2, false), ("centres/points", 3, true), ("centres/points-xy", 2, true)];
 
-/// The mesh file of each sample, or the one of all samples; none where the positions are not those of the points of meshes.
-pub(super) fn mesh_files(fields: &[OwnField]) -> Vec<PathBuf> {
-    let Some(field) = fields.iter().find(|field| field.role == Role::Position) else { return Vec::new() };
-    let file = |arrays: &Vec<ArrayName>| match &arrays[..] {
-        [ArrayName { path, variable: Some(name) }] if POINTS.contains(&name.as_str()) && mesh::is_mesh(path) => {
-            Some(path.clone())
-        }
-        _ => None,
-    };
-    field.arrays.iter().map(file).collect::<Option<_>>().unwrap_or_default()
+/// Mesh files whose points, or cells, are the points of the samples.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Meshes {
+    /// The file of each sample, or the one of all samples.
+    files: Vec<PathBuf>,
+    /// Coordinates of a point.
+    space: usize,
+    /// Whether the points of the samples are the centres of cells.
+    at_centres: bool,
 }
 
-/// The files, beside meshes, that arrays of meshes are made with: surfaces of distances, tables of scalars; each once.
+impl Meshes {
+    /// Those of an import; none where the positions are not those of all points or cells of meshes.
+    pub(super) fn of(fields: &[OwnField]) -> Option<Meshes> {
+        let field = fields.iter().find(|field| field.role == Role::Position)?;
+        let mut meshes = Meshes::default();
+        for arrays in &field.arrays {
+            let [ArrayName { path, variable: Some(name) }] = &arrays[..] else { return None };
+            let (_, space, at_centres) = PLACES.into_iter().find(|(known, ..)| known == name)?;
+            mesh::is_mesh(path).then_some(())?;
+            (meshes.space, meshes.at_centres) = (space, at_centres);
+            meshes.files.push(path.clone());
+        }
+        Some(meshes)
+    }
+
+    /// The triangles of the data set, before they are written.
+    pub(super) fn unwritten(&self) -> Triangles {
+        Triangles::unwritten(self.at_centres.then(|| Corners::unwritten(self.space)))
+    }
+
+    /// The triangles of a file by the points of its sample, the positions of their corners where these are no points, and the number
+    /// of the cells.
+    fn triangles(&self, path: &Path) -> Result<(Vec<[u32; 3]>, Vec<f32>, usize), Error> {
+        let short = |reason: std::io::Error| Refusal::said(reason.to_string()).of(Kind::of_io(&reason));
+        let found = || -> Result<_, Refusal> {
+            let mesh = mesh::read_file(path)?;
+            let cells = mesh.shape.cells().map_err(short)?;
+            let Boundary { triangles, owners, .. } = boundary(&cells, false)?;
+            if !self.at_centres {
+                return Ok((triangles, Vec::new(), cells.len()));
+            }
+            let positions = mesh.shape.positions().map_err(short)?;
+            let mut corners = memory::reserve(9 * triangles.len()).map_err(short)?;
+            for &point in triangles.as_flattened() {
+                corners.extend(positions[3 * point as usize..][..self.space].iter().map(|&place| place as f32));
+            }
+            Ok((owners.into_iter().map(|cell| [cell; 3]).collect(), corners, cells.len()))
+        };
+        found().map_err(|refusal| formats::Error::Mesh { path: path.to_owned(), refusal: Box::new(refusal) }.into())
+    }
+}
+
+/// The files, beside meshes, that arrays of meshes are made with: surfaces of distances, tables of scalars, and files that mesh files
+/// name; each once.
 pub(super) fn files_beside(fields: &[OwnField]) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = Vec::new();
+    let mut known = HashSet::new();
     for array in fields.iter().flat_map(|field| &field.arrays).flatten() {
         let file = array.variable.as_deref().and_then(named::other_file);
         if let Some(file) = file.filter(|file| found.iter().all(|known| known != file) && mesh::is_mesh(&array.path)) {
             found.push(file.to_owned());
         }
+        for part in if known.insert(&array.path) { mesh::parts(&array.path) } else { Vec::new() } {
+            if found.iter().all(|known| *known != part) {
+                found.push(part);
+            }
+        }
     }
     found
-}
-
-/// The triangles of a mesh file, and the number of its cells.
-fn triangles(path: &Path) -> Result<(Vec<[u32; 3]>, usize), Error> {
-    let found = || -> Result<(Vec<[u32; 3]>, usize), Refusal> {
-        let mesh = mesh::read_file(path)?;
-        let cells = mesh.shape.cells().map_err(|reason| Refusal::said(reason.to_string()).of(Kind::of_io(&reason)))?;
-        Ok((boundary(&cells, false)?.triangles, cells.len()))
-    };
-    found().map_err(|refusal| formats::Error::Mesh { path: path.to_owned(), refusal: Box::new(refusal) }.into())
 }
 
 impl Import {
     /// Writes the triangles of all samples.
     pub(super) fn write_triangles(&self, partial: &Partial, sources: &mut Sources) -> Result<(), Error> {
-        if self.meshes.is_empty() {
-            return Ok(());
-        }
-        let mut writer = TriangleWriter::new(partial.folder())?;
-        for path in &self.meshes {
+        let Some(meshes) = &self.meshes else { return Ok(()) };
+        let mut writer = TriangleWriter::new(partial.folder(), meshes.at_centres.then_some(meshes.space))?;
+        for path in &meshes.files {
             sources.file(path)?; // refuses a file that has changed
-            let (triangles, cells) = triangles(path)?;
-            writer.add(triangles, cells)?;
+            let (triangles, corners, cells) = meshes.triangles(path)?;
+            writer.add(triangles, corners, cells)?;
         }
         partial.set_triangles(writer.finish()?);
         Ok(())

@@ -24,7 +24,7 @@ pub(super) struct Column {
     pub(super) parts: Vec<Part>,
     /// Distance of the rows and columns that are read: 1 reads all, 2 every second.
     stride: usize,
-    /// Each part is a sample with its own number of points.
+    /// Each part is a sample, or a time series, with its own number of points.
     ragged: bool,
 }
 
@@ -336,9 +336,16 @@ impl Column {
         !self.ragged && part.pieces.first().is_some_and(|piece| !piece.has_samples && piece.cut.is_none())
     }
 
-    /// Repeats each sample for the windows of its trajectory; nothing to do where it has snapshots of its own.
-    pub(super) fn repeat(&mut self, windows: usize) {
-        for part in &mut self.parts {
+    /// Whether each part is one sample, of which there are so many.
+    pub(super) fn has_a_part_for_each(&self, samples: usize) -> bool {
+        self.parts.len() == samples && self.parts.iter().all(|part| part.samples == 1)
+    }
+
+    /// Repeats each sample for the windows of its trajectory, whose numbers are those of the parts or one for all; nothing to do
+    /// where it has snapshots of its own.
+    pub(super) fn repeat(&mut self, windows: &[usize]) {
+        let counts = windows.iter().copied().cycle();
+        for (part, windows) in self.parts.iter_mut().zip(counts) {
             for piece in part.pieces.iter_mut().filter(|piece| piece.cut.is_none()) {
                 piece.windows = windows;
             }
@@ -396,7 +403,12 @@ impl Column {
 
     /// Values of one sample.
     pub(super) fn count_at(&self, sample: usize) -> usize {
-        let part = self.parts.get(if self.ragged { sample } else { 0 });
+        let mut end = 0;
+        let holds = |part: &&Part| {
+            end += part.samples;
+            !self.ragged || sample < end
+        };
+        let part = self.parts.iter().find(holds);
         part.map_or(1, |part| self.shape_of(part).iter().product())
     }
 

@@ -5,6 +5,7 @@ use super::own::{ArrayName, OwnField};
 use crate::data::dataset::{Normalise, Role};
 use crate::data::mesh::{self, Mesh, named};
 use crate::error::{Error, Refusal, require};
+use lamo_geometry::Grid;
 use std::path::{Path, PathBuf};
 
 /// Mesh files, and what is asked of them.
@@ -22,6 +23,29 @@ pub struct MeshCases {
     pub scalars: Option<PathBuf>,
     /// Whether the points of a sample are the centres of the cells.
     pub at_centres: bool,
+    /// Whether samples are lines, planes or volumes where the files are lattices of one size; clouds otherwise.
+    pub lattices: bool,
+}
+
+/// What all files of an import have in common.
+struct Survey {
+    /// Coordinates that differ between points: 1, 2 or 3.
+    space: usize,
+    /// The lattice of all files, where it has as many axes as there are coordinates.
+    lattice: Option<Vec<usize>>,
+    /// Whether all have the same points.
+    same: bool,
+}
+
+/// The grid of a lattice with these extents, the last axis of VTK first, and the letters of its axes: the rows of a plane follow y,
+/// those of a volume x, as the positions of lattices do.
+fn grid_of(extents: &[usize]) -> Option<(Grid, &'static str)> {
+    match *extents {
+        [points] => Some((Grid::Line { points }, "p")),
+        [rows, columns] => Some((Grid::Plane { rows, columns }, "xy")),
+        [layers, columns, rows] => Some((Grid::Volume { rows, columns, layers }, "zyx")),
+        _ => None,
+    }
 }
 
 /// The field and the array that `FIELD=NAME` or `NAME` asks for.
@@ -39,8 +63,18 @@ pub fn field_name(array: &str) -> String {
     array.chars().map(plain).collect::<String>().trim_matches('_').to_owned()
 }
 
+/// The name of a field and its unit from the head of a column such as `angle of attack [deg]` or `Mach (-)`.
+fn name_and_unit(column: &str) -> (String, String) {
+    let parts = column.trim().strip_suffix([']', ')']).and_then(|open| {
+        let at = open.rfind(['[', '('])?;
+        Some((open[..at].trim(), open[at + 1..].trim())).filter(|(name, _)| !field_name(name).is_empty())
+    });
+    let (name, unit) = parts.unwrap_or((column, ""));
+    (field_name(name), if matches!(unit, "" | "-") { "1".into() } else { unit.to_owned() })
+}
+
 /// A field, the array that holds it, and a letter for each axis of the array.
-pub type FieldArray = (String, ArrayName, &'static str);
+pub type FieldArray = (String, ArrayName, String);
 
 /// Inputs that are derived from a mesh alone.
 const DERIVED: [&str; 2] = ["distance", "normals"];
@@ -62,11 +96,13 @@ impl MeshCases {
         Ok(files)
     }
 
-    /// The fields of an import: positions, inputs, outputs.
-    pub fn fields(&self) -> Result<Vec<OwnField>, Error> {
+    /// The fields of an import: positions, inputs, outputs; and the grid, where the samples are lattices.
+    pub fn fields(&self) -> Result<(Vec<OwnField>, Option<Grid>), Error> {
         let first = self.files.first().ok_or_else(|| Refusal::new("the import", "mesh files", "none"))?;
         let mesh = mesh::read(first)?;
-        let mut fields = vec![self.field("positions", Role::Position, &self.positions()?, "pc")];
+        let survey = self.survey()?;
+        let lattice = survey.lattice.as_deref().and_then(grid_of);
+        let mut fields = vec![self.field("positions", Role::Position, &self.placed(coordinates(survey.space)), "pc")];
         for (role, texts) in [(Role::Input, &self.inputs), (Role::Output, &self.outputs)] {
             for text in texts.iter().flat_map(|text| text.split(',')).map(str::trim).filter(|text| !text.is_empty()) {
                 let (name, array) = parts(text);
@@ -79,11 +115,18 @@ impl MeshCases {
         }
         if let Some(table) = &self.scalars {
             for column in named::scalar_names(table)? {
+                let (name, unit) = name_and_unit(&column);
                 let variable = format!("scalar={}:{column}", table.display());
-                fields.push(self.field(&field_name(&column), Role::Input, &variable, "1"));
+                fields.push(OwnField { unit, ..self.field(&name, Role::Input, &variable, "1") });
             }
         }
-        Ok(fields)
+        if let Some((_, letters)) = lattice {
+            fields.iter_mut().for_each(|field| field.spread_over(letters));
+            if survey.same {
+                fields[0].arrays.truncate(1); // the positions of one file are those of all
+            }
+        }
+        Ok((fields, lattice.map(|(grid, _)| grid)))
     }
 
     fn field(&self, name: &str, role: Role, variable: &str, axes: &str) -> OwnField {
@@ -139,16 +182,26 @@ impl MeshCases {
     }
 
     /// The arrays of one file that hold fields of a model on points of `space` coordinates: by the name of the array, of a
-    /// derived input or of a column of the table.
-    pub fn arrays(&self, file: &Path, fields: &[String], space: usize) -> Result<Vec<FieldArray>, Error> {
+    /// derived input or of a column of the table. Of a lattice they have its axes, which `grid` must have, too.
+    pub fn arrays(
+        &self,
+        file: &Path,
+        fields: &[String],
+        (space, grid): (usize, Grid),
+    ) -> Result<Vec<FieldArray>, Error> {
         let mesh = mesh::read(file)?;
-        let array = |field: &String, variable: String, axes: &'static str| {
-            (field.clone(), ArrayName { path: file.to_owned(), variable: Some(variable) }, axes)
+        let letters = self.letters(&mesh, grid).map_err(|refusal| refusal.within(file.display()))?;
+        let array = |field: &String, variable: String, axes: &'static str| match letters {
+            Some(letters) if axes.starts_with('p') => {
+                let (variable, axes) = (format!("{}{variable}", named::LATTICE), axes.replace('p', letters));
+                (field.clone(), ArrayName { path: file.to_owned(), variable: Some(variable) }, axes)
+            }
+            _ => (field.clone(), ArrayName { path: file.to_owned(), variable: Some(variable) }, axes.to_owned()),
         };
         let mut found = Vec::new();
         for field in fields {
             if field == "positions" {
-                found.push(array(field, self.placed(["points-x", "points-xy", "points"][space.clamp(1, 3) - 1]), "pc"));
+                found.push(array(field, self.placed(coordinates(space)), "pc"));
                 continue;
             }
             let derived = self.derived.iter().find(|text| text.split('=').next() == Some(field));
@@ -158,7 +211,8 @@ impl MeshCases {
             }
             let table = self.scalars.as_deref().map(|table| Ok::<_, Refusal>((table, named::scalar_names(table)?)));
             let column = table.transpose()?.and_then(|(table, columns)| {
-                let column = columns.into_iter().find(|column| field_name(column) == *field)?;
+                let holds = |column: &String| name_and_unit(column).0 == *field || field_name(column) == *field;
+                let column = columns.into_iter().find(holds)?;
                 Some(format!("scalar={}:{column}", table.display()))
             });
             let (variable, axes) = match column {
@@ -174,21 +228,65 @@ impl MeshCases {
         Ok(found)
     }
 
-    /// All three coordinates, or fewer where the last ones are the same number everywhere.
-    fn positions(&self) -> Result<String, Error> {
-        let mut used = 1;
-        let mut first: Option<[f64; 3]> = None;
+    /// The letters of the axes of a mesh for a model on a line, a plane or a volume; `None` for a model on clouds.
+    fn letters(&self, mesh: &Mesh, grid: Grid) -> Result<Option<&'static str>, Refusal> {
+        if matches!(grid, Grid::Cloud { .. }) {
+            return Ok(None);
+        }
+        let found = named::extents(mesh, self.at_centres);
+        let letters = found.as_deref().and_then(grid_of);
+        let fits = letters.filter(|(found, _)| std::mem::discriminant(found) == std::mem::discriminant(&grid));
+        fits.map(|(_, letters)| Some(letters)).ok_or_else(|| {
+            let found = match found {
+                Some(extents) => format!("a lattice with {} axes", extents.len()),
+                None => "points that form no lattice".into(),
+            };
+            Refusal::new("points", format!("an image or a structured grid, as the {grid} of the training"), found)
+                .advise("train on clouds: import with --grid cloud")
+        })
+    }
+
+    /// Reads all files, or as many as are needed to know that they are clouds in three dimensions.
+    fn survey(&self) -> Result<Survey, Error> {
+        let mut survey = Survey { space: 1, lattice: None, same: true };
+        let mut first: Option<Vec<f64>> = None;
         for file in &self.files {
             let within = |reason: std::io::Error| Refusal::about(file.display().to_string(), reason.to_string());
-            let positions = mesh::read(file)?.shape.positions().map_err(within)?;
-            for place in positions.chunks_exact(3) {
-                let first = first.get_or_insert([place[0], place[1], place[2]]);
-                used = (used + 1..=3).rev().find(|&axes| place[axes - 1] != first[axes - 1]).unwrap_or(used);
+            let mesh = mesh::read(file)?;
+            let positions = mesh.shape.positions().map_err(within)?;
+            let extents = named::extents(&mesh, self.at_centres).filter(|_| self.lattices);
+            if first.is_none() {
+                survey.lattice = extents.clone();
             }
-            if used == 3 {
+            survey.lattice = survey.lattice.filter(|lattice| Some(lattice) == extents.as_ref());
+            let first = first.get_or_insert_with(|| positions.clone());
+            survey.same &= *first == positions;
+            for place in positions.chunks_exact(3) {
+                let differs = |&axes: &usize| place[axes - 1] != first[axes - 1];
+                survey.space = (survey.space + 1..=3).rev().find(differs).unwrap_or(survey.space);
+            }
+            if survey.space == 3 && survey.lattice.is_none() {
                 break;
             }
         }
-        Ok(self.placed(["points-x", "points-xy", "points"][used - 1]))
+        let space = survey.space;
+        survey.lattice = survey.lattice.filter(|lattice| lattice.len() == space && !lattice.contains(&0));
+        Ok(survey)
     }
+}
+
+impl OwnField {
+    /// Gives an array on points the axes of a lattice.
+    fn spread_over(&mut self, letters: &str) {
+        let Some(axes) = self.axes.as_mut().filter(|axes| axes.starts_with('p')) else { return };
+        *axes = axes.replacen('p', letters, 1);
+        for array in self.arrays.iter_mut().flatten() {
+            array.variable = array.variable.take().map(|name| format!("{}{name}", named::LATTICE));
+        }
+    }
+}
+
+/// The array of the first coordinates of the points.
+fn coordinates(space: usize) -> &'static str {
+    ["points-x", "points-xy", "points"][space.clamp(1, 3) - 1]
 }

@@ -1,7 +1,7 @@
 //! Arrays of your own: which arrays are which field, and what their axes are.
 
 use super::axes::{Context, MOST_CHANNELS};
-use super::cells::{files_beside, mesh_files};
+use super::cells::{Meshes, files_beside};
 use super::column::{Column, Piece, thinned};
 use super::field::Shared;
 use super::glob;
@@ -9,7 +9,7 @@ use super::partition::Sizes;
 use super::sources::Sources;
 use super::windows::Windows;
 use super::write::Import;
-use crate::data::dataset::{Error, FieldEntry, Manifest, Normalise, Ragged, Role, Rule, Triangles};
+use crate::data::dataset::{Error, FieldEntry, Manifest, Normalise, Ragged, Role, Rule};
 use crate::error::counted;
 use crate::task::{Field, Spread};
 use lamo_geometry::Grid;
@@ -149,7 +149,17 @@ impl Own {
         let entries = self.fields.iter().zip(&columns).map(|(field, column)| field.entry(column)).collect();
         let grid = thinned(self.grid, self.stride);
         let manifest = Manifest::imported(&self.name, self.parameters(), grid, split, samples, entries);
-        let ragged = (!self.ragged.is_empty()).then(|| Ragged::of(&self.ragged));
+        let sizes = match series {
+            // The windows of a time series have its points.
+            Some((_, counts)) => self
+                .ragged
+                .iter()
+                .zip(counts)
+                .flat_map(|(&points, &count)| std::iter::repeat_n(points, count))
+                .collect(),
+            None => self.ragged.clone(),
+        };
+        let ragged = (!sizes.is_empty()).then(|| Ragged::of(&sizes));
         let manifest = Manifest { ragged, ..manifest };
         for (field, column) in manifest.fields.iter().zip(&columns) {
             if manifest.is_ragged_field(field) != (column.is_ragged() && manifest.ragged.is_some()) {
@@ -160,10 +170,10 @@ impl Own {
             }
         }
         let meshes = match (grid, self.windows) {
-            (Grid::Cloud { .. }, None) => mesh_files(&self.fields),
-            _ => Vec::new(),
+            (Grid::Cloud { .. }, None) => Meshes::of(&self.fields),
+            _ => None,
         };
-        let triangles = (!meshes.is_empty()).then(Triangles::unwritten);
+        let triangles = meshes.as_ref().map(Meshes::unwritten);
         let manifest = Manifest { times, triangles, ..manifest };
         let (all, beside) = (0..samples, files_beside(&self.fields));
         Ok(Import { manifest, columns, selected: vec![all], sources, notes, meshes, beside })
@@ -178,7 +188,7 @@ impl Own {
         };
         let context = Context { windows: self.windows.is_some(), times, ..Context::default() };
         let mut shared = Shared { grid: self.grid, stride: self.stride, windows: self.windows, context };
-        if !self.ragged.is_empty() {
+        if self.windows.is_none() && !self.ragged.is_empty() {
             shared.context.samples = Some(self.ragged.len());
         } else if self.windows.is_none() {
             let output = self.fields.iter().find(|field| field.role == Role::Output);
@@ -217,12 +227,16 @@ impl Own {
             if moves(&&*column) || column.is_common() {
                 continue;
             }
+            if column.has_a_part_for_each(counts.len()) {
+                column.repeat(&counts);
+                continue;
+            }
             if let Some(other) = counts.iter().find(|&&count| count != counts[0]) {
                 let expected = "snapshots, or time series of the same length beside it".into();
                 let found = format!("series of {} and {other} windows", counts[0]);
                 return Err(Error::unfit(field.title(), expected, found, "import series of one length together"));
             }
-            column.repeat(counts.first().copied().unwrap_or(1));
+            column.repeat(&counts[..counts.len().min(1)]);
         }
         Ok(counts)
     }

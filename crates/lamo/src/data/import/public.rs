@@ -50,7 +50,7 @@ impl Row {
         let mut manifest = Manifest::imported(self.name, stride.into_iter().collect(), grid, rule, samples, fields);
         manifest.times = self.times(&files[0][0], &mut sources)?;
         sources.close();
-        Ok(Import { manifest, columns, selected, sources, notes: Vec::new(), meshes: Vec::new(), beside: Vec::new() })
+        Ok(Import { manifest, columns, selected, sources, notes: Vec::new(), meshes: None, beside: Vec::new() })
     }
 
     /// Adds the arrays of one part to their columns, and returns how many samples they hold.

@@ -38,10 +38,6 @@ impl Own {
         if self.ragged.is_empty() {
             return Ok(());
         }
-        if self.windows.is_some() {
-            let (expected, found) = ("samples of equal size".into(), "samples with different numbers of points".into());
-            return Err(Error::unfit("--window".into(), expected, found, "give a file for each sample"));
-        }
         let most = self.ragged.iter().copied().max().unwrap_or(0);
         if self.grid != (Grid::Cloud { points: most }) {
             let expected = format!("a cloud of the {most} points of the largest sample");

@@ -7,6 +7,7 @@
 //! MATLAB and Fortran files interleave their samples, so reading some samples means passing over the whole file. A file
 //! is passed over once per [`BUDGET`] of bytes and is never in memory as a whole.
 
+use super::cells::Meshes;
 use super::column::{Column, LastRead, Part, Piece};
 use super::sources::Sources;
 use super::transfer::{Listen, Meter};
@@ -34,7 +35,7 @@ pub struct Import {
     /// How the files were understood, a sentence each.
     pub(super) notes: Vec<String>,
     /// The mesh file of each sample, or one of all samples, whose cells are kept; or none.
-    pub(super) meshes: Vec<PathBuf>,
+    pub(super) meshes: Option<Meshes>,
     /// Files that are read beside those of the columns.
     pub(super) beside: Vec<PathBuf>,
 }

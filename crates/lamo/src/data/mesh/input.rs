@@ -1,21 +1,35 @@
 //! The bytes of a mesh file: parts of it, words of text, lines, and numbers between them. Memory holds one buffer.
 
+use super::START;
 use super::mesh::short;
 use super::numbers::{ByteOrder, Numbers};
 use crate::data::formats::ElementKind;
-use crate::error::{Kind, Refusal};
+use crate::error::{Kind, Refusal, require};
 use crate::files;
+use std::cell::RefCell;
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Seek, SeekFrom};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 /// Letters of the longest word or line that is read.
 const LONGEST: usize = 1 << 16;
 
+/// Files at most that one file may name, with those that they name.
+const MOST_PARTS: usize = 10_000;
+/// Files that name each other at most, one inside the other; a list of files of blocks of parallel files has three.
+const DEEPEST: usize = 8;
+
 /// An open file.
 pub(super) struct Opened {
+    pub(super) path: PathBuf,
     file: File,
     pub(super) size: u64,
+    /// All files that were opened beside the first, and the first; their full paths.
+    known: Rc<RefCell<HashSet<PathBuf>>>,
+    /// Files between the first and this one.
+    depth: usize,
 }
 
 impl Opened {
@@ -26,7 +40,29 @@ impl Opened {
         };
         let file = files::open(path).map_err(fails)?;
         let size = file.metadata().map_err(fails)?.len();
-        Ok(Opened { file, size })
+        let known = HashSet::from([path.canonicalize().unwrap_or_else(|_| path.to_owned())]);
+        Ok(Opened { path: path.to_owned(), file, size, known: Rc::new(RefCell::new(known)), depth: 0 })
+    }
+
+    /// A file that this one names, relative to its folder. Each file may be named once.
+    pub(super) fn beside(&self, name: &str) -> Result<Opened, Refusal> {
+        let path = self.path.parent().unwrap_or(Path::new("")).join(name);
+        let opened = Opened::open(&path)?;
+        let mut known = self.known.borrow_mut();
+        require(self.depth < DEEPEST, || {
+            Refusal::new("", format!("at most {DEEPEST} files that name each other"), "more")
+        })?;
+        require(known.len() <= MOST_PARTS, || Refusal::new("", format!("at most {MOST_PARTS} files"), "more"))?;
+        let new = known.insert(path.canonicalize().unwrap_or(path));
+        require(new, || Refusal::new("", "each file once", "a file that is named twice"))?;
+        Ok(Opened { known: self.known.clone(), depth: self.depth + 1, ..opened })
+    }
+
+    /// The first bytes, [`START`] at most.
+    pub(super) fn start(&self) -> Result<Vec<u8>, Refusal> {
+        let mut start = Vec::new();
+        self.part(0, START)?.read_to_end(&mut start).map_err(|reason| broken(&reason))?;
+        Ok(start)
     }
 
     /// The bytes from `start` to `end`. All parts share the position of the file: read one at a time.

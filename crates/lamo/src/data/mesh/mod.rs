@@ -1,4 +1,4 @@
-//! Files of meshes: VTK XML (vtu, vtp, vti, vtr, vts), legacy VTK, STL, OBJ and Gmsh. The first bytes show the format.
+//! Files of meshes: VTK XML (vtu, vtp, vti, vtr, vts, and files that name these), legacy VTK, STL, OBJ and Gmsh. The first bytes show the format.
 //!
 //! A new format is one file in this folder, with its `mod` line, and one row of [`FORMATS`]. The file has
 //!
@@ -36,8 +36,8 @@ pub use vtk_xml::{Encoding, Options};
 use crate::error::{Error, Kind, Refusal, shown};
 use crate::files::atomic;
 use input::Opened;
-use std::io::{Read, Write};
-use std::path::Path;
+use std::io::Write;
+use std::path::{Path, PathBuf};
 
 /// Writes a mesh as the kind of file that an ending stands for.
 type WriteMesh = fn(&Mesh, ending: &str, &Options, &mut dyn Write) -> Result<(), Refusal>;
@@ -60,6 +60,14 @@ pub struct Format {
 
 /// Every format. The first row that recognises a file reads it.
 pub const FORMATS: &[Format] = &[
+    Format {
+        name: "VTK parts",
+        endings: &["pvtu", "pvtp", "pvti", "pvtr", "pvts", "vtm", "vtpc", "vtpd", "pvd"],
+        summary: "VTK's files that name the files of pieces or blocks: they become one mesh",
+        sniff: vtk_xml::parts::sniff,
+        read: vtk_xml::parts::read,
+        write: None,
+    },
     Format {
         name: "VTK XML",
         endings: &["vtu", "vtp", "vti", "vtr", "vts"],
@@ -130,12 +138,16 @@ pub(in crate::data) fn recognises(start: &[u8], size: u64) -> bool {
 
 /// Whether a file is a mesh.
 pub(in crate::data) fn is_mesh(path: &Path) -> bool {
-    let mut start = Vec::new();
-    let read = Opened::open(path).and_then(|opened| {
-        let begun = opened.part(0, START)?.read_to_end(&mut start).map_err(|reason| input::broken(&reason));
-        begun.map(|_| opened.size)
+    Opened::open(path).and_then(|opened| Ok(recognises(&opened.start()?, opened.size))).unwrap_or(false)
+}
+
+/// The files that a mesh file names, at any depth; none of most files.
+pub(in crate::data) fn parts(path: &Path) -> Vec<PathBuf> {
+    let found = Opened::open(path).and_then(|opened| match vtk_xml::parts::sniff(&opened.start()?, opened.size) {
+        true => vtk_xml::parts::files(&opened),
+        false => Ok(Vec::new()),
     });
-    read.is_ok_and(|size| recognises(&start, size))
+    found.unwrap_or_default() // reading the mesh says what is wrong
 }
 
 /// The mesh of a file.
@@ -145,9 +157,11 @@ pub fn read(path: &Path) -> Result<Mesh, Error> {
 
 /// The same; the refusal does not name the file.
 pub(in crate::data) fn read_file(path: &Path) -> Result<Mesh, Refusal> {
-    let opened = Opened::open(path)?;
-    let mut start = Vec::new();
-    opened.part(0, START)?.read_to_end(&mut start).map_err(|reason| input::broken(&reason))?;
+    read_opened(&Opened::open(path)?)
+}
+
+fn read_opened(opened: &Opened) -> Result<Mesh, Refusal> {
+    let start = opened.start()?;
     let format = FORMATS.iter().find(|format| (format.sniff)(&start, opened.size)).ok_or_else(|| {
         let names: Vec<_> = FORMATS.iter().map(|format| format.name).collect();
         let found = if start.is_empty() {
@@ -157,7 +171,7 @@ pub(in crate::data) fn read_file(path: &Path) -> Result<Mesh, Refusal> {
         };
         Refusal::new("", format!("a mesh file of format {}", names.join(", ")), found)
     })?;
-    let mesh = (format.read)(&opened)?;
+    let mesh = (format.read)(opened)?;
     mesh.check()?;
     Ok(mesh)
 }

@@ -10,6 +10,8 @@
 //! distance=wall.stl, sdf=body.stl   distance to another surface; negative inside a closed one
 //! scalar=cases.csv:alpha         the number in column `alpha` and the row of this file, whose name is in the first column
 //! centres/...                    any of these at the centres of the cells: `centres/points`, `centres/p`, `centres/sdf=body.stl`
+//! lattice/...                    any of these of an image or a structured grid with an axis for each axis of the lattice, the last
+//!                                axis of VTK first: `lattice/p`, `lattice/centres/p`; axes of one point are left out
 //! ```
 
 use super::mesh::{DataArray, Mesh, short};
@@ -23,6 +25,16 @@ use std::path::Path;
 
 /// The prefix of arrays at the centres of the cells.
 pub const CENTRES: &str = "centres/";
+/// The prefix of arrays with the axes of a lattice.
+pub const LATTICE: &str = "lattice/";
+
+/// Points, or cells, along the axes of a lattice, the last axis of VTK first; axes of one point are left out. `None` where the mesh
+/// is no lattice.
+pub fn extents(mesh: &Mesh, at_centres: bool) -> Option<Vec<usize>> {
+    let dimensions = mesh.shape.dimensions()?;
+    let axes = dimensions.into_iter().rev().filter(|&points| points != 1);
+    Some(axes.map(|points| if at_centres { points.saturating_sub(1) } else { points }).collect())
+}
 
 /// An array without its numbers.
 pub(in crate::data) struct Listed {
@@ -76,14 +88,38 @@ pub(in crate::data) fn listed(mesh: &Mesh) -> Vec<Listed> {
         add(format!("{CENTRES}{}", array.name), shape(cells, array.components), ElementKind::F64, true);
     }
     add(format!("{CENTRES}distance"), vec![cells], ElementKind::F64, true);
+    let on_lattice: Vec<Listed> = all.iter().filter_map(|listed| listed.on_lattice(mesh)).collect();
+    all.extend(on_lattice);
     all
 }
 
-/// The shape of an array that needs another file; `None` for other names.
-pub(in crate::data) fn shape_with_file(name: &str, points: usize, cells: usize) -> Option<Vec<usize>> {
-    let (inner, count) = name.strip_prefix(CENTRES).map_or((name, points), |inner| (inner, cells));
+impl Listed {
+    /// The same array with the axes of the lattice; `None` where the mesh is none, or the array has another number of values.
+    fn on_lattice(&self, mesh: &Mesh) -> Option<Listed> {
+        if self.name.starts_with("field/") {
+            return None;
+        }
+        let at_cells = self.name.starts_with(CENTRES) || self.name.starts_with("cells/");
+        let extents = extents(mesh, at_cells)?;
+        let shape: Vec<usize> = extents.iter().chain(&self.shape[1..]).copied().collect();
+        let fits = extents.iter().product::<usize>() == self.shape[0];
+        fits.then(|| Listed { name: format!("{LATTICE}{}", self.name), shape, kind: self.kind, hidden: true })
+    }
+}
+
+/// The shape of an array that needs another file; `None` for other names. `shape_of` tells the shapes of coordinates by their names.
+pub(in crate::data) fn shape_with_file(
+    name: &str,
+    shape_of: impl Fn(&str) -> Option<Vec<usize>>,
+) -> Option<Vec<usize>> {
+    let (lattice, inner) = name.strip_prefix(LATTICE).map_or(("", name), |inner| (LATTICE, inner));
+    let (centres, inner) = inner.strip_prefix(CENTRES).map_or(("", inner), |inner| (CENTRES, inner));
     match inner.split_once('=')? {
-        ("distance" | "sdf", _) => Some(vec![count]),
+        ("distance" | "sdf", _) => {
+            let mut shape = shape_of(&format!("{lattice}{centres}points"))?;
+            shape.pop();
+            Some(shape)
+        }
         ("scalar", table) => table.rsplit_once(':').map(|_| vec![1]),
         _ => None,
     }
@@ -91,6 +127,7 @@ pub(in crate::data) fn shape_with_file(name: &str, points: usize, cells: usize) 
 
 /// The other file that an array is made with.
 pub(in crate::data) fn other_file(name: &str) -> Option<&Path> {
+    let name = name.strip_prefix(LATTICE).unwrap_or(name);
     match name.strip_prefix(CENTRES).unwrap_or(name).split_once('=')? {
         ("distance" | "sdf", file) => Some(Path::new(file)),
         ("scalar", table) => table.rsplit_once(':').map(|(file, _)| Path::new(file)),
@@ -100,6 +137,9 @@ pub(in crate::data) fn other_file(name: &str) -> Option<&Path> {
 
 /// The numbers of an array; `path` is the file of the mesh.
 pub(in crate::data) fn values(mesh: &Mesh, path: &Path, name: &str) -> Result<Vec<f64>, Refusal> {
+    if let Some(inner) = name.strip_prefix(LATTICE).filter(|_| mesh.shape.dimensions().is_some()) {
+        return values(mesh, path, inner);
+    }
     if let Some(array) = mesh.point_data.iter().find(|array| array.name == name) {
         return whole(array);
     }

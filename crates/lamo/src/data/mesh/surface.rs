@@ -11,6 +11,8 @@ use std::collections::HashMap;
 pub struct Boundary {
     /// Three points each; an edge is a triangle whose last two corners are one point.
     pub triangles: Vec<[u32; 3]>,
+    /// The cell of each triangle; empty for edges.
+    pub owners: Vec<u32>,
     /// 2 for faces and polygons, 1 for edges.
     pub dimension: usize,
 }
@@ -19,14 +21,14 @@ pub struct Boundary {
 pub fn boundary(cells: &Cells, edges: bool) -> Result<Boundary, Refusal> {
     let has = |dimension| cells.kinds.iter().any(|&kind| kinds::dimension(kind) == Some(dimension));
     if has(3) {
-        return Ok(Boundary { triangles: fan(&faces_of_one_cell(cells)?), dimension: 2 });
+        return Ok(fan(&faces_of_one_cell(cells)?));
     }
     let polygons = polygons(cells)?;
     if !edges {
-        return Ok(Boundary { triangles: fan(&polygons), dimension: 2 });
+        return Ok(fan(&polygons));
     }
     let mut uses: HashMap<[u32; 2], (u32, [u32; 2])> = HashMap::new();
-    for polygon in &polygons {
+    for (_, polygon) in &polygons {
         for place in 0..polygon.len() {
             let edge = [polygon[place], polygon[(place + 1) % polygon.len()]];
             let key = [edge[0].min(edge[1]), edge[0].max(edge[1])];
@@ -35,22 +37,27 @@ pub fn boundary(cells: &Cells, edges: bool) -> Result<Boundary, Refusal> {
     }
     let mut single: Vec<[u32; 2]> = uses.into_values().filter(|(count, _)| *count == 1).map(|(_, edge)| edge).collect();
     single.sort_unstable(); // the order of a hash map changes from run to run
-    Ok(Boundary { triangles: single.into_iter().map(|[from, to]| [from, to, to]).collect(), dimension: 1 })
+    let triangles = single.into_iter().map(|[from, to]| [from, to, to]).collect();
+    Ok(Boundary { triangles, owners: Vec::new(), dimension: 1 })
 }
 
-fn polygons(cells: &Cells) -> Result<Vec<Vec<u32>>, Refusal> {
+/// A cell and the points of a polygon of it.
+type Polygon = (u32, Vec<u32>);
+
+fn polygons(cells: &Cells) -> Result<Vec<Polygon>, Refusal> {
     let mut found = memory::reserve(cells.len()).map_err(|reason| short(&reason))?;
     for cell in 0..cells.len() {
         let points = cells.points(cell);
         let corners = kinds::polygons(cells.kinds[cell], points.len());
-        found.extend(corners.into_iter().map(|corners| corners.into_iter().map(|corner| points[corner]).collect()));
+        let polygon = |corners: Vec<usize>| (cell as u32, corners.into_iter().map(|corner| points[corner]).collect());
+        found.extend(corners.into_iter().map(polygon));
     }
     Ok(found)
 }
 
 /// Faces that a single cell has, in the order of the cells.
-fn faces_of_one_cell(cells: &Cells) -> Result<Vec<Vec<u32>>, Refusal> {
-    let mut faces: Vec<Vec<u32>> = Vec::new();
+fn faces_of_one_cell(cells: &Cells) -> Result<Vec<Polygon>, Refusal> {
+    let mut faces: Vec<Polygon> = Vec::new();
     let mut seen: HashMap<Vec<u32>, usize> = HashMap::new();
     let mut shared: Vec<bool> = Vec::new();
     for cell in 0..cells.len() {
@@ -69,7 +76,7 @@ fn faces_of_one_cell(cells: &Cells) -> Result<Vec<Vec<u32>>, Refusal> {
                 Some(&other) => shared[other] = true,
                 None => {
                     seen.insert(key, faces.len());
-                    faces.push(face);
+                    faces.push((cell as u32, face));
                     shared.push(false);
                 }
             }
@@ -79,12 +86,14 @@ fn faces_of_one_cell(cells: &Cells) -> Result<Vec<Vec<u32>>, Refusal> {
 }
 
 /// Triangles from the first corner of each polygon.
-fn fan(polygons: &[Vec<u32>]) -> Vec<[u32; 3]> {
-    let triangles = |polygon: &Vec<u32>| {
+fn fan(polygons: &[Polygon]) -> Boundary {
+    let (mut triangles, mut owners) = (Vec::new(), Vec::new());
+    for (cell, polygon) in polygons {
         let first = polygon.first().copied().unwrap_or(0);
-        polygon.windows(2).skip(1).map(move |pair| [first, pair[0], pair[1]]).collect::<Vec<_>>()
-    };
-    polygons.iter().flat_map(triangles).collect()
+        triangles.extend(polygon.windows(2).skip(1).map(|pair| [first, pair[0], pair[1]]));
+        owners.resize(triangles.len(), *cell);
+    }
+    Boundary { triangles, owners, dimension: 2 }
 }
 
 #[cfg(test)]

@@ -120,6 +120,9 @@ pub struct Receipt {
     /// Number of symmetries whose predictions were averaged, if `--symmetries` was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub symmetries: Option<usize>,
+    /// The grid of the training in words, where the test samples have another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trained_on: Option<String>,
     /// What the run cost.
     pub costs: Costs,
     /// Where the evaluation took place.
@@ -159,6 +162,7 @@ impl Receipt {
             epoch: trained.epoch,
             changed: trained.changed.clone(),
             symmetries: None,
+            trained_on: None,
             costs: Costs {
                 parameters: trained.operator.parameters.len(),
                 steps: trained.step,
@@ -331,6 +335,7 @@ mod tests {
             epoch: 3,
             changed: Vec::new(),
             symmetries: None,
+            trained_on: None,
             costs,
             machine: machine("cpu", "f32", "avx512"),
             hashes: Hashes { weights, experiment, split, data: BTreeMap::new(), test: String::new() },

@@ -4,6 +4,7 @@
 //! A field is `[batch, rows, columns, channels]`, as convolutions read it; a line is a plane of one row. A grid is padded with
 //! zeros behind its last row and column, and cropped to its size afterwards. A cloud is projected.
 
+use super::mask::real_only;
 use super::{Lifting, LiftingShape, Projection};
 use crate::network::{Input, Scope};
 use crate::task::Task;
@@ -57,7 +58,8 @@ impl<'g> Shell<'g> {
         let ([batch, points, width], [rows, columns]) = (features.dims(), self.image);
         if let Some(projection) = &self.projection {
             let waves = projection.waves(input.positions);
-            return projection.leave(waves, body(projection.enter(waves, features)));
+            let real = real_only(features, input.mask);
+            return projection.leave(waves, body(projection.enter(waves, real)));
         }
         let [height, length] = plane(self.grid);
         let image =

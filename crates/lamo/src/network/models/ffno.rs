@@ -244,7 +244,7 @@ pub(super) const ROW: Row = Row {
     summary: "Factorised FNO (ICLR 2023): a Fourier layer along each axis by itself",
     paper: "Tran, Mathews, Xie, Ong: Factorized Fourier Neural Operators, ICLR 2023, arXiv:2111.13802",
     supports: Support::FLAT,
-    ragged: false,
+    ragged: true,
     build,
     defaults: super::defaults::<Config>,
     moved,

@@ -12,6 +12,7 @@ use super::{Authored, GridKind, Hints, Inferred, OwnData, Row, Settings, Shapes,
 use crate::error::{Refusal, require};
 use crate::network::layers::{
     LineConvolution, Linear, Pointwise, Projection, SpectralConvolution, TimeEmbedding, VolumeConvolution,
+    mask::real_only,
 };
 use crate::network::{Input, Mode, Model, Scope};
 use crate::task::Task;
@@ -224,7 +225,8 @@ impl<'g> Model<'g> for Fno<'g> {
         }
         let points = if let Some(projection) = &self.projection {
             let waves = projection.waves(input.positions);
-            let image = projection.enter(waves, points.swap(0, 1)).permute(&[1, 2, 0, 3]);
+            let real = real_only(points.swap(0, 1), input.mask);
+            let image = projection.enter(waves, real).permute(&[1, 2, 0, 3]);
             projection.leave(waves, self.body(image).permute(&[2, 0, 1, 3])).swap(0, 1)
         } else {
             let field = points.reshape([&self.extents[..], &[batch, width]].concat());
@@ -350,7 +352,7 @@ pub(super) const ROW: Row = Row {
     summary: "Fourier Neural Operator (ICLR 2021): products in truncated Fourier space",
     paper: "Li et al.: Fourier Neural Operator for Parametric Partial Differential Equations, ICLR 2021, arXiv:2010.08895",
     supports: Support { grids: &[GridKind::Line, GridKind::Plane, GridKind::Volume, GridKind::FlatCloud], time: true },
-    ragged: false,
+    ragged: true,
     build,
     defaults: super::defaults::<Config>,
     moved,

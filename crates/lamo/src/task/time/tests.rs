@@ -52,12 +52,13 @@ fn a_roll_out_carries_the_normaliser_of_its_outputs() {
 fn the_change_from_the_last_snapshot_is_scaled_back_and_added_to_it() {
     let time = TimeMode::RollOut { past: 1 }.of(2, &[]).unwrap();
     let (inputs, targets) = ([0., 0., 10., 100.], [1., 10., 3., 30., 10., 100., 16., 160.]);
-    let change = time.fit_change((&inputs, 1), (&targets, 1), 2).unwrap().unwrap();
+    let samples = || inputs.chunks(2).zip(targets.chunks(4));
+    let change = time.fit_change(samples(), [1, 1]).unwrap().unwrap();
     let changes = [1.0_f64, 10., 2., 20., 0., 0., 6., 60.];
     let moments = Moments::of(changes.into_iter());
     assert!((f64::from(change.mean[0]) - moments.mean()).abs() < 1e-5, "{change:?}");
     assert!((f64::from(change.deviation[0]) - moments.deviation()).abs() < 1e-5, "{change:?}");
-    assert_eq!(TimeMode::Steady.of(1, &[]).unwrap().fit_change((&inputs, 1), (&targets, 1), 2).unwrap(), None);
+    assert_eq!(TimeMode::Steady.of(1, &[]).unwrap().fit_change(samples(), [1, 1]).unwrap(), None);
 
     let outputs = Normaliser { mean: vec![5.0], deviation: vec![4.0] };
     let normalisers = Normalisers { outputs: Some(outputs), change: Some(change.clone()), ..Normalisers::default() };

@@ -7,6 +7,7 @@ use crate::data::mesh::{self, DataArray, Mesh, Numbers, Options};
 use crate::error::{Error, Refusal, require};
 use crate::inference::{SampleFile, Source};
 use crate::task::Task;
+use std::borrow::Cow;
 use std::path::Path;
 
 /// Predicts for mesh files. `cases` says where inputs come from that the files do not hold. An output file that is a mesh
@@ -37,8 +38,8 @@ pub fn predict_meshes(request: &PredictRequest, cases: &MeshCases) -> Result<Pre
 /// Where the fields that a model is given are in a mesh file.
 pub fn mesh_sources(task: &Task, path: &Path, cases: &MeshCases) -> Result<Vec<Source>, Error> {
     let fields: Vec<String> = task.given_fields().into_iter().map(|field| field.name).collect();
-    let arrays = cases.arrays(path, &fields, task.space)?;
-    let source = |(field, array, axes): FieldArray| Source { field: Some(field), array, axes: Some(axes.into()) };
+    let arrays = cases.arrays(path, &fields, (task.space, task.grid))?;
+    let source = |(field, array, axes): FieldArray| Source { field: Some(field), array, axes: Some(axes) };
     Ok(arrays.into_iter().map(source).collect())
 }
 
@@ -50,9 +51,39 @@ fn write_mesh(file: &Path, input: &SampleFile, arrays: &[Named], at_centres: boo
 pub fn predicted_mesh(path: &Path, arrays: &[Named], at_centres: bool) -> Result<Mesh, Error> {
     let mut mesh = mesh::read(path)?;
     for array in arrays {
-        add(&mut mesh, path, array, at_centres)?;
+        let array = in_the_order_of_points(array, &mesh, at_centres);
+        add(&mut mesh, path, &array, at_centres)?;
     }
     Ok(mesh)
+}
+
+/// An array on a lattice, `[snapshots?, ...axes, channels?]`, as one on its points, `[snapshots?, points, channels?]`; others as
+/// they are.
+fn in_the_order_of_points<'a>(array: &'a Named, mesh: &Mesh, at_centres: bool) -> Cow<'a, Named> {
+    let extents = mesh::named::extents(mesh, at_centres).filter(|extents| extents.len() > 1);
+    let Some(extents) = extents else { return Cow::Borrowed(array) };
+    let axes = match extents[..] {
+        [layers, columns, rows] => vec![rows, columns, layers],
+        _ => extents.clone(), // a plane has the order of the file
+    };
+    let Some(first) = (0..2).find(|&first| array.shape.get(first..first + axes.len()) == Some(&axes[..])) else {
+        return Cow::Borrowed(array);
+    };
+    let channels: usize = array.shape[first + axes.len()..].iter().product();
+    let points: usize = axes.iter().product();
+    let mut shape = array.shape.clone();
+    shape.splice(first..first + axes.len(), [points]);
+    let mut values = array.values.clone();
+    if let [rows, columns, layers] = axes[..] {
+        for (new, old) in values.chunks_mut(points * channels).zip(array.values.chunks(points * channels)) {
+            for point in 0..points {
+                let (row, column, layer) = (point % rows, point / rows % columns, point / rows / columns);
+                let from = ((row * columns + column) * layers + layer) * channels;
+                new[point * channels..][..channels].copy_from_slice(&old[from..][..channels]);
+            }
+        }
+    }
+    Cow::Owned(Named { name: array.name.clone(), shape, values })
 }
 
 /// Adds the prediction of a field, `[snapshots?, points, channels?]`, or its numbers of the whole.

@@ -1,4 +1,4 @@
-//! The numbers of one `DataArray`: text, or bytes in base64 or plain, behind a header of sizes, packed by zlib or not.
+//! The numbers of one `DataArray`: text, or bytes in base64 or plain, behind a header of sizes, packed by zlib or LZ4 or not.
 //!
 //! ```text
 //! not packed   bytes | numbers
@@ -16,8 +16,42 @@ use crate::files::memory;
 use flate2::read::ZlibDecoder;
 use std::io::Read;
 
-/// The largest ratio of deflate: 258 bytes from one bit of length and one bit of distance.
-const LARGEST_RATIO: u64 = 1032;
+/// How blocks of numbers are packed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Packer {
+    Zlib,
+    Lz4,
+}
+
+impl Packer {
+    /// The most bytes that come from one: deflate has 258 bytes from one bit of length and one of distance, LZ4 255 from a byte of
+    /// length.
+    fn largest_ratio(self) -> u64 {
+        match self {
+            Packer::Zlib => 1032,
+            Packer::Lz4 => 256,
+        }
+    }
+
+    /// The `full` bytes of a packed block.
+    fn unpack(self, packed: &[u8], full: usize) -> std::io::Result<Vec<u8>> {
+        let mut block = match self {
+            Packer::Zlib => memory::reserve(full)?,
+            Packer::Lz4 => memory::filled(0, full)?,
+        };
+        match self {
+            Packer::Zlib => {
+                ZlibDecoder::new(packed).take(full as u64).read_to_end(&mut block)?;
+            }
+            Packer::Lz4 => {
+                let wrong = |error| std::io::Error::new(std::io::ErrorKind::InvalidData, format!("LZ4: {error}"));
+                let found = lz4_flex::block::decompress_into(packed, &mut block).map_err(wrong)?;
+                block.truncate(found);
+            }
+        }
+        if block.len() < full { Err(std::io::ErrorKind::UnexpectedEof.into()) } else { Ok(block) }
+    }
+}
 
 /// How a file stores its arrays.
 pub(super) struct Storage<'a> {
@@ -26,7 +60,7 @@ pub(super) struct Storage<'a> {
     order: ByteOrder,
     /// Bytes of a size in a header.
     size: usize,
-    packed: bool,
+    packed: Option<Packer>,
 }
 
 /// The type names of VTK.
@@ -57,9 +91,13 @@ impl<'a> Storage<'a> {
             Some(other) => return Err(unknown("header_type", "UInt32 or UInt64", other)),
         };
         let packed = match root.attribute("compressor") {
-            None | Some("") => false,
-            Some("vtkZLibDataCompressor") => true,
-            Some(other) => return Err(unknown("compressor", "vtkZLibDataCompressor or none", other)),
+            None | Some("") => None,
+            Some("vtkZLibDataCompressor") => Some(Packer::Zlib),
+            Some("vtkLZ4DataCompressor") => Some(Packer::Lz4),
+            Some(other) => {
+                let expected = "vtkZLibDataCompressor, vtkLZ4DataCompressor or none";
+                return Err(unknown("compressor", expected, other));
+            }
         };
         Ok(Storage { opened, document, order, size, packed })
     }
@@ -117,17 +155,11 @@ impl<'a> Storage<'a> {
 
     /// Numbers behind their header, which the file has at most `left` bytes for.
     fn bytes(&self, mut source: impl Read, left: u64, kind: ElementKind) -> Result<Numbers, Refusal> {
-        let total = match self.packed {
-            false => {
-                let bytes = self.sizes(&mut source, 1)?[0];
-                require(bytes <= left, || cut(bytes, left))?;
-                bytes
-            }
-            true => 0,
+        let Some(packer) = self.packed else {
+            let bytes = self.sizes(&mut source, 1)?[0];
+            require(bytes <= left, || cut(bytes, left))?;
+            return self.numbers(&mut source, bytes, kind);
         };
-        if !self.packed {
-            return self.numbers(&mut source, total, kind);
-        }
         let count = self.sizes(&mut source, 1)?[0];
         require(count.saturating_mul(self.size as u64) <= left, || cut(count.saturating_mul(self.size as u64), left))?;
         let [whole, last] = self.sizes(&mut source, 2)?[..] else { unreachable!("two sizes were read") };
@@ -135,7 +167,7 @@ impl<'a> Storage<'a> {
         let mut unpacked = 0_u64;
         for (number, &bytes) in packed.iter().enumerate() {
             let full = if number + 1 == packed.len() && last > 0 { last } else { whole };
-            let most = bytes.saturating_mul(LARGEST_RATIO);
+            let most = bytes.saturating_mul(packer.largest_ratio());
             require(bytes <= left, || cut(bytes, left))?;
             require(full <= most, || {
                 let expected = format!("at most {most} bytes from {bytes} packed ones");
@@ -145,7 +177,8 @@ impl<'a> Storage<'a> {
         }
         let in_file: u64 = packed.iter().fold(0, |sum, &bytes| sum.saturating_add(bytes));
         require(in_file <= left, || cut(in_file, left))?;
-        let mut blocks = Blocks { source, packed: packed.into_iter(), whole, last, block: Vec::new(), place: 0 };
+        let packed = packed.into_iter();
+        let mut blocks = Blocks { source, packer, packed, whole, last, block: Vec::new(), place: 0 };
         self.numbers(&mut blocks, unpacked, kind)
     }
 
@@ -183,7 +216,7 @@ fn words(mut text: Input, kind: ElementKind) -> Result<Numbers, Refusal> {
 }
 
 fn unknown(what: &str, expected: &str, found: &str) -> Refusal {
-    let advice = if what == "compressor" { "save it with zlib or without compression" } else { "" };
+    let advice = if what == "compressor" { "save it with zlib, with LZ4 or without compression" } else { "" };
     Refusal::new(what, expected, format!("`{}`", shortened(found))).advise(advice)
 }
 
@@ -199,9 +232,10 @@ pub(super) fn title(name: &str) -> String {
     }
 }
 
-/// Blocks packed by zlib as one stream.
+/// Packed blocks as one stream.
 struct Blocks<R> {
     source: R,
+    packer: Packer,
     packed: std::vec::IntoIter<u64>,
     whole: u64,
     last: u64,
@@ -217,13 +251,8 @@ impl<R: Read> Blocks<R> {
         let full = if is_last && self.last > 0 { self.last } else { self.whole };
         let mut packed: Vec<u8> = memory::filled(0, bytes as usize)?;
         self.source.read_exact(&mut packed)?;
-        self.block = memory::reserve(full as usize)?;
-        let mut decoder = ZlibDecoder::new(&packed[..]).take(full);
-        decoder.read_to_end(&mut self.block)?;
+        self.block = self.packer.unpack(&packed, full as usize)?;
         self.place = 0;
-        if (self.block.len() as u64) < full {
-            return Err(std::io::ErrorKind::UnexpectedEof.into());
-        }
         Ok(true)
     }
 }

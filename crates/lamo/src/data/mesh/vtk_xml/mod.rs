@@ -1,11 +1,12 @@
 //! The XML files of VTK: vtu (any cells), vtp (surfaces), vti (images), vtr (rectilinear) and vts (structured grids).
 //!
-//! Numbers stand in the elements as text or in base64, or behind them as appended data, in base64 or plain, packed by zlib
+//! Numbers stand in the elements as text or in base64, or behind them as appended data, in base64 or plain, packed by zlib or LZ4
 //! or not. The format is that of VTK's users' guide, chapter "VTK File Formats", and of what VTK itself writes.
 
 mod array;
 mod base64;
 mod lattice;
+pub(super) mod parts;
 mod read;
 mod tree;
 mod write;

@@ -11,6 +11,14 @@ use crate::data::mesh::sorts::{SORTS, surface_kind};
 use crate::error::{Refusal, require};
 use crate::files::memory;
 
+/// The types of files that hold a mesh.
+const KINDS: [&str; 5] = ["UnstructuredGrid", "PolyData", "ImageData", "RectilinearGrid", "StructuredGrid"];
+
+/// Whether a file of this type holds a mesh.
+pub(super) fn is_mesh_kind(kind: &str) -> bool {
+    KINDS.contains(&kind)
+}
+
 /// Reads a file.
 pub(in crate::data::mesh) fn read(opened: &Opened) -> Result<Mesh, Refusal> {
     let document = tree::read(opened)?;
@@ -18,10 +26,8 @@ pub(in crate::data::mesh) fn read(opened: &Opened) -> Result<Mesh, Refusal> {
     require(root.name == "VTKFile", || Refusal::new("XML", "the element VTKFile", shortened(&root.name)))?;
     let storage = Storage::of(opened, &document)?;
     let kind = root.attribute("type").unwrap_or_default();
-    let known = ["UnstructuredGrid", "PolyData", "ImageData", "RectilinearGrid", "StructuredGrid"];
-    require(known.contains(&kind), || {
-        let advice = if kind.starts_with('P') { "name the files of its pieces" } else { "" };
-        Refusal::new("type of VTKFile", known.join(", "), format!("`{}`", shortened(kind))).advise(advice)
+    require(is_mesh_kind(kind), || {
+        Refusal::new("type of VTKFile", KINDS.join(", "), format!("`{}`", shortened(kind)))
     })?;
     let grid = root.child(kind).ok_or_else(|| Refusal::new("VTKFile", format!("an element {kind}"), "none"))?;
     let mut mesh = match kind {
@@ -171,7 +177,7 @@ pub(super) fn append_arrays(to: &mut [DataArray], mut from: Vec<DataArray>) -> R
 }
 
 /// Adds cells whose points are numbered from `before` on.
-fn append_cells(to: &mut Cells, from: Cells, before: usize) -> Result<(), Refusal> {
+pub(super) fn append_cells(to: &mut Cells, from: Cells, before: usize) -> Result<(), Refusal> {
     let shift = |point: u32| u32::try_from(point as usize + before).ok();
     let too_many = || Refusal::new("points", "fewer than 2³²", "more");
     let start = to.connectivity.len();

@@ -1,0 +1,167 @@
+//! Files of VTK that name other files: parallel files (pvtu, pvtp, ...), files of several blocks (vtm, vtpc) and lists (pvd). All parts
+//! become one mesh, and an array `block` on the cells has the number of the part that a cell is from.
+//!
+//! A file that is named twice, by itself or by a file that it names, is refused: so there are no cycles, and memory stays in proportion
+//! to what lies on the disk.
+
+use super::read::{append_cells, is_mesh_kind};
+use super::tree::{self, Element};
+use crate::data::formats::ElementKind;
+use crate::data::mesh::input::{Opened, shortened};
+use crate::data::mesh::mesh::{Cells, DataArray, Mesh, Shape, short};
+use crate::data::mesh::numbers::Numbers;
+use crate::data::mesh::read_opened;
+use crate::error::{Refusal, require};
+use std::path::PathBuf;
+
+/// Types of files that name blocks or partitions.
+const BLOCKS: [&str; 3] = ["vtkMultiBlockDataSet", "vtkPartitionedDataSetCollection", "vtkPartitionedDataSet"];
+/// The type of a list of files, with their times.
+const LIST: &str = "Collection";
+/// The array of the numbers of the parts.
+const BLOCK: &str = "block";
+
+/// Whether a file of this type names other files.
+fn names_files(kind: &str) -> bool {
+    BLOCKS.contains(&kind) || kind == LIST || kind.strip_prefix('P').is_some_and(is_mesh_kind)
+}
+
+/// Whether a file begins like one that names other files.
+pub(in crate::data::mesh) fn sniff(start: &[u8], _size: u64) -> bool {
+    let text = String::from_utf8_lossy(start);
+    let Some((_, tag)) = text.split_once("<VTKFile") else { return false };
+    let tag = tag.split('>').next().unwrap_or_default();
+    let kind = tag.split_once("type=").map(|(_, kind)| kind.trim_start_matches(['"', '\'']));
+    kind.and_then(|kind| kind.split(['"', '\'']).next()).is_some_and(names_files)
+}
+
+/// The mesh of all files that a file names.
+pub(in crate::data::mesh) fn read(opened: &Opened) -> Result<Mesh, Refusal> {
+    let mut parts = Vec::new();
+    for name in named_files(opened)? {
+        let within = |refusal: Refusal| refusal.within(shortened(&name));
+        let part = opened.beside(&name).map_err(within)?;
+        parts.push(read_opened(&part).map_err(within)?);
+    }
+    parts.retain(|part| part.point_count() > 0);
+    if parts.len() <= 1 {
+        return Ok(parts.pop().unwrap_or_else(empty));
+    }
+    join(parts)
+}
+
+/// All files that a file names, and those that these name.
+pub(in crate::data::mesh) fn files(opened: &Opened) -> Result<Vec<PathBuf>, Refusal> {
+    let mut found = Vec::new();
+    for name in named_files(opened)? {
+        let part = opened.beside(&name)?;
+        found.push(part.path.clone());
+        if sniff(&part.start()?, part.size) {
+            found.extend(files(&part)?);
+        }
+    }
+    Ok(found)
+}
+
+fn empty() -> Mesh {
+    Mesh::new(Shape::Unstructured { points: Numbers::F32(Vec::new()), cells: Cells::new() })
+}
+
+/// The names in a file, in its order.
+fn named_files(opened: &Opened) -> Result<Vec<String>, Refusal> {
+    let document = tree::read(opened)?;
+    let root = &document.root;
+    require(root.name == "VTKFile", || Refusal::new("XML", "the element VTKFile", shortened(&root.name)))?;
+    let kind = root.attribute("type").unwrap_or_default();
+    let whole = root.child(kind).ok_or_else(|| Refusal::new("VTKFile", format!("an element {kind}"), "none"))?;
+    let ghosts = whole.attribute("GhostLevel").map(str::trim);
+    require(matches!(ghosts, None | Some("0")), || {
+        let found = format!("GhostLevel {}", shortened(ghosts.unwrap_or_default()));
+        Refusal::new(kind, "pieces that do not overlap", found).advise("save it without ghost cells")
+    })?;
+    let (mut names, mut times) = (Vec::new(), Vec::new());
+    collect(whole, &mut names, &mut times);
+    times.sort_unstable();
+    times.dedup();
+    require(times.len() < 2, || {
+        let first: Vec<_> = names.iter().take(2).map(|name| shortened(name)).collect();
+        Refusal::new(kind, "the files of one time", format!("{} times", times.len()))
+            .advise(format!("a sample is one time: name its files ({}, ...) instead", first.join(", ")))
+    })?;
+    require(!names.is_empty(), || Refusal::new(kind, "names of files", "none"))?;
+    Ok(names)
+}
+
+fn collect(element: &Element, names: &mut Vec<String>, times: &mut Vec<String>) {
+    let name = element.attribute("file").or(element.attribute("Source").filter(|_| element.name == "Piece"));
+    names.extend(name.filter(|name| !name.is_empty()).map(str::to_owned));
+    times.extend(element.attribute("timestep").map(|time| time.trim().to_owned()));
+    element.children.iter().for_each(|child| collect(child, names, times));
+}
+
+/// Several meshes as one. Arrays that a part lacks are left out.
+fn join(parts: Vec<Mesh>) -> Result<Mesh, Refusal> {
+    let numbers: Vec<i32> =
+        parts.iter().enumerate().flat_map(|(part, mesh)| vec![part as i32; mesh.cell_count()]).collect();
+    let (mut points, mut cells) = (None, Cells::new());
+    let mut joint: Option<Mesh> = None;
+    for mut part in parts {
+        let before = points.as_ref().map_or(0, |points: &Numbers| points.len() / 3);
+        let own = part.shape.cells().map_err(|reason| short(&reason))?.into_owned();
+        append_cells(&mut cells, own, before)?;
+        let places = match part.shape {
+            Shape::Unstructured { points, .. } | Shape::Surface { points, .. } | Shape::Structured { points, .. } => {
+                points
+            }
+            lattice => Numbers::F64(lattice.positions().map_err(|reason| short(&reason))?),
+        };
+        points = Some(match points {
+            None => places,
+            Some(points) => appended(points, places)?,
+        });
+        part.shape = empty().shape;
+        joint = Some(match joint {
+            None => part,
+            Some(joint) => Mesh {
+                point_data: shared(joint.point_data, part.point_data)?,
+                cell_data: shared(joint.cell_data, part.cell_data)?,
+                ..joint
+            },
+        });
+    }
+    let mut joint = joint.unwrap_or_else(empty);
+    joint.shape = Shape::Unstructured { points: points.unwrap_or(Numbers::F32(Vec::new())), cells };
+    if joint.cell_data.iter().all(|array| array.name != BLOCK) {
+        joint.cell_data.push(DataArray { name: BLOCK.into(), components: 1, values: Numbers::I32(numbers) });
+    }
+    Ok(joint)
+}
+
+/// The arrays that two parts have, one after the other.
+fn shared(one: Vec<DataArray>, mut other: Vec<DataArray>) -> Result<Vec<DataArray>, Refusal> {
+    let mut found = Vec::new();
+    for array in one {
+        let place = other.iter().position(|next| next.name == array.name && next.components == array.components);
+        if let Some(place) = place {
+            let values = appended(array.values, other.swap_remove(place).values)?;
+            found.push(DataArray { values, ..array });
+        }
+    }
+    Ok(found)
+}
+
+/// Numbers of one type, or as doubles where the types differ.
+fn appended(mut one: Numbers, other: Numbers) -> Result<Numbers, Refusal> {
+    let wide = |numbers: &Numbers| match numbers.kind() {
+        ElementKind::F64 => Ok(numbers.clone()),
+        _ => numbers.to_f64().map(Numbers::F64).map_err(|reason| short(&reason)),
+    };
+    let other = if one.kind() == other.kind() {
+        other
+    } else {
+        one = wide(&one)?;
+        wide(&other)?
+    };
+    one.append(other).ok_or_else(|| short(&std::io::ErrorKind::OutOfMemory.into()))?;
+    Ok(one)
+}
