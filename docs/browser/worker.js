@@ -10,6 +10,13 @@ async function load(file) {
   return new Uint8Array(await answer.arrayBuffer());
 }
 
+// The bytes behind a gzip file. Some servers declare such a file as compressed, and then the browser has unpacked it already.
+async function unpacked(bytes) {
+  if (bytes[0] !== 0x1f) return bytes;
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return new Uint8Array(await new Response(stream).arrayBuffer());
+}
+
 // The answer to a request, or the sentence of the failure as an error.
 function call(exports, name, request) {
   const room = exports.lamo_room(request.length);
@@ -39,7 +46,7 @@ async function open() {
 
 async function answer({ kind, model, bytes }) {
   if (kind === "open") {
-    loading = Promise.all([load("lamo.wasm"), load(model)]);
+    loading = Promise.all([load("lamo.wasm.gz").then(unpacked), load(model)]);
     return { bytes: await open() };
   }
   if (!library) await open();

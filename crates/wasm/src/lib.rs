@@ -27,8 +27,8 @@ const INPUTS: &str = "the inputs";
 /// A model in memory.
 pub struct Model {
     trained: Trained,
-    /// The last compiled forward pass, for a grid and a number of samples.
-    compiled: Option<(Grid, usize, Predictor)>,
+    /// The last compiled forward pass, for one sample on a grid: a page asks for one, and more would need more memory.
+    compiled: Option<(Grid, Predictor)>,
     /// The solver of the labels, once it was asked for.
     problem: Option<Darcy>,
 }
@@ -67,18 +67,18 @@ impl Model {
     pub fn fields(&mut self, inputs: Vec<u8>) -> Result<Vec<Named>, Error> {
         let operator = &self.trained.operator;
         let planned = PredictionInput::plan_file(&operator.task, ArrayFile::in_memory(INPUTS, inputs)?, None)?;
-        let (grid, batch) = (planned.grid, operator.batch.min(planned.count).max(1));
-        let known = self.compiled.take().filter(|(known, samples, _)| (*known, *samples) == (grid, batch));
+        let grid = planned.grid;
+        let known = self.compiled.take().filter(|(known, _)| *known == grid);
         let mut predictor = match known {
-            Some((_, _, predictor)) => predictor,
-            None => operator.predictor(Device::Cpu, grid, batch).map_err(|error| match grid == operator.task.grid {
+            Some((_, predictor)) => predictor,
+            None => operator.predictor(Device::Cpu, grid, 1).map_err(|error| match grid == operator.task.grid {
                 true => error,
                 false => planned.blame(&error).into(),
             })?,
         };
         let given = planned.read()?;
         let prediction = predictor.predict(&given.samples)?;
-        self.compiled = Some((grid, batch, predictor));
+        self.compiled = Some((grid, predictor));
         Ok(given.output_fields(&self.trained.operator.task, &prediction)?)
     }
 }

@@ -8,8 +8,9 @@ use crate::limits::poll;
 
 /// Buffers start at multiples of this many elements: a cache line, and the widest vector.
 const ALIGNMENT: usize = 16;
-/// Largest product of the extents of a step.
-const MOST_WORK: usize = 1 << (usize::BITS - 8);
+/// Largest product of the extents of a step. With 32-bit addresses a limit as far below the largest number would refuse the
+/// products of usual models.
+const MOST_WORK: usize = 1 << if usize::BITS == 64 { 56 } else { 28 };
 
 pub(crate) fn plan(placed: Placed, steps: Vec<Step>, slack: usize) -> Result<Plan, DeviceError> {
     check_work(&steps)?;

@@ -280,7 +280,7 @@ impl Step {
                 let padded = |extent: usize, padding: [usize; 2]| extent + padding[0] + padding[1];
                 let plane = [padded(shape.rows, shape.padding[0]), padded(shape.columns, shape.padding[1])];
                 let taps = product(&shape.kernel).saturating_mul(product(&plane));
-                product(&[shape.batch, shape.in_channels, shape.out_channels, taps])
+                product(&[shape.batch, shape.in_channels / shape.groups.max(1), shape.out_channels, taps])
             }
             Step::Collect { shape, .. } | Step::Spread { shape, .. } | Step::MembershipGradient { shape, .. } => {
                 let MembershipShape { batch, points, heads, slices, channels, width } = *shape;

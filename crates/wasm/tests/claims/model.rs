@@ -2,22 +2,35 @@
 
 use super::{CELLS, SIDE, darcy, npy, permeabilities};
 use lamo::data::formats::ArrayFile;
-use lamo::{Checkpoint, Device, Samples};
+use lamo::{Device, PredictRequest, Source, predict};
 use lamo_wasm::Model;
 
 #[test]
-fn predictions_of_bytes_are_those_of_the_library_to_the_bit() {
-    let (samples, values) = (3, permeabilities(3, SIDE));
-    let operator = Checkpoint::of("darcy".as_ref(), darcy()).unwrap().trained.operator;
-    let targets = vec![0.0; values.len()];
-    let given = Samples::new(operator.task.grid, 1, values.clone(), 1, targets).unwrap();
-    let expected = operator.predict(&given, Device::Cpu).unwrap();
+fn a_prediction_of_bytes_is_the_file_that_the_library_writes() {
+    let folder = tempfile::tempdir().unwrap();
+    let [model, input, output] = ["darcy.safetensors", "a.npy", "u.npy"].map(|name| folder.path().join(name));
+    let given = npy(&[SIDE, SIDE], permeabilities(1, SIDE));
+    std::fs::write(&model, darcy()).unwrap();
+    std::fs::write(&input, &given).unwrap();
+    let inputs = vec![Source::parse(input.to_str().unwrap())];
+    let (output, device) = (output.clone(), Device::Cpu);
+    let request = PredictRequest { model, inputs, output, snapshots: None, symmetries: false, memory: None, device };
+    predict(&request).unwrap();
+    assert!(Model::open(darcy()).unwrap().predict(given).unwrap() == std::fs::read(&request.output).unwrap());
+}
 
+#[test]
+fn several_samples_are_predicted_one_by_one() {
+    let (samples, values) = (3, permeabilities(3, SIDE));
     let mut model = Model::open(darcy()).unwrap();
-    let answer = model.predict(npy(&[samples, SIDE, SIDE], values)).unwrap();
+    let answer = model.predict(npy(&[samples, SIDE, SIDE], values.clone())).unwrap();
     let found = ArrayFile::in_memory("answer", answer).unwrap();
     assert_eq!(found.describe(None).unwrap().shape, [samples, SIDE, SIDE]);
-    assert!(found.read(None).unwrap().values.into_f32() == expected);
+    let found = found.read(None).unwrap().values.into_f32();
+    for (sample, found) in values.chunks(SIDE * SIDE).zip(found.chunks(SIDE * SIDE)) {
+        let alone = model.predict(npy(&[SIDE, SIDE], sample.to_vec())).unwrap();
+        assert!(ArrayFile::in_memory("one", alone).unwrap().read(None).unwrap().values.into_f32() == found);
+    }
 }
 
 #[test]

@@ -2,8 +2,11 @@
 //!
 //! Both compute in f32 with the same sums in the same order but for three things: matrix products are cut to other vector
 //! lengths, a native multiply-add rounds once and WebAssembly's twice, and so do the elementary functions. Each operator then
-//! differs by a few roundings of 6·10⁻⁸; through the layers of the model this stays below the stated 5·10⁻⁶ of the field's size.
+//! differs by a few roundings of 6·10⁻⁸; through the layers of the model this stays below the stated 10⁻⁵ of the largest value,
+//! which is also the bound of exported models.
 //! The solver works in f64, and its answer is rounded to f32 once.
+
+#![allow(clippy::print_stdout)] // says what it measured
 
 use super::{CELLS, SIDE, darcy, npy, permeabilities};
 use lamo::data::formats::ArrayFile;
@@ -12,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Largest difference of a value, relative to the largest value of the field, as the documentation states it.
-const STATED: f32 = 5e-6;
+const STATED: f32 = 1e-5;
 
 fn browser() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/browser")
@@ -29,7 +32,7 @@ fn worker(inputs: &[(&str, Vec<u8>)]) -> Option<Vec<Result<Vec<u8>, String>>> {
     let run =
         Command::new("node").arg(driver).args([&browser(), &folder]).args(inputs.iter().map(|(kind, _)| kind)).output();
     let Ok(run) = run else {
-        println!("skipped: there is no node to run docs/browser/lamo.wasm");
+        println!("skipped: there is no node to run docs/browser/lamo.wasm.gz");
         return None;
     };
     let told = String::from_utf8_lossy(&run.stderr).into_owned();
