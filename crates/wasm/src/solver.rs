@@ -9,7 +9,10 @@ use lamo_physics::problems::darcy::{Darcy, ROW};
 /// Whether a solver of lamo made the labels of the model.
 pub(crate) fn solvable(trained: &Trained) -> bool {
     let (data, task) = (&trained.experiment.data, &trained.operator.task);
-    let whole = |key: &str, default: i64| data.settings.get(key).map_or(Some(default), |value| value.as_integer());
+    let whole = |key: &str, default: i64| match data.settings.get(key) {
+        Some(value) => value.as_integer(),
+        None => Some(default),
+    };
     let (Some(resolution), Some(stride)) = (whole("resolution", 421), whole("stride", 1)) else { return false };
     let (1.., 1.., Grid::Plane { rows, columns }) = (resolution, stride, task.grid) else { return false };
     let side = (resolution as usize).div_ceil(stride as usize);
