@@ -9,10 +9,11 @@ mod http;
 use chromium::Browser;
 use http::{array, post, relative_l2, thinned};
 use lamo::data::formats::{self, ArrayFile, Named};
-use lamo_serve::{Server, Settings, Source};
+use lamo_serve::{Limits, Server, Settings, Source};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 const DESKTOP: [u32; 2] = [1280, 900];
 const PHONE: [u32; 2] = [360, 740];
@@ -37,7 +38,8 @@ impl Bench {
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let browser = Browser::start(size)?;
         let sources: Vec<Source> = models.iter().map(|model| Source::parse(model).unwrap()).collect();
-        let settings = Settings { token: token.map(str::to_owned), ..Settings::local() };
+        let limits = Limits { time: Duration::from_secs(300), ..Limits::default() }; // a loaded machine is slow
+        let settings = Settings { token: token.map(str::to_owned), limits, ..Settings::local() };
         let server = Server::start(&sources, settings).unwrap();
         Some(Bench { browser, server, _alone: alone })
     }

@@ -25,7 +25,7 @@ const FLAGS: [&str; 13] = [
     "--remote-debugging-pipe",
 ];
 /// How long the browser may take for anything; a loaded machine is slow.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(400);
 
 /// A browser with one page.
 pub(crate) struct Browser {

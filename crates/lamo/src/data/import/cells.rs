@@ -47,9 +47,7 @@ impl Meshes {
         Triangles::unwritten(self.at_centres.then(|| Corners::unwritten(self.space)))
     }
 
-    /// The triangles of a file by the points of its sample, the positions of their corners where these are no points, and the number
-    /// of the cells.
-    fn triangles(&self, path: &Path) -> Result<(Vec<[u32; 3]>, Vec<f32>, usize), Error> {
+    fn triangles(&self, path: &Path) -> Result<Drawn, Error> {
         let short = |reason: std::io::Error| Refusal::said(reason.to_string()).of(Kind::of_io(&reason));
         let found = || -> Result<_, Refusal> {
             let mesh = mesh::read_file(path)?;
@@ -68,6 +66,10 @@ impl Meshes {
         found().map_err(|refusal| formats::Error::Mesh { path: path.to_owned(), refusal: Box::new(refusal) }.into())
     }
 }
+
+/// The triangles of a file by the points of its sample, the positions of their corners where these are no points, and the number of
+/// the cells.
+type Drawn = (Vec<[u32; 3]>, Vec<f32>, usize);
 
 /// The files, beside meshes, that arrays of meshes are made with: surfaces of distances, tables of scalars, and files that mesh files
 /// name; each once.
