@@ -8,7 +8,7 @@ use crate::data::{Dataset, Samples, Split};
 use crate::error::{Error, Kind, Refusal, require};
 use crate::experiment::{self, Experiment};
 use crate::run;
-use crate::task::{Field, POSITIONS, Spread, Task, Time};
+use crate::task::{Field, POSITIONS, Spread, Task};
 use std::path::Path;
 
 /// The test samples of the data that a model was trained on.
@@ -102,10 +102,7 @@ impl TestSample {
         let Samples { grid, functions, .. } = self.samples;
         let points = grid.points();
         // Past snapshots come first, all outputs of a snapshot side by side; the other fields follow one after another.
-        let (past, width) = match task.time {
-            Time::RollOut { past, .. } => (past, task.output_channels()),
-            Time::Steady | Time::ByTime { .. } => (0, 0),
-        };
+        let (past, width) = (task.time.past(), task.output_channels());
         let (mut of_series, mut of_others) = (0, past * width);
         let mut arrays = Vec::new();
         for (place, field) in task.time.given_fields(&task.inputs, &task.outputs).into_iter().enumerate() {
@@ -136,6 +133,7 @@ impl TestSample {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::task::Time;
     use lamo_geometry::Grid;
 
     /// Fields with one value for each point, row or sample, in a steady task and in a series that is continued.
