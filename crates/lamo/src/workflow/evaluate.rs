@@ -133,11 +133,7 @@ pub(super) fn open(path: &Path, data: Option<&Path>, device: Device, session: &S
 }
 
 /// Predicts and measures, in a given precision if there is one.
-fn measure(
-    request: &EvaluateRequest,
-    precision: Option<Precision>,
-    session: &Session<'_>,
-) -> Result<Evaluated, Error> {
+fn measure(request: &EvaluateRequest, precision: Option<Precision>, session: &Session<'_>) -> Result<Evaluated, Error> {
     let EvaluateRequest { run: path, data, symmetries, device } = request;
     let opened = open(path, data.as_deref(), *device, session)?;
     let Opened { mut trained, experiment, dataset, split, environment, test } = opened;

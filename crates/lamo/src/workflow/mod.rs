@@ -13,11 +13,11 @@ mod test_set;
 mod train;
 
 pub use compare::{Comparison, Entry, compare};
-#[cfg(feature = "solvers")]
-pub use dataset::{cache_of, converge};
 pub use dataset::{
     CheckedDataset, ExportRequest, ImportRequest, ImportSource, MakeRequest, check, export, import, make,
 };
+#[cfg(feature = "solvers")]
+pub use dataset::{cache_of, converge};
 pub use evaluate::{EvaluateRequest, Evaluated, Verified, VerifyRequest, evaluate, verify};
 pub use event::{Cancel, Event, Listener, Session};
 pub use explain::{ExplainRequest, ExplainedSample, Region, explain};

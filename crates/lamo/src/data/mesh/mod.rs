@@ -190,8 +190,7 @@ fn write_file(path: &Path, mesh: &Mesh, options: &Options) -> Result<(), Refusal
 /// The bytes of a mesh file; the ending, such as `vtu`, is the format.
 pub fn encode(ending: &str, mesh: &Mesh, options: &Options) -> Result<Vec<u8>, Refusal> {
     mesh.check()?;
-    let writer =
-        FORMATS.iter().find(|format| format.endings.contains(&ending)).and_then(|format| format.write);
+    let writer = FORMATS.iter().find(|format| format.endings.contains(&ending)).and_then(|format| format.write);
     let writer = writer.ok_or_else(|| {
         let endings: Vec<_> =
             FORMATS.iter().filter(|format| format.is_writable()).flat_map(|row| row.endings).collect();
