@@ -66,7 +66,7 @@ pub(crate) struct Served {
     pub(crate) test: Result<TestSet, String>,
     /// Their values, read when first asked for.
     pub(crate) samples: OnceLock<Result<Samples, Failure>>,
-    /// The solver of its problem, or why there is none.
+    /// The solver of its problem, or a sentence that says why it has no solver.
     pub(crate) solver: Result<Solver, String>,
 }
 

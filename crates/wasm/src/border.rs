@@ -31,7 +31,7 @@ fn answered(answer: Result<Vec<u8>, String>) -> u32 {
     failed
 }
 
-/// Room for a request of so many bytes, zeros; null where memory is short.
+/// Memory for a request of so many bytes, filled with zeros; null where memory is short.
 #[unsafe(no_mangle)]
 pub extern "C" fn lamo_room(bytes: usize) -> *mut u8 {
     STATE.with_borrow_mut(|state| {

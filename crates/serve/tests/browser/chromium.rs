@@ -39,7 +39,7 @@ pub(crate) struct Browser {
     folder: tempfile::TempDir,
 }
 
-/// The path of Chromium; `None` where there is none.
+/// The path of Chromium; `None` where it is not installed.
 fn program() -> Option<PathBuf> {
     let folders = std::env::var_os("PATH")?;
     let mut files = std::env::split_paths(&folders).flat_map(|folder| NAMES.map(|name| folder.join(name)));

@@ -94,7 +94,7 @@ pub(in crate::data) fn listed(mesh: &Mesh) -> Vec<Listed> {
 }
 
 impl Listed {
-    /// The same array with the axes of the lattice; `None` where the mesh is none, or the array has another number of values.
+    /// The same array with the axes of the lattice; `None` where the mesh has no lattice, or the array has another number of values.
     fn on_lattice(&self, mesh: &Mesh) -> Option<Listed> {
         if self.name.starts_with("field/") {
             return None;
