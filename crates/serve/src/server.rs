@@ -20,6 +20,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Runtime;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
+use tokio_io_timeout::TimeoutStream;
 
 /// What a request gets whose headers do not arrive in time.
 fn slow() -> String {
@@ -137,11 +138,13 @@ async fn told(stopped: &mut watch::Receiver<bool>) {
 /// Serves one connection to its end.
 async fn connection(stream: TcpStream, router: Router, limits: Limits, mut stopped: watch::Receiver<bool>) {
     let _ = stream.set_nodelay(true); // a small answer does not wait for more
+    let mut stream = TimeoutStream::new(stream);
+    stream.set_write_timeout(Some(limits.time)); // a client that does not read its answer holds no connection for ever
     let mut connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(limits.headers)
         .max_buf_size(HEADERS)
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+        .serve_connection(TokioIo::new(Box::pin(stream)), TowerToHyperService::new(router));
     let mut stopping = false;
     let ended = loop {
         tokio::select! {

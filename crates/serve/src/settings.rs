@@ -44,7 +44,7 @@ impl Settings {
 pub struct Limits {
     /// Bytes of a body.
     pub body: usize,
-    /// Points of all samples of a request together.
+    /// Points of all samples of a request together, at all times of a series.
     pub points: usize,
     /// Requests that are read, wait or are computed at the same time.
     pub concurrency: usize,
@@ -52,7 +52,7 @@ pub struct Limits {
     pub connections: usize,
     /// From the first byte of a request to the end of its headers; an idle connection is closed after the same time.
     pub headers: Duration,
-    /// From the end of the headers to the answer.
+    /// From the end of the headers to the answer; a client that takes nothing of its answer for so long is cut off.
     pub time: Duration,
     /// How long a stop waits for requests that run.
     pub grace: Duration,

@@ -40,7 +40,7 @@ pub(crate) struct Serve {
     /// Bytes of a request's body at most, such as 64MB.
     #[arg(long, value_name = "BYTES", default_value = "64MB", value_parser = bytes)]
     max_body: u64,
-    /// Points of all samples of a request at most.
+    /// Points of all samples of a request at most, those of each predicted time counted.
     #[arg(long, value_name = "N", default_value_t = 1_000_000)]
     max_points: usize,
     /// Requests that are read, wait or are computed at the same time; more are refused with 503.

@@ -239,7 +239,8 @@ pub struct PlannedInput<'a> {
     /// Number of samples.
     pub count: usize,
     single: bool,
-    times: usize,
+    /// Number of times that are predicted.
+    pub times: usize,
     /// The files of the samples.
     pub samples: Vec<SampleFile>,
 }

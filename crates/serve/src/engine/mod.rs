@@ -1,8 +1,8 @@
 //! The engine of a model: a queue of requests, and a thread that takes what has queued and computes it at a time.
 //!
 //! While a batch is computed, other requests queue; the next batch takes those whose points are the same. A batch that fails
-//! is computed again request by request, so that one bad request does not fail the others. A panic ends the thread: a new
-//! one takes its place and compiles its programs anew.
+//! is computed again request by request, so that one bad request does not fail the others. A panic fails the request that
+//! caused it: its programs may be half changed, so they are dropped, and the next request compiles them anew.
 
 mod batch;
 mod programs;
@@ -17,6 +17,7 @@ use axum::http::StatusCode;
 use lamo::error::Refusal;
 use lamo::{Error, Kind, Samples};
 use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -34,7 +35,7 @@ pub(crate) trait Compute {
     -> Result<Vec<f32>, Error>;
 }
 
-/// Makes the [`Compute`] of a new thread.
+/// Makes a [`Compute`]; called again after a panic.
 pub(crate) type Make = Box<dyn Fn() -> Box<dyn Compute> + Send + Sync>;
 
 /// A prediction.
@@ -83,7 +84,6 @@ struct Shared {
     make: Make,
     metrics: ModelMetrics,
     ready: AtomicBool,
-    name: String,
 }
 
 /// The queue and the thread of a model.
@@ -95,8 +95,10 @@ impl Engine {
     /// Starts the thread; it warms up before it takes requests.
     pub(crate) fn start(name: &str, batch: usize, metrics: ModelMetrics, make: Make) -> Result<Engine, Error> {
         let (queue, wake, ready) = (Mutex::default(), Condvar::new(), AtomicBool::new(false));
-        let shared = Arc::new(Shared { queue, wake, batch, make, metrics, ready, name: name.to_owned() });
-        start_thread(&shared).map_err(|reason| {
+        let shared = Arc::new(Shared { queue, wake, batch, make, metrics, ready });
+        let own = Arc::clone(&shared);
+        let thread = thread::Builder::new().name(format!("model {name}")).spawn(move || work(&own));
+        thread.map_err(|reason| {
             Refusal::said(format!("the thread of model {name} cannot be started: {reason}")).of(Kind::Internal)
         })?;
         Ok(Engine { shared })
@@ -141,7 +143,7 @@ impl Drop for Engine {
 
 fn lost() -> Failure {
     Failure::internal(
-        "the computation of this request broke off; the model has been started again, and the request was not answered",
+        "the computation of this request broke off by an error of the server, and the request was not answered; the next request starts the model anew",
     )
 }
 
@@ -197,25 +199,6 @@ impl Shared {
     }
 }
 
-fn start_thread(shared: &Arc<Shared>) -> std::io::Result<()> {
-    let own = Arc::clone(shared);
-    thread::Builder::new().name(format!("model {}", shared.name)).spawn(move || work(&own)).map(drop)
-}
-
-/// Starts a new thread when the one that holds it panics.
-struct Replacement<'a>(&'a Arc<Shared>);
-
-impl Drop for Replacement<'_> {
-    fn drop(&mut self) {
-        if thread::panicking() {
-            self.0.metrics.failed();
-            if start_thread(self.0).is_err() {
-                self.0.ready.store(false, Ordering::Release); // health says so; requests end at their deadline
-            }
-        }
-    }
-}
-
 /// The requests that are computed now.
 struct Running<'a> {
     shared: &'a Shared,
@@ -238,16 +221,31 @@ impl Drop for Running<'_> {
     }
 }
 
-fn work(shared: &Arc<Shared>) {
-    let _replacement = Replacement(shared);
-    let mut compute = (shared.make)();
+fn work(shared: &Shared) {
+    let mut compute = None;
     // A model that cannot warm up answers each request with the reason.
-    let warm = compute.warm_up().is_ok();
-    shared.ready.store(warm, Ordering::Release);
+    let warm = guarded(shared, &mut compute, |compute| compute.warm_up().is_ok());
+    shared.ready.store(warm == Some(true), Ordering::Release);
     while let Some(jobs) = shared.take() {
         let mut running = Running { shared, jobs };
-        answer(&mut running, compute.as_mut());
+        guarded(shared, &mut compute, |compute| answer(&mut running, compute));
     }
+}
+
+/// What a task returns; `None` if it panics.
+fn guarded<T>(
+    shared: &Shared,
+    compute: &mut Option<Box<dyn Compute>>,
+    task: impl FnOnce(&mut dyn Compute) -> T,
+) -> Option<T> {
+    let made = AssertUnwindSafe(|| task(compute.get_or_insert_with(&shared.make).as_mut()));
+    let done = catch_unwind(made);
+    if done.is_err() {
+        shared.metrics.failed();
+        let broken = compute.take();
+        let _ = catch_unwind(AssertUnwindSafe(|| drop(broken))); // what broke may also fail to end
+    }
+    done.ok()
 }
 
 fn answer(running: &mut Running, compute: &mut dyn Compute) {

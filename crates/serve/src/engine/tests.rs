@@ -1,4 +1,4 @@
-//! Claims about queue, batches and lost threads, with a computation that can be slow, fail and panic.
+//! Claims about queue, batches and panics, with a computation that can be slow, fail and panic.
 
 use super::*;
 use crate::metrics::Metrics;
@@ -42,10 +42,15 @@ struct Bench {
 }
 
 fn bench(batch: usize) -> Bench {
+    bench_with(batch, 0)
+}
+
+/// The first so many starts of the model panic.
+fn bench_with(batch: usize, broken: usize) -> Bench {
     let (batches, starts) = (Arc::<Mutex<Vec<usize>>>::default(), Arc::<AtomicUsize>::default());
     let (own, count) = (Arc::clone(&batches), Arc::clone(&starts));
     let make = Box::new(move || -> Box<dyn Compute> {
-        count.fetch_add(1, Ordering::SeqCst);
+        assert!(count.fetch_add(1, Ordering::SeqCst) >= broken, "the start");
         Box::new(Fake { batches: Arc::clone(&own) })
     });
     let engine = Arc::new(Engine::start("fake", batch, Metrics::new().of_model("fake", "1"), make).unwrap());
@@ -88,13 +93,30 @@ fn what_queues_while_a_batch_is_computed_is_the_next_batch() {
 }
 
 #[test]
-fn a_panic_fails_its_own_request_alone_and_the_thread_is_replaced() {
+fn a_panic_fails_its_own_request_alone_and_the_model_is_started_anew() {
     let bench = bench(4);
     assert_eq!(bench.ask(&[5.0, 1.0, 13.0, 2.0], 10.0), [Ok(6.0), Ok(2.0), Err(500), Ok(3.0)]);
     assert_eq!(bench.ask(&[1.0], 10.0), [Ok(2.0)]);
-    // The first thread, one after the batch, one after the request by itself.
+    // At the start, after the batch, and after the request by itself.
     assert_eq!(bench.starts.load(Ordering::SeqCst), 3);
     assert!(bench.engine.is_ready());
+}
+
+#[test]
+fn a_model_whose_start_panics_answers_each_request_with_500_until_it_starts() {
+    let bench = bench_with(1, 3);
+    // One start at the warm-up, one for each request.
+    assert_eq!(bench.ask(&[1.0, 2.0, 3.0], 10.0), [Err(500), Err(500), Ok(4.0)]);
+    assert_eq!(bench.starts.load(Ordering::SeqCst), 4);
+    assert!(bench.engine.is_ready());
+}
+
+#[test]
+fn a_panic_is_told_in_a_sentence() {
+    let bench = bench(1);
+    let deadline = Instant::now() + Duration::from_secs(10);
+    let failure = bench.runtime.block_on(bench.engine.predict(samples(13.0, 2), false, deadline)).unwrap_err();
+    assert!(failure.sentence.contains("was not answered") && failure.status == 500, "{failure:?}");
 }
 
 #[test]

@@ -161,7 +161,7 @@ fn read(served: &Served, body: &Bytes, length: usize, most: usize) -> Result<Giv
     let file = formats::encode("inputs.npz".as_ref(), &arrays).map_err(bad)?;
     let file = ArrayFile::in_memory("inputs", file).map_err(bad)?;
     let planned = PredictionInput::plan_file(task, file, frames).map_err(|error| Failure::of_input(&error))?;
-    within(most, planned.count, planned.grid.points())?;
+    within(most, &planned)?;
     let input = planned.read().map_err(|error| Failure::of_input(&error))?;
     let binary =
         |wanted: &Wanted| wanted.parameters.as_ref().and_then(|own| own.binary_data).unwrap_or(binary_data_output);

@@ -15,7 +15,7 @@ use lamo::Error;
 use lamo::data::formats::{self, ArrayFile, Named};
 use lamo::data::import::MeshCases;
 use lamo::data::mesh::{self, Options};
-use lamo::inference::PredictionInput;
+use lamo::inference::{PlannedInput, PredictionInput};
 use lamo::workflow::{mesh_sources, predicted_mesh};
 use serde::Deserialize;
 use std::io::Write;
@@ -82,7 +82,7 @@ fn read(served: &Served, format: Format, asked: &Asked, body: Vec<u8>, most: usi
         let bad = |error: &Error| Failure::of_input(error);
         let file = ArrayFile::in_memory(BODY, body).map_err(|error| bad(&error.into()))?;
         let planned = PredictionInput::plan_file(task, file, asked.frames).map_err(|error| bad(&error))?;
-        within(most, planned.count, planned.grid.points())?;
+        within(most, &planned)?;
         return Ok(Given { input: planned.read().map_err(|error| bad(&error))?, mesh: None });
     }
     let mesh = scratch(&body)?;
@@ -93,18 +93,22 @@ fn read(served: &Served, format: Format, asked: &Asked, body: Vec<u8>, most: usi
     let cases = cases(asked)?;
     let sources = mesh_sources(task, mesh.path(), &cases).map_err(|error| named(&error))?;
     let planned = PredictionInput::plan(task, &sources, asked.frames).map_err(|error| named(&error))?;
-    within(most, planned.count, planned.grid.points())?;
+    within(most, &planned)?;
     let input = planned.read().map_err(|error| named(&error))?;
     Ok(Given { input, mesh: Some((mesh, cases.at_centres)) })
 }
 
-/// Refuses more points than a request may have.
-pub(crate) fn within(most: usize, samples: usize, points: usize) -> Result<(), Failure> {
-    match samples.checked_mul(points) {
+/// Refuses more points than a request may have; a series has points at each of its times.
+pub(crate) fn within(most: usize, planned: &PlannedInput) -> Result<(), Failure> {
+    let (samples, times, points) = (planned.count, planned.times, planned.grid.points());
+    match samples.checked_mul(points).and_then(|points| points.checked_mul(times)) {
         Some(total) if total <= most => Ok(()),
-        _ => Err(Failure::too_large(format!(
-            "the request: expected at most {most} points, found {samples} x {points}; send fewer samples, or raise --max-points"
-        ))),
+        _ => {
+            let times = if times > 1 { format!(" x {times} times") } else { String::new() };
+            Err(Failure::too_large(format!(
+                "the request: expected at most {most} points, found {samples} x {points}{times}; send fewer samples, or raise --max-points"
+            )))
+        }
     }
 }
 
@@ -130,7 +134,10 @@ fn scratch(body: &[u8]) -> Result<NamedTempFile, Failure> {
         Ok(file)
     });
     written.map_err(|reason| {
-        let sentence = format!("the mesh cannot be stored while it is predicted: {reason}");
+        let reason = reason.kind(); // without the path, which is the server's
+        let sentence = format!(
+            "the mesh cannot be stored while it is predicted ({reason}); send its points as an npz file, which needs no disk"
+        );
         Failure::new(StatusCode::INSUFFICIENT_STORAGE, sentence)
     })
 }

@@ -1,6 +1,6 @@
 //! Limits: size, points, requests at a time, time, token.
 
-use crate::support::{JSON, NPY, answer, ask, get, npy, permeability, post, raw, request, server, wait};
+use crate::support::{JSON, NPY, NPZ, answer, ask, get, npy, permeability, post, raw, request, server, wait};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
@@ -48,6 +48,35 @@ fn too_many_points_get_413() {
         serde_json::json!({ "name": "permeability", "shape": [18, 18], "datatype": "FP32", "data": vec![3.0; 324] });
     let request = serde_json::json!({ "inputs": [tensor] }).to_string();
     assert!(post(&server, "/v2/models/plane/infer", JSON, request.as_bytes()).fails(413).contains("1 x 324"));
+}
+
+#[test]
+fn a_roll_out_of_more_points_than_it_takes_gets_413() {
+    let (server, _) = server(|_| {});
+    let sample = get(&server, "/v1/models/series/samples/0").ok().to_vec();
+    for frames in ["1000000000", "9999999999999999999"] {
+        let told = post(&server, &format!("/v1/models/series/predict?frames={frames}"), NPZ, &sample);
+        assert!([400, 413].contains(&told.status), "{}", told.text());
+    }
+    let told = post(&server, "/v1/models/series/predict?frames=1000000000", NPZ, &sample).fails(413);
+    assert!(told.contains("x 1000000000 times"), "{told}");
+    post(&server, "/v1/models/series/predict?frames=2", NPZ, &sample).ok();
+}
+
+#[test]
+fn a_client_that_does_not_read_its_answer_is_cut_off() {
+    let (server, _) = server(|settings| {
+        settings.limits.time = Duration::from_secs(2);
+        settings.limits.connections = 1;
+    });
+    let mut stream = TcpStream::connect(server.address()).unwrap();
+    // Requests sent ahead, whose answers are larger than the buffers of the system.
+    let ask = b"GET /page.js HTTP/1.1\r\nHost: a\r\n\r\n".repeat(20_000);
+    stream.set_write_timeout(Some(Duration::from_secs(1))).unwrap();
+    let _ = stream.write_all(&ask); // the server stops reading, too
+    // The only connection is free again, while the other client still holds its end.
+    assert_eq!(get(&server, "/v2/health/live").status, 200);
+    drop(stream);
 }
 
 #[test]

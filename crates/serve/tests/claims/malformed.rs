@@ -2,6 +2,7 @@
 
 use crate::support::{JSON, NPY, NPZ, answer, get, npy, npz, permeability, post, raw, server, wait};
 use lamo::data::formats::Named;
+use lamo_serve::Sink;
 use std::io::Write;
 use std::net::TcpStream;
 
@@ -114,4 +115,14 @@ fn a_connection_serves_several_requests_and_those_that_are_sent_ahead() {
     answer(&mut stream).fails(404);
     stream.write_all(b"GET /v2 HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
     assert_eq!(answer(&mut stream).json()["name"], "lamo");
+}
+
+/// What the log does with a record is no matter of the answer.
+#[test]
+fn a_log_that_panics_loses_no_answer() {
+    let (server, _) = server(|settings| settings.log = Sink::new(|_| panic!("the disk is full")));
+    for _ in 0..2 {
+        post(&server, "/v1/models/plane/predict", NPY, &npy(&permeability(&[12, 12], 0))).ok();
+        post(&server, "/v1/models/plane/predict", NPY, b"x").fails(400);
+    }
 }
