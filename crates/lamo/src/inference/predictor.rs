@@ -29,7 +29,7 @@ impl Operator {
 
     /// Predictions of a ragged set, ordered as its targets: a program for each bucket of sizes.
     fn predict_ragged(&self, samples: &Samples, device: Device) -> Result<Vec<f32>, Error> {
-        models::find(&self.model.name)?.check_ragged()?;
+        models::find(&self.model.name)?.check_ragged(&self.task, &self.model.settings)?;
         self.check()?;
         samples.check_for(&self.task)?;
         let batch = forward_batch(self.batch, device).min(samples.count.max(1));

@@ -166,7 +166,7 @@ impl Trainer {
             require(!samples.targets.is_empty(), || Refusal::new(format!("{which} samples"), "targets", "none"))?;
         }
         if train.is_ragged() || test.is_ragged() {
-            models::find(&experiment.model.name)?.check_ragged()?;
+            models::find(&experiment.model.name)?.check_ragged(task, &experiment.model.settings)?;
         }
         let program = StepProgram::new(experiment, task, train, device)?;
         let batch = run::forward_batch(experiment.train.batch, device).min(test.count);

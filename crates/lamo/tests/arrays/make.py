@@ -1,4 +1,5 @@
-"""Writes the array files of this folder from made-up numbers: see README.md. Needs numpy, scipy, h5py and safetensors.
+"""Writes the array files of this folder from made-up numbers: see README.md. Needs numpy, scipy, h5py,
+safetensors and torch.
 
 Element n (in C order) of an array of shape 3 x 4 x 5 is (7 n mod 23) - 5, a quarter of that for floats, without the 5
 for unsigned integers, and whether it is positive for truth values; tests/claims/readers.rs says the same. The small
@@ -16,6 +17,7 @@ import h5py
 import numpy as np
 import scipy.io
 import scipy.sparse
+import torch
 from safetensors.numpy import save_file
 
 os.chdir(os.path.dirname(os.path.abspath(__file__)))
@@ -221,5 +223,31 @@ def safetensors():
     save_file({"a": A.astype("f2")}, "safetensors/f16.safetensors")
 
 
-for write in (npy, npz, mat5, hdf5, safetensors):
+def pytorch():
+    kinds = [kind for kind in KINDS if kind not in ("u2", "u4", "u8")]
+    torch.save({kind: torch.tensor(made_up(kind)) for kind in kinds}, "pytorch/types.pt")
+    number = torch.tensor(made_up("f4"))
+    views = {
+        "transposed": torch.tensor(made_up("f4").transpose(2, 0, 1).copy()).permute(1, 2, 0),  # 3 x 4 x 5, numbers in another order
+        "sliced": torch.tensor(np.repeat(made_up("f8"), 2, axis=2))[:, :, ::2],
+        "rows": torch.cat([number, number])[3:],
+        "repeated": torch.zeros(1).expand(7),
+        "complex": torch.complex(number, -number),
+        "bf16": number.to(torch.bfloat16),
+        "u2": torch.tensor(made_up("u2")),
+    }
+    torch.save(views, "pytorch/views.pt")
+    nested = {"train": {"x": torch.tensor(A), "y": [torch.tensor(B), 2.5]}, "note": "made up", 3: torch.nn.Parameter(torch.tensor(B))}
+    torch.save(nested, "pytorch/nested.pt")
+    torch.save(torch.tensor(A), "pytorch/one.pt")
+    torch.save({"epoch": 3, "array": A}, "pytorch/others.pt")
+    torch.save(torch.tensor(A), "pytorch/old.pt", _use_new_zipfile_serialization=False)
+
+
+def structures():
+    scipy.io.savemat("mat5/structures.mat", {"run": {"u": B, "mesh": {"x": A}, "note": "made up"}, "list": np.array([{"a": 1}, {"a": 2}])})
+    scipy.io.savemat("mat5/structures_packed.mat", {"run": {"u": B, "c": B + 1j}}, do_compression=True)
+
+
+for write in (npy, npz, mat5, structures, hdf5, safetensors, pytorch):
     write()

@@ -190,6 +190,11 @@ fn safetensors_files_of_any_bytes_are_read_or_refused() {
 }
 
 #[test]
+fn files_of_pytorch_of_any_bytes_are_read_or_refused() {
+    fuzz_reader("pytorch");
+}
+
+#[test]
 fn tables_of_any_bytes_are_read_or_refused() {
     fuzz_reader("csv");
 }
@@ -292,7 +297,7 @@ fn arrays_of_a_data_set_of_any_bytes_are_read_or_refused() {
 
 #[test]
 fn the_seeds_themselves_are_read() {
-    for reader in ["npy", "npz", "mat5", "mat73", "hdf5", "safetensors"] {
+    for reader in ["npy", "npz", "mat5", "mat73", "hdf5", "safetensors", "pytorch"] {
         let folder = Folder::in_memory("seeds");
         let mut read = 0; // all seeds except those without real numbers and those of old bugs
         for bytes in corpus(reader, "") {

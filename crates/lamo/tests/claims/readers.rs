@@ -98,6 +98,7 @@ fn every_type_byte_order_axis_order_and_packing_reads_as_its_writer_shows_it() {
         ("hdf5/plain.h5", 12),
         ("mat73/all.mat", 11),
         ("safetensors/many.safetensors", 12),
+        ("pytorch/types.pt", 9),
     ] {
         let path = file(name);
         let mut seen = 0;
@@ -146,6 +147,11 @@ fn lone_lines_versions_chunks_and_filters_read_as_their_writer_shows_them() {
         ("hdf5/latest.h5", None, "f4", &SHAPE),
         ("mat73/all.mat", Some("empty"), "f8", &[0, 3]),
         ("safetensors/half.safetensors", Some("bf16"), "f4", &SHAPE),
+        ("pytorch/views.pt", Some("transposed"), "f4", &SHAPE),
+        ("pytorch/views.pt", Some("sliced"), "f8", &SHAPE),
+        ("pytorch/views.pt", Some("rows"), "f4", &SHAPE),
+        ("pytorch/views.pt", Some("bf16"), "f4", &SHAPE),
+        ("pytorch/views.pt", Some("u2"), "u2", &SHAPE),
     ] {
         check(&file(name), array, kind, shape);
     }
@@ -170,6 +176,8 @@ fn only_arrays_of_real_numbers_are_listed_and_other_arrays_are_refused_on_reques
         ("mat73/all.mat", &[("text", "text"), ("cell", "a cell")]),
         ("safetensors/half.safetensors", &[("f8_e4m3", "F8_E4M3")]),
         ("npy/records.npy", &[("", "records")]),
+        ("mat5/structures.mat", &[("run", "a structure"), ("run.note", "text"), ("list", "a cell")]),
+        ("pytorch/views.pt", &[("repeated", "a view that repeats its numbers")]),
     ] {
         let listed = formats::list(file(name)).unwrap();
         for (other, found) in others {
@@ -202,7 +210,7 @@ fn what_is_wrong_is_said_in_one_sentence_with_file_expected_found_and_remedy() {
         (formats::list(file("")).unwrap_err(), "expected a file, found a folder; name a file instead"),
         (wrong(b""), "found an empty file; save it in one of these formats"),
         (wrong(b"version https://git-lfs.github.com/spec/v1"), "found a Git LFS pointer without its file"),
-        (wrong(b"\x80\x04stuff"), "found the bytes [80, 04, 73, 74, 75, 66, 66]; save it in one of these formats"),
+        (wrong(b"\x80\x04stuff"), "found a pickle of Python (save its arrays with numpy.savez); save it in one of these formats"),
         (wrong(&npy(absurd)), "promises shape [1152921504606846976, 1152921504606846976], more than its"),
         (wrong(&npy(promised)), "promises 9223372036854775808 bytes, found 0; the file is cut short"),
         (wrong(&npy("{'descr': '<f8', 'shape': (1,), }")), "expected the keys descr, fortran_order and shape"),
@@ -355,14 +363,44 @@ fn tables_are_read_by_column_and_numbered_columns_are_one_array() {
     assert!(several.contains("the file holds `x`, `y`; name one of them"), "{several}");
 }
 
+/// Names and shapes of the arrays of a file.
+fn names(path: &Path) -> Vec<(String, Vec<usize>)> {
+    formats::list(path).unwrap().into_iter().map(|info| (info.name, info.shape)).collect()
+}
+
 #[test]
-fn a_pytorch_file_is_answered_with_the_command_that_converts_it() {
-    let folder = Folder::new("pytorch");
-    let member = [b"PK\x03\x04", &[0; 22][..], &[16, 0, 0, 0], b"archive/data.pkl", b"\x80\x02}."].concat();
-    fs::write(folder.at("darcy.pt"), member).unwrap();
-    let told = formats::list(folder.at("darcy.pt")).unwrap_err().to_string();
-    assert!(told.contains("found a PyTorch file; convert it with: python -c \"import sys, numpy, torch; "), "{told}");
-    assert!(told.ends_with("darcy.npz") && told.lines().count() == 1, "{told}");
+fn tensors_of_pytorch_are_named_by_the_keys_and_places_around_them() {
+    let expected = [("train/x", vec![2, 3, 2]), ("train/y/0", vec![3, 2]), ("3", vec![3, 2])];
+    assert_eq!(names(&file("pytorch/nested.pt")), expected.map(|(name, shape)| (name.to_owned(), shape)));
+    let inner = formats::read(file("pytorch/nested.pt"), Some("train/y/0")).unwrap();
+    assert_eq!(inner.values, Values::F64((0..6).map(f64::from).collect()));
+    assert_eq!(names(&file("pytorch/one.pt")), [(String::new(), vec![2, 3, 2])]);
+    let complex = formats::read(file("pytorch/views.pt"), Some("complex")).unwrap();
+    let pairs: Vec<f64> = made_up("f4", 60).into_iter().flat_map(|value| [value, -value]).collect();
+    assert_eq!((complex.shape, complex.values.into_f64()), (vec![3, 4, 5, 2], pairs));
+}
+
+#[test]
+fn a_file_of_pytorch_without_tensors_is_answered_with_the_command_that_converts_it() {
+    for name in ["pytorch/others.pt", "pytorch/old.pt"] {
+        let told = formats::list(file(name)).unwrap_err().to_string();
+        assert!(told.contains("convert them with: python -c \"import sys, numpy, torch; "), "{told}");
+        assert!(told.ends_with(".npz") && told.lines().count() == 1, "{told}");
+    }
+}
+
+#[test]
+fn fields_of_a_structure_are_arrays_that_its_name_begins() {
+    let expected = [("run.u", vec![3, 2]), ("run.mesh.x", vec![2, 3, 2])];
+    assert_eq!(names(&file("mat5/structures.mat")), expected.map(|(name, shape)| (name.to_owned(), shape)));
+    for name in ["mat5/structures.mat", "mat5/structures_packed.mat"] {
+        let values = formats::read(file(name), Some("run.u")).unwrap().values.into_f64();
+        assert_eq!(values, [0.0, 1.0, 2.0, 3.0, 4.0, 5.0], "{name}");
+    }
+    let inner = formats::read(file("mat5/structures.mat"), Some("run.mesh.x")).unwrap().values.into_f64();
+    assert_eq!(inner, (0..12).map(|n| f64::from(n) / 4.0).collect::<Vec<_>>());
+    let complex = formats::read(file("mat5/structures_packed.mat"), Some("run.c")).unwrap();
+    assert_eq!(complex.values.into_f64()[..4], [0.0, 1.0, 1.0, 1.0]);
 }
 
 /// Lists a file and reads everything in it.

@@ -55,12 +55,13 @@ pub(super) fn run(path: &Path, picture: Option<&Path>, json: bool) -> Result<()>
     }
     let cells = if mesh::is_mesh_name(path) { cells(path)? } else { String::new() };
     say(&format!("{}: {}{cells}", path.display(), counted(arrays.len(), "array")))?;
+    let width = arrays.iter().map(|array| one_line(&array.name).chars().count()).max().unwrap_or(0).clamp(18, 48);
     say(&format!(
-        "{:18} {:10} {:22} {:>11} {:>11} {:>11} {:>11} {:>7} {:>5}",
+        "{:width$} {:10} {:22} {:>11} {:>11} {:>11} {:>11} {:>7} {:>5}",
         "array", "type", "shape", "least", "most", "mean", "deviation", "NaN", "inf"
     ))?;
     for (array, summary) in arrays.iter().zip(&summaries) {
-        say(&line(array, summary))?;
+        say(&line(array, summary, width))?;
     }
     target.map_or(Ok(()), |target| say(&format!("picture: {}", target.display())))
 }
@@ -97,7 +98,8 @@ fn summary(file: &ArrayFile, array: &ArrayInfo) -> Result<Summary> {
     Ok(summary)
 }
 
-fn line(array: &ArrayInfo, summary: &Summary) -> String {
+/// A row of the table, with a first column of `width` letters.
+fn line(array: &ArrayInfo, summary: &Summary, width: usize) -> String {
     let name = if array.name.is_empty() { "(unnamed)".into() } else { one_line(&array.name) };
     let (shape, kind) = (format!("{:?}", array.shape), array.kind.to_string());
     let Summary { least, most, moments, missing, infinite } = summary;
@@ -105,7 +107,7 @@ fn line(array: &ArrayInfo, summary: &Summary) -> String {
         true => format!("{least:>11.4e} {most:>11.4e} {} {}", shown(moments.mean()), shown(moments.deviation())),
         false => format!("{:>11} {:>11} {:>11} {:>11}", "-", "-", "-", "-"), // no finite value
     };
-    format!("{name:18} {kind:10} {shape:22} {range} {missing:>7} {infinite:>5}")
+    format!("{name:width$} {kind:10} {shape:22} {range} {missing:>7} {infinite:>5}")
 }
 
 /// A mean or a deviation; `-` if the values are too large for one.

@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 #[derive(Args)]
 pub(crate) struct Import {
     /// With --as: files of a benchmark, or folders that hold them at any depth. Without it: mesh files, one for each case, such as
-    /// 'cases/*.vtu' (vtu, vtp, vti, vtr, vts, vtm, pvtu, vtk, msh, stl, obj); --input and --output then name their arrays.
+    /// 'cases/*.vtu' or a folder that holds them (vtu, vtp, vti, vtr, vts, vtm, pvtu, vtk, msh, stl, obj); --input and --output then name their arrays.
     #[arg(value_name = "FILE|DIR")]
     files: Vec<PathBuf>,
     /// The benchmark of the files; lamo data import --help lists them all.
@@ -167,7 +167,10 @@ impl Import {
             Some(grid) => (grid, Vec::new()),
             None => self.grid_of(&fields)?,
         };
-        let times = self.time.as_deref().map(ArrayName::parse);
+        let times = match &self.time {
+            Some(text) => Some(ArrayName::parse(text)),
+            None => self.times_of_files()?,
+        };
         let (windows, stride) = match (self.window, self.horizon, self.stride) {
             (Some(window), Some(horizon), step) => {
                 let (window, horizon, step) = (window.into(), horizon.into(), step.unwrap_or(1).into());
@@ -178,6 +181,13 @@ impl Import {
         let stride = stride.map_or(1, usize::from);
         let sizes = Sizes { train: self.train, test: self.test, seed: self.seed, ordered: self.ordered };
         Ok(Own { name, grid, ragged, stride, fields, times, windows, split: None, sizes })
+    }
+
+    /// The times of the first file, where it is a list of several times.
+    fn times_of_files(&self) -> Result<Option<ArrayName>> {
+        let Some(path) = MeshCases::expand(&self.files)?.into_iter().next() else { return Ok(None) };
+        let has_times = !mesh::times(&path)?.is_empty();
+        Ok(has_times.then(|| ArrayName { path, variable: Some("times".into()) }))
     }
 
     /// Positions, inputs and outputs in files of arrays.
@@ -209,7 +219,7 @@ impl Import {
                 .advise("leave one of them out")
                 .into());
         }
-        if let Some(other) = self.files.iter().find(|path| !mesh::is_mesh_name(path)) {
+        if let Some(other) = self.files.iter().find(|path| !mesh::is_mesh_name(path) && !path.is_dir()) {
             let expected = "mesh files (.vtu, .vtk, .msh, .stl, ...), or --as BENCHMARK beside public files";
             let advice = match foreign_mesh(other) {
                 true => format!(

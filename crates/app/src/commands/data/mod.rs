@@ -25,7 +25,7 @@ pub(crate) enum Data {
     Make(make::Make),
     /// Make a data set from public benchmark files, from your own arrays, or from mesh files.
     ///
-    /// An ARRAY is FILE, or FILE:VARIABLE if the file holds several. Files are npy, npz, MAT v5 and v7.3, HDF5, safetensors or
+    /// An ARRAY is FILE, or FILE:VARIABLE if the file holds several. Files are npy, npz, MAT v5 and v7.3, HDF5, safetensors, PyTorch or
     /// CSV. A pattern such as 'case_*.npz:p' is one file after another. The same command continues after an interruption.
     /// The folder has the same format as that of lamo data make; it also records the source files and their hashes.
     ///

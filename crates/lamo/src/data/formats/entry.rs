@@ -1,8 +1,9 @@
 //! One array of a file: what the header says about it, and how its numbers are read.
 
-use super::array::{ArrayInfo, Found, Layout, Tick, Wanted};
+use super::array::{ArrayInfo, Found, Gathering, Layout, Tick, Wanted};
 use super::error::Error;
 use super::source::Opened;
+use std::io;
 
 /// One array of a file.
 pub(super) struct Entry {
@@ -75,4 +76,32 @@ pub(super) trait Numbers {
 
     /// Calls `take` with all numbers in the order of the file, a bounded number at a time.
     fn visit(&self, array: &OpenArray, take: &mut dyn FnMut(&[f64])) -> Result<(), Error>;
+}
+
+/// A part of an array whose numbers are all in memory, in C order.
+pub(super) fn of_values(array: &OpenArray, values: &[f64], wanted: &Wanted, tick: Tick) -> Result<Found, Error> {
+    let gathering = Gathering { layout: array.layout, wanted, tick };
+    let (shape, axis) = (&array.layout.shape, wanted.order.first().copied());
+    let (extent, after) = match axis {
+        Some(axis) => (shape[axis], shape[axis + 1..].iter().product::<usize>()),
+        None => (1, 1),
+    };
+    let rows = if axis.is_some() { wanted.rows.clone() } else { 0..1 };
+    let each = |take: &mut dyn FnMut(&[f64])| -> io::Result<()> {
+        values.chunks((extent * after).max(1)).for_each(|block| take(&block[rows.start * after..rows.end * after]));
+        Ok(())
+    };
+    let found = match (array.layout.kind.is_single(), wanted.single) {
+        (true, _) => gathering.run::<f32, io::Error>(|take| {
+            let mut narrow = Vec::new();
+            each(&mut |block| {
+                narrow.clear();
+                narrow.extend(block.iter().map(|&value| value as f32));
+                take(&narrow);
+            })
+        }),
+        (false, true) => gathering.run_narrow(each),
+        (false, false) => gathering.run::<f64, _>(each),
+    };
+    found.map_err(|_| array.too_large(wanted))
 }

@@ -42,8 +42,8 @@ pub enum Error {
         /// What its first bytes look like.
         found: String,
     },
-    /// PyTorch wrote the file. Its values are Python objects, which only Python reads.
-    #[error("{}: expected a file of arrays, found a PyTorch file; convert it with: {command}", shown(.path))]
+    /// A file of PyTorch from before 1.6, or without tensors: its values are Python objects, which only Python reads.
+    #[error("{}: expected tensors in a file of PyTorch 1.6 or newer, found other objects of Python; convert them with: {command}", shown(.path))]
     PyTorch {
         /// The file.
         path: PathBuf,

@@ -3,8 +3,9 @@
 use super::array::{Array, ArrayInfo, Found, Single, Tick, Values, Wanted};
 use super::entry::{Entry, OpenArray};
 use super::error::{Error, alternatives};
+use super::foreign::looks_like;
 use super::source::{Opened, Stamp};
-use super::{FORMATS, Format, START, looks_like, mesh, pytorch};
+use super::{FORMATS, Format, START, mesh, pytorch};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::path::Path;

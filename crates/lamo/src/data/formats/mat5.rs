@@ -2,7 +2,7 @@
 //!
 //! An element is a tag (type, bytes) and its contents. A variable is an element of type 14 whose parts are flags,
 //! dimensions, name and numbers, first axis fastest; an element of type 15 is a zlib stream that holds an element of
-//! type 14. Numbers may be written in a smaller type than the variable has. ("MAT-File Format", The MathWorks, chapter
+//! type 14. The fields of a structure are such elements inside it. Numbers may be written in a smaller type than the variable has. ("MAT-File Format", The MathWorks, chapter
 //! 1.)
 
 pub(crate) mod write;
@@ -26,6 +26,14 @@ const COMPLEX: u8 = 8;
 const LONGEST_NAME: u32 = 1024;
 /// Axes of an array at most.
 const MOST_AXES: u32 = 64;
+/// Class of a structure.
+const STRUCTURE: u8 = 2;
+/// Class of an object that is stored elsewhere.
+const OBJECT: u8 = 17;
+/// Structures inside structures at most.
+const DEEPEST: usize = 8;
+/// Fields of a structure at most.
+const MOST_FIELDS: u32 = 1 << 12;
 
 /// Whether version 1 stands at byte 124, and then `MI`, both in the byte order of the machine that wrote the file.
 pub(super) fn sniff(start: &[u8], _size: u64) -> bool {
@@ -46,29 +54,33 @@ pub(super) fn open(opened: &Opened) -> Result<Vec<Entry>, Error> {
             COMPRESSED => Packing::Zlib,
             other => return Err(opened.damaged(format!("a variable at byte {at}"), format!("element type {other}"))),
         };
-        let mut section = Section { start: at + 8, bytes, packing, before: 0, sum: None };
+        let section = Section { start: at + 8, bytes, packing, before: 0, sum: None };
         section.check_end(opened)?;
         let part = format!("the variable at byte {at}");
-        let described = describe(section.source(opened)?, &mut section, big_endian);
-        let Description { name, holds, imaginary } = described.map_err(|error| opened.broken(&part, error))?;
-        at += 8 + bytes;
-        if name.is_empty() {
-            continue; // MATLAB's own variable about classes has no name
-        }
-        entries.push(match (holds, imaginary) {
-            (Ok(real), Some((before, imaginary))) => {
-                let parts = [(section, real), (Section { before, ..section }, imaginary)];
-                Complex::entry(name, parts)
+        let described = describe(section.source(opened)?, &section, big_endian);
+        for Description { name, before, holds, imaginary } in described.map_err(|error| opened.broken(&part, error))? {
+            if name.is_empty() {
+                continue; // MATLAB's own variable about classes has no name
             }
-            (holds, _) => Entry::new(name, holds, section),
-        });
+            let section = Section { before, ..section };
+            entries.push(match (holds, imaginary) {
+                (Ok(real), Some((before, imaginary))) => {
+                    let parts = [(section, real), (Section { before, ..section }, imaginary)];
+                    Complex::entry(name, parts)
+                }
+                (holds, _) => Entry::new(name, holds, section),
+            });
+        }
+        at += 8 + bytes;
     }
     Ok(entries)
 }
 
-/// A variable.
+/// A variable, or a field of one.
 struct Description {
     name: String,
+    /// Where its numbers begin.
+    before: u64,
     /// The layout of its numbers, of the real parts where they are complex, or what it holds instead of numbers.
     holds: Result<Layout, String>,
     /// Where the imaginary parts begin, and their layout.
@@ -77,47 +89,24 @@ struct Description {
 
 impl Description {
     fn other(name: String, found: &str) -> Description {
-        Description { name, holds: Err(found.to_owned()), imaginary: None }
+        Description { name, before: 0, holds: Err(found.to_owned()), imaginary: None }
     }
 }
 
-/// Reads the parts of a variable up to its numbers, and sets where these begin.
-fn describe(source: Box<dyn Source + '_>, section: &mut Section, big_endian: bool) -> io::Result<Description> {
+/// The variable in a section; of a structure also its fields, `NAME.FIELD`.
+fn describe(source: Box<dyn Source + '_>, section: &Section, big_endian: bool) -> io::Result<Vec<Description>> {
     let mut parts = Parts { source, at: 0, big_endian };
-    let mut whole = section.bytes;
+    let mut end = section.bytes;
     if section.packing == Packing::Zlib {
         let (kind, bytes) = parts.tag()?;
         if kind != MATRIX {
             return Err(damage(format!("element type {kind} where a variable should be")));
         }
-        whole = 8 + u64::from(bytes);
+        end = 8 + u64::from(bytes);
     }
-    if whole == parts.at {
-        return Ok(Description::other(String::new(), "nothing")); // an empty element
-    }
-    let (class, flags) = parts.flags()?;
-    let (kind, bytes) = parts.tag()?;
-    if class == 17 {
-        return Ok(Description::other(parts.text(bytes)?, "an object")); // an object has no dimensions
-    }
-    let shape = parts.dimensions(kind, bytes)?;
-    let (_, bytes) = parts.tag()?;
-    let name = parts.text(bytes)?;
-    let kind = match element(class, flags) {
-        Ok(kind) => kind,
-        Err(found) => return Ok(Description::other(name, found)),
-    };
-    let numbers = parts.numbers(shape, kind, whole)?;
-    section.before = parts.at;
-    let imaginary = match flags & COMPLEX != 0 {
-        true => {
-            parts.skip(numbers.bytes().unwrap_or(0))?;
-            let imaginary = parts.numbers(numbers.shape.clone(), kind, whole)?;
-            Some((parts.at, imaginary))
-        }
-        false => None,
-    };
-    Ok(Description { name, holds: Ok(numbers), imaginary })
+    let mut found = Vec::new();
+    parts.variable(end, None, &mut found)?;
+    Ok(found)
 }
 
 fn damage(found: String) -> io::Error {
@@ -129,7 +118,7 @@ fn element(class: u8, flags: u8) -> Result<ElementKind, &'static str> {
     const LOGICAL: u8 = 2;
     let kind = match class {
         1 => return Err("a cell array"),
-        2 => return Err("a structure"),
+        STRUCTURE => return Err("a structure"),
         3 => return Err("an object"),
         4 => return Err("text"),
         5 => return Err("a sparse matrix"),
@@ -240,6 +229,77 @@ impl Parts<'_> {
         }
         self.pad()?;
         Ok(shape)
+    }
+
+    /// Appends the variable whose parts end at `end`, and the fields of a structure. `outer` is the name of a field, which has none of
+    /// its own, and how many structures may be inside it.
+    fn variable(&mut self, end: u64, outer: Option<(String, usize)>, found: &mut Vec<Description>) -> io::Result<()> {
+        if end == self.at {
+            return Ok(()); // an empty element
+        }
+        let (class, flags) = self.flags()?;
+        let (kind, bytes) = self.tag()?;
+        if class == OBJECT {
+            let own = self.text(bytes)?; // an object has no dimensions
+            found.push(Description::other(outer.map_or(own, |(name, _)| name), "an object"));
+            return Ok(());
+        }
+        let shape = self.dimensions(kind, bytes)?;
+        let (_, bytes) = self.tag()?;
+        let own = self.text(bytes)?;
+        let (name, depth) = outer.unwrap_or((own, DEEPEST));
+        let kind = match element(class, flags) {
+            Ok(kind) => kind,
+            Err(other) => {
+                found.push(Description::other(name.clone(), other));
+                let single = class == STRUCTURE && shape.iter().all(|&extent| extent == 1);
+                return if single && depth > 0 { self.fields(end, &name, depth - 1, found) } else { Ok(()) };
+            }
+        };
+        let numbers = self.numbers(shape, kind, end)?;
+        let before = self.at;
+        let imaginary = match flags & COMPLEX != 0 {
+            true => {
+                self.skip(numbers.bytes().unwrap_or(0))?;
+                let imaginary = self.numbers(numbers.shape.clone(), kind, end)?;
+                Some((self.at, imaginary))
+            }
+            false => None,
+        };
+        found.push(Description { name, before, holds: Ok(numbers), imaginary });
+        Ok(())
+    }
+
+    /// Appends the fields of a structure: the length of a name, the names one after another, then an element for each.
+    fn fields(&mut self, end: u64, name: &str, depth: usize, found: &mut Vec<Description>) -> io::Result<()> {
+        let (INT32, 4) = self.tag()? else { return Err(damage("a structure without the length of its names".into())) };
+        let length = self.word()?;
+        self.pad()?;
+        let (_, bytes) = self.tag()?;
+        if length == 0 || length > LONGEST_NAME || bytes / length > MOST_FIELDS {
+            return Err(damage(format!("names of {length} letters in {bytes} bytes")));
+        }
+        let mut names = Vec::new();
+        for _ in 0..bytes / length {
+            let mut text = vec![0; length as usize];
+            self.source.read_exact(&mut text)?;
+            let letters = text.split(|&byte| byte == 0).next().unwrap_or_default();
+            names.push(format!("{name}.{}", String::from_utf8_lossy(letters)));
+        }
+        self.at += u64::from(bytes / length * length);
+        self.pad()?;
+        for name in names {
+            let (kind, bytes) = self.tag()?;
+            let inner = self.at + u64::from(bytes);
+            if kind != MATRIX || inner > end {
+                return Err(damage(format!("a field of type {kind} in {bytes} bytes")));
+            }
+            self.variable(inner, Some((name, depth)), found)?;
+            let rest = inner.checked_sub(self.at).ok_or_else(|| damage("a field longer than its bytes".into()))?;
+            self.source.skip(rest)?;
+            self.at = inner;
+        }
+        Ok(())
     }
 
     fn text(&mut self, bytes: u32) -> io::Result<String> {

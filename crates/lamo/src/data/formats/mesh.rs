@@ -3,14 +3,14 @@
 //! The mesh that was read last stays in memory while its file is open, because several arrays of it are read one after the other. Memory
 //! holds one mesh at a time: a mesh leaves it when another file is read.
 
-use super::array::{ElementKind, Found, Gathering, Layout, Tick, Wanted};
-use super::entry::{Entry, Numbers, OpenArray};
+use super::array::{ElementKind, Found, Layout, Tick, Wanted};
+use super::entry::{Entry, Numbers, OpenArray, of_values};
 use super::error::Error;
 use super::source::Opened;
 use crate::data::mesh::{self, named};
 use crate::error::Refusal;
+use crate::files::memory;
 use std::cell::RefCell;
-use std::io;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 /// Where the mesh of an open file stays.
@@ -49,14 +49,27 @@ fn fails(opened: &Opened, refusal: Refusal) -> Error {
     Error::Mesh { path: opened.path.clone(), refusal: Box::new(refusal) }
 }
 
+/// The times of a list of files.
+const TIMES: &str = "times";
+
 pub(super) fn open(opened: &Opened) -> Result<Vec<Entry>, Error> {
     let slot = Slot::default();
     let mesh = mesh_of(opened, &slot)?;
-    let entries = named::listed(&mesh).into_iter().map(|listed| {
-        let entry = entry(listed.name, listed.shape, listed.kind, &slot);
-        if listed.hidden { entry.hide() } else { entry }
-    });
-    Ok(entries.collect())
+    let times = mesh::times_of(&opened.path).map_err(|refusal| fails(opened, refusal))?;
+    let mut entries: Vec<Entry> = named::listed(&mesh)
+        .into_iter()
+        .map(|listed| {
+            let changes = !times.is_empty() && named::is_stored(&mesh, &listed.name);
+            let snapshots = changes.then_some(times.len());
+            let shape = snapshots.into_iter().chain(listed.shape).collect();
+            let entry = entry(listed.name, shape, listed.kind, OnMesh { slot: Arc::clone(&slot), snapshots });
+            if listed.hidden { entry.hide() } else { entry }
+        })
+        .collect();
+    if !times.is_empty() && entries.iter().all(|entry| entry.name != TIMES) {
+        entries.push(entry(TIMES.to_owned(), vec![times.len()], ElementKind::F64, Times(times)));
+    }
+    Ok(entries)
 }
 
 /// An array that needs another file, such as `sdf=body.stl`.
@@ -66,29 +79,71 @@ pub(super) fn derive(entries: &[Entry], name: &str) -> Option<Entry> {
         Some(entry.holds.as_ref().ok()?.shape.clone())
     };
     let shape = named::shape_with_file(name, shape_of)?;
-    Some(entry(name.to_owned(), shape, ElementKind::F64, &Slot::default()))
+    let numbers = OnMesh { slot: Slot::default(), snapshots: None };
+    Some(entry(name.to_owned(), shape, ElementKind::F64, numbers))
 }
 
-fn entry(name: String, shape: Vec<usize>, kind: ElementKind, slot: &Slot) -> Entry {
+fn entry(name: String, shape: Vec<usize>, kind: ElementKind, numbers: impl Numbers + 'static) -> Entry {
     let layout = Layout { shape, kind, stored: kind, big_endian: false, column_major: false, pairs: false };
-    Entry::new(name, Ok(layout), OnMesh { slot: Arc::clone(slot) })
+    Entry::new(name, Ok(layout), numbers)
+}
+
+/// The times of a list of files, in their order.
+struct Times(Vec<f64>);
+
+impl Numbers for Times {
+    fn check(&self, _array: &OpenArray) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn read(&self, array: &OpenArray, wanted: &Wanted, tick: Tick) -> Result<Found, Error> {
+        of_values(array, &self.0, wanted, tick)
+    }
+
+    fn visit(&self, _array: &OpenArray, take: &mut dyn FnMut(&[f64])) -> Result<(), Error> {
+        take(&self.0);
+        Ok(())
+    }
 }
 
 /// An array of a mesh.
 struct OnMesh {
     slot: Slot,
+    /// How many times a list of files has, where the array is that of all times, one after another.
+    snapshots: Option<usize>,
 }
 
 impl OnMesh {
+    /// The array of a mesh, or of the mesh of each time.
+    fn of_meshes(&self, array: &OpenArray) -> Result<Vec<f64>, Error> {
+        let opened = array.opened;
+        let of = |mesh: &mesh::Mesh| {
+            named::values(mesh, &opened.path, array.name).map_err(|refusal| {
+                let within = format!("array `{}`", array.name.escape_debug());
+                fails(opened, if array.name.contains('=') { refusal } else { refusal.within(within) })
+            })
+        };
+        let Some(snapshots) = self.snapshots else { return of(&*mesh_of(opened, &self.slot)?) };
+        let count = array.layout.count().unwrap_or(0);
+        let wanted = Wanted { order: &[], rows: 0..count, single: false };
+        let mut values = memory::reserve(count).map_err(|_| array.too_large(&wanted))?;
+        for number in 0..snapshots {
+            let mesh = mesh::read_time(&opened.path, number).map_err(|refusal| fails(opened, refusal))?;
+            let found = of(&mesh)?;
+            if found.len() * snapshots != count {
+                let expected = format!("{} numbers of `{}` at each time", count / snapshots, array.name.escape_debug());
+                let refusal = Refusal::new(format!("time number {number}"), expected, found.len().to_string())
+                    .advise("a time series has the same points at all times");
+                return Err(fails(opened, refusal));
+            }
+            values.extend(found);
+        }
+        Ok(values)
+    }
+
     fn values(&self, array: &OpenArray) -> Result<Vec<f64>, Error> {
         let opened = array.opened;
-        let mesh = mesh_of(opened, &self.slot)?;
-        let values = named::values(&mesh, &opened.path, array.name);
-        let values = values.map_err(|refusal| {
-            let within =
-                if array.name.contains('=') { String::new() } else { format!("array `{}`", array.name.escape_debug()) };
-            fails(opened, if within.is_empty() { refusal } else { refusal.within(within) })
-        })?;
+        let values = self.of_meshes(array)?;
         if Some(values.len()) != array.layout.count() {
             return Err(opened.damaged(format!("{:?} numbers", array.layout.count()), values.len().to_string()));
         }
@@ -103,31 +158,7 @@ impl Numbers for OnMesh {
     }
 
     fn read(&self, array: &OpenArray, wanted: &Wanted, tick: Tick) -> Result<Found, Error> {
-        let values = self.values(array)?;
-        let gathering = Gathering { layout: array.layout, wanted, tick };
-        let (shape, axis) = (&array.layout.shape, wanted.order.first().copied());
-        let (extent, after) = match axis {
-            Some(axis) => (shape[axis], shape[axis + 1..].iter().product::<usize>()),
-            None => (1, 1),
-        };
-        let rows = if axis.is_some() { wanted.rows.clone() } else { 0..1 };
-        let each = |take: &mut dyn FnMut(&[f64])| -> io::Result<()> {
-            values.chunks((extent * after).max(1)).for_each(|block| take(&block[rows.start * after..rows.end * after]));
-            Ok(())
-        };
-        let found = match (array.layout.kind.is_single(), wanted.single) {
-            (true, _) => gathering.run::<f32, io::Error>(|take| {
-                let mut narrow = Vec::new();
-                each(&mut |block| {
-                    narrow.clear();
-                    narrow.extend(block.iter().map(|&value| value as f32));
-                    take(&narrow);
-                })
-            }),
-            (false, true) => gathering.run_narrow(each),
-            (false, false) => gathering.run::<f64, _>(each),
-        };
-        found.map_err(|_| array.too_large(wanted))
+        of_values(array, &self.values(array)?, wanted, tick)
     }
 
     fn visit(&self, array: &OpenArray, take: &mut dyn FnMut(&[f64])) -> Result<(), Error> {

@@ -1,4 +1,4 @@
-//! Array files: npy, npz, MAT v5 and v7.3, HDF5, safetensors, CSV, and the arrays of mesh files. The first bytes of a file show its format.
+//! Array files: npy, npz, PyTorch, MAT v5 and v7.3, HDF5, safetensors, CSV, and the arrays of mesh files. The first bytes of a file show its format.
 //!
 //! A new format is one file in this folder, with its `mod` line, and one row of [`FORMATS`]. The file has
 //!
@@ -22,6 +22,7 @@ mod csv;
 mod entry;
 mod error;
 mod file;
+mod foreign;
 mod hdf5;
 pub(in crate::data) mod mat5;
 mod mat73;
@@ -33,6 +34,7 @@ pub(crate) mod safetensors;
 mod section;
 mod source;
 mod write;
+mod zip;
 
 pub(crate) use array::decode;
 pub use array::{Array, ArrayInfo, ElementKind, Single, Tick, Values};
@@ -92,6 +94,14 @@ pub const FORMATS: &[Format] = &[
         sniff: npy::sniff,
         open: npy::open,
         write: Some(npy::write),
+    },
+    Format {
+        name: "PyTorch",
+        endings: &["pt", "pth"],
+        summary: "PyTorch's torch.save: the tensors of a dictionary or list, any number of arrays",
+        sniff: pytorch::sniff,
+        open: pytorch::open,
+        write: None,
     },
     Format {
         name: "npz",
@@ -181,16 +191,4 @@ pub fn visit(path: impl AsRef<Path>, name: Option<&str>, take: impl FnMut(&[f64]
 /// What a file says about the array called `name`, or about its only array.
 pub fn describe(path: impl AsRef<Path>, name: Option<&str>) -> Result<ArrayInfo, Error> {
     ArrayFile::open(path)?.describe(name)
-}
-
-/// What a file of an unknown format may be.
-fn looks_like(start: &[u8]) -> String {
-    match start {
-        [] => "an empty file".to_owned(),
-        _ if start.starts_with(b"version https://git-lfs") => "a Git LFS pointer without its file".to_owned(),
-        _ if start.starts_with(b"MATLAB 7.3") => "a MAT v7.3 header without its file".to_owned(),
-        _ if start.starts_with(b"<") => "a web page".to_owned(),
-        [0x1f, 0x8b, ..] => "a gzip file to be unpacked first".to_owned(),
-        _ => format!("the bytes {:02x?}", &start[..start.len().min(8)]),
-    }
 }

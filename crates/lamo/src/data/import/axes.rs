@@ -1,6 +1,7 @@
 //! Axes of arrays, named by letters: which letters a field may have, and which axes an array has by its shape.
 
 use crate::data::dataset::Role;
+use crate::error::counted;
 use lamo_geometry::Grid;
 
 /// The axes of a data set in their order: samples, snapshots, rows, columns, layers, points, channels.
@@ -17,12 +18,12 @@ pub(super) const LETTERS: &str =
 pub(super) fn words(axes: impl IntoIterator<Item = (char, usize)>) -> String {
     let word = |(letter, extent)| match letter {
         'n' => "samples".to_owned(),
-        't' => format!("{extent} snapshots"),
-        'x' => format!("{extent} rows"),
-        'y' => format!("{extent} columns"),
-        'z' => format!("{extent} layers"),
-        'p' => format!("{extent} points"),
-        _ => format!("{extent} channels"),
+        't' => counted(extent, "snapshot"),
+        'x' => counted(extent, "row"),
+        'y' => counted(extent, "column"),
+        'z' => counted(extent, "layer"),
+        'p' => counted(extent, "point"),
+        _ => counted(extent, "channel"),
     };
     axes.into_iter().map(word).collect::<Vec<_>>().join(", ")
 }

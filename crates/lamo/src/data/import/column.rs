@@ -125,6 +125,15 @@ impl Piece {
         self.kind.is_complex()
     }
 
+    /// Extents of the axes of its array, in the order of the file.
+    pub(super) fn extents_of_file(&self) -> Vec<usize> {
+        let extent = |letter| match letter {
+            't' => self.snapshots,
+            _ => ORDER.find(letter).map_or(1, |place| self.extents[place]),
+        };
+        self.axes.chars().map(extent).collect()
+    }
+
     /// Its axes, one letter each.
     pub(super) fn axes(&self) -> &str {
         &self.axes

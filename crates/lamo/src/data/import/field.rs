@@ -74,12 +74,17 @@ impl OwnField {
                     "cut the time series into samples with --window 10 --horizon 10, or give a file for each sample, such as --output '{name}=run_*.npy'"
                 ),
             ),
-            (false, false) => (
-                "several samples",
-                format!(
-                    "name the axis of samples (n) with --axes {name}=LETTERS, or give a file for each sample, such as --output '{name}=run_*.npy'"
-                ),
-            ),
+            (false, false) => {
+                // An axis that was taken for channels may count the samples, as in MATLAB.
+                let axes = piece.map(Piece::axes).filter(|axes| axes.contains('c')).unwrap_or_default();
+                let letters = if axes.is_empty() { "LETTERS".into() } else { axes.replace('c', "n") };
+                (
+                    "several samples",
+                    format!(
+                        "name the axis of samples (n) with --axes {name}={letters}, or give a file for each sample, such as --output '{name}=run_*.npy'"
+                    ),
+                )
+            }
         };
         Err(Error::unfit(self.title(), expected.into(), found, advice))
     }

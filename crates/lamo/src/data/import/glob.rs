@@ -1,5 +1,5 @@
-//! Names of arrays as users write them: `FILE`, `FILE:VARIABLE`, patterns with `*` and `?` for one file after another, and
-//! `A,B` for arrays side by side.
+//! Names of arrays as users write them: `FILE`, `FILE:VARIABLE`, patterns with `*` and `?` for one file, or one array of a file, after
+//! another, and `A,B` for arrays side by side.
 
 use super::own::ArrayName;
 use crate::data::dataset::Error;
@@ -13,7 +13,7 @@ pub fn parse_arrays(text: &str) -> Result<Vec<Vec<ArrayName>>, Error> {
     let whole = ArrayName::parse(text); // the name of a file, or of an array, may contain a comma
     let several = whole.variable.as_ref().is_some_and(|variable| variable.contains(','));
     if whole.path.exists() && (!several || formats::describe(&whole.path, whole.variable.as_deref()).is_ok()) {
-        return Ok(vec![vec![whole]]);
+        return Ok(inside_file(&whole)?.into_iter().map(|name| vec![name]).collect());
     }
     let mut lists: Vec<Vec<ArrayName>> = Vec::new();
     let mut before: Option<ArrayName> = None;
@@ -34,18 +34,45 @@ pub fn parse_arrays(text: &str) -> Result<Vec<Vec<ArrayName>>, Error> {
     Ok((0..files).map(|file| lists.iter().map(|list| list[file].clone()).collect()).collect())
 }
 
-/// The arrays of a name, one for each file of a pattern.
+/// The arrays of a name, one for each file of a pattern, or for each array of a file that fits a pattern.
 pub(crate) fn expand(name: &ArrayName) -> Result<Vec<ArrayName>, Error> {
     let pattern = name.path.to_string_lossy();
     if !pattern.contains(['*', '?']) || name.path.exists() {
-        return Ok(vec![name.clone()]);
+        return inside_file(name);
     }
     let files = matching(&name.path);
     if files.is_empty() {
         let advice = "check the pattern, and put it between quotes";
         return Err(Error::unfit(pattern.into_owned(), "files that fit the pattern".into(), "none".into(), advice));
     }
-    Ok(files.into_iter().map(|path| ArrayName { path, variable: name.variable.clone() }).collect())
+    let mut found = Vec::new();
+    for path in files {
+        found.extend(inside_file(&ArrayName { path, variable: name.variable.clone() })?);
+    }
+    Ok(found)
+}
+
+/// The arrays of a file whose names fit a pattern such as `*/data`, in the order of their names; the name itself where it is no
+/// pattern, or the name of an array.
+fn inside_file(name: &ArrayName) -> Result<Vec<ArrayName>, Error> {
+    let pattern = name.variable.as_deref().filter(|variable| variable.contains(['*', '?']));
+    let Some(pattern) = pattern else { return Ok(vec![name.clone()]) };
+    let file = formats::ArrayFile::open(&name.path)?;
+    if file.describe(Some(pattern)).is_ok() {
+        return Ok(vec![name.clone()]);
+    }
+    let letters: Vec<char> = pattern.chars().collect();
+    let mut names: Vec<String> = file.list().into_iter().map(|info| info.name).collect();
+    names.retain(|name| fits(&letters, &name.chars().collect::<Vec<_>>()));
+    names.sort_by(|one, other| natural(one, other));
+    if names.is_empty() {
+        let known: Vec<String> = file.list().into_iter().map(|info| info.name).collect();
+        let found = format!("none among {}", formats::listed(&known));
+        let expected = "arrays that fit the pattern".into();
+        return Err(Error::unfit(name.title(), expected, found, "check the pattern, and put it between quotes"));
+    }
+    let array = |variable| ArrayName { path: name.path.clone(), variable: Some(variable) };
+    Ok(names.into_iter().map(array).collect())
 }
 
 /// The files that fit a pattern, in the order of their names.

@@ -35,6 +35,8 @@ struct Survey {
     lattice: Option<Vec<usize>>,
     /// Whether all have the same points.
     same: bool,
+    /// Whether each file is a list of several times.
+    series: bool,
 }
 
 /// The grid of a lattice with these extents, the last axis of VTK first, and the letters of its axes: the rows of a plane follow y,
@@ -86,11 +88,12 @@ pub fn array_of_field<'a>(mesh: &'a Mesh, field: &str) -> Option<&'a mesh::DataA
 }
 
 impl MeshCases {
-    /// The files of some paths and patterns, in the order of their numbers.
+    /// The files of some paths, patterns and folders, in the order of their numbers.
     pub fn expand(patterns: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
         let mut files = Vec::new();
         for pattern in patterns {
-            let found = expand(&ArrayName { path: pattern.clone(), variable: None })?;
+            let path = if pattern.is_dir() { inside(pattern)? } else { pattern.clone() };
+            let found = expand(&ArrayName { path, variable: None })?;
             files.extend(found.into_iter().map(|array| array.path));
         }
         Ok(files)
@@ -107,7 +110,7 @@ impl MeshCases {
             for text in texts.iter().flat_map(|text| text.split(',')).map(str::trim).filter(|text| !text.is_empty()) {
                 let (name, array) = parts(text);
                 let (variable, axes) = self.find(&mesh, first, array)?;
-                fields.push(self.field(&name, role, &variable, axes));
+                fields.push(self.field(&name, role, &variable, &in_time(axes, survey.series)));
             }
         }
         for text in &self.derived {
@@ -191,13 +194,14 @@ impl MeshCases {
     ) -> Result<Vec<FieldArray>, Error> {
         let mesh = mesh::read(file)?;
         let letters = self.letters(&mesh, grid).map_err(|refusal| refusal.within(file.display()))?;
-        let array = |field: &String, variable: String, axes: &'static str| match letters {
-            Some(letters) if axes.starts_with('p') => {
+        let array = |field: &String, variable: String, axes: &str| match letters {
+            Some(letters) if axes.contains('p') => {
                 let (variable, axes) = (format!("{}{variable}", named::LATTICE), axes.replace('p', letters));
                 (field.clone(), ArrayName { path: file.to_owned(), variable: Some(variable) }, axes)
             }
             _ => (field.clone(), ArrayName { path: file.to_owned(), variable: Some(variable) }, axes.to_owned()),
         };
+        let series = !mesh::times(file)?.is_empty();
         let mut found = Vec::new();
         for field in fields {
             if field == "positions" {
@@ -216,14 +220,15 @@ impl MeshCases {
                 Some(format!("scalar={}:{column}", table.display()))
             });
             let (variable, axes) = match column {
-                Some(column) => (column, "1"),
+                Some(column) => (column, "1".to_owned()),
                 None => {
                     let own = array_of_field(&mesh, field).map_or(field.as_str(), |array| array.name.as_str());
                     let advice = "name a table with --scalars, or derive it with --derive";
-                    self.find(&mesh, file, own).map_err(|refusal| refusal.advise(advice))?
+                    let (variable, axes) = self.find(&mesh, file, own).map_err(|refusal| refusal.advise(advice))?;
+                    (variable, in_time(axes, series))
                 }
             };
-            found.push(array(field, variable, axes));
+            found.push(array(field, variable, &axes));
         }
         Ok(found)
     }
@@ -248,9 +253,19 @@ impl MeshCases {
 
     /// Reads all files, or as many as are needed to know that they are clouds in three dimensions.
     fn survey(&self) -> Result<Survey, Error> {
-        let mut survey = Survey { space: 1, lattice: None, same: true };
+        let mut survey = Survey { space: 1, lattice: None, same: true, series: false };
         let mut first: Option<Vec<f64>> = None;
-        for file in &self.files {
+        for (place, file) in self.files.iter().enumerate() {
+            let series = !mesh::times(file)?.is_empty();
+            require(place == 0 || series == survey.series, || {
+                let word = |series| if series { "a list of several times" } else { "a file of one time" };
+                Refusal::new(
+                    file.display().to_string(),
+                    format!("{}, as the first file", word(survey.series)),
+                    word(series),
+                )
+            })?;
+            survey.series = series;
             let within = |reason: std::io::Error| Refusal::about(file.display().to_string(), reason.to_string());
             let mesh = mesh::read(file)?;
             let positions = mesh.shape.positions().map_err(within)?;
@@ -265,7 +280,7 @@ impl MeshCases {
                 let differs = |&axes: &usize| place[axes - 1] != first[axes - 1];
                 survey.space = (survey.space + 1..=3).rev().find(differs).unwrap_or(survey.space);
             }
-            if survey.space == 3 && survey.lattice.is_none() {
+            if survey.space == 3 && survey.lattice.is_none() && !survey.series {
                 break;
             }
         }
@@ -275,10 +290,35 @@ impl MeshCases {
     }
 }
 
+/// The letters of the axes of an array of a list of several times.
+fn in_time(axes: &str, series: bool) -> String {
+    if series && axes.contains('p') { format!("t{axes}") } else { axes.to_owned() }
+}
+
+/// The pattern of the mesh files in a folder, which have one ending.
+fn inside(folder: &Path) -> Result<PathBuf, Refusal> {
+    let files = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut endings: Vec<String> = files
+        .filter(|path| path.is_file() && mesh::is_mesh_name(path))
+        .filter_map(|path| Some(path.extension()?.to_string_lossy().into_owned()))
+        .collect();
+    endings.sort_unstable();
+    endings.dedup();
+    let title = folder.display().to_string();
+    match &endings[..] {
+        [ending] => Ok(folder.join(format!("*.{ending}"))),
+        [] => Err(Refusal::new(title, "mesh files, such as .vtu, in this folder", "none")),
+        [first, ..] => {
+            let advice = format!("name those of the cases: '{}'", folder.join(format!("*.{first}")).display());
+            Err(Refusal::new(title, "mesh files of one kind in this folder", endings.join(", ")).advise(advice))
+        }
+    }
+}
+
 impl OwnField {
     /// Gives an array on points the axes of a lattice.
     fn spread_over(&mut self, letters: &str) {
-        let Some(axes) = self.axes.as_mut().filter(|axes| axes.starts_with('p')) else { return };
+        let Some(axes) = self.axes.as_mut().filter(|axes| axes.contains('p')) else { return };
         *axes = axes.replacen('p', letters, 1);
         for array in self.arrays.iter_mut().flatten() {
             array.variable = array.variable.take().map(|name| format!("{}{name}", named::LATTICE));

@@ -141,6 +141,11 @@ impl Own {
                 rule
             }
         };
+        if samples == 1 && self.sizes == Sizes::default() {
+            let expected = "at least 2 samples, one to train on and one to test on".into();
+            let advice = "import more samples, or say --train 0 for a data set that is only a test set";
+            return Err(Error::unfit("the import".into(), expected, "1 sample".into(), advice));
+        }
         if split.split(samples)?.test.is_empty() {
             let (what, expected) = ("the import".into(), "at least 1 sample to test on".into());
             let advice = "give a number with --test; --train 0 makes a data set that is only a test set";
@@ -217,8 +222,7 @@ impl Own {
     fn cut(&self, columns: &mut [Column]) -> Result<Vec<usize>, Error> {
         let moves = |column: &&Column| column.pieces().any(|piece| piece.snapshots().is_some());
         let Some(leading) = columns.iter().find(moves) else {
-            let advice = "name the axis of the snapshots (t) with --axes, such as u=tx";
-            return Err(Error::unfit("--window".into(), "a field with snapshots".into(), "none".into(), advice));
+            return Err(self.without_snapshots(columns));
         };
         let first = leading.parts.iter().filter_map(|part| part.pieces().first());
         let counts = |piece: &Piece| std::iter::repeat_n(piece.windows(), piece.samples() / piece.windows().max(1));
@@ -239,6 +243,26 @@ impl Own {
             column.repeat(&counts[..counts.len().min(1)]);
         }
         Ok(counts)
+    }
+
+    /// Refuses windows of fields that have no snapshots on the grid; the advice names a grid that the first output would fit.
+    fn without_snapshots(&self, columns: &[Column]) -> Error {
+        let outputs = self.fields.iter().zip(columns).filter(|(field, _)| field.role == Role::Output);
+        let Some((field, piece)) = outputs.filter_map(|(field, column)| Some((field, column.pieces().next()?))).next()
+        else {
+            let expected = "a field with snapshots".into();
+            return Error::unfit("--window".into(), expected, "none".into(), "give an output with --output");
+        };
+        let extents = piece.extents_of_file();
+        let expected = format!("snapshots of a {} to cut windows from", self.grid);
+        let found = format!("shape {extents:?}, read as {} (axes {})", piece.described(), piece.axes());
+        let advice = match (self.grid, &extents[..]) {
+            (Grid::Line { .. }, &[one, other]) if one != other && field.axes.is_none() => {
+                format!("say --grid line:{one} if it has {other} snapshots, or --grid line:{other} if it has {one}")
+            }
+            _ => format!("check --grid, or name the axis of the snapshots (t) with --axes {}=LETTERS", field.name),
+        };
+        Error::unfit(format!("--window and {}", field.title()), expected, found, advice)
     }
 
     /// Refuses files that belong together by their order and not by the numbers in their names.
@@ -348,7 +372,7 @@ impl Own {
         for (field, column) in self.fields.iter().zip(columns) {
             if let Some(snapshots) = all(column).filter(|&snapshots| snapshots != times.len()) {
                 let expected = format!("{snapshots} times, one for each snapshot of {}", field.title());
-                let advice = "give the times of these snapshots, or name their axis (t) with --axes";
+                let advice = "give the times of these snapshots, name their axis (t) with --axes, or leave --time out";
                 return Err(Error::unfit(name.title(), expected, times.len().to_string(), advice));
             }
         }

@@ -12,6 +12,7 @@
 //! machine does not have ends in an error. Every error is one sentence that names the file, the part, what was expected
 //! and what was found.
 
+mod curve;
 mod gmsh;
 mod input;
 pub mod kinds;
@@ -33,7 +34,7 @@ pub use on_points::{centres, to_points};
 pub use surface::{Boundary, boundary};
 pub use vtk_xml::{Encoding, Options};
 
-use crate::error::{Error, Kind, Refusal, shown};
+use crate::error::{Error, Kind, Refusal, require, shown};
 use crate::files::atomic;
 use input::Opened;
 use std::io::Write;
@@ -58,6 +59,9 @@ pub struct Format {
     write: Option<WriteMesh>,
 }
 
+/// The name of the format that vtu files have.
+const XML: &str = "VTK XML";
+
 /// Every format. The first row that recognises a file reads it.
 pub const FORMATS: &[Format] = &[
     Format {
@@ -69,7 +73,7 @@ pub const FORMATS: &[Format] = &[
         write: None,
     },
     Format {
-        name: "VTK XML",
+        name: XML,
         endings: &["vtu", "vtp", "vti", "vtr", "vts"],
         summary: "VTK's XML files: any cells, surfaces, images, rectilinear and structured grids",
         sniff: vtk_xml::sniff,
@@ -150,7 +154,28 @@ pub(in crate::data) fn parts(path: &Path) -> Vec<PathBuf> {
     found.unwrap_or_default() // reading the mesh says what is wrong
 }
 
-/// The mesh of a file.
+/// The times of a list of files of several times, such as a pvd file; none of other files.
+pub fn times(path: &Path) -> Result<Vec<f64>, Error> {
+    times_of(path).map_err(|refusal| refusal.within(shown(path)).into())
+}
+
+/// The same; the refusal does not name the file.
+pub(in crate::data) fn times_of(path: &Path) -> Result<Vec<f64>, Refusal> {
+    let opened = Opened::open(path)?;
+    match vtk_xml::parts::sniff(&opened.start()?, opened.size) {
+        true => vtk_xml::parts::times(&opened),
+        false => Ok(Vec::new()),
+    }
+}
+
+/// The mesh of one time of such a list, by the number of the time.
+pub(in crate::data) fn read_time(path: &Path, number: usize) -> Result<Mesh, Refusal> {
+    let mesh = vtk_xml::parts::read_time(&Opened::open(path)?, number)?;
+    mesh.check()?;
+    Ok(mesh)
+}
+
+/// The mesh of a file; of a list of several times, that of the first.
 pub fn read(path: &Path) -> Result<Mesh, Error> {
     read_file(path).map_err(|refusal| refusal.within(shown(path)).into())
 }
@@ -160,9 +185,25 @@ pub(in crate::data) fn read_file(path: &Path) -> Result<Mesh, Refusal> {
     read_opened(&Opened::open(path)?)
 }
 
-fn read_opened(opened: &Opened) -> Result<Mesh, Refusal> {
+/// Refuses a file of a stranger that is not one XML file of VTK, such as vtu, or whose numbers have more than `most` bytes when they
+/// are unpacked. A file that names other files is refused, too: they would be those of the reader.
+pub fn require_alone(path: &Path, most: u64) -> Result<(), Error> {
+    let check = || {
+        let opened = Opened::open(path)?;
+        let format = format_of(&opened)?;
+        require(format.name == XML, || Refusal::new("", "a vtu file that holds all of its mesh", format.name))?;
+        let bytes = vtk_xml::promised(&opened)?;
+        require(bytes <= most, || {
+            Refusal::new("", format!("at most {most} bytes of unpacked numbers"), bytes.to_string())
+                .of(Kind::OutOfSpace)
+        })
+    };
+    check().map_err(|refusal: Refusal| refusal.within(shown(path)).into())
+}
+
+fn format_of(opened: &Opened) -> Result<&'static Format, Refusal> {
     let start = opened.start()?;
-    let format = FORMATS.iter().find(|format| (format.sniff)(&start, opened.size)).ok_or_else(|| {
+    FORMATS.iter().find(|format| (format.sniff)(&start, opened.size)).ok_or_else(|| {
         let names: Vec<_> = FORMATS.iter().map(|format| format.name).collect();
         let found = if start.is_empty() {
             "an empty file".into()
@@ -170,8 +211,11 @@ fn read_opened(opened: &Opened) -> Result<Mesh, Refusal> {
             format!("the bytes {:02x?}", &start[..start.len().min(8)])
         };
         Refusal::new("", format!("a mesh file of format {}", names.join(", ")), found)
-    })?;
-    let mesh = (format.read)(opened)?;
+    })
+}
+
+fn read_opened(opened: &Opened) -> Result<Mesh, Refusal> {
+    let mesh = (format_of(opened)?.read)(opened)?;
     mesh.check()?;
     Ok(mesh)
 }

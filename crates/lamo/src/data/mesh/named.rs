@@ -7,13 +7,14 @@
 //! field/mach                     an array of the whole
 //! distance                       distance to the boundary of the mesh: to its faces, or of a flat mesh to its edges
 //! normals                        normals of a surface at its points
-//! distance=wall.stl, sdf=body.stl   distance to another surface; negative inside a closed one
+//! distance=wall.stl, sdf=body.stl   distance to another surface, of a flat mesh also to a curve; negative inside a closed one
 //! scalar=cases.csv:alpha         the number in column `alpha` and the row of this file, whose name is in the first column
 //! centres/...                    any of these at the centres of the cells: `centres/points`, `centres/p`, `centres/sdf=body.stl`
 //! lattice/...                    any of these of an image or a structured grid with an axis for each axis of the lattice, the last
 //!                                axis of VTK first: `lattice/p`, `lattice/centres/p`; axes of one point are left out
 //! ```
 
+use super::curve::Curve;
 use super::mesh::{DataArray, Mesh, short};
 use super::surface::{Boundary, boundary};
 use super::{centres, to_points};
@@ -135,6 +136,14 @@ pub(in crate::data) fn other_file(name: &str) -> Option<&Path> {
     }
 }
 
+/// Whether an array on points or cells comes from numbers that the file holds, and not from its points and cells alone.
+pub(in crate::data) fn is_stored(mesh: &Mesh, name: &str) -> bool {
+    let name = name.strip_prefix(LATTICE).unwrap_or(name);
+    let name = name.strip_prefix(CENTRES).unwrap_or(name);
+    let holds = |arrays: &[DataArray], name: &str| arrays.iter().any(|array| array.name == name);
+    holds(&mesh.point_data, name) || holds(&mesh.cell_data, name.strip_prefix("cells/").unwrap_or(name))
+}
+
 /// The numbers of an array; `path` is the file of the mesh.
 pub(in crate::data) fn values(mesh: &Mesh, path: &Path, name: &str) -> Result<Vec<f64>, Refusal> {
     if let Some(inner) = name.strip_prefix(LATTICE).filter(|_| mesh.shape.dimensions().is_some()) {
@@ -230,6 +239,13 @@ fn triangles(mesh: &Mesh) -> Result<Surface, Refusal> {
     Ok(Surface::new(&positions, triangles))
 }
 
+/// The lines of a mesh that has no surface.
+fn curve(mesh: &Mesh) -> Result<Option<Curve>, Refusal> {
+    let positions = mesh.shape.positions().map_err(|reason| short(&reason))?;
+    let cells = mesh.shape.cells().map_err(|reason| short(&reason))?;
+    Ok(Curve::of_mesh(&positions, &cells))
+}
+
 /// Normals at the points of a surface; refused at points that no triangle has.
 fn normals(mesh: &Mesh) -> Result<Vec<f64>, Refusal> {
     let volume = mesh.shape.cells().map_err(|reason| short(&reason))?;
@@ -241,9 +257,15 @@ fn normals(mesh: &Mesh) -> Result<Vec<f64>, Refusal> {
     Ok(triangles(mesh)?.normals().into_iter().flatten().collect())
 }
 
-/// The distance of places to the surface of a file; with a sign, to a closed surface.
+/// The distance of places to the surface, or to the curve, of a file; with a sign, to a closed one.
 fn outside(file: &Path, places: &[f64], signed: bool) -> Result<Vec<f64>, Refusal> {
+    if file.exists() && !super::is_mesh(file) {
+        return Curve::of_table(file)?.distances(file, places, signed);
+    }
     let mesh = super::read(file).map_err(|error| Refusal::said(error.to_string()).of(error.kind()))?;
+    if let Some(curve) = curve(&mesh).map_err(|refusal| refusal.within(file.display()))? {
+        return curve.distances(file, places, signed);
+    }
     let surface = triangles(&mesh).map_err(|refusal| refusal.within(file.display()))?;
     if !signed {
         return each_place(places, |place| surface.distance(place));

@@ -3,7 +3,7 @@
 use super::authors::Translation;
 use super::shapes::{Hints, Inferred, Shapes};
 use super::{MODELS, Settings};
-use crate::error::{Refusal, bounded, require};
+use crate::error::{Refusal, bounded, counted, require};
 use crate::network::{Model, Parameters, Scope};
 use crate::task::Task;
 use lamo_geometry::Grid;
@@ -193,15 +193,19 @@ impl Row {
     /// Refuses a task that the model does not support, and names the models that do. Settings that lay the points of a cloud on
     /// a box give it axes.
     pub fn check(&self, task: &Task, settings: &Settings) -> Result<(), Refusal> {
-        let able: Vec<_> = MODELS.iter().filter(|row| row.supports.allows(task)).map(|row| row.name).collect();
-        let advice = if able.is_empty() { String::new() } else { format!("use {}", listed(&able, "or")) };
+        self.check_among(task, settings, |row| row.supports.allows(task))
+    }
+
+    /// The same; the refusal names the models that are able.
+    fn check_among(&self, task: &Task, settings: &Settings, able: impl Fn(&Row) -> bool) -> Result<(), Refusal> {
+        let advice = advice(able);
         let thing = || format!("model {}", self.name);
         let Support { grids, time } = self.supports;
         let found = GridKind::of(task.grid);
         require(self.supports.takes(task) || on_a_box(settings), || {
             let grids: Vec<_> = grids.iter().map(|grid| format!("a {}", grid.name())).collect();
             let coordinates = match grids.contains(&"a flat cloud".to_owned()) && found == GridKind::Cloud {
-                true => format!(" of points with {} coordinates", task.space),
+                true => format!(" of points with {}", counted(task.space, "coordinate")),
                 false => String::new(),
             };
             let found = format!("a {} of shape {:?}{coordinates}", found.name(), task.grid.shape());
@@ -212,14 +216,16 @@ impl Row {
         })
     }
 
-    /// Refuses samples of different sizes where the model does not take a mask, and names the models that do.
-    pub fn check_ragged(&self) -> Result<(), Refusal> {
-        let able: Vec<_> = MODELS.iter().filter(|row| row.ragged).map(|row| row.name).collect();
+    /// Refuses samples of different sizes where the model does not take a mask, or not the points of the task, and names the models
+    /// that take both.
+    pub fn check_ragged(&self, task: &Task, settings: &Settings) -> Result<(), Refusal> {
+        let able = |row: &Row| row.ragged && row.supports.allows(task);
         require(self.ragged, || {
             let thing = format!("model {}", self.name);
             Refusal::new(thing, "samples of equal size", "samples with different numbers of points")
-                .advise(format!("use {}", listed(&able, "or")))
-        })
+                .advise(advice(able))
+        })?;
+        self.check_among(task, settings, able)
     }
 
     /// Declares the model's parameters and returns it.
@@ -241,6 +247,12 @@ impl Row {
             Ok(graph.sections().iter().map(|section| section.shape.count()).sum())
         })
     }
+}
+
+/// Advice to use one of the models that are able; empty where there is none.
+fn advice(able: impl Fn(&Row) -> bool) -> String {
+    let able: Vec<_> = MODELS.iter().filter(|row| able(row)).map(|row| row.name).collect();
+    if able.is_empty() { String::new() } else { format!("use {}", listed(&able, "or")) }
 }
 
 /// Whether a setting `extents` lays the points on a box.

@@ -47,9 +47,13 @@ fn write_mesh(file: &Path, input: &SampleFile, arrays: &[Named], at_centres: boo
     mesh::write(file, &predicted_mesh(&input.path, arrays, at_centres)?, &Options::default())
 }
 
-/// The mesh of a file with the predictions of a model, and their errors where the file holds the truth.
+/// The mesh of a file with the predictions of a model, and their errors where the file holds the truth. A list of several times
+/// holds what came before the prediction, so the prediction is on its points and cells alone.
 pub fn predicted_mesh(path: &Path, arrays: &[Named], at_centres: bool) -> Result<Mesh, Error> {
     let mut mesh = mesh::read(path)?;
+    if !mesh::times(path)?.is_empty() {
+        mesh = Mesh::new(mesh.shape);
+    }
     for array in arrays {
         let array = in_the_order_of_points(array, &mesh, at_centres);
         add(&mut mesh, path, &array, at_centres)?;

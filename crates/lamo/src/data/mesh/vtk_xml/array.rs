@@ -63,6 +63,21 @@ pub(super) struct Storage<'a> {
     packed: Option<Packer>,
 }
 
+/// Where the numbers of an array are, and how many bytes the file has for them at most.
+enum Stored<'a> {
+    Text(Input<'a>, u64),
+    Bytes(Box<dyn Read + 'a>, u64),
+    Nothing,
+}
+
+/// What stands before the numbers of an array.
+struct Header {
+    /// Bytes of the numbers, unpacked.
+    bytes: u64,
+    /// Of packed ones: bytes of a block and of the last block when they are unpacked, and the packed bytes of each.
+    packed: Option<(Packer, [u64; 2], Vec<u64>)>,
+}
+
 /// The type names of VTK.
 pub(super) const TYPES: &[(&str, ElementKind)] = &[
     ("Float32", ElementKind::F32),
@@ -133,37 +148,62 @@ impl<'a> Storage<'a> {
     }
 
     fn values(&self, element: &Element, kind: ElementKind) -> Result<Numbers, Refusal> {
+        match self.stored(element)? {
+            Stored::Text(text, _) => words(text, kind),
+            Stored::Nothing => Numbers::with_room(kind, 0).map_err(|reason| short(&reason)),
+            Stored::Bytes(mut source, left) => {
+                let header = self.header(&mut source, left)?;
+                let Some((packer, [whole, last], packed)) = header.packed else {
+                    return self.numbers(&mut source, header.bytes, kind);
+                };
+                let packed = packed.into_iter();
+                let mut blocks = Blocks { source, packer, packed, whole, last, block: Vec::new(), place: 0 };
+                self.numbers(&mut blocks, header.bytes, kind)
+            }
+        }
+    }
+
+    /// The bytes of an array when it is unpacked, as its header promises them; of text, the bytes of the text.
+    pub(super) fn promised(&self, element: &Element) -> Result<u64, Refusal> {
+        match self.stored(element)? {
+            Stored::Text(_, bytes) => Ok(bytes),
+            Stored::Nothing => Ok(0),
+            Stored::Bytes(mut source, left) => Ok(self.header(&mut source, left)?.bytes),
+        }
+    }
+
+    fn stored(&self, element: &Element) -> Result<Stored<'_>, Refusal> {
         let (start, end) = element.text;
         match element.attribute("format").unwrap_or("ascii") {
-            "ascii" => words(self.opened.part(start, end)?, kind),
-            "binary" if start == end => Numbers::with_room(kind, 0).map_err(|reason| short(&reason)), // no text, no numbers
-            "binary" => self.bytes(Decoder::new(self.opened.part(start, end)?), end - start, kind),
+            "ascii" => Ok(Stored::Text(self.opened.part(start, end)?, end - start)),
+            "binary" if start == end => Ok(Stored::Nothing), // no text, no numbers
+            "binary" => Ok(Stored::Bytes(Box::new(Decoder::new(self.opened.part(start, end)?)), end - start)),
             "appended" => {
                 let base = self.document.appended.ok_or_else(|| Refusal::new("", "AppendedData", "none"))?;
                 let offset: u64 = element.number("offset")?.ok_or_else(|| Refusal::new("", "an offset", "none"))?;
                 let start = base.saturating_add(offset);
                 let left = self.opened.size.saturating_sub(start);
                 let part = self.opened.part(start, self.opened.size)?;
-                match self.document.appended_base64 {
-                    true => self.bytes(Decoder::new(part), left, kind),
-                    false => self.bytes(part, left, kind),
-                }
+                Ok(match self.document.appended_base64 {
+                    true => Stored::Bytes(Box::new(Decoder::new(part)), left),
+                    false => Stored::Bytes(Box::new(part), left),
+                })
             }
             other => Err(Refusal::new("format", "ascii, binary or appended", format!("`{}`", shortened(other)))),
         }
     }
 
-    /// Numbers behind their header, which the file has at most `left` bytes for.
-    fn bytes(&self, mut source: impl Read, left: u64, kind: ElementKind) -> Result<Numbers, Refusal> {
+    /// The sizes before numbers that the file has at most `left` bytes for.
+    fn header(&self, source: &mut dyn Read, left: u64) -> Result<Header, Refusal> {
         let Some(packer) = self.packed else {
-            let bytes = self.sizes(&mut source, 1)?[0];
+            let bytes = self.sizes(source, 1)?[0];
             require(bytes <= left, || cut(bytes, left))?;
-            return self.numbers(&mut source, bytes, kind);
+            return Ok(Header { bytes, packed: None });
         };
-        let count = self.sizes(&mut source, 1)?[0];
+        let count = self.sizes(source, 1)?[0];
         require(count.saturating_mul(self.size as u64) <= left, || cut(count.saturating_mul(self.size as u64), left))?;
-        let [whole, last] = self.sizes(&mut source, 2)?[..] else { unreachable!("two sizes were read") };
-        let packed = self.sizes(&mut source, count as usize)?;
+        let [whole, last] = self.sizes(source, 2)?[..] else { unreachable!("two sizes were read") };
+        let packed = self.sizes(source, count as usize)?;
         let mut unpacked = 0_u64;
         for (number, &bytes) in packed.iter().enumerate() {
             let full = if number + 1 == packed.len() && last > 0 { last } else { whole };
@@ -177,9 +217,7 @@ impl<'a> Storage<'a> {
         }
         let in_file: u64 = packed.iter().fold(0, |sum, &bytes| sum.saturating_add(bytes));
         require(in_file <= left, || cut(in_file, left))?;
-        let packed = packed.into_iter();
-        let mut blocks = Blocks { source, packer, packed, whole, last, block: Vec::new(), place: 0 };
-        self.numbers(&mut blocks, unpacked, kind)
+        Ok(Header { bytes: unpacked, packed: Some((packer, [whole, last], packed)) })
     }
 
     fn numbers(&self, source: &mut dyn Read, bytes: u64, kind: ElementKind) -> Result<Numbers, Refusal> {

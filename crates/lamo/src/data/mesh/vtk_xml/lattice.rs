@@ -30,6 +30,11 @@ fn dimensions(extent: Extent) -> Result<[usize; 3], Refusal> {
     Ok(counts)
 }
 
+/// Points of the whole extent.
+pub(super) fn points_of(grid: &Element) -> Result<u64, Refusal> {
+    Ok(dimensions(extent(grid, "WholeExtent")?)?.iter().product::<usize>() as u64)
+}
+
 /// Points or cells along an axis.
 fn along([first, last]: [i64; 2], cells: bool) -> usize {
     let points = usize::try_from(last - first + 1).unwrap_or(0);

@@ -11,7 +11,7 @@ mod read;
 mod tree;
 mod write;
 
-pub(super) use read::read;
+pub(super) use read::{promised, read};
 pub(super) use write::write;
 pub use write::{Encoding, Options};
 

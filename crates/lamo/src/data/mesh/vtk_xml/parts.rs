@@ -35,10 +35,22 @@ pub(in crate::data::mesh) fn sniff(start: &[u8], _size: u64) -> bool {
     kind.and_then(|kind| kind.split(['"', '\'']).next()).is_some_and(names_files)
 }
 
-/// The mesh of all files that a file names.
+/// The mesh of all files that a file names; of a list of several times, that of the first.
 pub(in crate::data::mesh) fn read(opened: &Opened) -> Result<Mesh, Refusal> {
+    read_time(opened, 0)
+}
+
+/// The times of a list of several times, in their order; none of other files.
+pub(in crate::data::mesh) fn times(opened: &Opened) -> Result<Vec<f64>, Refusal> {
+    let times: Vec<f64> = by_time(named_files(opened)?).into_iter().map(|(time, _)| time).collect();
+    Ok(if times.len() > 1 { times } else { Vec::new() })
+}
+
+/// The mesh of the files of one time, by the number of the time.
+pub(in crate::data::mesh) fn read_time(opened: &Opened, number: usize) -> Result<Mesh, Refusal> {
     let mut parts = Vec::new();
-    for name in named_files(opened)? {
+    let names = by_time(named_files(opened)?).into_iter().nth(number).map(|(_, names)| names);
+    for name in names.unwrap_or_default() {
         let within = |refusal: Refusal| refusal.within(shortened(&name));
         let part = opened.beside(&name).map_err(within)?;
         parts.push(read_opened(&part).map_err(within)?);
@@ -53,7 +65,7 @@ pub(in crate::data::mesh) fn read(opened: &Opened) -> Result<Mesh, Refusal> {
 /// All files that a file names, and those that these name.
 pub(in crate::data::mesh) fn files(opened: &Opened) -> Result<Vec<PathBuf>, Refusal> {
     let mut found = Vec::new();
-    for name in named_files(opened)? {
+    for (_, name) in named_files(opened)? {
         let part = opened.beside(&name)?;
         found.push(part.path.clone());
         if sniff(&part.start()?, part.size) {
@@ -67,8 +79,11 @@ fn empty() -> Mesh {
     Mesh::new(Shape::Unstructured { points: Numbers::F32(Vec::new()), cells: Cells::new() })
 }
 
+/// A file and its time, where it has one.
+type Named = (Option<f64>, String);
+
 /// The names in a file, in its order.
-fn named_files(opened: &Opened) -> Result<Vec<String>, Refusal> {
+fn named_files(opened: &Opened) -> Result<Vec<Named>, Refusal> {
     let document = tree::read(opened)?;
     let root = &document.root;
     require(root.name == "VTKFile", || Refusal::new("XML", "the element VTKFile", shortened(&root.name)))?;
@@ -79,24 +94,39 @@ fn named_files(opened: &Opened) -> Result<Vec<String>, Refusal> {
         let found = format!("GhostLevel {}", shortened(ghosts.unwrap_or_default()));
         Refusal::new(kind, "pieces that do not overlap", found).advise("save it without ghost cells")
     })?;
-    let (mut names, mut times) = (Vec::new(), Vec::new());
-    collect(whole, &mut names, &mut times);
-    times.sort_unstable();
-    times.dedup();
-    require(times.len() < 2, || {
-        let first: Vec<_> = names.iter().take(2).map(|name| shortened(name)).collect();
-        Refusal::new(kind, "the files of one time", format!("{} times", times.len()))
-            .advise(format!("a sample is one time: name its files ({}, ...) instead", first.join(", ")))
-    })?;
+    let mut names = Vec::new();
+    collect(whole, &mut names)?;
     require(!names.is_empty(), || Refusal::new(kind, "names of files", "none"))?;
     Ok(names)
 }
 
-fn collect(element: &Element, names: &mut Vec<String>, times: &mut Vec<String>) {
+fn collect(element: &Element, names: &mut Vec<Named>) -> Result<(), Refusal> {
     let name = element.attribute("file").or(element.attribute("Source").filter(|_| element.name == "Piece"));
-    names.extend(name.filter(|name| !name.is_empty()).map(str::to_owned));
-    times.extend(element.attribute("timestep").map(|time| time.trim().to_owned()));
-    element.children.iter().for_each(|child| collect(child, names, times));
+    if let Some(name) = name.filter(|name| !name.is_empty()) {
+        let time = element.attribute("timestep").map(str::trim).filter(|time| !time.is_empty());
+        let number = time.map(|time| {
+            let number = time.parse::<f64>().ok().filter(|number| number.is_finite());
+            number.ok_or_else(|| Refusal::new("timestep", "a number", shortened(time)))
+        });
+        names.push((number.transpose()?, name.to_owned()));
+    }
+    element.children.iter().try_for_each(|child| collect(child, names))
+}
+
+/// The names of each time, in the order of the times. A file without a time is one of the first time.
+fn by_time(names: Vec<Named>) -> Vec<(f64, Vec<String>)> {
+    let mut times: Vec<f64> = names.iter().filter_map(|(time, _)| *time).collect();
+    times.sort_by(f64::total_cmp);
+    times.dedup();
+    let mut found: Vec<(f64, Vec<String>)> = times.into_iter().map(|time| (time, Vec::new())).collect();
+    if found.is_empty() {
+        found.push((0.0, Vec::new()));
+    }
+    for (time, name) in names {
+        let place = time.and_then(|time| found.iter().position(|(other, _)| *other == time));
+        found[place.unwrap_or(0)].1.push(name);
+    }
+    found
 }
 
 /// Several meshes as one. Arrays that a part lacks are left out.

@@ -1,7 +1,7 @@
 //! From the elements of a file to a mesh. The pieces of a file become one mesh.
 
 use super::array::{Storage, title};
-use super::lattice::lattice;
+use super::lattice::{lattice, points_of};
 use super::tree::{self, Element};
 use crate::data::mesh::input::{Opened, shortened};
 use crate::data::mesh::kinds::POLYHEDRON;
@@ -38,6 +38,23 @@ pub(in crate::data::mesh) fn read(opened: &Opened) -> Result<Mesh, Refusal> {
         mesh.field_data.extend(storage.read(element)?);
     }
     Ok(mesh)
+}
+
+/// The bytes of all numbers of a file when they are unpacked, as its headers promise them.
+pub(in crate::data::mesh) fn promised(opened: &Opened) -> Result<u64, Refusal> {
+    let document = tree::read(opened)?;
+    let storage = Storage::of(opened, &document)?;
+    let (mut open, mut bytes) = (vec![&document.root], 0_u64);
+    while let Some(element) = open.pop() {
+        open.extend(&element.children);
+        bytes = bytes.saturating_add(match element.name.as_str() {
+            "DataArray" => storage.promised(element).map_err(|refusal| refusal.within("DataArray"))?,
+            // The points of an image are not in the file.
+            "ImageData" | "RectilinearGrid" => points_of(element)?.saturating_mul(size_of::<[f32; 3]>() as u64),
+            _ => 0,
+        });
+    }
+    Ok(bytes)
 }
 
 /// The arrays of a part of a piece.
