@@ -77,11 +77,9 @@ impl Served {
         let test = TestSet::open(&model, path).map_err(|error| error.to_string());
         let solver = Solver::of(&model, test.as_ref().ok().map(TestSet::dataset));
         let card = card::card(source, &model, settings.device, test.as_ref().map_or(0, TestSet::count), solver.is_ok());
-        let (own, &Settings { device, batch, programs, .. }) = (Arc::clone(&model), settings);
-        let make = Box::new(move || -> Box<dyn Compute> {
-            Box::new(Programs::new(Arc::clone(&own), device, batch, programs))
-        });
-        let engine = Engine::start(name, batch, metrics.of_model(name, version), make)?;
+        let (own, given) = (Arc::clone(&model), settings.clone());
+        let make = Box::new(move || -> Box<dyn Compute> { Box::new(Programs::new(Arc::clone(&own), &given)) });
+        let engine = Engine::start(name, settings.batch, metrics.of_model(name, version), make)?;
         let samples = OnceLock::new();
         Ok(Served { name: name.clone(), version: version.clone(), model, engine, card, test, samples, solver })
     }

@@ -178,6 +178,10 @@ async fn around(State(server): State<Server>, mut request: Request, next: Next) 
     request.extensions_mut().insert(timed);
     request.extensions_mut().insert(received);
     let mut response = answer(&server, &watched.route, request, next).await;
+    if response.status() == StatusCode::BAD_REQUEST && response.extensions().get::<Sentence>().is_none() {
+        // The framework's own refusal, of a name that it cannot read.
+        response = Failure::bad("the address: expected names in UTF-8, found other bytes").into_response();
+    }
     let computed = response.extensions().get::<Computed>().copied();
     if let Some(Computed { elapsed, .. }) = computed {
         let text = format!("compute;dur={:.3}", elapsed.as_secs_f64() * 1e3);

@@ -11,7 +11,6 @@
 //! the same for Rust.
 
 pub mod border;
-mod card;
 mod solver;
 
 use lamo::data::formats::{self, ArrayFile, Named};
@@ -39,9 +38,13 @@ impl Model {
         Ok(Model { trained: Checkpoint::of(Path::new(MODEL), bytes)?.trained, compiled: None, problem: None })
     }
 
-    /// What it is and what it maps, as JSON.
+    /// What it is, what it maps and what it was trained on, as JSON with the keys of the cards of `lamo serve`.
     pub fn card(&self) -> String {
-        card::card(&self.trained).to_string()
+        let mut card = lamo::run::card(&self.trained.operator, Some(&self.trained));
+        card["name"] = self.trained.experiment.benchmark.clone().into();
+        card["solvable"] = solver::solvable(&self.trained).into();
+        card["note"] = self.trained.note.clone().into();
+        card.to_string()
     }
 
     /// The prediction for a file of arrays: npy where the model has one output, npz otherwise.

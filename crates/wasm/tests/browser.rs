@@ -18,7 +18,7 @@ const CELLS: usize = 421;
 const SIDE: usize = 85;
 const STRIDE: usize = 5;
 /// Largest difference of native and browser, relative to the largest pressure, as the documentation states it.
-const STATED: f32 = 1e-5;
+const STATED: f32 = 5e-6;
 /// The error is there, and belongs to what is drawn.
 const SETTLED: &str = "document.querySelector('#error')?.dataset.value && !document.querySelector('.darcy.stale') && document.querySelector('#error').dataset.value";
 

@@ -1,5 +1,6 @@
 //! Runs on disk: the folder, its checkpoints and its environment; models with their parameters.
 
+mod card;
 pub mod checkpoint;
 mod environment;
 mod folder;
@@ -12,6 +13,7 @@ pub mod pretrained;
 mod trained;
 mod transfer;
 
+pub use card::card;
 pub use checkpoint::{Best, Checkpoint};
 pub use environment::{Environment, Provenance};
 pub use folder::{

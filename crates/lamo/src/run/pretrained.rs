@@ -20,6 +20,19 @@ pub const MODELS: &[(&str, &[u8])] = &[
     ("elasticity", include_bytes!("../../../../models/elasticity.safetensors")),
 ];
 
+/// Their receipts, as JSON.
+const RECEIPTS: &[(&str, &str)] = &[
+    ("darcy", include_str!("../../../../models/darcy.json")),
+    ("elasticity", include_str!("../../../../models/elasticity.json")),
+];
+
+/// The receipt of a pretrained model, as JSON: the file `NAME.json` beside it, or what comes with the library.
+pub fn receipt(name: &str) -> Option<String> {
+    let beside = std::env::var_os(FOLDER).map(|folder| Path::new(&folder).join(format!("{name}.json")));
+    let beside = beside.and_then(|file| std::fs::read_to_string(file).ok());
+    beside.or_else(|| Some(RECEIPTS.iter().find(|(known, _)| *known == name)?.1.to_owned()))
+}
+
 /// Opens a model by its name; `None` where the path is no name, and an error where no such model is there.
 pub(crate) fn open(path: &Path, folder: Option<PathBuf>) -> Option<Result<Trained, Error>> {
     let mut parts = path.components();
@@ -76,7 +89,7 @@ mod tests {
                 }
             }
         }
-        assert!(MODELS.iter().all(|(name, _)| benchmarks::find(name).is_ok()));
+        assert!(MODELS.iter().all(|(name, _)| benchmarks::find(name).is_ok() && receipt(name).is_some()));
     }
 
     #[test]

@@ -122,6 +122,12 @@ impl Task {
         positions.into_iter().chain(self.time.given_fields(&self.inputs, &self.outputs)).collect()
     }
 
+    /// The output fields as a prediction has them, with the snapshots of a series.
+    pub fn predicted_fields(&self) -> Vec<Field> {
+        let snapshots = |field: &Field| if self.time.is_series() { Some(self.time.count()) } else { field.snapshots };
+        self.outputs.iter().map(|field| Field { snapshots: snapshots(field), ..field.clone() }).collect()
+    }
+
     /// The lattice that the points lie on; refused where they do not.
     pub fn lattice(&self, grid: Grid) -> Result<Vec<f32>, Refusal> {
         lattice(grid, self.positions == Positions::Scrambled)

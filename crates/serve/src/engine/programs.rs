@@ -1,4 +1,5 @@
-//! Compiled programs of a model, one for each grid and batch size; the last used ones are kept.
+//! Compiled programs of a model, one for each grid and batch size; the last used ones are kept, within a number of points that
+//! bounds their memory.
 //!
 //! A request by itself is computed as `lamo predict` does. Requests are computed together only where that changes no bit. A
 //! program of another batch size may add in another order, so each size is first compared with the program of one sample: copies
@@ -7,6 +8,7 @@
 //! same time, so there a short batch is padded.
 
 use super::{Compute, batch};
+use crate::settings::Settings;
 use lamo::error::Refusal;
 use lamo::experiment::Symmetries;
 use lamo::inference::Predictor;
@@ -26,6 +28,8 @@ pub(crate) struct Programs {
     batch: usize,
     /// Programs that are kept at most.
     most: usize,
+    /// Points of all samples of the programs that are kept at most; the last one may have more.
+    points: usize,
     /// The last used one last.
     kept: Vec<((Grid, usize), Predictor)>,
     /// Whether the program of a grid and a size has the bits of the program of one sample.
@@ -35,9 +39,10 @@ pub(crate) struct Programs {
 }
 
 impl Programs {
-    pub(crate) fn new(model: Arc<Model>, device: Device, batch: usize, most: usize) -> Programs {
-        let (batch, most) = (batch.max(1), most.max(1));
-        Programs { model, device, batch, most, kept: Vec::new(), compared: Vec::new(), symmetries: None }
+    pub(crate) fn new(model: Arc<Model>, settings: &Settings) -> Programs {
+        let (batch, most) = (settings.batch.max(1), settings.programs.max(1));
+        let (device, points) = (settings.device, settings.limits.points);
+        Programs { model, device, batch, most, points, kept: Vec::new(), compared: Vec::new(), symmetries: None }
     }
 
     /// The samples of the next program of several requests, for what is left.
@@ -71,8 +76,13 @@ impl Programs {
         let known = match self.kept.iter().position(|(known, _)| *known == key) {
             Some(place) => self.kept.remove(place),
             None => {
-                if self.kept.len() >= self.most {
-                    self.kept.remove(0); // before the new one takes memory
+                let points = |(grid, size): (Grid, usize)| grid.points().saturating_mul(size);
+                let room = self.points.saturating_sub(points(key));
+                // Before the new one takes memory.
+                while self.kept.len() >= self.most
+                    || self.kept.iter().map(|(known, _)| points(*known)).sum::<usize>() > room
+                {
+                    self.kept.remove(0);
                 }
                 (key, self.model.operator().predictor(self.device, grid, size)?)
             }

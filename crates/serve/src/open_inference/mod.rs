@@ -4,7 +4,6 @@
 mod infer;
 mod tensors;
 
-use crate::card::predicted;
 use crate::catalogue::Served;
 use crate::failure::Failure;
 use crate::router::Server;
@@ -72,7 +71,7 @@ async fn metadata(State(server): State<Server>, address: Named) -> Result<Json<V
         "versions": server.catalogue.versions(&served.name),
         "platform": format!("lamo_{}", operator.model.name),
         "inputs": tensors(&operator.task.given_fields()),
-        "outputs": tensors(&predicted(operator)),
+        "outputs": tensors(&operator.task.predicted_fields()),
     })))
 }
 

@@ -7,6 +7,7 @@ use crate::catalogue::Served;
 use crate::engine::Answer;
 use crate::failure::Failure;
 use crate::router::{Computed, Server, Timed};
+use crate::settings::Limits;
 use axum::Extension;
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode, header};
@@ -61,8 +62,8 @@ pub(super) async fn predict(
         let sentence = "a vtu file is the answer to a vtu file only; ask for npy or npz";
         return Err(Failure::new(StatusCode::NOT_ACCEPTABLE, sentence));
     }
-    let (model, most, symmetric) = (Arc::clone(&served), server.settings.limits.points, asked.symmetries);
-    let given = aside(timed, move || read(&model, format, &asked, body.into(), most)).await?;
+    let (model, limits, symmetric) = (Arc::clone(&served), server.settings.limits, asked.symmetries);
+    let given = aside(timed, move || read(&model, format, &asked, body.into(), limits)).await?;
     let samples = given.input.samples.clone();
     let found = served.engine.predict(samples, symmetric, timed.deadline).await?;
     let computed = Computed::of(&found);
@@ -73,7 +74,7 @@ pub(super) async fn predict(
 }
 
 /// Reads what `lamo predict --input` would read from the same file.
-fn read(served: &Served, format: Format, asked: &Asked, body: Vec<u8>, most: usize) -> Result<Given, Failure> {
+fn read(served: &Served, format: Format, asked: &Asked, body: Vec<u8>, limits: Limits) -> Result<Given, Failure> {
     if asked.frames == Some(0) {
         return Err(Failure::bad("frames: expected at least 1, found 0"));
     }
@@ -82,7 +83,7 @@ fn read(served: &Served, format: Format, asked: &Asked, body: Vec<u8>, most: usi
         let bad = |error: &Error| Failure::of_input(error);
         let file = ArrayFile::in_memory(BODY, body).map_err(|error| bad(&error.into()))?;
         let planned = PredictionInput::plan_file(task, file, asked.frames).map_err(|error| bad(&error))?;
-        within(most, &planned)?;
+        within(limits.points, &planned)?;
         return Ok(Given { input: planned.read().map_err(|error| bad(&error))?, mesh: None });
     }
     let mesh = scratch(&body)?;
@@ -91,9 +92,10 @@ fn read(served: &Served, format: Format, asked: &Asked, body: Vec<u8>, most: usi
         Failure { sentence: failure.sentence.replace(&mesh.path().display().to_string(), BODY), ..failure }
     };
     let cases = cases(asked)?;
+    mesh::require_alone(mesh.path(), limits.body as u64).map_err(|error| named(&error))?;
     let sources = mesh_sources(task, mesh.path(), &cases).map_err(|error| named(&error))?;
     let planned = PredictionInput::plan(task, &sources, asked.frames).map_err(|error| named(&error))?;
-    within(most, &planned)?;
+    within(limits.points, &planned)?;
     let input = planned.read().map_err(|error| named(&error))?;
     Ok(Given { input, mesh: Some((mesh, cases.at_centres)) })
 }

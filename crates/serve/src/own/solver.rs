@@ -15,28 +15,24 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use lamo::data::formats::{self, ArrayFile, Named};
-use lamo::physics::problems::darcy::{Canonical, Volumes};
+use lamo::physics::problems::darcy::{Darcy, ROW};
 use lamo::workflow::Model;
 use lamo::{Dataset, Error, Grid};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 /// How the labels of a model of Darcy flow were made.
 pub(crate) struct Solver {
+    /// Settings of the problem, `key=value`.
+    settings: Vec<String>,
     /// Cells along each side.
     resolution: usize,
     /// The model sees every so many of them.
     stride: usize,
     /// Points of the model along each side.
     side: usize,
-    forcing: f64,
     canonical: bool,
     /// Analysed when first used. One solution at a time: each takes all of a core.
-    scheme: Mutex<Option<Arc<Scheme>>>,
-}
-
-enum Scheme {
-    Volumes(Volumes),
-    Canonical(Canonical),
+    problem: Mutex<Option<Darcy>>,
 }
 
 impl Solver {
@@ -49,7 +45,7 @@ impl Solver {
             Some(manifest) => (&manifest.problem, &manifest.parameters), // a data set of the user's own making
             None => (&data.problem, &data.settings),
         };
-        if problem != "darcy" {
+        if problem != ROW.name {
             return Err(none("only models of Darcy flow whose data a solver of lamo made have one"));
         }
         let (Grid::Plane { rows: side, columns }, [_], [_]) = (task.grid, &task.inputs[..], &task.outputs[..]) else {
@@ -60,36 +56,24 @@ impl Solver {
         if side != columns || resolution.div_ceil(stride) != side {
             return Err(none("the grid of the model is not that of its labels"));
         }
-        let forcing = settings.get("forcing").and_then(toml::Value::as_float).unwrap_or(1.0);
         let canonical = settings.get("canonical").and_then(toml::Value::as_bool).unwrap_or(false);
-        Ok(Solver { resolution, stride, side, forcing, canonical, scheme: Mutex::new(None) })
+        let settings = settings.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        Ok(Solver { settings, resolution, stride, side, canonical, problem: Mutex::new(None) })
     }
 
     /// `[side, side]` pressure of a permeability `[points, points]`.
     fn solve(&self, points: usize, permeability: &[f64]) -> Result<Vec<f32>, Failure> {
         let cells = self.on_cells(points, permeability);
-        let source = vec![self.forcing; cells.len()];
         let failed = |error: lamo::physics::Error| {
             Failure::new(StatusCode::UNPROCESSABLE_ENTITY, format!("the permeability cannot be solved for: {error}"))
         };
-        let mut kept = self.scheme.lock().unwrap_or_else(PoisonError::into_inner);
-        let scheme = match kept.as_ref() {
-            Some(scheme) => Arc::clone(scheme),
-            None => {
-                let scheme = Arc::new(match self.canonical {
-                    true => Scheme::Canonical(Canonical::new(self.resolution).map_err(failed)?),
-                    false => Scheme::Volumes(Volumes::new(self.resolution).map_err(failed)?),
-                });
-                kept.insert(scheme).clone()
-            }
+        let mut known = self.problem.lock().unwrap_or_else(PoisonError::into_inner);
+        let problem = match known.take() {
+            Some(problem) => problem,
+            None => Darcy::with(&self.settings).map_err(failed)?,
         };
-        let pressure = match scheme.as_ref() {
-            Scheme::Canonical(canonical) => canonical.solve(&cells, &source),
-            Scheme::Volumes(volumes) => volumes.solve(&cells, &source),
-        };
-        let pressure = pressure.map_err(failed)?;
-        let at = |point: usize| point / self.side * self.stride * self.resolution + point % self.side * self.stride;
-        Ok((0..self.side * self.side).map(|point| pressure[at(point)] as f32).collect())
+        let pressure = known.insert(problem).pressure(&cells).map_err(failed)?;
+        Ok(pressure.into_iter().map(|value| value as f32).collect())
     }
 
     /// The permeability of every cell.

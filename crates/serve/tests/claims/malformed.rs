@@ -30,17 +30,23 @@ fn broken_http_gets_a_4xx() {
 fn a_client_that_leaves_in_the_middle_harms_nothing() {
     let (server, records) = server(|settings| settings.limits.concurrency = 1);
     let body = npy(&permeability(&[12, 12], 0));
+    let in_work = |count: usize| get(&server, "/metrics").text().contains(&format!("lamo_requests_in_work {count}"));
     for part in [10, 60, body.len()] {
         let mut stream = TcpStream::connect(server.address()).unwrap();
         let head =
             format!("POST /v1/models/plane/predict HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n", body.len());
         stream.write_all(head.as_bytes()).unwrap();
         stream.write_all(&body[..part]).unwrap();
+        if part < body.len() {
+            wait(|| in_work(1)); // it has begun
+        }
         drop(stream);
+        wait(|| in_work(0));
     }
-    // The only place is free again, and each of them is in the log.
+    // The only place is free again, and each that had begun is in the log.
     wait(|| post(&server, "/v1/models/plane/predict", NPY, &body).status == 200);
-    wait(|| records.lock().unwrap().len() >= 4);
+    let logged = || records.lock().unwrap().iter().filter(|record| record.path.ends_with("predict")).count();
+    wait(|| logged() >= 3);
 }
 
 #[test]
@@ -125,4 +131,95 @@ fn a_log_that_panics_loses_no_answer() {
         post(&server, "/v1/models/plane/predict", NPY, &npy(&permeability(&[12, 12], 0))).ok();
         post(&server, "/v1/models/plane/predict", NPY, b"x").fails(400);
     }
+}
+
+/// Zeros, packed by zlib behind their sizes as a vtu file has them.
+fn packed_zeros(bytes: usize) -> Vec<u8> {
+    let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
+    let block = vec![0; 1 << 20];
+    (0..bytes >> 20).for_each(|_| encoder.write_all(&block).unwrap());
+    let packed = encoder.finish().unwrap();
+    let sizes = [1, bytes, 0, packed.len()].map(|size| (size as u64).to_le_bytes());
+    [sizes.concat(), packed].concat()
+}
+
+#[test]
+fn a_mesh_that_unpacks_to_more_than_a_body_may_have_gets_413() {
+    let (server, _) = server(|_| {});
+    let zeros = packed_zeros(256 << 20);
+    let mesh = |part: &str| {
+        let root = r#"<VTKFile type="UnstructuredGrid" header_type="UInt64" compressor="vtkZLibDataCompressor">"#;
+        let piece = r#"<UnstructuredGrid><Piece NumberOfPoints="3" NumberOfCells="0">"#;
+        let points = r#"<Points><DataArray type="Float32" NumberOfComponents="3" format="ascii">0 0 0 1 0 0 0 1 0</DataArray></Points>"#;
+        let end = r#"</Piece></UnstructuredGrid><AppendedData encoding="raw">_"#;
+        let text = format!("{root}{piece}{points}{part}{end}");
+        [text.as_bytes(), &zeros, b"</AppendedData></VTKFile>"].concat()
+    };
+    let ask = |body: &[u8]| post(&server, "/v1/models/cloud/predict", ("Content-Type", "application/vnd.vtk"), body);
+    ask(&mesh("")).ok();
+    let array = r#"<DataArray type="Float32" Name="a" format="appended" offset="0"/>"#;
+    for part in ["PointData", "CellData", "Cells", "Other"] {
+        let told = ask(&mesh(&format!("<{part}>{array}</{part}>"))).fails(413);
+        assert!(told.contains("the body") && told.contains("found 2684354"), "{told}");
+    }
+    let image = r#"<VTKFile type="ImageData"><ImageData WholeExtent="0 999 0 999 0 999" Origin="0 0 0" Spacing="1 1 1"><Piece Extent="0 999 0 999 0 999"></Piece></ImageData></VTKFile>"#;
+    assert!(ask(image.as_bytes()).fails(413).contains("12000000000"));
+}
+
+#[test]
+fn a_mesh_that_names_files_of_the_server_gets_400() {
+    let (server, _) = server(|_| {});
+    let named = |kind: &str, before: &str| {
+        format!(r#"{before}<VTKFile type="{kind}"><{kind}><Piece Source="/etc/passwd"/></{kind}></VTKFile>"#)
+    };
+    let hidden = r#"<!-- <VTKFile type="PUnstructuredGrid"> -->"#;
+    for body in [named("PUnstructuredGrid", ""), named("UnstructuredGrid", hidden), "solid a\nendsolid a\n".into()] {
+        let told = post(&server, "/v1/models/cloud/predict", ("Content-Type", "application/vnd.vtk"), body.as_bytes());
+        let told = told.fails(400);
+        assert!(told.contains("the body: expected a vtu file") && !told.contains("passwd"), "{told}");
+    }
+}
+
+#[test]
+fn cells_that_do_not_fit_their_points_get_400() {
+    let (server, _) = server(|_| {});
+    let mesh = |connectivity: &str, offsets: &str, types: &str| {
+        let array = |name: &str, text: &str| {
+            format!(r#"<DataArray type="Int64" Name="{name}" format="ascii">{text}</DataArray>"#)
+        };
+        let cells = [array("connectivity", connectivity), array("offsets", offsets), array("types", types)].concat();
+        let points = r#"<DataArray type="Float32" NumberOfComponents="3" format="ascii">0 0 0 1 0 0 0 1 0</DataArray>"#;
+        format!(
+            r#"<VTKFile type="UnstructuredGrid"><UnstructuredGrid><Piece NumberOfPoints="3" NumberOfCells="1"><Points>{points}</Points><Cells>{cells}</Cells></Piece></UnstructuredGrid></VTKFile>"#
+        )
+    };
+    let ask = |body: String| {
+        post(&server, "/v1/models/cloud/predict", ("Content-Type", "application/vnd.vtk"), body.as_bytes())
+    };
+    ask(mesh("0 1 2", "3", "5")).ok();
+    ask(mesh("0 1", "2", "3")).ok(); // a line: a cloud needs points alone
+    for (connectivity, offsets, types) in [
+        ("0 1 7", "3", "5"),
+        ("0 1 -2", "3", "5"),
+        ("0 1 2", "2", "5"),
+        ("0 1 2", "9223372036854775807", "5"),
+        ("0 1 2", "3", "42"),
+        ("0 1 2", "3", "300"),
+        ("0 1 x", "3", "5"),
+    ] {
+        let told = ask(mesh(connectivity, offsets, types)).fails(400);
+        assert!(told.contains("the body"), "{told}");
+    }
+}
+
+#[test]
+fn an_npz_file_that_unpacks_to_more_than_it_promises_gets_400() {
+    let (server, _) = server(|_| {});
+    let mut zip = npz(&[permeability(&[12, 12], 0)]);
+    // The directory promises one byte more than the array has.
+    let place = zip.windows(4).position(|four| four == b"PK\x01\x02").unwrap();
+    zip[place + 24] = zip[place + 24].wrapping_add(1);
+    assert!(post(&server, "/v1/models/plane/predict", NPZ, &zip).fails(400).contains("the body"));
+    let told = get(&server, "/v1/models/%ff%fe").fails(400);
+    assert!(told.contains("UTF-8"), "{told}");
 }

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Largest difference of a value, relative to the largest value of the field, as the documentation states it.
-const STATED: f32 = 1e-5;
+const STATED: f32 = 5e-6;
 
 fn browser() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/browser")
