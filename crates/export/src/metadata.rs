@@ -23,6 +23,9 @@ pub(crate) fn metadata(operator: &Operator, plan: &Plan, source: Option<(&Model,
     add("parameters", operator.parameters.len().to_string());
     add("task", task.time.describe(&names(&task.inputs), &names(&task.outputs)));
     add("grid", task.grid.to_string());
+    if plan.has_any_points() {
+        add("points", "any number".to_owned());
+    }
     add("units", units(&mut plan.inputs.iter().map(|(port, _)| port).chain(plan.outputs.iter().map(|(port, _)| port))));
     add("normalisation", "inside: fields in and out are in their units".to_owned());
     if task.time.mode().is_roll_out() {
@@ -65,6 +68,9 @@ pub(crate) fn verification(verified: &Verified) -> Metadata {
             ),
         ),
     ];
+    if let Some([fewest, most]) = verified.points {
+        pairs.push(("verified points".to_owned(), format!("{fewest} to {most} of a sample")));
+    }
     if let Some(rounding) = verified.rounding {
         pairs.push(("rounding of lamo".to_owned(), format!("{rounding:.2e} relative L2 beside f64")));
     }

@@ -1,10 +1,12 @@
 //! The computation to translate: the operators of the forward pass in physical units, with everything that does not depend on the
 //! inputs computed beforehand.
 //!
-//! Graphs have static shapes, and a file should take any number of samples. So the graph is built twice, with two prime numbers
-//! of samples, and compared operator by operator: an extent that is n times the samples in both is n times the batch, an extent
-//! that is equal in both is fixed, and anything else is refused.
+//! Graphs have static shapes, and a file should take any number of samples, and of points in a cloud. So the graph is built twice,
+//! with two prime numbers of samples and of points, and compared operator by operator: an extent that is n times the samples in
+//! both is n times the batch, and so for points and for samples times points; an extent that is equal in both is fixed, and
+//! anything else is refused.
 
+use crate::refusal::require;
 use lamo::error::{Error, Refusal};
 use lamo::inference::{Physical, Port};
 use lamo::tensor::reference::{self, Bindings};
@@ -12,8 +14,19 @@ use lamo::tensor::{Graph, MODEL_STATES, Operation, PARAMETERS, Section, Span, St
 use lamo::{Grid, Operator};
 use std::collections::HashMap;
 
-/// Pairs of primes, in case an extent of a model is one of the first.
-const SAMPLES: [[usize; 2]; 3] = [[101, 103], [107, 109], [113, 127]];
+/// Samples and points of two graphs: primes, and more of them in case an extent of a model is one of the first.
+const COUNTS: [[Counts; 2]; 3] = [
+    [Counts { samples: 101, points: 131 }, Counts { samples: 103, points: 137 }],
+    [Counts { samples: 107, points: 139 }, Counts { samples: 109, points: 149 }],
+    [Counts { samples: 113, points: 151 }, Counts { samples: 127, points: 157 }],
+];
+
+/// Samples and points of a graph.
+#[derive(Clone, Copy, Debug)]
+struct Counts {
+    samples: usize,
+    points: usize,
+}
 
 /// An extent of a tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -22,16 +35,42 @@ pub(crate) enum Extent {
     Fixed(usize),
     /// So many times the number of samples.
     Samples(usize),
+    /// So many times the number of points of a sample.
+    Points(usize),
+    /// So many times the number of points of all samples.
+    Both(usize),
 }
 
 impl Extent {
     pub(crate) const ONE: Extent = Extent::Fixed(1);
 
-    /// The number, which is that of one sample where it depends on the batch.
+    /// The number, which is that of one sample with one point where it depends on them.
     pub(crate) fn of_one(self) -> usize {
         match self {
-            Extent::Fixed(extent) | Extent::Samples(extent) => extent,
+            Extent::Fixed(extent) | Extent::Samples(extent) | Extent::Points(extent) | Extent::Both(extent) => extent,
         }
+    }
+
+    /// The number for so many points of one sample.
+    pub(crate) fn with(self, points: usize) -> usize {
+        match self {
+            Extent::Fixed(extent) | Extent::Samples(extent) => extent,
+            Extent::Points(extent) | Extent::Both(extent) => extent * points,
+        }
+    }
+
+    /// One extent for those of two graphs.
+    fn of([one, two]: [usize; 2], counts: [Counts; 2]) -> Option<Extent> {
+        if one == two {
+            return Some(Extent::Fixed(one));
+        }
+        let times = |of: fn(Counts) -> usize| {
+            let [first, second] = counts.map(of);
+            Some(one / first).filter(|times| times * first == one && times * second == two)
+        };
+        let samples = times(|counts| counts.samples).map(Extent::Samples);
+        let points = || times(|counts| counts.points).map(Extent::Points);
+        samples.or_else(points).or_else(|| times(|counts| counts.samples * counts.points).map(Extent::Both))
     }
 }
 
@@ -50,8 +89,8 @@ pub(crate) enum Cut {
     Whole,
     /// Fixed elements.
     Fixed(Span),
-    /// Elements from `start` times the number of samples on, `length` times the number of samples.
-    Samples { start: usize, length: usize },
+    /// Elements that depend on the numbers of samples and points.
+    Counted { start: Extent, length: Extent },
 }
 
 /// One operator.
@@ -81,20 +120,47 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// For any number of samples.
+    /// For any number of samples on a grid.
     pub(crate) fn of_samples(operator: &Operator, grid: Grid) -> Result<Plan, Error> {
+        Plan::merged(operator, grid, |_| grid)
+    }
+
+    /// For any number of samples, which are clouds with any number of points. Refused where a model depends on the number of points
+    /// in more than extents.
+    pub(crate) fn of_clouds(operator: &Operator, grid: Grid) -> Result<Plan, Error> {
+        Plan::merged(operator, grid, |counts| Grid::Cloud { points: counts.points })
+    }
+
+    fn merged(operator: &Operator, grid: Grid, grid_of: impl Fn(Counts) -> Grid) -> Result<Plan, Error> {
         let mut refused = None;
-        for samples in SAMPLES {
+        for counts in COUNTS {
             let graphs = [Graph::new(), Graph::new()];
-            let physical = operator.physical(&graphs[0], grid, samples[0])?;
-            operator.physical(&graphs[1], grid, samples[1])?;
+            for (graph, counts) in graphs.iter().zip(counts) {
+                operator.physical(graph, grid_of(counts), counts.samples)?;
+            }
+            let physical = operator.physical(&Graph::new(), grid, 1)?;
             let walks = [graphs[0].walk(), graphs[1].walk()];
-            match merged(&walks, samples) {
-                Ok(nodes) => return Plan::folded(&graphs[0], &walks[0], nodes, physical),
+            let found = merged(&walks, counts).and_then(|nodes| {
+                let mut plans = graphs
+                    .iter()
+                    .zip(&walks)
+                    .map(|(graph, walk)| Plan::folded(graph, walk, nodes.clone(), physical.clone()));
+                let [Some(one), Some(two)] = [plans.next(), plans.next()] else { return Err(differ()) };
+                let same = one.nodes.iter().zip(&two.nodes).all(|(one, two)| one.constant == two.constant);
+                require(same, differ).map(|()| one)
+            });
+            match found {
+                Ok(plan) => return Ok(plan),
                 Err(refusal) => refused = Some(refusal.within(format!("model {}", operator.model.name))),
             }
         }
         Err(refused.unwrap_or_else(|| Refusal::said("there is no graph")).into())
+    }
+
+    /// Whether the number of points is free.
+    pub(crate) fn has_any_points(&self) -> bool {
+        let is_free = |extent: &Extent| matches!(extent, Extent::Points(_));
+        self.inputs.iter().any(|(_, place)| self.nodes[*place].dims.iter().any(is_free))
     }
 
     /// For one sample at a time.
@@ -108,17 +174,17 @@ impl Plan {
             dims: step.shape.dims().iter().map(|&extent| Extent::Fixed(extent)).collect(),
             cuts: spans(step, &walk)
                 .into_iter()
-                .map(|(span, extent)| cut([span; 2], [extent; 2], [1; 2]).unwrap_or(Cut::Fixed(span)))
+                .map(|(span, extent)| if span == Span::all(extent) { Cut::Whole } else { Cut::Fixed(span) })
                 .collect(),
             constant: None,
             needed: false,
         };
         let nodes = walk.iter().map(node).collect();
-        Plan::folded(&graph, &walk, nodes, physical)
+        Ok(Plan::folded(&graph, &walk, nodes, physical))
     }
 
     /// Computes what does not depend on the inputs, in f64, and marks what the outputs need.
-    fn folded(graph: &Graph, walk: &[Step<'_>], mut nodes: Vec<Node>, physical: Physical) -> Result<Plan, Error> {
+    fn folded(graph: &Graph, walk: &[Step<'_>], mut nodes: Vec<Node>, physical: Physical) -> Plan {
         let outputs = graph.outputs();
         let mut fixed = vec![false; nodes.len()];
         for (place, node) in nodes.iter().enumerate() {
@@ -157,7 +223,7 @@ impl Plan {
         };
         let inputs = physical.inputs.iter().filter_map(find).collect();
         let outputs = physical.outputs.iter().cloned().zip(roots).collect();
-        Ok(Plan { physical, inputs, outputs, nodes })
+        Plan { physical, inputs, outputs, nodes }
     }
 }
 
@@ -182,41 +248,29 @@ fn parameter_name(walk: &[Step<'_>], place: usize, sections: &[Vec<Section>; 2])
     found.map(|section| section.name.clone())
 }
 
-/// One list of operators for any number of samples.
-fn merged(walks: &[Vec<Step<'_>>; 2], samples: [usize; 2]) -> Result<Vec<Node>, Refusal> {
-    let differ = || Refusal::about("export", "its graph depends on the number of samples in more than extents");
-    if walks[0].len() != walks[1].len() {
-        return Err(differ());
-    }
+fn differ() -> Refusal {
+    Refusal::about("export", "its graph depends on the number of samples or points in more than extents")
+}
+
+/// One list of operators for any number of samples, and of points where they differ.
+fn merged(walks: &[Vec<Step<'_>>; 2], counts: [Counts; 2]) -> Result<Vec<Node>, Refusal> {
+    require(walks[0].len() == walks[1].len(), differ)?;
     let mut nodes: Vec<Node> = Vec::with_capacity(walks[0].len());
     for (one, two) in walks[0].iter().zip(&walks[1]) {
-        let dims = extents([one.shape.dims(), two.shape.dims()], samples).ok_or_else(differ)?;
-        if one.operands != two.operands || dims.iter().filter(|extent| matches!(extent, Extent::Samples(_))).count() > 1
-        {
-            return Err(differ());
-        }
+        let [first, second] = [one.shape.dims(), two.shape.dims()];
+        require(first.len() == second.len() && one.operands == two.operands, differ)?;
+        let pairs = first.iter().zip(second).map(|(&one, &two)| Extent::of([one, two], counts));
+        let dims: Vec<Extent> = pairs.collect::<Option<_>>().ok_or_else(differ)?;
+        let of_samples = |extent: &&Extent| matches!(extent, Extent::Samples(_) | Extent::Both(_));
+        require(dims.iter().filter(of_samples).count() <= 1, differ)?;
         let pairs = spans(one, &walks[0]).into_iter().zip(spans(two, &walks[1]));
-        let cuts = pairs.map(|((first, extent), (second, other))| cut([first, second], [extent, other], samples));
+        let cuts = pairs.map(|((first, extent), (second, other))| cut([first, second], [extent, other], counts));
         let cuts = cuts.collect::<Option<Vec<Cut>>>().ok_or_else(differ)?;
-        if one.operation != two.operation && cuts.is_empty() {
-            return Err(differ());
-        }
+        require(one.operation == two.operation || !cuts.is_empty(), differ)?;
         let (operation, operands) = (one.operation.clone(), one.operands.clone());
         nodes.push(Node { operation, operands, dims, cuts, constant: None, needed: false });
     }
     Ok(nodes)
-}
-
-/// The extents of a tensor in two graphs as one.
-fn extents([one, two]: [&[usize]; 2], samples: [usize; 2]) -> Option<Vec<Extent>> {
-    let extent = |(&one, &two): (&usize, &usize)| {
-        if one == two {
-            return Some(Extent::Fixed(one));
-        }
-        let times = one / samples[0];
-        (times * samples[0] == one && times * samples[1] == two).then_some(Extent::Samples(times))
-    };
-    if one.len() == two.len() { one.iter().zip(two).map(extent).collect() } else { None }
 }
 
 /// The spans of a slice or an embedding, and the extents that they are cut out of.
@@ -230,17 +284,14 @@ fn spans(step: &Step<'_>, walk: &[Step<'_>]) -> Vec<(Span, usize)> {
 }
 
 /// One cut for spans of two graphs.
-fn cut([one, two]: [Span; 2], extents: [usize; 2], samples: [usize; 2]) -> Option<Cut> {
+fn cut([one, two]: [Span; 2], extents: [usize; 2], counts: [Counts; 2]) -> Option<Cut> {
     if one == Span::all(extents[0]) && two == Span::all(extents[1]) {
         return Some(Cut::Whole);
     }
-    if one == two && extents[0] == extents[1] {
+    if one == two && (extents[0] == extents[1] || one.step == 1) {
         return Some(Cut::Fixed(one));
     }
-    let times = |[one, two]: [usize; 2]| {
-        let times = one / samples[0];
-        (times * samples[0] == one && times * samples[1] == two).then_some(times)
-    };
-    let (start, length) = (times([one.start, two.start])?, times([one.length, two.length])?);
-    (one.step == 1 && two.step == 1).then_some(Cut::Samples { start, length })
+    let start = Extent::of([one.start, two.start], counts)?;
+    let length = Extent::of([one.length, two.length], counts)?;
+    (one.step == 1 && two.step == 1).then_some(Cut::Counted { start, length })
 }

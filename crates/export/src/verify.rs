@@ -36,9 +36,34 @@ pub struct Verified {
     /// Relative L2 error of the library's own predictions in f32 beside f64, where it was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rounding: Option<f64>,
+    /// The fewest and the most points of a sample that was compared, where any number is allowed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub points: Option<[usize; 2]>,
     /// Steps of a roll-out, and the relative L2 error after the last of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rolled_out: Option<(usize, f64)>,
+}
+
+impl Verified {
+    /// Two comparisons of one file as one. It counts test samples alone where there are any.
+    pub(crate) fn and(self, other: Verified) -> Verified {
+        let samples = match (self.origin, other.origin) {
+            (Origin::Test, Origin::Drawn) => self.samples,
+            (Origin::Drawn, Origin::Test) => other.samples,
+            _ => self.samples + other.samples,
+        };
+        let larger = |one: Option<f64>, two: Option<f64>| one.into_iter().chain(two).reduce(f64::max);
+        let points = self.points.into_iter().chain(other.points).flatten();
+        Verified {
+            samples,
+            origin: if self.origin == Origin::Test { Origin::Test } else { other.origin },
+            relative_l2: self.relative_l2.max(other.relative_l2),
+            relative_maximum: self.relative_maximum.max(other.relative_maximum),
+            rounding: larger(self.rounding, other.rounding),
+            points: points.clone().min().zip(points.max()).map(|(fewest, most)| [fewest, most]),
+            rolled_out: self.rolled_out.into_iter().chain(other.rolled_out).max_by(|one, two| one.1.total_cmp(&two.1)),
+        }
+    }
 }
 
 /// Arrays of one sample, one for each port.
@@ -91,6 +116,7 @@ impl<'a> Expected<'a> {
             relative_l2: 0.0,
             relative_maximum: 0.0,
             rounding: None,
+            points: None,
             rolled_out: None,
         };
         let given = |time: usize| -> Vec<Arrays> {

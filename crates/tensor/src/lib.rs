@@ -32,7 +32,7 @@ pub use graph::{Graph, Index, MODEL_STATES, PARAMETERS, Section, Tensor};
 pub use limits::attempt;
 pub use ops::{ConvolutionOptions, Map, Membership, Precision, RANDOM_WORDS, Random, ScanInput};
 pub use program::{Culprit, Options, Program};
-pub use shape::{Shape, ShapeError, Span};
+pub use shape::{Layout, Shape, ShapeError, Span, for_each_index};
 pub use snapshot::Snapshot;
 pub use walk::{Operation, Step};
 

@@ -170,23 +170,29 @@ pub(crate) fn contiguous_strides(dims: &[usize]) -> Vec<isize> {
 
 /// Where a tensor lies inside a buffer: element `index` at `offset + Σ index·stride`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Layout {
-    pub(crate) offset: isize,
-    pub(crate) dims: Vec<usize>,
-    pub(crate) strides: Vec<isize>,
+pub struct Layout {
+    /// Place of the first element.
+    pub offset: isize,
+    /// Extents, outermost first.
+    pub dims: Vec<usize>,
+    /// Elements of the buffer from one index of an axis to the next.
+    pub strides: Vec<isize>,
 }
 
 impl Layout {
-    pub(crate) fn contiguous(shape: &Shape) -> Layout {
+    /// All elements of a buffer, row by row.
+    pub fn contiguous(shape: &Shape) -> Layout {
         Layout { offset: 0, dims: shape.0.clone(), strides: contiguous_strides(&shape.0) }
     }
 
-    pub(crate) fn is_contiguous(&self) -> bool {
+    /// Whether its elements lie one after the other.
+    pub fn is_contiguous(&self) -> bool {
         let expected = contiguous_strides(&self.dims);
         (0..self.dims.len()).all(|axis| self.dims[axis] == 1 || self.strides[axis] == expected[axis])
     }
 
-    pub(crate) fn permuted(&self, order: &[usize]) -> Layout {
+    /// Axis `k` is axis `order[k]` of this one.
+    pub fn permuted(&self, order: &[usize]) -> Layout {
         Layout {
             offset: self.offset,
             dims: order.iter().map(|&axis| self.dims[axis]).collect(),
@@ -194,12 +200,14 @@ impl Layout {
         }
     }
 
-    pub(crate) fn expanded(&self, dims: &[usize]) -> Layout {
+    /// The same with axes of extent 1 repeated.
+    pub fn expanded(&self, dims: &[usize]) -> Layout {
         let strides = (0..dims.len()).map(|axis| if self.dims[axis] == dims[axis] { self.strides[axis] } else { 0 });
         Layout { offset: self.offset, strides: strides.collect(), dims: dims.to_vec() }
     }
 
-    pub(crate) fn sliced(&self, spans: &[Span]) -> Layout {
+    /// The elements of a span along each axis.
+    pub fn sliced(&self, spans: &[Span]) -> Layout {
         let shift: isize = spans.iter().zip(&self.strides).map(|(span, stride)| span.start as isize * stride).sum();
         Layout {
             offset: self.offset + shift,
@@ -209,7 +217,7 @@ impl Layout {
     }
 
     /// The same elements in the same order under other extents; `None` if strides cannot express that.
-    pub(crate) fn reshaped(&self, dims: &[usize]) -> Option<Layout> {
+    pub fn reshaped(&self, dims: &[usize]) -> Option<Layout> {
         // Axes of extent 1 are dropped; the others are merged into runs that have one stride.
         let old: Vec<(usize, isize)> =
             self.dims.iter().copied().zip(self.strides.iter().copied()).filter(|&(extent, _)| extent != 1).collect();
@@ -245,7 +253,7 @@ impl Layout {
 }
 
 /// Calls `visit` with every index of a box, last axis fastest.
-pub(crate) fn for_each_index(dims: &[usize], mut visit: impl FnMut(&[usize])) {
+pub fn for_each_index(dims: &[usize], mut visit: impl FnMut(&[usize])) {
     let mut index = vec![0; dims.len()];
     loop {
         visit(&index);

@@ -13,14 +13,14 @@ use std::path::PathBuf;
 pub(crate) struct Export {
     /// A run folder, a checkpoint file, a model folder made by lamo import, or the name of a pretrained model.
     run: PathBuf,
-    /// ONNX file to write: standard operators of opset 17, any number of samples.
+    /// ONNX file to write: standard operators of opset 17, any number of samples, and of points in a cloud where the model allows it.
     #[arg(long, value_name = "FILE")]
     onnx: Option<PathBuf>,
     /// C source to write; its header gets the same name with .h. It is C99 and needs nothing but libm.
     #[arg(long, value_name = "FILE")]
     c: Option<PathBuf>,
     /// The grid of the fields, if it is not that of the training: 64x64, 32x32x32, line:128 or cloud:5000. FNO, Transolver and
-    /// LaMO work on other grids.
+    /// LaMO work on other grids. A cloud with a number is exported for that number of points.
     #[arg(long, value_name = "GRID")]
     grid: Option<String>,
     /// Samples on which what was written is compared with the predictions of lamo before the file gets its name: test samples
@@ -47,26 +47,35 @@ pub(crate) fn run(options: &Export) -> Result<()> {
     if options.json {
         return say(&serde_json::to_string_pretty(&exported)?);
     }
-    let fields = |fields: &[FieldInfo]| {
-        let field = |field: &FieldInfo| format!("{} {:?}", field.name, field.shape);
-        fields.iter().map(field).collect::<Vec<_>>().join(", ")
+    for file in &exported.written {
+        say(&format!("{}: {} to {}", exported.model, fields(&file.inputs), fields(&file.outputs)))?;
+        say(&line(file))?;
+    }
+    Ok(())
+}
+
+/// `positions [points, 2], permeability [points]`
+fn fields(fields: &[FieldInfo]) -> String {
+    let extent = |extent: &Option<usize>| extent.map_or_else(|| "points".to_owned(), |extent| extent.to_string());
+    let field = |field: &FieldInfo| {
+        format!("{} [{}]", field.name, field.shape.iter().map(extent).collect::<Vec<_>>().join(", "))
     };
-    say(&format!("{}: {} to {}", exported.model, fields(&exported.inputs), fields(&exported.outputs)))?;
-    exported.written.iter().try_for_each(|file| say(&line(file)))
+    fields.iter().map(field).collect::<Vec<_>>().join(", ")
 }
 
 fn line(file: &ExportedFile) -> String {
     let names: Vec<String> = file.files.iter().map(|path| path.display().to_string()).collect();
-    let Verified { samples, origin, relative_l2, rolled_out, .. } = file.verified;
+    let Verified { samples, origin, relative_l2, points, rolled_out, .. } = file.verified;
     let kind = match origin {
         Origin::Test => "test sample",
         Origin::Drawn => "drawn sample",
     };
     let parts = if file.form == "onnx" { "operator" } else { "loop" };
     let rolled = rolled_out.map(|(steps, error)| format!(", {error:.1e} after {steps} steps")).unwrap_or_default();
+    let points = points.map(|[fewest, most]| format!(", {fewest} to {most} points")).unwrap_or_default();
     let size = file.bytes as f64 / 1e6;
     let (names, parts, samples) = (names.join(", "), counted(file.operators, parts), counted(samples, kind));
-    format!("{names}: {size:.1} MB, {parts}; differs from lamo by {relative_l2:.1e}{rolled} ({samples})")
+    format!("{names}: {size:.1} MB, {parts}; differs from lamo by {relative_l2:.1e}{rolled} ({samples}{points})")
 }
 
 /// `64x64`, `32x32x32`, `line:128`, `cloud:5000`

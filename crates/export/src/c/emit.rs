@@ -206,18 +206,14 @@ fn reduce(out: &View, expression: &Expression, operands: &[View], ([first, end],
     let all: Vec<View> = std::iter::once(out.clone()).chain(operands.iter().cloned()).collect();
     // Axes before, among and behind the reduced ones; the result has extent 1 along the latter.
     let part = |from: usize, to: usize, reduced: bool| -> Vec<View> {
-        let cut = |view: &View| View {
-            dims: view.dims[from..to].to_vec(),
-            strides: view.strides[from..to].to_vec(),
-            ..*view
-        };
+        let cut = |view: &View| view.axes(view.dims[from..to].to_vec(), view.strides[from..to].to_vec());
         let mut views: Vec<View> = all.iter().map(cut).collect();
         if reduced {
             let dims = if operands.is_empty() { views[0].dims.clone() } else { views[1].dims.clone() };
-            (views[0].strides, views[0].dims) = (vec![0; dims.len()], dims);
+            views[0] = views[0].axes(dims.clone(), vec![0; dims.len()]);
         }
         if views[0].dims.is_empty() {
-            views.iter().map(|view| View { dims: vec![1], strides: vec![0], ..*view }).collect()
+            views.iter().map(|view| view.axes(vec![1], vec![0])).collect()
         } else {
             merged(&views)
         }
@@ -267,8 +263,8 @@ fn reduce(out: &View, expression: &Expression, operands: &[View], ([first, end],
         line(&mut body, inside, &format!("out[{place}] = (float)total;"));
     } else {
         // Sums of columns: rows are added one after the other.
-        let columns = super::view::contiguous(&parts[2][0].dims);
-        let own = place(&counters[ranks[0] + ranks[1]..], &columns);
+        let columns = View::whole(0, &parts[2][0].dims);
+        let own = place(&counters[ranks[0] + ranks[1]..], &columns.strides);
         line(&mut body, inside, &format!("{kind} total[{inner}];"));
         line(&mut body, inside, &format!("for (ptrdiff_t u = 0; u < {inner}; u++)"));
         line(&mut body, inside + 1, &format!("total[u] = {start};"));

@@ -5,11 +5,11 @@
 
 use super::kernel::{Expression, Kernel, Recurrence, Slices, Window};
 use super::memory::{Buffer, Place};
-use super::view::{View, contiguous, for_each_index};
+use super::view::View;
 use crate::plan::{Cut, Node, Plan};
 use crate::refusal::cannot;
 use lamo::error::Refusal;
-use lamo::tensor::{ConvolutionOptions, Operation};
+use lamo::tensor::{ConvolutionOptions, Operation, for_each_index};
 use std::collections::HashMap;
 
 /// Functions of an expression, at most.
@@ -165,7 +165,10 @@ impl Lowering<'_> {
                 let view = self.stored(first);
                 match view.reshaped(&shape) {
                     Some(view) => view,
-                    None => View { strides: contiguous(&shape), dims: shape, ..self.contiguous(&view) },
+                    None => {
+                        let strides = View::whole(0, &shape).layout.strides;
+                        self.contiguous(&view).axes(shape, strides)
+                    }
                 }
             }
             Operation::Embed(_) => {
@@ -348,6 +351,6 @@ fn cut(view: &View, cuts: &[Cut]) -> View {
     cuts.iter().enumerate().fold(view.clone(), |view, (axis, cut)| match *cut {
         Cut::Whole => view,
         Cut::Fixed(span) => view.cut(axis, span.start, span.step, span.length),
-        Cut::Samples { start, length } => view.cut(axis, start, 1, length),
+        Cut::Counted { start, length } => view.cut(axis, start.of_one(), 1, length.of_one()),
     })
 }

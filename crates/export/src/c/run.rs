@@ -2,8 +2,8 @@
 
 use super::kernel::{Expression, Kernel, Recurrence, Slices, Window};
 use super::memory::{Buffer, Place};
-use super::view::{View, for_each_index, merged};
-use lamo::tensor::Map;
+use super::view::{View, merged};
+use lamo::tensor::{Map, for_each_index};
 
 /// The arrays of a run.
 pub(crate) struct Memory<'a> {

@@ -1,4 +1,4 @@
-//! ONNX: standard operators of opset 17 in one file, for any number of samples.
+//! ONNX: standard operators of opset 17 in one file, for any number of samples, and of points in a cloud.
 
 mod builder;
 mod cholesky;
@@ -11,7 +11,7 @@ mod translate;
 mod value;
 
 use crate::metadata::Metadata;
-use crate::plan::Plan;
+use crate::plan::{Extent, Plan};
 use crate::refusal::require;
 use crate::verify::{Arrays, Runs};
 use evaluate::{Array, Evaluator};
@@ -28,7 +28,8 @@ const LARGEST: usize = (1 << 31) - 1;
 /// A translated model.
 pub(crate) struct OnnxModel {
     model: ModelProto,
-    inputs: Vec<(usize, String, Vec<usize>)>,
+    /// Their places among all arrays of a sample, names and extents.
+    inputs: Vec<(usize, String, Vec<Extent>)>,
 }
 
 impl OnnxModel {
@@ -49,7 +50,7 @@ impl OnnxModel {
         let inputs = plan
             .inputs
             .iter()
-            .filter_map(|(port, _)| Some((place(&port.name)?, port.name.clone(), port.shape.clone())));
+            .filter_map(|(port, node)| Some((place(&port.name)?, port.name.clone(), plan.nodes[*node].dims.clone())));
         let inputs = inputs.collect();
         Ok(OnnxModel { model, inputs })
     }
@@ -89,8 +90,13 @@ pub(crate) struct ReadBack<'a> {
 
 impl Runs for ReadBack<'_> {
     fn run(&self, given: &[Arrays]) -> Result<Vec<Arrays>, Error> {
-        let input = |(place, name, shape): &(usize, String, Vec<usize>)| {
-            let dims = std::iter::once(given.len()).chain(shape.iter().copied()).collect();
+        let free = |(_, _, dims): &&(usize, String, Vec<Extent>)| dims.contains(&Extent::Points(1));
+        let points = self.model.inputs.iter().find(free).map_or(1, |(place, _, dims)| {
+            given[0][*place].len() / dims.iter().map(|extent| extent.of_one()).product::<usize>()
+        });
+        let input = |(place, name, dims): &(usize, String, Vec<Extent>)| {
+            let own = dims.iter().skip(1).map(|extent| extent.with(points));
+            let dims = std::iter::once(given.len()).chain(own).collect();
             let values = given.iter().flat_map(|arrays| arrays[*place].iter().map(|&value| f64::from(value))).collect();
             (name.clone(), Array::new(dims, values))
         };

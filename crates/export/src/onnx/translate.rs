@@ -7,7 +7,7 @@ use super::scan::{Operands, Scan};
 use super::schema::{
     AttributeProto, DimensionProto, FLOAT, TensorShapeProto, TensorTypeProto, TypeProto, ValueInfoProto,
 };
-use super::value::{Value, repeated, shape};
+use super::value::{Counts, Value, repeated, shape};
 use crate::patterns::{Pattern, patterns};
 use crate::plan::{Cut, Extent, Node, Plan};
 use crate::refusal::cannot;
@@ -15,13 +15,18 @@ use lamo::error::Refusal;
 use lamo::inference::Port;
 use lamo::tensor::{ConvolutionOptions, Operation};
 
-/// Name of the extent that counts samples.
+/// Names of the extents that count samples and points.
 const BATCH: &str = "batch";
+const POINTS: &str = "points";
 
 /// Translates a plan.
 pub(crate) fn translate(plan: &Plan) -> Result<Builder, Refusal> {
-    let mut translator =
-        Translator { plan, builder: Builder::default(), values: vec![None; plan.nodes.len()], batch: String::new() };
+    let mut translator = Translator {
+        plan,
+        builder: Builder::default(),
+        values: vec![None; plan.nodes.len()],
+        counts: Counts::default(),
+    };
     translator.declare();
     let patterns = patterns(plan);
     for (place, node) in plan.nodes.iter().enumerate().filter(|(place, _)| patterns.needed[*place]) {
@@ -35,7 +40,7 @@ pub(crate) fn translate(plan: &Plan) -> Result<Builder, Refusal> {
         let value = translator.value(*place);
         let whole = translator.all(&value);
         translator.builder.rename(&whole, &port.name);
-        let info = described(port);
+        let info = described(port, &plan.nodes[*place].dims);
         translator.builder.graph.output.push(info);
     }
     Ok(translator.builder)
@@ -45,15 +50,18 @@ struct Translator<'a> {
     plan: &'a Plan,
     builder: Builder,
     values: Vec<Option<Value>>,
-    /// Name of the number of samples, `[1]`.
-    batch: String,
+    counts: Counts,
 }
 
 /// Name, type and shape of an array.
-fn described(port: &Port) -> ValueInfoProto {
-    let batch = DimensionProto { dim_param: Some(BATCH.into()), dim_value: None };
-    let extent = |&extent: &usize| DimensionProto { dim_value: Some(extent as i64), dim_param: None };
-    let dim = std::iter::once(batch).chain(port.shape.iter().map(extent)).collect();
+fn described(port: &Port, dims: &[Extent]) -> ValueInfoProto {
+    let named = |name: &str| DimensionProto { dim_param: Some(name.into()), dim_value: None };
+    let extent = |extent: &Extent| match *extent {
+        Extent::Fixed(extent) => DimensionProto { dim_value: Some(extent as i64), dim_param: None },
+        Extent::Samples(_) | Extent::Both(_) => named(BATCH), // arrays of all samples have an axis of samples alone
+        Extent::Points(_) => named(POINTS),
+    };
+    let dim = dims.iter().map(extent).collect();
     let tensor = TensorTypeProto { elem_type: Some(FLOAT), shape: Some(TensorShapeProto { dim }) };
     ValueInfoProto {
         name: Some(port.name.clone()),
@@ -65,12 +73,16 @@ fn described(port: &Port) -> ValueInfoProto {
 impl Translator<'_> {
     fn declare(&mut self) {
         for (port, place) in &self.plan.inputs {
-            self.builder.graph.input.push(described(port));
-            self.values[*place] = Some(Value::whole(port.name.clone(), &self.plan.nodes[*place].dims));
-        }
-        if let Some((port, _)) = self.plan.inputs.first() {
-            let shape = self.builder.op("Shape", &[&port.name], &[]);
-            self.batch = self.builder.slice(&shape, 0, [0, 1, 1]);
+            let dims = &self.plan.nodes[*place].dims;
+            self.builder.graph.input.push(described(port, dims));
+            self.values[*place] = Some(Value::whole(port.name.clone(), dims));
+            let counts = [(&mut self.counts.batch, Extent::Samples(1)), (&mut self.counts.points, Extent::Points(1))];
+            for (name, extent) in counts {
+                if let (true, Some(axis)) = (name.is_empty(), dims.iter().position(|found| *found == extent)) {
+                    let shape = self.builder.op("Shape", &[&port.name], &[]);
+                    *name = self.builder.slice(&shape, 0, [axis as i64, axis as i64 + 1, 1]);
+                }
+            }
         }
     }
 
@@ -80,7 +92,7 @@ impl Translator<'_> {
 
     /// The name of a value with all its elements.
     fn all(&mut self, value: &Value) -> String {
-        repeated(&mut self.builder, value, &self.batch, |_| true).name
+        repeated(&mut self.builder, value, &self.counts, |_| true).name
     }
 
     /// The value of a node; `None` for one that has several results or is no tensor.
@@ -108,7 +120,7 @@ impl Translator<'_> {
             Operation::Expand => Value { dims: node.dims.clone(), ..first() },
             Operation::Reshape => {
                 let name = self.all(&first());
-                whole(self.builder.reshape(&name, &shape(&node.dims)))
+                whole(self.counts.reshape(&mut self.builder, &name, &node.dims))
             }
             Operation::Permute(order) => {
                 let value = first();
@@ -137,7 +149,7 @@ impl Translator<'_> {
             }
             Operation::Sum { first: from, end } | Operation::Max { first: from, end } => {
                 let axes: Vec<usize> = (*from..*end).collect();
-                let value = repeated(&mut self.builder, &first(), &self.batch, |axis| axes.contains(&axis));
+                let value = repeated(&mut self.builder, &first(), &self.counts, |axis| axes.contains(&axis));
                 let name = match node.operation {
                     Operation::Sum { .. } => self.builder.sum(&value.name, &axes, true),
                     _ => self.builder.op("ReduceMax", &[&value.name], &[AttributeProto::ints("axes", &axes)]),
@@ -177,13 +189,10 @@ impl Translator<'_> {
                     let end = if end < 0 { i64::MIN + 1 } else { end }; // a negative end would count from the back
                     self.builder.slice(&name, axis, [start, end, step])
                 }
-                Cut::Samples { start, length } => {
-                    let [start, end] = [start, start + length].map(|times| {
-                        let times = self.builder.ints(&[times as i64]);
-                        self.builder.op("Mul", &[&self.batch, &times], &[])
-                    });
-                    let axis = self.builder.ints(&[axis as i64]);
-                    let step = self.builder.ints(&[1]);
+                Cut::Counted { start, length } => {
+                    let [start, length] = [start, length].map(|extent| self.counts.of(&mut self.builder, extent));
+                    let end = self.builder.op("Add", &[&start, &length], &[]);
+                    let [axis, step] = [axis as i64, 1].map(|number| self.builder.ints(&[number]));
                     self.builder.op("Slice", &[&name, &start, &end, &axis, &step], &[])
                 }
             };
@@ -198,8 +207,8 @@ impl Translator<'_> {
         for (axis, cut) in node.cuts.iter().enumerate() {
             let span = match *cut {
                 Cut::Whole => continue,
-                Cut::Fixed(span) => span,
-                Cut::Samples { .. } => return Err(cannot(&node.operation, "ONNX")),
+                Cut::Fixed(span) if self.can_embed(node, axis, span.step) => span,
+                _ => return Err(cannot(&node.operation, "ONNX")),
             };
             let (length, step) = (span.length, span.step.unsigned_abs());
             if span.step < 0 {
@@ -228,12 +237,19 @@ impl Translator<'_> {
         Ok(name)
     }
 
+    /// The axis has a fixed extent. Zeros between elements need a reshape, in which one axis may be free.
+    fn can_embed(&self, node: &Node, axis: usize, step: isize) -> bool {
+        let is_fixed = |extent: &Extent| matches!(extent, Extent::Fixed(_));
+        let free = node.dims.iter().filter(|extent| !is_fixed(extent)).count();
+        is_fixed(&node.dims[axis]) && (step.unsigned_abs() == 1 || free <= 1)
+    }
+
     fn product(&mut self, operands: &[Option<Value>], node: &Node) -> Value {
         let rank = node.dims.len();
         let values: Vec<Value> = operands
             .iter()
             .flatten()
-            .map(|value| repeated(&mut self.builder, value, &self.batch, |axis| axis + 2 >= rank))
+            .map(|value| repeated(&mut self.builder, value, &self.counts, |axis| axis + 2 >= rank))
             .collect();
         let name = self.builder.op("MatMul", &[&values[0].name, &values[1].name], &[]);
         let stored = (0..rank).map(|axis| {

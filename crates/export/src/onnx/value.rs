@@ -34,48 +34,77 @@ impl Value {
     }
 }
 
-/// A shape with -1 for the axis that grows with the batch.
+/// Names of the numbers that a run decides, each of shape `[1]`.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Counts {
+    /// Of samples.
+    pub(crate) batch: String,
+    /// Of points of a sample; empty where it is fixed.
+    pub(crate) points: String,
+}
+
+impl Counts {
+    /// The name of an extent, `[1]`.
+    pub(crate) fn of(&self, builder: &mut Builder, extent: Extent) -> String {
+        let (count, times) = match extent {
+            Extent::Fixed(extent) => return builder.ints(&[extent as i64]),
+            Extent::Samples(times) => (self.batch.clone(), times),
+            Extent::Points(times) => (self.points.clone(), times),
+            Extent::Both(times) => (builder.op("Mul", &[&self.batch, &self.points], &[]), times),
+        };
+        let times = builder.ints(&[times as i64]);
+        builder.op("Mul", &[&count, &times], &[])
+    }
+
+    /// The name of a list of extents.
+    pub(crate) fn list(&self, builder: &mut Builder, extents: &[Extent]) -> String {
+        let is_fixed = |extent: &Extent| matches!(extent, Extent::Fixed(_));
+        let groups = extents.chunk_by(|one, two| is_fixed(one) && is_fixed(two));
+        let part = |group: &[Extent]| match group {
+            [extent] => self.of(builder, *extent),
+            fixed => builder.ints(&fixed.iter().map(|extent| extent.of_one() as i64).collect::<Vec<_>>()),
+        };
+        let parts: Vec<String> = groups.map(part).collect();
+        match &parts[..] {
+            [only] => only.clone(),
+            parts => {
+                let names: Vec<&str> = parts.iter().map(String::as_str).collect();
+                builder.op("Concat", &names, &[super::schema::AttributeProto::int("axis", 0)])
+            }
+        }
+    }
+
+    /// The same elements under other extents.
+    pub(crate) fn reshape(&self, builder: &mut Builder, value: &str, dims: &[Extent]) -> String {
+        let is_free = |extent: &&Extent| !matches!(extent, Extent::Fixed(_));
+        if dims.iter().filter(is_free).count() <= 1 {
+            return builder.reshape(value, &shape(dims));
+        }
+        let target = self.list(builder, dims);
+        builder.op("Reshape", &[value, &target], &[])
+    }
+}
+
+/// A shape with -1 for the axis that a run decides.
 pub(crate) fn shape(dims: &[Extent]) -> Vec<i64> {
     let extent = |extent: &Extent| match *extent {
         Extent::Fixed(extent) => extent as i64,
-        Extent::Samples(_) => -1,
+        _ => -1,
     };
     dims.iter().map(extent).collect()
 }
 
 /// The name of the value with the elements of the axes for which `wanted` holds.
-pub(crate) fn repeated(builder: &mut Builder, value: &Value, batch: &str, wanted: impl Fn(usize) -> bool) -> Value {
-    let short: Vec<usize> = (0..value.dims.len()).filter(|&axis| value.is_short(axis) && wanted(axis)).collect();
-    if short.is_empty() {
+pub(crate) fn repeated(builder: &mut Builder, value: &Value, counts: &Counts, wanted: impl Fn(usize) -> bool) -> Value {
+    let short = |axis: usize| value.is_short(axis) && wanted(axis);
+    let axes = 0..value.dims.len();
+    if !axes.clone().any(short) {
         return value.clone();
     }
-    let mut parts: Vec<String> = Vec::new();
-    let mut numbers: Vec<i64> = Vec::new();
-    for (axis, extent) in value.dims.iter().enumerate() {
-        match (short.contains(&axis), *extent) {
-            (false, _) => numbers.push(1), // stays as it is
-            (true, Extent::Fixed(extent)) => numbers.push(extent as i64),
-            (true, Extent::Samples(times)) => {
-                if !numbers.is_empty() {
-                    parts.push(builder.ints(&std::mem::take(&mut numbers)));
-                }
-                let times = builder.ints(&[times as i64]);
-                parts.push(builder.op("Mul", &[batch, &times], &[]));
-            }
-        }
-    }
-    if !numbers.is_empty() {
-        parts.push(builder.ints(&numbers));
-    }
-    let target = match &parts[..] {
-        [only] => only.clone(),
-        parts => {
-            let names: Vec<&str> = parts.iter().map(String::as_str).collect();
-            builder.op("Concat", &names, &[super::schema::AttributeProto::int("axis", 0)])
-        }
-    };
+    let extents: Vec<Extent> =
+        axes.clone().map(|axis| if short(axis) { value.dims[axis] } else { Extent::ONE }).collect(); // 1 stays as it is
+    let target = counts.list(builder, &extents);
     let name = builder.op("Expand", &[&value.name, &target], &[]);
-    let stored =
-        (0..value.dims.len()).map(|axis| if short.contains(&axis) { value.dims[axis] } else { value.stored[axis] });
+    let stored = axes.map(|axis| if short(axis) { value.dims[axis] } else { value.stored[axis] });
     Value { name, stored: stored.collect(), dims: value.dims.clone() }
 }

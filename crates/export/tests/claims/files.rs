@@ -2,6 +2,7 @@
 
 use crate::support::{Folder, operator, row};
 use lamo::error::Kind;
+use lamo::network::models::MODELS;
 use lamo::task::Task;
 use lamo::{Grid, Operator};
 use lamo_export::{ExportRequest, Origin, export, export_operator};
@@ -21,8 +22,11 @@ fn what_was_written_says_what_it_is_and_how_far_it_differs() {
     let folder = Folder::new("export-files");
     let request = request(Some(folder.at("model.onnx")), Some(folder.at("model.c")));
     let exported = export_operator(&small(), &request, None, None).unwrap();
-    assert_eq!(exported.inputs.iter().map(|field| field.name.as_str()).collect::<Vec<_>>(), ["positions", "inputs"]);
-    assert_eq!(exported.outputs[0].shape, [7, 5]);
+    assert_eq!(
+        exported.written[0].inputs.iter().map(|field| field.name.as_str()).collect::<Vec<_>>(),
+        ["positions", "inputs"]
+    );
+    assert_eq!(exported.written[0].outputs[0].shape, [Some(7), Some(5)]);
     for written in &exported.written {
         assert!(written.verified.origin == Origin::Drawn && written.verified.samples == 2);
         let bytes: u64 = written.files.iter().map(|file| std::fs::metadata(file).unwrap().len()).sum();
@@ -84,11 +88,27 @@ fn a_grid_that_the_parameters_do_not_belong_to_is_refused_and_another_is_taken()
     let finer = Some(Grid::Plane { rows: 9, columns: 12 });
     let request = ExportRequest { grid: finer, ..request(Some(folder.at("m.onnx")), Some(folder.at("m.c"))) };
     let exported = export_operator(&small(), &request, None, None).unwrap();
-    assert!(
-        exported.outputs[0].shape == [9, 12] && exported.written.iter().all(|file| file.verified.relative_l2 < 1e-5)
-    );
+    for file in exported.written {
+        assert!(file.outputs[0].shape == [Some(9), Some(12)] && file.verified.relative_l2 < 1e-5);
+    }
     let task = Task::plain(Grid::Plane { rows: 7, columns: 5 }, 2, 1, 1);
     let fixed = operator(row("unet"), &task, (row("unet").tiny)(&task));
     let refused = ExportRequest { grid: Some(Grid::Cloud { points: 5 }), ..request };
     assert!(export_operator(&fixed, &refused, None, None).is_err());
+}
+
+#[test]
+fn a_grid_of_another_kind_is_refused_in_a_sentence_or_works() {
+    let folder = Folder::new("export-files");
+    let planes = Task::plain(Grid::Plane { rows: 7, columns: 5 }, 2, 1, 1);
+    let clouds = Task::plain(Grid::Cloud { points: 11 }, 2, 1, 1);
+    for (task, other) in [(&planes, &clouds), (&clouds, &planes)] {
+        for row in MODELS.iter().filter(|row| row.supports.allows(task)) {
+            let operator = operator(row, task, (row.tiny)(task));
+            let request = ExportRequest { grid: Some(other.grid), ..request(Some(folder.at("m.onnx")), None) };
+            if let Err(error) = export_operator(&operator, &request, None, None) {
+                assert!(error.kind() != Kind::Internal && error.to_string().len() > 20, "{}: {error}", row.name);
+            }
+        }
+    }
 }

@@ -6,7 +6,7 @@ use lamo::inference::Port;
 use lamo::network::models::{MODELS, Settings};
 use lamo::task::Task;
 use lamo::{Grid, Operator};
-use lamo_export::{ExportRequest, export_operator};
+use lamo_export::{ExportRequest, ExportedFile, export_operator};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -55,9 +55,10 @@ fn cases(every: usize) -> Vec<(String, Operator)> {
     cases
 }
 
-fn export(operator: &Operator, onnx: Option<PathBuf>, c: Option<PathBuf>) {
+fn export(operator: &Operator, onnx: Option<PathBuf>, c: Option<PathBuf>) -> ExportedFile {
     let request = ExportRequest { model: PathBuf::new(), onnx, c, grid: None, samples: 1 };
-    export_operator(operator, &request, None, None).unwrap_or_else(|error| panic!("{}: {error}", operator.model.name));
+    let exported = export_operator(operator, &request, None, None);
+    exported.unwrap_or_else(|error| panic!("{}: {error}", operator.model.name)).written.remove(0)
 }
 
 /// `[samples, ...shape]` arrays of all samples by name.
@@ -78,11 +79,18 @@ fn onnxruntime_predicts_what_lamo_predicts_and_the_checker_of_onnx_accepts_every
     };
     let folder = Folder::new("onnx");
     for (name, operator) in cases(EVERY) {
-        let case = Case::of(&operator, 5);
-        export(&operator, Some(folder.at(&format!("{name}.onnx"))), None);
-        formats::write(&folder.at(&format!("{name}.given.npz")), &arrays(&case.physical.inputs, &case.given)).unwrap();
-        formats::write(&folder.at(&format!("{name}.made.npz")), &arrays(&case.physical.outputs, &case.expected))
-            .unwrap();
+        let file = export(&operator, Some(folder.at(&format!("{name}.onnx"))), None);
+        let mut cases = vec![(name.clone(), Case::of(&operator, 5))];
+        // One with more points, and one with fewer, where a file takes any number.
+        for points in file.verified.points.map(|[_, most]| [2 * most + 1, 3]).into_iter().flatten() {
+            cases.push((format!("{name}.{points}"), Case::on(&operator, Grid::Cloud { points }, 5)));
+        }
+        for (name, case) in cases {
+            let write =
+                |kind: &str, arrays: Vec<Named>| formats::write(&folder.at(&format!("{name}.{kind}.npz")), &arrays);
+            write("given", arrays(&case.physical.inputs, &case.given)).unwrap();
+            write("made", arrays(&case.physical.outputs, &case.expected)).unwrap();
+        }
     }
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/outside.py");
     let output = Command::new(python).arg(script).arg(folder.path()).arg(TOLERANCE.to_string()).output().unwrap();

@@ -3,8 +3,8 @@
 use crate::support::{Folder, operator, surroundings, tasks};
 use lamo::network::models::{MODELS, Row, Settings};
 use lamo::task::Task;
-use lamo::{Grid, Operator};
-use lamo_export::{ExportRequest, Exported, export_operator};
+use lamo::{Grid, Operator, Samples};
+use lamo_export::{ExportRequest, Exported, Origin, export_operator};
 use std::path::PathBuf;
 
 /// Relative error that f32 programs may have beside the same computation in f64: some ten thousand roundings of 6·10⁻⁸ that do not all have
@@ -97,4 +97,57 @@ width = 16",
         all.extend(settings.parse::<Settings>().unwrap());
         assert_eq!(check(row, task, all, &[1, 2]), [""; 0]);
     }
+}
+
+/// The others depend on the number of points: a factor 1/points, or tables of points.
+#[test]
+fn an_onnx_file_of_clouds_takes_any_number_of_points_unless_the_model_depends_on_it() {
+    let folder = Folder::in_memory("export");
+    let task = Task::plain(Grid::Cloud { points: 30 }, 2, 1, 1);
+    let (mut any, mut fixed) = (Vec::new(), Vec::new());
+    for row in MODELS.iter().filter(|row| row.supports.allows(&task)) {
+        let operator = operator(row, &task, (row.tiny)(&task));
+        let exported = export(&operator, [Some(folder.at("model.onnx")), None], 2).unwrap();
+        let (file, shape) = (&exported.written[0], &exported.written[0].inputs[0].shape);
+        match file.verified.points {
+            Some(points) => {
+                assert_eq!((points, &shape[..]), ([21, 30], &[None, Some(2)][..]), "{}", row.name);
+                any.push(row.name);
+            }
+            None => {
+                assert_eq!(shape[..], [Some(30), Some(2)], "{}", row.name);
+                fixed.push(row.name);
+            }
+        }
+        // A number that is asked for is fixed.
+        let request = ExportRequest { grid: Some(task.grid), ..request(Some(folder.at("fixed.onnx"))) };
+        let exported = export_operator(&operator, &request, None, None).unwrap();
+        assert_eq!(exported.written[0].inputs[0].shape[0], Some(30));
+    }
+    assert!(["lamo", "transolver", "fno", "gnot"].iter().all(|name| any.contains(name)), "{any:?}, {fixed:?}");
+}
+
+#[test]
+fn samples_of_different_sizes_are_compared_each_at_its_own() {
+    let folder = Folder::in_memory("export");
+    let task = Task::plain(Grid::Cloud { points: 30 }, 2, 1, 1);
+    let operator = operator(crate::support::row("lamo"), &task, (crate::support::row("lamo").tiny)(&task));
+    let sample = |points: usize| {
+        let wave = |index: usize| (index as f32 * 0.7).sin();
+        ((0..2 * points).map(wave).collect::<Vec<f32>>(), (0..points).map(wave).collect::<Vec<f32>>())
+    };
+    let sizes = [30, 17, 24];
+    let (positions, inputs): (Vec<_>, Vec<_>) = sizes.map(sample).into_iter().unzip();
+    let (positions, inputs) = (positions.concat(), inputs.concat());
+    let samples = Samples::ragged(&sizes, (2, positions), (1, inputs), (1, Vec::new())).unwrap();
+    let request = ExportRequest { c: Some(folder.at("model.c")), ..request(Some(folder.at("model.onnx"))) };
+    let exported = export_operator(&operator, &request, Some(&samples), None).unwrap();
+    let [onnx, c] = &exported.written[..] else { panic!("{exported:?}") };
+    assert!(onnx.verified.origin == Origin::Test && onnx.verified.samples == 3, "{onnx:?}");
+    assert!(onnx.verified.points == Some([17, 30]) && onnx.verified.relative_l2 < ROUNDING, "{onnx:?}");
+    assert!(c.verified.origin == Origin::Drawn && c.inputs[0].shape == [Some(30), Some(2)], "{c:?}");
+}
+
+fn request(onnx: Option<PathBuf>) -> ExportRequest {
+    ExportRequest { model: PathBuf::new(), onnx, c: None, grid: None, samples: 2 }
 }

@@ -126,8 +126,13 @@ pub(crate) struct Case {
 impl Case {
     /// Drawn samples; of a series the first predicted snapshot.
     pub(crate) fn of(operator: &Operator, count: usize) -> Case {
+        Case::on(operator, operator.task.grid, count)
+    }
+
+    /// The same on another grid.
+    pub(crate) fn on(operator: &Operator, grid: Grid, count: usize) -> Case {
         let graph = Graph::new();
-        let physical = operator.physical(&graph, operator.task.grid, 1).unwrap();
+        let physical = operator.physical(&graph, grid, 1).unwrap();
         let drawn: Vec<_> = (0..count as u64).map(|seed| physical.drawn(100 + seed)).collect();
         let samples = physical.samples(&drawn).unwrap();
         let given = (0..count).map(|sample| physical.given(&samples, sample, 0)).collect();

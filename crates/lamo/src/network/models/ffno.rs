@@ -195,6 +195,9 @@ fn moved(settings: &Settings, [from, to]: [Grid; 2]) -> Option<Settings> {
     if !matches!(from, Grid::Cloud { .. }) {
         let periods = config.frame().extents(from, &DEMAND);
         let first = config.padded.len().checked_sub(periods.len())?;
+        if to.shape().len() != periods.len() {
+            return None;
+        }
         config.padded[first..].copy_from_slice(&moved_periods(&periods, [&from.shape(), &to.shape()]));
     }
     Some(super::settings(&config))
