@@ -34,6 +34,12 @@ fn listing(py: Python<'_>) -> PyResult<String> {
     lamo_app::pages::list().map_err(|error| errors::raised(py, &error))
 }
 
+/// The receipt of a pretrained model as JSON.
+#[pyfunction]
+fn pretrained_receipt(name: &str) -> Option<String> {
+    lamo::run::pretrained::receipt(name)
+}
+
 #[pymodule]
 mod _lamo {
     #[pymodule_export]
@@ -43,5 +49,5 @@ mod _lamo {
     #[pymodule_export]
     use super::train::{compare, evaluate, explain, history, is_run, resume, train};
     #[pymodule_export]
-    use super::{listing, main, version};
+    use super::{listing, main, pretrained_receipt, version};
 }

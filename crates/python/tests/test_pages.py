@@ -73,6 +73,7 @@ def test_models_and_benchmarks_are_listed():
 
 def test_a_pretrained_model_comes_along():
     model = lamo.pretrained("darcy")
+    assert model.error is not None and 0 < model.error < 0.01
     assert model.model == "lamo" and "permeability -> pressure" in repr(model)
     with pytest.raises(lamo.MissingError, match="no pretrained model of airfoil"):
         lamo.pretrained("airfoil")

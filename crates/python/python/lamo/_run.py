@@ -134,9 +134,13 @@ class Run:
 
     @property
     def receipt(self) -> Optional[Dict[str, Any]]:
-        """The receipt of its last report, if it has one."""
+        """The receipt of its last report, or that of a pretrained model, if it has one."""
         file = self.path / RECEIPT
-        return cast(Dict[str, Any], json.loads(file.read_text(encoding="utf-8"))) if file.is_file() else None
+        if file.is_file():
+            text: Optional[str] = file.read_text(encoding="utf-8")
+        else:
+            text = None if self.path.exists() else _lamo.pretrained_receipt(str(self.path))
+        return None if text is None else cast(Dict[str, Any], json.loads(text))
 
     @property
     def error(self) -> Optional[float]:
