@@ -1,5 +1,13 @@
 //! Numbers, times and sizes as text, for the console and for the report.
 
+/// `a`, `a and b`, `a, b and c`
+pub(crate) fn together(words: &[String]) -> String {
+    match words.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
+        _ => words.concat(),
+    }
+}
+
 /// A fraction as a percentage with the digits of [`error`].
 pub(crate) fn percent(fraction: f64) -> String {
     format!("{} %", error(100.0 * fraction))
@@ -93,6 +101,12 @@ pub(crate) fn bytes(text: &str) -> Result<u64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn words_are_together_with_commas_and_one_and() {
+        let words = |count: usize| together(&["a", "b", "c"].map(str::to_owned)[..count]);
+        assert_eq!([0, 1, 2, 3].map(words), ["", "a", "a and b", "a, b and c"]);
+    }
 
     #[test]
     fn bytes_have_units_of_thousands() {

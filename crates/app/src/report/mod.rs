@@ -21,7 +21,7 @@ pub(crate) use tables::costs;
 
 use crate::commands::{make_folder, write_file};
 use crate::plot::Figure;
-use crate::text::{percent, whole};
+use crate::text::{percent, together, whole};
 use anyhow::Result;
 use lamo::data::dataset::{Manifest, Role};
 use lamo::data::{Dataset, Drawn, Samples};
@@ -192,7 +192,7 @@ pub(crate) fn data_name<'a>(experiment: &'a Experiment, manifest: &'a Manifest) 
 /// The inputs and the outputs in words.
 fn mapping(task: &Task) -> String {
     let names = |fields: &[Field]| -> String {
-        fields.iter().map(|field| field.name.replace('_', " ")).collect::<Vec<_>>().join(" and ")
+        together(&fields.iter().map(|field| field.name.replace('_', " ")).collect::<Vec<_>>())
     };
     task.time.describe(&names(&task.inputs), &names(&task.outputs))
 }

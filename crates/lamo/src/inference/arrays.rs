@@ -149,14 +149,37 @@ impl Given {
         Refusal::new(thing, expected, format!("shape {:?}{cut}", part.shape))
     }
 
+    /// Letters that fit an array whose points come before its snapshots or samples, as MATLAB writes them; else `LETTERS`.
+    fn letters(&self, trained: Grid) -> String {
+        let points = match trained {
+            Grid::Plane { .. } => "xy",
+            Grid::Volume { .. } => "xyz",
+            Grid::Line { .. } | Grid::Cloud { .. } => "p",
+        };
+        let (part, series) = (&self.parts[0], self.field.snapshots.is_some());
+        let inner = self.trained.get(usize::from(series)..).unwrap_or_default();
+        let (places, channels) = inner.split_at(points.len().min(inner.len()));
+        let complex = part.file.describe(part.variable.as_deref()).is_ok_and(|info| info.kind.is_complex());
+        let c = if channels.is_empty() || complex { "" } else { "c" };
+        let found = match (series, part.shape.len().checked_sub(self.trained.len())) {
+            (true, Some(0)) => format!("{points}t{c}"),
+            (true, Some(1)) => format!("{points}t{c}n"),
+            (false, Some(1)) => format!("{points}{c}n"),
+            _ => return "LETTERS".to_owned(),
+        };
+        let after = points.len() + usize::from(series);
+        let fits = part.shape.starts_with(places) && part.shape.get(after..).unwrap_or_default().starts_with(channels);
+        if fits { found } else { "LETTERS".to_owned() }
+    }
+
     /// The grid of the array. Fields without a value at every point fit any grid.
     fn grid(&self, trained: Grid) -> Result<Grid, Refusal> {
         let several = matches!(trained, Grid::Plane { .. } | Grid::Volume { .. });
         let as_trained = || {
             let expected = format!("samples of shape {:?}, on this or another grid", self.trained);
-            let name = &self.field.name;
+            let (name, letters) = (&self.field.name, self.letters(trained));
             self.refuse(expected)
-                .advise(format!("bring it into that shape, or name its axes with --axes {name}=LETTERS"))
+                .advise(format!("bring it into that shape, or name its axes with --axes {name}={letters}"))
         };
         let flattened = || self.refuse(format!("samples of shape {:?}", self.trained)).advise("reshape it");
         let shape = &self.parts[0].shape;

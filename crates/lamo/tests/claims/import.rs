@@ -3,7 +3,7 @@
 use crate::support::{Folder, experiment, save};
 use lamo::data::dataset::{Dataset, Error, Normalise, Outcome, Role, Rule};
 use lamo::data::formats::{self, Named};
-use lamo::data::import::{ArrayName, Import, Own, OwnField, Sizes};
+use lamo::data::import::{ArrayName, Import, Own, OwnField, Sizes, Windows, parse_arrays};
 use lamo::experiment::{ExperimentData, OWN};
 use lamo::workflow::TrainRequest;
 use lamo_geometry::Grid;
@@ -494,4 +494,33 @@ fn names_with_control_characters_are_refused_in_one_line() {
     let told = Dataset::open(&folder.at("set")).unwrap_err().to_string();
     assert!(told.contains("field `u\\nv`: expected a name without control characters"), "{told}");
     assert_eq!(told.lines().count(), 1);
+}
+
+#[test]
+fn a_line_that_does_not_fit_a_time_series_is_told_with_both_sizes() {
+    let folder = Folder::new("wrong-line");
+    let series = || vec![field("u", Role::Output, vec![vec![counting(&folder, "u.npy", &[17, 30], 0.0)]])];
+    let windows = Some(Windows { window: 2, horizon: 2, step: 1 });
+    let told = refusal(&Own { windows, ..own(Grid::Line { points: 16 }, series()) });
+    let expected = "u.npy: expected snapshots of a line of 16 points to cut windows from, found shape [17, 30], read as 17 samples, \
+                    30 channels (axes nc); say --grid line:17 if it has 30 snapshots, or --grid line:30 if it has 17";
+    assert!(told.starts_with("--window and ") && told.ends_with(expected), "{told}");
+    assert!(Own { windows, ..own(Grid::Line { points: 17 }, series()) }.import().is_ok());
+}
+
+#[test]
+fn arrays_of_one_file_that_fit_a_pattern_are_samples_in_the_order_of_their_names() {
+    let folder = Folder::new("inner-pattern");
+    let array = |run: usize| Named { name: format!("run_{run}/u"), shape: vec![3, 2], values: vec![run as f32; 6] };
+    let other = Named { name: "grid".into(), shape: vec![1], values: vec![0.0] };
+    formats::write(&folder.at("all.npz"), &[array(10), other, array(2), array(1)]).unwrap();
+    let text = |pattern: &str| format!("{}:{pattern}", folder.at("all.npz").display());
+    let dataset = written(
+        &own(PLANE, vec![field("u", Role::Output, parse_arrays(&text("run_*/u")).unwrap())]).import().unwrap(),
+        &folder.at("data"),
+    );
+    let firsts: Vec<f32> = (0..3).map(|sample| dataset.gather("u", &[sample]).unwrap()[0]).collect();
+    assert_eq!(firsts, [1.0, 2.0, 10.0]);
+    let told = parse_arrays(&text("*/v")).unwrap_err().to_string();
+    assert!(told.contains("expected arrays that fit the pattern, found none among `run_10/u`, `grid`"), "{told}");
 }

@@ -199,6 +199,9 @@ fn axes_in_another_order_are_told_by_the_shape_trained_on() {
     let expected = "expected samples of shape [6, 5, 2], on this or another grid, found shape [3, 2, 6, 5]; bring it into \
                     that shape, or name its axes with --axes inputs=LETTERS";
     assert!(told.ends_with(expected), "{told}");
+    formats::write(&folder.at("matlab.npy"), &[array("", &[6, 5, 2, 3], &wave(180, 0.1))]).unwrap();
+    let told = PredictionInput::read(&task, &file(&folder.at("matlab.npy")), None).unwrap_err().to_string();
+    assert!(told.ends_with("or name its axes with --axes inputs=xycn"), "{told}");
 }
 
 #[test]

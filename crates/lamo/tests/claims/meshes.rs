@@ -337,7 +337,7 @@ fn the_files_that_a_file_names_are_one_mesh_and_each_may_be_named_once() {
     write("lost.vtm", &blocks(&["lost.vtu"]));
     write(
         "times.pvd",
-        "<VTKFile type=\"Collection\"><Collection><DataSet timestep=\"1\" file=\"image.vti\"/><DataSet timestep=\"2\" file=\"image.vti\"/></Collection></VTKFile>",
+        "<VTKFile type=\"Collection\"><Collection><DataSet timestep=\"1\" file=\"image.vti\"/><DataSet timestep=\"soon\" file=\"image.vti\"/></Collection></VTKFile>",
     );
     write("ghosts.pvtu", "<VTKFile type=\"PUnstructuredGrid\"><PUnstructuredGrid GhostLevel=\"2\"/></VTKFile>");
     (0..20).for_each(|level| write(&format!("deep_{level}.vtm"), &blocks(&[&format!("deep_{}.vtm", level + 1)])));
@@ -348,7 +348,7 @@ fn the_files_that_a_file_names_are_one_mesh_and_each_may_be_named_once() {
         ("twice.vtm", "named twice"),
         ("none.vtm", "expected names of files"),
         ("lost.vtm", "lost.vtu: expected a file"),
-        ("times.pvd", "found 2 times"),
+        ("times.pvd", "expected a number"),
         ("ghosts.pvtu", "without ghost cells"),
     ];
     for (name, part) in refused {

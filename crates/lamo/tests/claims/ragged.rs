@@ -251,6 +251,12 @@ fn a_model_without_masks_refuses_samples_of_different_sizes_and_names_those_that
             && refusal.contains("transolver"),
         "{refusal}"
     );
+    let line = Task { space: 1, ..task };
+    for name in ["deeponet", "ffno"] {
+        let row = MODELS.iter().find(|row| row.name == name).unwrap();
+        let refusal = row.check_ragged(&line, &row.defaults()).unwrap_err().to_string();
+        assert!(refusal.ends_with("; use lamo, transolver, galerkin, gnot or oformer"), "{refusal}");
+    }
 }
 
 #[test]

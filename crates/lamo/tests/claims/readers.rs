@@ -210,7 +210,10 @@ fn what_is_wrong_is_said_in_one_sentence_with_file_expected_found_and_remedy() {
         (formats::list(file("")).unwrap_err(), "expected a file, found a folder; name a file instead"),
         (wrong(b""), "found an empty file; save it in one of these formats"),
         (wrong(b"version https://git-lfs.github.com/spec/v1"), "found a Git LFS pointer without its file"),
-        (wrong(b"\x80\x04stuff"), "found a pickle of Python (save its arrays with numpy.savez); save it in one of these formats"),
+        (
+            wrong(b"\x80\x04stuff"),
+            "found a pickle of Python (save its arrays with numpy.savez); save it in one of these formats",
+        ),
         (wrong(&npy(absurd)), "promises shape [1152921504606846976, 1152921504606846976], more than its"),
         (wrong(&npy(promised)), "promises 9223372036854775808 bytes, found 0; the file is cut short"),
         (wrong(&npy("{'descr': '<f8', 'shape': (1,), }")), "expected the keys descr, fortran_order and shape"),
@@ -218,7 +221,7 @@ fn what_is_wrong_is_said_in_one_sentence_with_file_expected_found_and_remedy() {
         (wrong(&packed[..packed.len() - 9]), "bytes, found"),
         (
             formats::read(file("mat5/plain.mat"), Some("coeff")).unwrap_err(),
-            "array named `coeff`, found `complex`, `f4`, `f8`, `i1`",
+            "array named `coeff`, found `structure.x`, `complex`, `f4`, `f8`, `i1`",
         ),
         (formats::read(file("mat5/plain.mat"), None).unwrap_err(), "expected the name of one array"),
         (formats::read(file("npy/c.npy"), Some("x")).unwrap_err(), "found one array without a name"),

@@ -238,7 +238,7 @@ fn axes_that_do_not_fit_are_refused_with_the_real_cause() {
     assert!(refusal(&cut(1, 1, 0, short)).contains("--stride: expected 1 to 65536 snapshots, found 0"));
     let steady =
         vec![field("u", Role::Output, "np", vec![vec![save(&folder, "n.npy", &[3, 4], (0..12).map(f64::from))]])];
-    assert!(refusal(&cut(1, 1, 1, steady)).contains("--window: expected a field with snapshots, found none"));
+    assert!(refusal(&cut(1, 1, 1, steady)).contains("n.npy: expected snapshots of a line of 4 points"));
 }
 
 /// Twenty samples of an input and an output on four points, `value(sample)` of the input.

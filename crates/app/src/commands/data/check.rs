@@ -30,7 +30,7 @@ const FILES: usize = 8;
 pub(crate) struct Check {
     /// Folder of a data set, or an array file.
     path: PathBuf,
-    /// PNG file for the picture; PATH-check.png unless given.
+    /// PNG file for the picture; PATH-check.png unless given, or in the current folder where that cannot be written.
     #[arg(long, value_name = "FILE")]
     picture: Option<PathBuf>,
     /// Solve K samples, evenly chosen, on a finer discretisation, and print how far the stored ones are from them: the error of
@@ -56,9 +56,8 @@ pub(crate) fn run(options: &Check) -> Result<()> {
     }
     let checked = workflow::check(path)?;
     let (dataset, fields) = (&checked.dataset, &checked.fields);
-    let target = picture.clone().unwrap_or_else(|| picture_path(path));
     let drawn = if *json && picture.is_none() { None } else { sheet(dataset)? };
-    let drawn = drawn.map(|sheet| draw(&sheet, &target)).transpose()?;
+    let drawn = drawn.map(|sheet| draw(&sheet, picture.as_deref(), path)).transpose()?;
     if *json {
         say(&object(dataset, fields, drawn.as_deref())?.to_string())?; // counts values that are not finite
     } else {
@@ -116,14 +115,21 @@ fn solve_finer(path: &Path, samples: usize, threads: Option<u16>, json: bool) ->
     })
 }
 
-/// Writes a picture; its path.
-pub(super) fn draw(sheet: &Sheet, path: &Path) -> Result<PathBuf> {
-    write_file(path, &sheet.draw().png(None)?)?;
-    Ok(path.to_owned())
+/// Writes a picture where it was asked for, else beside the data; where this folder cannot be written, as with shared data, in the
+/// current one. Its path.
+pub(super) fn draw(sheet: &Sheet, asked: Option<&Path>, data: &Path) -> Result<PathBuf> {
+    let picture = sheet.draw().png(None)?;
+    let target = asked.map_or_else(|| picture_path(data), Path::to_owned);
+    let Err(refused) = write_file(&target, &picture) else { return Ok(target) };
+    let here = target.file_name().map(PathBuf::from).filter(|here| asked.is_none() && *here != target);
+    match here.map(|here| write_file(&here, &picture).map(|()| here)) {
+        Some(Ok(here)) => Ok(here),
+        _ => Err(refused.into()),
+    }
 }
 
 /// `NAME-check.png` in the folder of NAME.
-pub(super) fn picture_path(path: &Path) -> PathBuf {
+fn picture_path(path: &Path) -> PathBuf {
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     path.with_file_name(format!("{name}-check.png"))
 }

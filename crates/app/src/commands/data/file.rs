@@ -1,6 +1,6 @@
 //! `lamo data check FILE`: lists the arrays of a file and draws them.
 
-use super::check::{draw, picture_path};
+use super::check::draw;
 use crate::commands::{evenly, say};
 use crate::plot::{Column, Sheet};
 use anyhow::Result;
@@ -42,11 +42,7 @@ pub(super) fn run(path: &Path, picture: Option<&Path>, json: bool) -> Result<()>
         summaries.push(summary(&file, array)?);
     }
     let drawn = if json && picture.is_none() { None } else { sheet(&file, &arrays)? };
-    let target = picture.map_or_else(|| picture_path(path), Path::to_owned);
-    let target = match &drawn {
-        Some(sheet) => Some(draw(sheet, &target)?),
-        None => None,
-    };
+    let target = drawn.map(|sheet| draw(&sheet, picture, path)).transpose()?;
     if json {
         let arrays: Vec<_> = arrays.iter().zip(&summaries).map(|(array, summary)| object(array, summary)).collect();
         let picture = target.map(|path| path.display().to_string());

@@ -219,7 +219,8 @@ impl Import {
                 .advise("leave one of them out")
                 .into());
         }
-        if let Some(other) = self.files.iter().find(|path| !mesh::is_mesh_name(path) && !path.is_dir()) {
+        let files = MeshCases::expand(&self.files)?;
+        if let Some(other) = files.iter().find(|path| !mesh::is_mesh_name(path)) {
             let expected = "mesh files (.vtu, .vtk, .msh, .stl, ...), or --as BENCHMARK beside public files";
             let advice = match foreign_mesh(other) {
                 true => format!(
@@ -231,7 +232,7 @@ impl Import {
             return Err(Refusal::new("the import", expected, other.display().to_string()).advise(advice).into());
         }
         Ok(MeshCases {
-            files: MeshCases::expand(&self.files)?,
+            files,
             inputs: self.input.clone(),
             outputs: self.output.clone(),
             derived: self.derive.clone(),

@@ -3,6 +3,7 @@
 use crate::commands::progress::Meter;
 use crate::commands::say;
 use crate::commands::stop::stop_on_signal;
+use crate::text::together;
 use anyhow::Result;
 use clap::Args;
 use lamo::Kind;
@@ -105,5 +106,5 @@ fn summary(dataset: &Dataset) -> String {
         String::new()
     };
     let samples = counted(*samples, "sample");
-    format!("{name}: {problem}, {samples} of {}, {split}{again}", fields.join(" and "))
+    format!("{name}: {problem}, {samples} of {}, {split}{again}", together(&fields))
 }

@@ -42,6 +42,14 @@ impl Meshes {
         Some(meshes)
     }
 
+    /// Those of the windows of time series: each file for so many samples. `None` where the files are not those of the series.
+    pub(super) fn repeated(self, counts: &[usize]) -> Option<Meshes> {
+        let fits = self.files.len() == counts.len();
+        let repeat = |(file, &count): (&PathBuf, &usize)| std::iter::repeat_n(file.clone(), count);
+        let files = self.files.iter().zip(counts).flat_map(repeat).collect();
+        fits.then_some(Meshes { files, ..self })
+    }
+
     /// The triangles of the data set, before they are written.
     pub(super) fn unwritten(&self) -> Triangles {
         Triangles::unwritten(self.at_centres.then(|| Corners::unwritten(self.space)))
@@ -95,10 +103,17 @@ impl Import {
     pub(super) fn write_triangles(&self, partial: &Partial, sources: &mut Sources) -> Result<(), Error> {
         let Some(meshes) = &self.meshes else { return Ok(()) };
         let mut writer = TriangleWriter::new(partial.folder(), meshes.at_centres.then_some(meshes.space))?;
+        let mut last: Option<(&PathBuf, Drawn)> = None; // windows of one time series come one after another
         for path in &meshes.files {
-            sources.file(path)?; // refuses a file that has changed
-            let (triangles, corners, cells) = meshes.triangles(path)?;
-            writer.add(triangles, corners, cells)?;
+            let (triangles, corners, cells) = match last.filter(|(other, _)| *other == path) {
+                Some((_, drawn)) => drawn,
+                None => {
+                    sources.file(path)?; // refuses a file that has changed
+                    meshes.triangles(path)?
+                }
+            };
+            writer.add(triangles.clone(), corners.clone(), cells)?;
+            last = Some((path, (triangles, corners, cells)));
         }
         partial.set_triangles(writer.finish()?);
         Ok(())

@@ -192,12 +192,19 @@ impl OwnField {
     /// The axes cannot be found by the shape.
     fn unknown(&self, name: &ArrayName, info: &ArrayInfo, grid: &Grid) -> Error {
         let wanted = match self.role {
-            Role::Position => "x and y for each point, for each sample or for all",
+            Role::Position => "coordinates of each point, for each sample or for all,",
             Role::Input | Role::Output => "samples, then snapshots if any, points, channels if any",
         };
         let expected = format!("{wanted} over a grid of {:?}", grid.shape());
         let others = axes::suggestions(&info.shape, self.role, grid);
+        let along_an_axis =
+            matches!(info.shape[..], [extent] if grid.shape().len() > 1 && grid.shape().contains(&extent));
         let advice = match others.is_empty() {
+            true if self.role == Role::Position && along_an_axis => {
+                "these are coordinates along one axis: leave --positions out \
+                 where they are equally spaced, else save those of all points (numpy.meshgrid with indexing='ij')"
+                    .to_owned()
+            }
             true => "check --grid: no order of these axes fits it".to_owned(),
             false => {
                 let others: Vec<_> = others.iter().map(|axes| format!("{}={axes}", self.name)).collect();

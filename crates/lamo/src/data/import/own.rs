@@ -174,9 +174,10 @@ impl Own {
                 return Err(Error::unfit(thing, expected, format!("shape {:?}", field.shape), advice));
             }
         }
-        let meshes = match (grid, self.windows) {
-            (Grid::Cloud { .. }, None) => Meshes::of(&self.fields),
-            _ => None,
+        let meshes = Meshes::of(&self.fields).filter(|_| matches!(grid, Grid::Cloud { .. }));
+        let meshes = match series {
+            Some((_, counts)) => meshes.and_then(|meshes| meshes.repeated(counts)),
+            None => meshes,
         };
         let triangles = meshes.as_ref().map(Meshes::unwritten);
         let manifest = Manifest { times, triangles, ..manifest };

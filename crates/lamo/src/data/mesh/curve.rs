@@ -6,7 +6,7 @@
 
 use super::kinds;
 use super::mesh::{Cells, short};
-use crate::data::formats;
+use crate::data::formats::{self, ArrayFile};
 use crate::error::{Failure, Refusal, require};
 use crate::files::memory;
 use lamo_geometry::Surface;
@@ -23,13 +23,11 @@ pub(super) struct Curve {
 impl Curve {
     /// The closed curve through the rows of a table of two columns.
     pub(super) fn of_table(file: &Path) -> Result<Curve, Refusal> {
-        let table = formats::read(file, None).map_err(|error| Refusal::said(error.to_string()).of(error.kind()))?;
-        let fits = matches!(table.shape[..], [rows, 2] if rows > 2);
-        require(fits, || {
+        let rows = columns(file).map_err(|error| Refusal::said(error.to_string()).of(error.kind()))?;
+        let rows = rows.filter(|rows| rows.len() > 2).ok_or_else(|| {
             let expected = "a mesh file, or an outline: a table of x and y with at least three rows";
-            Refusal::new(file.display().to_string(), expected, format!("shape {:?}", table.shape))
+            Refusal::new(file.display().to_string(), expected, "a file of other arrays")
         })?;
-        let rows: Vec<[f64; 2]> = table.values.into_f64().chunks_exact(2).map(|row| [row[0], row[1]]).collect();
         require(rows.iter().flatten().all(|number| number.is_finite()), || {
             Refusal::new(file.display().to_string(), "finite coordinates", "NaN or infinity")
         })?;
@@ -105,6 +103,21 @@ impl Curve {
     }
 }
 
+/// The rows of a table of two columns; a title of two words may have been taken for their names. `None` for other files.
+fn columns(file: &Path) -> Result<Option<Vec<[f64; 2]>>, formats::Error> {
+    let opened = ArrayFile::open(file)?;
+    let numbers = |name: &str| Ok::<_, formats::Error>(opened.read(Some(name))?.values.into_f64());
+    Ok(match &opened.list()[..] {
+        [whole] if matches!(whole.shape[..], [_, 2]) => {
+            Some(numbers(&whole.name)?.chunks_exact(2).map(|row| [row[0], row[1]]).collect())
+        }
+        [x, y] if x.shape.len() == 1 && x.shape == y.shape => {
+            Some(numbers(&x.name)?.into_iter().zip(numbers(&y.name)?).map(|(x, y)| [x, y]).collect())
+        }
+        _ => None,
+    })
+}
+
 /// The rows of an outline one after another along the curve.
 fn in_the_order_of_selig(rows: Vec<[f64; 2]>) -> Vec<[f64; 2]> {
     let is_count = |number: f64| number >= 2.0 && number.fract() == 0.0;
@@ -133,8 +146,8 @@ mod tests {
     fn both_orders_of_an_outline_are_one_curve_with_one_signed_distance() {
         let folder = std::env::temp_dir().join(format!("lamo-curve-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
-        let selig = "A DIAMOND\n 1.0 0.0\n 0.0 1.0\n -1.0 0.0\n 0.0 -1.0\n 1.0 0.0\n";
-        let lednicer = "A DIAMOND\n 3. 3.\n\n -1.0 0.0\n 0.0 1.0\n 1.0 0.0\n\n -1.0 0.0\n 0.0 -1.0\n 1.0 0.0\n";
+        let selig = "DIAMOND AIRFOIL\n 1.0 0.0\n 0.0 1.0\n -1.0 0.0\n 0.0 -1.0\n 1.0 0.0\n";
+        let lednicer = "A DIAMOND OF MINE\n 3. 3.\n\n -1.0 0.0\n 0.0 1.0\n 1.0 0.0\n\n -1.0 0.0\n 0.0 -1.0\n 1.0 0.0\n";
         for (name, text) in [("selig.dat", selig), ("lednicer.dat", lednicer)] {
             let file = folder.join(name);
             std::fs::write(&file, text).unwrap();
@@ -150,7 +163,12 @@ mod tests {
             assert!(told.contains("expected a surface, because the mesh has points in space"), "{told}");
         }
         std::fs::write(folder.join("three.dat"), "1 2 3\n4 5 6\n7 8 9\n").unwrap();
-        assert!(Curve::of_table(&folder.join("three.dat")).unwrap_err().to_string().contains("shape [3, 3]"));
+        assert!(
+            Curve::of_table(&folder.join("three.dat"))
+                .unwrap_err()
+                .to_string()
+                .contains("expected a mesh file, or an outline")
+        );
         std::fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -15,6 +15,7 @@
 //! ```
 
 use super::curve::Curve;
+use super::input::shortened;
 use super::mesh::{DataArray, Mesh, short};
 use super::surface::{Boundary, boundary};
 use super::{centres, to_points};
@@ -319,5 +320,10 @@ pub(in crate::data) fn scalar_names(file: &Path) -> Result<Vec<String>, Refusal>
         text.trim_start_matches('\u{feff}').lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
     let head = head.trim_start_matches('#');
     let separator = [';', '\t', ','].into_iter().find(|&mark| head.contains(mark)).unwrap_or(',');
-    Ok(head.split(separator).skip(1).map(|cell| cell.trim().trim_matches('"').to_owned()).collect())
+    let names: Vec<String> = head.split(separator).map(|cell| cell.trim().trim_matches('"').to_owned()).collect();
+    require(names.len() > 1, || {
+        let expected = "a column with the names of the files, then columns of numbers";
+        Refusal::new(file.display().to_string(), expected, format!("one column `{}`", shortened(head)))
+    })?;
+    Ok(names.into_iter().skip(1).collect())
 }

@@ -1,0 +1,168 @@
+//! Lists of mesh files of several times are time series; flat meshes have distances to curves; a folder means its mesh files.
+
+use crate::support::Folder;
+use lamo::data::dataset::{Dataset, Rule};
+use lamo::data::formats;
+use lamo::data::import::{ArrayName, MeshCases, Own, Sizes, Windows, points_of_files};
+use lamo::data::mesh::{self, DataArray, Mesh, Numbers, Options, Shape, UNTURNED};
+use lamo::inference::Source;
+use lamo::workflow::{PredictRequest, Session, TrainRequest, predict_meshes, train};
+use lamo_geometry::Grid;
+use lamo_tensor::Device;
+use std::fs;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+/// What is known at x and y at a time of a case.
+fn value(place: &[f64], time: usize, case: usize) -> f64 {
+    (place[0] - 0.25 * time as f64).sin() + 0.5 * place[1] + case as f64
+}
+
+/// Squares in the plane z = 0 with `p` at the points.
+fn plane(width: usize, time: usize, case: usize) -> Mesh {
+    let (dimensions, origin) = ([width, 3, 1], [0.0; 3]);
+    let image = Shape::Image { dimensions, origin, spacing: [0.5; 3], direction: UNTURNED };
+    let (positions, cells) = (image.positions().unwrap(), image.cells().unwrap().into_owned());
+    let values = positions.chunks(3).map(|place| value(place, time, case)).collect();
+    let mut mesh = Mesh::new(Shape::Unstructured { points: Numbers::F64(positions), cells });
+    mesh.point_data.push(DataArray::new("p", 1, values));
+    mesh
+}
+
+/// A pvd file with a mesh of `width` points for each time; the list begins with the last time.
+fn list(folder: &Folder, case: usize, widths: &[usize]) -> PathBuf {
+    let mut text = "<VTKFile type=\"Collection\" version=\"0.1\"><Collection>\n".to_owned();
+    for (time, &width) in widths.iter().enumerate().rev() {
+        let name = format!("case_{case}_{time}.vtu");
+        mesh::write(&folder.at(&name), &plane(width, time, case), &Options::default()).unwrap();
+        text += &format!("<DataSet timestep=\"{}\" file=\"{name}\"/>\n", 0.25 * time as f64);
+    }
+    let path = folder.at(&format!("case_{case}.pvd"));
+    fs::write(&path, text + "</Collection></VTKFile>\n").unwrap();
+    path
+}
+
+fn imported(files: &[PathBuf], windows: Option<Windows>, target: &Path) -> Dataset {
+    let cases = MeshCases { files: files.to_vec(), outputs: vec!["p".into()], ..MeshCases::default() };
+    let (fields, _) = cases.fields().unwrap();
+    let sizes = points_of_files(&fields).unwrap();
+    let own = Own {
+        name: "flow".into(),
+        grid: Grid::Cloud { points: sizes.iter().copied().max().unwrap() },
+        ragged: sizes,
+        stride: 1,
+        split: windows.is_none().then_some(Rule::Ends { train: files.len() - 1, test: 1 }),
+        fields,
+        times: Some(ArrayName { path: files[0].clone(), variable: Some("times".into()) }),
+        windows,
+        sizes: Sizes::default(),
+    };
+    own.import().unwrap().write(target, &|_| ControlFlow::Continue(())).unwrap();
+    Dataset::open(target).unwrap()
+}
+
+/// `[times, points]` of a case.
+fn expected(width: usize, times: std::ops::Range<usize>, case: usize) -> Vec<f32> {
+    let places = plane(width, 0, 0).shape.positions().unwrap();
+    times
+        .flat_map(|time| places.chunks(3).map(move |place| value(place, time, case) as f32).collect::<Vec<_>>())
+        .collect()
+}
+
+#[test]
+fn a_list_of_several_times_is_a_time_series_in_the_order_of_its_times() {
+    let folder = Folder::new("mesh-series");
+    let widths = [4, 5, 6];
+    let files: Vec<PathBuf> = (0..3).map(|case| list(&folder, case, &[widths[case]; 6])).collect();
+    let times = formats::read(&files[0], Some("times")).unwrap();
+    assert_eq!(times.values.into_f64(), [0.0, 0.25, 0.5, 0.75, 1.0, 1.25]);
+    let whole = imported(&files, None, &folder.at("whole"));
+    let cut = imported(&files, Some(Windows { window: 2, horizon: 2, step: 1 }), &folder.at("cut"));
+    assert_eq!((whole.manifest().samples, cut.manifest().samples), (3, 9));
+    assert_eq!(whole.manifest().times, [0.0, 0.25, 0.5, 0.75, 1.0, 1.25]);
+    for case in 0..3 {
+        assert_eq!(cut.triangles_of(3 * case + 2).unwrap(), whole.triangles_of(case).unwrap());
+        assert_eq!(whole.triangles_of(case).unwrap().len(), 4 * (widths[case] - 1));
+        assert_eq!(whole.gather("p", &[case]).unwrap(), expected(widths[case], 0..6, case));
+        for window in 0..3 {
+            let values = cut.gather("p", &[3 * case + window]).unwrap();
+            assert_eq!(values, expected(widths[case], window..window + 4, case), "case {case}, window {window}");
+        }
+    }
+    let sources: Vec<_> = whole.manifest().sources.iter().map(|source| source.file.as_str()).collect();
+    assert!(sources.contains(&"case_1_3.vtu"), "{sources:?}");
+}
+
+#[test]
+fn times_with_other_points_and_lists_beside_single_files_are_refused() {
+    let folder = Folder::new("mesh-series-refused");
+    let uneven = list(&folder, 0, &[4, 4, 5]);
+    let told = formats::read(&uneven, Some("p")).unwrap_err().to_string();
+    assert!(told.contains("time number 2: expected 12 numbers of `p` at each time, found 15"), "{told}");
+    let even = list(&folder, 1, &[4, 4]);
+    let files = vec![even, folder.at("case_1_0.vtu")];
+    let told = MeshCases { files, outputs: vec!["p".into()], ..MeshCases::default() }.fields().unwrap_err().to_string();
+    assert!(told.contains("expected a list of several times, as the first file, found a file of one time"), "{told}");
+}
+
+#[test]
+fn the_continuation_of_a_list_is_written_on_its_points_without_an_error() {
+    let folder = Folder::new("mesh-series-predicted");
+    let files: Vec<PathBuf> = (0..3).map(|case| list(&folder, case, &[4 + case; 6])).collect();
+    imported(&files, Some(Windows { window: 2, horizon: 2, step: 1 }), &folder.at("data"));
+    let changes = [
+        "model.settings={ width = 16, depth = 1, tokens = 4, slice_heads = 2, states = 4, mlp_ratio = 1, initial = \"fan-in\" }",
+        "train.epochs=1",
+        "train.batch=2",
+    ];
+    let asked = TrainRequest {
+        changes: changes.map(str::to_owned).to_vec(),
+        out: Some(folder.at("run")),
+        ..TrainRequest::new(folder.at("data").to_str().unwrap())
+    };
+    let request = PredictRequest {
+        model: train(&asked, &Session::default()).unwrap().folder,
+        inputs: vec![Source::parse(files[1].to_str().unwrap())],
+        output: folder.at("out.vtu"),
+        snapshots: None,
+        symmetries: false,
+        memory: None,
+        device: Device::Cpu,
+    };
+    predict_meshes(&request, &MeshCases::default()).unwrap();
+    let mesh = mesh::read(&folder.at("out.vtu")).unwrap();
+    let names: Vec<_> = mesh.point_data.iter().map(|array| array.name.as_str()).collect();
+    assert_eq!(names, ["p_predicted_0", "p_predicted_1"]);
+    assert_eq!((mesh.point_count(), mesh.cell_count()), (15, 8));
+}
+
+#[test]
+fn points_of_a_flat_mesh_have_a_signed_distance_to_an_outline() {
+    let folder = Folder::new("mesh-outline");
+    let path = folder.at("plane.vtu");
+    mesh::write(&path, &plane(5, 0, 0), &Options::default()).unwrap(); // x from 0 to 2, y from 0 to 1
+    fs::write(folder.at("box.dat"), "A BOX\n 1.5 0.25\n 1.5 2.0\n 0.25 2.0\n 0.25 0.25\n").unwrap();
+    let name = format!("sdf={}", folder.at("box.dat").display());
+    let found = formats::read(&path, Some(&name)).unwrap().values.into_f64();
+    let places = plane(5, 0, 0).shape.positions().unwrap();
+    for (place, found) in places.chunks(3).zip(found) {
+        let [x, y] = [(place[0] - 0.875).abs() - 0.625, (place[1] - 1.125).abs() - 0.875];
+        let outside = x.max(0.0).hypot(y.max(0.0));
+        let exact = if outside > 0.0 { outside } else { x.max(y) };
+        assert!((found - exact).abs() < 1e-15, "{place:?}: {found} and {exact}");
+    }
+}
+
+#[test]
+fn a_folder_means_its_mesh_files_of_one_kind() {
+    let folder = Folder::new("mesh-folder");
+    for number in [10, 2] {
+        mesh::write(&folder.at(&format!("case_{number}.vtu")), &plane(4, 0, 0), &Options::default()).unwrap();
+    }
+    fs::write(folder.at("notes.txt"), "notes").unwrap();
+    let expand = || MeshCases::expand(&[folder.path().to_owned()]);
+    assert_eq!(expand().unwrap(), [folder.at("case_2.vtu"), folder.at("case_10.vtu")]);
+    fs::write(folder.at("body.stl"), "solid\nendsolid\n").unwrap();
+    let told = expand().unwrap_err().to_string();
+    assert!(told.contains("expected mesh files of one kind in this folder, found stl, vtu"), "{told}");
+}
