@@ -75,7 +75,7 @@ fn check_lists_and_draws_the_arrays_of_a_file() {
     assert_eq!((&report["arrays"][0]["least"], &report["arrays"][0]["most"]), (&0.0.into(), &1919.0.into()));
     assert_eq!(report["arrays"][0]["type"], "float32");
     folder.write("series.npy", "text");
-    contains(&folder.fails(&["data", "check", "series.npy"]), &["series.npy", "npy, npz, MAT", "safetensors"]);
+    contains(&folder.fails(&["data", "check", "series.npy"]), &["series.npy", "npy, PyTorch, npz, MAT", "safetensors"]);
 }
 
 #[test]

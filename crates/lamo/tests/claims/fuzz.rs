@@ -199,9 +199,19 @@ fn tables_of_any_bytes_are_read_or_refused() {
     fuzz_reader("csv");
 }
 
+/// Lists of files with their times.
+const LISTS: [&str; 2] = [
+    "<VTKFile type=\"Collection\"><Collection><DataSet timestep=\"0\" file=\"cells_ascii.vtu\"/>\
+     <DataSet timestep=\"1.5\" file=\"surface_ascii.vtp\"/></Collection></VTKFile>",
+    "{\"file-series-version\": \"1.0\", \"files\": [{\"name\": \"cells_ascii.vtu\", \"time\": 0}, {\"name\": \"surface_ascii.vtp\", \"time\": 1}]}",
+];
+
 /// Changes the small mesh files with some endings.
 fn fuzz_meshes(target: &str, endings: &[&str]) {
-    let seeds: Vec<_> = endings.iter().flat_map(|ending| seeds("mesh/files", ending)).collect();
+    let mut seeds: Vec<_> = endings.iter().flat_map(|ending| seeds("mesh/files", ending)).collect();
+    if target == "vtk-parts" {
+        seeds.extend(LISTS.map(|list| list.as_bytes().to_vec()));
+    }
     fuzz(target, &seeds, |scratch, bytes| {
         let path = scratch.join("file");
         fs::write(&path, bytes).unwrap();
@@ -209,6 +219,9 @@ fn fuzz_meshes(target: &str, endings: &[&str]) {
             if !scratch.join(part).exists() {
                 fs::copy(tests("mesh/files").join(part), scratch.join(part)).unwrap();
             }
+        }
+        if target == "vtk-parts" {
+            read_everything(&path);
         }
         match mesh::read(&path) {
             Ok(mesh) => {

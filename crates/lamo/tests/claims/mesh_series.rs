@@ -76,17 +76,22 @@ fn a_list_of_several_times_is_a_time_series_in_the_order_of_its_times() {
     let files: Vec<PathBuf> = (0..3).map(|case| list(&folder, case, &[widths[case]; 6])).collect();
     let times = formats::read(&files[0], Some("times")).unwrap();
     assert_eq!(times.values.into_f64(), [0.0, 0.25, 0.5, 0.75, 1.0, 1.25]);
+    let names: Vec<_> = (0..6).map(|time| format!("{{\"name\": \"case_2_{time}.vtu\", \"time\": {time}}}")).collect();
+    let json = format!("{{ \"file-series-version\": \"1.0\", \"files\": [{}] }}", names.join(", "));
+    fs::write(folder.at("case.vtu.series"), json).unwrap();
+    let [one, other] = [&folder.at("case.vtu.series"), &files[2]].map(|file| formats::read(file, Some("p")).unwrap());
+    assert_eq!(one, other, "a series of ParaView is the list of the same files");
     let whole = imported(&files, None, &folder.at("whole"));
     let cut = imported(&files, Some(Windows { window: 2, horizon: 2, step: 1 }), &folder.at("cut"));
     assert_eq!((whole.manifest().samples, cut.manifest().samples), (3, 9));
     assert_eq!(whole.manifest().times, [0.0, 0.25, 0.5, 0.75, 1.0, 1.25]);
-    for case in 0..3 {
+    for (case, width) in widths.into_iter().enumerate() {
         assert_eq!(cut.triangles_of(3 * case + 2).unwrap(), whole.triangles_of(case).unwrap());
-        assert_eq!(whole.triangles_of(case).unwrap().len(), 4 * (widths[case] - 1));
-        assert_eq!(whole.gather("p", &[case]).unwrap(), expected(widths[case], 0..6, case));
+        assert_eq!(whole.triangles_of(case).unwrap().len(), 4 * (width - 1));
+        assert_eq!(whole.gather("p", &[case]).unwrap(), expected(width, 0..6, case));
         for window in 0..3 {
             let values = cut.gather("p", &[3 * case + window]).unwrap();
-            assert_eq!(values, expected(widths[case], window..window + 4, case), "case {case}, window {window}");
+            assert_eq!(values, expected(width, window..window + 4, case), "case {case}, window {window}");
         }
     }
     let sources: Vec<_> = whole.manifest().sources.iter().map(|source| source.file.as_str()).collect();

@@ -5,7 +5,7 @@
 #![allow(clippy::print_stdout)] // a test that finds no data says so
 
 use crate::support::{Folder, alone};
-use lamo::data::formats::{self, Array, ElementKind, Error, Values};
+use lamo::data::formats::{self, Array, ArrayFile, ElementKind, Error, Values};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use std::fs;
@@ -378,6 +378,8 @@ fn tensors_of_pytorch_are_named_by_the_keys_and_places_around_them() {
     let inner = formats::read(file("pytorch/nested.pt"), Some("train/y/0")).unwrap();
     assert_eq!(inner.values, Values::F64((0..6).map(f64::from).collect()));
     assert_eq!(names(&file("pytorch/one.pt")), [(String::new(), vec![2, 3, 2])]);
+    let upload = ArrayFile::in_memory("upload", fs::read(file("pytorch/one.pt")).unwrap()).unwrap_err().to_string();
+    assert!(upload.contains("expected a file of format npy or npz, found a file of PyTorch"), "{upload}");
     let complex = formats::read(file("pytorch/views.pt"), Some("complex")).unwrap();
     let pairs: Vec<f64> = made_up("f4", 60).into_iter().flat_map(|value| [value, -value]).collect();
     assert_eq!((complex.shape, complex.values.into_f64()), (vec![3, 4, 5, 2], pairs));

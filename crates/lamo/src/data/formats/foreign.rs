@@ -1,5 +1,7 @@
 //! What a file of an unknown format may be, and how it becomes one that is read.
 
+use super::pytorch;
+
 /// First bytes of files that are not read, and what they are.
 const KNOWN: &[(&[u8], &str)] = &[
     (b"version https://git-lfs", "a Git LFS pointer without its file"),
@@ -32,6 +34,9 @@ pub(super) fn looks_like(start: &[u8]) -> String {
     }
     if is_pickle(start) {
         return "a pickle of Python (save its arrays with numpy.savez)".to_owned();
+    }
+    if pytorch::sniff(start, start.len() as u64) {
+        return "a file of PyTorch".to_owned(); // where only some formats are read
     }
     if is_mat4(start) {
         return "MAT v4 (save it with -v7)".to_owned();

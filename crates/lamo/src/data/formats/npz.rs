@@ -5,12 +5,12 @@ use super::error::Error;
 use super::section::Packing;
 use super::source::Opened;
 use super::zip::{MAGICS, Member, members};
-use super::{Named, npy};
+use super::{Named, npy, pytorch};
 use flate2::Crc;
 
-/// Whether the file begins as a zip archive.
-pub(super) fn sniff(start: &[u8], _size: u64) -> bool {
-    MAGICS.iter().any(|magic| start.starts_with(magic))
+/// Whether the file begins as a zip archive that PyTorch did not write.
+pub(super) fn sniff(start: &[u8], size: u64) -> bool {
+    MAGICS.iter().any(|magic| start.starts_with(magic)) && !pytorch::sniff(start, size)
 }
 
 /// All members, npy files or not.

@@ -7,6 +7,7 @@ use super::sources::Sources;
 use super::windows::Windows;
 use crate::data::dataset::{Error, Role};
 use crate::data::formats::ArrayInfo;
+use crate::data::mesh::is_mesh_name;
 use crate::error::counted;
 use lamo_geometry::Grid;
 
@@ -74,6 +75,9 @@ impl OwnField {
                     "cut the time series into samples with --window 10 --horizon 10, or give a file for each sample, such as --output '{name}=run_*.npy'"
                 ),
             ),
+            (false, false) if piece.is_some_and(|piece| is_mesh_name(&piece.path)) => {
+                ("several samples", "name a mesh file for each case, such as 'cases/*.vtu'".to_owned())
+            }
             (false, false) => {
                 // An axis that was taken for channels may count the samples, as in MATLAB.
                 let axes = piece.map(Piece::axes).filter(|axes| axes.contains('c')).unwrap_or_default();

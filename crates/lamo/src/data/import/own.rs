@@ -10,6 +10,7 @@ use super::sources::Sources;
 use super::windows::Windows;
 use super::write::Import;
 use crate::data::dataset::{Error, FieldEntry, Manifest, Normalise, Ragged, Role, Rule};
+use crate::data::mesh::is_mesh_name;
 use crate::error::counted;
 use crate::task::{Field, Spread};
 use lamo_geometry::Grid;
@@ -260,6 +261,9 @@ impl Own {
         let advice = match (self.grid, &extents[..]) {
             (Grid::Line { .. }, &[one, other]) if one != other && field.axes.is_none() => {
                 format!("say --grid line:{one} if it has {other} snapshots, or --grid line:{other} if it has {one}")
+            }
+            _ if is_mesh_name(&piece.path) => {
+                "a mesh file is one time: list the files of each time series, with their times, in a .pvd file".into()
             }
             _ => format!("check --grid, or name the axis of the snapshots (t) with --axes {}=LETTERS", field.name),
         };

@@ -66,7 +66,7 @@ const XML: &str = "VTK XML";
 pub const FORMATS: &[Format] = &[
     Format {
         name: "VTK parts",
-        endings: &["pvtu", "pvtp", "pvti", "pvtr", "pvts", "vtm", "vtpc", "vtpd", "pvd"],
+        endings: &["pvtu", "pvtp", "pvti", "pvtr", "pvts", "vtm", "vtpc", "vtpd", "pvd", "series"],
         summary: "VTK's files that name the files of pieces or blocks: they become one mesh",
         sniff: vtk_xml::parts::sniff,
         read: vtk_xml::parts::read,

@@ -1,5 +1,5 @@
-//! Files of VTK that name other files: parallel files (pvtu, pvtp, ...), files of several blocks (vtm, vtpc) and lists (pvd). All parts
-//! become one mesh, and an array `block` on the cells has the number of the part that a cell is from.
+//! Files of VTK that name other files: parallel files (pvtu, pvtp, ...), files of several blocks (vtm, vtpc) and lists (pvd, and the series
+//! of ParaView in JSON). All parts of one time become one mesh, and an array `block` on the cells has the number of the part that a cell is from.
 //!
 //! A file that is named twice, by itself or by a file that it names, is refused: so there are no cycles, and memory stays in proportion
 //! to what lies on the disk.
@@ -12,12 +12,16 @@ use crate::data::mesh::mesh::{Cells, DataArray, Mesh, Shape, short};
 use crate::data::mesh::numbers::Numbers;
 use crate::data::mesh::read_opened;
 use crate::error::{Refusal, require};
+use serde_json::Value;
+use std::io::Read;
 use std::path::PathBuf;
 
 /// Types of files that name blocks or partitions.
 const BLOCKS: [&str; 3] = ["vtkMultiBlockDataSet", "vtkPartitionedDataSetCollection", "vtkPartitionedDataSet"];
 /// The type of a list of files, with their times.
 const LIST: &str = "Collection";
+/// Bytes of a series of ParaView at most.
+const LONGEST_SERIES: u64 = 1 << 24;
 /// The array of the numbers of the parts.
 const BLOCK: &str = "block";
 
@@ -26,9 +30,30 @@ fn names_files(kind: &str) -> bool {
     BLOCKS.contains(&kind) || kind == LIST || kind.strip_prefix('P').is_some_and(is_mesh_kind)
 }
 
+/// Whether a file begins like a series of ParaView: `{"file-series-version": "1.0", "files": [{"name": "a.vtu", "time": 0}]}`.
+fn is_series(start: &[u8]) -> bool {
+    let key = b"\"file-series-version\"";
+    start.trim_ascii_start().starts_with(b"{") && start.windows(key.len()).any(|bytes| bytes == key)
+}
+
+/// The files of a series of ParaView.
+fn series(opened: &Opened) -> Result<Vec<Named>, Refusal> {
+    let wrong = |found: String| Refusal::new("JSON", "an array `files` of names and times", found);
+    require(opened.size <= LONGEST_SERIES, || wrong(format!("a file of {} bytes", opened.size)))?;
+    let mut text = String::new();
+    opened.whole()?.read_to_string(&mut text).map_err(|reason| wrong(reason.to_string()))?;
+    let whole: Value = serde_json::from_str(&text).map_err(|reason| wrong(reason.to_string()))?;
+    let files = whole["files"].as_array().filter(|files| !files.is_empty()).ok_or_else(|| wrong("none".into()))?;
+    let named = |file: &Value| Some((Some(file["time"].as_f64()?), file["name"].as_str()?.to_owned()));
+    files.iter().map(|file| named(file).ok_or_else(|| wrong(shortened(&file.to_string())))).collect()
+}
+
 /// Whether a file begins like one that names other files.
 pub(in crate::data::mesh) fn sniff(start: &[u8], _size: u64) -> bool {
     let text = String::from_utf8_lossy(start);
+    if is_series(start) {
+        return true;
+    }
     let Some((_, tag)) = text.split_once("<VTKFile") else { return false };
     let tag = tag.split('>').next().unwrap_or_default();
     let kind = tag.split_once("type=").map(|(_, kind)| kind.trim_start_matches(['"', '\'']));
@@ -84,6 +109,9 @@ type Named = (Option<f64>, String);
 
 /// The names in a file, in its order.
 fn named_files(opened: &Opened) -> Result<Vec<Named>, Refusal> {
+    if is_series(&opened.start()?) {
+        return series(opened);
+    }
     let document = tree::read(opened)?;
     let root = &document.root;
     require(root.name == "VTKFile", || Refusal::new("XML", "the element VTKFile", shortened(&root.name)))?;
