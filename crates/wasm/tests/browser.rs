@@ -108,7 +108,7 @@ fn the_page_predicts_and_solves_what_is_drawn_and_its_prediction_is_the_native_o
 fn a_page_without_its_program_says_what_is_missing() {
     let Some(mut browser) = Browser::start([800, 600]) else { return };
     let folder = tempfile::tempdir().unwrap();
-    for file in ["index.html", "start.js", "local.js", "worker.js"] {
+    for file in ["index.html", "start.js", "local.js", "worker.js", "darcy.safetensors", "darcy.json"] {
         std::fs::copy(page().join(file), folder.path().join(file)).unwrap();
     }
     std::fs::create_dir(folder.path().join("page")).unwrap();
