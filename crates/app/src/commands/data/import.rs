@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 #[derive(Args)]
 pub(crate) struct Import {
     /// With --as: files of a benchmark, or folders that hold them at any depth. Without it: mesh files, one for each case, such as
-    /// 'cases/*.vtu' or a folder that holds them (vtu, vtp, vti, vtr, vts, vtm, pvtu, vtk, msh, stl, obj); --input and --output then name their arrays.
+    /// 'cases/*.vtu' or a folder that holds them (vtu, vtp, vti, vtr, vts, vtm, pvtu, pvd, vtk, msh, stl, obj); --input and --output then name their arrays.
     #[arg(value_name = "FILE|DIR")]
     files: Vec<PathBuf>,
     /// The benchmark of the files; lamo data import --help lists them all.
@@ -42,7 +42,8 @@ pub(crate) struct Import {
     #[arg(long, value_name = "NAME=ARRAY", required_unless_present = "benchmark")]
     output: Vec<String>,
     /// Of mesh files: inputs made from the mesh. distance is that to its boundary, normals are those of a surface;
-    /// distance=FILE is that to the surface in FILE, sdf=FILE has a sign, negative inside a closed surface.
+    /// distance=FILE is that to the surface in FILE, sdf=FILE has a sign, negative inside a closed surface. For a flat mesh FILE may
+    /// be a curve, such as the outline of an airfoil (.dat).
     #[arg(long, value_name = "WHAT", conflicts_with = "benchmark")]
     derive: Vec<String>,
     /// Of mesh files: a CSV table with a row for each case. The first column has the names of the files, the others are inputs.

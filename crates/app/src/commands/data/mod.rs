@@ -25,8 +25,9 @@ pub(crate) enum Data {
     Make(make::Make),
     /// Make a data set from public benchmark files, from your own arrays, or from mesh files.
     ///
-    /// An ARRAY is FILE, or FILE:VARIABLE if the file holds several. Files are npy, npz, MAT v5 and v7.3, HDF5, safetensors, PyTorch or
-    /// CSV. A pattern such as 'case_*.npz:p' is one file after another. The same command continues after an interruption.
+    /// An ARRAY is FILE, or FILE:VARIABLE if the file holds several. Files are npy, npz, MAT v5 and v7.3, HDF5, safetensors,
+    /// PyTorch or CSV. A pattern such as 'case_*.npz:p' is one file after another, 'all.h5:*/data' one array after another.
+    /// The same command continues after an interruption.
     /// The folder has the same format as that of lamo data make; it also records the source files and their hashes.
     ///
     /// The training and test samples are drawn with a seed. Files with train and test in their names keep their samples;
@@ -40,6 +41,8 @@ pub(crate) enum Data {
     ///   lamo data import --positions 'car_*.npz:vertices' --output 'p=car_*.npz:press' --grid cloud --out data/cars
     ///   lamo data import --output u=AC.mat:uu --grid line:512 --window 10 --horizon 10 --stride 1 --out data/ac
     ///   lamo data import --input mu=runs.csv:mu --output u=runs.csv:u --grid line:64 --out data/runs
+    ///   lamo data import --input a=darcy.pt:x --output u=darcy.pt:y --grid 16x16 --out data/darcy
+    ///   lamo data import 'runs/*.pvd' --output T --window 2 --horizon 5 --out data/heat
     ///   lamo data import 'cases/*.vtu' --output p,U --input region --scalars cases.csv --derive sdf=body.stl --out data/flow
     #[command(verbatim_doc_comment, after_long_help = import::public_files())]
     Import(Box<import::Import>),
