@@ -8,6 +8,7 @@ mod kernel;
 mod library;
 mod lower;
 mod modules;
+mod places;
 mod products;
 mod record;
 mod report;
@@ -23,12 +24,13 @@ use crate::limits::{poll, poll_at};
 use crate::memory::zeros;
 use crate::ops::Precision;
 use gpu::{Gpu, Memory};
-use kernel::{Argument, Family, Kernel};
+use kernel::{Family, Kernel};
 use library::{Address, Handle};
 use lower::{Action, Lowering};
 use modules::Modules;
+use places::{Places, Tables, needs, prepare};
 use products::Prepared;
-use scratch::{Need, Pieces, Scratch};
+use scratch::{Pieces, Scratch};
 use std::cell::OnceCell;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -122,19 +124,9 @@ impl Cuda {
         poll()?;
         let arena = Memory::zeros(&gpu, arena.max(1))?;
         let counters = Memory::zeros(&gpu, STREAMS * COUNTERS)?;
-        let flat: Vec<u32> = tables.iter().flat_map(|table| table.iter().copied()).collect();
-        let table_memory = Memory::zeros(&gpu, flat.len().max(1))?;
-        gpu.write(table_memory.address, &flat)?;
-        let starts: Vec<usize> =
-            tables.iter().scan(0, |start, table| Some(std::mem::replace(start, *start + table.len()))).collect();
-        let place = |float: usize| arena.address + 4 * float as Address;
-        let scratch = |step: usize| place(own[step].as_ref().map_or(0, |own| own.start));
-        let resolve = |argument: &Argument, step: usize, stream: usize| match argument {
-            Argument::Buffer { buffer, offset } => arena.address + bytes_to(&plan, *buffer, *offset),
-            Argument::Scratch(offset) => scratch(step) + 4 * *offset as Address,
-            Argument::Counters => counters.address + 4 * (stream * COUNTERS) as Address,
-            Argument::Table(position) => table_memory.address + 4 * starts[*position] as Address,
-        };
+        let tables = Tables::new(&gpu, &tables)?;
+        let places =
+            Places { plan: &plan, arena: arena.address, own: &own, counters: counters.address, tables: &tables };
         let mut pieces = Vec::with_capacity(turns.len());
         for (step, list) in actions.iter().enumerate() {
             let cut = match needs[step].pieces {
@@ -144,31 +136,24 @@ impl Cuda {
             };
             for part in [&list[..cut], &list[cut..]].into_iter().take(if cut < list.len() { 2 } else { 1 }) {
                 let turn = turns.pop_front().expect("as many turns as pieces");
-                let mut work = Vec::with_capacity(part.len());
-                for action in part {
-                    work.push(match action {
-                        Action::Launch(kernel) => Work::Kernel {
-                            function: modules.function(kernel),
-                            grid: kernel.grid,
-                            block: kernel.block,
-                            shared: kernel.shared,
-                            arguments: kernel.arguments.iter().map(|a| resolve(a, step, turn.stream)).collect(),
-                        },
-                        Action::Clear { buffer, length } => {
-                            Work::Clear { address: arena.address + bytes_to(&plan, *buffer, 0), length: *length }
-                        }
-                        Action::Product(_) => Work::Product {
-                            product: products.pop_front().expect("prepared above, in this order").1,
-                            workspace: scratch(step),
-                        },
-                    });
-                }
+                let stream = turn.stream;
+                let work =
+                    part.iter().map(|action| places.work(action, step, stream, &modules, &mut products)).collect();
                 pieces.push(Piece { step, work, turn });
             }
         }
         let mirrors = plan.buffers.iter().map(|_| OnceCell::new()).collect();
-        let mut cuda =
-            Cuda { plan, pieces, arena, counters, _modules: modules, graph: None, mirrors, _tables: table_memory, gpu };
+        let mut cuda = Cuda {
+            plan,
+            pieces,
+            arena,
+            counters,
+            _modules: modules,
+            graph: None,
+            mirrors,
+            _tables: tables.memory,
+            gpu,
+        };
         for id in 0..cuda.plan.buffers.len() {
             if let Role::Constant(bits) = cuda.plan.buffers[id].role.clone() {
                 cuda.gpu.write(cuda.address(id), &bits)?;
@@ -334,50 +319,6 @@ fn fits(kernels: &[&Kernel], gpu: &str, shared: usize) -> Result<(), DeviceError
         format!("{:?}", kernel.family).to_lowercase(),
         needs(kernel).div_ceil(1024)
     )))
-}
-
-/// Bytes from the start of the arena to an element of a buffer.
-fn bytes_to(plan: &Plan, buffer: usize, offset: isize) -> Address {
-    4 * (plan.buffers[buffer].offset as i64 + offset as i64) as Address
-}
-
-/// The products of all steps in order, each with its step.
-fn prepare(
-    gpu: &Arc<Gpu>,
-    plan: &Plan,
-    actions: &[Vec<Action>],
-    precision: Precision,
-) -> Result<VecDeque<(usize, Prepared)>, DeviceError> {
-    let mut products = VecDeque::new();
-    for (step, action) in actions.iter().enumerate().flat_map(|(step, list)| list.iter().map(move |a| (step, a))) {
-        if let Action::Product(product) = action {
-            let offset = |buffer: usize, offset: isize| bytes_to(plan, buffer, offset);
-            products.push_back((step, Prepared::new(gpu, product, precision, &offset, WORKSPACE)?));
-        }
-    }
-    Ok(products)
-}
-
-/// What each step needs: its pieces, and as much scratch memory as its largest kernel or product.
-fn needs<'a>(
-    plan: &Plan,
-    actions: &[Vec<Action>],
-    heads: &[usize],
-    products: impl IntoIterator<Item = &'a (usize, Prepared)>,
-) -> Vec<Need> {
-    let need = |(step, list): (usize, &Vec<Action>)| Need {
-        pieces: match heads[step] {
-            0 if matches!(plan.steps[step], Step::Loop(_)) && list.len() > 1 => Pieces::TailLast,
-            0 => Pieces::One,
-            _ => Pieces::HeadFirst,
-        },
-        floats: kernels_of(list).map(|kernel| kernel.scratch).max().unwrap_or(0),
-    };
-    let mut needs: Vec<Need> = actions.iter().enumerate().map(need).collect();
-    for (step, product) in products {
-        needs[*step].floats = needs[*step].floats.max(product.workspace().div_ceil(4));
-    }
-    needs
 }
 
 fn kernels_of(step: &[Action]) -> impl Iterator<Item = &Kernel> {
