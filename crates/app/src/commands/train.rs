@@ -1,5 +1,6 @@
 //! `lamo train`: arguments in, events out as text or as lines of JSON.
 
+mod seeds;
 mod view;
 
 use crate::commands::progress::Meter;
@@ -51,6 +52,10 @@ pub(crate) struct Train {
     /// Seed of the initial parameters and of the order of the samples.
     #[arg(long, value_name = "S", conflicts_with = "resume")]
     seed: Option<u64>,
+    /// Train once with each of these seeds, side by side on a GPU, and print the mean of the errors; with --out, the folders are
+    /// RUN-SEED.
+    #[arg(long, value_name = "S,S", value_delimiter = ',', conflicts_with_all = ["seed", "resume", "print_config"])]
+    seeds: Vec<u64>,
     /// Set any key of the experiment; may be repeated, the last one wins.
     #[arg(long, value_name = "KEY=VALUE", conflicts_with = "resume")]
     set: Vec<String>,
@@ -95,6 +100,9 @@ pub(crate) fn run(options: &Train) -> Result<()> {
     }
     let listener = |event: Event<'_>| console.show(event);
     let session = Session { listener: &listener, cancel: stop_on_signal("the step and the checkpoint")?, threads };
+    if !options.seeds.is_empty() {
+        return seeds::run(options, &session, saving);
+    }
     let trained = match &options.resume {
         Some(run) => {
             let (run, data, device) = (run.clone(), options.data.clone(), options.device);

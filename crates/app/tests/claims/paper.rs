@@ -100,3 +100,23 @@ fn a_budget_stops_cleanly_and_the_same_command_continues() {
     contains(&folder.fails(&["paper", "run", "--benchmark=burgers"]), &["a benchmark of the paper", "burgers"]);
     contains(&folder.fails(&["paper", "run", "--benchmark=darci"]), &["darci"]);
 }
+
+#[test]
+fn cells_that_train_side_by_side_give_the_numbers_of_cells_one_by_one() {
+    let numbers = |together: &str| {
+        let folder = Folder::new(&format!("paper-together-{together}"));
+        folder.ok(&[RUN, &["T2", "--benchmark=darcy", "--together", together]].concat());
+        let files = fs::read_dir(folder.at("results/paper")).unwrap();
+        let mut names: Vec<String> = files.map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
+        names.retain(|name| name.starts_with("darcy") && name.ends_with(".json"));
+        names.sort();
+        let error = |name: String| {
+            let receipt = folder.json(&format!("results/paper/{name}"));
+            (receipt["evaluation"]["relative_l2"].as_f64().map(f64::to_bits), name)
+        };
+        names.into_iter().map(error).collect::<Vec<_>>()
+    };
+    let (one_by_one, side_by_side) = (numbers("1"), numbers("3"));
+    assert!(one_by_one.len() >= 8 && one_by_one.iter().all(|(error, _)| error.is_some()), "{one_by_one:?}");
+    assert_eq!(one_by_one, side_by_side);
+}

@@ -197,3 +197,24 @@ fn a_run_folder_that_exists_is_refused_before_data_are_made() {
     contains(&folder.fails(&[SMALL, &["--out=taken"]].concat()), &["taken"]);
     assert_eq!(folder.names(), ["taken"]);
 }
+
+#[test]
+fn several_seeds_give_the_runs_of_each_seed_and_their_mean() {
+    let folder = Folder::new("seeds");
+    let small = [SMALL, &["--set=train.epochs=20"]].concat();
+    let text = folder.ok(&[&small[..], &["--seeds=3,5", "--out", "many"]].concat());
+    contains(&text, &["seed 3: run: many-3", "seed 5: epoch 20/20", "mean of 2 seeds: ", " ± "]);
+    folder.ok(&[&small[..], &["--seed=5", "--out", "one"]].concat());
+    assert_eq!(essence(&folder.at("many-5")).1, essence(&folder.at("one")).1);
+    assert!(folder.at("many-3/receipt.json").is_file() && folder.at("many-5/report.html").is_file());
+    let events = lines(&folder.ok(&[&small[..], &["--seeds=3,5", "--json"]].concat()));
+    let mean = events.iter().find(|event| event["event"] == "mean").unwrap();
+    let ends: Vec<f64> =
+        events.iter().filter(|event| event["event"] == "end").map(|event| event["test"].as_f64().unwrap()).collect();
+    assert_eq!((ends.len(), mean["seeds"].as_u64()), (2, Some(2)));
+    assert!((mean["mean"].as_f64().unwrap() - 0.5 * (ends[0] + ends[1])).abs() < 1e-12);
+    contains(
+        &folder.fails(&[&small[..], &["--seeds=3,3"]].concat()),
+        &["--seeds: expected different seeds, found 3 twice"],
+    );
+}

@@ -37,6 +37,6 @@ pub use effort::{Effort, Options};
 pub use insight::{Insight, InsightLayer};
 pub use plan::{Job, plan};
 
-pub use run::{Outcome, Report, RunRequest, run};
+pub use run::{Outcome, Report, Reporter, RunRequest, run};
 pub use tables::printed;
 pub use view::{Snapshot, View};

@@ -24,6 +24,8 @@ pub struct Job {
     pub done: bool,
     /// Whether it failed in this call.
     pub failed: bool,
+    /// Whether it runs now.
+    pub running: bool,
 }
 
 /// The trainings of the artifacts, each once.
@@ -42,7 +44,7 @@ pub fn plan(artifacts: &[Artifact], results: &Results, device: Device) -> Result
                 None => {
                     known.insert(cell.key.clone(), jobs.len());
                     let (seconds, done) = (cost::seconds(&cell, device)?, results.of(&cell).is_some());
-                    jobs.push(Job { cell, artifacts: vec![artifact.id], seconds, done, failed: false });
+                    jobs.push(Job { cell, artifacts: vec![artifact.id], seconds, done, failed: false, running: false });
                 }
             }
         }
@@ -67,7 +69,8 @@ fn calibrate(jobs: &mut [Job], results: &Results, device: Device) {
 
 /// The next training to run within the seconds that are left: the first that fits, else the first of all.
 pub(super) fn next(jobs: &[Job], left: Option<f64>) -> Option<usize> {
-    let open = || jobs.iter().enumerate().filter(|(_, job)| !job.done && !job.failed).map(|(place, _)| place);
+    let open =
+        || jobs.iter().enumerate().filter(|(_, job)| !(job.done || job.failed || job.running)).map(|(place, _)| place);
     let fits = |place: &usize| left.is_none_or(|left| jobs[*place].seconds <= left);
     open().find(fits).or_else(|| open().next())
 }

@@ -1,4 +1,4 @@
-//! Runs the cells that are missing, one after the other, and stops inside a time budget.
+//! Runs the cells that are missing, one after the other or some side by side, and stops inside a time budget.
 //!
 //! Each cell has a run folder of its own, named by its key. A cell whose folder has an experiment is resumed from its checkpoint,
 //! one whose receipt is there is skipped; so the same command continues after a kill at any moment, and anywhere the run folders
@@ -16,9 +16,10 @@ use crate::run;
 use crate::workflow::{self, EvaluateRequest, ResumeRequest, Session};
 use lamo_tensor::Device;
 use std::collections::HashSet;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Part of the budget that is kept for the last checkpoint, and its bounds in seconds.
@@ -45,6 +46,8 @@ pub struct RunRequest {
     pub device: Device,
     /// Time between checkpoints.
     pub saving: Duration,
+    /// Cells that run side by side; small ones leave much of a GPU idle.
+    pub together: NonZeroUsize,
 }
 
 /// How a cell ended.
@@ -113,8 +116,11 @@ impl Drop for Alarm {
     }
 }
 
+/// Receives reports, possibly from several threads at once.
+pub type Reporter<'a> = &'a (dyn Fn(Report<'_>) + Sync);
+
 /// Runs what is missing; the jobs with what is done at the end.
-pub fn run(request: &RunRequest, session: &Session<'_>, report: &dyn Fn(Report<'_>)) -> Result<Vec<Job>, Error> {
+pub fn run(request: &RunRequest, session: &Session<'_>, report: Reporter<'_>) -> Result<Vec<Job>, Error> {
     let deadline = request.budget.map(|budget| {
         let reserve = (RESERVE * budget.as_secs_f64()).clamp(LEAST_RESERVE, MOST_RESERVE);
         Instant::now() + budget.saturating_sub(Duration::from_secs_f64(reserve))
@@ -132,23 +138,70 @@ pub fn run(request: &RunRequest, session: &Session<'_>, report: &dyn Fn(Report<'
         job.done = !(missing && job.cell.folder(&request.runs).join(run::EXPERIMENT).is_file());
     }
     report(Report::Plan { jobs: &jobs });
-    while !session.cancel.is_cancelled() {
-        let left = deadline.map(|at| at.saturating_duration_since(Instant::now()).as_secs_f64());
-        let Some(place) = plan::next(&jobs, left) else { break };
-        let job = &jobs[place];
-        let number = jobs.iter().filter(|job| job.done).count() + 1;
-        report(Report::Begin { job, number, count: jobs.len() });
-        let started = Instant::now();
-        let outcome = cell(job, request, main.contains(&job.cell.key), session);
-        report(Report::End { job, outcome: &outcome, seconds: started.elapsed().as_secs_f64() });
-        match outcome {
-            Outcome::Finished(_) => jobs[place].done = true,
-            Outcome::Stopped => break,
-            Outcome::Failed(error) if error.kind() == Kind::OutOfSpace => return Err(error),
-            Outcome::Failed(_) => jobs[place].failed = true, // not again in this call
+    let table = Table { jobs: Mutex::new(jobs), full_disk: Mutex::new(None) };
+    let work = || table.work(request, &main, deadline, session, report);
+    if request.together.get() == 1 {
+        work();
+    } else {
+        std::thread::scope(|scope| {
+            for _ in 0..request.together.get() {
+                scope.spawn(work);
+            }
+        });
+    }
+    match table.full_disk.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        Some(error) => Err(error),
+        None => Ok(table.jobs.into_inner().unwrap_or_else(PoisonError::into_inner)),
+    }
+}
+
+/// The jobs that workers take from.
+struct Table {
+    jobs: Mutex<Vec<Job>>,
+    /// The error of a worker that found no space left; the others stop, too.
+    full_disk: Mutex<Option<Error>>,
+}
+
+impl Table {
+    fn jobs(&self) -> MutexGuard<'_, Vec<Job>> {
+        self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes jobs until none is left, or the session is cancelled.
+    fn work(
+        &self,
+        request: &RunRequest,
+        main: &HashSet<String>,
+        deadline: Option<Instant>,
+        session: &Session<'_>,
+        report: Reporter<'_>,
+    ) {
+        while !session.cancel.is_cancelled() {
+            let left = deadline.map(|at| at.saturating_duration_since(Instant::now()).as_secs_f64());
+            let (place, job, number, count) = {
+                let mut jobs = self.jobs();
+                let Some(place) = plan::next(&jobs, left) else { break };
+                jobs[place].running = true;
+                let begun = jobs.iter().filter(|job| job.done || job.running).count();
+                (place, jobs[place].clone(), begun, jobs.len())
+            };
+            report(Report::Begin { job: &job, number, count });
+            let started = Instant::now();
+            let outcome = cell(&job, request, main.contains(&job.cell.key), session);
+            report(Report::End { job: &job, outcome: &outcome, seconds: started.elapsed().as_secs_f64() });
+            let mut jobs = self.jobs();
+            jobs[place].running = false;
+            match outcome {
+                Outcome::Finished(_) => jobs[place].done = true,
+                Outcome::Stopped => break,
+                Outcome::Failed(error) if error.kind() == Kind::OutOfSpace => {
+                    *self.full_disk.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                    session.cancel.cancel();
+                }
+                Outcome::Failed(_) => jobs[place].failed = true, // not again in this call
+            }
         }
     }
-    Ok(jobs)
 }
 
 /// Trains or resumes a cell, evaluates it and writes its receipt.

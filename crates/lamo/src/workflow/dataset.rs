@@ -11,6 +11,7 @@ use crate::run::Environment;
 use crate::task::Field;
 use lamo_geometry::Grid;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 /// A data set whose hashes hold, with the statistics of its fields.
@@ -222,7 +223,13 @@ pub fn export(request: &ExportRequest, session: &Session<'_>) -> Result<Vec<Path
 /// The data set of an experiment, verified: the folder it names, or one that is made in the cache.
 pub(super) fn of_experiment(experiment: &Experiment, session: &Session<'_>) -> Result<Dataset, Error> {
     let started = Instant::now();
-    let (dataset, made_in) = match open_or_make(&experiment.data, session)? {
+    // Trainings that run side by side may want the same data: the first makes them, the others wait and find them.
+    static MAKING: Mutex<()> = Mutex::new(());
+    let made = {
+        let _one_at_a_time = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
+        open_or_make(&experiment.data, session)?
+    };
+    let (dataset, made_in) = match made {
         Outcome::Made(dataset) => (dataset, Some(started.elapsed())),
         Outcome::AlreadyThere(dataset) => (dataset, None),
         Outcome::Stopped(progress) => {

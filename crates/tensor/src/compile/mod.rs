@@ -7,7 +7,7 @@ pub(crate) mod cost;
 pub(crate) mod explain;
 pub(crate) mod fuse;
 mod loops;
-mod memory;
+pub(crate) mod memory;
 mod place;
 pub(crate) mod plan;
 mod schedule;

@@ -42,6 +42,13 @@ pub(crate) struct Buffer {
     pub(crate) offset: usize,
 }
 
+impl Buffer {
+    /// Its elements of the arena.
+    pub(crate) fn range(&self) -> Range<usize> {
+        self.offset..self.offset + self.length
+    }
+}
+
 /// A value inside a loop, one number per element or per row of the current strip.
 pub(crate) type Register = usize;
 

@@ -6,10 +6,24 @@
 use super::library::{self, Address, Driver, Handle, Products};
 use super::status;
 use crate::device::{DeviceError, DeviceErrorKind};
-use std::collections::BTreeMap;
 use std::ffi::{CStr, c_int, c_uint, c_void};
 use std::ptr;
-use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
+use std::thread::ThreadId;
+
+/// While one thread records a graph, a call of another that allocates, frees, loads or waits can break the recording. Such calls
+/// hold this lock for reading, a recording holds it for writing.
+static RECORDING: RwLock<()> = RwLock::new(());
+
+/// Held by a call that must not fall into a recording of another thread.
+pub(super) fn outside_recordings() -> RwLockReadGuard<'static, ()> {
+    RECORDING.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Held while a graph is recorded.
+pub(super) fn recording() -> RwLockWriteGuard<'static, ()> {
+    RECORDING.write().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Oldest driver API that works: CUDA 12.4.
 const OLDEST: c_int = 12040;
@@ -70,15 +84,19 @@ fn meaning(driver: &Driver, status: c_int) -> String {
 }
 
 impl Gpu {
-    /// The GPU with this number, opened once and shared.
+    /// The GPU with this number, opened once by each thread: threads have streams of their own, so that their programs run side
+    /// by side.
     pub(crate) fn open(number: usize) -> Result<Arc<Gpu>, DeviceError> {
-        static OPEN: Mutex<BTreeMap<usize, Weak<Gpu>>> = Mutex::new(BTreeMap::new());
+        static OPEN: Mutex<Vec<(usize, ThreadId, Weak<Gpu>)>> = Mutex::new(Vec::new());
         let mut open = OPEN.lock().expect("nothing panics while it is held");
-        if let Some(gpu) = open.get(&number).and_then(Weak::upgrade) {
+        open.retain(|(.., gpu)| gpu.strong_count() > 0);
+        let thread = std::thread::current().id();
+        let known = open.iter().find(|(known, owner, _)| (*known, *owner) == (number, thread));
+        if let Some(gpu) = known.and_then(|(.., gpu)| gpu.upgrade()) {
             return Ok(gpu);
         }
         let gpu = Arc::new(Gpu::new(number)?);
-        open.insert(number, Arc::downgrade(&gpu));
+        open.push((number, thread, Arc::downgrade(&gpu)));
         Ok(gpu)
     }
 
@@ -188,16 +206,19 @@ impl Gpu {
     }
 
     pub(crate) fn write<T: Copy>(&self, to: Address, values: &[T]) -> Result<(), DeviceError> {
+        let _outside = outside_recordings();
         // SAFETY: the caller's address holds as many bytes; pageable memory is staged before the call returns.
         let status = unsafe { (self.driver.to_device)(to, values.as_ptr().cast(), size_of_val(values), self.stream) };
         self.check(status, "writing to the GPU")
     }
 
     pub(crate) fn read(&self, from: Address, values: &mut [f32]) -> Result<(), DeviceError> {
+        let outside = outside_recordings();
         // SAFETY: the caller's address has as many values; the copy is waited for.
         let status = unsafe {
             (self.driver.to_host)(values.as_mut_ptr().cast::<c_void>(), from, size_of_val(values), self.stream)
         };
+        drop(outside);
         self.check(status, "reading from the GPU")?;
         self.synchronise()
     }
@@ -374,8 +395,10 @@ impl Memory {
             return Err(full(gpu, bytes));
         }
         let mut address = 0;
+        let outside = outside_recordings();
         // SAFETY: the pointer is valid.
         let status = unsafe { (gpu.driver.allocate)(&raw mut address, bytes) };
+        drop(outside);
         if status::kind(status) == DeviceErrorKind::OutOfMemory {
             return Err(full(gpu, bytes));
         }
@@ -407,6 +430,7 @@ fn full(gpu: &Gpu, bytes: usize) -> DeviceError {
 impl Drop for Memory {
     fn drop(&mut self) {
         if self.gpu.enter_to_free() {
+            let _outside = outside_recordings();
             // SAFETY: allocated once, freed once.
             unsafe { (self.gpu.driver.free)(self.address) };
         }

@@ -8,6 +8,7 @@ mod kernel;
 mod library;
 mod lower;
 mod modules;
+mod places;
 mod products;
 mod record;
 mod report;
@@ -23,12 +24,13 @@ use crate::limits::{poll, poll_at};
 use crate::memory::zeros;
 use crate::ops::Precision;
 use gpu::{Gpu, Memory};
-use kernel::{Argument, Family, Kernel};
+use kernel::{Family, Kernel};
 use library::{Address, Handle};
 use lower::{Action, Lowering};
 use modules::Modules;
+use places::{Places, Tables, needs, prepare};
 use products::Prepared;
-use scratch::Scratch;
+use scratch::{Pieces, Scratch};
 use std::cell::OnceCell;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -50,7 +52,7 @@ const WORKSPACE: usize = 32 << 20;
 enum Work {
     Kernel { function: Handle, grid: [u32; 3], block: u32, shared: u32, arguments: Vec<Address> },
     Clear { address: Address, length: usize },
-    Product(Prepared),
+    Product { product: Prepared, workspace: Address },
 }
 
 /// A step of the plan, or one of the two parts of a step that [`streams::touched`] divides.
@@ -79,10 +81,9 @@ impl BufferCopy {
 pub(crate) struct Cuda {
     plan: Plan,
     pieces: Vec<Piece>,
+    /// The buffers of the plan and the scratch memory of its steps.
     arena: Memory,
-    scratch: Memory,
-    /// Start of each stream's scratch memory, which is also the workspace of cuBLASLt.
-    scratches: [Address; STREAMS],
+    counters: Memory,
     _modules: Modules,
     graph: Option<Handle>,
     /// Values that the caller read since the last run.
@@ -116,98 +117,41 @@ impl Cuda {
         let kernels: Vec<&Kernel> = actions.iter().flat_map(|step| kernels_of(step)).collect();
         fits(&kernels, &gpu.name, gpu.shared)?;
         let modules = Modules::compile(&gpu, &kernels)?;
-        let arena = Memory::zeros(&gpu, plan.arena.max(1))?;
-        let buffer = |id: usize, offset: isize| {
-            (arena.address as i64 + 4 * (plan.buffers[id].offset as i64 + offset as i64)) as Address
-        };
-        let mut prepared = VecDeque::new();
-        let has_tail = |step: usize| matches!(plan.steps[step], Step::Loop(_)) && actions[step].len() > 1;
-        let Scratch { own, length: owned } = scratch_of(&plan, &actions, &heads);
-        let mut turns = VecDeque::from(streams::order(&streams::touched(&plan, &own), STREAMS));
+        let mut products = prepare(&gpu, &plan, &actions, precision)?;
+        let needs = needs(&plan, &actions, &heads, &products);
+        let Scratch { own, arena } = Scratch::plan(&plan, &needs)?;
+        let mut turns = VecDeque::from(streams::order(&streams::touched(&plan, &needs, &own), STREAMS));
+        poll()?;
+        let arena = Memory::zeros(&gpu, arena.max(1))?;
+        let counters = Memory::zeros(&gpu, STREAMS * COUNTERS)?;
+        let tables = Tables::new(&gpu, &tables)?;
+        let places =
+            Places { plan: &plan, arena: arena.address, own: &own, counters: counters.address, tables: &tables };
         let mut pieces = Vec::with_capacity(turns.len());
         for (step, list) in actions.iter().enumerate() {
-            let cut = match heads[step] {
-                0 if has_tail(step) => 1,
-                0 => list.len(),
-                head => head,
+            let cut = match needs[step].pieces {
+                Pieces::One => list.len(),
+                Pieces::HeadFirst => heads[step],
+                Pieces::TailLast => 1,
             };
             for part in [&list[..cut], &list[cut..]].into_iter().take(if cut < list.len() { 2 } else { 1 }) {
-                pieces.push((step, part, turns.pop_front().expect("as many turns as pieces")));
+                let turn = turns.pop_front().expect("as many turns as pieces");
+                let stream = turn.stream;
+                let work =
+                    part.iter().map(|action| places.work(action, step, stream, &modules, &mut products)).collect();
+                pieces.push(Piece { step, work, turn });
             }
-        }
-        // Each stream has counters, and as much scratch memory as its kernels and products need. A step of two pieces has
-        // scratch memory of its own.
-        let mut needed = [0; STREAMS];
-        for (step, part, turn) in &pieces {
-            for action in *part {
-                let floats = match action {
-                    Action::Launch(_) if own[*step].is_some() => 0,
-                    Action::Launch(kernel) => kernel.scratch,
-                    Action::Clear { .. } => 0,
-                    Action::Product(product) => {
-                        let product = Prepared::new(&gpu, product, precision, &buffer, WORKSPACE)?;
-                        let bytes = product.workspace();
-                        prepared.push_back(product);
-                        bytes.div_ceil(4)
-                    }
-                };
-                needed[turn.stream] = floats.max(needed[turn.stream]);
-            }
-        }
-        poll()?;
-        let needed = needed.map(|floats| blocks_of_64(floats).saturating_add(COUNTERS));
-        let scratch = Memory::zeros(&gpu, needed.iter().copied().fold(owned, usize::saturating_add))?;
-        let mut end = scratch.address + 4 * owned as Address;
-        let counters = needed.map(|floats| {
-            let start = end;
-            end += 4 * floats as Address;
-            start
-        });
-        let scratches = counters.map(|start| start + 4 * COUNTERS as Address);
-        let flat: Vec<u32> = tables.iter().flat_map(|table| table.iter().copied()).collect();
-        let table_memory = Memory::zeros(&gpu, flat.len().max(1))?;
-        gpu.write(table_memory.address, &flat)?;
-        let starts: Vec<usize> =
-            tables.iter().scan(0, |start, table| Some(std::mem::replace(start, *start + table.len()))).collect();
-        let resolve = |argument: &Argument, step: usize, stream: usize| match argument {
-            Argument::Buffer { buffer: id, offset } => buffer(*id, *offset),
-            Argument::Scratch(offset) => {
-                let start =
-                    own[step].as_ref().map_or(scratches[stream], |own| scratch.address + 4 * own.start as Address);
-                start + 4 * *offset as Address
-            }
-            Argument::Counters => counters[stream],
-            Argument::Table(position) => table_memory.address + 4 * starts[*position] as Address,
-        };
-        let mut ready = Vec::with_capacity(pieces.len());
-        for (step, part, turn) in pieces {
-            let mut work = Vec::with_capacity(part.len());
-            for action in part {
-                work.push(match action {
-                    Action::Launch(kernel) => Work::Kernel {
-                        function: modules.function(kernel),
-                        grid: kernel.grid,
-                        block: kernel.block,
-                        shared: kernel.shared,
-                        arguments: kernel.arguments.iter().map(|a| resolve(a, step, turn.stream)).collect(),
-                    },
-                    Action::Clear { buffer: id, length } => Work::Clear { address: buffer(*id, 0), length: *length },
-                    Action::Product(_) => Work::Product(prepared.pop_front().expect("prepared above, in this order")),
-                });
-            }
-            ready.push(Piece { step, work, turn });
         }
         let mirrors = plan.buffers.iter().map(|_| OnceCell::new()).collect();
         let mut cuda = Cuda {
             plan,
-            pieces: ready,
+            pieces,
             arena,
-            scratch,
-            scratches,
+            counters,
             _modules: modules,
             graph: None,
             mirrors,
-            _tables: table_memory,
+            _tables: tables.memory,
             gpu,
         };
         for id in 0..cuda.plan.buffers.len() {
@@ -225,7 +169,7 @@ impl Cuda {
 
     /// Bytes on the GPU.
     pub(crate) fn bytes(&self) -> usize {
-        self.arena.bytes + self.scratch.bytes
+        self.arena.bytes + self.counters.bytes
     }
 
     /// Kernels, products and fills of one run.
@@ -346,11 +290,6 @@ struct Lowered {
     tables: Vec<Arc<[u32]>>,
 }
 
-/// The next multiple of 64, or the largest number: memory of that size is refused.
-fn blocks_of_64(floats: usize) -> usize {
-    floats.checked_next_multiple_of(64).unwrap_or(usize::MAX)
-}
-
 fn lower(plan: &Plan, precision: Precision, architecture: u32, shared: usize) -> Result<Lowered, DeviceError> {
     let (tables, actions) = (Vec::new(), Vec::new());
     let mut lowering = Lowering { plan, precision, architecture, shared, tables, actions, head: 0 };
@@ -380,17 +319,6 @@ fn fits(kernels: &[&Kernel], gpu: &str, shared: usize) -> Result<(), DeviceError
         format!("{:?}", kernel.family).to_lowercase(),
         needs(kernel).div_ceil(1024)
     )))
-}
-
-/// Scratch memory of the steps of two pieces. The second piece of a loop adds up what the first has left, that of a scan's
-/// gradient needs what its head has prepared.
-fn scratch_of(plan: &Plan, actions: &[Vec<Action>], heads: &[usize]) -> Scratch {
-    let floats = |step: usize| kernels_of(&actions[step]).map(|kernel| kernel.scratch).max().unwrap_or(0);
-    let has_tail = |step: usize| matches!(plan.steps[step], Step::Loop(_)) && actions[step].len() > 1;
-    let all = || 0..actions.len();
-    let with_head: Vec<Option<usize>> = all().map(|step| (heads[step] > 0).then(|| floats(step))).collect();
-    let with_tail: Vec<Option<usize>> = all().map(|step| has_tail(step).then(|| floats(step))).collect();
-    Scratch::plan(&with_head, &with_tail)
 }
 
 fn kernels_of(step: &[Action]) -> impl Iterator<Item = &Kernel> {

@@ -1,7 +1,7 @@
 //! Kernels as modules on a GPU: compiled side by side, or read from the cache, and loaded.
 
 use super::compiler::{fingerprint, machine_code};
-use super::gpu::Gpu;
+use super::gpu::{Gpu, outside_recordings};
 use super::kernel::{Family, Kernel};
 use super::library::Handle;
 use crate::device::DeviceError;
@@ -78,6 +78,7 @@ impl Modules {
         let codes = machine_codes(kernels, gpu.architecture)?;
         let mut modules = Modules { modules: Vec::new(), functions: HashMap::new(), gpu: gpu.clone() };
         gpu.enter()?;
+        let _outside = outside_recordings();
         for (code, (_, names)) in &codes {
             let mut module = ptr::null_mut();
             // SAFETY: the code was made for this GPU; names are those in the source.
@@ -112,6 +113,7 @@ impl Modules {
 impl Drop for Modules {
     fn drop(&mut self) {
         if self.gpu.enter_to_free() {
+            let _outside = outside_recordings();
             for module in &self.modules {
                 // SAFETY: loaded once, unloaded once.
                 unsafe { (self.gpu.driver.module_unload)(*module) };

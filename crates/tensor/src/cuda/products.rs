@@ -24,7 +24,8 @@ struct Choice {
 pub(crate) struct Prepared {
     operation: Handle,
     layouts: [Handle; 3],
-    addresses: [Address; 3],
+    /// Bytes from the start of the arena.
+    offsets: [Address; 3],
     choice: Choice,
     gpu: Arc<Gpu>,
 }
@@ -57,11 +58,12 @@ fn column_major(matrix: &Matrix, rows: usize, columns: usize) -> (usize, usize, 
 }
 
 impl Prepared {
+    /// `offset`: where an element of a buffer is, in bytes from the start of the arena, which is aligned to 256 bytes.
     pub(crate) fn new(
         gpu: &Arc<Gpu>,
         product: &Product,
         precision: Precision,
-        buffer: &impl Fn(usize, isize) -> Address,
+        offset: &impl Fn(usize, isize) -> Address,
         workspace: usize,
     ) -> Result<Prepared, DeviceError> {
         let lt = &gpu.products;
@@ -80,7 +82,7 @@ impl Prepared {
         let mut prepared = Prepared {
             operation: ptr::null_mut(),
             layouts: [ptr::null_mut(); 3],
-            addresses: [0; 3],
+            offsets: [0; 3],
             choice: Choice { algorithm: [0; 8], workspace: 0, state: 0, waves: 0.0, reserved: [0; 4] },
             gpu: gpu.clone(),
         };
@@ -102,8 +104,8 @@ impl Prepared {
                 if position < 2 {
                     (lt.operation_set)(prepared.operation, 3 + position as c_int, set(&c_int::from(transposed)), 4);
                 }
-                prepared.addresses[position] = buffer(matrix.buffer, matrix.offset);
-                let mut alignment = 1_u32 << prepared.addresses[position].trailing_zeros().min(8);
+                prepared.offsets[position] = offset(matrix.buffer, matrix.offset);
+                let mut alignment = 1_u32 << prepared.offsets[position].trailing_zeros().min(8);
                 for step in [stride * i64::from(count > 1), leading as i64] {
                     if step != 0 {
                         alignment = alignment.min(1 << (4 * step).trailing_zeros().min(8));
@@ -141,10 +143,16 @@ impl Prepared {
         self.choice.workspace
     }
 
-    pub(crate) fn submit(&self, gpu: &Gpu, workspace: Address, stream: Handle) -> Result<(), DeviceError> {
+    pub(crate) fn submit(
+        &self,
+        gpu: &Gpu,
+        arena: Address,
+        workspace: Address,
+        stream: Handle,
+    ) -> Result<(), DeviceError> {
         let (one, zero) = (1.0_f32, 0.0_f32);
         let [a, b, c] = self.layouts;
-        let [pa, pb, pc] = self.addresses;
+        let [pa, pb, pc] = self.offsets.map(|offset| arena + offset);
         // SAFETY: the addresses hold the matrices the layouts describe.
         let status = unsafe {
             (gpu.products.multiply)(

@@ -1,34 +1,46 @@
 //! One run on the GPU: the parts of the plan on their streams, recorded once into a CUDA graph; or one after the other, to
 //! look at each result or to time it.
 
-use super::gpu::{Event, Streams};
+use super::gpu::{Event, Streams, recording};
 use super::library::{EARLY, Handle, Launch};
 use super::{Cuda, Piece, STREAMS, Work};
 use crate::compile::explain::describe;
 use crate::compile::plan::Step;
 use crate::device::DeviceError;
-use std::ffi::c_void;
+use std::ffi::{c_int, c_void};
+
+/// The driver's status of a recording that was broken.
+const INVALIDATED: c_int = 901;
+/// How often a broken recording is made again.
+pub(super) const ATTEMPTS: usize = 8;
 
 impl Cuda {
-    /// Records one run into a graph.
+    /// Records one run into a graph. Recorded again if a call of another thread, or the loading of a kernel, broke the recording.
     pub(super) fn capture(&self) -> Result<Handle, DeviceError> {
+        let _alone = recording();
         let gpu = &self.gpu;
         let driver = &gpu.driver;
-        let streams = Streams::new(gpu)?;
-        let first = streams.handle(0);
-        // SAFETY: the streams are ours; both handles are checked.
-        unsafe {
-            gpu.check((driver.begin_capture)(first, 2), "recording the program")?; // 2: relaxed
-            let recorded = self.record(&streams);
-            let (mut graph, mut executable): (Handle, Handle) = (std::ptr::null_mut(), std::ptr::null_mut());
-            let ended = gpu.check((driver.end_capture)(first, &raw mut graph), "recording the program");
-            recorded?;
-            ended?;
-            let made = gpu.check((driver.graph_instantiate)(&raw mut executable, graph, 0), "preparing the program");
-            (driver.graph_destroy)(graph);
-            made?;
-            Ok(executable)
+        for attempt in 1.. {
+            let streams = Streams::new(gpu)?;
+            let first = streams.handle(0);
+            // SAFETY: the streams are ours; both handles are checked.
+            unsafe {
+                gpu.check((driver.begin_capture)(first, 2), "recording the program")?; // 2: relaxed
+                let recorded = self.record(&streams);
+                let (mut graph, mut executable): (Handle, Handle) = (std::ptr::null_mut(), std::ptr::null_mut());
+                let ended = (driver.end_capture)(first, &raw mut graph);
+                if ended == INVALIDATED && attempt < ATTEMPTS {
+                    continue;
+                }
+                recorded?;
+                gpu.check(ended, "recording the program")?;
+                let made = (driver.graph_instantiate)(&raw mut executable, graph, 0);
+                (driver.graph_destroy)(graph);
+                gpu.check(made, "preparing the program")?;
+                return Ok(executable);
+            }
         }
+        unreachable!("the last attempt returns")
     }
 
     /// Puts every step on its stream, after the steps it waits for.
@@ -52,7 +64,7 @@ impl Cuda {
             for work in work {
                 let early =
                     matches!(work, Work::Kernel { .. }) && behind_kernel[turn.stream] && self.gpu.starts_early();
-                self.submit(work, stream, turn.stream, early)?;
+                self.submit(work, stream, early)?;
                 behind_kernel[turn.stream] = !matches!(work, Work::Clear { .. });
             }
             if turn.awaited {
@@ -66,7 +78,7 @@ impl Cuda {
     }
 
     /// `early`: the kernel is loaded before the entry ahead of it is done, and waits for that itself.
-    fn submit(&self, work: &Work, stream: Handle, number: usize, early: bool) -> Result<(), DeviceError> {
+    fn submit(&self, work: &Work, stream: Handle, early: bool) -> Result<(), DeviceError> {
         let driver = &self.gpu.driver;
         match work {
             Work::Kernel { function, grid, block, shared, arguments } => {
@@ -90,7 +102,7 @@ impl Cuda {
                 // SAFETY: the buffer lies inside the arena.
                 self.gpu.check(unsafe { (driver.fill)(*address, 0, *length, stream) }, "clearing memory")
             }
-            Work::Product(product) => product.submit(&self.gpu, self.scratches[number], stream),
+            Work::Product { product, workspace } => product.submit(&self.gpu, self.arena.address, *workspace, stream),
         }
     }
 
@@ -98,8 +110,8 @@ impl Cuda {
     pub(crate) fn run_checked(&mut self) -> Result<Option<(usize, f32)>, DeviceError> {
         self.gpu.enter()?;
         for position in 0..self.plan.steps.len() {
-            for Piece { work, turn, .. } in self.pieces.iter().filter(|piece| piece.step == position) {
-                work.iter().try_for_each(|work| self.submit(work, self.gpu.stream, turn.stream, false))?;
+            for Piece { work, .. } in self.pieces.iter().filter(|piece| piece.step == position) {
+                work.iter().try_for_each(|work| self.submit(work, self.gpu.stream, false))?;
             }
             self.forget();
             let (_, written) = self.plan.steps[position].buffers();
@@ -119,13 +131,13 @@ impl Cuda {
         let gpu = self.gpu.clone();
         let mut found = Vec::new();
         let mut before = None;
-        for Piece { step, work: list, turn } in &self.pieces {
+        for Piece { step, work: list, .. } in &self.pieces {
             let second = before.replace(*step) == Some(*step);
             let is_tail = second && matches!(self.plan.steps[*step], Step::Loop(_));
             let mut best = vec![f64::INFINITY; list.len()];
             for _ in 0..RUNS {
                 for (work, best) in list.iter().zip(&mut best) {
-                    let seconds = gpu.time(|| self.submit(work, gpu.stream, turn.stream, false))?;
+                    let seconds = gpu.time(|| self.submit(work, gpu.stream, false))?;
                     *best = best.min(seconds);
                 }
             }
@@ -136,7 +148,7 @@ impl Cuda {
                 let how = match &list[part] {
                     Work::Kernel { .. } => "kernel",
                     Work::Clear { .. } => "fill",
-                    Work::Product(_) => "cublas",
+                    Work::Product { .. } => "cublas",
                 };
                 found.push((format!("{how:6} {name}"), seconds));
             }

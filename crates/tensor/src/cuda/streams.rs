@@ -1,5 +1,6 @@
 //! Which pieces of a plan may run side by side: a piece waits only for pieces that use the same memory, unless both only read it.
 
+use super::scratch::{Need, Pieces};
 use crate::compile::plan::{Plan, Step, Stretch};
 use std::ops::Range;
 
@@ -24,8 +25,8 @@ pub(crate) struct Touched {
 
 /// A step whose partial sums are added by a second kernel has two pieces: a piece that needs only the stores of the loop does
 /// not wait for the sums. The gradient of a scan may have two pieces as well, because its first part does not need the
-/// cotangent. The two pieces share scratch memory, `scratch` of each such step, which follows the arena here.
-pub(crate) fn touched(plan: &Plan, scratch: &[Option<Range<usize>>]) -> Vec<Touched> {
+/// cotangent. The two pieces share the scratch memory of the step, `scratch`.
+pub(crate) fn touched(plan: &Plan, needs: &[Need], scratch: &[Option<Range<usize>>]) -> Vec<Touched> {
     let place = |stretch: Stretch| {
         let buffer = &plan.buffers[stretch.buffer];
         let Range { start, end } = stretch.range.unwrap_or(0..buffer.length);
@@ -34,15 +35,15 @@ pub(crate) fn touched(plan: &Plan, scratch: &[Option<Range<usize>>]) -> Vec<Touc
     let mut pieces = Vec::new();
     for (position, step) in plan.steps.iter().enumerate() {
         let [mut read, mut written] = step.stretches().map(|list| list.into_iter().map(place).collect::<Vec<_>>());
-        let own = scratch[position].as_ref().map(|own| plan.arena + own.start..plan.arena + own.end);
-        if let (Step::ScanGradient { operands, .. }, Some(own)) = (step, &own) {
+        let (own, cut) = (scratch[position].clone(), needs[position].pieces);
+        if let (Pieces::HeadFirst, Step::ScanGradient { operands, .. }, Some(own)) = (cut, step, &own) {
             let operands = operands.iter().map(|operand| place(Stretch::from(operand))).collect();
             pieces.push(Touched { read: operands, written: vec![own.clone()], is_side: true });
             read.push(own.clone());
         }
         written.extend(own.clone());
         pieces.push(Touched { read, written, is_side: false });
-        if let (Step::Loop(body), Some(own)) = (step, own) {
+        if let (Pieces::TailLast, Step::Loop(body), Some(own)) = (cut, step, own) {
             let sums = body.across.iter().map(|across| place(Stretch::from(&across.to))).collect();
             pieces.push(Touched { read: vec![own], written: sums, is_side: true });
         }
@@ -108,7 +109,8 @@ pub(crate) fn order(touched: &[Touched], streams: usize) -> Vec<Turn> {
 mod tests {
     use super::*;
     use crate::compile::{self, Options};
-    use crate::cuda::{SLACK, STREAMS, lower, scratch_of};
+    use crate::cuda::scratch::Scratch;
+    use crate::cuda::{SLACK, STREAMS, lower, needs};
     use crate::graph::Graph;
     use crate::ops::Precision;
 
@@ -130,10 +132,11 @@ mod tests {
     fn pieces_that_share_memory_are_ordered() {
         let plan = compile::compile(&graph(), Options::default(), SLACK).unwrap();
         let lowered = lower(&plan, Precision::F32, 90, 227 * 1024).unwrap();
-        let scratch = scratch_of(&plan, &lowered.actions, &lowered.heads);
+        let needs = needs(&plan, &lowered.actions, &lowered.heads, &[]);
+        let scratch = Scratch::plan(&plan, &needs).unwrap();
         let taken: usize = scratch.own.iter().flatten().map(Range::len).sum();
-        assert!(scratch.length < taken, "{taken} floats, none of which is used twice");
-        let touched = touched(&plan, &scratch.own);
+        assert!(scratch.arena < plan.arena + taken, "{taken} floats, none of which is used twice");
+        let touched = touched(&plan, &needs, &scratch.own);
         let turns = order(&touched, STREAMS);
         // before[piece]: all pieces that are done when it starts.
         let mut before: Vec<Vec<bool>> = Vec::new();

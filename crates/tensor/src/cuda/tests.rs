@@ -4,7 +4,8 @@
 use super::gpu::{Gpu, Memory};
 use super::library::{Address, Driver, Handle, Products};
 use super::modules::Modules;
-use super::{Cuda, SLACK, STREAMS, Work};
+use super::record::ATTEMPTS;
+use super::{Cuda, SLACK, Work};
 use crate::device::{Device, DeviceError, DeviceErrorKind};
 use crate::program::Backend;
 use crate::{Graph, Options, Precision, Program, Snapshot, compile};
@@ -21,6 +22,8 @@ thread_local! {
     /// How often one of them was called.
     static CALLS: Cell<usize> = const { Cell::new(0) };
     static RELEASED: Cell<usize> = const { Cell::new(0) };
+    /// How many recordings will be broken.
+    static BROKEN: Cell<usize> = const { Cell::new(0) };
 }
 
 fn called() -> c_int {
@@ -94,6 +97,38 @@ unsafe extern "C" fn error_text(_: c_int, text: *mut *const c_char) -> c_int {
     0
 }
 
+unsafe extern "C" fn create(handle: *mut Handle, _: c_uint) -> c_int {
+    // SAFETY: the caller's pointer.
+    unsafe { *handle = ptr::null_mut() };
+    called()
+}
+
+unsafe extern "C" fn two(_: Handle, _: Handle) -> c_int {
+    called()
+}
+
+unsafe extern "C" fn one(_: Handle) -> c_int {
+    called()
+}
+
+unsafe extern "C" fn wait(_: Handle, _: Handle, _: c_uint) -> c_int {
+    called()
+}
+
+unsafe extern "C" fn begin_capture(_: Handle, _: c_int) -> c_int {
+    called()
+}
+
+unsafe extern "C" fn end_capture(_: Handle, _: *mut Handle) -> c_int {
+    let left = BROKEN.get();
+    BROKEN.set(left.saturating_sub(1));
+    if left > 0 { 901 } else { called() }
+}
+
+unsafe extern "C" fn graph_instantiate(_: *mut Handle, _: Handle, _: u64) -> c_int {
+    called()
+}
+
 fn gpu() -> Arc<Gpu> {
     STATUS.set(0);
     LAUNCH.set(0);
@@ -111,6 +146,15 @@ fn gpu() -> Arc<Gpu> {
         fill,
         release,
         error_text,
+        stream_create: create,
+        event_create: create,
+        event_record: two,
+        event_destroy: one,
+        wait,
+        begin_capture,
+        end_capture,
+        graph_instantiate,
+        graph_destroy: one,
         ..Driver::stub()
     };
     Arc::new(Gpu {
@@ -138,8 +182,7 @@ fn program(gpu: &Arc<Gpu>) -> Program {
     let cuda = Cuda {
         pieces: Vec::new(),
         arena: zeros(plan.arena),
-        scratch: zeros(1),
-        scratches: [0; STREAMS],
+        counters: zeros(1),
         _modules: Modules::compile(gpu, &[]).unwrap(),
         graph: Some(ptr::null_mut()),
         mirrors: plan.buffers.iter().map(|_| OnceCell::new()).collect(),
@@ -306,6 +349,21 @@ fn dropping_what_belongs_to_a_broken_context_frees_nothing_and_returns() {
         assert_eq!(calls_during(|| drop((program, snapshot, gpu))), 0, "status {status}");
         assert_eq!(RELEASED.get(), released, "status {status}"); // a lost GPU is not asked for anything
     }
+}
+
+#[test]
+fn a_recording_that_another_thread_breaks_is_made_again_but_not_for_ever() {
+    let gpu = gpu();
+    let program = program(&gpu);
+    let Backend::Cuda(cuda) = &program.backend else { unreachable!("made for CUDA") };
+    for broken in [0, 1, ATTEMPTS - 1] {
+        BROKEN.set(broken);
+        assert!(cuda.capture().is_ok(), "after {broken} broken recordings");
+    }
+    BROKEN.set(ATTEMPTS);
+    let error = cuda.capture().unwrap_err().to_string();
+    assert!(error.starts_with("recording the program failed"), "{error}");
+    assert_eq!((BROKEN.get(), gpu.usable()), (0, Ok(())));
 }
 
 #[test]

@@ -13,6 +13,7 @@ use lamo::task::Task;
 use lamo::training::StepProgram;
 use lamo_tensor::{Device, Graph, PARAMETERS, Precision, Program};
 use serde::Serialize;
+use std::sync::Barrier;
 use std::time::Instant;
 
 /// `lamo bench step`
@@ -40,6 +41,9 @@ pub(crate) struct Step {
     /// benchmark, S below 1.
     #[arg(long, value_name = "S", conflicts_with_all = ["infer", "kernels"])]
     ragged: Option<f64>,
+    /// Compare the rate of this many trainings side by side with that of one.
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u8).range(2..), conflicts_with_all = ["infer", "kernels", "ragged"])]
+    together: Option<u8>,
     /// Where to compute: cpu, cuda, cuda:1.
     #[arg(long, value_name = "D", default_value = "cpu")]
     pub(super) device: Device,
@@ -92,6 +96,9 @@ pub(super) fn run(options: &Step) -> Result<()> {
     if let Some(spread) = options.ragged {
         return ragged::run(options, &experiment, spread);
     }
+    if let Some(count) = options.together {
+        return together(options, &experiment, usize::from(count));
+    }
     let started = Instant::now();
     let mut timed = Timed::compile(&experiment, options)?;
     timed.run()?;
@@ -128,6 +135,40 @@ pub(super) fn run(options: &Step) -> Result<()> {
         fraction_of_gemm: flops * 1e-9 / seconds / ceilings::gemm_gflops(options.device, options.precision)?,
     };
     if options.json { say(&serde_json::to_string_pretty(&report)?) } else { show(&report) }
+}
+
+/// Steps per second of `count` trainings, each in a thread of its own, and of one alone.
+fn together(options: &Step, experiment: &Experiment, count: usize) -> Result<()> {
+    let repeat = options.repeat.unwrap_or(if options.device == Device::Cpu { 5 } else { 300 });
+    let rate = |count: usize| -> Result<f64> {
+        let ready = Barrier::new(count);
+        let seconds = std::thread::scope(|scope| -> Result<f64> {
+            let one = || -> Result<f64> {
+                let timed = Timed::compile(experiment, options).and_then(|mut timed| timed.run().map(|()| timed));
+                ready.wait(); // also after an error: the others wait
+                let (mut timed, start) = (timed?, Instant::now());
+                timed.steps(repeat)?;
+                Ok(start.elapsed().as_secs_f64())
+            };
+            let threads: Vec<_> = (0..count).map(|_| scope.spawn(one)).collect();
+            let ends = threads.into_iter().map(|thread| thread.join().expect("a training does not panic"));
+            ends.collect::<Result<Vec<f64>>>().map(|ends| ends.into_iter().fold(0.0, f64::max))
+        })?;
+        Ok((count * repeat) as f64 / seconds)
+    };
+    let (alone, all) = (rate(1)?, rate(count)?);
+    if options.json {
+        let report = serde_json::json!({ "experiment": format!("{}-{}", experiment.benchmark, experiment.model.name),
+            "device": options.device.to_string(), "trainings": count, "steps_per_second_alone": alone,
+            "steps_per_second_together": all, "ratio": all / alone });
+        return say(&serde_json::to_string_pretty(&report)?);
+    }
+    say(&format!(
+        "{}-{}: {alone:.1} steps/s alone, {all:.1} steps/s of {count} trainings side by side, {:.2} times",
+        experiment.benchmark,
+        experiment.model.name,
+        all / alone
+    ))
 }
 
 /// The experiment to measure: the published recipe, changed by `--set`, `--batch` and `--precision`.
@@ -190,6 +231,14 @@ impl Timed {
             }
         }
         Ok(())
+    }
+
+    /// Runs the program several times as a training does, which waits at the end alone.
+    fn steps(&mut self, count: usize) -> Result<()> {
+        if let Kind::Step(step) = &mut self.kind {
+            (0..count).try_for_each(|_| step.run(0))?;
+        }
+        Ok(self.program().try_synchronise()?)
     }
 
     fn program(&mut self) -> &mut Program {

@@ -12,6 +12,7 @@ use lamo::error::{Refusal, counted};
 use lamo::paper::{self, Job, Outcome, Report, Results, RunRequest};
 use lamo::workflow::{Event, Session};
 use serde_json::json;
+use std::num::NonZeroUsize;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -31,6 +32,10 @@ pub(crate) struct Run {
     /// Seconds between checkpoints.
     #[arg(long, value_name = "SECONDS", default_value_t = 60.0)]
     save_every: f64,
+    /// Trainings that run side by side on a GPU. Small ones leave most of it idle; times in their receipts are then those of a
+    /// shared GPU.
+    #[arg(long, value_name = "K", default_value = "1")]
+    together: NonZeroUsize,
     /// Number of threads; one per core unless given.
     #[arg(long, value_name = "T", value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
@@ -51,6 +56,7 @@ pub(super) fn run(options: &Run) -> Result<()> {
         budget: options.budget.as_deref().map(budget).transpose()?,
         device: choice.device,
         saving,
+        together: options.together,
     };
     let console = Console { json: choice.json, meter: Mutex::new(None) };
     let listener = |event: Event<'_>| console.hear(event);

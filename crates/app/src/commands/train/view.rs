@@ -66,7 +66,7 @@ impl View {
 
 /// Whether a log gets a line for an epoch, after its line for the epoch `logged`: for the first and the last epoch, and in
 /// each fortieth of the training for the first epoch that was tested.
-fn is_due(logged: Option<usize>, line: &Line, epochs: usize) -> bool {
+pub(super) fn is_due(logged: Option<usize>, line: &Line, epochs: usize) -> bool {
     let share = |epoch: usize| epoch * LINES / epochs.max(1);
     let Some(logged) = logged else { return true };
     let passed = share(line.epoch).saturating_sub(share(logged));
@@ -88,10 +88,8 @@ fn status(progress: &Progress<'_>, rate: f64, history: &[Line], width: Option<us
     let bars = if errors.len() > 1 { sparkline(errors) } else { String::new() };
     let last = |error: fn(&Line) -> Option<f64>| history.iter().rev().find_map(error);
     let (validation, test) = (last(|line| line.validation), last(|line| line.test));
-    let (speed, left) = match rate > 0.0 {
-        true => (format!("{rate:.1} steps/s"), duration((progress.steps - progress.step) as f64 / rate) + " left"),
-        false => (String::new(), "time left unknown".to_owned()),
-    };
+    let (speed, left) =
+        (if rate > 0.0 { format!("{rate:.1} steps/s") } else { String::new() }, time_left(progress, rate));
     let shown = |name: &str, error: Option<f64>| error.map_or_else(String::new, |error| format!("{name} {error:.4}"));
     let test_part = if validation.is_some() { Part::first(2) } else { Part::essential() };
     let train = if validation.or(test).is_some() { Part::first(1) } else { Part::essential() };
@@ -106,6 +104,14 @@ fn status(progress: &Progress<'_>, rate: f64, history: &[Line], width: Option<us
         Part::essential().of(left),
     ];
     terminal::fit(&parts, "  ", width)
+}
+
+/// The time that the rest takes at this many steps per second.
+pub(super) fn time_left(progress: &Progress<'_>, rate: f64) -> String {
+    match rate > 0.0 {
+        true => duration((progress.steps - progress.step) as f64 / rate) + " left",
+        false => "time left unknown".to_owned(),
+    }
 }
 
 /// A bar for each error, on a logarithmic scale.

@@ -1,0 +1,189 @@
+//! `lamo train --seeds 0,1,2`: one training per seed, side by side on a GPU and one after the other on a CPU, and the mean of
+//! their errors with its deviation.
+
+use super::Train;
+use super::view::{is_due, time_left};
+use crate::commands::{evaluate, quoted, say, warn};
+use crate::text::{duration, error};
+use anyhow::Result;
+use lamo::error::{Refusal, counted};
+use lamo::workflow::{self, Event, Session, TrainRequest};
+use lamo::{Error, Kind};
+use lamo_tensor::Device;
+use serde_json::{Value, json};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// What became of one seed.
+struct Ended {
+    seed: u64,
+    folder: PathBuf,
+    seconds: f64,
+    /// The headline error on the test samples, if the training finished.
+    error: Option<f64>,
+}
+
+pub(super) fn run(options: &Train, session: &Session<'_>, saving: Duration) -> Result<()> {
+    let seeds = &options.seeds;
+    let mut sorted = seeds.clone();
+    sorted.sort_unstable();
+    if let Some(pair) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+        return Err(Refusal::new("--seeds", "different seeds", format!("{} twice", pair[0])).into());
+    }
+    let one = |seed: u64| train(options, seed, session, saving);
+    let ends: Vec<Result<Ended>> = if options.device.unwrap_or_default() == Device::Cpu {
+        let mut ends = Vec::new();
+        for &seed in seeds {
+            if session.cancel.is_cancelled() {
+                break;
+            }
+            ends.push(one(seed));
+        }
+        ends
+    } else {
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = seeds.iter().map(|&seed| scope.spawn(move || one(seed))).collect();
+            let joined = threads.into_iter().map(|thread| thread.join());
+            joined.map(|end| end.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
+        })
+    };
+    finish(options, ends)
+}
+
+/// Trains with one seed and evaluates the run.
+fn train(options: &Train, seed: u64, session: &Session<'_>, saving: Duration) -> Result<Ended> {
+    let mut request: TrainRequest = options.request(saving);
+    request.changes.push(format!("seed={seed}"));
+    request.out = request.out.map(|out| {
+        let mut name = OsString::from(out);
+        name.push(format!("-{seed}"));
+        PathBuf::from(name)
+    });
+    let log = Log { seed, json: options.json, state: Mutex::new(None) };
+    let listener = |event: Event<'_>| match event {
+        Event::Making { .. } | Event::Data { .. } => (session.listener)(event), // made once for all
+        _ => log.show(event),
+    };
+    let session = Session { listener: &listener, cancel: session.cancel.clone(), threads: session.threads };
+    let run = workflow::train(&request, &session)?;
+    let error = match run.finished {
+        true => Some(evaluate::after_training(&run.folder, run.device, &session)?.evaluation.headline()),
+        false => None,
+    };
+    Ok(Ended { seed, folder: run.folder, seconds: run.seconds, error })
+}
+
+/// Prints a line per seed and the mean. An error of one seed is told after the others.
+fn finish(options: &Train, ends: Vec<Result<Ended>>) -> Result<()> {
+    let (mut errors, mut failure) = (Vec::new(), None);
+    for end in ends {
+        match end {
+            Err(reason) => {
+                failure.get_or_insert(reason);
+            }
+            Ok(Ended { seed, folder, seconds, error: found }) => {
+                let path = folder.display().to_string();
+                let event = json!({ "event": "end", "seed": seed, "folder": path, "test": found, "seconds": seconds });
+                match found {
+                    Some(found) => {
+                        errors.push(found);
+                        print(
+                            options.json,
+                            &format!("seed {seed}: {}, {}, {path}", error(found), duration(seconds)),
+                            &event,
+                        )?;
+                    }
+                    None => {
+                        let advice = format!("resume with: lamo train --resume {}", quoted(&folder));
+                        print(options.json, &format!("seed {seed}: stopped and saved"), &event)?;
+                        let stopped = Refusal::said("stopped and saved").advise(advice).of(Kind::Cancelled);
+                        failure.get_or_insert(Error::from(stopped).into());
+                    }
+                }
+            }
+        }
+    }
+    if errors.len() > 1 {
+        let (mean, deviation) = moments(&errors);
+        print(
+            options.json,
+            &format!("mean of {}: {} ± {}", counted(errors.len(), "seed"), error(mean), error(deviation)),
+            &json!({ "event": "mean", "seeds": errors.len(), "mean": mean, "deviation": deviation }),
+        )?;
+    }
+    failure.map_or(Ok(()), Err)
+}
+
+/// The mean, and the standard deviation of a sample.
+fn moments(errors: &[f64]) -> (f64, f64) {
+    let count = errors.len() as f64;
+    let mean = errors.iter().sum::<f64>() / count;
+    let square = errors.iter().map(|error| (error - mean).powi(2)).sum::<f64>();
+    (mean, (square / (count - 1.0).max(1.0)).sqrt())
+}
+
+/// The events of one training as lines that name its seed.
+struct Log {
+    seed: u64,
+    json: bool,
+    /// The epoch of the last line, when the first step was taken, and which one it was.
+    state: Mutex<Option<(usize, Instant, usize)>>,
+}
+
+impl Log {
+    /// Prints an event. The training continues if the line cannot be written.
+    fn show(&self, event: Event<'_>) {
+        let seed = self.seed;
+        match event {
+            Event::Run { folder, .. } => {
+                let folder = folder.display().to_string();
+                self.say(&format!("run: {folder}"), json!({ "event": "run", "folder": folder }));
+            }
+            Event::Progress(progress) => {
+                let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+                let (logged, started, first) = *state.get_or_insert((0, Instant::now(), progress.step));
+                let Some(line) = progress.finished else { return };
+                if !self.json && !is_due((logged > 0).then_some(logged), line, progress.epochs) {
+                    return;
+                }
+                *state = Some((line.epoch, started, first));
+                let rate = progress.step.saturating_sub(first) as f64 / started.elapsed().as_secs_f64().max(1e-9);
+                let tested = line.error().map_or(String::new(), |found| format!("  test {found:.4}"));
+                let left = time_left(&progress, rate);
+                let text = format!("epoch {}/{}  train {:.4}{tested}  {left}", line.epoch, progress.epochs, line.train);
+                let mut object = json!(line);
+                object["event"] = "epoch".into();
+                self.say(&text, object);
+            }
+            Event::Note(note) => self.say(note, json!({ "event": "note", "message": note })),
+            Event::Warning(warning) if self.json => {
+                self.say("", json!({ "event": "warning", "message": warning }));
+            }
+            Event::Warning(warning) => warn(&format!("seed {seed}: {warning}")),
+            _ => {}
+        }
+    }
+
+    fn say(&self, text: &str, mut object: Value) {
+        object["seed"] = self.seed.into();
+        let _ = print(self.json, &format!("seed {}: {text}", self.seed), &object);
+    }
+}
+
+fn print(json: bool, text: &str, object: &Value) -> Result<()> {
+    say(&if json { object.to_string() } else { text.to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::moments;
+
+    #[test]
+    fn the_deviation_is_that_of_a_sample() {
+        let (mean, deviation) = moments(&[1.0, 2.0, 3.0]);
+        assert!((mean - 2.0).abs() < 1e-15 && (deviation - 1.0).abs() < 1e-15);
+        assert_eq!(moments(&[4.0]), (4.0, 0.0));
+    }
+}
