@@ -108,7 +108,7 @@ fn cells_that_train_side_by_side_give_the_numbers_of_cells_one_by_one() {
         folder.ok(&[RUN, &["T2", "--benchmark=darcy", "--together", together]].concat());
         let files = fs::read_dir(folder.at("results/paper")).unwrap();
         let mut names: Vec<String> = files.map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
-        names.retain(|name| name.starts_with("darcy") && name.ends_with(".json"));
+        names.retain(|name| !name.ends_with(".view.json"));
         names.sort();
         let error = |name: String| {
             let receipt = folder.json(&format!("results/paper/{name}"));
