@@ -523,6 +523,13 @@ fn part(
     let side_by_side = side_by_side(file, variable.as_deref(), axes)?;
     let info = file.describe(side_by_side.first().map(String::as_str).or(variable.as_deref()))?;
     let complex = info.kind.is_complex();
+    // A complex number has two channels.
+    require(!complex || trained.last() == Some(&2), || {
+        let shape = &info.shape[..info.shape.len() - 1];
+        let thing = format!("`{}` of {}", field.name, file.path().display());
+        Refusal::new(thing, "real numbers", format!("complex numbers of shape {shape:?}"))
+            .advise("give their real part")
+    })?;
     let (mut shape, mut order) = (info.shape.clone(), None);
     if !side_by_side.is_empty() {
         shape.push(side_by_side.len());

@@ -183,6 +183,12 @@ fn flat_samples_and_empty_arrays_are_refused() {
         let told = ask(&trained, &path, &folder.at("answer.npz")).unwrap_err();
         assert!(told.ends_with(&format!("array `inputs`: expected {expected}")), "{told}");
     }
+    let complex = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/arrays/npy/complex.npy");
+    let told = ask(&trained, &complex, &folder.at("answer.npy")).unwrap_err();
+    assert!(
+        told.ends_with("expected real numbers, found complex numbers of shape [2, 2]; give their real part"),
+        "{told}"
+    );
     // a finer grid may have axes as long as the small one has points
     formats::write(&folder.at("fine.npy"), &[array("", &[1, 20, 20], &wave(400, 0.1))]).unwrap();
     ask(&trained, &folder.at("fine.npy"), &folder.at("answer.npy")).unwrap();

@@ -45,7 +45,7 @@ pub(super) fn run(options: &Train, session: &Session<'_>, saving: Duration) -> R
     } else {
         std::thread::scope(|scope| {
             let threads: Vec<_> = seeds.iter().map(|&seed| scope.spawn(move || one(seed))).collect();
-            let joined = threads.into_iter().map(|thread| thread.join());
+            let joined = threads.into_iter().map(std::thread::ScopedJoinHandle::join);
             joined.map(|end| end.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
         })
     };
