@@ -78,11 +78,10 @@ fn train(options: &Train, seed: u64, session: &Session<'_>, saving: Duration) ->
 /// Prints a line per seed and the mean. An error of one seed is told after the others.
 fn finish(options: &Train, ends: Vec<Result<Ended>>) -> Result<()> {
     let (mut errors, mut failure) = (Vec::new(), None);
-    for end in ends {
+    for (seed, end) in options.seeds.iter().zip(ends) {
         match end {
-            Err(reason) => {
-                failure.get_or_insert(reason);
-            }
+            Err(reason) if failure.is_some() => warn(&format!("seed {seed}: {reason}")), // the first ends the command
+            Err(reason) => failure = Some(reason),
             Ok(Ended { seed, folder, seconds, error: found }) => {
                 let path = folder.display().to_string();
                 let event = json!({ "event": "end", "seed": seed, "folder": path, "test": found, "seconds": seconds });
@@ -97,7 +96,7 @@ fn finish(options: &Train, ends: Vec<Result<Ended>>) -> Result<()> {
                     }
                     None => {
                         let advice = format!("resume with: lamo train --resume {}", quoted(&folder));
-                        print(options.json, &format!("seed {seed}: stopped and saved"), &event)?;
+                        print(options.json, &format!("seed {seed}: stopped and saved; {advice}"), &event)?;
                         let stopped = Refusal::said("stopped and saved").advise(advice).of(Kind::Cancelled);
                         failure.get_or_insert(Error::from(stopped).into());
                     }

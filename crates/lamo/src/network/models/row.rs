@@ -249,7 +249,7 @@ impl Row {
     }
 }
 
-/// Advice to use one of the models that are able; empty where there is none.
+/// Names models that can, as advice; empty where there is none.
 fn advice(able: impl Fn(&Row) -> bool) -> String {
     let able: Vec<_> = MODELS.iter().filter(|row| able(row)).map(|row| row.name).collect();
     if able.is_empty() { String::new() } else { format!("use {}", listed(&able, "or")) }
