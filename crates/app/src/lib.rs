@@ -174,7 +174,7 @@ enum Command {
     ///
     /// The file must hold exactly the model's parameters; otherwise nothing is written. The folder works with lamo predict
     /// and lamo export-weights. A state dict has no normalisers: add them to the configuration if the model was
-    /// trained with some. lamo evaluate needs a trained run.
+    /// trained with some. lamo evaluate needs --data DIR.
     ///
     /// Examples:
     ///   lamo import airfoil.safetensors --config airfoil.toml --out models/airfoil

@@ -19,8 +19,8 @@ pub(crate) struct Export {
     /// C source to write; its header gets the same name with .h. It is C99 and needs nothing but libm.
     #[arg(long, value_name = "FILE")]
     c: Option<PathBuf>,
-    /// The grid of the fields, if it is not that of the training: 64x64, 32x32x32, line:128 or cloud:5000. FNO, Transolver and
-    /// LaMO work on other grids. A cloud with a number is exported for that number of points.
+    /// The grid of the fields, if it is not that of the training: 64x64, 32x32x32, line:128 or cloud:5000. FNO, Transolver,
+    /// LaMO and others work on other grids. A cloud with a number is exported for that number of points.
     #[arg(long, value_name = "GRID")]
     grid: Option<String>,
     /// Samples on which what was written is compared with the predictions of lamo before the file gets its name: test samples

@@ -19,7 +19,7 @@ pub(crate) struct Predict {
     /// model: a file NAME.safetensors in the folder that the variable LAMO_MODELS names, or one that comes with lamo.
     run: PathBuf,
     /// The arrays of the input fields, for one sample or several: FILE, FILE:VARIABLE or FIELD=FILE:VARIABLE, as for lamo data
-    /// import. Files are npy, npz, safetensors, MAT, HDF5 or CSV. A pattern such as 'FIELD=case_*.npy' and a repeated field add
+    /// import. Files are npy, npz, safetensors, MAT, HDF5, PyTorch or CSV. A pattern such as 'FIELD=case_*.npy' and a repeated field add
     /// samples, in the order of the names. Of a longer time series the last snapshots are continued. A mesh file (vtu, vtp, vti,
     /// vtr, vts, vtm, pvtu, vtk, msh, stl, obj) has the positions and the arrays of the input fields by their names.
     #[arg(long, value_name = "ARRAY", required = true)]

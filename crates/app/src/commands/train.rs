@@ -54,7 +54,7 @@ pub(crate) struct Train {
     seed: Option<u64>,
     /// Train once with each of these seeds, side by side on a GPU, and print the mean of the errors; with --out, the folders are
     /// RUN-SEED.
-    #[arg(long, value_name = "S,S", value_delimiter = ',', conflicts_with_all = ["seed", "resume", "print_config"])]
+    #[arg(long, value_name = "S,S", value_delimiter = ',', conflicts_with_all = ["seed", "resume", "print_config", "minutes"])]
     seeds: Vec<u64>,
     /// Set any key of the experiment; may be repeated, the last one wins.
     #[arg(long, value_name = "KEY=VALUE", conflicts_with = "resume")]

@@ -39,11 +39,11 @@ pub(crate) struct FieldColumn {
     pub(crate) pictures: Vec<FieldPicture>,
 }
 
-/// Columns side by side, `across` of them at most before the next block begins; pictures of a row line up.
+/// Columns side by side, `across` of them at most before the next block begins; pictures of a row line up. The sheet has room
+/// for `across` columns always, so that pictures have the same size on all sheets.
 pub(crate) fn field_sheet(columns: &[FieldColumn], across: usize) -> Drawing {
     let blocks: Vec<Drawing> = columns.chunks(across.max(1)).map(block).collect();
-    let width = blocks.iter().map(|block| block.width).fold(0.0, f64::max);
-    let mut drawing = Drawing::new(width, blocks.iter().map(|block| block.height).sum());
+    let mut drawing = Drawing::new(width(across), blocks.iter().map(|block| block.height).sum());
     let mut top = 0.0;
     for block in blocks {
         let height = block.height;
@@ -53,13 +53,17 @@ pub(crate) fn field_sheet(columns: &[FieldColumn], across: usize) -> Drawing {
     drawing
 }
 
+fn width(columns: usize) -> f64 {
+    columns as f64 * (COLUMN + GAP) + GAP
+}
+
 fn block(columns: &[FieldColumn]) -> Drawing {
     let rows = columns.iter().map(|column| column.pictures.len()).max().unwrap_or(0);
     let sizes: Vec<Vec<[f64; 2]>> = columns.iter().map(FieldColumn::sizes).collect();
     let tallest =
         |row: usize| sizes.iter().filter_map(|column| column.get(row)).map(|size| size[1]).fold(0.0, f64::max);
     let heights: Vec<f64> = (0..rows).map(|row| tallest(row) + TITLE + BAR + GAP).collect();
-    let mut drawing = Drawing::new(columns.len() as f64 * (COLUMN + GAP) + GAP, heights.iter().sum::<f64>() + 18.0);
+    let mut drawing = Drawing::new(width(columns.len()), heights.iter().sum::<f64>() + 18.0);
     for (place, column) in columns.iter().enumerate() {
         let left = GAP + place as f64 * (COLUMN + GAP);
         drawing.heading([left, 11.0], column.title.clone(), WORDS + 1.0, Anchor::Start);

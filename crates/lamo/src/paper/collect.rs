@@ -101,11 +101,12 @@ impl Results {
         Ok(Some(Measured { mean, deviation, runs, asked, epochs: first.experiment.train.epochs }))
     }
 
-    /// Seconds that finished cells took on a kind of device, over their estimates: `(estimate, measured)`.
+    /// Seconds that a finished cell took on a kind of device, if it had the device for itself.
     pub(super) fn speed(&self, resolved: &Resolved, device: &str) -> Option<f64> {
         let receipt = self.of(resolved)?;
         let kind = |name: &str| name.split(':').next().unwrap_or_default().to_owned();
-        (kind(&receipt.machine.device) == kind(device)).then_some(receipt.costs.training_seconds)
+        let alone = receipt.costs.together.is_none();
+        (alone && kind(&receipt.machine.device) == kind(device)).then_some(receipt.costs.training_seconds)
     }
 }
 

@@ -8,6 +8,7 @@ use crate::error::Error;
 use crate::experiment::{EXPERIMENTS, Experiment, benchmarks};
 use crate::network::models::Settings;
 use lamo_geometry::Grid;
+use serde::Serialize;
 
 fn columns() -> Vec<String> {
     BENCHMARKS.iter().map(|(_, _, name)| (*name).to_owned()).collect()
@@ -24,12 +25,20 @@ fn sizes(numbers: &[f64]) -> String {
     shown.join(" × ")
 }
 
+/// `85 × 85`, or `972 points` of a cloud.
+fn extents(grid: Grid) -> String {
+    match grid {
+        Grid::Cloud { points } | Grid::Line { points } => format!("{points} points"),
+        _ => grid.shape().iter().map(usize::to_string).collect::<Vec<_>>().join(" × "),
+    }
+}
+
 /// T5.
 pub(super) fn datasets(_: &Options) -> (Content, Vec<String>) {
     let task = |benchmark: &str| benchmarks::find(benchmark).map(|row| (row.task(), row.samples));
     let geometry = row("geometry", |benchmark, key| Fact {
         published: published::text(&format!("dataset.{key}.geometry")).unwrap_or_default().to_owned(),
-        ours: task(benchmark).map(|(task, _)| task.grid.to_string()).unwrap_or_default(),
+        ours: task(benchmark).map(|(task, _)| extents(task.grid)).unwrap_or_default(),
     });
     let count = |label: &'static str, place: usize| {
         row(label, move |benchmark, key| Fact {
@@ -86,6 +95,11 @@ fn tokens(settings: &Settings, grid: Grid) -> Option<i64> {
     Some(along(0, rows) * along(1, columns))
 }
 
+/// A choice as experiments write it, `cosine-by-epoch` for example.
+fn word(choice: impl Serialize) -> String {
+    toml::Value::try_from(choice).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
+}
+
 /// T6.
 pub(super) fn recipes(_: &Options) -> (Content, Vec<String>) {
     let experiment = |benchmark: &str| Experiment::shipped(&format!("{benchmark}-lamo")).ok();
@@ -102,9 +116,9 @@ pub(super) fn recipes(_: &Options) -> (Content, Vec<String>) {
         ("loss", "loss", &|it| it.train.loss.name().replace('-', " ")),
         ("epochs", "epochs", &|it| it.train.epochs.to_string()),
         ("learning rate", "rate", &|it| format!("{:e}", it.train.rate)),
-        ("optimiser", "optimiser", &|it| format!("{:?}", it.train.optimiser)),
+        ("optimiser", "optimiser", &|it| word(it.train.optimiser)),
         ("batch", "batch", &|it| it.train.batch.to_string()),
-        ("schedule", "schedule", &|it| format!("{:?}", it.train.schedule)),
+        ("schedule", "schedule", &|it| word(it.train.schedule)),
         ("layers", "layers", &|it| setting(it, "depth")),
         ("width", "width", &|it| setting(it, "width")),
         ("tokens", "tokens", &|it| {

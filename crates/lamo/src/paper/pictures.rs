@@ -8,17 +8,21 @@ fn portrait(options: &Options, benchmark: &'static str, title: &'static str) -> 
     Portrait { title, cells: BOTH.map(|model| options.cell(benchmark, model, Length::Main)) }
 }
 
-fn notes() -> Vec<String> {
-    let note = "The test sample in the middle of the list, the same for both models, with its two errors; the paper does not say how \
-                it chose. Errors are lengths, on one colour scale for both models.";
-    vec![note.to_owned()]
+/// The choice of the sample, then `errors`: what the printed errors are.
+fn notes(errors: &str) -> Vec<String> {
+    let note = "The test sample in the middle of the list, the same for both models; the paper does not say how it chose. Errors \
+                are drawn as lengths, on one colour scale for both models.";
+    vec![note.to_owned(), errors.to_owned()]
 }
 
 /// F3.
 pub(super) fn errors(options: &Options) -> (Content, Vec<String>) {
     let all = [("darcy", "Darcy"), ("plasticity", "Plasticity"), ("navier-stokes", "Navier–Stokes")];
     let portraits = all.map(|(benchmark, title)| portrait(options, benchmark, title));
-    (Content::Fields(Subject::Errors, portraits.into()), notes())
+    (
+        Content::Fields(Subject::Errors, portraits.into()),
+        notes("The numbers are errors of the sample, with all its snapshots."),
+    )
 }
 
 /// F5.
@@ -32,19 +36,22 @@ pub(super) fn tasks(options: &Options) -> (Content, Vec<String>) {
         ("plasticity", "Plasticity"),
     ];
     let portraits = all.map(|(benchmark, title)| portrait(options, benchmark, title));
-    let note = "Left what is given, right what is asked, of the test sample in the middle of the list; a series shows its last snapshot.";
+    let note = "Above what is given, below what is asked, of the test sample in the middle of the list; a series shows its last snapshot.";
     (Content::Fields(Subject::Task, portraits.into()), vec![note.to_owned()])
 }
 
 /// F12.
 pub(super) fn darcy(options: &Options) -> (Content, Vec<String>) {
-    (Content::Fields(Subject::Predictions, vec![portrait(options, "darcy", "Darcy")]), notes())
+    (
+        Content::Fields(Subject::Predictions, vec![portrait(options, "darcy", "Darcy")]),
+        notes("The numbers are errors of the sample."),
+    )
 }
 
 /// F13.
 pub(super) fn navier_stokes(options: &Options) -> (Content, Vec<String>) {
     let portraits = vec![portrait(options, "navier-stokes", "Navier–Stokes")];
-    (Content::Fields(Subject::Predictions, portraits), notes())
+    (Content::Fields(Subject::Predictions, portraits), notes("The numbers are errors of the snapshots."))
 }
 
 /// What Figure 6 leaves open.

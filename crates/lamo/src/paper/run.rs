@@ -9,14 +9,15 @@ use super::plan::plan;
 use super::plan::{self, Job};
 use super::tables::{BENCHMARKS, BOTH};
 use super::{Artifact, Insight, Options, Results, View, insight};
-use crate::error::{Error, Kind};
+use crate::error::{Error, Kind, Refusal};
 use crate::files::atomic;
 use crate::inference::evaluate::RECEIPT;
 use crate::run;
-use crate::workflow::{self, EvaluateRequest, ResumeRequest, Session};
-use lamo_tensor::Device;
+use crate::workflow::{self, EvaluateRequest, Event, ResumeRequest, Session};
+use lamo_tensor::{Device, DeviceError, DeviceErrorKind};
 use std::collections::HashSet;
 use std::num::NonZeroUsize;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -57,8 +58,20 @@ pub enum Outcome {
     Finished(f64),
     /// It was stopped and resumes with the next call.
     Stopped,
+    /// The GPU has no room for it beside the others; it runs when fewer do.
+    Crowded,
     /// It failed; the other cells go on.
     Failed(Error),
+}
+
+impl Outcome {
+    /// What is wrong with the device, if that is why it failed.
+    fn trouble(&self) -> Option<DeviceErrorKind> {
+        match self {
+            Outcome::Failed(error) => error.downcast_ref::<DeviceError>().map(DeviceError::kind),
+            _ => None,
+        }
+    }
 }
 
 /// What a listener hears between the events of the trainings.
@@ -77,6 +90,13 @@ pub enum Report<'a> {
         number: usize,
         /// All cells.
         count: usize,
+    },
+    /// A thing that the user should know about a cell.
+    Warning {
+        /// The cell.
+        job: &'a Job,
+        /// A sentence.
+        text: &'a str,
     },
     /// A cell has ended.
     End {
@@ -178,27 +198,46 @@ impl Table {
     ) {
         while !session.cancel.is_cancelled() {
             let left = deadline.map(|at| at.saturating_duration_since(Instant::now()).as_secs_f64());
-            let (place, job, number, count) = {
+            let (place, job, number, count, beside) = {
                 let mut jobs = self.jobs();
                 let Some(place) = plan::next(&jobs, left) else { break };
+                let beside = jobs.iter().any(|job| job.running);
                 jobs[place].running = true;
                 let begun = jobs.iter().filter(|job| job.done || job.running).count();
-                (place, jobs[place].clone(), begun, jobs.len())
+                (place, jobs[place].clone(), begun, jobs.len(), beside)
             };
             report(Report::Begin { job: &job, number, count });
             let started = Instant::now();
-            let outcome = cell(&job, request, main.contains(&job.cell.key), session);
+            let listener = |event: Event<'_>| match event {
+                Event::Warning(text) => report(Report::Warning { job: &job, text }),
+                _ => (session.listener)(event),
+            };
+            let own = Session { listener: &listener, ..session.clone() };
+            let run = || cell(&job, request, main.contains(&job.cell.key), &own);
+            let mut outcome = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| {
+                Outcome::Failed(Refusal::said("ended by an error of lamo itself").of(Kind::Internal).into())
+            });
+            let trouble = outcome.trouble();
+            let mut others =
+                self.jobs().iter().enumerate().filter(|(other, job)| *other != place && job.running).count();
+            others += usize::from(beside);
+            if trouble == Some(DeviceErrorKind::OutOfMemory) && others > 0 {
+                outcome = Outcome::Crowded;
+            }
             report(Report::End { job: &job, outcome: &outcome, seconds: started.elapsed().as_secs_f64() });
             let mut jobs = self.jobs();
             jobs[place].running = false;
             match outcome {
                 Outcome::Finished(_) => jobs[place].done = true,
-                Outcome::Stopped => break,
+                Outcome::Stopped | Outcome::Crowded => break, // one worker fewer
                 Outcome::Failed(error) if error.kind() == Kind::OutOfSpace => {
                     *self.full_disk.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
                     session.cancel.cancel();
                 }
                 Outcome::Failed(_) => jobs[place].failed = true, // not again in this call
+            }
+            if matches!(trouble, Some(DeviceErrorKind::IllegalAccess | DeviceErrorKind::Lost)) {
+                break; // nothing runs on this GPU any more
             }
         }
     }
@@ -230,7 +269,8 @@ fn finish(job: &Job, request: &RunRequest, viewed: bool, session: &Session<'_>) 
     } else {
         std::fs::create_dir_all(&request.runs).map_err(|reason| Error::writing(&request.runs, reason))?;
         let train = job.cell.cell.request(device, Some(folder.clone()));
-        workflow::train(&workflow::TrainRequest { saving, ..train }, session)?
+        let together = request.together.get();
+        workflow::train(&workflow::TrainRequest { saving, together, ..train }, session)?
     };
     if !trained.finished {
         return Ok(None);
@@ -238,7 +278,7 @@ fn finish(job: &Job, request: &RunRequest, viewed: bool, session: &Session<'_>) 
     let evaluated =
         workflow::evaluate(&EvaluateRequest { run: folder.clone(), data: None, device, symmetries: false }, session)?;
     let text = evaluated.receipt.text();
-    let view = if viewed { Some(View::of(&job.cell, &evaluated, device)?) } else { None };
+    let view = if viewed { Some(View::of(&job.cell, &evaluated, device, request.together.get() == 1)?) } else { None };
     let drawn = viewed && insight::BENCHMARKS.iter().any(|(benchmark, _)| *benchmark == job.cell.cell.benchmark);
     let insight = if drawn { Some(Insight::of(&job.cell, &evaluated, device)?) } else { None };
     view.iter().try_for_each(|view| view.write(&folder, &job.cell))?;

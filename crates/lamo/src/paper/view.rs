@@ -44,8 +44,9 @@ pub struct View {
     pub sample: usize,
     /// Its relative L2 error.
     pub error: f64,
-    /// Seconds of one prediction of all test samples, after the program is compiled.
-    pub inference_seconds: f64,
+    /// Seconds of one prediction of all test samples, after the program is compiled; none where other cells shared the device.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inference_seconds: Option<f64>,
     /// The grid.
     pub grid: Grid,
     /// What is drawn of the output.
@@ -69,8 +70,9 @@ impl View {
         folders.iter().flat_map(beside).filter_map(read).find(|view| view.key == cell.key)
     }
 
-    /// The test sample in the middle of the list, so that the choice does not depend on any error.
-    pub(super) fn of(cell: &Resolved, evaluated: &Evaluated, device: Device) -> Result<View, Error> {
+    /// The test sample in the middle of the list, so that the choice does not depend on any error. `alone`: no other cell shares
+    /// the device now.
+    pub(super) fn of(cell: &Resolved, evaluated: &Evaluated, device: Device, alone: bool) -> Result<View, Error> {
         let Evaluated { test, prediction, receipt, trained, .. } = evaluated;
         let index = test.count / 2;
         let size = prediction.len() / test.count.max(1);
@@ -90,7 +92,7 @@ impl View {
             model: cell.cell.model.to_owned(),
             sample: chosen.sample,
             error: chosen.error,
-            inference_seconds: inference_seconds(evaluated, device)?,
+            inference_seconds: alone.then(|| inference_seconds(evaluated, device)).transpose()?,
             grid: test.grid,
             output: if deforms { "displacement".to_owned() } else { output },
             given: given(test, index),

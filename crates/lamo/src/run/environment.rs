@@ -45,6 +45,9 @@ pub struct Environment {
     /// The model that the run started from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub init: Option<Origin>,
+    /// Trainings that shared the device, this one included; none where it had the device for itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub together: Option<usize>,
 }
 
 /// SHA-256 of a record, whose keys are in order.
@@ -107,6 +110,7 @@ impl Environment {
             system: format!("{}-{}", std::env::consts::OS, std::env::consts::ARCH),
             data,
             init: None,
+            together: None,
         }
     }
 

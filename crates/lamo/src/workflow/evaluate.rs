@@ -113,9 +113,11 @@ pub(super) fn open(path: &Path, data: Option<&Path>, device: Device, session: &S
     }
     let dataset = dataset::of_experiment(&experiment, session)?;
     let split = experiment::split(&experiment, &dataset)?;
-    let environment = Environment::here(device, session.threads, Some(Provenance::of(&dataset, &split)));
+    let mut environment = Environment::here(device, session.threads, Some(Provenance::of(&dataset, &split)));
     let own = data.is_none() && path.join(run::ENVIRONMENT).is_file();
-    require(!own || environment.sees_the_same(&run::environment(path)?), || {
+    let begun = own.then(|| run::environment(path)).transpose()?;
+    environment.together = begun.as_ref().and_then(|begun| begun.together);
+    require(begun.is_none_or(|begun| environment.sees_the_same(&begun)), || {
         Refusal::about(dataset.folder().display().to_string(), "the data are not those the run began with")
             .advise("to evaluate the run on them say --data DIR")
             .of(Kind::Conflict)

@@ -45,6 +45,9 @@ pub struct TrainRequest {
     pub saving: Duration,
     /// Minutes that the training may take on this machine; the number of epochs follows from them.
     pub minutes: Option<f64>,
+    /// Trainings that share the device at the same time, this one included. The run records it, because its seconds are then not
+    /// those of a training alone.
+    pub together: usize,
 }
 
 impl TrainRequest {
@@ -61,6 +64,7 @@ impl TrainRequest {
             out: None,
             saving: Duration::from_secs(60),
             minutes: None,
+            together: 1,
         }
     }
 
@@ -287,7 +291,8 @@ pub fn train(request: &TrainRequest, session: &Session<'_>) -> Result<TrainedRun
     }
     let init = start.map(|start| start.lay(&job, &mut trainer)).transpose()?;
     let folder = request.out.clone().map_or_else(|| claim_name(&experiment, &dataset), Ok)?;
-    let environment = Environment { init, ..job.environment(&experiment, &dataset)? };
+    let together = Some(request.together).filter(|count| *count > 1);
+    let environment = Environment { init, together, ..job.environment(&experiment, &dataset)? };
     let run = Run::create(&folder, &experiment, &environment)?;
     if environment.init.is_some() {
         trainer.save_first(&run)?; // from here on the run does not need its source
@@ -317,7 +322,8 @@ pub fn resume(request: &ResumeRequest, session: &Session<'_>) -> Result<TrainedR
     let mut source = experiment.clone();
     dataset::recorded_folder(&mut source.data, &before);
     let dataset = dataset::of_experiment(&source, session)?;
-    let now = Environment { init: before.init.clone(), ..job.environment(&experiment, &dataset)? };
+    let (init, together) = (before.init.clone(), before.together);
+    let now = Environment { init, together, ..job.environment(&experiment, &dataset)? };
     require(now.sees_the_same(&before), || {
         Refusal::about(dataset.folder().display().to_string(), "the data are not those the run began with")
             .advise("give the right ones with --data DIR")

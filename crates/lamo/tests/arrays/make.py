@@ -237,6 +237,8 @@ def pytorch():
         "u2": torch.tensor(made_up("u2")),
     }
     torch.save(views, "pytorch/views.pt")
+    lazy = {"conjugated": torch.complex(number, -number).conj(), "negated": torch.complex(number, number).conj().imag}
+    torch.save(lazy, "pytorch/lazy.pt")
     nested = {"train": {"x": torch.tensor(A), "y": [torch.tensor(B), 2.5]}, "note": "made up", 3: torch.nn.Parameter(torch.tensor(B))}
     torch.save(nested, "pytorch/nested.pt")
     torch.save(torch.tensor(A), "pytorch/one.pt")

@@ -1,11 +1,10 @@
 //! The training loop takes the authors' steps, and every shipped experiment runs.
 
 use crate::fixture::{Fixture, open};
-use crate::support::{Folder, experiment, train_to};
+use crate::support::{Folder, experiment, shrunk, train_to};
 use lamo::data::dataset::{Batches, Outcome};
 use lamo::data::{Recipe, Samples};
 use lamo::experiment::{EXPERIMENTS, Experiment, ExperimentData, Preset, Request, Shipped};
-use lamo::network::models;
 use lamo::run::Checkpoint;
 use lamo::task::time::order_of_times;
 use lamo::task::{Normaliser, Positions, Task, Time};
@@ -15,7 +14,6 @@ use lamo_physics::problems;
 use lamo_tensor::Device;
 use std::ops::ControlFlow;
 use std::time::Duration;
-use toml::Value;
 
 /// Allowed absolute error of a trained parameter.
 const PARAMETER: f64 = 2e-6;
@@ -210,21 +208,6 @@ fn a_small_darcy_is_learned_by_lamo_and_by_fno() {
         let error = trainer.test_error().unwrap();
         assert!(error < enough, "{model} stops at {error}");
     }
-}
-
-/// The sizes of the model's row for tests, where they are smaller; switches stay as the recipe has them.
-fn shrunk(experiment: &Experiment) -> Vec<String> {
-    let row = models::find(&experiment.model.name).unwrap();
-    let tiny = (row.tiny)(&experiment.benchmark().unwrap().task());
-    let sizes = tiny.into_iter().filter_map(|(key, tiny)| {
-        let size = match (&experiment.model.settings[&key], tiny) {
-            (Value::Integer(published), Value::Integer(tiny)) => Value::Integer(tiny.min(*published)),
-            (Value::Array(_), tiny) => tiny,
-            _ => return None,
-        };
-        Some(format!("model.settings.{key}={size}"))
-    });
-    sizes.collect()
 }
 
 #[test]

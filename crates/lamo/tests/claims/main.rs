@@ -37,6 +37,7 @@ mod numbers; // outputs that are numbers of the whole sample
 mod ono; // orthonormal features: the guarded factor and the running covariance
 mod operators; // norms, maps and scan orders equal PyTorch's and the authors'
 mod optimisation; // the optimiser equals PyTorch's, moments and all
+mod pairs; // every shipped pair of a model and a benchmark computes what its equations say, on every device
 mod paper;
 mod parity; // models and operators equal the authors' code, number for number
 mod pieces; // a prediction whose points come in pieces is that of all points

@@ -104,6 +104,17 @@ fn times_with_other_points_and_lists_beside_single_files_are_refused() {
     let uneven = list(&folder, 0, &[4, 4, 5]);
     let told = formats::read(&uneven, Some("p")).unwrap_err().to_string();
     assert!(told.contains("time number 2: expected 12 numbers of `p` at each time, found 15"), "{told}");
+    let moved = list(&folder, 2, &[4, 4]);
+    let shape = plane(4, 1, 2).shape;
+    let (mut positions, cells) = (shape.positions().unwrap(), shape.cells().unwrap().into_owned());
+    positions[0] += 0.125;
+    let mut mesh = Mesh { shape: Shape::Unstructured { points: Numbers::F64(positions), cells }, ..plane(4, 1, 2) };
+    mesh::write(&folder.at("case_2_1.vtu"), &mesh, &Options::default()).unwrap();
+    let told = formats::read(&moved, Some("p")).unwrap_err().to_string();
+    assert!(told.contains("time number 1: expected the points and cells of the first time"), "{told}");
+    mesh.shape = shape;
+    mesh::write(&folder.at("case_2_1.vtu"), &mesh, &Options::default()).unwrap();
+    assert!(formats::read(&moved, Some("p")).is_ok());
     let even = list(&folder, 1, &[4, 4]);
     let files = vec![even, folder.at("case_1_0.vtu")];
     let told = MeshCases { files, outputs: vec!["p".into()], ..MeshCases::default() }.fields().unwrap_err().to_string();

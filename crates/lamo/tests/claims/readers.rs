@@ -178,6 +178,7 @@ fn only_arrays_of_real_numbers_are_listed_and_other_arrays_are_refused_on_reques
         ("npy/records.npy", &[("", "records")]),
         ("mat5/structures.mat", &[("run", "a structure"), ("run.note", "text"), ("list", "a cell")]),
         ("pytorch/views.pt", &[("repeated", "a view that repeats its numbers")]),
+        ("pytorch/lazy.pt", &[("conjugated", "a conjugated or negated view"), ("negated", ".resolve_neg()")]),
     ] {
         let listed = formats::list(file(name)).unwrap();
         for (other, found) in others {

@@ -2,11 +2,13 @@
 
 use lamo::data::import::ArrayName;
 use lamo::experiment::{Experiment, Request};
+use lamo::network::models;
 use lamo::run::{self, Checkpoint, Run};
 use lamo::training::{Progress, Trainer};
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Duration;
+use toml::Value;
 
 #[path = "../../src/files/scratch.rs"]
 mod scratch;
@@ -26,6 +28,21 @@ pub(crate) fn save(folder: &Folder, name: &str, shape: &[usize], values: impl It
 pub(crate) fn experiment(changes: &[&str]) -> Experiment {
     let changes: Vec<String> = changes.iter().map(ToString::to_string).collect();
     Request { changes: &changes, ..Request::default() }.resolve().unwrap()
+}
+
+/// The sizes of the model's row for tests, where they are smaller; switches stay as the recipe has them.
+pub(crate) fn shrunk(experiment: &Experiment) -> Vec<String> {
+    let row = models::find(&experiment.model.name).unwrap();
+    let tiny = (row.tiny)(&experiment.benchmark().unwrap().task());
+    let sizes = tiny.into_iter().filter_map(|(key, tiny)| {
+        let size = match (&experiment.model.settings[&key], tiny) {
+            (Value::Integer(published), Value::Integer(tiny)) => Value::Integer(tiny.min(*published)),
+            (Value::Array(_), tiny) => tiny,
+            _ => return None,
+        };
+        Some(format!("model.settings.{key}={size}"))
+    });
+    sizes.collect()
 }
 
 /// Trains with a checkpoint after every step until `stop` steps are done; the mean losses of the epochs that ended.

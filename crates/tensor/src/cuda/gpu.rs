@@ -1,7 +1,8 @@
 //! A GPU: its context, its stream, its memory.
 //!
-//! Errors of CUDA are sticky: after an illegal access or the loss of the device every later call on the context fails. The
-//! first such error is stored in [`Gpu`]; later calls return it without asking the driver, and nothing is freed any more.
+//! Errors of CUDA are sticky: after an illegal access or the loss of the device every later call on the context fails. All threads
+//! share the context of a GPU. The first such error is stored for all of them; later calls return it without asking the driver,
+//! and nothing is freed any more.
 
 use super::library::{self, Address, Driver, Handle, Products};
 use super::status;
@@ -41,8 +42,27 @@ pub(crate) struct Gpu {
     /// Bytes of shared memory that a block may have.
     pub(crate) shared: usize,
     pub(super) context: Handle,
-    /// The first error that broke the context.
-    pub(super) broken: OnceLock<DeviceError>,
+    /// The first error that broke the context, which the threads share.
+    pub(super) broken: Arc<OnceLock<DeviceError>>,
+}
+
+/// Gives back what was taken for a [`Gpu`], unless it was completed.
+struct Taken<'a> {
+    driver: &'a Driver,
+    device: c_int,
+    stream: Handle,
+}
+
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        // SAFETY: the context was retained once and the stream, if there is one, created once.
+        unsafe {
+            if !self.stream.is_null() {
+                (self.driver.stream_destroy)(self.stream);
+            }
+            (self.driver.release)(self.device);
+        }
+    }
 }
 
 // SAFETY: the driver's functions may be called from any thread that made the context current.
@@ -85,7 +105,7 @@ fn meaning(driver: &Driver, status: c_int) -> String {
 
 impl Gpu {
     /// The GPU with this number, opened once by each thread: threads have streams of their own, so that their programs run side
-    /// by side.
+    /// by side. Fails with the error that broke the context while a thread still holds it.
     pub(crate) fn open(number: usize) -> Result<Arc<Gpu>, DeviceError> {
         static OPEN: Mutex<Vec<(usize, ThreadId, Weak<Gpu>)>> = Mutex::new(Vec::new());
         let mut open = OPEN.lock().expect("nothing panics while it is held");
@@ -95,12 +115,17 @@ impl Gpu {
         if let Some(gpu) = known.and_then(|(.., gpu)| gpu.upgrade()) {
             return Ok(gpu);
         }
-        let gpu = Arc::new(Gpu::new(number)?);
+        let mut others = open.iter().filter(|(known, ..)| *known == number).filter_map(|(.., gpu)| gpu.upgrade());
+        let broken = others.next().map(|gpu| gpu.broken.clone()).unwrap_or_default();
+        if let Some(error) = broken.get() {
+            return Err(error.clone());
+        }
+        let gpu = Arc::new(Gpu::new(number, broken)?);
         open.push((number, thread, Arc::downgrade(&gpu)));
         Ok(gpu)
     }
 
-    fn new(number: usize) -> Result<Gpu, DeviceError> {
+    fn new(number: usize, broken: Arc<OnceLock<DeviceError>>) -> Result<Gpu, DeviceError> {
         let driver = initialised()?;
         let products = library::products()?.functions;
         library::compiler()?;
@@ -118,13 +143,15 @@ impl Gpu {
                 Err(DeviceError::new(kind, format!("cuda:{number}: {what} failed: {meaning}; {advice}")))
             }
         };
-        let (mut device, mut context, mut stream, mut handle) = (0, ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
+        let (mut device, mut context, mut handle) = (0, ptr::null_mut(), ptr::null_mut());
+        let mut taken;
         // SAFETY: every pointer is valid for its call.
         unsafe {
             check((driver.device)(&raw mut device, number as c_int), "opening the GPU")?;
             check((driver.retain)(&raw mut context, device), "opening the GPU")?;
+            taken = Taken { driver: &driver, device, stream: ptr::null_mut() };
             check((driver.set_current)(context), "opening the GPU")?;
-            check((driver.stream_create)(&raw mut stream, 1), "making a stream")?; // 1: does not wait for stream 0
+            check((driver.stream_create)(&raw mut taken.stream, 1), "making a stream")?; // 1: does not wait for stream 0
             let status = (products.create)(&raw mut handle);
             if status != 0 {
                 return Err(DeviceError::new(
@@ -151,6 +178,8 @@ impl Gpu {
             )));
         }
         let shared = attribute(97) as usize; // the most that a block may ask for
+        let stream = taken.stream;
+        std::mem::forget(taken);
         Ok(Gpu {
             driver,
             products,
@@ -161,7 +190,7 @@ impl Gpu {
             architecture,
             shared,
             context,
-            broken: OnceLock::new(),
+            broken,
         })
     }
 
@@ -213,6 +242,7 @@ impl Gpu {
     }
 
     pub(crate) fn read(&self, from: Address, values: &mut [f32]) -> Result<(), DeviceError> {
+        self.synchronise()?; // so that the lock is not held while programs run
         let outside = outside_recordings();
         // SAFETY: the caller's address has as many values; the copy is waited for.
         let status = unsafe {
@@ -304,9 +334,13 @@ pub(super) fn device_name(driver: &Driver, device: c_int) -> String {
     }
 }
 
-/// The name of a GPU that can be used.
+/// The name of a GPU, if there is one with this number.
 pub(crate) fn gpu_name(number: usize) -> Option<String> {
-    Gpu::open(number).ok().map(|gpu| gpu.name.clone())
+    let driver = initialised().ok()?;
+    let mut device = 0;
+    // SAFETY: the pointer is valid.
+    let status = unsafe { (driver.device)(&raw mut device, number as c_int) };
+    (status == 0).then(|| device_name(&driver, device))
 }
 
 /// Streams that a run is recorded on. The GPU's own stream is not among them: another thread may use it meanwhile.

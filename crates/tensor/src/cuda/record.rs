@@ -5,7 +5,7 @@ use super::gpu::{Event, Streams, recording};
 use super::library::{EARLY, Handle, Launch};
 use super::{Cuda, Piece, STREAMS, Work};
 use crate::compile::explain::describe;
-use crate::compile::plan::Step;
+use crate::compile::plan::{Role, Step};
 use crate::device::DeviceError;
 use std::ffi::{c_int, c_void};
 
@@ -31,6 +31,9 @@ impl Cuda {
                 let ended = (driver.end_capture)(first, &raw mut graph);
                 if ended == INVALIDATED && attempt < ATTEMPTS {
                     continue;
+                }
+                if recorded.is_err() && !graph.is_null() {
+                    (driver.graph_destroy)(graph);
                 }
                 recorded?;
                 gpu.check(ended, "recording the program")?;
@@ -106,15 +109,23 @@ impl Cuda {
         }
     }
 
-    /// The first step whose result is not finite, and one such value.
+    /// The first step whose result is not finite, and one such value. A temporary is cleared before the first step that writes it:
+    /// the step may write a part only, and the scratch memory of earlier steps may have lain in the rest.
     pub(crate) fn run_checked(&mut self) -> Result<Option<(usize, f32)>, DeviceError> {
         self.gpu.enter()?;
+        let mut begun = vec![false; self.plan.buffers.len()];
         for position in 0..self.plan.steps.len() {
+            let (_, written) = self.plan.steps[position].buffers();
+            for &id in written.iter().filter(|&&id| self.plan.buffers[id].role == Role::Temporary) {
+                if !std::mem::replace(&mut begun[id], true) {
+                    let clear = Work::Clear { address: self.address(id), length: self.plan.buffers[id].length };
+                    self.submit(&clear, self.gpu.stream, false)?;
+                }
+            }
             for Piece { work, .. } in self.pieces.iter().filter(|piece| piece.step == position) {
                 work.iter().try_for_each(|work| self.submit(work, self.gpu.stream, false))?;
             }
             self.forget();
-            let (_, written) = self.plan.steps[position].buffers();
             for buffer in written {
                 if let Some(&value) = self.values(buffer)?.iter().find(|value| !value.is_finite()) {
                     return Ok(Some((position, value)));

@@ -12,7 +12,7 @@ use crate::{Graph, Options, Precision, Program, Snapshot, compile};
 use std::cell::{Cell, OnceCell};
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::ptr;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 thread_local! {
     /// What the functions below return.
@@ -167,7 +167,7 @@ fn gpu() -> Arc<Gpu> {
         architecture: 90,
         shared: 227 * 1024,
         context: ptr::null_mut(),
-        broken: OnceLock::new(),
+        broken: Arc::default(),
     })
 }
 

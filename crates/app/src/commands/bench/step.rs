@@ -13,6 +13,7 @@ use lamo::task::Task;
 use lamo::training::StepProgram;
 use lamo_tensor::{Device, Graph, PARAMETERS, Precision, Program};
 use serde::Serialize;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Barrier;
 use std::time::Instant;
 
@@ -144,8 +145,10 @@ fn together(options: &Step, experiment: &Experiment, count: usize) -> Result<()>
         let ready = Barrier::new(count);
         let seconds = std::thread::scope(|scope| -> Result<f64> {
             let one = || -> Result<f64> {
-                let timed = Timed::compile(experiment, options).and_then(|mut timed| timed.run().map(|()| timed));
-                ready.wait(); // also after an error: the others wait
+                let first = || Timed::compile(experiment, options).and_then(|mut timed| timed.run().map(|()| timed));
+                let timed = catch_unwind(AssertUnwindSafe(first));
+                ready.wait(); // also after an error or a panic: the others wait
+                let timed = timed.unwrap_or_else(|panic| resume_unwind(panic));
                 let (mut timed, start) = (timed?, Instant::now());
                 timed.steps(repeat)?;
                 Ok(start.elapsed().as_secs_f64())

@@ -49,24 +49,30 @@ fn last(view: &View) -> Option<&Snapshot> {
     view.snapshots.last()
 }
 
+fn given(title: &str, layout: Layout, values: Vec<f32>) -> FieldPicture {
+    let scale = Scale::of(values.iter().copied());
+    FieldPicture { title: title.to_owned(), layout, values, scale, mark: None }
+}
+
 /// What is given and what is asked, below each other.
 fn task(title: &str, view: &View) -> Option<FieldColumn> {
     let last = last(view)?;
     let at = layout(view, &last.positions);
-    let given = match view.given.is_empty() {
-        true => FieldPicture {
+    let given = if view.given.is_empty() {
+        FieldPicture {
             title: "given: the mesh".to_owned(),
             layout: at.clone().without_field(),
             values: vec![0.0; at.points()],
             scale: Scale::plain(),
             mark: None,
-        },
-        false => {
-            // A deformation is given its die on the lattice of the block at rest.
-            let lattice = if view.output == "displacement" { layout(view, &[]) } else { at.clone() };
-            let scale = Scale::of(view.given.iter().copied());
-            FieldPicture { title: "given".to_owned(), layout: lattice, values: view.given.clone(), scale, mark: None }
         }
+    } else if let (true, Grid::Plane { columns, .. }) = (view.output == "displacement", view.grid) {
+        // The die runs against the rows of the mesh, and is drawn on the block before it deforms.
+        let values = view.given.rchunks_exact(columns).flatten().copied().collect();
+        let start = view.snapshots.first()?;
+        given("given: the die above it", layout(view, &start.positions), values)
+    } else {
+        given("given", at.clone(), view.given.clone())
     };
     let scale = Scale::of(last.truth.iter().copied());
     let asked = FieldPicture {
@@ -79,18 +85,26 @@ fn task(title: &str, view: &View) -> Option<FieldColumn> {
     Some(FieldColumn { title: title.to_owned(), pictures: vec![given, asked] })
 }
 
-/// Truth, predictions and errors of both models: a column, or one for each of a few times.
+/// ‖error‖ / ‖truth‖ of what is drawn.
+fn error_at(snapshot: &Snapshot) -> f64 {
+    let norm = |values: &[f32]| values.iter().map(|value| f64::from(*value).powi(2)).sum::<f64>().sqrt();
+    norm(&snapshot.error) / norm(&snapshot.truth)
+}
+
+/// Truth, predictions and errors of both models: a column for each of a few times, or for a steady field the truth and a column
+/// for each model.
 fn compared(subject: Subject, title: &str, lamo: &View, transolver: &View) -> Vec<FieldColumn> {
-    let times: Vec<usize> = match subject {
-        Subject::Predictions => (0..lamo.snapshots.len().min(transolver.snapshots.len())).collect(),
-        _ => vec![lamo.snapshots.len().saturating_sub(1)],
+    let predictions = subject == Subject::Predictions;
+    let times: Vec<usize> = match predictions {
+        true => (0..lamo.snapshots.len().min(transolver.snapshots.len())).collect(),
+        false => vec![lamo.snapshots.len().saturating_sub(1)],
     };
     let pairs = || times.iter().filter_map(|time| Some((lamo.snapshots.get(*time)?, transolver.snapshots.get(*time)?)));
     // One scale for the errors of both models at all times, and one for truth and predictions.
     let errors = pairs().flat_map(|(one, other)| one.error.iter().chain(&other.error)).copied();
     let errors = Scale::of(errors.chain([0.0]));
     let values = Scale::of(pairs().flat_map(|(one, _)| &one.truth).copied());
-    let column = |(one, other): (&Snapshot, &Snapshot)| {
+    let columns = |(one, other): (&Snapshot, &Snapshot)| {
         let at = layout(lamo, &one.positions);
         let picture = |title: String, values: &[f32], scale: Scale| FieldPicture {
             title,
@@ -99,16 +113,79 @@ fn compared(subject: Subject, title: &str, lamo: &View, transolver: &View) -> Ve
             scale,
             mark: None,
         };
-        let when = if one.number > 0 { format!(", snapshot {}", one.number) } else { String::new() };
-        let mut pictures = vec![picture("truth".to_owned(), &one.truth, values)];
-        if subject == Subject::Predictions {
-            pictures.push(picture(printed("transolver").to_owned(), &other.prediction, values));
-            pictures.push(picture(printed("lamo").to_owned(), &one.prediction, values));
+        let truth = picture("truth".to_owned(), &one.truth, values);
+        let both = [(transolver, other), (lamo, one)].map(|(view, snapshot)| {
+            let name = printed(&view.model);
+            let whole = if predictions && snapshot.number > 0 { error_at(snapshot) } else { view.error };
+            let error = picture(format!("error of {name}: {}", percent(whole)), &snapshot.error, errors);
+            (picture(name.to_owned(), &snapshot.prediction, values), error)
+        });
+        let [(other, other_error), (own, own_error)] = both;
+        let column = |title: &str, pictures: Vec<FieldPicture>| FieldColumn { title: title.to_owned(), pictures };
+        match (predictions, one.number) {
+            (true, 0) => {
+                vec![column(title, vec![truth]), column("", vec![other, other_error]), column("", vec![own, own_error])]
+            }
+            (true, number) => {
+                let pictures = vec![truth, other, own, other_error, own_error];
+                vec![column(&format!("{title}, snapshot {number}"), pictures)]
+            }
+            (false, 0) => vec![column(title, vec![truth, other_error, own_error])],
+            (false, number) => {
+                vec![column(&format!("{title}, snapshot {number}"), vec![truth, other_error, own_error])]
+            }
         }
-        let error = |view: &View| format!("error of {}: {}", printed(&view.model), percent(view.error));
-        pictures.push(picture(error(transolver), &other.error, errors));
-        pictures.push(picture(error(lamo), &one.error, errors));
-        FieldColumn { title: format!("{title}{when}"), pictures }
     };
-    pairs().map(column).collect()
+    pairs().flat_map(columns).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A sample on 2 × 1 points whose error grows with the number of the snapshot; number 0 is a steady field.
+    fn view(model: &str, numbers: &[usize]) -> View {
+        let snapshot = |number: &usize| Snapshot {
+            number: *number,
+            positions: Vec::new(),
+            truth: vec![3.0, 4.0],
+            prediction: vec![3.0, 4.0 + *number as f32],
+            error: vec![0.0, *number as f32],
+        };
+        View {
+            key: String::new(),
+            model: model.to_owned(),
+            sample: 7,
+            error: 0.125,
+            inference_seconds: None,
+            grid: Grid::Plane { rows: 2, columns: 1 },
+            output: "u".to_owned(),
+            given: Vec::new(),
+            snapshots: numbers.iter().map(snapshot).collect(),
+        }
+    }
+
+    /// The titles of columns and of their pictures.
+    fn titles(subject: Subject, numbers: &[usize]) -> Vec<(String, Vec<String>)> {
+        let columns = compared(subject, "Flow", &view("lamo", numbers), &view("transolver", numbers));
+        let title =
+            |column: FieldColumn| (column.title, column.pictures.into_iter().map(|picture| picture.title).collect());
+        columns.into_iter().map(title).collect()
+    }
+
+    #[test]
+    fn a_steady_sample_has_a_column_for_each_model_and_a_series_one_for_each_time_with_its_own_errors() {
+        let steady = titles(Subject::Predictions, &[0]);
+        assert_eq!(steady.iter().map(|(_, pictures)| pictures.len()).collect::<Vec<_>>(), [1, 2, 2]);
+        assert_eq!(steady[2].1, ["LaMO", "error of LaMO: 12.50 %"]);
+        let series = titles(Subject::Predictions, &[1, 3]);
+        assert_eq!(
+            series.iter().map(|(title, _)| title.as_str()).collect::<Vec<_>>(),
+            ["Flow, snapshot 1", "Flow, snapshot 3"]
+        );
+        assert_eq!(series[1].1[4], "error of LaMO: 60.00 %");
+        let errors = titles(Subject::Errors, &[1, 3]);
+        assert_eq!(errors.len(), 1, "the last time");
+        assert_eq!(errors[0].1[2], "error of LaMO: 12.50 %", "of the whole sample");
+    }
 }

@@ -78,11 +78,13 @@ pub(super) fn look(model: &str) -> (Ink, Marker) {
     }
 }
 
-/// What a receipt says about time and memory: seconds per epoch, gigabytes of a step, millions of parameters.
+/// What a receipt says about time and memory: seconds per epoch, gigabytes of a step, millions of parameters. A training that
+/// shared its GPU has no time of its own.
 pub(super) fn spent(receipt: &Receipt) -> [Option<f64>; 3] {
     let costs = &receipt.costs;
     let epoch = (costs.training_seconds - costs.paused_seconds) / receipt.epoch.max(1) as f64;
-    [Some(epoch), costs.step_bytes.map(|bytes| bytes as f64 * 1e-9), Some(costs.parameters as f64 * 1e-6)]
+    let epoch = Some(epoch).filter(|_| costs.together.is_none());
+    [epoch, costs.step_bytes.map(|bytes| bytes as f64 * 1e-9), Some(costs.parameters as f64 * 1e-6)]
 }
 
 /// Ours at the left, the published ones at the right: the machines differ, so each has its own axis.
@@ -102,7 +104,7 @@ fn bars(all: &[Spending], gathered: &Gathered) -> Result<Drawing, Error> {
         for one in pair {
             let resolved = one.cell.resolve()?;
             let [training, memory, _] = gathered.results.of(&resolved).map(spent).unwrap_or_default();
-            let inference = View::find(&gathered.folders, &resolved).map(|view| view.inference_seconds);
+            let inference = View::find(&gathered.folders, &resolved).and_then(|view| view.inference_seconds);
             let (label, ink) = (printed(one.model).to_owned(), look(one.model).0);
             let rows = [[training, one.training], [inference, one.inference], [memory, one.memory]];
             for (row, [ours, published]) in rows.into_iter().enumerate() {

@@ -75,7 +75,7 @@ struct Console {
 }
 
 impl Console {
-    /// Shows warnings and the making of data; the other events of a training are not shown.
+    /// Shows the making of data; the other events of a training are not shown.
     fn hear(&self, event: Event<'_>) {
         match event {
             Event::Making { problem, progress } => {
@@ -122,6 +122,14 @@ impl Console {
                     self.say(&format!("{number} of {count}: {name}, about {about}"), &event);
                 }
             }
+            Report::Warning { job, text } => {
+                self.clear();
+                let name = job.cell.name();
+                match self.json {
+                    true => self.say("", &json!({ "event": "warning", "name": name, "message": text })),
+                    false => warn(&format!("warning: {name}: {text}")),
+                }
+            }
             Report::End { job, outcome, seconds } => {
                 self.clear();
                 self.ended(job, outcome, *seconds);
@@ -140,6 +148,10 @@ impl Console {
             Outcome::Finished(found) => self.say(
                 &format!("{}  {what}: {} after {}", error(*found), counted(epochs, "epoch"), duration(seconds)),
                 &event("finished", json!(found)),
+            ),
+            Outcome::Crowded => self.say(
+                &format!("waits  {what}: the GPU has no room for it beside the others"),
+                &event("crowded", json!(null)),
             ),
             Outcome::Stopped => self.say(&format!("stopped  {what}"), &event("stopped", json!(null))),
             Outcome::Failed(reason) => {

@@ -111,7 +111,7 @@ pub(super) fn gap(content: &Content) -> Option<&'static str> {
 fn show_spending(one: &Spending, gathered: &Gathered) -> Result<()> {
     let resolved = one.cell.resolve()?;
     let [training, memory, million] = gathered.results.of(&resolved).map(spent).unwrap_or_default();
-    let inference = View::find(&gathered.folders, &resolved).map(|view| view.inference_seconds);
+    let inference = View::find(&gathered.folders, &resolved).and_then(|view| view.inference_seconds);
     let word = |value: Option<f64>| value.map_or("-".to_owned(), short);
     let line = |what: &str, [training, inference, memory, million]: [Option<f64>; 4]| {
         format!(
@@ -260,7 +260,7 @@ fn json(artifact: &Artifact, gathered: &Gathered) -> Result<serde_json::Value, E
             for one in all {
                 let resolved = one.cell.resolve()?;
                 let [training, memory, million] = results.of(&resolved).map(spent).unwrap_or_default();
-                let inference = View::find(&gathered.folders, &resolved).map(|view| view.inference_seconds);
+                let inference = View::find(&gathered.folders, &resolved).and_then(|view| view.inference_seconds);
                 shown.push(json!({
                     "benchmark": one.benchmark, "model": one.model,
                     "ours": { "training": training, "inference": inference, "memory": memory, "million": million },

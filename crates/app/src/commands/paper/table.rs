@@ -177,11 +177,15 @@ fn row_name(row: &Row) -> String {
     if row.group.starts_with("expansion") { format!("{}, {}", row.group, row.label) } else { row.label.clone() }
 }
 
-/// Our value: four digits, and the deviation where there are several runs.
+/// Our value: four digits, and the deviation with the same decimals where there are several runs.
 pub(super) fn ours_text(value: Option<Measured>) -> String {
     match value {
         None => "-".to_owned(),
-        Some(Measured { mean, deviation: Some(deviation), .. }) => format!("{} ± {}", error(mean), digits(deviation)),
+        Some(Measured { mean, deviation: Some(deviation), .. }) => {
+            let mean = error(mean);
+            let decimals = mean.split('.').nth(1).map_or(0, str::len);
+            format!("{mean} ± {deviation:.decimals$}")
+        }
         Some(Measured { mean, .. }) => error(mean),
     }
 }

@@ -7,9 +7,9 @@ use crate::commands::{evaluate, quoted, say, warn};
 use crate::text::{duration, error};
 use anyhow::Result;
 use lamo::error::{Refusal, counted};
-use lamo::workflow::{self, Event, Session, TrainRequest};
+use lamo::workflow::{self, Cancel, Event, Session, TrainRequest};
 use lamo::{Error, Kind};
-use lamo_tensor::Device;
+use lamo_tensor::{Device, DeviceError, DeviceErrorKind};
 use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -32,34 +32,45 @@ pub(super) fn run(options: &Train, session: &Session<'_>, saving: Duration) -> R
     if let Some(pair) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
         return Err(Refusal::new("--seeds", "different seeds", format!("{} twice", pair[0])).into());
     }
-    let one = |seed: u64| train(options, seed, session, saving);
+    let one = |seed: u64, together: usize| match session.cancel.is_cancelled() {
+        true => Err(Refusal::said("stopped before its first step").of(Kind::Cancelled).into()),
+        false => train(options, (seed, together), session, saving),
+    };
     let ends: Vec<Result<Ended>> = if options.device.unwrap_or_default() == Device::Cpu {
-        let mut ends = Vec::new();
-        for &seed in seeds {
-            if session.cancel.is_cancelled() {
-                break;
-            }
-            ends.push(one(seed));
+        seeds.iter().map(|&seed| one(seed, 1)).collect()
+    } else {
+        let mut ends: Vec<Result<Ended>> = std::thread::scope(|scope| {
+            let threads: Vec<_> = seeds.iter().map(|&seed| scope.spawn(move || one(seed, seeds.len()))).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| Err(broken()))).collect()
+        });
+        let crowded = |end: &Result<Ended>| seeds.len() > 1 && end.as_ref().is_err_and(is_full);
+        for (&seed, end) in seeds.iter().zip(&mut ends).filter(|(_, end)| crowded(end)) {
+            *end = one(seed, 1); // what has no room beside the others may have room alone
         }
         ends
-    } else {
-        std::thread::scope(|scope| {
-            let threads: Vec<_> = seeds.iter().map(|&seed| scope.spawn(move || one(seed))).collect();
-            let joined = threads.into_iter().map(std::thread::ScopedJoinHandle::join);
-            joined.map(|end| end.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
-        })
     };
     finish(options, ends)
 }
 
-/// Trains with one seed and evaluates the run.
-fn train(options: &Train, seed: u64, session: &Session<'_>, saving: Duration) -> Result<Ended> {
-    let mut request: TrainRequest = options.request(saving);
+/// The error of a training that panicked; the panic itself is told on standard error.
+fn broken() -> anyhow::Error {
+    Refusal::said("ended by an error of lamo itself").of(Kind::Internal).into()
+}
+
+/// Whether the memory of the GPU was full.
+fn is_full(error: &anyhow::Error) -> bool {
+    let device = error.downcast_ref::<Error>().and_then(Error::downcast_ref::<DeviceError>);
+    device.is_some_and(|device| device.kind() == DeviceErrorKind::OutOfMemory)
+}
+
+/// Trains with one seed, beside as many others as share the device, and evaluates the run.
+fn train(options: &Train, (seed, together): (u64, usize), session: &Session<'_>, saving: Duration) -> Result<Ended> {
+    let mut request = TrainRequest { together, ..options.request(saving) };
     request.changes.push(format!("seed={seed}"));
     request.out = request.out.map(|out| {
-        let mut name = OsString::from(out);
+        let mut name = out.file_name().map(OsString::from).unwrap_or_default();
         name.push(format!("-{seed}"));
-        PathBuf::from(name)
+        out.with_file_name(name)
     });
     let log = Log { seed, json: options.json, state: Mutex::new(None) };
     let listener = |event: Event<'_>| match event {
@@ -68,8 +79,10 @@ fn train(options: &Train, seed: u64, session: &Session<'_>, saving: Duration) ->
     };
     let session = Session { listener: &listener, cancel: session.cancel.clone(), threads: session.threads };
     let run = workflow::train(&request, &session)?;
+    // What is trained is evaluated, also after Ctrl-C.
+    let calm = Session { cancel: Cancel::new(), ..session };
     let error = match run.finished {
-        true => Some(evaluate::after_training(&run.folder, run.device, &session)?.evaluation.headline()),
+        true => Some(evaluate::after_training(&run.folder, run.device, &calm)?.evaluation.headline()),
         false => None,
     };
     Ok(Ended { seed, folder: run.folder, seconds: run.seconds, error })
@@ -81,7 +94,7 @@ fn finish(options: &Train, ends: Vec<Result<Ended>>) -> Result<()> {
     for (seed, end) in options.seeds.iter().zip(ends) {
         match end {
             Err(reason) if failure.is_some() => warn(&format!("seed {seed}: {reason}")), // the first ends the command
-            Err(reason) => failure = Some(reason),
+            Err(reason) => failure = Some(reason.context(format!("seed {seed}"))),
             Ok(Ended { seed, folder, seconds, error: found }) => {
                 let path = folder.display().to_string();
                 let event = json!({ "event": "end", "seed": seed, "folder": path, "test": found, "seconds": seconds });
@@ -97,7 +110,9 @@ fn finish(options: &Train, ends: Vec<Result<Ended>>) -> Result<()> {
                     None => {
                         let advice = format!("resume with: lamo train --resume {}", quoted(&folder));
                         print(options.json, &format!("seed {seed}: stopped and saved; {advice}"), &event)?;
-                        let stopped = Refusal::said("stopped and saved").advise(advice).of(Kind::Cancelled);
+                        let stopped = Refusal::about(format!("seed {seed}"), "stopped and saved")
+                            .advise(advice)
+                            .of(Kind::Cancelled);
                         failure.get_or_insert(Error::from(stopped).into());
                     }
                 }

@@ -127,6 +127,7 @@ impl OnMesh {
         let count = array.layout.count().unwrap_or(0);
         let wanted = Wanted { order: &[], rows: 0..count, single: false };
         let mut values = memory::reserve(count).map_err(|_| array.too_large(&wanted))?;
+        let first = mesh_of(opened, &self.slot)?;
         for number in 0..snapshots {
             let mesh = mesh::read_time(&opened.path, number).map_err(|refusal| fails(opened, refusal))?;
             let found = of(&mesh)?;
@@ -135,6 +136,15 @@ impl OnMesh {
                 let refusal = Refusal::new(format!("time number {number}"), expected, found.len().to_string())
                     .advise("a time series has the same points at all times");
                 return Err(fails(opened, refusal));
+            }
+            if mesh.shape != first.shape {
+                let refusal = Refusal::new(
+                    format!("time number {number}"),
+                    "the points and cells of the first time",
+                    "points at other places, or in another order, or other cells",
+                );
+                let advice = "where a mesh moves, store its displacement as an array on the mesh of the first time";
+                return Err(fails(opened, refusal.advise(advice)));
             }
             values.extend(found);
         }

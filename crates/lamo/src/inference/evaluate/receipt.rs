@@ -78,6 +78,9 @@ pub struct Costs {
     /// Bytes on the device for a training step, without the samples. `None` in older runs, which did not record it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step_bytes: Option<usize>,
+    /// Trainings that shared the device with this one, itself included, so that its seconds are not those of a training alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub together: Option<usize>,
 }
 
 impl Costs {
@@ -171,6 +174,7 @@ impl Receipt {
                 paused_seconds: trained.paused,
                 prediction_seconds: seconds,
                 step_bytes: trained.step_bytes,
+                together: environment.together,
             },
             machine: Machine { precision: precision.to_string(), device, gpu, threads, vectors, system },
             hashes: Hashes {
@@ -320,6 +324,7 @@ mod tests {
             paused_seconds: 0.5,
             prediction_seconds: 0.1,
             step_bytes: Some(64),
+            together: None,
         };
         let [weights, experiment, split] = ["w", "e", "s"].map(str::to_owned);
         Receipt {
@@ -384,6 +389,7 @@ mod tests {
             paused_seconds: 9.0,
             prediction_seconds: 3.0,
             step_bytes: None,
+            together: Some(2),
             ..again.costs
         };
         assert_eq!(receipt().difference(&again), None);

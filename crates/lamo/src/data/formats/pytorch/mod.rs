@@ -93,6 +93,10 @@ fn entry(opened: &Opened, name: String, tensor: &Tensor, storage: &Member, big_e
         let found = "a view that repeats its numbers (save its .contiguous())".to_owned();
         return Ok(Entry::new(name, Err(found), section));
     }
+    if tensor.lazy {
+        let found = "a conjugated or negated view (save its .resolve_conj().resolve_neg())".to_owned();
+        return Ok(Entry::new(name, Err(found), section));
+    }
     let (before, whole) = ((tensor.offset as u64).saturating_mul(width), layout.bytes());
     let sum = section.sum.filter(|&sum| sum != 0 && before == 0 && whole == Some(storage.unpacked));
     let section = Section { before, sum, ..section };

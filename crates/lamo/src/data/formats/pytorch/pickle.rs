@@ -21,6 +21,8 @@ pub(super) struct Tensor {
     pub(super) shape: Vec<usize>,
     /// Distance of neighbours along each axis.
     pub(super) strides: Vec<usize>,
+    /// Whether the numbers are to be conjugated or negated after reading.
+    pub(super) lazy: bool,
 }
 
 /// What the machine computes with.
@@ -318,11 +320,17 @@ impl Machine {
         let Value::Global(name) = callee else { return None };
         let items = self.items(arguments);
         let argument = |place: usize| items.get(place).map(|(_, value)| value);
+        // `{"conj": True}`, `{"neg": True}`
+        let lazy = |place: usize| {
+            let marks = argument(place).map(|marks| self.items(marks)).unwrap_or_default();
+            marks.iter().any(|(_, mark)| !matches!(mark, Value::Integer(0)))
+        };
         match &**name {
-            "torch._utils _rebuild_tensor" | "torch._utils _rebuild_tensor_v2" => self.tensor(items, None),
+            "torch._utils _rebuild_tensor" => self.tensor(items, None, false),
+            "torch._utils _rebuild_tensor_v2" => self.tensor(items, None, lazy(6)),
             "torch._utils _rebuild_tensor_v3" => {
                 let Value::Global(kind) = argument(6)? else { return None };
-                self.tensor(items, tensor_kind(kind))
+                self.tensor(items, tensor_kind(kind), lazy(7))
             }
             "torch._utils _rebuild_parameter" | "torch._utils _rebuild_parameter_with_state" => argument(0).cloned(),
             "torch._tensor _rebuild_from_type_v2" if depth > 0 => self.call(argument(0)?, argument(2)?, depth - 1),
@@ -331,7 +339,7 @@ impl Machine {
     }
 
     /// `(storage, offset, shape, strides, ...)`
-    fn tensor(&self, items: &[(Rc<str>, Value)], given: Option<ElementKind>) -> Option<Value> {
+    fn tensor(&self, items: &[(Rc<str>, Value)], given: Option<ElementKind>, lazy: bool) -> Option<Value> {
         let [(_, Value::Storage(storage, own)), (_, Value::Integer(offset)), (_, shape), (_, strides), ..] = items
         else {
             return None;
@@ -346,7 +354,7 @@ impl Machine {
         let (shape, strides) = (extents(shape)?, extents(strides)?);
         let (kind, offset) = (given.or(*own)?, usize::try_from(*offset).ok()?);
         let fits = shape.len() == strides.len();
-        fits.then(|| Value::Tensor(Rc::new(Tensor { storage: Rc::clone(storage), kind, offset, shape, strides })))
+        fits.then(|| Value::Tensor(Rc::new(Tensor { storage: Rc::clone(storage), kind, offset, shape, strides, lazy })))
     }
 
     /// Appends the tensors in a value.
