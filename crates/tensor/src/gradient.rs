@@ -37,6 +37,7 @@ impl Graph {
     /// The sections of θ that `loss` depends on through differentiable paths.
     pub fn sections_behind(&self, loss: Tensor<'_>) -> Vec<Section> {
         self.check_owner(loss);
+        self.seal(); // the sections have their places from here on
         let inner = self.inner.borrow();
         let mut reached = vec![false; inner.nodes.len()];
         reached[loss.node] = true;
@@ -122,7 +123,13 @@ impl<'g> Sweep<'g> {
             let cotangent = total(self.graph, &node.shape, contributions);
             self.finished.insert(id, cotangent);
             if let Op::Part { index } = node.op {
-                parts.insert((node.operands[0], index), cotangent);
+                let whole = node.operands[0];
+                let is_scan = matches!(self.graph.node(whole).op, Op::Scan { .. });
+                assert!(
+                    is_scan || !self.influenced[whole],
+                    "gradient: a scan or a membership has no second derivatives"
+                );
+                parts.insert((whole, index), cotangent);
                 continue;
             }
             let useful: Vec<_> = node.operands.iter().map(|&operand| self.influenced[operand]).collect();

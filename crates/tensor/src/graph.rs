@@ -56,6 +56,20 @@ pub(crate) struct Inner {
 }
 
 impl Inner {
+    /// The state that an assignment's target is or is a part of, and the place of its first element there.
+    pub(crate) fn place(&self, target: NodeId) -> (NodeId, usize) {
+        let node = &self.nodes[target];
+        match &node.op {
+            Op::Slice { spans } => {
+                let is_range = spans.len() == 1 && spans[0].step == 1;
+                assert!(is_range, "assign: a part of a state must be a range of its only axis");
+                (node.operands[0], spans[0].start)
+            }
+            Op::Reshape => (node.operands[0], 0),
+            _ => (target, 0),
+        }
+    }
+
     /// A state that grows with each of its sections.
     fn growing_state(&mut self, name: &str) -> NodeId {
         let is_new = self.leaf_names.insert(name.to_owned());
@@ -238,10 +252,11 @@ impl Graph {
         self.check_owner(value);
         let mut inner = self.inner.borrow_mut();
         assert!(inner.outputs.iter().all(|(known, _)| known != name), "output {name} is declared twice");
+        assert!(!inner.leaf_names.contains(name), "output {name}: an input or state has this name");
         inner.outputs.push((name.to_owned(), value.node));
     }
 
-    /// After each run the state, or the slice of it that `target` is, holds `value`.
+    /// After each run the state, or the range of its only axis that `target` is, holds `value`. Each element is assigned once.
     /// All reads inside the program see the state as it was before the run.
     pub fn assign(&self, target: Tensor<'_>, value: Tensor<'_>) {
         self.check_owner(target);
@@ -249,12 +264,14 @@ impl Graph {
         let (expected, found) = (target.shape(), value.shape());
         assert!(expected == found, "assign: the target has shape {expected}, the value {found}");
         let mut inner = self.inner.borrow_mut();
-        let base = match &inner.nodes[target.node] {
-            Node { op: Op::Slice { .. } | Op::Reshape, operands, .. } => operands[0],
-            _ => target.node,
-        };
-        let is_state = matches!(inner.nodes[base].op, Op::State { .. });
+        let (state, first) = inner.place(target.node);
+        let is_state = matches!(inner.nodes[state].op, Op::State { .. });
         assert!(is_state, "assign: the target must be a state or a slice of one");
+        let is_taken = |&(other, _): &(NodeId, NodeId)| {
+            let ((known, start), count) = (inner.place(other), inner.nodes[other].shape.count());
+            known == state && first < start + count && start < first + expected.count()
+        };
+        assert!(!inner.assignments.iter().any(is_taken), "assign: a part of a state is assigned twice");
         inner.assignments.push((target.node, value.node));
     }
 
@@ -272,6 +289,8 @@ impl Graph {
         let name = op.leaf_name().unwrap_or_default();
         let is_new = self.inner.borrow_mut().leaf_names.insert(name.to_owned());
         assert!(is_new, "{name}: an input or state of this name exists already");
+        let is_output = self.inner.borrow().outputs.iter().any(|(known, _)| known == name);
+        assert!(!is_output, "{name}: an output of this name exists already");
         self.add(op, &[], shape)
     }
 

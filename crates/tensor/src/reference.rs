@@ -41,12 +41,8 @@ pub fn run<'a>(graph: &Graph, bindings: &Bindings<'a>) -> (HashMap<String, Array
     let values = evaluate_nodes(graph, bindings, &roots);
     let mut states = bindings.clone();
     for (target, value) in assignments {
-        let node = graph.node(target);
-        let (state, start) = match &node.op {
-            Op::Slice { spans } => (graph.node(node.operands[0]), spans[0].start),
-            Op::Reshape => (graph.node(node.operands[0]), 0),
-            _ => (node, 0),
-        };
+        let (state, start) = graph.inner.borrow().place(target);
+        let state = graph.node(state);
         let name = state.op.leaf_name().expect("assign checked that the target is a state");
         let stored = states.get_mut(name).unwrap_or_else(|| panic!("no value bound to {name}"));
         let new = &values[&value][0].values;

@@ -78,7 +78,7 @@ impl Operator {
         let (inputs, outputs) = (input_ports(&task), output_ports(&task)?);
         let input = declare(graph, &task, &inputs, batch)?;
         let found = task.found(model.forward(&input, Mode::Inference), input.positions, input.functions);
-        let prediction = task.decoded(found);
+        let prediction = task.decoded(found, None);
         for port in &outputs {
             graph.output(&port.name, port.cut(prediction));
         }

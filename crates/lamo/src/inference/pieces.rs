@@ -208,7 +208,7 @@ impl Operator {
         if block == sizes.blocks {
             let task = self.task.on(Grid::Cloud { points });
             let found = task.found(model.project(features), input.positions, input.functions);
-            graph.output(PREDICTION, task.decoded(found));
+            graph.output(PREDICTION, task.decoded(found, None));
             if task.time.mode().is_roll_out() {
                 graph.output(FOUND, found);
             }

@@ -136,7 +136,7 @@ impl Operator {
         if let Some(window) = window {
             task.time.advance(window, found);
         }
-        Ok(Applied { input, prediction: task.decoded(found) })
+        Ok(Applied { prediction: task.decoded(found, input.mask), input })
     }
 
     /// The program of a graph, with the parameters and the states of the model.

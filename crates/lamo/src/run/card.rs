@@ -45,7 +45,8 @@ fn grid(grid: Grid) -> Value {
 fn trained_on(trained: &Trained) -> String {
     let Trained { experiment, epoch, .. } = trained;
     let Experiment { benchmark, data, .. } = experiment;
-    let samples = if data.train > 0 { format!("{} samples", data.train) } else { "the training samples".to_owned() };
+    let seen = data.train.saturating_sub(data.validation);
+    let samples = if seen > 0 { format!("{seen} samples") } else { "the training samples".to_owned() };
     let epochs = format!("{epoch} epoch{}", if *epoch == 1 { "" } else { "s" });
     match benchmarks::find(benchmark) {
         Ok(known) => format!("Trained for {epochs} on {samples} of {benchmark}: {}.", known.summary),

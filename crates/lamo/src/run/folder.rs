@@ -10,7 +10,7 @@
 
 use super::{Checkpoint, Environment};
 use crate::error::{Error, Kind, Refusal};
-use crate::experiment::{Data, Experiment};
+use crate::experiment::{Data, Experiment, Optimiser};
 use crate::files::{self, atomic, lock};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -253,6 +253,10 @@ pub fn environment(folder: &Path) -> Result<Environment, Error> {
     Environment::parse(&text).map_err(|reason| damaged(&path, reason))
 }
 
+fn is_muon(experiment: &Experiment) -> bool {
+    experiment.train.optimiser == Optimiser::Muon
+}
+
 /// The first changed key that the steps taken so far depend on.
 fn differs(then: &Experiment, now: &Experiment) -> Option<&'static str> {
     let data = Data { folder: now.data.folder.clone(), ..then.data.clone() };
@@ -263,6 +267,8 @@ fn differs(then: &Experiment, now: &Experiment) -> Option<&'static str> {
         ("data", data == now.data),
         ("train.batch", then.train.batch == now.train.batch),
         ("train.loss", then.train.loss == now.train.loss),
+        // Muon has no second moments of matrices, without which the first steps of Adam would be far too large.
+        ("train.optimiser", is_muon(then) == is_muon(now)),
     ];
     same.iter().find(|(_, same)| !same).map(|(key, _)| *key)
 }

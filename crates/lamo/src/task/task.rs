@@ -205,22 +205,28 @@ impl Task {
         last + change.decoded(result)
     }
 
-    /// Normalised outputs in physical units, `[batch, points, outputs]`.
-    pub(crate) fn decoded<'g>(&self, outputs: Tensor<'g>) -> Tensor<'g> {
-        self.settled(self.normalisers.outputs.as_ref().map_or(outputs, |normaliser| normaliser.decoded(outputs)))
+    /// Normalised outputs in physical units, `[batch, points, outputs]`. The mask is 1 at real points and 0 where samples are filled
+    /// up, `[batch, points]`.
+    pub(crate) fn decoded<'g>(&self, outputs: Tensor<'g>, mask: Option<Tensor<'g>>) -> Tensor<'g> {
+        let outputs = self.normalisers.outputs.as_ref().map_or(outputs, |normaliser| normaliser.decoded(outputs));
+        self.settled(outputs, mask)
     }
 
-    /// An output that is a number of the whole sample is the mean over the points, written to all of them; the other outputs
+    /// An output that is a number of the whole sample is the mean over its real points, written to all of them; the other outputs
     /// stay as they are.
-    fn settled<'g>(&self, outputs: Tensor<'g>) -> Tensor<'g> {
+    fn settled<'g>(&self, outputs: Tensor<'g>, mask: Option<Tensor<'g>>) -> Tensor<'g> {
         if self.outputs.iter().all(|field| field.spread != Spread::Sample) {
             return outputs;
         }
         let [batch, points, _] = outputs.dims();
+        let mean = |part: Tensor<'g>| match mask.map(|mask| mask.reshape([batch, points, 1])) {
+            Some(mask) => (part * mask).sum(&[1]) / mask.sum(&[1]),
+            None => part.mean(&[1]),
+        };
         let settle = |(field, range): (&Field, Range<usize>)| {
             let part = outputs.slice(2, range.start, range.end);
             match field.spread {
-                Spread::Sample => part.mean(&[1]).broadcast_to([batch, points, range.len()]),
+                Spread::Sample => mean(part).broadcast_to([batch, points, range.len()]),
                 Spread::Points | Spread::Rows => part,
             }
         };

@@ -314,7 +314,7 @@ fn compile(
             task.found(predict(model.as_ref(), &input, passes), positions, functions)
         }
     };
-    let prediction = real_only(task.decoded(found), mask); // targets are 0 where a sample is filled up
+    let prediction = real_only(task.decoded(found, mask), mask); // targets are 0 where a sample is filled up
     parameters.store_states();
     check_batch(&experiment.model.name, parameters.least_batch(), [batch, facts.count])?;
     let kind = experiment.train.loss;

@@ -138,7 +138,7 @@ impl Part {
             task.time.advance(window, found);
         }
         let target = resident.targets_of_rows();
-        let miss = real_only(task.decoded(found), input.mask) - target; // targets are 0 where a sample is filled up
+        let miss = real_only(task.decoded(found, input.mask), input.mask) - target; // targets are 0 where a sample is filled up
         let groups = experiment.output_groups(task);
         for (group, range) in groups.iter().enumerate() {
             let parts = [miss, target].map(|values| match groups.len() {

@@ -7,7 +7,7 @@ use lamo::experiment::Experiment;
 use lamo::network::models::{MODELS, Row};
 use lamo::network::{Input, Mode, Parameters};
 use lamo::run::{self, Checkpoint, Environment, Run};
-use lamo::task::Task;
+use lamo::task::{Field, Spread, Task};
 use lamo::training::Trainer;
 use lamo_geometry::Grid;
 use lamo_tensor::{Device, Graph, Program};
@@ -208,6 +208,31 @@ fn the_test_error_is_that_of_the_predictions_and_a_sample_alone_predicts_the_sam
             let miss = apart(samples.part_of(&prediction, sample), &found);
             assert!(miss < 2e-5, "{}: sample {sample} is apart by {miss:.1e}", row.name);
         }
+    }
+}
+
+#[test]
+fn a_number_of_a_sample_is_the_mean_over_its_own_points_whoever_shares_its_batch() {
+    let samples = clouds(&SIZES);
+    let drag = |sample: usize| std::iter::repeat_n(1.0 + 0.3 * sample as f32, SIZES[sample]);
+    let samples = Samples { targets: (0..SIZES.len()).flat_map(drag).collect(), ..samples };
+    let row = MODELS.iter().find(|row| row.name == "lamo").unwrap();
+    let experiment = small(row, &["train.batch=7", "train.loss=mse"]);
+    let mut task = experiment.task(&samples).unwrap();
+    task.outputs = vec![Field { spread: Spread::Sample, ..Field::plain("drag", 1) }];
+    let mut trainer = Trainer::new(&experiment, &task, &samples, &samples, Device::Cpu).unwrap();
+    train_to(&mut trainer, None, usize::MAX);
+    let operator = trainer.trained().unwrap().operator;
+    let prediction = operator.predict(&samples, Device::Cpu).unwrap();
+    let errors = samples.errors(&prediction);
+    let (mean, tested) = (errors.iter().sum::<f64>() / 7.0, trainer.test_error().unwrap());
+    assert!((mean - tested).abs() < 1e-5 * mean, "{mean} and {tested}");
+    for sample in 0..samples.count {
+        let (positions, inputs) = (samples.positions_of(sample).to_vec(), samples.input_of(sample).to_vec());
+        let alone = Samples::cloud(1, (2, positions), (1, inputs), (1, Vec::new())).unwrap();
+        let found = operator.predict(&alone, Device::Cpu).unwrap();
+        let miss = apart(samples.part_of(&prediction, sample), &found);
+        assert!(miss < 2e-5, "sample {sample} is apart by {miss:.1e}");
     }
 }
 

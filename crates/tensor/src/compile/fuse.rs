@@ -9,7 +9,7 @@ use super::assemble::Assembled;
 use crate::device::DeviceError;
 use crate::graph::NodeId;
 use crate::limits::poll_at;
-use crate::ops::{Map, Op};
+use crate::ops::{Map, Op, Reduction};
 use std::collections::{BTreeSet, HashMap};
 
 /// Longest row that a loop can hold, to reduce it and use the result in the same pass.
@@ -124,6 +124,9 @@ fn stored(graph: &Assembled, options: Options) -> Result<Vec<bool>, DeviceError>
             }
         }
     }
+    for value in compared_with_their_largest(graph) {
+        stored[value] = true;
+    }
     let mut costs: Vec<Cost> = Vec::with_capacity(graph.nodes.len());
     for (id, node) in graph.nodes.iter().enumerate() {
         poll_at(id)?;
@@ -137,6 +140,22 @@ fn stored(graph: &Assembled, options: Options) -> Result<Vec<bool>, DeviceError>
         costs.push(cost);
     }
     Ok(stored)
+}
+
+/// Values that a gradient compares with their largest one. They are computed once: two loops may round the same value differently,
+/// and then none would be the largest.
+fn compared_with_their_largest(graph: &Assembled) -> Vec<NodeId> {
+    let mut found = Vec::new();
+    for node in graph.nodes.iter().filter(|node| node.op == Op::Map(Map::Equal)) {
+        let [one, other] = [0, 1].map(|place| graph.base(node.operands[place]));
+        for (value, largest) in [(one, &graph.nodes[other]), (other, &graph.nodes[one])] {
+            let is_largest = matches!(largest.op, Op::Reduce { kind: Reduction::Max, .. });
+            if is_largest && graph.base(largest.operands[0]) == value && matches!(graph.nodes[value].op, Op::Map(_)) {
+                found.push(value);
+            }
+        }
+    }
+    found
 }
 
 /// What it takes to compute a value where it is used.

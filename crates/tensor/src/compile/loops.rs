@@ -7,7 +7,7 @@ use super::plan::{Across, Instruction, Level, Loop, Operand, Place, Register};
 use crate::graph::NodeId;
 use crate::ops::{Map, Op};
 use crate::shape::Layout;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// Writes the loop of one group.
 pub(crate) fn write_loop(graph: &Assembled, fused: &Fused, placed: &Placed, group: &Group) -> Loop {
@@ -28,8 +28,23 @@ pub(crate) fn write_loop(graph: &Assembled, fused: &Fused, placed: &Placed, grou
         writer.root(root, kind);
     }
     let mut body = writer.body;
+    store_last(&mut body);
     coalesce(&mut body);
     body
+}
+
+/// Moves stores into buffers that the loop also reads behind all reads: these see the buffer as it was before.
+fn store_last(body: &mut Loop) {
+    let read: HashSet<usize> = body
+        .instructions
+        .iter()
+        .filter_map(|instruction| match instruction {
+            Instruction::Load { from, .. } => Some(from.buffer),
+            _ => None,
+        })
+        .collect();
+    body.instructions // the sort is stable
+        .sort_by_key(|instruction| matches!(instruction, Instruction::Store { to, .. } if read.contains(&to.buffer)));
 }
 
 /// A loop that copies one place to another.

@@ -78,12 +78,7 @@ pub(crate) fn simplify(graph: &Graph) -> Result<Simple, DeviceError> {
         .assignments
         .iter()
         .map(|(target, value)| {
-            let node = &inner.nodes[*target];
-            let (state, start) = match &node.op {
-                Op::Slice { spans } => (node.operands[0], spans[0].start),
-                Op::Reshape => (node.operands[0], 0),
-                _ => (*target, 0),
-            };
+            let (state, start) = inner.place(*target);
             (renamed[&state], start, renamed[value])
         })
         .collect();

@@ -97,7 +97,7 @@ impl<'g> Random<'g> {
     /// 1/(1 − rate) with the probability 1 − rate, else 0: the factor of dropout. The rate is rounded to a multiple of 2⁻²⁴.
     pub fn factors(&self, rate: f64, shape: impl Into<Shape>) -> Tensor<'g> {
         assert!((0.0..1.0).contains(&rate), "dropout: expected a rate from 0 to below 1, found {rate}");
-        let dropped = (rate * RANGE as f64).round();
+        let dropped = (rate * RANGE as f64).round().min(RANGE as f64 - 1.0); // at least one number in the range is kept
         let kept = self.0.graph.fill(dropped - 1.0, []).less(self.whole(shape)); // whole numbers from `dropped` on
         kept * (RANGE as f64 / (RANGE as f64 - dropped))
     }

@@ -4,6 +4,7 @@
 use super::Train;
 use super::view::{is_due, time_left};
 use crate::commands::{evaluate, quoted, say, warn};
+use crate::failure;
 use crate::text::{duration, error};
 use anyhow::Result;
 use lamo::error::{Refusal, counted};
@@ -45,7 +46,11 @@ pub(super) fn run(options: &Train, session: &Session<'_>, saving: Duration) -> R
         });
         let crowded = |end: &Result<Ended>| seeds.len() > 1 && end.as_ref().is_err_and(is_full);
         for (&seed, end) in seeds.iter().zip(&mut ends).filter(|(_, end)| crowded(end)) {
-            *end = one(seed, 1); // what has no room beside the others may have room alone
+            // What has no room beside the others may have room alone. A run folder that was begun is not begun again.
+            let again = one(seed, 1);
+            if !again.as_ref().is_err_and(|reason| failure::kind(reason) == Kind::Conflict) {
+                *end = again;
+            }
         }
         ends
     };
@@ -164,7 +169,8 @@ impl Log {
                 }
                 *state = Some((line.epoch, started, first));
                 let rate = progress.step.saturating_sub(first) as f64 / started.elapsed().as_secs_f64().max(1e-9);
-                let tested = line.error().map_or(String::new(), |found| format!("  test {found:.4}"));
+                let samples = if line.validation.is_some() { "validation" } else { "test" };
+                let tested = line.error().map_or(String::new(), |found| format!("  {samples} {found:.4}"));
                 let left = time_left(&progress, rate);
                 let text = format!("epoch {}/{}  train {:.4}{tested}  {left}", line.epoch, progress.epochs, line.train);
                 let mut object = json!(line);

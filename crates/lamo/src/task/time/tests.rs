@@ -66,7 +66,7 @@ fn the_change_from_the_last_snapshot_is_scaled_back_and_added_to_it() {
     task.check().unwrap();
     let graph = Graph::new();
     let [result, positions, functions] = ["result", "positions", "functions"].map(|name| graph.input(name, [1, 2, 1]));
-    let found = task.decoded(task.found(result, positions, Some(functions)));
+    let found = task.decoded(task.found(result, positions, Some(functions)), None);
     graph.output("found", found);
     let mut program = lamo_tensor::Program::compile(&graph);
     program.write("result", &[0.0, 2.0]);

@@ -225,7 +225,9 @@ impl<'a, F: Fn(&Place) -> *mut f32> Lowering<'a, F> {
             self.kernel.code.push(Code::LoadRows { access, to: rows });
             return false;
         }
-        if self.is_flat(access) {
+        // What is stored at the end of a strip is read before: another such store may overwrite its memory.
+        let is_stored_late = self.last_use[to] == usize::MAX;
+        if self.is_flat(access) && !is_stored_late {
             self.locations[to] = Location::Memory(access);
             return true;
         }
