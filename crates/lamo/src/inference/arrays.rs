@@ -5,6 +5,10 @@
 //! trained on, if the model allows it. Shapes are compared before any value is read: a small packed file may promise more
 //! values than memory holds.
 
+mod partners;
+
+pub(crate) use partners::check_partners;
+
 use crate::data::Samples;
 use crate::data::formats::{self, ArrayFile, Named, Single};
 use crate::data::import::{self, ArrayName};
@@ -12,7 +16,7 @@ use crate::error::{Error, Kind, Refusal, counted, require};
 use crate::files::memory;
 use crate::task::{Field, POSITIONS, Spread, Task};
 use lamo_geometry::Grid;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 /// Where the arrays of a prediction are: `FILE`, `FILE:VARIABLE`, or `NAME=FILE:VARIABLE` for the field called NAME.
@@ -31,7 +35,7 @@ impl Source {
     pub fn parse(text: &str) -> Source {
         let name = |field: &str| field.chars().all(|letter| letter.is_ascii_alphanumeric() || "_-".contains(letter));
         match text.split_once('=') {
-            Some((field, array)) if name(field) && !field.is_empty() && !std::path::Path::new(text).exists() => {
+            Some((field, array)) if name(field) && !field.is_empty() && !Path::new(text).exists() => {
                 Source { field: Some(field.to_owned()), array: ArrayName::parse(array), axes: None }
             }
             _ => Source { field: None, array: ArrayName::parse(text), axes: None },
@@ -344,6 +348,7 @@ impl<'a> PlannedInput<'a> {
             })?;
         }
         let (single, count) = (leading.samples().is_none(), leading.samples().unwrap_or(1));
+        partners::check_files(leading, &arrays)?;
         let times = task.time.predicted_times(snapshots)?;
         let samples = leading.files();
         Ok(PlannedInput { task, arrays, files, grid, count, single, times, samples })
