@@ -154,7 +154,8 @@ fn write(
 ) -> Result<(Vec<u8>, Format), Failure> {
     let arrays = fields(served, &given.input, &found.values)?;
     if let (Format::Vtu, Some((file, at_centres))) = (format, &given.mesh) {
-        let predicted = predicted_mesh(file.path(), &arrays, *at_centres).map_err(|error| Failure::of(&error))?;
+        let predicted =
+            predicted_mesh(served.task(), file.path(), &arrays, *at_centres).map_err(|error| Failure::of(&error))?;
         let bytes = mesh::encode("vtu", &predicted, &Options::default());
         return Ok((bytes.map_err(|refusal| Failure::of(&refusal.into()))?, format));
     }
