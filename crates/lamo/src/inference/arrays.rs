@@ -558,7 +558,9 @@ fn part(
     // Without letters for its axes, only an array on the grid of the training is surely a longer time series.
     let fits =
         part.shape.len() == trained.len() + axis && (axes.is_some() || part.shape.get(axis + 1..) == trained.get(1..));
-    let past = field.snapshots.filter(|_| fits && task.time.past() > 0);
+    // Another input has as many snapshots as in training.
+    let continued = task.time.past() > 0 && task.outputs.iter().any(|output| output.name == field.name);
+    let past = field.snapshots.filter(|_| fits && continued);
     if let Some((past, snapshots)) = past.zip(part.shape.get_mut(axis)).filter(|(past, snapshots)| *past < **snapshots)
     {
         part.series = Some(std::mem::replace(snapshots, past));

@@ -3,7 +3,7 @@
 
 use crate::support::{Folder, save};
 use lamo::inference::{PredictionInput, Source};
-use lamo::task::{Field, Task};
+use lamo::task::{Field, Positions, Task, Time};
 use lamo_geometry::Grid;
 
 /// Points and a load on a cloud of 4 points.
@@ -60,4 +60,23 @@ fn files_of_several_fields_with_other_counts_of_samples_are_refused() {
     let told = read(&folder, &task, &["positions=pos_*.npy", "load=load_*.npy"]).unwrap_err();
     assert!(told.contains("pos_0.npy: expected 3 samples as in load_0.npy, found 2"), "{told}");
     assert_eq!(read(&folder, &task, &["positions=pos_*.npy", "load=all.npy"]).unwrap().samples.count, 5);
+}
+
+#[test]
+fn an_input_with_snapshots_of_its_own_is_not_cut_in_a_roll_out() {
+    let folder = Folder::new("given-series");
+    let grid = Grid::Plane { rows: 3, columns: 2 };
+    let mut task = Task { positions: Positions::Lattice, ..Task::plain(grid, 2, 1, 1) };
+    task.inputs = vec![Field { snapshots: Some(2), ..Field::plain("forcing", 1) }];
+    task.outputs = vec![Field { snapshots: Some(5), ..Field::plain("u", 1) }];
+    task.time = Time::RollOut { past: 2, snapshots: 3, clock: Vec::new() };
+    let values = |snapshots: usize| (0..6 * snapshots as i32).map(f64::from);
+    save(&folder, "u.npy", &[4, 3, 2], values(4));
+    save(&folder, "forcing.npy", &[2, 3, 2], values(2));
+    save(&folder, "longer.npy", &[4, 3, 2], values(4));
+    let given = read(&folder, &task, &["u=u.npy", "forcing=forcing.npy"]).unwrap();
+    // The last two of four snapshots of u, then both of the forcing, at the first point.
+    assert_eq!(given.samples.input_of(0)[..4], [12.0, 18.0, 0.0, 6.0]);
+    let told = read(&folder, &task, &["u=u.npy", "forcing=longer.npy"]).unwrap_err();
+    assert!(told.contains("array `forcing`: expected samples of shape [2, 3, 2], found shape [4, 3, 2]"), "{told}");
 }
