@@ -79,8 +79,9 @@ impl Served {
         let card = card::card(source, &model, settings.device, test.as_ref().map_or(0, TestSet::count), solver.is_ok());
         let (own, given) = (Arc::clone(&model), settings.clone());
         let make = Box::new(move || -> Box<dyn Compute> { Box::new(Programs::new(Arc::clone(&own), &given)) });
-        let engine = Engine::start(name, settings.batch, metrics.of_model(name, version), make)?;
-        let samples = OnceLock::new();
+        let engine =
+            Engine::start(name, (settings.batch, settings.limits.points), metrics.of_model(name, version), make)?;
+        let samples = Mutex::default();
         Ok(Served { name: name.clone(), version: version.clone(), model, engine, card, test, samples, solver })
     }
 

@@ -110,10 +110,11 @@ impl Part {
         first.map(|first| Single { values, beyond, ..first }).ok_or_else(|| Refusal::said("no array is named").into())
     }
 
-    /// How many values are read.
-    fn count(&self) -> u64 {
+    /// How many values are read; a sample has `axes` axes.
+    fn count(&self, axes: usize) -> u64 {
         let used = self.shape.iter().fold(1, |count: u64, &extent| count.saturating_mul(extent as u64));
-        used.saturating_mul(self.series.map_or(1, |series| series as u64))
+        let past = self.sample(axes).first().map_or(1, |&past| past.max(1) as u64);
+        self.series.map_or(used, |series| (used / past).saturating_mul(series as u64))
     }
 }
 
@@ -364,14 +365,19 @@ impl<'a> PlannedInput<'a> {
         series.collect()
     }
 
+    /// How many values are read, those of a series that are not used included.
+    pub fn values(&self) -> u64 {
+        let counts =
+            self.arrays.iter().flat_map(|given| given.parts.iter().map(|part| part.count(given.trained.len())));
+        counts.fold(0, u64::saturating_add)
+    }
+
     /// Refuses arrays that do not fit into memory: their values, the samples made of them, and the positions.
     fn require_memory(&self) -> Result<(), Refusal> {
         let Task { space, .. } = self.task;
         let points = self.grid.points() as u64;
         let samples = points.saturating_mul((self.count as u64).saturating_mul(self.task.input_channels() as u64));
-        let parts = self.arrays.iter().flat_map(|given| &given.parts);
-        let arrays = parts.map(Part::count).fold(0, u64::saturating_add);
-        let values = arrays.saturating_add(samples).saturating_add(points.saturating_mul(*space as u64));
+        let values = self.values().saturating_add(samples).saturating_add(points.saturating_mul(*space as u64));
         memory::require(values.saturating_mul(4)).map_err(|reason| {
             Refusal::about(self.files.as_str(), reason.to_string())
                 .advise("give fewer samples at a time, or end other programs")

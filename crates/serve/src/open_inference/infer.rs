@@ -11,6 +11,7 @@ use crate::engine::Answer;
 use crate::failure::Failure;
 use crate::own::{aside, fields, within};
 use crate::router::{Computed, Server, Timed};
+use crate::settings::Limits;
 use axum::Extension;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, StatusCode, header};
@@ -93,8 +94,8 @@ pub(super) async fn infer(
 ) -> Result<Response, Failure> {
     let served = find(&server, &address)?;
     let length = json_length(&headers, body.len())?;
-    let (model, most) = (Arc::clone(&served), server.settings.limits.points);
-    let given = aside(timed, move || read(&model, &body, length, most)).await?;
+    let (model, limits) = (Arc::clone(&served), server.settings.limits);
+    let given = aside(timed, move || read(&model, &body, length, limits)).await?;
     let found = served.engine.predict(given.input.samples.clone(), given.symmetric, timed.deadline).await?;
     let computed = Computed::of(&found);
     let (bytes, json) = aside(timed, move || write(&served, given, &found)).await?;
@@ -127,7 +128,7 @@ fn json_length(headers: &HeaderMap, body: usize) -> Result<usize, Failure> {
     }
 }
 
-fn read(served: &Served, body: &Bytes, length: usize, most: usize) -> Result<Given, Failure> {
+fn read(served: &Served, body: &Bytes, length: usize, limits: Limits) -> Result<Given, Failure> {
     let (json, behind) = body.split_at(length);
     let request: Request =
         serde_json::from_slice(json).map_err(|error| Failure::bad(format!("the JSON of the request: {error}")))?;
@@ -161,7 +162,8 @@ fn read(served: &Served, body: &Bytes, length: usize, most: usize) -> Result<Giv
     let file = formats::encode("inputs.npz".as_ref(), &arrays).map_err(bad)?;
     let file = ArrayFile::in_memory("inputs", file).map_err(bad)?;
     let planned = PredictionInput::plan_file(task, file, frames).map_err(|error| Failure::of_input(&error))?;
-    within(most, &planned)?;
+    within(limits, &planned)?;
+    let notes = notes(served, &planned);
     let input = planned.read().map_err(|error| Failure::of_input(&error))?;
     let binary =
         |wanted: &Wanted| wanted.parameters.as_ref().and_then(|own| own.binary_data).unwrap_or(binary_data_output);

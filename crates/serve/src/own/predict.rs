@@ -83,8 +83,9 @@ fn read(served: &Served, format: Format, asked: &Asked, body: Vec<u8>, limits: L
         let bad = |error: &Error| Failure::of_input(error);
         let file = ArrayFile::in_memory(BODY, body).map_err(|error| bad(&error.into()))?;
         let planned = PredictionInput::plan_file(task, file, asked.frames).map_err(|error| bad(&error))?;
-        within(limits.points, &planned)?;
-        return Ok(Given { input: planned.read().map_err(|error| bad(&error))?, mesh: None });
+        within(limits, &planned)?;
+        let notes = notes(served, &planned);
+        return Ok(Given { input: planned.read().map_err(|error| bad(&error))?, mesh: None, notes });
     }
     let mesh = scratch(&body)?;
     let named = |error: &Error| {
@@ -95,13 +96,23 @@ fn read(served: &Served, format: Format, asked: &Asked, body: Vec<u8>, limits: L
     mesh::require_alone(mesh.path(), limits.body as u64).map_err(|error| named(&error))?;
     let sources = mesh_sources(task, mesh.path(), &cases).map_err(|error| named(&error))?;
     let planned = PredictionInput::plan(task, &sources, asked.frames).map_err(|error| named(&error))?;
-    within(limits.points, &planned)?;
+    within(limits, &planned)?;
+    let notes = notes(served, &planned);
     let input = planned.read().map_err(|error| named(&error))?;
     Ok(Given { input, mesh: Some((mesh, cases.at_centres)) })
 }
 
-/// Refuses more points than a request may have; a series has points at each of its times.
-pub(crate) fn within(most: usize, planned: &PlannedInput) -> Result<(), Failure> {
+/// Refuses more points than a request may have, of a series at each of its times, and arrays that are larger when they are unpacked
+/// than a body may be.
+pub(crate) fn within(limits: Limits, planned: &PlannedInput) -> Result<(), Failure> {
+    let (most, unpacked) = (limits.points, planned.values().saturating_mul(size_of::<f32>() as u64));
+    if unpacked > limits.body as u64 {
+        return Err(Failure::too_large(format!(
+            "the request: expected arrays of at most {} bytes as float32, unpacked, found {unpacked}; send fewer samples or \
+             snapshots, or raise --max-body",
+            limits.body
+        )));
+    }
     let (samples, times, points) = (planned.count, planned.times, planned.grid.points());
     match samples.checked_mul(points).and_then(|points| points.checked_mul(times)) {
         Some(total) if total <= most => Ok(()),
