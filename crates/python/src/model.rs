@@ -8,6 +8,7 @@ use crate::errors::{broken, raised};
 use crate::job;
 use lamo::data::formats::{ArrayFile, Named};
 use lamo::error::Refusal;
+use lamo::inference::evaluate::hash_of_weights;
 use lamo::inference::{Pieces, PredictionInput, Predictor};
 use lamo::run::forward_batch;
 use lamo::workflow::Model as Opened;
@@ -135,6 +136,11 @@ impl Shared {
         }
         if options.symmetries && options.memory.is_some() {
             return Err(Refusal::new("memory", "no symmetries beside it", "both").into());
+
+    /// SHA-256 of the weights, as receipts have it.
+    fn weights_sha256(&self, py: Python<'_>) -> String {
+        py.detach(|| hash_of_weights(self.0.model.operator()))
+    }
         }
         match inputs.len() {
             1 => Ok(vec![self.predict_equal(inputs.remove(0), options)?]),

@@ -348,8 +348,8 @@ impl<'a> PlannedInput<'a> {
                 given.refuse(format!("{expected} as in `{}`", leading.field.name))
             })?;
         }
-        let (single, count) = (leading.samples().is_none(), leading.samples().unwrap_or(1));
         partners::check_files(leading, &arrays)?;
+        let (single, count) = (leading.samples().is_none(), leading.samples().unwrap_or(1));
         let times = task.time.predicted_times(snapshots)?;
         let samples = leading.files();
         Ok(PlannedInput { task, arrays, files, grid, count, single, times, samples })

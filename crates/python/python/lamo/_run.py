@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import json
+import warnings
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union, cast, overload
 
@@ -134,13 +136,21 @@ class Run:
 
     @property
     def receipt(self) -> Optional[Dict[str, Any]]:
-        """The receipt of its last report, or that of a pretrained model, if it has one."""
+        """The receipt of its last report, or that of a pretrained model; `None` where it has none of these weights."""
         file = self.path / RECEIPT
         if file.is_file():
             text: Optional[str] = file.read_text(encoding="utf-8")
         else:
             text = None if self.path.exists() else _lamo.pretrained_receipt(str(self.path))
-        return None if text is None else cast(Dict[str, Any], json.loads(text))
+        if text is None:
+            return None
+        receipt = cast(Dict[str, Any], json.loads(text))
+        return receipt if receipt["hashes"]["weights"] == self._weights else None
+
+    @cached_property
+    def _weights(self) -> str:
+        """The SHA-256 of the weights, as receipts have it."""
+        return self._model.weights_sha256()
 
     @property
     def error(self) -> Optional[float]:
@@ -280,7 +290,7 @@ class Run:
         ):
             raise ConflictError(f"{folder}: expected a folder of its own for the page, found a run or a data set")
         receipt = self.receipt if plain else None
-        if receipt is None or receipt["epoch"] != self.epoch or not (folder / REPORT).is_file():
+        if receipt is None or "symmetries" in receipt or not (folder / REPORT).is_file():
             receipt = self._evaluate(data, device, symmetries, folder, progress).receipt
         return Page(folder / REPORT, f"{self.model}, error {percent(Evaluation(receipt, {}, {}).error)}", receipt)
 
