@@ -17,7 +17,7 @@ from ._arrays import Array, Values, is_list_of_arrays, packed
 from ._dataset import Dataset, Path_
 from ._errors import ConflictError, InputError
 from ._pages import Page, fields, percent
-from ._progress import Progress, listener
+from ._progress import LamoWarning, Progress, listener
 
 REPORT = "report.html"
 RECEIPT = "receipt.json"
@@ -203,9 +203,14 @@ class Run:
             frames: snapshots to continue a time series by; as many as in training unless given.
             symmetries: whether to take the mean over the symmetries of the problem.
             memory: bytes that a prediction on a cloud may take: its points then come in pieces.
+
+        A grid that is not that of the training, and a time series of which only the last snapshots are used, are warned about
+        (`LamoWarning`).
         """
         samples, form = self._samples(inputs)
-        found = self._model.predict([packed(sample) for sample in samples], frames, symmetries, memory, device)
+        found, notes = self._model.predict([packed(sample) for sample in samples], frames, symmetries, memory, device)
+        for note in notes:
+            warnings.warn(note, LamoWarning, stacklevel=2)
         each = [dict(arrays) for arrays in found]
         if form == "array":
             return next(iter(each[0].values()))

@@ -10,7 +10,7 @@ use crate::router::{Computed, Server, Timed};
 use crate::settings::Limits;
 use axum::Extension;
 use axum::extract::{Path, Query, State};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use lamo::Error;
 use lamo::data::formats::{self, ArrayFile, Named};
@@ -44,6 +44,7 @@ pub(super) struct Asked {
 struct Given {
     input: PredictionInput,
     mesh: Option<(NamedTempFile, bool)>,
+    notes: Vec<String>,
 }
 
 pub(super) async fn predict(
@@ -67,10 +68,27 @@ pub(super) async fn predict(
     let samples = given.input.samples.clone();
     let found = served.engine.predict(samples, symmetric, timed.deadline).await?;
     let computed = Computed::of(&found);
+    let notes = given.notes.clone();
     let bytes = aside(timed, move || write(&served, &given, &found, answer, explicit)).await?;
     let (bytes, answer) = bytes;
     let headers = [(header::CONTENT_TYPE, answer.content_type())];
-    Ok((headers, Extension(computed), bytes).into_response())
+    Ok(noted((headers, Extension(computed), bytes).into_response(), &notes))
+}
+
+/// Header of an answer for what `lamo predict` would note; one for each note.
+const NOTE: HeaderName = HeaderName::from_static("lamo-note");
+
+/// An answer with its notes as headers.
+pub(crate) fn noted(mut response: Response, notes: &[String]) -> Response {
+    for note in notes.iter().filter_map(|note| HeaderValue::from_bytes(note.as_bytes()).ok()) {
+        response.headers_mut().append(NOTE, note);
+    }
+    response
+}
+
+/// What `lamo predict` would note about the same input.
+pub(crate) fn notes(served: &Served, planned: &PlannedInput) -> Vec<String> {
+    planned.notes().into_iter().chain(served.model.operator().note_on_grid(planned.grid)).collect()
 }
 
 /// Reads what `lamo predict --input` would read from the same file.
@@ -99,7 +117,7 @@ fn read(served: &Served, format: Format, asked: &Asked, body: Vec<u8>, limits: L
     within(limits, &planned)?;
     let notes = notes(served, &planned);
     let input = planned.read().map_err(|error| named(&error))?;
-    Ok(Given { input, mesh: Some((mesh, cases.at_centres)) })
+    Ok(Given { input, mesh: Some((mesh, cases.at_centres)), notes })
 }
 
 /// Refuses more points than a request may have, of a series at each of its times, and arrays that are larger when they are unpacked
