@@ -3,6 +3,7 @@
 use crate::plan::Plan;
 use crate::verify::{Origin, Verified};
 use lamo::inference::Port;
+use lamo::inference::evaluate::RECEIPT;
 use lamo::workflow::Model;
 use lamo::{Operator, Receipt};
 use std::path::Path;
@@ -43,7 +44,9 @@ pub(crate) fn metadata(operator: &Operator, plan: &Plan, source: Option<(&Model,
         {
             add("training error", format!("{error:.6} (mean relative L2 of the last tested epoch)"));
         }
-        if let Ok(receipt) = Receipt::read(&path.join("receipt.json")) {
+        // A run that was resumed after its report has other weights, and what is written predicts without symmetries.
+        let receipt = Receipt::read(&path.join(RECEIPT)).ok();
+        if let Some(receipt) = receipt.filter(|receipt| receipt.is_of(operator, false)) {
             add("test error", format!("{:.6}", receipt.evaluation.headline()));
             add("receipt (SHA-256 of the weights)", receipt.hashes.weights.clone());
         }

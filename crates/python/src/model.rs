@@ -8,6 +8,7 @@ use crate::errors::{broken, raised};
 use crate::job;
 use lamo::data::formats::{ArrayFile, Named};
 use lamo::error::Refusal;
+use lamo::inference::evaluate::hash_of_weights;
 use lamo::inference::{Pieces, PredictionInput, Predictor};
 use lamo::run::forward_batch;
 use lamo::workflow::Model as Opened;
@@ -50,6 +51,14 @@ struct Options {
     device: Device,
 }
 
+/// Predictions.
+struct Found {
+    /// The output fields of each file of inputs.
+    arrays: Vec<Vec<Named>>,
+    /// How the inputs were understood, and that the grid is not that of the training.
+    notes: Vec<String>,
+}
+
 /// A model that predicts.
 #[pyclass(frozen, module = "lamo._lamo")]
 pub(crate) struct Model(Arc<Shared>);
@@ -87,7 +96,7 @@ impl Model {
         object.to_string()
     }
 
-    /// The output fields of each file of inputs. Several files are clouds, whose sizes may differ.
+    /// The output fields of each file of inputs, and what to know about them. Several files are clouds, whose sizes may differ.
     fn predict<'py>(
         &self,
         py: Python<'py>,
@@ -96,20 +105,21 @@ impl Model {
         symmetries: bool,
         memory: Option<u64>,
         device: &str,
-    ) -> PyResult<Vec<Vec<NamedArray<'py>>>> {
+    ) -> PyResult<(Vec<Vec<NamedArray<'py>>>, Vec<String>)> {
         job::claim_process()?;
         let device: Device = parse(py, device)?;
         let options = Options { snapshots, symmetries, memory, device };
         let size: usize = inputs.iter().map(Vec::len).sum::<usize>() / size_of::<f32>();
         let shared = Arc::clone(&self.0);
-        let found = if size < LONG {
+        let Found { arrays, notes } = if size < LONG {
             let predict = AssertUnwindSafe(|| shared.predict(inputs, options));
             let done = py.detach(|| catch_unwind(predict)).map_err(|panic| broken(py, &*panic))?;
             done.map_err(|error| raised(py, &error))?
         } else {
             job::run(py, None, move |_| shared.predict(inputs, options))?.or_raise(py)?
         };
-        found.into_iter().map(|arrays| named_arrays(py, arrays)).collect()
+        let arrays = arrays.into_iter().map(|arrays| named_arrays(py, arrays)).collect::<PyResult<_>>()?;
+        Ok((arrays, notes))
     }
 
     /// Parameters and states under the authors' names, each a copy.
@@ -126,10 +136,15 @@ impl Model {
         });
         named_arrays(py, tensors.collect())
     }
+
+    /// SHA-256 of the weights, as receipts have it.
+    fn weights_sha256(&self, py: Python<'_>) -> String {
+        py.detach(|| hash_of_weights(self.0.model.operator()))
+    }
 }
 
 impl Shared {
-    fn predict(&self, mut inputs: Vec<Vec<u8>>, options: Options) -> Result<Vec<Vec<Named>>, Error> {
+    fn predict(&self, mut inputs: Vec<Vec<u8>>, options: Options) -> Result<Found, Error> {
         if options.snapshots == Some(0) {
             return Err(Refusal::new("frames", "at least 1", "0").into());
         }
@@ -137,21 +152,22 @@ impl Shared {
             return Err(Refusal::new("memory", "no symmetries beside it", "both").into());
         }
         match inputs.len() {
-            1 => Ok(vec![self.predict_equal(inputs.remove(0), options)?]),
+            1 => self.predict_equal(inputs.remove(0), options),
             _ => self.predict_clouds(inputs, options),
         }
     }
 
     /// Samples of equal size.
-    fn predict_equal(&self, input: Vec<u8>, options: Options) -> Result<Vec<Named>, Error> {
+    fn predict_equal(&self, input: Vec<u8>, options: Options) -> Result<Found, Error> {
         let Options { snapshots, symmetries, memory, device } = options;
         let operator = self.model.operator();
         let group = symmetries.then(|| self.model.symmetries()).transpose()?;
         let planned = PredictionInput::plan_file(&operator.task, ArrayFile::in_memory(INPUTS, input)?, snapshots)?;
+        let notes = planned.notes().into_iter().chain(operator.note_on_grid(planned.grid)).collect();
         if let Some(memory) = memory {
             let given = planned.read()?;
             let prediction = self.in_pieces(&given.samples, memory, device)?;
-            return Ok(given.output_fields(&operator.task, &prediction)?);
+            return Ok(Found { arrays: vec![given.output_fields(&operator.task, &prediction)?], notes });
         }
         let key = Key { device, grid: planned.grid, batch: forward_batch(operator.batch, device).min(planned.count) };
         let mut predictor = self.predictor(key).map_err(|error| match planned.grid == operator.task.grid {
@@ -164,19 +180,24 @@ impl Shared {
             None => predictor.predict(&given.samples)?,
         };
         self.keep(key, predictor);
-        Ok(given.output_fields(&operator.task, &prediction).map_err(|refusal| refusal.within(INPUTS))?)
+        let arrays = given.output_fields(&operator.task, &prediction).map_err(|refusal| refusal.within(INPUTS))?;
+        Ok(Found { arrays: vec![arrays], notes })
     }
 
     /// Clouds, a file each.
-    fn predict_clouds(&self, inputs: Vec<Vec<u8>>, options: Options) -> Result<Vec<Vec<Named>>, Error> {
+    fn predict_clouds(&self, inputs: Vec<Vec<u8>>, options: Options) -> Result<Found, Error> {
         let Options { snapshots, symmetries, memory, device } = options;
         let operator = self.model.operator();
         if symmetries {
             return Err(Refusal::new("symmetries", "samples of equal size", "a list of samples").into());
         }
+        let mut notes: Vec<String> = Vec::new();
         let read = |(number, bytes): (usize, Vec<u8>)| {
             let file = ArrayFile::in_memory(&format!("{INPUTS}, sample {number}"), bytes)?;
-            PredictionInput::plan_file(&operator.task, file, snapshots)?.read()
+            let planned = PredictionInput::plan_file(&operator.task, file, snapshots)?;
+            let new: Vec<String> = planned.notes().into_iter().filter(|note| !notes.contains(note)).collect();
+            notes.extend(new);
+            planned.read()
         };
         let given: Vec<PredictionInput> = inputs.into_iter().enumerate().map(read).collect::<Result<_, _>>()?;
         let sets: Vec<Samples> = given.iter().map(|given| given.samples.clone()).collect();
@@ -193,7 +214,7 @@ impl Shared {
             rest = others;
             Ok(given.output_fields(&operator.task, own)?)
         });
-        fields.collect()
+        Ok(Found { arrays: fields.collect::<Result<_, Error>>()?, notes })
     }
 
     /// A prediction that takes about so many bytes.

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from conftest import command
+from conftest import SMALL, command
 
 import lamo
 
@@ -34,6 +34,19 @@ def test_a_report_shows_inside_a_notebook(run):
     assert page.path == run.path / "report.html" and page._repr_html_().startswith("<iframe srcdoc=")
     assert "&lt;" in page._repr_html_() and "<script" not in page._repr_html_()
     assert page.pictures["median"]._repr_png_().startswith(PNG)
+
+
+def test_a_report_is_of_the_predictions_and_the_weights_that_are_asked_for(data):
+    run = lamo.train(data, "lamo", epochs=1, out="own", **SMALL)
+    plain = run.report().numbers
+    symmetric = run.report(symmetries=True).numbers
+    assert "symmetries" in symmetric and "symmetries" not in plain
+    assert run.report().numbers["evaluation"] == plain["evaluation"]
+    receipt = json.loads((run.path / "receipt.json").read_text())
+    receipt["hashes"]["weights"] = "0" * 64  # as of a run that was resumed after its report
+    (run.path / "receipt.json").write_text(json.dumps(receipt))
+    assert run.receipt is None and run.error is None
+    assert run.report().numbers["evaluation"] == plain["evaluation"] and run.error is not None
 
 
 def test_a_model_without_a_folder_needs_one_for_its_report(run, data):

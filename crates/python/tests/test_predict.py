@@ -2,6 +2,7 @@
 
 import pickle
 import threading
+import warnings
 
 import numpy as np
 import pytest
@@ -65,12 +66,35 @@ def test_whole_numbers_and_truth_values_are_numbers(run):
     ({"b": np.ones((8, 6))}, "expected the inputs a, found b"),
     ({}, "expected the inputs a, found none"),
     (None, "expected numbers, found objects"),
+    (np.ma.masked_greater(waves(1, 0.2), 2.0), "found [0-9]+ masked values"),
+    ([np.ma.masked_greater(wave, 2.0) for wave in waves(2, 0.2)], "found [0-9]+ masked values"),
 ])
 def test_what_is_no_input_is_refused_in_a_sentence(run, values, words):
     with pytest.raises(lamo.InputError, match=words) as caught:
         run.predict(values)
     assert "\n" not in str(caught.value)
     assert isinstance(caught.value, ValueError)
+
+
+def test_a_mask_that_hides_nothing_changes_nothing(run):
+    new = waves(2, 0.2)
+    assert np.array_equal(run.predict(np.ma.masked_array(new)), run.predict(new))
+
+
+def test_masked_values_are_no_data():
+    masked = np.ma.masked_greater(waves(8, 0.0), 2.0)
+    for inputs, outputs in [(masked, waves(8, 0.5)), (waves(8, 0.5), masked), (list(masked), waves(8, 0.5))]:
+        with pytest.raises(lamo.InputError, match="masked values; give numbers for them"):
+            lamo.Dataset.from_arrays(inputs, outputs)
+
+
+def test_another_grid_and_a_longer_series_are_warned_about(run):
+    with pytest.warns(lamo.LamoWarning, match="trained on a plane of 8 x 6 points and predicts on a plane of 12 x 9") as caught:
+        run.predict(waves(2, 0.2, 12, 9))
+    assert caught[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        run.predict(waves(2, 0.2))
 
 
 def test_an_unknown_device_is_refused(run):
@@ -147,5 +171,7 @@ def test_a_time_series_is_continued():
     run = lamo.train(data, "fno", epochs=1, out="rolled", model__settings__width=8)
     assert run.predict(series[:2, :4].astype(np.float32)).shape == (2, 3, 16)
     assert run.predict(series[:2, :4].astype(np.float32), frames=5).shape == (2, 5, 16)
+    with pytest.warns(lamo.LamoWarning, match="continues the last 4 of 6 snapshots"):
+        assert run.predict(series[:2, :6]).shape == (2, 3, 16)
     with pytest.raises(lamo.InputError, match="at least 1"):
         run.predict(series[:2, :4], frames=0)

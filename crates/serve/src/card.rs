@@ -4,7 +4,7 @@ use crate::catalogue::Source;
 use lamo::inference::evaluate::RECEIPT;
 use lamo::run::{self, pretrained};
 use lamo::workflow::Model;
-use lamo::{Device, Receipt};
+use lamo::{Device, Operator, Receipt};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -14,7 +14,7 @@ pub(crate) fn card(source: &Source, model: &Model, device: Device, samples: usiz
         Model::Trained(trained) => Some(trained.as_ref()),
         Model::Imported(_) => None,
     };
-    let receipt = receipt(&source.path);
+    let receipt = receipt(&source.path, model.operator());
     let mut card = run::card(model.operator(), trained);
     card["name"] = json!(source.name);
     card["version"] = json!(source.version);
@@ -27,15 +27,15 @@ pub(crate) fn card(source: &Source, model: &Model, device: Device, samples: usiz
     card
 }
 
-/// The receipt of a run or of a pretrained model, and its headline.
-fn receipt(path: &Path) -> Option<(Value, f64)> {
+/// The receipt of a run or of a pretrained model, and its headline; `None` where it is of other weights or of symmetric predictions.
+fn receipt(path: &Path, operator: &Operator) -> Option<(Value, f64)> {
     let text = match path.exists() {
         true => std::fs::read_to_string(path.join(RECEIPT)).ok()?,
         false => pretrained::receipt(path.to_str()?)?,
     };
     let receipt: Value = serde_json::from_str(&text).ok()?;
-    let error = serde_json::from_value::<Receipt>(receipt.clone()).ok()?.evaluation.headline();
-    Some((receipt, error))
+    let stated = serde_json::from_value::<Receipt>(receipt.clone()).ok()?;
+    stated.is_of(operator, false).then(|| (receipt, stated.evaluation.headline()))
 }
 
 #[cfg(test)]
@@ -45,7 +45,9 @@ mod tests {
     #[test]
     fn every_model_that_comes_with_the_library_has_its_receipt() {
         for (name, _) in pretrained::MODELS {
-            let (_, error) = receipt(name.as_ref()).unwrap_or_else(|| panic!("there is no receipt of {name}"));
+            let model = Model::open(name.as_ref()).unwrap();
+            let found = receipt(name.as_ref(), model.operator());
+            let (_, error) = found.unwrap_or_else(|| panic!("there is no receipt of {name}"));
             assert!((0.0..0.1).contains(&error), "{name}: {error}");
         }
     }

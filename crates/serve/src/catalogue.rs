@@ -11,7 +11,7 @@ use lamo::workflow::{Model, TestSet};
 use lamo::{Error, Kind, Samples, Task};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex};
 
 /// A model to serve: `PATH`, `NAME=PATH` or `NAME=PATH@VERSION`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,7 +65,7 @@ pub(crate) struct Served {
     /// Its test samples, or why there are none.
     pub(crate) test: Result<TestSet, String>,
     /// Their values, read when first asked for.
-    pub(crate) samples: OnceLock<Result<Samples, Failure>>,
+    pub(crate) samples: Mutex<Option<Arc<Samples>>>,
     /// The solver of its problem, or a sentence that says why it has no solver.
     pub(crate) solver: Result<Solver, String>,
 }
@@ -79,8 +79,9 @@ impl Served {
         let card = card::card(source, &model, settings.device, test.as_ref().map_or(0, TestSet::count), solver.is_ok());
         let (own, given) = (Arc::clone(&model), settings.clone());
         let make = Box::new(move || -> Box<dyn Compute> { Box::new(Programs::new(Arc::clone(&own), &given)) });
-        let engine = Engine::start(name, settings.batch, metrics.of_model(name, version), make)?;
-        let samples = OnceLock::new();
+        let engine =
+            Engine::start(name, (settings.batch, settings.limits.points), metrics.of_model(name, version), make)?;
+        let samples = Mutex::default();
         Ok(Served { name: name.clone(), version: version.clone(), model, engine, card, test, samples, solver })
     }
 

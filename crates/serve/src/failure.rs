@@ -6,6 +6,9 @@ use axum::response::{IntoResponse, Response};
 use lamo::{Error, Kind};
 use serde_json::json;
 
+/// Characters of a sentence at most: it may quote what a client sent.
+const LONGEST: usize = 1000;
+
 /// Why a request is not answered.
 #[derive(Clone, Debug)]
 pub(crate) struct Failure {
@@ -15,7 +18,12 @@ pub(crate) struct Failure {
 
 impl Failure {
     pub(crate) fn new(status: StatusCode, sentence: impl Into<String>) -> Failure {
-        Failure { status, sentence: sentence.into() }
+        let mut sentence = sentence.into();
+        if let Some((end, _)) = sentence.char_indices().nth(LONGEST) {
+            sentence.truncate(end);
+            sentence.push_str(" ...");
+        }
+        Failure { status, sentence }
     }
 
     pub(crate) fn bad(sentence: impl Into<String>) -> Failure {

@@ -35,7 +35,7 @@ impl Record {
         let time = humantime::format_rfc3339_millis(self.time);
         let batch = self.batch.map_or_else(String::new, |batch| format!(" batch {batch}"));
         let Record { method, path, status, received, sent, .. } = self;
-        let error = self.error.as_ref().map_or_else(String::new, |error| format!(": {error}"));
+        let error = self.error.as_ref().map_or_else(String::new, |error| format!(": {}", on_one_line(error)));
         format!(
             "{time} {method} {path} {status} {:.1} ms{batch} {received} B in {sent} B out{error}",
             self.milliseconds()
@@ -65,6 +65,23 @@ impl Record {
     fn milliseconds(&self) -> f64 {
         self.elapsed.as_secs_f64() * 1e3
     }
+}
+
+/// A text without line breaks and other control characters, which may come from a client: each is written as its escape.
+fn on_one_line(text: &str) -> String {
+    let mut line = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match is_break(letter) {
+            true => line.extend(letter.escape_default()),
+            false => line.push(letter),
+        }
+    }
+    line
+}
+
+/// Control characters, and the line and paragraph separators of Unicode.
+fn is_break(letter: char) -> bool {
+    letter.is_control() || ['\u{2028}', '\u{2029}'].contains(&letter)
 }
 
 /// Takes records.
@@ -116,5 +133,7 @@ mod tests {
         let line: serde_json::Value = serde_json::from_str(&record.json()).unwrap();
         assert_eq!((&line["ms"], &line["batch"], &line["error"]), (&json!(12.345), &json!(3), &json!("no")));
         assert!(!record.json().contains('\n'));
+        let forged = Record { error: Some("a\n2026-01-01 GET / 200\u{1b}[2J\u{85}\u{2028}ü".into()), ..record };
+        assert!(forged.text().ends_with(r": a\n2026-01-01 GET / 200\u{1b}[2J\u{85}\u{2028}ü"), "{}", forged.text());
     }
 }

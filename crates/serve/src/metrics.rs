@@ -11,6 +11,9 @@ use std::time::Duration;
 /// Content type of the text.
 pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
+/// Methods that are counted by their name (RFC 9110 and 5789); HTTP allows any word.
+const METHODS: [&str; 9] = ["GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH"];
+
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Asked {
     method: String,
@@ -100,8 +103,9 @@ impl Metrics {
         all.register("failed_computations", "Computations that ended in a failure", self.failures.clone());
     }
 
-    /// A request was answered; `route` is its pattern, so that there are few.
+    /// A request was answered; `route` is its pattern, and unknown methods are one, so that there are few counters.
     pub(crate) fn answered(&self, method: &str, route: &str, status: u16, elapsed: Duration) {
+        let method = if METHODS.contains(&method) { method } else { "other" };
         let (method, route) = (method.to_owned(), route.to_owned());
         self.seconds.get_or_create(&Route { route: route.clone() }).observe(elapsed.as_secs_f64());
         self.requests.get_or_create(&Asked { method, route, status }).inc();
@@ -168,4 +172,21 @@ pub fn resident_memory() -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
     let kilobytes: u64 = line.trim().trim_end_matches("kB").trim().parse().ok()?;
     Some(kilobytes * 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn methods_that_http_does_not_know_are_one_counter() {
+        let metrics = Metrics::new();
+        for number in 0..100 {
+            metrics.answered(&format!("BREW{number}"), "other", 405, Duration::ZERO);
+        }
+        metrics.answered("GET", "other", 404, Duration::ZERO);
+        let text = metrics.text().unwrap();
+        assert_eq!(text.lines().filter(|line| line.starts_with("lamo_requests_total")).count(), 2, "{text}");
+        assert!(text.contains("lamo_requests_total{method=\"other\",route=\"other\",status=\"405\"} 100"), "{text}");
+    }
 }

@@ -42,7 +42,7 @@ impl Settings {
 /// What a request may take.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Bytes of a body.
+    /// Bytes of a body, and of its arrays and meshes when they are unpacked.
     pub body: usize,
     /// Points of all samples of a request together, at all times of a series.
     pub points: usize,

@@ -37,7 +37,7 @@ pub(crate) struct Serve {
     /// Compiled programs that each model keeps, one for each grid and batch size.
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..))]
     programs: u32,
-    /// Bytes of a request's body at most, such as 64MB.
+    /// Bytes of a request's body at most, packed and unpacked, such as 64MB.
     #[arg(long, value_name = "BYTES", default_value = "64MB", value_parser = bytes)]
     max_body: u64,
     /// Points of all samples of a request at most, those of each predicted time counted.

@@ -2,9 +2,11 @@
 
 use crate::support::{Folder, operator, row};
 use lamo::error::Kind;
+use lamo::inference::evaluate::RECEIPT;
 use lamo::network::models::MODELS;
 use lamo::task::Task;
-use lamo::{Grid, Operator};
+use lamo::workflow::{EvaluateRequest, MakeRequest, Session, TrainRequest, evaluate, make, train};
+use lamo::{Device, Grid, Operator, Receipt};
 use lamo_export::{ExportRequest, Origin, export, export_operator};
 use std::path::PathBuf;
 
@@ -111,4 +113,36 @@ fn a_grid_of_another_kind_is_refused_in_a_sentence_or_works() {
             }
         }
     }
+}
+
+#[test]
+fn the_test_error_of_a_receipt_is_stated_for_its_own_weights_and_single_predictions() {
+    let folder = Folder::new("export-receipt");
+    let (data, changes) = (folder.at("data"), vec!["resolution=8".to_owned()]);
+    let made = MakeRequest { problem: "darcy".into(), changes, seed: 0, samples: 7, out: data.clone() };
+    make(&made, &Session::default()).unwrap();
+    let changes = ["model.settings={ width = 8, depth = 1, modes = 2 }", "train={ epochs = 1, batch = 2 }"];
+    let asked = TrainRequest {
+        model: Some("fno".into()),
+        changes: changes.map(str::to_owned).to_vec(),
+        out: Some(folder.at("run")),
+        ..TrainRequest::new(data.to_str().unwrap())
+    };
+    let run = train(&asked, &Session::default()).unwrap().folder;
+    let asked = EvaluateRequest { run: run.clone(), data: None, symmetries: false, device: Device::Cpu };
+    let receipt = evaluate(&asked, &Session::default()).unwrap().receipt;
+    let stated = |receipt: &Receipt| {
+        std::fs::write(run.join(RECEIPT), receipt.text()).unwrap();
+        let request = ExportRequest { model: run.clone(), ..request(None, Some(folder.at("model.c"))) };
+        export(&request).unwrap();
+        std::fs::read_to_string(folder.at("model.h")).unwrap().contains("test error")
+    };
+    assert!(stated(&receipt));
+    assert!(
+        !stated(&Receipt { symmetries: Some(8), ..receipt.clone() }),
+        "a mean over symmetries is another prediction"
+    );
+    let mut other = receipt;
+    other.hashes.weights = "0".repeat(64);
+    assert!(!stated(&other), "the run was resumed after its report");
 }

@@ -41,6 +41,8 @@ pub struct Symmetries {
     pub(crate) elements: Vec<Symmetry>,
     /// Whether each sample of a batch has a symmetry of its own; the symmetries of a plane are drawn for a whole batch.
     pub(crate) of_samples: bool,
+    /// The grid whose points they move.
+    pub(crate) grid: Grid,
 }
 
 impl Channels {
@@ -149,7 +151,7 @@ impl Symmetries {
         if experiment.benchmark == OWN {
             return of_plane(task, asked);
         }
-        Ok(Symmetries { elements: of_problem(experiment, task, asked)?, of_samples: true })
+        Ok(Symmetries { elements: of_problem(experiment, task, asked)?, of_samples: true, grid: task.grid })
     }
 
     /// Refuses a recipe with symmetries for a problem that has none, before its data are made.
@@ -164,6 +166,11 @@ impl Symmetries {
     /// Number of elements.
     pub fn order(&self) -> usize {
         self.elements.len()
+    }
+
+    /// The grid of the training, whose points they move.
+    pub fn grid(&self) -> Grid {
+        self.grid
     }
 
     /// The elements, the identity first.
@@ -187,7 +194,8 @@ fn of_plane(task: &Task, asked: &str) -> Result<Symmetries, Refusal> {
         inputs: Channels::kept(task.input_channels()),
         outputs: Channels::kept(task.output_channels()),
     };
-    Ok(Symmetries { elements: sides(task.grid).into_iter().map(element).collect(), of_samples: false })
+    let elements = sides(task.grid).into_iter().map(element).collect();
+    Ok(Symmetries { elements, of_samples: false, grid: task.grid })
 }
 
 /// For each symmetry, the point that moves to each position; only the identity where the grid is neither plane nor volume.

@@ -5,6 +5,10 @@
 //! trained on, if the model allows it. Shapes are compared before any value is read: a small packed file may promise more
 //! values than memory holds.
 
+mod partners;
+
+pub(crate) use partners::check_partners;
+
 use crate::data::Samples;
 use crate::data::formats::{self, ArrayFile, Named, Single};
 use crate::data::import::{self, ArrayName};
@@ -12,7 +16,7 @@ use crate::error::{Error, Kind, Refusal, counted, require};
 use crate::files::memory;
 use crate::task::{Field, POSITIONS, Spread, Task};
 use lamo_geometry::Grid;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 /// Where the arrays of a prediction are: `FILE`, `FILE:VARIABLE`, or `NAME=FILE:VARIABLE` for the field called NAME.
@@ -31,7 +35,7 @@ impl Source {
     pub fn parse(text: &str) -> Source {
         let name = |field: &str| field.chars().all(|letter| letter.is_ascii_alphanumeric() || "_-".contains(letter));
         match text.split_once('=') {
-            Some((field, array)) if name(field) && !field.is_empty() && !std::path::Path::new(text).exists() => {
+            Some((field, array)) if name(field) && !field.is_empty() && !Path::new(text).exists() => {
                 Source { field: Some(field.to_owned()), array: ArrayName::parse(array), axes: None }
             }
             _ => Source { field: None, array: ArrayName::parse(text), axes: None },
@@ -106,10 +110,11 @@ impl Part {
         first.map(|first| Single { values, beyond, ..first }).ok_or_else(|| Refusal::said("no array is named").into())
     }
 
-    /// How many values are read.
-    fn count(&self) -> u64 {
+    /// How many values are read; a sample has `axes` axes.
+    fn count(&self, axes: usize) -> u64 {
         let used = self.shape.iter().fold(1, |count: u64, &extent| count.saturating_mul(extent as u64));
-        used.saturating_mul(self.series.map_or(1, |series| series as u64))
+        let past = self.sample(axes).first().map_or(1, |&past| past.max(1) as u64);
+        self.series.map_or(used, |series| (used / past).saturating_mul(series as u64))
     }
 }
 
@@ -343,6 +348,7 @@ impl<'a> PlannedInput<'a> {
                 given.refuse(format!("{expected} as in `{}`", leading.field.name))
             })?;
         }
+        partners::check_files(leading, &arrays)?;
         let (single, count) = (leading.samples().is_none(), leading.samples().unwrap_or(1));
         let times = task.time.predicted_times(snapshots)?;
         let samples = leading.files();
@@ -359,14 +365,19 @@ impl<'a> PlannedInput<'a> {
         series.collect()
     }
 
+    /// How many values are read, those of a series that are not used included.
+    pub fn values(&self) -> u64 {
+        let counts =
+            self.arrays.iter().flat_map(|given| given.parts.iter().map(|part| part.count(given.trained.len())));
+        counts.fold(0, u64::saturating_add)
+    }
+
     /// Refuses arrays that do not fit into memory: their values, the samples made of them, and the positions.
     fn require_memory(&self) -> Result<(), Refusal> {
         let Task { space, .. } = self.task;
         let points = self.grid.points() as u64;
         let samples = points.saturating_mul((self.count as u64).saturating_mul(self.task.input_channels() as u64));
-        let parts = self.arrays.iter().flat_map(|given| &given.parts);
-        let arrays = parts.map(Part::count).fold(0, u64::saturating_add);
-        let values = arrays.saturating_add(samples).saturating_add(points.saturating_mul(*space as u64));
+        let values = self.values().saturating_add(samples).saturating_add(points.saturating_mul(*space as u64));
         memory::require(values.saturating_mul(4)).map_err(|reason| {
             Refusal::about(self.files.as_str(), reason.to_string())
                 .advise("give fewer samples at a time, or end other programs")
@@ -553,7 +564,9 @@ fn part(
     // Without letters for its axes, only an array on the grid of the training is surely a longer time series.
     let fits =
         part.shape.len() == trained.len() + axis && (axes.is_some() || part.shape.get(axis + 1..) == trained.get(1..));
-    let past = field.snapshots.filter(|_| fits && task.time.past() > 0);
+    // Another input has as many snapshots as in training.
+    let continued = task.time.past() > 0 && task.outputs.iter().any(|output| output.name == field.name);
+    let past = field.snapshots.filter(|_| fits && continued);
     if let Some((past, snapshots)) = past.zip(part.shape.get_mut(axis)).filter(|(past, snapshots)| *past < **snapshots)
     {
         part.series = Some(std::mem::replace(snapshots, past));

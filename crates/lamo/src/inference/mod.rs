@@ -8,6 +8,7 @@ mod physical;
 mod pieces;
 mod predictor;
 
+pub(crate) use arrays::check_partners;
 pub use arrays::{PlannedInput, PredictionInput, SampleFile, Source};
 pub use physical::{Physical, Port, Role};
 pub use pieces::Pieces;

@@ -290,9 +290,9 @@ impl Predictor {
 
     /// The mean over the group: each sample is predicted under every symmetry, and the predictions are transformed back.
     pub fn predict_mean(&mut self, samples: &Samples, group: &Symmetries) -> Result<Vec<f32>, Error> {
-        let (points, found) = (group.elements()[0].points(), samples.grid.points());
-        require(points == found, || {
-            Refusal::new("--symmetries", format!("samples of {points} points, as in training"), found.to_string())
+        require(group.grid() == samples.grid, || {
+            let expected = format!("samples on a {}, as in training", group.grid());
+            Refusal::new("--symmetries", expected, format!("a {}", samples.grid))
         })?;
         let mut sum: Vec<f64> = Vec::new();
         for symmetry in group.elements() {

@@ -8,7 +8,7 @@ use crate::data::Samples;
 use crate::data::formats::{self, Named};
 use crate::error::{Error, Kind, Refusal, require};
 use crate::experiment::Symmetries;
-use crate::inference::{Pieces, PredictionInput, SampleFile, Source};
+use crate::inference::{Pieces, PredictionInput, SampleFile, Source, check_partners};
 use crate::run::model_folder::{DESCRIPTION, ModelFolder};
 use crate::run::{self, Operator, Trained, forward_batch, pretrained};
 use crate::task::Task;
@@ -233,6 +233,9 @@ fn predict_clouds(
     let PredictRequest { output, snapshots, symmetries, device, inputs, .. } = request;
     let operator = model.operator();
     require(!symmetries, || Refusal::new("--symmetries", "samples of equal size", "different sizes"))?;
+    let fields = clouds.first().map_or(0, Vec::len);
+    let files = |field: usize| clouds.iter().map(|cloud| &*cloud[field].array.path).collect();
+    check_partners((0..fields).map(files))?;
     let read = |sources: &Vec<Source>| PredictionInput::read(&operator.task, sources, *snapshots);
     let given: Vec<PredictionInput> = clouds.iter().map(read).collect::<Result<_, _>>()?;
     let sample_files: Vec<SampleFile> = given.iter().flat_map(|given| given.files.clone()).collect();

@@ -7,8 +7,9 @@ use crate::data::formats::Named;
 use crate::data::{Dataset, Samples, Split};
 use crate::error::{Error, Kind, Refusal, require};
 use crate::experiment::{self, Experiment};
-use crate::run;
+use crate::run::{self, Environment, Provenance};
 use crate::task::{Field, POSITIONS, Spread, Task};
+use lamo_tensor::Device;
 use std::path::Path;
 
 /// The test samples of the data that a model was trained on.
@@ -36,14 +37,18 @@ impl TestSet {
             return Err(Refusal::about("the model", sentence).of(Kind::Missing).into());
         };
         let mut experiment = trained.experiment.clone();
+        let begun = path.join(run::ENVIRONMENT).is_file().then(|| run::environment(path)).transpose()?;
         if path.is_dir() {
             experiment.data.folder = run::experiment(path)?.data.folder;
-            if let Ok(environment) = run::environment(path) {
-                dataset::recorded_folder(&mut experiment.data, &environment);
-            }
+            begun.iter().for_each(|begun| dataset::recorded_folder(&mut experiment.data, begun));
         }
         let dataset = dataset::at_hand(&experiment)?;
         let split = experiment::split(&experiment, &dataset)?;
+        let now = Environment::here(Device::Cpu, 1, Some(Provenance::of(&dataset, &split)));
+        require(begun.is_none_or(|begun| now.sees_the_same(&begun)), || {
+            let sentence = "the data are not those the run began with, so their test samples are unknown";
+            Refusal::about(dataset.folder().display().to_string(), sentence).of(Kind::Conflict)
+        })?;
         Ok(TestSet { experiment, dataset, split })
     }
 

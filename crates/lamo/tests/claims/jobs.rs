@@ -318,3 +318,18 @@ fn a_run_that_resumes_from_its_best_checkpoint_or_with_a_changed_recipe_warns() 
     assert!(heard.iter().any(|warning| warning.contains("resumes from its best one")), "{heard:?}");
     assert!(heard.iter().any(|warning| warning.contains("was changed")), "{heard:?}");
 }
+
+/// A data set that was made anew in the same folder has other test samples than those that the model never saw.
+#[test]
+fn test_samples_of_data_that_are_not_those_of_the_run_are_refused() {
+    let folder = Folder::new("other-tests");
+    let (data, path) = (darcy(&folder, "darcy", 0), folder.at("run"));
+    train(&request(&data, path.clone(), &["train.epochs=1"]), &Session::default()).unwrap();
+    let open = || workflow::TestSet::open(&workflow::Model::open(&path).unwrap(), &path);
+    assert_eq!(open().unwrap().count(), 1);
+    fs::remove_dir_all(&data).unwrap();
+    darcy(&folder, "darcy", 1);
+    let told = open().unwrap_err();
+    assert!(told.to_string().contains("the data are not those the run began with"), "{told}");
+    assert_eq!(told.kind(), Kind::Conflict);
+}

@@ -13,6 +13,7 @@ mod explain; // hidden matrices are the mixers, influences are derivatives
 mod fixture; // reading fixtures, comparing with them
 mod fno; // the Fourier operator equals its library and its own definition
 mod fuzz; // readers answer whatever bytes they meet
+mod given; // files of several fields belong together, and only a continued series may be longer
 mod grid_models; // convolutional and factorised rivals: their scripts, and what small grids do
 mod grid_norms; // batch norm and instance norm are their definitions
 mod import; // your own arrays become data sets

@@ -2,11 +2,12 @@
 
 use crate::support::Folder;
 use lamo::data::dataset::{Dataset, Rule};
-use lamo::data::formats;
+use lamo::data::formats::{self, Named};
 use lamo::data::import::{MeshCases, Own, Sizes, points_of_files};
 use lamo::data::mesh::{self, DataArray, Mesh, Numbers, Options, Shape, UNTURNED};
 use lamo::inference::Source;
-use lamo::workflow::{PredictRequest, Session, TrainRequest, predict_meshes, train};
+use lamo::task::{Field, Task, Time};
+use lamo::workflow::{PredictRequest, Session, TrainRequest, predict_meshes, predicted_mesh, train};
 use lamo_geometry::Grid;
 use lamo_tensor::Device;
 use std::ops::ControlFlow;
@@ -174,4 +175,31 @@ fn predictions_of_a_volume_are_written_on_the_lattice_in_the_order_of_the_file()
     mesh::write(&flat, &lattice([4, 3, 1], 0, false), &Options::default()).unwrap();
     let told = predict_meshes(&request(&flat, "x.vti"), &cases).unwrap_err().to_string();
     assert!(told.contains("found a lattice with 2 axes"), "{told}");
+}
+
+#[test]
+fn as_many_times_as_rows_and_columns_are_times() {
+    let folder = Folder::new("lattice-times");
+    let path = folder.at("case.vti");
+    mesh::write(&path, &lattice([3, 3, 1], 0, false), &Options::default()).unwrap();
+    let values: Vec<f32> = (0..27_u8).map(f32::from).collect();
+    let series = |grid: Grid, shape: &[usize], path: &Path| {
+        let mut task = Task::plain(grid, 2, 1, 1);
+        task.outputs = vec![Field { snapshots: Some(5), ..Field::plain("u", 1) }];
+        task.time = Time::RollOut { past: 2, snapshots: 3, clock: Vec::new() };
+        let length = shape.iter().product();
+        let array = Named { name: "u".into(), shape: shape.to_vec(), values: values[..length].to_vec() };
+        let made = predicted_mesh(&task, path, &[array], false).unwrap();
+        let new = made.point_data.into_iter().filter(|array| array.name.starts_with("u_predicted"));
+        new.map(|array| (array.name, array.components, array.values.to_f64().unwrap())).collect::<Vec<_>>()
+    };
+    let expected = |points: usize| -> Vec<(String, usize, Vec<f64>)> {
+        let snapshot = |number: usize| (0..points).map(|point| (number * points + point) as f64).collect();
+        (0..3).map(|number| (format!("u_predicted_{number}"), 1, snapshot(number))).collect()
+    };
+    assert_eq!(series(Grid::Plane { rows: 3, columns: 3 }, &[3, 3, 3], &path), expected(9));
+    // A line of three points has no lattice of several axes, and as many snapshots as points.
+    let line = folder.at("line.vti");
+    mesh::write(&line, &lattice([3, 1, 1], 0, false), &Options::default()).unwrap();
+    assert_eq!(series(Grid::Cloud { points: 3 }, &[3, 3], &line), expected(3));
 }

@@ -159,6 +159,12 @@ fn a_ragged_set_is_learned_evaluated_and_predicted_from_new_files() {
         memory: None,
         device: Device::Cpu,
     };
+    let mut strangers = asked.clone();
+    strangers.inputs.extend(sources("positions=AT/xy_5.npy"));
+    save(&folder, "new_9.npy", &[1], std::iter::once(3.0));
+    strangers.inputs.extend(sources("speed=AT/new_9.npy"));
+    let told = predict(&strangers).unwrap_err().to_string();
+    assert!(told.starts_with("new_9.npy: expected the partner of xy_5.npy, found another number"), "{told}");
     let predicted = predict(&asked).unwrap();
     assert_eq!(predicted.samples, 2);
     for (place, file) in predicted.files.iter().enumerate() {

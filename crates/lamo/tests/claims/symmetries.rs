@@ -1,16 +1,19 @@
 //! Symmetries of a benchmark: in training each sample is shown under one that its problem declares, in evaluation a prediction
 //! may be the mean over all of them.
 
-use crate::support::{Folder, essence};
+use crate::support::{Folder, essence, experiment};
+use lamo::data::Samples;
 use lamo::data::dataset::Dataset;
 use lamo::experiment::{ExperimentData, Symmetries};
 use lamo::inference::evaluate::{RECEIPT, Receipt};
 use lamo::run::Trained;
+use lamo::training::Trainer;
 use lamo::workflow::{
     self, EvaluateRequest, MakeRequest, ResumeRequest, Session, TrainRequest, TrainedRun, VerifyRequest, evaluate,
     resume, train, verify,
 };
 use lamo::{Cancel, Event, Preset};
+use lamo_geometry::Grid;
 use lamo_tensor::Device;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -114,4 +117,21 @@ fn the_mean_over_the_group_turns_with_the_samples_and_its_receipt_is_verified() 
         std::fs::write(&path, forged.text()).unwrap();
         assert!(verify(&again, &Session::default()).is_err(), "{problem}: one prediction has another error");
     }
+}
+
+#[test]
+fn a_turned_grid_with_as_many_points_is_refused_for_the_mean_over_the_group() {
+    let wave = |count: usize| (0..count).map(|place| (0.7 * place as f32).sin()).collect::<Vec<_>>();
+    let experiment = experiment(&["model.name=fno", "model.settings={ width = 4, depth = 1, modes = 2 }"]);
+    let on = |rows, columns| Samples::new(Grid::Plane { rows, columns }, 1, wave(48), 1, wave(48)).unwrap();
+    let (train, turned) = (on(4, 6), on(6, 4));
+    let task = experiment.task(&train).unwrap();
+    let operator = Trainer::new(&experiment, &task, &train, &train, Device::Cpu).unwrap().trained().unwrap().operator;
+    let group = Symmetries::of(&experiment, &task, "--symmetries").unwrap();
+    operator.predict(&turned, Device::Cpu).unwrap();
+    operator.predict_mean(&train, Some(&group), Device::Cpu).unwrap();
+    let told = operator.predict_mean(&turned, Some(&group), Device::Cpu).unwrap_err().to_string();
+    let expected =
+        "--symmetries: expected samples on a plane of 4 x 6 points, as in training, found a plane of 6 x 4 points";
+    assert!(told.starts_with(expected), "{told}");
 }

@@ -18,6 +18,12 @@ Values = Union[npt.ArrayLike, Sequence[npt.ArrayLike]]
 
 def numbers(name: str, values: Any) -> npt.NDArray[Any]:
     """The values as an array of numbers. Arrays of NumPy are taken as they are, in either order in memory."""
+    masked = _masked(values)
+    if masked > 0:
+        raise InputError(
+            f"array `{name}`: expected a number in each place, found {masked} masked values; give numbers for them, such as "
+            "values.filled(0.0)"
+        )
     try:
         array = np.asarray(values)
     except (ValueError, TypeError) as problem:
@@ -29,6 +35,13 @@ def numbers(name: str, values: Any) -> npt.NDArray[Any]:
     if array.dtype.kind == "f" and array.dtype.itemsize > 8:
         return array.astype(np.float64)
     return array
+
+
+def _masked(values: Any) -> int:
+    """How many values are masked; NumPy would take what lies below the mask for numbers."""
+    if isinstance(values, np.ma.MaskedArray):
+        return int(np.ma.count_masked(values))
+    return sum(map(_masked, values)) if isinstance(values, (list, tuple)) else 0
 
 
 def _kind(array: npt.NDArray[Any]) -> str:

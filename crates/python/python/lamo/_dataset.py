@@ -72,7 +72,7 @@ class Dataset:
     ) -> Dataset:
         """Makes a data set from arrays, as `lamo data import` makes one from files.
 
-        The first axis of an array is that of the samples. Values of any real type become float32; NaN and infinity are refused.
+        The first axis of an array is that of the samples. Values of any real type become float32; NaN, infinity and masked values are refused.
 
         Args:
             inputs: what is given: an array, or a dictionary of arrays by their names. A list of arrays has one for each sample.

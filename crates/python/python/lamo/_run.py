@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import json
+import warnings
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union, cast, overload
 
@@ -15,7 +17,7 @@ from ._arrays import Array, Values, is_list_of_arrays, packed
 from ._dataset import Dataset, Path_
 from ._errors import ConflictError, InputError
 from ._pages import Page, fields, percent
-from ._progress import Progress, listener
+from ._progress import LamoWarning, Progress, listener
 
 REPORT = "report.html"
 RECEIPT = "receipt.json"
@@ -134,13 +136,21 @@ class Run:
 
     @property
     def receipt(self) -> Optional[Dict[str, Any]]:
-        """The receipt of its last report, or that of a pretrained model, if it has one."""
+        """The receipt of its last report, or that of a pretrained model; `None` where it has none of these weights."""
         file = self.path / RECEIPT
         if file.is_file():
             text: Optional[str] = file.read_text(encoding="utf-8")
         else:
             text = None if self.path.exists() else _lamo.pretrained_receipt(str(self.path))
-        return None if text is None else cast(Dict[str, Any], json.loads(text))
+        if text is None:
+            return None
+        receipt = cast(Dict[str, Any], json.loads(text))
+        return receipt if receipt["hashes"]["weights"] == self._weights else None
+
+    @cached_property
+    def _weights(self) -> str:
+        """The SHA-256 of the weights, as receipts have it."""
+        return self._model.weights_sha256()
 
     @property
     def error(self) -> Optional[float]:
@@ -193,9 +203,14 @@ class Run:
             frames: snapshots to continue a time series by; as many as in training unless given.
             symmetries: whether to take the mean over the symmetries of the problem.
             memory: bytes that a prediction on a cloud may take: its points then come in pieces.
+
+        A grid that is not that of the training, and a time series of which only the last snapshots are used, are warned about
+        (`LamoWarning`).
         """
         samples, form = self._samples(inputs)
-        found = self._model.predict([packed(sample) for sample in samples], frames, symmetries, memory, device)
+        found, notes = self._model.predict([packed(sample) for sample in samples], frames, symmetries, memory, device)
+        for note in notes:
+            warnings.warn(note, LamoWarning, stacklevel=2)
         each = [dict(arrays) for arrays in found]
         if form == "array":
             return next(iter(each[0].values()))
@@ -280,7 +295,7 @@ class Run:
         ):
             raise ConflictError(f"{folder}: expected a folder of its own for the page, found a run or a data set")
         receipt = self.receipt if plain else None
-        if receipt is None or receipt["epoch"] != self.epoch or not (folder / REPORT).is_file():
+        if receipt is None or "symmetries" in receipt or not (folder / REPORT).is_file():
             receipt = self._evaluate(data, device, symmetries, folder, progress).receipt
         return Page(folder / REPORT, f"{self.model}, error {percent(Evaluation(receipt, {}, {}).error)}", receipt)
 

@@ -64,6 +64,12 @@ impl Job {
         !self.reply.is_closed() && Instant::now() < self.deadline
     }
 
+    /// Points of all its samples at all times.
+    fn points(&self) -> usize {
+        let Samples { count, times, grid, .. } = *self.samples;
+        count.saturating_mul(times).saturating_mul(grid.points())
+    }
+
     fn fits(&self, other: &Job) -> bool {
         let alike = self.symmetric == other.symmetric && batch::alike(&self.samples, &other.samples);
         alike && !self.alone && !other.alone
@@ -81,6 +87,8 @@ struct Shared {
     wake: Condvar,
     /// Samples of a batch at most; a request with more is a batch of its own.
     batch: usize,
+    /// Points of all samples of a batch at all their times at most; a request with more is a batch of its own.
+    points: usize,
     make: Make,
     metrics: ModelMetrics,
     ready: AtomicBool,
@@ -93,9 +101,14 @@ pub(crate) struct Engine {
 
 impl Engine {
     /// Starts the thread; it warms up before it takes requests.
-    pub(crate) fn start(name: &str, batch: usize, metrics: ModelMetrics, make: Make) -> Result<Engine, Error> {
+    pub(crate) fn start(
+        name: &str,
+        (batch, points): (usize, usize),
+        metrics: ModelMetrics,
+        make: Make,
+    ) -> Result<Engine, Error> {
         let (queue, wake, ready) = (Mutex::default(), Condvar::new(), AtomicBool::new(false));
-        let shared = Arc::new(Shared { queue, wake, batch, make, metrics, ready });
+        let shared = Arc::new(Shared { queue, wake, batch, points, make, metrics, ready });
         let own = Arc::clone(&shared);
         let thread = thread::Builder::new().name(format!("model {name}")).spawn(move || work(&own));
         thread.map_err(|reason| {
@@ -157,6 +170,7 @@ impl Shared {
         if queue.stopping {
             return Err(Failure::unavailable("the server is stopping"));
         }
+        queue.jobs.retain(Job::is_wanted); // their samples take memory
         queue.jobs.push_back(job);
         self.metrics.waiting(queue.jobs.len());
         self.wake.notify_one();
@@ -183,13 +197,15 @@ impl Shared {
 
     /// The first request with those that fit to it, in their order.
     fn gather(&self, first: Job, waiting: &mut VecDeque<Job>) -> Vec<Job> {
-        let mut total = first.samples.count;
+        let (mut total, mut points) = (first.samples.count, first.points());
         let mut jobs = vec![first];
         let mut place = 0;
         while total < self.batch && place < waiting.len() {
             let job = &waiting[place];
-            if total + job.samples.count <= self.batch && jobs[0].fits(job) {
+            let within = total + job.samples.count <= self.batch && points.saturating_add(job.points()) <= self.points;
+            if within && jobs[0].fits(job) {
                 total += job.samples.count;
+                points += job.points();
                 jobs.extend(waiting.remove(place));
             } else {
                 place += 1;

@@ -2,10 +2,11 @@
 //! bounds their memory.
 //!
 //! A request by itself is computed as `lamo predict` does. Requests are computed together only where that changes no bit. A
-//! program of another batch size may add in another order, so each size is first compared with the program of one sample: copies
-//! of a sample must have its bits. The order of sums depends on shapes alone, so one comparison holds for all samples. On a CPU, a
-//! set is cut into the largest batches that have a program: 7 samples are 4 + 2 + 1. A GPU computes a few samples more in the
-//! same time, so there a short batch is padded.
+//! program of another batch size may add in another order, and a model may couple the samples of a batch, as ONO does. So each
+//! size is first compared with the program of one sample: copies of a sample must have its bits, and so must two different samples
+//! in one batch. The order of sums depends on shapes alone, so one comparison holds for all samples. On a CPU, a set is cut into the
+//! largest batches that have a program: 7 samples are 4 + 2 + 1. A GPU computes a few samples more in the same time, so there a
+//! short batch is padded.
 
 use super::{Compute, batch};
 use crate::settings::Settings;
@@ -101,17 +102,47 @@ impl Programs {
             return Ok(*same);
         }
         let same = size == 1 || {
-            let alone = self.program(sample.grid, 1)?.predict(&sample.chosen(&[0]))?;
-            let together = self.program(sample.grid, size)?.predict(&sample.chosen(&vec![0; size]))?;
-            let bits = |values: &[f32]| -> Vec<u32> { values.iter().map(|value| value.to_bits()).collect() };
-            let alone = bits(&alone);
-            together.chunks(alone.len().max(1)).all(|copy| bits(copy) == alone)
+            let [one, other] = [sample.chosen(&[0]), self.changed(sample)];
+            let copies = vec![&one; size];
+            let neighbours: Vec<&Samples> = (0..size).map(|place| if place == 0 { &one } else { &other }).collect();
+            self.has_the_bits_of_each(&copies)? && self.has_the_bits_of_each(&neighbours)?
         };
         if self.compared.len() >= REMEMBERED {
             self.compared.remove(0);
         }
         self.compared.push((key, same));
         Ok(same)
+    }
+
+    /// Whether samples of one each have the same bits in one batch as each by itself.
+    fn has_the_bits_of_each(&mut self, samples: &[&Samples]) -> Result<bool, Error> {
+        let grid = samples[0].grid;
+        let together = self.program(grid, samples.len())?.predict(&batch::joined(samples))?;
+        let mut parts = together.chunks(together.len().max(1).div_ceil(samples.len()));
+        let mut known: Option<(&Samples, Vec<f32>)> = None;
+        for &sample in samples {
+            let alone = match known.take() {
+                Some((last, alone)) if std::ptr::eq(last, sample) => alone,
+                _ => self.program(grid, 1)?.predict(sample)?,
+            };
+            let bits = |values: &[f32]| -> Vec<u32> { values.iter().map(|value| value.to_bits()).collect() };
+            if parts.next().map(bits) != Some(bits(&alone)) {
+                return Ok(false);
+            }
+            known = Some((sample, alone));
+        }
+        Ok(true)
+    }
+
+    /// A sample with other values: of its functions, and of its positions unless they are a lattice.
+    fn changed(&self, sample: &Samples) -> Samples {
+        let mut other = sample.chosen(&[0]);
+        let change = |value: &mut f32| *value = 0.1 - 0.5 * *value;
+        other.inputs.iter_mut().for_each(change);
+        if self.model.operator().task.needs_positions() {
+            other.positions.iter_mut().for_each(change);
+        }
+        other
     }
 
     /// Computes samples by programs of these sizes in turn; the last one is used again for what is left.
@@ -223,4 +254,44 @@ fn typical(model: &Model) -> Result<Samples, Error> {
         outputs: task.output_channels(),
         targets: Vec::new(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lamo::workflow::{MakeRequest, Session, TrainRequest, make, train};
+
+    /// A tiny model of Darcy flow on 8 x 8 points.
+    fn model(folder: &std::path::Path, name: &str, settings: &str) -> Arc<Model> {
+        let (data, changes) = (folder.join("data"), vec!["resolution=8".to_owned()]);
+        let request = MakeRequest { problem: "darcy".into(), changes, seed: 0, samples: 7, out: data.clone() };
+        make(&request, &Session::default()).unwrap();
+        let sizes = ["train={ epochs = 1, batch = 1 }".to_owned(), format!("model.settings={settings}")];
+        let request = TrainRequest {
+            model: Some(name.into()),
+            changes: sizes.to_vec(),
+            out: Some(folder.join(name)),
+            ..TrainRequest::new(data.to_str().unwrap())
+        };
+        Arc::new(Model::open(&train(&request, &Session::default()).unwrap().folder).unwrap())
+    }
+
+    #[test]
+    fn a_model_that_couples_the_samples_of_a_batch_answers_each_request_by_itself() {
+        let folder = tempfile::tempdir().unwrap();
+        let ono =
+            "{ width = 16, depth = 2, heads = 2, mlp_ratio = 1, basis = 4, landmarks = 4, attention = \"nystrom\" }";
+        let fno = "{ width = 8, depth = 1, modes = 2 }";
+        for (name, settings, joins) in [("ono", ono, false), ("fno", fno, true)] {
+            let model = model(folder.path(), name, settings);
+            let mut programs = Programs::new(Arc::clone(&model), &Settings::local());
+            let one = typical(&model).unwrap();
+            let other = Samples { inputs: one.inputs.iter().rev().map(|value| 2.0 - value).collect(), ..one.clone() };
+            let [alone, neighbour] =
+                [&one, &other].map(|samples| programs.predict(&[samples], false, &|| true).unwrap());
+            let together = programs.predict(&[&one, &other], false, &|| true).unwrap();
+            assert!(together == [alone, neighbour].concat(), "{name}: the other request changes the answer");
+            assert_eq!(programs.has_the_same_bits(2, &one).unwrap(), joins, "{name}");
+        }
+    }
 }

@@ -34,6 +34,9 @@ impl Compute for Fake {
     }
 }
 
+/// Points of a batch at most.
+const POINTS: usize = 16;
+
 struct Bench {
     engine: Arc<Engine>,
     batches: Arc<Mutex<Vec<usize>>>,
@@ -53,7 +56,7 @@ fn bench_with(batch: usize, broken: usize) -> Bench {
         assert!(count.fetch_add(1, Ordering::SeqCst) >= broken, "the start");
         Box::new(Fake { batches: Arc::clone(&own) })
     });
-    let engine = Arc::new(Engine::start("fake", batch, Metrics::new().of_model("fake", "1"), make).unwrap());
+    let engine = Arc::new(Engine::start("fake", (batch, POINTS), Metrics::new().of_model("fake", "1"), make).unwrap());
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     Bench { engine, batches, starts, runtime }
 }
@@ -153,6 +156,37 @@ fn samples_of_other_sizes_are_a_batch_of_their_own() {
         .collect();
     bench.runtime.block_on(first).unwrap().unwrap();
     assert_eq!((others, bench.batches.lock().unwrap().clone()), (vec![2, 3, 2], vec![1, 2, 1]));
+}
+
+#[test]
+fn a_batch_has_no_more_points_than_a_request_may_have() {
+    let bench = bench(8);
+    let deadline = Instant::now() + Duration::from_secs(10);
+    let ask = |value: f32, points: usize| {
+        let engine = Arc::clone(&bench.engine);
+        let task = bench.runtime.spawn(async move { engine.predict(samples(value, points), false, deadline).await });
+        thread::sleep(Duration::from_millis(20));
+        task
+    };
+    let asked = [ask(5.0, 1), ask(1.0, POINTS / 2), ask(2.0, POINTS / 2), ask(3.0, POINTS / 2)];
+    asked.into_iter().for_each(|task| drop(bench.runtime.block_on(task).unwrap().unwrap()));
+    assert_eq!(*bench.batches.lock().unwrap(), [1, 2, 1]);
+}
+
+#[test]
+fn a_request_that_waited_too_long_leaves_the_queue_when_another_comes() {
+    let bench = bench(1);
+    let ask = |value: f32, milliseconds: u64| {
+        let (engine, deadline) = (Arc::clone(&bench.engine), Instant::now() + Duration::from_millis(milliseconds));
+        let task = bench.runtime.spawn(async move { engine.predict(samples(value, 1), false, deadline).await });
+        thread::sleep(Duration::from_millis(40));
+        task
+    };
+    let (running, _late, _later) = (ask(5.0, 10_000), ask(1.0, 10), ask(2.0, 10));
+    let waiting = ask(3.0, 10_000);
+    assert_eq!(bench.engine.shared.lock().jobs.len(), 1, "the samples of the other two are free");
+    assert_eq!(bench.runtime.block_on(running).unwrap().unwrap().values, [6.0]);
+    assert_eq!(bench.runtime.block_on(waiting).unwrap().unwrap().values, [4.0]);
 }
 
 #[test]

@@ -9,8 +9,9 @@ use crate::body::Body;
 use crate::catalogue::Served;
 use crate::engine::Answer;
 use crate::failure::Failure;
-use crate::own::{aside, fields, within};
+use crate::own::{aside, fields, noted, notes, within};
 use crate::router::{Computed, Server, Timed};
+use crate::settings::Limits;
 use axum::Extension;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, StatusCode, header};
@@ -71,12 +72,21 @@ struct Reply<'a> {
     model_version: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parameters: Option<ReplyParameters>,
     outputs: Vec<Tensor>,
+}
+
+#[derive(Serialize)]
+struct ReplyParameters {
+    /// What `lamo predict` would note about the same input.
+    note: String,
 }
 
 /// A request that has been read.
 struct Given {
     input: PredictionInput,
+    notes: Vec<String>,
     id: Option<String>,
     symmetric: bool,
     /// Each output that is asked for, and whether as bytes; all of them where none is named.
@@ -93,10 +103,11 @@ pub(super) async fn infer(
 ) -> Result<Response, Failure> {
     let served = find(&server, &address)?;
     let length = json_length(&headers, body.len())?;
-    let (model, most) = (Arc::clone(&served), server.settings.limits.points);
-    let given = aside(timed, move || read(&model, &body, length, most)).await?;
+    let (model, limits) = (Arc::clone(&served), server.settings.limits);
+    let given = aside(timed, move || read(&model, &body, length, limits)).await?;
     let found = served.engine.predict(given.input.samples.clone(), given.symmetric, timed.deadline).await?;
     let computed = Computed::of(&found);
+    let notes = given.notes.clone();
     let (bytes, json) = aside(timed, move || write(&served, given, &found)).await?;
     let response = match json {
         Some(length) => {
@@ -105,7 +116,7 @@ pub(super) async fn infer(
         }
         None => ([(header::CONTENT_TYPE, "application/json")], Extension(computed), bytes).into_response(),
     };
-    Ok(response)
+    Ok(noted(response, &notes))
 }
 
 /// How many bytes of the body are JSON.
@@ -127,7 +138,7 @@ fn json_length(headers: &HeaderMap, body: usize) -> Result<usize, Failure> {
     }
 }
 
-fn read(served: &Served, body: &Bytes, length: usize, most: usize) -> Result<Given, Failure> {
+fn read(served: &Served, body: &Bytes, length: usize, limits: Limits) -> Result<Given, Failure> {
     let (json, behind) = body.split_at(length);
     let request: Request =
         serde_json::from_slice(json).map_err(|error| Failure::bad(format!("the JSON of the request: {error}")))?;
@@ -161,13 +172,14 @@ fn read(served: &Served, body: &Bytes, length: usize, most: usize) -> Result<Giv
     let file = formats::encode("inputs.npz".as_ref(), &arrays).map_err(bad)?;
     let file = ArrayFile::in_memory("inputs", file).map_err(bad)?;
     let planned = PredictionInput::plan_file(task, file, frames).map_err(|error| Failure::of_input(&error))?;
-    within(most, &planned)?;
+    within(limits, &planned)?;
+    let notes = notes(served, &planned);
     let input = planned.read().map_err(|error| Failure::of_input(&error))?;
     let binary =
         |wanted: &Wanted| wanted.parameters.as_ref().and_then(|own| own.binary_data).unwrap_or(binary_data_output);
     let outputs = outputs.filter(|outputs| !outputs.is_empty());
     let outputs = outputs.map(|outputs| outputs.iter().map(|wanted| (wanted.name.clone(), binary(wanted))).collect());
-    Ok(Given { input, id, symmetric: symmetries, outputs, binary: binary_data_output })
+    Ok(Given { input, notes, id, symmetric: symmetries, outputs, binary: binary_data_output })
 }
 
 /// The answer, and the length of its JSON where bytes follow.
@@ -189,7 +201,8 @@ fn write(served: &Served, given: Given, found: &Answer) -> Result<(Vec<u8>, Opti
         let (parameters, data) = if binary { (Some(parameters), None) } else { (None, Some(values)) };
         outputs.push(Tensor { name, shape, datatype: "FP32", parameters, data });
     }
-    let reply = Reply { model_name: &served.name, model_version: &served.version, id: given.id, outputs };
+    let parameters = (!given.notes.is_empty()).then(|| ReplyParameters { note: given.notes.join("; ") });
+    let reply = Reply { model_name: &served.name, model_version: &served.version, id: given.id, parameters, outputs };
     let mut bytes = serde_json::to_vec(&reply).map_err(|error| Failure::internal(error.to_string()))?;
     let any = reply.outputs.iter().any(|tensor| tensor.parameters.is_some());
     let length = any.then_some(bytes.len());

@@ -5,7 +5,7 @@ mod predict;
 mod samples;
 pub(crate) mod solver;
 
-pub(crate) use predict::{fields, within};
+pub(crate) use predict::{fields, noted, notes, within};
 
 use crate::failure::Failure;
 use crate::router::{Server, Timed};

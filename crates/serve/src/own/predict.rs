@@ -10,7 +10,7 @@ use crate::router::{Computed, Server, Timed};
 use crate::settings::Limits;
 use axum::Extension;
 use axum::extract::{Path, Query, State};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use lamo::Error;
 use lamo::data::formats::{self, ArrayFile, Named};
@@ -44,6 +44,7 @@ pub(super) struct Asked {
 struct Given {
     input: PredictionInput,
     mesh: Option<(NamedTempFile, bool)>,
+    notes: Vec<String>,
 }
 
 pub(super) async fn predict(
@@ -67,10 +68,27 @@ pub(super) async fn predict(
     let samples = given.input.samples.clone();
     let found = served.engine.predict(samples, symmetric, timed.deadline).await?;
     let computed = Computed::of(&found);
+    let notes = given.notes.clone();
     let bytes = aside(timed, move || write(&served, &given, &found, answer, explicit)).await?;
     let (bytes, answer) = bytes;
     let headers = [(header::CONTENT_TYPE, answer.content_type())];
-    Ok((headers, Extension(computed), bytes).into_response())
+    Ok(noted((headers, Extension(computed), bytes).into_response(), &notes))
+}
+
+/// Header of an answer for what `lamo predict` would note; one for each note.
+const NOTE: HeaderName = HeaderName::from_static("lamo-note");
+
+/// An answer with its notes as headers.
+pub(crate) fn noted(mut response: Response, notes: &[String]) -> Response {
+    for note in notes.iter().filter_map(|note| HeaderValue::from_bytes(note.as_bytes()).ok()) {
+        response.headers_mut().append(NOTE, note);
+    }
+    response
+}
+
+/// What `lamo predict` would note about the same input.
+pub(crate) fn notes(served: &Served, planned: &PlannedInput) -> Vec<String> {
+    planned.notes().into_iter().chain(served.model.operator().note_on_grid(planned.grid)).collect()
 }
 
 /// Reads what `lamo predict --input` would read from the same file.
@@ -83,8 +101,9 @@ fn read(served: &Served, format: Format, asked: &Asked, body: Vec<u8>, limits: L
         let bad = |error: &Error| Failure::of_input(error);
         let file = ArrayFile::in_memory(BODY, body).map_err(|error| bad(&error.into()))?;
         let planned = PredictionInput::plan_file(task, file, asked.frames).map_err(|error| bad(&error))?;
-        within(limits.points, &planned)?;
-        return Ok(Given { input: planned.read().map_err(|error| bad(&error))?, mesh: None });
+        within(limits, &planned)?;
+        let notes = notes(served, &planned);
+        return Ok(Given { input: planned.read().map_err(|error| bad(&error))?, mesh: None, notes });
     }
     let mesh = scratch(&body)?;
     let named = |error: &Error| {
@@ -95,13 +114,23 @@ fn read(served: &Served, format: Format, asked: &Asked, body: Vec<u8>, limits: L
     mesh::require_alone(mesh.path(), limits.body as u64).map_err(|error| named(&error))?;
     let sources = mesh_sources(task, mesh.path(), &cases).map_err(|error| named(&error))?;
     let planned = PredictionInput::plan(task, &sources, asked.frames).map_err(|error| named(&error))?;
-    within(limits.points, &planned)?;
+    within(limits, &planned)?;
+    let notes = notes(served, &planned);
     let input = planned.read().map_err(|error| named(&error))?;
-    Ok(Given { input, mesh: Some((mesh, cases.at_centres)) })
+    Ok(Given { input, mesh: Some((mesh, cases.at_centres)), notes })
 }
 
-/// Refuses more points than a request may have; a series has points at each of its times.
-pub(crate) fn within(most: usize, planned: &PlannedInput) -> Result<(), Failure> {
+/// Refuses more points than a request may have, of a series at each of its times, and arrays that are larger when they are unpacked
+/// than a body may be.
+pub(crate) fn within(limits: Limits, planned: &PlannedInput) -> Result<(), Failure> {
+    let (most, unpacked) = (limits.points, planned.values().saturating_mul(size_of::<f32>() as u64));
+    if unpacked > limits.body as u64 {
+        return Err(Failure::too_large(format!(
+            "the request: expected arrays of at most {} bytes as float32, unpacked, found {unpacked}; send fewer samples or \
+             snapshots, or raise --max-body",
+            limits.body
+        )));
+    }
     let (samples, times, points) = (planned.count, planned.times, planned.grid.points());
     match samples.checked_mul(points).and_then(|points| points.checked_mul(times)) {
         Some(total) if total <= most => Ok(()),
@@ -154,7 +183,8 @@ fn write(
 ) -> Result<(Vec<u8>, Format), Failure> {
     let arrays = fields(served, &given.input, &found.values)?;
     if let (Format::Vtu, Some((file, at_centres))) = (format, &given.mesh) {
-        let predicted = predicted_mesh(file.path(), &arrays, *at_centres).map_err(|error| Failure::of(&error))?;
+        let predicted =
+            predicted_mesh(served.task(), file.path(), &arrays, *at_centres).map_err(|error| Failure::of(&error))?;
         let bytes = mesh::encode("vtu", &predicted, &Options::default());
         return Ok((bytes.map_err(|refusal| Failure::of(&refusal.into()))?, format));
     }

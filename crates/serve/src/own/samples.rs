@@ -14,7 +14,8 @@ use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use lamo::Samples;
 use lamo::data::formats;
-use std::sync::Arc;
+use lamo::workflow::TestSet;
+use std::sync::{Arc, PoisonError};
 
 pub(super) async fn sample(
     State(server): State<Server>,
@@ -36,9 +37,17 @@ fn encoded(served: &Arc<Served>, number: &str) -> Result<Vec<u8>, Failure> {
         Failure::missing(format!("sample: expected a number from 0 to {most}, found {number}"))
     };
     let number = number.parse::<usize>().ok().filter(|number| *number < test.count()).ok_or_else(missing)?;
-    let read = || test.samples().map_err(|error| Failure::of(&error));
-    let all: &Samples = served.samples.get_or_init(read).as_ref().map_err(Clone::clone)?;
-    let sample = test.one(all, number).map_err(|error| Failure::of(&error))?;
+    let sample = test.one(&*all(served, test)?, number).map_err(|error| Failure::of(&error))?;
     let arrays = sample.arrays(served.task());
     formats::encode("sample.npz".as_ref(), &arrays).map_err(|error| Failure::of(&error.into()))
+}
+
+/// All test samples, read when first asked for. A failure is not kept: the next request reads again.
+fn all(served: &Served, test: &TestSet) -> Result<Arc<Samples>, Failure> {
+    let mut known = served.samples.lock().unwrap_or_else(PoisonError::into_inner);
+    let samples = match known.take() {
+        Some(samples) => samples,
+        None => Arc::new(test.samples().map_err(|error| Failure::of(&error))?),
+    };
+    Ok(Arc::clone(known.insert(samples)))
 }

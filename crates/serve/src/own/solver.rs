@@ -18,7 +18,8 @@ use lamo::data::formats::{self, ArrayFile, Named};
 use lamo::physics::problems::darcy::{Darcy, ROW};
 use lamo::workflow::Model;
 use lamo::{Dataset, Error, Grid};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::Semaphore;
 
 /// How the labels of a model of Darcy flow were made.
 pub(crate) struct Solver {
@@ -31,8 +32,10 @@ pub(crate) struct Solver {
     /// Points of the model along each side.
     side: usize,
     canonical: bool,
-    /// Analysed when first used. One solution at a time: each takes all of a core.
+    /// Analysed when first used.
     problem: Mutex<Option<Darcy>>,
+    /// One solution at a time: each takes all of a core.
+    turn: Arc<Semaphore>,
 }
 
 impl Solver {
@@ -58,7 +61,15 @@ impl Solver {
         }
         let canonical = settings.get("canonical").and_then(toml::Value::as_bool).unwrap_or(false);
         let settings = settings.iter().map(|(key, value)| format!("{key}={value}")).collect();
-        Ok(Solver { settings, resolution, stride, side, canonical, problem: Mutex::new(None) })
+        Ok(Solver {
+            settings,
+            resolution,
+            stride,
+            side,
+            canonical,
+            problem: Mutex::new(None),
+            turn: Arc::new(Semaphore::new(1)),
+        })
     }
 
     /// `[side, side]` pressure of a permeability `[points, points]`.
@@ -119,6 +130,22 @@ impl Solver {
     }
 }
 
+/// Runs work beside the threads that serve connections, one at a time. A request that waits for its turn holds no thread, and one
+/// whose client leaves or whose time is up leaves the queue.
+async fn in_turn<T: Send + 'static>(
+    turn: &Arc<Semaphore>,
+    timed: Timed,
+    work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
+) -> Result<T, Failure> {
+    let waited = tokio::time::timeout_at(timed.deadline.into(), Arc::clone(turn).acquire_owned()).await;
+    let Ok(Ok(place)) = waited else { return Err(timed.too_late()) };
+    aside(timed, move || {
+        let _place = place; // until the work is done, also where the client has left
+        work()
+    })
+    .await
+}
+
 pub(super) async fn solve(
     State(server): State<Server>,
     Extension(timed): Extension<Timed>,
@@ -127,14 +154,15 @@ pub(super) async fn solve(
     Body(body): Body,
 ) -> Result<Response, Failure> {
     let served = server.catalogue.find(&name, None)?;
-    if let Err(reason) = &served.solver {
-        return Err(Failure::new(StatusCode::NOT_IMPLEMENTED, reason.clone()));
-    }
+    let turn = match &served.solver {
+        Ok(solver) => Arc::clone(&solver.turn),
+        Err(reason) => return Err(Failure::new(StatusCode::NOT_IMPLEMENTED, reason.clone())),
+    };
     if Format::of_body(None, &headers, &body)? != Format::Npy {
         let sentence = "Content-Type: expected application/x-npy, one array of the permeability";
         return Err(Failure::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, sentence));
     }
-    let (bytes, method) = aside(timed, move || {
+    let (bytes, method) = in_turn(&turn, timed, move || {
         let solver =
             served.solver.as_ref().map_err(|reason| Failure::new(StatusCode::NOT_IMPLEMENTED, reason.clone()))?;
         let (points, permeability) = solver.read(body.into())?;
@@ -146,4 +174,39 @@ pub(super) async fn solve(
     .await?;
     let headers = [(header::CONTENT_TYPE.as_str(), Format::Npy.content_type()), ("lamo-solver", method.as_str())];
     Ok((headers, bytes).into_response())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn solutions_that_wait_hold_no_thread_that_predictions_need() {
+        let runtime = tokio::runtime::Builder::new_multi_thread().max_blocking_threads(2).enable_all().build().unwrap();
+        let turn = Arc::new(Semaphore::new(1));
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let long = Timed::new(Duration::from_secs(60));
+        let own = Arc::clone(&turn);
+        let running = runtime.spawn(async move {
+            let work = move || ended.recv().map_err(|_| Failure::internal("the claim ended"));
+            in_turn(&own, long, work).await
+        });
+        while turn.available_permits() > 0 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let waiting: Vec<_> = (0..4)
+            .map(|_| {
+                let (own, short) = (Arc::clone(&turn), Timed::new(Duration::from_millis(200)));
+                runtime.spawn(async move { in_turn(&own, short, || Ok(())).await })
+            })
+            .collect();
+        let read = runtime.block_on(aside(Timed::new(Duration::from_secs(20)), || Ok("a prediction is read")));
+        assert_eq!(read.map_err(|failure| failure.sentence), Ok("a prediction is read"));
+        for task in waiting {
+            assert_eq!(runtime.block_on(task).unwrap().unwrap_err().status, StatusCode::GATEWAY_TIMEOUT);
+        }
+        end.send(()).unwrap();
+        assert!(runtime.block_on(running).unwrap().is_ok() && turn.available_permits() == 1);
+    }
 }

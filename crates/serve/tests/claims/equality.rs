@@ -1,6 +1,6 @@
 //! Answers have the bits of `lamo predict`, alone and in batches.
 
-use crate::support::{NPY, NPZ, RUNS, Runs, ask, command_line, get, npy, npz, permeability, post, server};
+use crate::support::{JSON, NPY, NPZ, RUNS, Runs, ask, command_line, get, npy, npz, permeability, post, server};
 use lamo::data::formats::{ArrayFile, Named};
 use lamo::data::mesh::{self, Cells, DataArray, Mesh, Numbers, Shape};
 use std::collections::BTreeMap;
@@ -44,6 +44,28 @@ fn an_npz_file_gives_the_file_that_lamo_predict_writes() {
         let reply = post(&server, &format!("/v1/models/series/predict{query}"), NPZ, &sample);
         assert_eq!(reply.ok(), command_line(series, &sample, "npz", frames), "{frames:?}");
     }
+}
+
+#[test]
+fn an_answer_has_the_notes_of_lamo_predict() {
+    let (server, _) = server(|_| {});
+    let finer = npy(&permeability(&[20, 18], 1));
+    let reply = post(&server, "/v1/models/plane/predict", NPY, &finer);
+    let grids = "trained on a plane of 12 x 12 points and predicts on a plane of 20 x 18 points";
+    assert!(reply.header("lamo-note").is_some_and(|note| note.contains(grids)), "{}", reply.head);
+    let usual = post(&server, "/v1/models/plane/predict", NPY, &npy(&permeability(&[12, 12], 1)));
+    assert_eq!(usual.header("lamo-note"), None);
+    let values: Vec<f32> = (0..5 * 256).map(|place| (place as f32).sin()).collect();
+    let series = Named { name: "vorticity".into(), shape: vec![5, 16, 16], values };
+    let reply = post(&server, "/v1/models/series/predict", NPY, &npy(&series));
+    assert!(reply.header("lamo-note").is_some_and(|note| note.contains("the last 2 of 5 snapshots")), "{}", reply.head);
+    let tensor = serde_json::json!({
+        "name": "permeability", "shape": [20, 18], "datatype": "FP32", "data": permeability(&[20, 18], 1).values,
+    });
+    let request = serde_json::json!({ "inputs": [tensor] }).to_string();
+    let reply = post(&server, "/v2/models/plane/infer", JSON, request.as_bytes());
+    assert!(reply.header("lamo-note").is_some_and(|note| note.contains(grids)), "{}", reply.head);
+    assert!(reply.json()["parameters"]["note"].as_str().is_some_and(|note| note.contains(grids)));
 }
 
 #[test]

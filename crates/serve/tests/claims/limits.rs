@@ -64,6 +64,20 @@ fn a_roll_out_of_more_points_than_it_takes_gets_413() {
 }
 
 #[test]
+fn arrays_that_are_larger_unpacked_than_a_body_may_be_get_413() {
+    let (server, _) = server(|settings| settings.limits.body = 60_000);
+    // Numbers of one byte, which are read as float32 of four.
+    let series = |frames: usize| {
+        let header = format!("{{'descr': '|u1', 'fortran_order': False, 'shape': ({frames}, 16, 16), }}\n");
+        let values = (0..frames * 256).map(|place| (place % 7) as u8).collect::<Vec<_>>();
+        [&b"\x93NUMPY\x01\x00"[..], &(header.len() as u16).to_le_bytes(), header.as_bytes(), &values].concat()
+    };
+    let told = post(&server, "/v1/models/series/predict", NPY, &series(200)).fails(413);
+    assert!(told.contains("at most 60000 bytes as float32, unpacked, found 204800"), "{told}");
+    post(&server, "/v1/models/series/predict", NPY, &series(50)).ok();
+}
+
+#[test]
 fn a_client_that_does_not_read_its_answer_is_cut_off() {
     let (server, _) = server(|settings| {
         settings.limits.time = Duration::from_secs(2);

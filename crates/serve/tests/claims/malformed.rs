@@ -50,6 +50,19 @@ fn a_client_that_leaves_in_the_middle_harms_nothing() {
 }
 
 #[test]
+fn what_a_client_sends_is_one_line_of_the_log_and_no_longer_than_a_sentence() {
+    let (server, records) = server(|_| {});
+    let forged = format!("x\n2026-01-01T00:00:00.000Z GET / 200 {}", "é".repeat(100_000));
+    let tensor = |name: &str| serde_json::json!({ "name": name, "shape": [1], "datatype": "FP32", "data": [1.0] });
+    let request = serde_json::json!({ "inputs": [tensor(&forged), tensor("permeability")] }).to_string();
+    let reply = post(&server, "/v2/models/plane/infer", JSON, request.as_bytes());
+    assert_eq!(reply.status, 400);
+    wait(|| records.lock().unwrap().len() == 1);
+    let text = records.lock().unwrap()[0].text();
+    assert!(text.lines().count() == 1 && text.contains("found `x\\n2026") && text.chars().count() < 1200, "{text}");
+}
+
+#[test]
 fn bodies_that_are_not_what_they_say_get_400() {
     let (server, _) = server(|_| {});
     let whole = npy(&permeability(&[12, 12], 0));

@@ -2,7 +2,13 @@
 
 use crate::support::{NPY, NPZ, RUNS, get, npy, permeability, post, server, start};
 use lamo::data::formats::ArrayFile;
+use lamo::inference::evaluate::RECEIPT;
+use lamo::run::EXPERIMENT;
+use lamo::workflow::{EvaluateRequest, Session, evaluate};
+use lamo::{Device, Receipt};
 use lamo_serve::Source;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 #[test]
 fn cards_say_what_a_model_is() {
@@ -154,4 +160,59 @@ fn two_models_of_one_name_need_two_versions() {
     assert_eq!(get(&server, "/v1/models/a@9").json()["version"], "9");
     assert_eq!(get(&server, "/v2/models/a/versions/2").json()["versions"], serde_json::json!(["2", "10", "9"]));
     assert!(get(&server, "/v2/models/a/versions/3").fails(404).contains("a version 3"));
+}
+
+/// A copy of the tiny run of Darcy flow and of its data.
+fn copied() -> (tempfile::TempDir, PathBuf, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let (run, data) = (folder.path().join("run"), folder.path().join("data"));
+    let own = RUNS.darcy.with_file_name("darcy-data");
+    copy(&RUNS.darcy, &run);
+    copy(&own, &data);
+    let file = run.join(EXPERIMENT);
+    let text = fs::read_to_string(&file).unwrap();
+    assert!(text.contains(own.to_str().unwrap()), "{text}");
+    fs::write(&file, text.replace(own.to_str().unwrap(), data.to_str().unwrap())).unwrap();
+    (folder, run, data)
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap().map(|entry| entry.unwrap().path()) {
+        let target = to.join(entry.file_name().unwrap());
+        if entry.is_dir() {
+            copy(&entry, &target);
+        } else {
+            fs::copy(&entry, &target).unwrap();
+        }
+    }
+}
+
+#[test]
+fn the_receipt_on_a_card_is_of_the_weights_that_are_served() {
+    let (_folder, run, _) = copied();
+    let asked = EvaluateRequest { run: run.clone(), data: None, symmetries: false, device: Device::Cpu };
+    let receipt = evaluate(&asked, &Session::default()).unwrap().receipt;
+    let error = |receipt: &Receipt| {
+        fs::write(run.join(RECEIPT), receipt.text()).unwrap();
+        let (server, _) = start(&[Source::parse(run.to_str().unwrap()).unwrap()], |settings| settings.batch = 1);
+        get(&server, "/v1/models/run").json()["error"].as_f64()
+    };
+    assert_eq!(error(&receipt), Some(receipt.evaluation.headline()));
+    assert_eq!(error(&Receipt { symmetries: Some(8), ..receipt.clone() }), None);
+    let mut other = receipt;
+    other.hashes.weights = "0".repeat(64);
+    assert_eq!(error(&other), None);
+}
+
+#[test]
+fn test_samples_that_could_not_be_read_are_read_again() {
+    let (_folder, run, data) = copied();
+    let (server, _) = start(&[Source::parse(run.to_str().unwrap()).unwrap()], |settings| settings.batch = 1);
+    let file = data.join("permeability.npy");
+    let whole = fs::read(&file).unwrap();
+    fs::write(&file, &whole[..200]).unwrap();
+    assert!(get(&server, "/v1/models/run/samples/0").status >= 400);
+    fs::write(&file, &whole).unwrap();
+    get(&server, "/v1/models/run/samples/0").ok();
 }

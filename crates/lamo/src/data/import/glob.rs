@@ -147,8 +147,32 @@ fn natural(one: &str, other: &str) -> Ordering {
     }
 }
 
+/// The first file of several fields that belongs to another by its order and not by the number in its name, and that other one. A
+/// field with one file is not compared.
+pub(crate) fn strangers<'a>(fields: impl Iterator<Item = Vec<&'a Path>>) -> Option<[String; 2]> {
+    let mut first: Option<(Vec<String>, Vec<u64>)> = None;
+    for files in fields.filter(|files| files.len() > 1) {
+        let paths = files.iter().filter_map(|path| path.file_name());
+        let names: Vec<String> = paths.map(|name| name.to_string_lossy().into_owned()).collect();
+        let Some(numbers) = numbers(&names) else { continue };
+        let Some((others, expected)) = &first else {
+            first = Some((names, numbers));
+            continue;
+        };
+        // Numbers from 0 on and numbers from 1 on belong together.
+        let shifted = |number: &u64, by: &[u64]| i128::from(*number) - by.first().map_or(0, |first| i128::from(*first));
+        let pairs = expected.iter().zip(&numbers).enumerate();
+        let apart = pairs.filter(|_| expected.len() == numbers.len());
+        let apart = apart.into_iter().find(|(_, (one, other))| shifted(one, expected) != shifted(other, &numbers));
+        if let Some((place, _)) = apart {
+            return Some([names[place].clone(), others[place].clone()]);
+        }
+    }
+    None
+}
+
 /// The number in which each of several names differs from the rest; `None` where they differ in other letters.
-pub(super) fn numbers(names: &[String]) -> Option<Vec<u64>> {
+fn numbers(names: &[String]) -> Option<Vec<u64>> {
     let first = names.first()?;
     let same = |one: &str, other: &str| one.chars().zip(other.chars()).take_while(|(one, other)| one == other).count();
     let count = |name: &String| name.chars().count();

@@ -22,8 +22,8 @@ mod windows;
 mod write;
 
 pub(crate) use axes::order;
-pub(crate) use glob::expand;
 pub use glob::parse_arrays;
+pub(crate) use glob::{expand, strangers};
 pub use meshes::{FieldArray, MeshCases, array_of_field, field_name};
 pub use own::{ArrayName, Own, OwnField};
 pub use partition::Sizes;

@@ -127,7 +127,13 @@ impl Own {
             names.push(field.name.as_str());
             columns.push(column);
         }
-        self.check_numbers()?;
+        let arrays = self.fields.iter().map(|field| field.arrays.iter());
+        let files = arrays.map(|arrays| arrays.filter_map(|arrays| Some(&*arrays.first()?.path)).collect());
+        if let Some([file, other]) = glob::strangers(files) {
+            let advice = "give the files of the same cases for each field";
+            let expected = format!("the partner of {other}");
+            return Err(Error::unfit(file, expected, "another number in its name".into(), advice));
+        }
         let series = self.windows.map(|windows| Ok::<_, Error>((windows, self.cut(&mut columns)?))).transpose()?;
         let samples = self.samples(&columns)?;
         self.check_outputs(&columns)?;
@@ -268,32 +274,6 @@ impl Own {
             _ => format!("check --grid, or name the axis of the snapshots (t) with --axes {}=LETTERS", field.name),
         };
         Error::unfit(format!("--window and {}", field.title()), expected, found, advice)
-    }
-
-    /// Refuses files that belong together by their order and not by the numbers in their names.
-    fn check_numbers(&self) -> Result<(), Error> {
-        let mut first: Option<(Vec<String>, Vec<u64>)> = None;
-        for field in self.fields.iter().filter(|field| field.arrays.len() > 1) {
-            let paths = field.arrays.iter().filter_map(|arrays| arrays.first()?.path.file_name());
-            let names: Vec<String> = paths.map(|name| name.to_string_lossy().into_owned()).collect();
-            let Some(numbers) = glob::numbers(&names) else { continue };
-            let Some((others, expected)) = &first else {
-                first = Some((names, numbers));
-                continue;
-            };
-            // Numbers from 0 on and numbers from 1 on belong together.
-            let shifted =
-                |number: &u64, by: &[u64]| i128::from(*number) - by.first().map_or(0, |first| i128::from(*first));
-            let pairs = expected.iter().zip(&numbers).enumerate();
-            let apart = pairs.filter(|_| expected.len() == numbers.len());
-            let apart = apart.into_iter().find(|(_, (one, other))| shifted(one, expected) != shifted(other, &numbers));
-            if let Some((place, _)) = apart {
-                let (thing, expected) = (names[place].clone(), format!("the partner of {}", others[place]));
-                let advice = "give the files of the same cases for each field";
-                return Err(Error::unfit(thing, expected, "another number in its name".into(), advice));
-            }
-        }
-        Ok(())
     }
 
     /// The number of samples, which all fields must have.

@@ -5,7 +5,7 @@ use crate::data::Samples;
 use crate::data::dataset::{Dataset, Split};
 use crate::error::{Error, Refusal};
 use crate::files;
-use crate::run::{Environment, Trained};
+use crate::run::{Environment, Operator, Trained};
 use lamo_tensor::{Device, Precision};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -151,7 +151,6 @@ impl Receipt {
         let changes = experiment.changes();
         let manifest = dataset.manifest();
         let precision = if device == Device::Cpu.to_string() { Precision::F32 } else { trained.operator.precision };
-        let weights = trained.operator.parameters.iter().chain(&trained.operator.states.values);
         Ok(Receipt {
             format: FORMAT,
             lamo: env!("CARGO_PKG_VERSION").to_owned(),
@@ -178,7 +177,7 @@ impl Receipt {
             },
             machine: Machine { precision: precision.to_string(), device, gpu, threads, vectors, system },
             hashes: Hashes {
-                weights: hash(weights.flat_map(|value| value.to_le_bytes())),
+                weights: hash_of_weights(&trained.operator),
                 experiment: hash(experiment.essence().bytes()),
                 split: split.hash(),
                 data: manifest.fields.iter().map(|field| (field.name.clone(), field.sha256.clone())).collect(),
@@ -207,6 +206,12 @@ impl Receipt {
     /// The text of the file.
     pub fn text(&self) -> String {
         serde_json::to_string_pretty(self).expect("a receipt is plain data") + "\n"
+    }
+
+    /// True when the receipt is of the weights of an operator, and of single predictions or, with `symmetric`, of their mean over the
+    /// symmetries.
+    pub fn is_of(&self, operator: &Operator, symmetric: bool) -> bool {
+        self.symmetries.is_some() == symmetric && self.hashes.weights == hash_of_weights(operator)
     }
 
     /// True when both evaluations used the same test samples, in any folder.
@@ -285,6 +290,12 @@ impl Receipt {
             () => None,
         }
     }
+}
+
+/// SHA-256 of all parameters and states end to end, as [`Hashes::weights`] has it.
+pub fn hash_of_weights(operator: &Operator) -> String {
+    let values = operator.parameters.iter().chain(&operator.states.values);
+    hash(values.flat_map(|value| value.to_le_bytes()))
 }
 
 /// SHA-256 of sizes, positions, inputs and targets.

@@ -98,7 +98,7 @@ fn channels_that_change_places_are_shown_so() {
     odd.outputs.0.swap(0, 3);
     odd.outputs.0.swap(1, 2);
     let elements = vec![group.elements[0].clone(), odd.clone()];
-    let turning = Turning::new(Symmetries { elements, of_samples: true }, &task);
+    let turning = Turning::new(Symmetries { elements, of_samples: true, grid: task.grid }, &task);
     let [_, _, targets] = shown(&task, &data.train, &turning, &[1, 0, 1]);
     let third = targets.len() / 3;
     near("first", &targets[..third], odd.apply(&task, &data.train).target_of(2));

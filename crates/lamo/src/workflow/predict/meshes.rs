@@ -6,7 +6,7 @@ use crate::data::import::{FieldArray, MeshCases, array_of_field};
 use crate::data::mesh::{self, DataArray, Mesh, Numbers, Options};
 use crate::error::{Error, Refusal, require};
 use crate::inference::{SampleFile, Source};
-use crate::task::Task;
+use crate::task::{Field, Spread, Task};
 use std::borrow::Cow;
 use std::path::Path;
 
@@ -28,9 +28,9 @@ pub fn predict_meshes(request: &PredictRequest, cases: &MeshCases) -> Result<Pre
         })?;
         inputs.extend(mesh_sources(&model.operator().task, path, cases)?);
     }
-    let request = PredictRequest { inputs, ..request.clone() };
+    let (request, task) = (PredictRequest { inputs, ..request.clone() }, &model.operator().task);
     predict_to(&request, &|file, input, arrays| match to_mesh {
-        true => write_mesh(file, input, arrays, cases.at_centres),
+        true => write_mesh(task, file, input, arrays, cases.at_centres),
         false => Ok(formats::write(file, arrays)?),
     })
 }
@@ -43,36 +43,45 @@ pub fn mesh_sources(task: &Task, path: &Path, cases: &MeshCases) -> Result<Vec<S
     Ok(arrays.into_iter().map(source).collect())
 }
 
-fn write_mesh(file: &Path, input: &SampleFile, arrays: &[Named], at_centres: bool) -> Result<(), Error> {
-    mesh::write(file, &predicted_mesh(&input.path, arrays, at_centres)?, &Options::default())
+fn write_mesh(task: &Task, file: &Path, input: &SampleFile, arrays: &[Named], at_centres: bool) -> Result<(), Error> {
+    mesh::write(file, &predicted_mesh(task, &input.path, arrays, at_centres)?, &Options::default())
 }
 
-/// The mesh of a file with the predictions of a model, and their errors where the file holds the truth. A list of several times
-/// holds what came before the prediction, so the prediction is on its points and cells alone.
-pub fn predicted_mesh(path: &Path, arrays: &[Named], at_centres: bool) -> Result<Mesh, Error> {
+/// The mesh of a file with the predictions of a model for its one sample, and their errors where the file holds the truth. A list of
+/// several times holds what came before the prediction, so the prediction is on its points and cells alone.
+pub fn predicted_mesh(task: &Task, path: &Path, arrays: &[Named], at_centres: bool) -> Result<Mesh, Error> {
     let mut mesh = mesh::read(path)?;
     if !mesh::times(path)?.is_empty() {
         mesh = Mesh::new(mesh.shape);
     }
+    let fields = task.predicted_fields();
     for array in arrays {
-        let array = in_the_order_of_points(array, &mesh, at_centres);
-        add(&mut mesh, path, &array, at_centres)?;
+        // Shapes alone do not tell: a plane may have as many snapshots as rows.
+        let field = fields.iter().find(|field| field.name == array.name && field.spread == Spread::Points);
+        let Some(field) = field else {
+            let (name, values) = (format!("{}_predicted", array.name), Numbers::F32(array.values.clone()));
+            mesh.field_data.push(DataArray { name, components: 1, values });
+            continue;
+        };
+        let array = in_the_order_of_points(array, field, &mesh, at_centres);
+        add(&mut mesh, path, (&array, field), at_centres)?;
     }
     Ok(mesh)
 }
 
 /// An array on a lattice, `[snapshots?, ...axes, channels?]`, as one on its points, `[snapshots?, points, channels?]`; others as
 /// they are.
-fn in_the_order_of_points<'a>(array: &'a Named, mesh: &Mesh, at_centres: bool) -> Cow<'a, Named> {
+fn in_the_order_of_points<'a>(array: &'a Named, field: &Field, mesh: &Mesh, at_centres: bool) -> Cow<'a, Named> {
     let extents = mesh::named::extents(mesh, at_centres).filter(|extents| extents.len() > 1);
     let Some(extents) = extents else { return Cow::Borrowed(array) };
     let axes = match extents[..] {
         [layers, columns, rows] => vec![rows, columns, layers],
         _ => extents.clone(), // a plane has the order of the file
     };
-    let Some(first) = (0..2).find(|&first| array.shape.get(first..first + axes.len()) == Some(&axes[..])) else {
+    let first = usize::from(field.snapshots.is_some());
+    if array.shape.get(first..first + axes.len()) != Some(&axes[..]) {
         return Cow::Borrowed(array);
-    };
+    }
     let channels: usize = array.shape[first + axes.len()..].iter().product();
     let points: usize = axes.iter().product();
     let mut shape = array.shape.clone();
@@ -90,20 +99,14 @@ fn in_the_order_of_points<'a>(array: &'a Named, mesh: &Mesh, at_centres: bool) -
     Cow::Owned(Named { name: array.name.clone(), shape, values })
 }
 
-/// Adds the prediction of a field, `[snapshots?, points, channels?]`, or its numbers of the whole.
-fn add(mesh: &mut Mesh, path: &Path, array: &Named, at_centres: bool) -> Result<(), Error> {
+/// Adds the prediction of a field, `[snapshots?, points, channels?]`.
+fn add(mesh: &mut Mesh, path: &Path, (array, field): (&Named, &Field), at_centres: bool) -> Result<(), Error> {
     let count = if at_centres { mesh.cell_count() } else { mesh.point_count() };
-    let (snapshots, components) = match array.shape[..] {
-        [points] if points == count => (1, 1),
-        [points, channels] if points == count => (1, channels),
-        [snapshots, points] if points == count => (snapshots, 1),
-        [snapshots, points, channels] if points == count => (snapshots, channels),
-        _ => {
-            let (name, values) = (format!("{}_predicted", array.name), Numbers::F32(array.values.clone()));
-            mesh.field_data.push(DataArray { name, components: 1, values });
-            return Ok(());
-        }
-    };
+    let series = usize::from(field.snapshots.is_some());
+    let (snapshots, components) = (if series > 0 { array.shape[0] } else { 1 }, field.width());
+    require(array.shape.get(series) == Some(&count), || {
+        Refusal::new(path.display().to_string(), format!("predictions at {count} places"), format!("{:?}", array.shape))
+    })?;
     let truth = array_of_field(mesh, &array.name).filter(|truth| truth.components == components && snapshots == 1);
     let truth = truth.map(|truth| truth.name.clone());
     let name = truth.clone().unwrap_or_else(|| array.name.clone());
