@@ -12,10 +12,29 @@ pub(super) const MOST_MINUTES: f64 = 525_600.0;
 pub(super) struct Chosen {
     pub(super) batch: bool,
     pub(super) validation: bool,
+    pub(super) gap: bool,
     pub(super) epochs: bool,
     /// Also true with `train.patience`, which counts tests.
     pub(super) evaluate: bool,
     pub(super) change: bool,
+}
+
+/// Keeps the validation windows of time series apart from those to train on. Where more than half of the windows would be
+/// lost, there are no validation samples unless the user chose them.
+fn set_gap(experiment: &mut Experiment, dataset: &Dataset, chosen: Chosen) -> Result<(), Error> {
+    let Some(gap) = dataset.manifest().window_gap().filter(|_| experiment.data.validation > 0 && !chosen.gap) else {
+        return Ok(());
+    };
+    let before = experiment::split(experiment, dataset)?; // drawn one by one, none is dropped
+    experiment.data.gap = gap;
+    if chosen.validation {
+        return Ok(());
+    }
+    let left = experiment::split(experiment, dataset).map_or(0, |split| split.train.len());
+    if 2 * left < before.train.len() + before.validation.len() {
+        (experiment.data.validation, experiment.data.gap) = (0, 0);
+    }
+    Ok(())
 }
 
 /// Sets what follows from the data set, unless the user chose it: your own data get validation samples, a batch and a number
@@ -30,6 +49,7 @@ pub(super) fn fit_sizes(experiment: &mut Experiment, dataset: &Dataset, chosen: 
         let train = experiment::split(experiment, dataset)?.train.len();
         experiment.data.validation = experiment::default_validation(train);
     }
+    set_gap(experiment, dataset, chosen)?;
     let (batch, count) = (experiment.train.batch, experiment::split(experiment, dataset)?.train.len());
     require(batch <= count || !chosen.batch, || {
         let expected = format!("at most the {} to train on", counted(count, "sample"));

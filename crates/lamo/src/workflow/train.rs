@@ -168,6 +168,7 @@ impl TrainRequest {
         let chosen = Chosen {
             batch: says("train", "batch"),
             validation: says("data", "validation"),
+            gap: says("data", "gap"),
             epochs: says("train", "epochs"),
             evaluate: says("train", "evaluate") || experiment.train.patience > 0,
             change: says("data", "change"),
