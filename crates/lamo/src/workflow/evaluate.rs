@@ -140,7 +140,12 @@ fn measure(request: &EvaluateRequest, precision: Option<Precision>, session: &Se
     let opened = open(path, data.as_deref(), *device, session)?;
     let Opened { mut trained, experiment, dataset, split, environment, test } = opened;
     trained.operator.precision = precision.unwrap_or(trained.operator.precision);
-    let group = || Symmetries::of(&trained.experiment, &trained.operator.task, "--symmetries");
+    let group = || {
+        let mut experiment = trained.experiment.clone();
+        let settings = Symmetries::settings_of(&experiment, dataset.manifest());
+        settings.into_iter().for_each(|settings| experiment.data.settings = settings);
+        Symmetries::of(&experiment, &trained.operator.task, "--symmetries")
+    };
     let group = symmetries.then(group).transpose()?;
     let started = Instant::now();
     let predict = || trained.operator.predict_mean(&test, group.as_ref(), *device);

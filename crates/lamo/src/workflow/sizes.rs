@@ -2,7 +2,7 @@
 
 use crate::data::dataset::Dataset;
 use crate::error::{Error, Refusal, counted, require};
-use crate::experiment::{self, Experiment, OWN};
+use crate::experiment::{self, Experiment, OWN, Symmetries};
 
 /// Most minutes of a training: a year.
 pub(super) const MOST_MINUTES: f64 = 525_600.0;
@@ -39,9 +39,12 @@ fn set_gap(experiment: &mut Experiment, dataset: &Dataset, chosen: Chosen) -> Re
 
 /// Sets what follows from the data set, unless the user chose it: your own data get validation samples, a batch and a number
 /// of epochs, your own time series are learned by their changes, and a batch has no more samples than there are to train on. A
-/// larger batch that was chosen is refused.
+/// larger batch that was chosen is refused. The settings of a problem are those of its data where its symmetries depend on them.
 pub(super) fn fit_sizes(experiment: &mut Experiment, dataset: &Dataset, chosen: Chosen) -> Result<(), Error> {
     let own = experiment.benchmark == OWN;
+    if let Some(settings) = Symmetries::settings_of(experiment, dataset.manifest()) {
+        experiment.data.settings = settings;
+    }
     if own && !chosen.change {
         experiment.data.change = experiment.time_mode().is_roll_out();
     }

@@ -8,7 +8,9 @@ use super::sizes::{self, Chosen, fit_sizes};
 use super::{Event, Session, dataset};
 use crate::data::dataset::{Dataset, FieldEntry, MANIFEST, Manifest, Role};
 use crate::error::{Error, Kind, Refusal, require};
-use crate::experiment::{self, Experiment, ExperimentData, Loss, OWN, Preset, Request, TimeRole, benchmarks};
+use crate::experiment::{
+    self, Experiment, ExperimentData, Loss, OWN, Preset, Request, Symmetries, TimeRole, benchmarks,
+};
 use crate::files;
 use crate::run::{self, Best, Checkpoint, Environment, Line, Provenance, Run};
 use crate::task::{Field, Spread};
@@ -382,6 +384,7 @@ impl Job<'_> {
     }
 
     fn build(&self, experiment: &Experiment, dataset: &Dataset) -> Result<Trainer, Error> {
+        Symmetries::check_data(experiment, dataset.manifest())?;
         let selection = ExperimentData::read(experiment, dataset)?;
         let task = selection.task(experiment)?;
         let tested = selection.validation.as_ref().unwrap_or(&selection.test);
