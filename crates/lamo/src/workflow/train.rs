@@ -129,13 +129,12 @@ impl TrainRequest {
                 if are_numbers(&manifest) {
                     changes.push(format!("train.loss={}", Loss::Mse.name()));
                 }
-                // The samples of an import with windows begin with the snapshots that are given.
-                changes.extend(
-                    window
-                        .filter(|_| !self.says("train.loss") && !self.says("train="))
-                        .map(|window| format!("data.past={window}")),
-                );
                 named = OWN.to_owned();
+                // The samples of an import with windows begin with the snapshots that a roll-out is given.
+                let all: Vec<String> = changes.iter().chain(&self.changes).cloned().collect();
+                let asked = Request { benchmark: Some(OWN), changes: &all, ..request }.resolve();
+                let rolls = asked.is_ok_and(|experiment| experiment.time_mode().is_roll_out());
+                changes.extend(window.filter(|_| rolls).map(|window| format!("data.past={window}")));
             }
         } else if let Ok(shipped) = experiment::shipped_text(what) {
             require(self.preset.is_none_or(|preset| preset == Preset::Paper), || {

@@ -111,3 +111,25 @@ fn validation_windows_are_whole_series_and_the_last_windows_of_one() {
     let one = split.validated_in_time(7, 3, 2, &Series::One).unwrap();
     assert_eq!((one.train, one.validation), ((0..21).collect(), (23..30).collect()), "an end of one series");
 }
+
+#[test]
+fn a_loss_of_all_tasks_leaves_the_windows_what_they_are_given() {
+    let folder = Folder::new("windows-loss");
+    let data = waves(&folder, "wave", 1, 60, Windows { window: 3, horizon: 2, step: 1 });
+    let found = |changes: &[&str]| {
+        let experiment = request(&data, folder.at("never"), changes).experiment().unwrap();
+        (experiment.time_mode().is_roll_out(), experiment.data.past)
+    };
+    for changes in [
+        &[][..],
+        &["train.loss=mse"],
+        &["train.loss=relative-l2-of-frames"],
+        &["train={ loss = \"mse\" }"],
+        &["train.loss=l1", "data.time=roll-out"],
+    ] {
+        assert_eq!(found(changes), (true, 3), "{changes:?}");
+    }
+    assert_eq!(found(&["train.loss=relative-l2-of-times"]), (false, 1));
+    assert_eq!(found(&["train.loss=mse", "data.time=by-time"]), (false, 1));
+    assert_eq!(found(&["train.loss=mse", "data.past=2"]), (true, 2), "the user's own number counts");
+}
