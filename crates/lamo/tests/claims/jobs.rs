@@ -1,7 +1,7 @@
 //! Whole jobs: what a listener hears, how a cancelled job is resumed, and the kind of each failure.
 
 use crate::support::{Folder, alone, essence, save};
-use lamo::data::dataset::{Normalise, Outcome, Role};
+use lamo::data::dataset::{MANIFEST, Normalise, Outcome, Role};
 use lamo::data::import::{Own, OwnField};
 use lamo::error::FileError;
 use lamo::inference::Source;
@@ -251,6 +251,53 @@ fn the_receipt_of_a_run_verifies_a_bit_identical_repetition_of_it() {
     assert_eq!(verify(&runs[1]).unwrap().tolerance, 0.0);
     train(&request(&data, folder.at("other"), &["train.epochs=1", "seed=9"]), &Session::default()).unwrap();
     assert_eq!(kind(verify(&folder.at("other"))), Kind::Failed);
+}
+
+/// The data set states six samples to train on and one to test on; the run takes four and three.
+#[test]
+fn data_of_a_run_that_moved_keep_its_split_with_data() {
+    let folder = Folder::new("moved-data");
+    let data = darcy(&folder, "darcy", 0);
+    let run = folder.at("run");
+    train(&request(&data, run.clone(), &["train.epochs=1", "data.train=4", "data.test=3"]), &Session::default())
+        .unwrap();
+    let moved = folder.at("moved");
+    fs::rename(&data, &moved).unwrap();
+    let asked = |run: &Path, data: &Path| {
+        let (run, data) = (run.to_owned(), Some(data.to_owned()));
+        evaluate(&EvaluateRequest { run, data, device: Device::Cpu, symmetries: false }, &Session::default())
+    };
+    let found = asked(&run, &moved).unwrap();
+    assert_eq!((found.test.count, found.train_samples), (3, Some(4)));
+    let recorded = run::environment(&run).unwrap().data.unwrap().split;
+    assert_eq!(found.receipt.hashes.split, recorded, "the split of the run");
+    assert!(found.receipt.evaluation.trivial.is_some(), "the training samples are known");
+
+    // A checkpoint without its record takes the split of the data; so did every run in earlier versions, whose receipts hold.
+    let bare = asked(&run::checkpoint_path(&run, run::LAST), &moved).unwrap();
+    assert_eq!((bare.test.count, bare.train_samples), (1, Some(4)));
+    let receipt = folder.at("receipt.json");
+    for stated in [&found.receipt, &bare.receipt] {
+        fs::write(&receipt, stated.text()).unwrap();
+        let (receipt, data) = (receipt.clone(), Some(moved.clone()));
+        let request = VerifyRequest { receipt, run: Some(run.clone()), data, device: Device::Cpu };
+        workflow::verify(&request, &Session::default()).unwrap();
+    }
+
+    // The same samples with another split are told.
+    let other = folder.at("other");
+    train(&request(&moved, other.clone(), &["train.epochs=1"]), &Session::default()).unwrap();
+    let manifest = moved.join(MANIFEST);
+    let text = fs::read_to_string(&manifest).unwrap();
+    let lines = text.lines().filter(|line| !line.starts_with("split_sha256"));
+    let lines: Vec<&str> = lines.map(|line| if line == "train = 6" { "train = 5" } else { line }).collect();
+    fs::write(&manifest, lines.join("\n")).unwrap();
+    let (found, warnings) = crate::validation::warnings(|session| {
+        let (run, data) = (other.clone(), Some(moved.clone()));
+        evaluate(&EvaluateRequest { run, data, device: Device::Cpu, symmetries: false }, session)
+    });
+    assert_eq!(found.unwrap().test.count, 1);
+    assert!(warnings.iter().any(|said| said.contains("the samples of the run with another split")), "{warnings:?}");
 }
 
 /// `/dev/full` takes the role of a full disk.
