@@ -10,7 +10,7 @@ use crate::experiment::{self, Experiment, Symmetries};
 use crate::inference::evaluate::{Evaluation, Receipt};
 use crate::run::model_folder::ModelFolder;
 use crate::run::{self, Environment, Line, Provenance, Trained, pretrained};
-use crate::task::Field;
+use crate::task::{Field, Task};
 use lamo_tensor::{Device, Precision, attempt};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -135,6 +135,9 @@ fn open_as(
         }
     }
     let dataset = dataset::of_experiment(&experiment, session)?;
+    if data.is_some() && !foreign {
+        check_units(&trained.operator.task, &dataset)?;
+    }
     let split = experiment::split(&experiment, &dataset)?;
     let mut environment = Environment::here(device, session.threads, Some(Provenance::of(&dataset, &split)));
     let recorded = own && path.join(run::ENVIRONMENT).is_file();
@@ -165,6 +168,21 @@ fn open_as(
         checked.map_err(|refusal| refusal.within(folder.display()))?;
     }
     Ok(Opened { trained, experiment, dataset, split, environment, test, own })
+}
+
+/// Refuses data in other units than those that the model learned: its errors would carry a wrong unit.
+fn check_units(task: &Task, dataset: &Dataset) -> Result<(), Refusal> {
+    for field in task.inputs.iter().chain(&task.outputs) {
+        let entry = dataset.manifest().fields.iter().find(|entry| entry.name == field.name);
+        let other = entry.filter(|entry| entry.unit != field.unit);
+        require(other.is_none(), || {
+            let found = other.map(|entry| entry.unit.clone()).unwrap_or_default();
+            let thing = format!("{}: field `{}`", dataset.folder().display(), field.name);
+            Refusal::new(thing, format!("the unit of the training, {}", field.unit), found)
+                .advise("import the data in that unit")
+        })?;
+    }
+    Ok(())
 }
 
 /// Predicts and measures, in a given precision if there is one.

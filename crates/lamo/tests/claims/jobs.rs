@@ -300,6 +300,26 @@ fn data_of_a_run_that_moved_keep_its_split_with_data() {
     assert!(warnings.iter().any(|said| said.contains("the samples of the run with another split")), "{warnings:?}");
 }
 
+#[test]
+fn data_in_another_unit_than_that_of_the_training_are_refused() {
+    let folder = Folder::new("units");
+    let data = darcy(&folder, "darcy", 0);
+    train(&request(&data, folder.at("run"), &["train.epochs=1"]), &Session::default()).unwrap();
+    let other = darcy(&folder, "other", 1);
+    let asked = || {
+        let (run, data) = (folder.at("run"), Some(other.clone()));
+        evaluate(&EvaluateRequest { run, data, device: Device::Cpu, symmetries: false }, &Session::default())
+    };
+    asked().unwrap();
+    let manifest = other.join(MANIFEST);
+    let text = fs::read_to_string(&manifest).unwrap();
+    let (before, after) = text.split_at(text.find("name = \"pressure\"").unwrap());
+    fs::write(&manifest, format!("{before}{}", after.replacen("unit = \"1\"", "unit = \"kPa\"", 1))).unwrap();
+    let told = asked().unwrap_err().to_string();
+    let words = ["field `pressure`: expected the unit of the training, 1, found kPa", "import the data in that unit"];
+    assert!(words.iter().all(|word| told.contains(word)), "{told}");
+}
+
 /// `/dev/full` takes the role of a full disk.
 #[cfg(target_os = "linux")]
 #[test]
