@@ -93,8 +93,9 @@ fn page(rows: &[ResultRow], folder: &str) -> String {
 fn recipe(row: &ResultRow) -> String {
     let preset = if row.preset == "paper" { "authors' recipe" } else { row.preset.as_str() };
     let changes = row.changes.iter().map(|change| format!(", `{change}`"));
+    let evaluated = row.evaluated.iter().map(|words| format!(", {words}"));
     let other = if row.same_test { "" } else { ", other test samples than above" };
-    format!("{preset}{}{other}", changes.collect::<String>())
+    format!("{preset}{}{other}", changes.chain(evaluated).collect::<String>())
 }
 
 /// `0.00375`, or `0.00471 ± 0.00012 (3 seeds)`.
