@@ -5,6 +5,7 @@ use crate::text::{duration, memory};
 use anyhow::Result;
 use clap::Args;
 use lamo::error::counted;
+use lamo::inference::evaluate::TrainingDevice;
 use lamo::workflow::{self, ResultRow};
 use std::fmt::Write;
 use std::path::{Component, Path, PathBuf};
@@ -75,7 +76,10 @@ fn page(rows: &[ResultRow], folder: &str) -> String {
                 format!("{}, {}", counted(receipt.epoch, "epoch"), duration(receipt.costs.training_seconds))
             })),
             shown(first.map(|receipt| memory(receipt.costs.step_bytes))),
-            shown(first.map(|receipt| receipt.machine.gpu.clone().unwrap_or_else(|| receipt.machine.device.clone()))),
+            shown(first.map(|receipt| {
+                let TrainingDevice { device, gpu } = receipt.training_device();
+                gpu.unwrap_or(device)
+            })),
             receipts(row, folder),
         ];
         let _ = writeln!(out, "| {} |", cells.join(" | "));

@@ -7,7 +7,7 @@ use crate::data::dataset::Split;
 use crate::data::{Dataset, Samples};
 use crate::error::{Error, Kind, Refusal, require};
 use crate::experiment::{self, Experiment, Symmetries};
-use crate::inference::evaluate::{Evaluation, Receipt};
+use crate::inference::evaluate::{Evaluation, Receipt, TrainingDevice};
 use crate::run::model_folder::ModelFolder;
 use crate::run::{self, Environment, Line, Provenance, Trained, pretrained};
 use crate::task::{Field, Task};
@@ -66,6 +66,8 @@ pub(super) struct Opened {
     pub(super) split: Split,
     pub(super) environment: Environment,
     pub(super) test: Samples,
+    /// Where a run was trained.
+    pub(super) trained_with: Option<TrainingDevice>,
     /// Whether the data are those of the run, wherever they lie now.
     pub(super) own: bool,
 }
@@ -167,7 +169,9 @@ fn open_as(
         let checked = trained.operator.task.time.check_clock(test.times, &dataset.manifest().times);
         checked.map_err(|refusal| refusal.within(folder.display()))?;
     }
-    Ok(Opened { trained, experiment, dataset, split, environment, test, own })
+    let trained_with = path.join(run::ENVIRONMENT).is_file().then(|| run::environment(path)).transpose()?;
+    let trained_with = trained_with.map(|Environment { device, gpu, .. }| TrainingDevice { device, gpu });
+    Ok(Opened { trained, experiment, dataset, split, environment, test, trained_with, own })
 }
 
 /// Refuses data in other units than those that the model learned: its errors would carry a wrong unit.
@@ -198,7 +202,7 @@ fn measure_opened(
     session: &Session<'_>,
 ) -> Result<Evaluated, Error> {
     let EvaluateRequest { run: path, symmetries, device, .. } = request;
-    let Opened { mut trained, experiment, dataset, split, environment, test, own } = opened;
+    let Opened { mut trained, experiment, dataset, split, environment, test, trained_with, own } = opened;
     trained.operator.precision = precision.unwrap_or(trained.operator.precision);
     let group = || {
         let mut experiment = trained.experiment.clone();
@@ -224,7 +228,7 @@ fn measure_opened(
     let note = trained.operator.note_on_grid(test.grid);
     note.iter().for_each(|note| (session.listener)(Event::Warning(note)));
     let trained_on = note.map(|_| trained.operator.task.grid.to_string());
-    let receipt = Receipt { symmetries: group.map(|group| group.order()), trained_on, ..receipt };
+    let receipt = Receipt { symmetries: group.map(|group| group.order()), trained_on, trained_with, ..receipt };
     let stated = trained.experiment.data.train;
     let train_samples = if own { Some(split.train.len()) } else { (stated > 0).then_some(stated) };
     let history = if path.is_dir() { run::history(path)? } else { Vec::new() };

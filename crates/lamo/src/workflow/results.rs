@@ -91,7 +91,7 @@ impl ResultRow {
         let ResultRow { benchmark, model, preset, changes, sources, .. } = self;
         let mut words = vec![format!("lamo train {benchmark} --model {model} --preset {preset}")];
         words.extend((seed > 0).then(|| format!("--seed {seed}")));
-        let device = sources.first().map_or("cuda", |source| source.receipt.machine.device.as_str());
+        let device = sources.first().map_or("cuda".to_owned(), |source| source.receipt.training_device().device);
         words.extend((device != "cpu").then(|| format!("--device {device}")));
         words.extend(changes.iter().map(|change| match change.chars().all(|letter| !" \"'[]{}*".contains(letter)) {
             true => format!("--set {change}"),

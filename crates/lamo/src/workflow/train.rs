@@ -350,7 +350,10 @@ pub fn resume(request: &ResumeRequest, session: &Session<'_>) -> Result<TrainedR
     if let (None, Some(origin)) = (&begun, &before.init) {
         start::begin_again(request, (&job, &run), origin, &mut trainer)?;
     }
-    run.record(&now)?;
+    // A run that takes no further step was trained where its record says.
+    if !trainer.is_done() {
+        run.record(&now)?;
+    }
     if request.data.is_some() {
         run.move_data(&experiment)?;
     }

@@ -5,7 +5,7 @@ use lamo::data::dataset::{MANIFEST, Normalise, Outcome, Role};
 use lamo::data::import::{Own, OwnField};
 use lamo::error::FileError;
 use lamo::inference::Source;
-use lamo::inference::evaluate::RECEIPT;
+use lamo::inference::evaluate::{RECEIPT, Receipt};
 use lamo::run::{self, Trained};
 use lamo::workflow::{
     self, Cancel, EvaluateRequest, Event, ImportRequest, ImportSource, MakeRequest, PredictRequest, ResumeRequest,
@@ -318,6 +318,36 @@ fn data_in_another_unit_than_that_of_the_training_are_refused() {
     let told = asked().unwrap_err().to_string();
     let words = ["field `pressure`: expected the unit of the training, 1, found kPa", "import the data in that unit"];
     assert!(words.iter().all(|word| told.contains(word)), "{told}");
+}
+
+/// The record says that a GPU trained the run; the CPU only evaluates it.
+#[test]
+fn the_device_of_a_training_is_that_of_its_steps() {
+    let folder = Folder::new("training-device");
+    let (data, run) = (darcy(&folder, "darcy", 0), folder.at("run"));
+    train(&request(&data, run.clone(), &["train.epochs=1"]), &Session::default()).unwrap();
+    let file = run.join(run::ENVIRONMENT);
+    let mut record: serde_json::Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+    record.as_object_mut().unwrap().remove("sha256"); // a record of lamo 0.1 has no seal
+    (record["device"], record["card"]) = ("cuda".into(), "a GPU".into());
+    fs::write(&file, record.to_string()).unwrap();
+    let (device, saving) = (Some(Device::Cpu), Duration::MAX);
+    let again = ResumeRequest { run: run.clone(), data: None, device, saving };
+    assert!(resume(&again, &Session::default()).unwrap().finished);
+    assert_eq!(fs::read_to_string(&file).unwrap(), record.to_string(), "a finished run takes no step here");
+    let asked = EvaluateRequest { run: run.clone(), data: None, device: Device::Cpu, symmetries: false };
+    let receipt = evaluate(&asked, &Session::default()).unwrap().receipt;
+    let trained = receipt.training_device();
+    assert_eq!((trained.device.as_str(), trained.gpu.as_deref()), ("cuda", Some("a GPU")));
+    assert_eq!(receipt.machine.device, "cpu");
+    let earlier = Receipt { trained_with: None, ..receipt };
+    assert_eq!(earlier.training_device().device, "cpu", "all that a receipt of an earlier version says");
+    // More epochs are trained here.
+    let recipe = run.join(run::EXPERIMENT);
+    let text = fs::read_to_string(&recipe).unwrap().replace("epochs = 1", "epochs = 2");
+    fs::write(&recipe, text).unwrap();
+    resume(&again, &Session::default()).unwrap();
+    assert_eq!(run::environment(&run).unwrap().device, "cpu");
 }
 
 /// `/dev/full` takes the role of a full disk.

@@ -12,7 +12,7 @@ pub mod spectrum;
 mod trivial;
 
 pub use metrics::OutputErrors;
-pub use receipt::{Costs, Hashes, Machine, RECEIPT, Receipt};
+pub use receipt::{Costs, Hashes, Machine, RECEIPT, Receipt, TrainingDevice};
 pub use trivial::Trivial;
 
 use crate::data::Samples;
