@@ -17,6 +17,7 @@ pub(super) struct Chosen {
     /// Also true with `train.patience`, which counts tests.
     pub(super) evaluate: bool,
     pub(super) change: bool,
+    pub(super) trend: bool,
 }
 
 /// Keeps the validation windows of time series apart from those to train on. Where more than half of the windows would be

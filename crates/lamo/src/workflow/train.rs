@@ -173,6 +173,7 @@ impl TrainRequest {
             epochs: says("train", "epochs"),
             evaluate: says("train", "evaluate") || experiment.train.patience > 0,
             change: says("data", "change"),
+            trend: says("data", "trend"),
         };
         self.check_minutes(&experiment, chosen)?;
         // A file names the data folder relative to itself; the run stores a path that is valid from any folder.

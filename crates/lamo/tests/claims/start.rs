@@ -235,3 +235,21 @@ fn a_run_that_started_from_another_is_resumed_to_the_same_bits_without_it() {
     let sentence = error.to_string();
     assert!(error.kind() == Kind::Conflict && sentence.contains("is gone"), "{sentence}");
 }
+
+#[test]
+fn what_the_user_says_about_the_trend_counts_more_than_the_source() {
+    let folder = Folder::new("start-trend");
+    let data = darcy(&folder, 8);
+    let plain = source(&folder, &data, &["train.epochs=1"]).folder;
+    let found = |request: TrainRequest| TrainRequest { init: Some(plain.clone()), ..request }.experiment().unwrap();
+    let trend = |changes: &[&str]| found(request(&data, folder.at("never"), changes)).data.trend;
+    assert!(!trend(&[]) && trend(&["data.trend=true"]) && trend(&["data={ trend = true }"]));
+    let file = folder.at("mine.toml");
+    let place = toml::Value::String(data.display().to_string());
+    std::fs::write(
+        &file,
+        format!("benchmark = \"darcy\"\ndata = {{ folder = {place}, train = 0, test = 0, trend = true }}\n"),
+    )
+    .unwrap();
+    assert!(found(request(&file, folder.at("never"), &[])).data.trend, "the file says so");
+}

@@ -95,7 +95,7 @@ impl TrainRequest {
             experiment.data.change = start.model.operator().task.normalisers.change.is_some();
             chosen.change = true;
         }
-        if !experiment.time_mode().is_roll_out() && !self.says("data.trend") {
+        if !experiment.time_mode().is_roll_out() && !chosen.trend {
             experiment.data.trend = start.model.operator().task.normalisers.trend.is_some();
         }
         Ok((experiment, chosen, Some(start)))
