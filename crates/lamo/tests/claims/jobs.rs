@@ -1,6 +1,7 @@
 //! Whole jobs: what a listener hears, how a cancelled job is resumed, and the kind of each failure.
 
 use crate::support::{Folder, alone, essence, save};
+use lamo::data::Storage;
 use lamo::data::dataset::{MANIFEST, Normalise, Outcome, Role};
 use lamo::data::import::{Own, OwnField};
 use lamo::error::FileError;
@@ -348,6 +349,27 @@ fn the_device_of_a_training_is_that_of_its_steps() {
     fs::write(&recipe, text).unwrap();
     resume(&again, &Session::default()).unwrap();
     assert_eq!(run::environment(&run).unwrap().device, "cpu");
+}
+
+#[test]
+fn a_small_model_of_given_data_does_not_make_others() {
+    let folder = Folder::new("shrunk");
+    let data = darcy(&folder, "darcy", 0);
+    let (run, model) = (folder.at("run"), folder.at("model.safetensors"));
+    train(&request(&data, run.clone(), &["train.epochs=1", "data.train=4", "data.test=3"]), &Session::default())
+        .unwrap();
+    run::pretrained::shrink(&run, &model, Storage::F32).unwrap();
+    let asked = |data: Option<PathBuf>| {
+        let run = model.clone();
+        evaluate(&EvaluateRequest { run, data, device: Device::Cpu, symmetries: false }, &Session::default())
+    };
+    let error = asked(None).unwrap_err();
+    let told = error.to_string();
+    assert!(
+        error.kind() == Kind::Missing && told.contains("comes without the data") && told.contains("--data"),
+        "{told}"
+    );
+    assert_eq!(asked(Some(data)).unwrap().test.count, 1);
 }
 
 /// `/dev/full` takes the role of a full disk.
