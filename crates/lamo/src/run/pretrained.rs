@@ -33,6 +33,11 @@ pub fn receipt(name: &str) -> Option<String> {
     beside.or_else(|| Some(RECEIPTS.iter().find(|(known, _)| *known == name)?.1.to_owned()))
 }
 
+/// The bytes of a model that comes with the library, where a path is its name.
+pub(crate) fn included(path: &Path) -> Option<&'static [u8]> {
+    MODELS.iter().find(|(name, _)| path == Path::new(name)).map(|(_, bytes)| *bytes)
+}
+
 /// Opens a model by its name; `None` where the path is no name, and an error where no such model is there.
 pub(crate) fn open(path: &Path, folder: Option<PathBuf>) -> Option<Result<Trained, Error>> {
     let mut parts = path.components();

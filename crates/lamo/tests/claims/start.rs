@@ -7,7 +7,7 @@ use lamo::experiment::test_samples;
 use lamo::run::{self, Checkpoint, Operator, Origin, Trained};
 use lamo::training::Trainer;
 use lamo::workflow::{
-    self, Cancel, Event, MakeRequest, ResumeRequest, Session, TrainRequest, TrainedRun, resume, train,
+    self, Cancel, Event, MakeRequest, Model, ResumeRequest, Session, TrainRequest, TrainedRun, resume, train,
 };
 use lamo_geometry::Grid;
 use lamo_tensor::Device;
@@ -252,4 +252,14 @@ fn what_the_user_says_about_the_trend_counts_more_than_the_source() {
     )
     .unwrap();
     assert!(found(request(&file, folder.at("never"), &[])).data.trend, "the file says so");
+}
+
+#[test]
+fn a_training_starts_from_a_model_that_comes_with_the_library() {
+    let folder = Folder::new("start-included");
+    let data = darcy(&folder, 85);
+    let named = PathBuf::from("darcy");
+    let job = TrainRequest { init: Some(named.clone()), ..request(&data, folder.at("never"), &[]) };
+    let Model::Trained(included) = Model::open(&named).unwrap() else { panic!("it was trained") };
+    assert_eq!(job.experiment().unwrap().model, included.experiment.model, "the settings are those of the source");
 }
