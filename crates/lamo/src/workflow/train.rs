@@ -351,10 +351,9 @@ pub fn resume(request: &ResumeRequest, session: &Session<'_>) -> Result<TrainedR
     if let (None, Some(origin)) = (&begun, &before.init) {
         start::begin_again(request, (&job, &run), origin, &mut trainer)?;
     }
-    // A run that takes no further step was trained where its record says.
-    if !trainer.is_done() {
-        run.record(&now)?;
-    }
+    // A run that takes no further step was trained where its record says; its data may have moved.
+    let record = if trainer.is_done() { Environment { data: now.data, ..before } } else { now };
+    run.record(&record)?;
     if request.data.is_some() {
         run.move_data(&experiment)?;
     }
