@@ -23,7 +23,8 @@ pub(crate) struct Evaluate {
     /// Run folder, checkpoint file, name of a pretrained model, or a model folder made by lamo import, which needs --data.
     #[arg(required_unless_present = "verify")]
     run: Option<PathBuf>,
-    /// Evaluate on the test samples of this data set instead of the run's own.
+    /// Evaluate on the test samples of this data set instead of the run's own. Where it holds the run's own data, which have
+    /// moved, the split of the run is kept.
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
     /// Predict each sample under every symmetry of the problem and take the mean. It takes as many times longer as there

@@ -5,6 +5,7 @@ use crate::text::{duration, memory};
 use anyhow::Result;
 use clap::Args;
 use lamo::error::counted;
+use lamo::inference::evaluate::TrainingDevice;
 use lamo::workflow::{self, ResultRow};
 use std::fmt::Write;
 use std::path::{Component, Path, PathBuf};
@@ -75,7 +76,10 @@ fn page(rows: &[ResultRow], folder: &str) -> String {
                 format!("{}, {}", counted(receipt.epoch, "epoch"), duration(receipt.costs.training_seconds))
             })),
             shown(first.map(|receipt| memory(receipt.costs.step_bytes))),
-            shown(first.map(|receipt| receipt.machine.gpu.clone().unwrap_or_else(|| receipt.machine.device.clone()))),
+            shown(first.map(|receipt| {
+                let TrainingDevice { device, gpu } = receipt.training_device();
+                gpu.unwrap_or(device)
+            })),
             receipts(row, folder),
         ];
         let _ = writeln!(out, "| {} |", cells.join(" | "));
@@ -93,8 +97,9 @@ fn page(rows: &[ResultRow], folder: &str) -> String {
 fn recipe(row: &ResultRow) -> String {
     let preset = if row.preset == "paper" { "authors' recipe" } else { row.preset.as_str() };
     let changes = row.changes.iter().map(|change| format!(", `{change}`"));
+    let evaluated = row.evaluated.iter().map(|words| format!(", {words}"));
     let other = if row.same_test { "" } else { ", other test samples than above" };
-    format!("{preset}{}{other}", changes.collect::<String>())
+    format!("{preset}{}{other}", changes.chain(evaluated).collect::<String>())
 }
 
 /// `0.00375`, or `0.00471 ± 0.00012 (3 seeds)`.

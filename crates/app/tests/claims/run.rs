@@ -71,6 +71,16 @@ fn what_cannot_be_packed_or_unpacked_is_refused_and_leaves_no_file() {
     contains(&folder.fails(&["run", "pack", "set", "--out=a.tar.gz"]), &["set", "experiment.toml"]);
     contains(&folder.fails(&["run", "pack", "here", "--out=taken.tar.gz"]), &["taken.tar.gz", "exists already"]);
     contains(&folder.fails(&["run", "unpack", "taken.tar.gz", "--out=there"]), &["taken.tar.gz"]);
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::symlink(folder.at("set"), folder.at("here/linked")).unwrap();
+        contains(
+            &folder.fails(&["run", "pack", "here", "--out=linked.tar.gz"]),
+            &["here/linked", "is a symbolic link"],
+        );
+        assert!(!folder.at("linked.tar.gz").exists());
+        std::fs::remove_file(folder.at("here/linked")).unwrap();
+    }
     folder.ok(&["run", "pack", "here", "--out=whole.tar.gz"]);
     contains(&folder.fails(&["run", "unpack", "whole.tar.gz", "--out=here"]), &["here", "new or empty folder"]);
     let whole = folder.read("whole.tar.gz");

@@ -142,6 +142,9 @@ pub struct Data {
     /// Number of training samples that are not trained on but decide the best epoch and the end of the training; 0
     /// tests on the test samples after each epoch.
     pub validation: usize,
+    /// Windows beside the validation windows of a time series that are dropped, because they share snapshots with them; 0
+    /// draws the validation samples one by one.
+    pub gap: usize,
     /// Input fields; an empty list takes the inputs of the data set.
     pub inputs: Vec<String>,
     /// Output fields; an empty list takes the outputs of the data set.
@@ -318,12 +321,13 @@ impl Experiment {
         require(i64::try_from(self.seed).is_ok(), || {
             format!("seed: expected at most {}, found {}", i64::MAX, self.seed)
         })?;
-        let Data { train, test, first_test, validation, past, .. } = self.data;
+        let Data { train, test, first_test, validation, gap, past, .. } = self.data;
         let counts = [
             ("data.train", train),
             ("data.test", test),
             ("data.first_test", first_test),
             ("data.validation", validation),
+            ("data.gap", gap),
             ("data.past", past),
             ("train.patience", patience),
             ("train.points", self.train.points),

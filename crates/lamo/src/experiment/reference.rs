@@ -49,6 +49,11 @@ const KEYS: &[Entry] = &[
         "samples",
         "Training samples that are not trained on, drawn with `data.seed`. Their error after each epoch chooses the best checkpoint, which `evaluate` and `predict` then use; the test samples are evaluated once, at the end. 0: there are none, the test error is computed after each epoch, and the last checkpoint is used. Your own data get a tenth of their training samples, from 40 on, unless you set it.",
     ),
+    (
+        "data.gap",
+        "windows",
+        "For windows of time series: those that begin so near to a validation window share snapshots with it and are dropped. The validation windows are then whole series, drawn with `data.seed`, and the last windows of one. 0 draws samples one by one. Chosen for imports with `--window`, unless you set it.",
+    ),
     ("data.inputs", "–", "Input fields; an empty list takes the inputs of the data set."),
     ("data.outputs", "–", "Output fields; an empty list takes the outputs of the data set."),
     (

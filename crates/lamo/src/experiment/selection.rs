@@ -187,7 +187,8 @@ pub(crate) fn default_validation(train: usize) -> usize {
 /// Samples for training, for validation and for testing. The split of the data set counts where its sizes are those of the experiment; an
 /// official split need not be the first and the last samples. Otherwise training takes the first samples and testing those
 /// from `first_test` on, or the last; where the split of an own data set is not the first and the last samples, it is
-/// shortened, so that a sample to test on is never one to train on. Validation samples are drawn from the training samples.
+/// shortened, so that a sample to test on is never one to train on. Validation samples are drawn from the training samples;
+/// where `data.gap` is above 0, they are windows of time series that share no snapshots with those to train on.
 pub fn split(experiment: &Experiment, dataset: &Dataset) -> Result<Split, Error> {
     let data = &experiment.data;
     let stated = dataset.split()?;
@@ -205,7 +206,10 @@ pub fn split(experiment: &Experiment, dataset: &Dataset) -> Result<Split, Error>
     require(!split.test.is_empty(), || {
         Refusal::new(dataset.folder().display().to_string(), "samples to test on", "none")
     })?;
-    Ok(split.validated(data.validation, data.seed)?)
+    Ok(match data.gap {
+        0 => split.validated(data.validation, data.seed)?,
+        gap => split.validated_in_time(data.validation, data.seed, gap, &dataset.manifest().series())?,
+    })
 }
 
 /// The first samples of both lists of a split; 0 to test on means all.

@@ -8,9 +8,11 @@
 use super::Data;
 use super::{Experiment, OWN};
 use crate::data::Samples;
+use crate::data::dataset::Manifest;
 use crate::error::{Refusal, require};
 use crate::task::{Field, Normaliser, Positions, Spread, Task};
 use lamo_geometry::Grid;
+use toml::{Table, Value};
 
 /// What a channel becomes: gain · value of the channel `source` + shift.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -157,10 +159,57 @@ impl Symmetries {
     /// Refuses a recipe with symmetries for a problem that has none, before its data are made.
     #[cfg(feature = "solvers")]
     pub(crate) fn check_ahead(experiment: &Experiment) -> Result<(), Refusal> {
-        if experiment.train.symmetries && experiment.benchmark != OWN {
+        // The settings of a data set that is there decide, and are not known yet.
+        if experiment.train.symmetries && experiment.benchmark != OWN && experiment.data.folder.is_none() {
             declared(&experiment.data, "train.symmetries")?;
         }
         Ok(())
+    }
+
+    /// The settings of a data set, where the problem has other symmetries with them than with those of the experiment. Files of a
+    /// published benchmark count as `canonical`, the setting that repeats them.
+    #[cfg(feature = "solvers")]
+    pub(crate) fn settings_of(experiment: &Experiment, manifest: &Manifest) -> Option<Table> {
+        let data = &experiment.data;
+        if experiment.benchmark == OWN || (manifest.generator > 0 && manifest.problem != data.problem) {
+            return None;
+        }
+        let row = lamo_physics::problems::find(&data.problem).ok()?;
+        let mut settings = data.settings.clone();
+        for parameter in row.parameters {
+            let stated = manifest.parameters.get(parameter.name).filter(|_| manifest.generator > 0).cloned();
+            let public = (manifest.generator == 0 && parameter.name == "canonical").then(|| true.into());
+            stated.or(public).map(|value| settings.insert(parameter.name.to_owned(), value));
+        }
+        let group = |settings: &Table| row.symmetries(&changes(row, settings)).ok();
+        (settings != data.settings && group(&settings) != group(&data.settings)).then_some(settings)
+    }
+
+    /// Without solvers no symmetries are known.
+    #[cfg(not(feature = "solvers"))]
+    pub(crate) fn settings_of(_experiment: &Experiment, _manifest: &Manifest) -> Option<Table> {
+        None
+    }
+
+    /// Refuses to go on with symmetries that the data do not have.
+    pub(crate) fn check_data(experiment: &Experiment, manifest: &Manifest) -> Result<(), Refusal> {
+        let Some(settings) = Symmetries::settings_of(experiment, manifest).filter(|_| experiment.train.symmetries)
+        else {
+            return Ok(());
+        };
+        let ours = &experiment.data.settings;
+        let differs = |(key, value): &(&String, &Value)| ours.get(*key) != Some(*value);
+        let (expected, found): (Vec<_>, Vec<_>) = settings
+            .iter()
+            .filter(differs)
+            .map(|(key, value)| {
+                let found = ours.get(key).map_or_else(|| "nothing".to_owned(), Value::to_string);
+                (format!("{key}={value}"), format!("{key}={found}"))
+            })
+            .unzip();
+        let expected = format!("data.settings as the data have them, {}", expected.join(", "));
+        Err(Refusal::new("train.symmetries", expected, found.join(", "))
+            .advise("train a new run, which takes them from the data"))
     }
 
     /// Number of elements.
@@ -249,15 +298,20 @@ fn sides_of_volume(extents: [usize; 3]) -> Vec<Vec<u32>> {
     all
 }
 
+/// The settings that a problem knows, as changes of its defaults.
+#[cfg(feature = "solvers")]
+fn changes(row: &lamo_physics::problems::Row, settings: &Table) -> Vec<String> {
+    let known = settings.iter().filter(|(key, _)| row.parameters.iter().any(|parameter| parameter.name == *key));
+    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned); // no quotes
+    known.map(|(key, value)| format!("{key}={}", text(value))).collect()
+}
+
 /// The symmetries that a problem declares; refused where it has none.
 #[cfg(feature = "solvers")]
 fn declared(data: &Data, asked: &str) -> Result<Vec<lamo_physics::symmetry::Symmetry>, Refusal> {
     let about = |error: lamo_physics::Error| Refusal::about(asked, error.to_string());
     let row = lamo_physics::problems::find(&data.problem).map_err(about)?;
-    let known = data.settings.iter().filter(|(key, _)| row.parameters.iter().any(|parameter| parameter.name == *key));
-    let text = |value: &toml::Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned); // no quotes
-    let changes: Vec<String> = known.map(|(key, value)| format!("{key}={}", text(value))).collect();
-    let declared = row.symmetries(&changes).map_err(about)?;
+    let declared = row.symmetries(&changes(row, &data.settings)).map_err(about)?;
     require(declared.len() > 1, || {
         let found = format!("{}, which has none with these settings", data.problem);
         Refusal::new(asked, "a problem with symmetries", found)

@@ -106,7 +106,7 @@ impl Results {
         let receipt = self.of(resolved)?;
         let kind = |name: &str| name.split(':').next().unwrap_or_default().to_owned();
         let alone = receipt.costs.together.is_none();
-        (alone && kind(&receipt.machine.device) == kind(device)).then_some(receipt.costs.training_seconds)
+        (alone && kind(&receipt.training_device().device) == kind(device)).then_some(receipt.costs.training_seconds)
     }
 }
 

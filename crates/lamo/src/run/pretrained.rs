@@ -33,6 +33,11 @@ pub fn receipt(name: &str) -> Option<String> {
     beside.or_else(|| Some(RECEIPTS.iter().find(|(known, _)| *known == name)?.1.to_owned()))
 }
 
+/// The bytes of a model that comes with the library, where a path is its name.
+pub(crate) fn included(path: &Path) -> Option<&'static [u8]> {
+    MODELS.iter().find(|(name, _)| path == Path::new(name)).map(|(_, bytes)| *bytes)
+}
+
 /// Opens a model by its name; `None` where the path is no name, and an error where no such model is there.
 pub(crate) fn open(path: &Path, folder: Option<PathBuf>) -> Option<Result<Trained, Error>> {
     let mut parts = path.components();
@@ -57,7 +62,10 @@ pub(crate) fn open(path: &Path, folder: Option<PathBuf>) -> Option<Result<Traine
 pub fn shrink(model: &Path, file: &Path, storage: Storage) -> Result<u64, Error> {
     let mut trained = Trained::open(model)?;
     trained.protect(file)?;
-    trained.experiment.data.folder = None;
+    let data = &mut trained.experiment.data;
+    if data.folder.take().is_some() {
+        (data.train, data.test, data.first_test, data.validation, data.gap) = (0, 0, 0, 0, 0); // a solver would make others
+    }
     let best = None; // the error of the file itself is what an evaluation says
     let checkpoint = Checkpoint { trained, states: Default::default(), best, tested: None };
     let bytes = checkpoint.model_bytes(file, storage)?;

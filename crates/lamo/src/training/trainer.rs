@@ -399,7 +399,7 @@ impl Trainer {
     }
 
     /// True when all epochs are done and tested, or the validation error has not improved for `train.patience` epochs.
-    fn is_done(&self) -> bool {
+    pub fn is_done(&self) -> bool {
         if self.untested {
             return false;
         }

@@ -7,10 +7,10 @@ use crate::data::dataset::Split;
 use crate::data::{Dataset, Samples};
 use crate::error::{Error, Kind, Refusal, require};
 use crate::experiment::{self, Experiment, Symmetries};
-use crate::inference::evaluate::{Evaluation, Receipt};
+use crate::inference::evaluate::{Evaluation, Receipt, TrainingDevice};
 use crate::run::model_folder::ModelFolder;
 use crate::run::{self, Environment, Line, Provenance, Trained, pretrained};
-use crate::task::Field;
+use crate::task::{Field, Task};
 use lamo_tensor::{Device, Precision, attempt};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -20,7 +20,8 @@ use std::time::Instant;
 pub struct EvaluateRequest {
     /// Run folder, checkpoint file, or a model folder, which needs `data`.
     pub run: PathBuf,
-    /// A data set to use in place of the run's data; its own test samples are evaluated.
+    /// A data set to use in place of the run's data; its own test samples are evaluated, or those of the run where it holds the
+    /// data of the run.
     pub data: Option<PathBuf>,
     /// Whether a prediction is the mean over the symmetries of the problem.
     pub symmetries: bool,
@@ -65,6 +66,10 @@ pub(super) struct Opened {
     pub(super) split: Split,
     pub(super) environment: Environment,
     pub(super) test: Samples,
+    /// Where a run was trained.
+    pub(super) trained_with: Option<TrainingDevice>,
+    /// Whether the data are those of the run, wherever they lie now.
+    pub(super) own: bool,
 }
 
 /// A run folder or a checkpoint file; what does not exist may be the name of a pretrained model.
@@ -80,6 +85,25 @@ fn trained_at(path: &Path) -> Result<Trained, Error> {
 /// Opens a run, a checkpoint, a model folder or a pretrained model, and its test samples or those of other data. Data that are
 /// gone are made again.
 pub(super) fn open(path: &Path, data: Option<&Path>, device: Device, session: &Session<'_>) -> Result<Opened, Error> {
+    let own = data.map_or(Ok(true), |folder| are_of_run(path, folder))?;
+    open_as((path, data), own, device, session)
+}
+
+/// Whether a folder holds the arrays that a run was trained on.
+fn are_of_run(path: &Path, folder: &Path) -> Result<bool, Error> {
+    let begun = path.join(run::ENVIRONMENT).is_file().then(|| run::environment(path)).transpose()?;
+    let Some(begun) = begun.and_then(|begun| begun.data) else { return Ok(false) };
+    Ok(Dataset::open(folder)
+        .is_ok_and(|dataset| Provenance::of(&dataset, &Split::of(Vec::new(), Vec::new())).fields == begun.fields))
+}
+
+/// Opens a model with the samples of its experiment where the data are its `own`, and else with the test samples of the data.
+fn open_as(
+    (path, data): (&Path, Option<&Path>),
+    own: bool,
+    device: Device,
+    session: &Session<'_>,
+) -> Result<Opened, Error> {
     let foreign = ModelFolder::is_at(path);
     let trained = match foreign {
         true => imported::with_data(path, data)?,
@@ -93,6 +117,7 @@ pub(super) fn open(path: &Path, data: Option<&Path>, device: Device, session: &S
         experiment.data.folder = run::experiment(path)?.data.folder;
     }
     match data {
+        Some(folder) if own => experiment.data.folder = Some(folder.to_owned()),
         Some(folder) => {
             experiment.data.folder = Some(folder.to_owned());
             (experiment.data.train, experiment.data.test, experiment.data.validation) = (0, 0, 0);
@@ -112,10 +137,23 @@ pub(super) fn open(path: &Path, data: Option<&Path>, device: Device, session: &S
         }
     }
     let dataset = dataset::of_experiment(&experiment, session)?;
+    if data.is_some() && !foreign {
+        check_units(&trained.operator.task, &dataset)?;
+    }
     let split = experiment::split(&experiment, &dataset)?;
     let mut environment = Environment::here(device, session.threads, Some(Provenance::of(&dataset, &split)));
-    let own = data.is_none() && path.join(run::ENVIRONMENT).is_file();
-    let begun = own.then(|| run::environment(path)).transpose()?;
+    let recorded = own && path.join(run::ENVIRONMENT).is_file();
+    let begun = recorded.then(|| run::environment(path)).transpose()?;
+    if let (Some(folder), Some(begun)) = (data, &begun)
+        && !environment.sees_the_same(begun)
+    {
+        let folder = folder.display();
+        let warning = format!(
+            "{folder} has the samples of the run with another split; it may test on samples that were trained on"
+        );
+        (session.listener)(Event::Warning(&warning));
+        return open_as((path, data), false, device, session);
+    }
     environment.together = begun.as_ref().and_then(|begun| begun.together);
     require(begun.is_none_or(|begun| environment.sees_the_same(&begun)), || {
         Refusal::about(dataset.folder().display().to_string(), "the data are not those the run began with")
@@ -131,23 +169,54 @@ pub(super) fn open(path: &Path, data: Option<&Path>, device: Device, session: &S
         let checked = trained.operator.task.time.check_clock(test.times, &dataset.manifest().times);
         checked.map_err(|refusal| refusal.within(folder.display()))?;
     }
-    Ok(Opened { trained, experiment, dataset, split, environment, test })
+    let trained_with = path.join(run::ENVIRONMENT).is_file().then(|| run::environment(path)).transpose()?;
+    let trained_with = trained_with.map(|Environment { device, gpu, .. }| TrainingDevice { device, gpu });
+    Ok(Opened { trained, experiment, dataset, split, environment, test, trained_with, own })
+}
+
+/// Refuses data in other units than those that the model learned: its errors would carry a wrong unit.
+fn check_units(task: &Task, dataset: &Dataset) -> Result<(), Refusal> {
+    for field in task.inputs.iter().chain(&task.outputs) {
+        let entry = dataset.manifest().fields.iter().find(|entry| entry.name == field.name);
+        let other = entry.filter(|entry| entry.unit != field.unit);
+        require(other.is_none(), || {
+            let found = other.map(|entry| entry.unit.clone()).unwrap_or_default();
+            let thing = format!("{}: field `{}`", dataset.folder().display(), field.name);
+            Refusal::new(thing, format!("the unit of the training, {}", field.unit), found)
+                .advise("import the data in that unit")
+        })?;
+    }
+    Ok(())
 }
 
 /// Predicts and measures, in a given precision if there is one.
 fn measure(request: &EvaluateRequest, precision: Option<Precision>, session: &Session<'_>) -> Result<Evaluated, Error> {
-    let EvaluateRequest { run: path, data, symmetries, device } = request;
-    let opened = open(path, data.as_deref(), *device, session)?;
-    let Opened { mut trained, experiment, dataset, split, environment, test } = opened;
+    let opened = open(&request.run, request.data.as_deref(), request.device, session)?;
+    measure_opened(opened, request, precision, session)
+}
+
+fn measure_opened(
+    opened: Opened,
+    request: &EvaluateRequest,
+    precision: Option<Precision>,
+    session: &Session<'_>,
+) -> Result<Evaluated, Error> {
+    let EvaluateRequest { run: path, symmetries, device, .. } = request;
+    let Opened { mut trained, experiment, dataset, split, environment, test, trained_with, own } = opened;
     trained.operator.precision = precision.unwrap_or(trained.operator.precision);
-    let group = || Symmetries::of(&trained.experiment, &trained.operator.task, "--symmetries");
+    let group = || {
+        let mut experiment = trained.experiment.clone();
+        let settings = Symmetries::settings_of(&experiment, dataset.manifest());
+        settings.into_iter().for_each(|settings| experiment.data.settings = settings);
+        Symmetries::of(&experiment, &trained.operator.task, "--symmetries")
+    };
     let group = symmetries.then(group).transpose()?;
     let started = Instant::now();
     let predict = || trained.operator.predict_mean(&test, group.as_ref(), *device);
     let prediction = attempt(|| session.cancel.is_cancelled(), predict)??;
     let seconds = started.elapsed().as_secs_f64();
     // The training samples of other data did not train this model.
-    let train = if data.is_none() { known(experiment::train_samples(&experiment, &dataset))? } else { None };
+    let train = if own { known(experiment::train_samples(&experiment, &dataset))? } else { None };
     let subject = (&trained.experiment, &trained.operator.task);
     let evaluation = Evaluation::of_task(subject, train.as_ref(), (&test, &split.test), &prediction);
     require(evaluation.relative_l2.is_finite(), || {
@@ -159,9 +228,9 @@ fn measure(request: &EvaluateRequest, precision: Option<Precision>, session: &Se
     let note = trained.operator.note_on_grid(test.grid);
     note.iter().for_each(|note| (session.listener)(Event::Warning(note)));
     let trained_on = note.map(|_| trained.operator.task.grid.to_string());
-    let receipt = Receipt { symmetries: group.map(|group| group.order()), trained_on, ..receipt };
+    let receipt = Receipt { symmetries: group.map(|group| group.order()), trained_on, trained_with, ..receipt };
     let stated = trained.experiment.data.train;
-    let train_samples = if data.is_none() { Some(split.train.len()) } else { (stated > 0).then_some(stated) };
+    let train_samples = if own { Some(split.train.len()) } else { (stated > 0).then_some(stated) };
     let history = if path.is_dir() { run::history(path)? } else { Vec::new() };
     Ok(Evaluated { trained, dataset, test, prediction, train_samples, receipt, history })
 }
@@ -226,7 +295,12 @@ pub fn verify(request: &VerifyRequest, session: &Session<'_>) -> Result<Verified
     let symmetries = stated.symmetries.is_some();
     let precision = stated.machine.precision.parse().ok(); // earlier versions predicted in the precision of the training
     let again = EvaluateRequest { run, data: data.clone(), symmetries, device: *device };
-    let evaluated = measure(&again, precision, session)?;
+    let mut evaluated = measure(&again, precision, session)?;
+    if evaluated.receipt.hashes.split != stated.hashes.split && again.data.is_some() {
+        // Earlier versions took the split of the data set with --data, also where the data are those of the run.
+        let opened = open_as((&again.run, again.data.as_deref()), false, *device, session)?;
+        evaluated = measure_opened(opened, &again, precision, session)?;
+    }
     if let Some(difference) = stated.difference(&evaluated.receipt) {
         let hint = if data.is_none() { " (if it was made with --data, give it again)" } else { "" };
         let advice = format!("the receipt is not of this run and data{hint}, or something has changed");

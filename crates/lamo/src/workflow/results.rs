@@ -58,6 +58,8 @@ pub struct ResultRow {
     pub preset: String,
     /// Keys that differ from the preset.
     pub changes: Vec<String>,
+    /// How the model was evaluated, where it was not one prediction on the grid of the training.
+    pub evaluated: Option<String>,
     /// The receipts, one for each seed, in their order; none is a gap.
     pub sources: Vec<Source>,
     /// The paper's number for the model; `None` where it has none.
@@ -89,7 +91,7 @@ impl ResultRow {
         let ResultRow { benchmark, model, preset, changes, sources, .. } = self;
         let mut words = vec![format!("lamo train {benchmark} --model {model} --preset {preset}")];
         words.extend((seed > 0).then(|| format!("--seed {seed}")));
-        let device = sources.first().map_or("cuda", |source| source.receipt.machine.device.as_str());
+        let device = sources.first().map_or("cuda".to_owned(), |source| source.receipt.training_device().device);
         words.extend((device != "cpu").then(|| format!("--device {device}")));
         words.extend(changes.iter().map(|change| match change.chars().all(|letter| !" \"'[]{}*".contains(letter)) {
             true => format!("--set {change}"),
@@ -119,21 +121,42 @@ pub fn results(folder: &Path) -> Result<Vec<ResultRow>, Error> {
             row.same_test = row.sources.iter().all(same);
         }
         let place = |row: &ResultRow| MODELS.iter().position(|model| model.name == row.model);
-        found[EXPECTED.len()..].sort_by_key(|row| (place(row), row.preset.clone(), row.changes.clone()));
+        found[EXPECTED.len()..]
+            .sort_by_key(|row| (place(row), row.preset.clone(), row.changes.clone(), row.evaluated.clone()));
         rows.extend(found);
     }
     Ok(rows)
 }
 
-/// Adds a receipt to its row, and makes the row first if it is new.
+/// Adds a receipt to its row, and makes the row first if it is new. The receipts of a row have the same test samples and
+/// different seeds; a second receipt of the same run and samples is left out.
 fn place(rows: &mut Vec<ResultRow>, benchmark: &'static str, source: &Source) {
     let Some((model, preset, changes)) = recipe(source) else { return };
-    let known = rows.iter().position(|row| row.model == model && row.preset == preset && row.changes == changes);
+    let receipt = &source.receipt;
+    let evaluated = evaluated(receipt);
+    let alike = |row: &ResultRow| {
+        (row.model, &row.preset, &row.changes, &row.evaluated) == (model, &preset, &changes, &evaluated)
+    };
+    let run = |receipt: &Receipt| (receipt.seed, receipt.hashes.weights.clone());
+    let again = |other: &Source| run(&other.receipt) == run(receipt) && other.receipt.same_test(receipt);
+    if rows.iter().filter(|row| alike(row)).any(|row| row.sources.iter().any(again)) {
+        return;
+    }
+    let joins = |other: &Source| other.receipt.seed != receipt.seed && other.receipt.same_test(receipt);
+    let known = rows.iter().position(|row| alike(row) && row.sources.iter().all(joins));
     let place = known.unwrap_or_else(|| {
-        rows.push(row(benchmark, model, &preset, &changes));
+        rows.push(ResultRow { evaluated, ..row(benchmark, model, &preset, &changes) });
         rows.len() - 1
     });
     rows[place].sources.push(source.clone());
+}
+
+/// How a receipt was evaluated, in words, where it was not one prediction on the grid of the training.
+fn evaluated(receipt: &Receipt) -> Option<String> {
+    let symmetries = receipt.symmetries.map(|count| format!("mean over {count} symmetries"));
+    let grid = receipt.trained_on.as_ref().map(|grid| format!("trained on a {grid}"));
+    let words: Vec<String> = symmetries.into_iter().chain(grid).collect();
+    (!words.is_empty()).then(|| words.join(", "))
 }
 
 /// Model, preset and changes of a receipt. Earlier versions did not state the preset; their file `BENCHMARK-MODEL.json` is the
@@ -161,7 +184,8 @@ fn row(benchmark: &'static str, model: &'static str, preset: &str, changes: &[St
     let published = PUBLISHED.iter().find(|(name, _)| *name == model);
     let published = published.zip(column).map(|((_, errors), column)| errors[column]).filter(|error| *error > 0.0);
     let (preset, changes) = (preset.to_owned(), changes.to_vec());
-    ResultRow { benchmark, model, preset, changes, sources: Vec::new(), published, same_test: true }
+    let (evaluated, sources) = (None, Vec::new());
+    ResultRow { benchmark, model, preset, changes, evaluated, sources, published, same_test: true }
 }
 
 /// The receipts among the json files of a folder, in the order of their names.

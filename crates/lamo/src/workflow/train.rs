@@ -8,7 +8,9 @@ use super::sizes::{self, Chosen, fit_sizes};
 use super::{Event, Session, dataset};
 use crate::data::dataset::{Dataset, FieldEntry, MANIFEST, Manifest, Role};
 use crate::error::{Error, Kind, Refusal, require};
-use crate::experiment::{self, Experiment, ExperimentData, Loss, OWN, Preset, Request, TimeRole, benchmarks};
+use crate::experiment::{
+    self, Experiment, ExperimentData, Loss, OWN, Preset, Request, Symmetries, TimeRole, benchmarks,
+};
 use crate::files;
 use crate::run::{self, Best, Checkpoint, Environment, Line, Provenance, Run};
 use crate::task::{Field, Spread};
@@ -127,13 +129,12 @@ impl TrainRequest {
                 if are_numbers(&manifest) {
                     changes.push(format!("train.loss={}", Loss::Mse.name()));
                 }
-                // The samples of an import with windows begin with the snapshots that are given.
-                changes.extend(
-                    window
-                        .filter(|_| !self.says("train.loss") && !self.says("train="))
-                        .map(|window| format!("data.past={window}")),
-                );
                 named = OWN.to_owned();
+                // The samples of an import with windows begin with the snapshots that a roll-out is given.
+                let all: Vec<String> = changes.iter().chain(&self.changes).cloned().collect();
+                let asked = Request { benchmark: Some(OWN), changes: &all, ..request }.resolve();
+                let rolls = asked.is_ok_and(|experiment| experiment.time_mode().is_roll_out());
+                changes.extend(window.filter(|_| rolls).map(|window| format!("data.past={window}")));
             }
         } else if let Ok(shipped) = experiment::shipped_text(what) {
             require(self.preset.is_none_or(|preset| preset == Preset::Paper), || {
@@ -168,9 +169,11 @@ impl TrainRequest {
         let chosen = Chosen {
             batch: says("train", "batch"),
             validation: says("data", "validation"),
+            gap: says("data", "gap"),
             epochs: says("train", "epochs"),
             evaluate: says("train", "evaluate") || experiment.train.patience > 0,
             change: says("data", "change"),
+            trend: says("data", "trend"),
         };
         self.check_minutes(&experiment, chosen)?;
         // A file names the data folder relative to itself; the run stores a path that is valid from any folder.
@@ -348,7 +351,9 @@ pub fn resume(request: &ResumeRequest, session: &Session<'_>) -> Result<TrainedR
     if let (None, Some(origin)) = (&begun, &before.init) {
         start::begin_again(request, (&job, &run), origin, &mut trainer)?;
     }
-    run.record(&now)?;
+    // A run that takes no further step was trained where its record says; its data may have moved.
+    let record = if trainer.is_done() { Environment { data: now.data, ..before } } else { now };
+    run.record(&record)?;
     if request.data.is_some() {
         run.move_data(&experiment)?;
     }
@@ -381,6 +386,7 @@ impl Job<'_> {
     }
 
     fn build(&self, experiment: &Experiment, dataset: &Dataset) -> Result<Trainer, Error> {
+        Symmetries::check_data(experiment, dataset.manifest())?;
         let selection = ExperimentData::read(experiment, dataset)?;
         let task = selection.task(experiment)?;
         let tested = selection.validation.as_ref().unwrap_or(&selection.test);

@@ -1,11 +1,12 @@
 //! Whole jobs: what a listener hears, how a cancelled job is resumed, and the kind of each failure.
 
 use crate::support::{Folder, alone, essence, save};
-use lamo::data::dataset::{Normalise, Outcome, Role};
+use lamo::data::Storage;
+use lamo::data::dataset::{MANIFEST, Normalise, Outcome, Role};
 use lamo::data::import::{Own, OwnField};
 use lamo::error::FileError;
 use lamo::inference::Source;
-use lamo::inference::evaluate::RECEIPT;
+use lamo::inference::evaluate::{RECEIPT, Receipt};
 use lamo::run::{self, Trained};
 use lamo::workflow::{
     self, Cancel, EvaluateRequest, Event, ImportRequest, ImportSource, MakeRequest, PredictRequest, ResumeRequest,
@@ -251,6 +252,129 @@ fn the_receipt_of_a_run_verifies_a_bit_identical_repetition_of_it() {
     assert_eq!(verify(&runs[1]).unwrap().tolerance, 0.0);
     train(&request(&data, folder.at("other"), &["train.epochs=1", "seed=9"]), &Session::default()).unwrap();
     assert_eq!(kind(verify(&folder.at("other"))), Kind::Failed);
+}
+
+/// The data set states six samples to train on and one to test on; the run takes four and three.
+#[test]
+fn data_of_a_run_that_moved_keep_its_split_with_data() {
+    let folder = Folder::new("moved-data");
+    let data = darcy(&folder, "darcy", 0);
+    let run = folder.at("run");
+    train(&request(&data, run.clone(), &["train.epochs=1", "data.train=4", "data.test=3"]), &Session::default())
+        .unwrap();
+    let moved = folder.at("moved");
+    fs::rename(&data, &moved).unwrap();
+    let asked = |run: &Path, data: &Path| {
+        let (run, data) = (run.to_owned(), Some(data.to_owned()));
+        evaluate(&EvaluateRequest { run, data, device: Device::Cpu, symmetries: false }, &Session::default())
+    };
+    let found = asked(&run, &moved).unwrap();
+    assert_eq!((found.test.count, found.train_samples), (3, Some(4)));
+    let recorded = run::environment(&run).unwrap().data.unwrap().split;
+    assert_eq!(found.receipt.hashes.split, recorded, "the split of the run");
+    assert!(found.receipt.evaluation.trivial.is_some(), "the training samples are known");
+
+    // A checkpoint without its record takes the split of the data; so did every run in earlier versions, whose receipts hold.
+    let bare = asked(&run::checkpoint_path(&run, run::LAST), &moved).unwrap();
+    assert_eq!((bare.test.count, bare.train_samples), (1, Some(4)));
+    let receipt = folder.at("receipt.json");
+    for stated in [&found.receipt, &bare.receipt] {
+        fs::write(&receipt, stated.text()).unwrap();
+        let (receipt, data) = (receipt.clone(), Some(moved.clone()));
+        let request = VerifyRequest { receipt, run: Some(run.clone()), data, device: Device::Cpu };
+        workflow::verify(&request, &Session::default()).unwrap();
+    }
+
+    // The same samples with another split are told.
+    let other = folder.at("other");
+    train(&request(&moved, other.clone(), &["train.epochs=1"]), &Session::default()).unwrap();
+    let manifest = moved.join(MANIFEST);
+    let text = fs::read_to_string(&manifest).unwrap();
+    let lines = text.lines().filter(|line| !line.starts_with("split_sha256"));
+    let lines: Vec<&str> = lines.map(|line| if line == "train = 6" { "train = 5" } else { line }).collect();
+    fs::write(&manifest, lines.join("\n")).unwrap();
+    let (found, warnings) = crate::validation::warnings(|session| {
+        let (run, data) = (other.clone(), Some(moved.clone()));
+        evaluate(&EvaluateRequest { run, data, device: Device::Cpu, symmetries: false }, session)
+    });
+    assert_eq!(found.unwrap().test.count, 1);
+    assert!(warnings.iter().any(|said| said.contains("the samples of the run with another split")), "{warnings:?}");
+}
+
+#[test]
+fn data_in_another_unit_than_that_of_the_training_are_refused() {
+    let folder = Folder::new("units");
+    let data = darcy(&folder, "darcy", 0);
+    train(&request(&data, folder.at("run"), &["train.epochs=1"]), &Session::default()).unwrap();
+    let other = darcy(&folder, "other", 1);
+    let asked = || {
+        let (run, data) = (folder.at("run"), Some(other.clone()));
+        evaluate(&EvaluateRequest { run, data, device: Device::Cpu, symmetries: false }, &Session::default())
+    };
+    asked().unwrap();
+    let manifest = other.join(MANIFEST);
+    let text = fs::read_to_string(&manifest).unwrap();
+    let (before, after) = text.split_at(text.find("name = \"pressure\"").unwrap());
+    fs::write(&manifest, format!("{before}{}", after.replacen("unit = \"1\"", "unit = \"kPa\"", 1))).unwrap();
+    let told = asked().unwrap_err().to_string();
+    let words = ["field `pressure`: expected the unit of the training, 1, found kPa", "import the data in that unit"];
+    assert!(words.iter().all(|word| told.contains(word)), "{told}");
+}
+
+/// The record says that a GPU trained the run; the CPU only evaluates it.
+#[test]
+fn the_device_of_a_training_is_that_of_its_steps() {
+    let folder = Folder::new("training-device");
+    let (data, run) = (darcy(&folder, "darcy", 0), folder.at("run"));
+    train(&request(&data, run.clone(), &["train.epochs=1"]), &Session::default()).unwrap();
+    let file = run.join(run::ENVIRONMENT);
+    let mut record: serde_json::Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+    record.as_object_mut().unwrap().remove("sha256"); // a record of lamo 0.1 has no seal
+    (record["device"], record["card"]) = ("cuda".into(), "a GPU".into());
+    fs::write(&file, record.to_string()).unwrap();
+    let (device, saving) = (Some(Device::Cpu), Duration::MAX);
+    let again = ResumeRequest { run: run.clone(), data: None, device, saving };
+    assert!(resume(&again, &Session::default()).unwrap().finished);
+    let kept = run::environment(&run).unwrap();
+    assert_eq!(
+        (kept.device.as_str(), kept.gpu.as_deref()),
+        ("cuda", Some("a GPU")),
+        "a finished run takes no step here"
+    );
+    let asked = EvaluateRequest { run: run.clone(), data: None, device: Device::Cpu, symmetries: false };
+    let receipt = evaluate(&asked, &Session::default()).unwrap().receipt;
+    let trained = receipt.training_device();
+    assert_eq!((trained.device.as_str(), trained.gpu.as_deref()), ("cuda", Some("a GPU")));
+    assert_eq!(receipt.machine.device, "cpu");
+    let earlier = Receipt { trained_with: None, ..receipt };
+    assert_eq!(earlier.training_device().device, "cpu", "all that a receipt of an earlier version says");
+    // More epochs are trained here.
+    let recipe = run.join(run::EXPERIMENT);
+    let text = fs::read_to_string(&recipe).unwrap().replace("epochs = 1", "epochs = 2");
+    fs::write(&recipe, text).unwrap();
+    resume(&again, &Session::default()).unwrap();
+    assert_eq!(run::environment(&run).unwrap().device, "cpu");
+}
+
+#[test]
+fn a_small_model_of_given_data_does_not_make_others() {
+    let folder = Folder::new("shrunk");
+    let data = darcy(&folder, "darcy", 0);
+    let (run, model) = (folder.at("run"), folder.at("model.safetensors"));
+    train(&request(&data, run.clone(), &["train.epochs=1", "data.train=4", "data.test=3"]), &Session::default())
+        .unwrap();
+    run::pretrained::shrink(&run, &model, Storage::F32).unwrap();
+    let asked = |data: Option<PathBuf>| {
+        let run = model.clone();
+        evaluate(&EvaluateRequest { run, data, device: Device::Cpu, symmetries: false }, &Session::default())
+    };
+    let error = asked(None).unwrap_err();
+    let told = error.to_string();
+    assert!(
+        error.kind() == Kind::Missing && told.contains("comes without the data") && told.contains("--data"),
+        "{told}"
+    );
+    assert_eq!(asked(Some(data)).unwrap().test.count, 1);
 }
 
 /// `/dev/full` takes the role of a full disk.

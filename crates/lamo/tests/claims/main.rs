@@ -65,3 +65,4 @@ mod validation; // validation samples choose the best epoch and the end of a tra
 mod versions; // what lamo 0.1 wrote still opens
 mod volume_data; // data on regular grids of three axes: import, training, resume
 mod volumes; // models in three dimensions
+mod windows; // training on windows of time series

@@ -7,7 +7,7 @@ use lamo::experiment::test_samples;
 use lamo::run::{self, Checkpoint, Operator, Origin, Trained};
 use lamo::training::Trainer;
 use lamo::workflow::{
-    self, Cancel, Event, MakeRequest, ResumeRequest, Session, TrainRequest, TrainedRun, resume, train,
+    self, Cancel, Event, MakeRequest, Model, ResumeRequest, Session, TrainRequest, TrainedRun, resume, train,
 };
 use lamo_geometry::Grid;
 use lamo_tensor::Device;
@@ -234,4 +234,32 @@ fn a_run_that_started_from_another_is_resumed_to_the_same_bits_without_it() {
     let error = again(&orphan).expect_err("neither a checkpoint nor a source");
     let sentence = error.to_string();
     assert!(error.kind() == Kind::Conflict && sentence.contains("is gone"), "{sentence}");
+}
+
+#[test]
+fn what_the_user_says_about_the_trend_counts_more_than_the_source() {
+    let folder = Folder::new("start-trend");
+    let data = darcy(&folder, 8);
+    let plain = source(&folder, &data, &["train.epochs=1"]).folder;
+    let found = |request: TrainRequest| TrainRequest { init: Some(plain.clone()), ..request }.experiment().unwrap();
+    let trend = |changes: &[&str]| found(request(&data, folder.at("never"), changes)).data.trend;
+    assert!(!trend(&[]) && trend(&["data.trend=true"]) && trend(&["data={ trend = true }"]));
+    let file = folder.at("mine.toml");
+    let place = toml::Value::String(data.display().to_string());
+    std::fs::write(
+        &file,
+        format!("benchmark = \"darcy\"\ndata = {{ folder = {place}, train = 0, test = 0, trend = true }}\n"),
+    )
+    .unwrap();
+    assert!(found(request(&file, folder.at("never"), &[])).data.trend, "the file says so");
+}
+
+#[test]
+fn a_training_starts_from_a_model_that_comes_with_the_library() {
+    let folder = Folder::new("start-included");
+    let data = darcy(&folder, 85);
+    let named = PathBuf::from("darcy");
+    let job = TrainRequest { init: Some(named.clone()), ..request(&data, folder.at("never"), &[]) };
+    let Model::Trained(included) = Model::open(&named).unwrap() else { panic!("it was trained") };
+    assert_eq!(job.experiment().unwrap().model, included.experiment.model, "the settings are those of the source");
 }

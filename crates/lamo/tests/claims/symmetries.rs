@@ -3,10 +3,10 @@
 
 use crate::support::{Folder, essence, experiment};
 use lamo::data::Samples;
-use lamo::data::dataset::Dataset;
+use lamo::data::dataset::{Dataset, MANIFEST};
 use lamo::experiment::{ExperimentData, Symmetries};
 use lamo::inference::evaluate::{RECEIPT, Receipt};
-use lamo::run::Trained;
+use lamo::run::{self, Checkpoint, Trained};
 use lamo::training::Trainer;
 use lamo::workflow::{
     self, EvaluateRequest, MakeRequest, ResumeRequest, Session, TrainRequest, TrainedRun, VerifyRequest, evaluate,
@@ -134,4 +134,57 @@ fn a_turned_grid_with_as_many_points_is_refused_for_the_mean_over_the_group() {
     let expected =
         "--symmetries: expected samples on a plane of 4 x 6 points, as in training, found a plane of 6 x 4 points";
     assert!(told.starts_with(expected), "{told}");
+}
+
+/// The recipe `quick` has one cell a point; these data have two, and only the exchange of x and y is left.
+#[test]
+fn the_symmetries_are_those_of_the_data_and_not_those_of_the_recipe() {
+    let folder = Folder::new("symmetric-data");
+    let (problem, settings, more) = CASES[0];
+    let data = made(&folder, problem, &["resolution=16", "stride=2"]);
+    let more = [more, &["train.symmetries=true"]].concat();
+    let done = train(&request(&data, problem, settings, folder.at("run"), &more), &Session::default()).unwrap();
+    let settings_of = |key: &str| done.experiment.data.settings[key].as_integer();
+    assert_eq!([settings_of("resolution"), settings_of("stride")], [Some(16), Some(2)], "the run records them");
+    let Trained { experiment, operator, .. } = Trained::open(&done.folder).unwrap();
+    assert_eq!(Symmetries::of(&experiment, &operator.task, "--symmetries").unwrap().order(), 2);
+
+    // A run of an earlier version recorded the settings of the recipe.
+    let file = run::checkpoint_path(&done.folder, run::LAST);
+    let mut earlier = Checkpoint::read(&file).unwrap();
+    for (key, value) in [("resolution", 8), ("stride", 1)] {
+        earlier.trained.experiment.data.settings.insert(key.to_owned(), value.into());
+    }
+    earlier.write(&file).unwrap();
+    std::fs::write(done.folder.join(run::EXPERIMENT), earlier.trained.experiment.text()).unwrap();
+    let again = ResumeRequest { run: done.folder.clone(), data: None, device: None, saving: Duration::ZERO };
+    let told = resume(&again, &Session::default()).unwrap_err().to_string();
+    assert!(
+        told.contains("train.symmetries: expected data.settings as the data have them, resolution=16, stride=2, found"),
+        "{told}"
+    );
+    let asked = EvaluateRequest { run: done.folder.clone(), data: None, symmetries: true, device: Device::Cpu };
+    assert_eq!(evaluate(&asked, &Session::default()).unwrap().receipt.symmetries, Some(2));
+}
+
+#[test]
+fn public_files_have_the_symmetries_of_their_own_recipe() {
+    let folder = Folder::new("symmetric-public");
+    let (settings, padded) = (["resolution=7"], "model.settings.padded=[0, 0]");
+    let data = made(&folder, "pipe", &settings);
+    let job = |name: &str, more: &[&str]| {
+        let more = [&[padded], more].concat();
+        train(&request(&data, "pipe", &settings, folder.at(name), &more), &Session::default())
+    };
+    job("made", &["train.symmetries=true"]).unwrap();
+    let run = job("plain", &[]).unwrap().folder;
+    let manifest = data.join(MANIFEST);
+    let text = std::fs::read_to_string(&manifest).unwrap();
+    let line = text.lines().find(|line| line.starts_with("generator = ")).unwrap();
+    std::fs::write(&manifest, text.replace(line, "generator = 0")).unwrap();
+    let told = job("refused", &["train.symmetries=true"]).unwrap_err().to_string();
+    assert!(told.contains("pipe, which has none with these settings"), "{told}");
+    let asked = EvaluateRequest { run, data: None, symmetries: true, device: Device::Cpu };
+    let told = evaluate(&asked, &Session::default()).unwrap_err().to_string();
+    assert!(told.contains("--symmetries: expected a problem with symmetries"), "{told}");
 }

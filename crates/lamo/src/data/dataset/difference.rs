@@ -31,7 +31,8 @@ impl Manifest {
             ("split with hash".into(), split), // lists of the same lengths have the same text
             ("source files".into(), super::fields::listed(&self.sources)),
         ];
-        summary.extend(self.parameters.iter().map(|(key, value)| (format!("parameter {key}"), value.to_string())));
+        let parameters = self.parameters.iter().filter(|(key, _)| !Manifest::is_new_parameter(key));
+        summary.extend(parameters.map(|(key, value)| (format!("parameter {key}"), value.to_string())));
         summary.push(("grid".into(), shown(self.grid)));
         let ragged = self.ragged.as_ref().map(|ragged| ("offsets with hash".to_owned(), ragged.sha256.clone()));
         summary.extend(ragged);

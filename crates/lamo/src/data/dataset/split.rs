@@ -1,6 +1,6 @@
 //! Splits: which samples to train on and which to test on.
 
-use super::{Error, hexadecimal};
+use super::{Error, Series, hexadecimal};
 use crate::error::counted;
 use crate::files::memory;
 use crate::random::shuffle;
@@ -131,6 +131,14 @@ fn enough(train: usize, test: usize, samples: usize) -> Result<(), Error> {
 /// Makes the draw of validation samples independent of a random split with the same seed.
 const VALIDATION: u64 = 0x7661_6c69;
 
+/// The use of a sample to train on once there are validation samples.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Use {
+    Train,
+    Validation,
+    Nothing,
+}
+
 impl Split {
     /// A split without validation samples.
     pub fn of(train: Vec<usize>, test: Vec<usize>) -> Split {
@@ -143,18 +151,66 @@ impl Split {
         if count == 0 {
             return Ok(self);
         }
-        if count >= self.train.len() {
-            let expected = format!("fewer than the {} to train on, from which they are taken", self.train.len());
-            return Err(Error::Number { what: "data.validation", expected, found: count.to_string() });
-        }
+        self.enough_for(count)?;
         let mut order = list(0..self.train.len())?;
         shuffle(&mut order, seed ^ VALIDATION, u64::MAX);
-        let mut drawn = memory::filled(false, self.train.len()).map_err(|reason| Error::memory("split", reason))?;
-        order[..count].iter().for_each(|&place| drawn[place] = true);
-        let chosen = |which: bool| -> Vec<usize> {
-            self.train.iter().zip(&drawn).filter(|(_, drawn)| **drawn == which).map(|(&sample, _)| sample).collect()
+        let mut uses = self.all_trained()?;
+        order[..count].iter().for_each(|&place| uses[place] = Use::Validation);
+        Ok(self.used(&uses))
+    }
+
+    /// Moves `count` windows of time series from the training samples to the validation samples: whole series in an order that
+    /// is drawn with a seed, and the last windows of the last of these series. Windows that begin within `gap` windows of a
+    /// validation window in the same series share snapshots with it and are dropped.
+    pub fn validated_in_time(self, count: usize, seed: u64, gap: usize, series: &Series) -> Result<Split, Error> {
+        if count == 0 {
+            return Ok(self);
+        }
+        self.enough_for(count)?;
+        let mut places = list(0..self.train.len())?;
+        places.sort_unstable_by_key(|&place| self.train[place]);
+        let in_one = |&one: &usize, &next: &usize| series.of(self.train[one]) == series.of(self.train[next]);
+        let all: Vec<&[usize]> = places.chunk_by(in_one).collect();
+        let mut order = list(0..all.len())?;
+        shuffle(&mut order, seed ^ VALIDATION, u64::MAX);
+        let (mut uses, mut wanted) = (self.all_trained()?, count);
+        for windows in order.into_iter().map(|series| all[series]) {
+            let (before, taken) = windows.split_at(windows.len() - wanted.min(windows.len()));
+            wanted -= taken.len();
+            taken.iter().for_each(|&place| uses[place] = Use::Validation);
+            let near =
+                |place: &&usize| taken.first().is_some_and(|&first| self.train[**place] + gap >= self.train[first]);
+            before.iter().filter(near).for_each(|&place| uses[place] = Use::Nothing);
+        }
+        if !uses.contains(&Use::Train) {
+            let expected = format!(
+                "fewer, so that some of the {} windows to train on share no snapshots with them (data.gap = {gap})",
+                self.train.len()
+            );
+            return Err(Error::Number { what: "data.validation", expected, found: count.to_string() });
+        }
+        Ok(self.used(&uses))
+    }
+
+    /// Refuses as many validation samples as there are samples to train on.
+    fn enough_for(&self, validation: usize) -> Result<(), Error> {
+        if validation < self.train.len() {
+            return Ok(());
+        }
+        let expected = format!("fewer than the {} to train on, from which they are taken", self.train.len());
+        Err(Error::Number { what: "data.validation", expected, found: validation.to_string() })
+    }
+
+    fn all_trained(&self) -> Result<Vec<Use>, Error> {
+        memory::filled(Use::Train, self.train.len()).map_err(|reason| Error::memory("split", reason))
+    }
+
+    /// The split with each of its training samples used as listed.
+    fn used(self, uses: &[Use]) -> Split {
+        let chosen = |which: Use| -> Vec<usize> {
+            self.train.iter().zip(uses).filter(|(_, found)| **found == which).map(|(&sample, _)| sample).collect()
         };
-        Ok(Split { train: chosen(false), validation: chosen(true), test: self.test })
+        Split { train: chosen(Use::Train), validation: chosen(Use::Validation), test: self.test }
     }
 
     fn check(&self, samples: usize) -> Result<(), Error> {

@@ -9,7 +9,7 @@ use super::partition::Sizes;
 use super::sources::Sources;
 use super::windows::Windows;
 use super::write::Import;
-use crate::data::dataset::{Error, FieldEntry, Manifest, Normalise, Ragged, Role, Rule};
+use crate::data::dataset::{Error, FieldEntry, Manifest, Normalise, Ragged, Role, Rule, Series};
 use crate::data::mesh::is_mesh_name;
 use crate::error::counted;
 use crate::task::{Field, Spread};
@@ -160,7 +160,7 @@ impl Own {
         }
         let entries = self.fields.iter().zip(&columns).map(|(field, column)| field.entry(column)).collect();
         let grid = thinned(self.grid, self.stride);
-        let manifest = Manifest::imported(&self.name, self.parameters(), grid, split, samples, entries);
+        let manifest = Manifest::imported(&self.name, self.parameters(series), grid, split, samples, entries);
         let sizes = match series {
             // The windows of a time series have its points.
             Some((_, counts)) => self
@@ -212,16 +212,17 @@ impl Own {
     }
 
     /// The settings of the import that stand in the manifest.
-    fn parameters(&self) -> toml::Table {
+    fn parameters(&self, series: Option<(Windows, &[usize])>) -> toml::Table {
         let mut table = toml::Table::new();
         let mut insert = |key: &str, value: usize| table.insert(key.to_owned(), toml::Value::from(value as i64));
         if self.stride > 1 {
             insert("stride", self.stride);
         }
-        if let Some(Windows { window, horizon, step }) = self.windows {
+        if let Some((Windows { window, horizon, step }, counts)) = series {
             for (key, value) in [("window", window), ("horizon", horizon), ("step", step)] {
                 insert(key, value);
             }
+            table.extend(Series::parameter(counts));
         }
         table
     }

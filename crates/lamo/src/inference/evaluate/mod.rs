@@ -12,7 +12,7 @@ pub mod spectrum;
 mod trivial;
 
 pub use metrics::OutputErrors;
-pub use receipt::{Costs, Hashes, Machine, RECEIPT, Receipt, hash_of_weights};
+pub use receipt::{Costs, Hashes, Machine, RECEIPT, Receipt, TrainingDevice, hash_of_weights};
 pub use trivial::Trivial;
 
 use crate::data::Samples;

@@ -58,6 +58,17 @@ pub struct Machine {
     pub system: String,
 }
 
+/// Where the training took place.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TrainingDevice {
+    /// `cpu`, `cuda`, `cuda:1`.
+    pub device: String,
+    /// Name of the GPU, if it is one.
+    #[serde(rename = "card", default, skip_serializing_if = "Option::is_none")]
+    pub gpu: Option<String>,
+}
+
 /// What the run cost.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -128,6 +139,9 @@ pub struct Receipt {
     pub trained_on: Option<String>,
     /// What the run cost.
     pub costs: Costs,
+    /// Where the training took place; `None` for checkpoint files, and in receipts of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trained_with: Option<TrainingDevice>,
     /// Where the evaluation took place.
     pub machine: Machine,
     /// Hashes of everything that the evaluation read.
@@ -175,6 +189,7 @@ impl Receipt {
                 step_bytes: trained.step_bytes,
                 together: environment.together,
             },
+            trained_with: None,
             machine: Machine { precision: precision.to_string(), device, gpu, threads, vectors, system },
             hashes: Hashes {
                 weights: hash_of_weights(&trained.operator),
@@ -185,6 +200,13 @@ impl Receipt {
             },
             evaluation,
         })
+    }
+
+    /// The device of the training, whose seconds the receipt states, and the name of its GPU: that of the evaluation in receipts
+    /// that do not state it.
+    pub fn training_device(&self) -> TrainingDevice {
+        let Machine { device, gpu, .. } = self.machine.clone();
+        self.trained_with.clone().unwrap_or(TrainingDevice { device, gpu })
     }
 
     /// Reads a receipt.
@@ -353,6 +375,7 @@ mod tests {
             symmetries: None,
             trained_on: None,
             costs,
+            trained_with: None,
             machine: machine("cpu", "f32", "avx512"),
             hashes: Hashes { weights, experiment, split, data: BTreeMap::new(), test: String::new() },
             evaluation: tally.finish(),

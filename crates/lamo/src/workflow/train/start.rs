@@ -8,7 +8,7 @@ use crate::experiment::{self, Experiment, Request};
 use crate::files;
 use crate::network::models::{self, GridKind};
 use crate::run::model_folder::WEIGHTS;
-use crate::run::{Operator, Origin, Run};
+use crate::run::{Operator, Origin, Run, pretrained};
 use crate::training::Trainer;
 use crate::workflow::{Event, Model, dataset};
 use lamo_tensor::attempt;
@@ -22,7 +22,7 @@ pub(super) struct Start {
 }
 
 impl Start {
-    /// Opens a run folder, a checkpoint file or a model folder.
+    /// Opens a run folder, a checkpoint file, a model folder, or a pretrained model by its name.
     fn open(path: &Path) -> Result<Start, Error> {
         let model = Model::open(path)?;
         let file = match &model {
@@ -32,6 +32,9 @@ impl Start {
         let Operator { parameters, states, .. } = model.operator();
         let broken = parameters.iter().chain(&states.values).any(|value| !value.is_finite());
         require(!broken, || Refusal::new(file.display().to_string(), "finite parameters", "NaN or infinity"))?;
+        if let Some(bytes) = pretrained::included(&file).filter(|_| !file.exists()) {
+            return Ok(Start { model, path: file, sha256: checksum(&[bytes]) });
+        }
         let bytes = files::read(&file).map_err(|reason| Error::reading(&file, reason))?;
         let path = std::path::absolute(&file).unwrap_or(file);
         Ok(Start { model, path, sha256: checksum(&[&bytes]) })
@@ -95,7 +98,7 @@ impl TrainRequest {
             experiment.data.change = start.model.operator().task.normalisers.change.is_some();
             chosen.change = true;
         }
-        if !experiment.time_mode().is_roll_out() && !self.says("data.trend") {
+        if !experiment.time_mode().is_roll_out() && !chosen.trend {
             experiment.data.trend = start.model.operator().task.normalisers.trend.is_some();
         }
         Ok((experiment, chosen, Some(start)))
@@ -131,7 +134,7 @@ pub(super) fn begin_again(
         let advice = "start a new run with --init";
         Refusal::about(request.run.display().to_string(), sentence).advise(advice).of(Kind::Conflict)
     };
-    require(path.is_file(), || refuse("that it starts from is gone"))?;
+    require(path.is_file() || pretrained::included(path).is_some(), || refuse("that it starts from is gone"))?;
     // The weights of a model folder are described beside them.
     let folder = path.parent().filter(|folder| path.ends_with(WEIGHTS) && !folder.as_os_str().is_empty());
     let start = Start::open(folder.unwrap_or(path)).map_err(|error| within("the source of the run", &error))?;
@@ -143,4 +146,17 @@ pub(super) fn begin_again(
 /// An error about a thing that the user named.
 fn within(thing: &str, error: &Error) -> Error {
     Refusal::said(format!("{thing}: {error}")).of(error.kind()).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_model_that_comes_with_the_library_has_the_hash_of_its_bytes() {
+        for (name, bytes) in pretrained::MODELS {
+            let start = Start::open(Path::new(name)).unwrap();
+            assert_eq!((start.path.as_path(), start.sha256), (Path::new(name), checksum(&[bytes])));
+        }
+    }
 }
