@@ -11,7 +11,7 @@ use crate::error::{Error, Kind, Refusal, require};
 use crate::experiment::{self, Experiment, ExperimentData, Loss, OWN, Preset, Request, TimeRole, benchmarks};
 use crate::files;
 use crate::run::{self, Best, Checkpoint, Environment, Line, Provenance, Run};
-use crate::task::{Field, Spread};
+use crate::task::Spread;
 use crate::training::{Outcome, Trainer, convergence};
 use lamo_tensor::{Device, Graph, Program, attempt};
 use std::io::ErrorKind;
@@ -211,8 +211,7 @@ fn is_benchmark(manifest: &Manifest) -> Result<bool, Error> {
 fn is_time_series(manifest: &Manifest) -> bool {
     let of = |role| manifest.fields.iter().filter(move |field| field.role == role);
     let moves = |entry: &FieldEntry| {
-        let field = Field::on(manifest.grid, &entry.name, &entry.unit, &entry.shape);
-        field.is_ok_and(|field| field.snapshots.is_some())
+        entry.on(manifest.grid).is_ok_and(|field| field.snapshots.is_some())
     };
     of(Role::Input).count() == 0 && of(Role::Position).all(|field| field.common) && of(Role::Output).all(moves)
 }
@@ -221,8 +220,7 @@ fn is_time_series(manifest: &Manifest) -> bool {
 fn are_numbers(manifest: &Manifest) -> bool {
     let mut outputs = manifest.fields.iter().filter(|field| field.role == Role::Output);
     let number = |entry: &FieldEntry| {
-        let field = Field::on(manifest.grid, &entry.name, &entry.unit, &entry.shape);
-        field.is_ok_and(|field| field.spread == Spread::Sample)
+        entry.on(manifest.grid).is_ok_and(|field| field.spread == Spread::Sample)
     };
     outputs.clone().next().is_some() && outputs.all(number)
 }

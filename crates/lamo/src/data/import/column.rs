@@ -394,6 +394,16 @@ impl Column {
         shape
     }
 
+    /// A letter for each axis of its shape: t snapshots, p the points, x rows alone, c channels.
+    pub(super) fn letters(&self) -> String {
+        let Some(piece) = self.pieces().next() else { return String::new() };
+        let has = |letter: char| piece.inner.iter().any(|(axis, _)| *axis == letter);
+        let points = if piece.is_over_points() { Some('p') } else { has('x').then_some('x') };
+        let places = usize::from(has('t')) + piece.inner.iter().filter(|(letter, _)| "xyzp".contains(*letter)).count();
+        let channels = (self.shape().len() > places).then_some('c');
+        has('t').then_some('t').into_iter().chain(points).chain(channels).collect()
+    }
+
     /// The only array, if its values are those of the data set and in their order.
     fn whole(&self) -> Option<&Piece> {
         let [part] = &self.parts[..] else { return None };

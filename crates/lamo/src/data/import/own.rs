@@ -12,7 +12,7 @@ use super::write::Import;
 use crate::data::dataset::{Error, FieldEntry, Manifest, Normalise, Ragged, Role, Rule};
 use crate::data::mesh::is_mesh_name;
 use crate::error::counted;
-use crate::task::{Field, Spread};
+use crate::task::Spread;
 use lamo_geometry::Grid;
 use std::path::{Path, PathBuf};
 
@@ -152,8 +152,8 @@ impl Own {
             let advice = "give a number with --test; --train 0 makes a data set that is only a test set";
             return Err(Error::unfit(what, expected, format!("none of {}", counted(samples, "sample")), advice));
         }
-        let entries = self.fields.iter().zip(&columns).map(|(field, column)| field.entry(column)).collect();
         let grid = thinned(self.grid, self.stride);
+        let entries = self.fields.iter().zip(&columns).map(|(field, column)| field.entry(column, grid)).collect();
         let manifest = Manifest::imported(&self.name, self.parameters(), grid, split, samples, entries);
         let sizes = match series {
             // The windows of a time series have its points.
@@ -324,8 +324,7 @@ impl Own {
             let numbers = column.channels();
             let expected = format!("an output with a value at every point of the grid {:?}", self.grid.shape());
             let found = format!("{:?} for each sample", column.shape());
-            // A shape alone tells a data set what a field is.
-            let spread = Field::on(grid, &field.name, &field.unit, &column.shape()).map(|field| field.spread);
+            let spread = field.entry(column, grid).on(grid).map(|field| field.spread);
             let advice = match spread {
                 Ok(Spread::Sample) if field.axes.is_some() || numbers <= MOST_CHANNELS => continue,
                 Ok(Spread::Sample) => {
@@ -399,10 +398,16 @@ fn is_even(times: &[f64]) -> bool {
 }
 
 impl OwnField {
-    /// Its entry in the manifest.
-    fn entry(&self, column: &Column) -> FieldEntry {
+    /// Its entry in the manifest, with its axes where the shape alone would be read otherwise: as many snapshots as points, as many
+    /// numbers for each sample as rows.
+    fn entry(&self, column: &Column, grid: Grid) -> FieldEntry {
         let (common, normalise) = (column.is_common(), self.normalise);
-        FieldEntry { common, normalise, ..FieldEntry::new(&self.name, self.role, &self.unit, column.shape()) }
+        let plain = FieldEntry { common, normalise, ..FieldEntry::new(&self.name, self.role, &self.unit, column.shape()) };
+        let lettered = FieldEntry { axes: Some(column.letters()), ..plain.clone() };
+        match (plain.on(grid).ok(), lettered.on(grid).ok()) {
+            (read, Some(meant)) if read.as_ref() != Some(&meant) && (read.is_some() || self.axes.is_some()) => lettered,
+            _ => plain,
+        }
     }
 }
 

@@ -1,0 +1,92 @@
+//! Arrays that could be taken for something else: the import records what they are, or refuses them with a sentence.
+
+use crate::support::{Folder, experiment, save};
+use lamo::data::dataset::{Dataset, Normalise, Outcome, Role};
+use lamo::data::import::{ArrayName, Own, OwnField, Sizes, Windows};
+use lamo::experiment::ExperimentData;
+use lamo::task::Spread;
+use lamo_geometry::Grid;
+use std::ops::ControlFlow;
+use std::path::Path;
+
+const LINE: Grid = Grid::Line { points: 4 };
+
+fn field(name: &str, role: Role, axes: &str, arrays: Vec<Vec<ArrayName>>) -> OwnField {
+    let axes = Some(axes.to_owned()).filter(|axes| !axes.is_empty());
+    OwnField { name: name.into(), role, unit: "1".into(), normalise: Normalise::Channels, axes, arrays }
+}
+
+fn own(grid: Grid, fields: Vec<OwnField>) -> Own {
+    let (windows, sizes) = (None, Sizes::default());
+    Own { name: "flow".into(), grid, ragged: Vec::new(), stride: 1, fields, times: None, windows, split: None, sizes }
+}
+
+fn cut(window: usize, horizon: usize, step: usize, fields: Vec<OwnField>) -> Own {
+    Own { windows: Some(Windows { window, horizon, step }), ..own(LINE, fields) }
+}
+
+fn written(own: &Own, target: &Path) -> Dataset {
+    match own.import().unwrap().write(target, &|_| ControlFlow::Continue(())).unwrap() {
+        Outcome::Made(dataset) => dataset,
+        other => panic!("expected a new data set, found {other:?}"),
+    }
+}
+
+fn refusal(own: &Own) -> String {
+    let sentence = own.import().err().unwrap().to_string();
+    assert_eq!(sentence.lines().count(), 1, "one sentence: {sentence}");
+    sentence
+}
+
+/// An npy file whose n-th number is n.
+fn counting(folder: &Folder, name: &str, shape: &[usize]) -> Vec<Vec<ArrayName>> {
+    vec![vec![save(folder, name, shape, (0..shape.iter().product()).map(|place: usize| place as f64))]]
+}
+
+#[test]
+fn a_series_of_as_many_snapshots_as_points_stays_a_series() {
+    let folder = Folder::new("as-many");
+    let plane = Grid::Plane { rows: 3, columns: 3 };
+    let volume = Grid::Volume { rows: 2, columns: 2, layers: 2 };
+    for (number, (grid, axes, shape)) in [
+        (LINE, "ntp", &[5, 4, 4][..]),
+        (LINE, "", &[5, 4, 4, 1]),
+        (plane, "ntxy", &[5, 3, 3, 3]),
+        (volume, "ntxyz", &[5, 2, 2, 2, 2]),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let fields = vec![field("u", Role::Output, axes, counting(&folder, &format!("{number}.npy"), shape))];
+        let dataset = written(&own(grid, fields), &folder.at(&format!("set{number}")));
+        let found = dataset.on_grid("u").unwrap();
+        assert_eq!((found.spread, found.snapshots, found.width()), (Spread::Points, Some(shape[1]), 1), "{shape:?}");
+        assert_eq!(Dataset::open(&folder.at(&format!("set{number}"))).unwrap().on_grid("u").unwrap(), found);
+    }
+    // Windows of W + H snapshots on as many points, up to the samples of an experiment.
+    let fields = vec![field("u", Role::Output, "tp", counting(&folder, "windows.npy", &[20, 4]))];
+    let dataset = written(&cut(3, 1, 1, fields), &folder.at("windows"));
+    let read = ExperimentData::read(&experiment(&["data={ train = 0, test = 0 }"]), &dataset).unwrap();
+    assert_eq!((read.outputs[0].snapshots, read.outputs[0].width()), (Some(4), 1));
+    // As many channels as points need no letters.
+    let fields = vec![field("u", Role::Output, "npc", counting(&folder, "channels.npy", &[5, 4, 4]))];
+    let dataset = written(&own(LINE, fields), &folder.at("channels"));
+    assert_eq!(dataset.field("u").unwrap().axes, None);
+    assert_eq!(dataset.on_grid("u").unwrap().channels, Some(4));
+}
+
+#[test]
+fn as_many_numbers_for_each_sample_as_points_or_rows_stay_numbers() {
+    let folder = Folder::new("as-many-numbers");
+    let plane = Grid::Plane { rows: 3, columns: 2 };
+    for (number, (grid, count)) in [(LINE, 4), (plane, 3), (plane, 6)].into_iter().enumerate() {
+        let shape: Vec<usize> = [5].into_iter().chain(grid.shape()).collect();
+        let fields = vec![
+            field("a", Role::Input, "nc", counting(&folder, "a.npy", &[5, count])),
+            field("u", Role::Output, "", counting(&folder, "u.npy", &shape)),
+        ];
+        let dataset = written(&own(grid, fields), &folder.at(&format!("set{number}")));
+        let found = dataset.on_grid("a").unwrap();
+        assert_eq!((found.spread, found.channels), (Spread::Sample, Some(count)), "{grid}");
+    }
+}
