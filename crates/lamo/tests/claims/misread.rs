@@ -2,12 +2,13 @@
 
 use crate::support::{Folder, experiment, save};
 use lamo::data::dataset::{Dataset, Normalise, Outcome, Role};
+use lamo::data::formats;
 use lamo::data::import::{ArrayName, Own, OwnField, Sizes, Windows};
 use lamo::experiment::ExperimentData;
 use lamo::task::Spread;
 use lamo_geometry::Grid;
 use std::ops::ControlFlow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 const LINE: Grid = Grid::Line { points: 4 };
 
@@ -89,4 +90,31 @@ fn as_many_numbers_for_each_sample_as_points_or_rows_stay_numbers() {
         let found = dataset.on_grid("a").unwrap();
         assert_eq!((found.spread, found.channels), (Spread::Sample, Some(count)), "{grid}");
     }
+}
+
+fn arrays(name: &str) -> PathBuf {
+    Path::new(&std::env::var("CARGO_MANIFEST_DIR").unwrap()).join("../lamo/tests/arrays").join(name)
+}
+
+#[test]
+fn packed_numbers_of_netcdf_are_unpacked_and_missing_ones_are_not_numbers() {
+    let file = arrays("hdf5/netcdf.h5");
+    let read = |name: &str| formats::read(&file, Some(name)).unwrap().values.into_f64();
+    let close = |found: &[f64], expected: &[f64]| {
+        let pairs = || found.iter().zip(expected);
+        assert!(found.len() == expected.len(), "{found:?}");
+        let equal = |(one, other): (&f64, &f64)| (one - other).abs() < 1e-12 || one.is_nan() && other.is_nan();
+        assert!(pairs().all(equal), "{found:?}");
+    };
+    close(&read("t"), &[273.15, 274.15, 272.15, 275.15, f64::NAN, 273.22]);
+    close(&read("h"), &[1.0, f64::NAN, 2.5, f64::NAN, 3.0, 4.0]);
+    close(&read("scalar"), &[6.0]);
+    let signed = formats::read(&file, Some("bytes")).unwrap_err().to_string();
+    assert!(signed.contains("_Unsigned"), "{signed}");
+    // A missing value ends an import with its place.
+    let folder = Folder::new("missing");
+    let name = ArrayName { path: file.clone(), variable: Some("h".into()) };
+    let own = own(Grid::Line { points: 3 }, vec![field("h", Role::Output, "np", vec![vec![name]])]);
+    let told = own.import().unwrap().write(&folder.at("set"), &|_| ControlFlow::Continue(())).unwrap_err().to_string();
+    assert!(told.contains("sample 0 has NaN at [1] of `h`"), "{told}");
 }

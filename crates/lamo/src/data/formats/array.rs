@@ -159,12 +159,16 @@ pub(super) struct Found {
 /// The two precisions that values are read in.
 pub(crate) trait Real: Copy + Default {
     fn nearest(value: f64) -> Self;
+    fn wide(self) -> f64;
     fn values(numbers: Vec<Self>) -> Values;
 }
 
 impl Real for f32 {
     fn nearest(value: f64) -> f32 {
         value as f32
+    }
+    fn wide(self) -> f64 {
+        f64::from(self)
     }
     fn values(numbers: Vec<f32>) -> Values {
         Values::F32(numbers)
@@ -174,6 +178,9 @@ impl Real for f32 {
 impl Real for f64 {
     fn nearest(value: f64) -> f64 {
         value
+    }
+    fn wide(self) -> f64 {
+        self
     }
     fn values(numbers: Vec<f64>) -> Values {
         Values::F64(numbers)

@@ -29,6 +29,7 @@ mod mat73;
 mod mesh;
 pub(crate) mod npy;
 mod npz;
+mod packed;
 mod pytorch;
 pub(crate) mod safetensors;
 mod section;
