@@ -118,3 +118,26 @@ fn packed_numbers_of_netcdf_are_unpacked_and_missing_ones_are_not_numbers() {
     let told = own.import().unwrap().write(&folder.at("set"), &|_| ControlFlow::Continue(())).unwrap_err().to_string();
     assert!(told.contains("sample 0 has NaN at [1] of `h`"), "{told}");
 }
+
+#[test]
+fn series_of_other_lengths_in_another_field_are_refused_because_their_windows_do_not_belong_together() {
+    let folder = Folder::new("lengths");
+    let series = |name: &str, snapshots: usize| counting(&folder, name, &[snapshots, 4]);
+    let both = |forcing: Vec<Vec<ArrayName>>, flow: Vec<Vec<ArrayName>>| {
+        cut(3, 1, 5, vec![field("f", Role::Input, "tp", forcing), field("u", Role::Output, "tp", flow)])
+    };
+    // 21 and 20 snapshots have 4 windows each, one step apart.
+    let told = refusal(&both(series("f.npy", 21), series("u.npy", 20)));
+    assert!(told.contains("u.npy: expected 21 snapshots in series 0, as ") && told.contains("found 20 snapshots"), "{told}");
+    let two = |name: &str, lengths: [usize; 2]| {
+        let files = lengths.iter().enumerate();
+        files.flat_map(|(place, length)| series(&format!("{name}{place}.npy"), *length)).collect::<Vec<_>>()
+    };
+    let told = refusal(&both(two("f", [12, 14]), two("u", [14, 12])));
+    assert!(told.contains("expected 12 snapshots in series 0"), "{told}");
+    both(two("f", [12, 14]), two("u", [12, 14])).import().unwrap();
+    // Components side by side.
+    let side = vec![[series("a.npy", 21), series("b.npy", 20)].concat().concat()];
+    let told = refusal(&cut(3, 1, 5, vec![field("u", Role::Output, "tp", side)]));
+    assert!(told.contains("b.npy: expected 21 snapshots, as ") && told.contains("found 20"), "{told}");
+}

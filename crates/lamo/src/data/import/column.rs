@@ -339,6 +339,12 @@ impl Column {
         self.parts.iter().map(|part| part.samples).sum()
     }
 
+    /// Snapshots of each of its time series.
+    pub(super) fn series(&self) -> Vec<usize> {
+        let first = self.parts.iter().filter_map(|part| part.pieces.first());
+        first.flat_map(|piece| std::iter::repeat_n(piece.snapshots, piece.extents[0])).collect()
+    }
+
     /// Whether all samples share its values: it is one array without samples and without windows.
     pub(super) fn is_common(&self) -> bool {
         let [part] = &self.parts[..] else { return false };

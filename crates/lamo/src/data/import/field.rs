@@ -130,6 +130,11 @@ impl OwnField {
             if let Some(first) = pieces.first().filter(|first| !first.alike(&piece)) {
                 return Err(unlike(&piece, first));
             }
+            if let Some(first) = pieces.first().filter(|first| first.all_snapshots() != piece.all_snapshots()) {
+                let expected = format!("{}, as {} has", counted(first.all_snapshots(), "snapshot"), first.title());
+                let found = piece.all_snapshots().to_string();
+                return Err(Error::unfit(piece.title(), expected, found, "give arrays of the same times"));
+            }
             pieces.push(piece);
         }
         Ok(Part::new(pieces))

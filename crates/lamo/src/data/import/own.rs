@@ -223,9 +223,13 @@ impl Own {
     /// How many windows each time series has. A field without snapshots is repeated for the windows of its series.
     fn cut(&self, columns: &mut [Column]) -> Result<Vec<usize>, Error> {
         let moves = |column: &&Column| column.pieces().any(|piece| piece.snapshots().is_some());
-        let Some(leading) = columns.iter().find(moves) else {
+        let mut moving = self.fields.iter().zip(columns.iter()).filter(|(_, column)| moves(column));
+        let Some((given, leading)) = moving.next() else {
             return Err(self.without_snapshots(columns));
         };
+        for (field, column) in moving {
+            check_lengths((given, leading), (field, column))?;
+        }
         let first = leading.parts.iter().filter_map(|part| part.pieces().first());
         let counts = |piece: &Piece| std::iter::repeat_n(piece.windows(), piece.samples() / piece.windows().max(1));
         let counts: Vec<usize> = first.flat_map(counts).collect();
@@ -387,6 +391,24 @@ impl Own {
         notes.push(format!("{}: the snapshots are not equally spaced, so their times are left out", name.title()));
         Ok(Vec::new())
     }
+}
+
+/// Refuses a field whose time series have other lengths than those of the field `first`: their windows would not belong together.
+fn check_lengths(first: (&OwnField, &Column), other: (&OwnField, &Column)) -> Result<(), Error> {
+    let [(given, expected), (field, found)] = [first, other].map(|(field, column)| (field, column.series()));
+    if expected == found {
+        return Ok(());
+    }
+    let advice = "the snapshots of all fields must be those of the same times: give series of the same lengths, in the same order";
+    let apart = expected.iter().zip(&found).position(|(expected, found)| expected != found);
+    let (expected, found) = match apart {
+        Some(place) if expected.len() == found.len() => {
+            let told = |lengths: &[usize]| format!("{} in series {place}", counted(lengths[place], "snapshot"));
+            (told(&expected), told(&found))
+        }
+        _ => (format!("{} time series", expected.len()), found.len().to_string()),
+    };
+    Err(Error::unfit(field.title(), format!("{expected}, as {} has", given.title()), found, advice))
 }
 
 /// Whether times are equally spaced, up to the rounding of single precision.
