@@ -30,6 +30,9 @@ pub const CENTRES: &str = "centres/";
 /// The prefix of arrays with the axes of a lattice.
 pub const LATTICE: &str = "lattice/";
 
+/// The prefix of arrays of the whole.
+pub(in crate::data) const WHOLE: &str = "field/";
+
 /// Points, or cells, along the axes of a lattice, the last axis of VTK first; axes of one point are left out. `None` where the mesh
 /// is no lattice.
 pub fn extents(mesh: &Mesh, at_centres: bool) -> Option<Vec<usize>> {
@@ -75,7 +78,7 @@ pub(in crate::data) fn listed(mesh: &Mesh) -> Vec<Listed> {
     }
     for array in mesh.field_data.iter().filter(|array| array.components > 0) {
         let shape = shape(array.values.len() / array.components, array.components);
-        add(format!("field/{}", array.name), shape, array.values.kind(), false);
+        add(format!("{WHOLE}{}", array.name), shape, array.values.kind(), false);
     }
     for array in &mesh.cell_data {
         add(array.name.clone(), shape(points, array.components), ElementKind::F64, true);
@@ -98,7 +101,7 @@ pub(in crate::data) fn listed(mesh: &Mesh) -> Vec<Listed> {
 impl Listed {
     /// The same array with the axes of the lattice; `None` where the mesh has no lattice, or the array has another number of values.
     fn on_lattice(&self, mesh: &Mesh) -> Option<Listed> {
-        if self.name.starts_with("field/") {
+        if self.name.starts_with(WHOLE) {
             return None;
         }
         let at_cells = self.name.starts_with(CENTRES) || self.name.starts_with("cells/");
@@ -153,7 +156,7 @@ pub(in crate::data) fn values(mesh: &Mesh, path: &Path, name: &str) -> Result<Ve
     if let Some(array) = mesh.point_data.iter().find(|array| array.name == name) {
         return whole(array);
     }
-    if let Some(array) = listed_in(&mesh.cell_data, name, "cells/").or(listed_in(&mesh.field_data, name, "field/")) {
+    if let Some(array) = listed_in(&mesh.cell_data, name, "cells/").or(listed_in(&mesh.field_data, name, WHOLE)) {
         return whole(array);
     }
     let (at_cells, inner) = name.strip_prefix(CENTRES).map_or((false, name), |inner| (true, inner));
