@@ -141,3 +141,16 @@ fn series_of_other_lengths_in_another_field_are_refused_because_their_windows_do
     let told = refusal(&cut(3, 1, 5, vec![field("u", Role::Output, "tp", side)]));
     assert!(told.contains("b.npy: expected 21 snapshots, as ") && told.contains("found 20"), "{told}");
 }
+
+#[test]
+fn the_header_of_a_table_that_counts_its_columns_is_no_sample() {
+    let folder = Folder::new("counted-columns");
+    std::fs::write(folder.at("u.csv"), "0,1,2,3\n0.5,1.5,2.5,3.5\n4.5,5.5,6.5,7.5\n").unwrap();
+    let array = formats::read(folder.at("u.csv"), None).unwrap();
+    assert_eq!((array.shape, array.values.into_f64()[0]), (vec![2, 4], 0.5));
+    assert_eq!(formats::read(folder.at("u.csv"), Some("3")).unwrap().values.into_f64(), [3.5, 7.5]);
+    // One table has decimal points or decimal commas.
+    std::fs::write(folder.at("both.csv"), "a;b\n1,234;2\n2;2.5\n").unwrap();
+    let told = formats::read(folder.at("both.csv"), Some("a")).unwrap_err().to_string();
+    assert!(told.contains("expected decimal points, or decimal commas, found `1,234` in line 2 and `2.5` in line 3"), "{told}");
+}
