@@ -17,7 +17,7 @@
 use super::curve::Curve;
 use super::input::shortened;
 use super::mesh::{DataArray, Mesh, short};
-use super::surface::{Boundary, boundary};
+use super::surface::{Boundary, boundary_of};
 use super::{centres, to_points};
 use crate::data::formats::ElementKind;
 use crate::error::{Refusal, require};
@@ -184,7 +184,7 @@ pub(in crate::data) fn values(mesh: &Mesh, path: &Path, name: &str) -> Result<Ve
     match inner.split_once('=') {
         None if inner == "distance" => {
             let positions = mesh.shape.positions().map_err(|reason| short(&reason))?;
-            let Boundary { triangles, .. } = boundary(&cells, true)?;
+            let Boundary { triangles, .. } = boundary_of(mesh, &cells, true)?;
             require(!triangles.is_empty(), || Refusal::new("distance", "a mesh with a boundary", "none"))?;
             let surface = Surface::new(&positions, triangles);
             each_place(&places()?, |place| surface.distance(place))
@@ -238,7 +238,7 @@ fn triangles(mesh: &Mesh) -> Result<Surface, Refusal> {
         Refusal::new("points", "finite coordinates", "NaN or infinity")
     })?;
     let cells = mesh.shape.cells().map_err(|reason| short(&reason))?;
-    let Boundary { triangles, .. } = boundary(&cells, false)?;
+    let Boundary { triangles, .. } = boundary_of(mesh, &cells, false)?;
     require(!triangles.is_empty(), || Refusal::new("cells", "a surface", "no triangles or polygons"))?;
     Ok(Surface::new(&positions, triangles))
 }

@@ -5,7 +5,7 @@
 //! A file that is named twice, by itself or by a file that it names, is refused: so there are no cycles, and memory stays in proportion
 //! to what lies on the disk.
 
-use super::read::{append_cells, is_mesh_kind};
+use super::read::{append_cells, is_mesh_kind, refuse_ghosts};
 use super::tree::{self, Element};
 use crate::data::formats::ElementKind;
 use crate::data::mesh::input::{Opened, shortened};
@@ -188,10 +188,12 @@ fn by_time(names: Vec<Named>) -> Vec<(f64, Vec<String>)> {
 
 /// Several meshes as one. Arrays that a part lacks are left out.
 fn join(parts: Vec<Mesh>) -> Result<Mesh, Refusal> {
-    let (mut points, mut cells) = (None, Cells::new());
+    let (mut points, mut cells, mut seams) = (None, Cells::new(), Vec::new());
     let mut joint: Option<Mesh> = None;
     for mut part in parts {
         let before = points.as_ref().map_or(0, |points: &Numbers| points.len() / 3);
+        refuse_ghosts(&part)?;
+        seams.extend(std::iter::once(0).chain(std::mem::take(&mut part.seams)).map(|first| first + before as u32));
         let own = part.shape.cells().map_err(|reason| short(&reason))?.into_owned();
         append_cells(&mut cells, own, before)?;
         let places = match part.shape {
@@ -216,6 +218,7 @@ fn join(parts: Vec<Mesh>) -> Result<Mesh, Refusal> {
     }
     let mut joint = joint.unwrap_or_else(empty);
     joint.shape = Shape::Unstructured { points: points.unwrap_or(Numbers::F32(Vec::new())), cells };
+    joint.seams = seams.split_off(seams.len().min(1)); // the first piece begins at no seam
     Ok(joint)
 }
 

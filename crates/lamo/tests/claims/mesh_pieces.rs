@@ -1,0 +1,76 @@
+//! Meshes in several pieces are one body: where two pieces meet there is no boundary.
+
+use crate::support::Folder;
+use lamo::data::formats;
+use lamo::data::mesh::{self, DataArray, Encoding, Mesh, Numbers, Options, Shape, UNTURNED};
+
+/// Cubes, or squares where there is one layer, from x = `from` on.
+fn lattice(from: usize, dimensions: [usize; 3]) -> Mesh {
+    let origin = [from as f64, 0.0, 0.0];
+    let image = Shape::Image { dimensions, origin, spacing: [1.0; 3], direction: UNTURNED };
+    let (positions, cells) = (image.positions().unwrap(), image.cells().unwrap().into_owned());
+    Mesh::new(Shape::Unstructured { points: Numbers::F64(positions), cells })
+}
+
+/// Writes meshes as a file each and a pvtu file that names them, and as one vtu file of several pieces.
+fn write(folder: &Folder, meshes: &[Mesh]) {
+    let options = Options { encoding: Encoding::Ascii, packed: false, ..Options::default() };
+    let (mut named, mut pieces) = (String::new(), String::new());
+    for (number, mesh) in meshes.iter().enumerate() {
+        let name = format!("piece_{number}.vtu");
+        mesh::write(&folder.at(&name), mesh, &options).unwrap();
+        named += &format!("<Piece Source=\"{name}\"/>");
+        let text = std::fs::read_to_string(folder.at(&name)).unwrap();
+        let (start, end) = (text.find("<Piece").unwrap(), text.find("</Piece>").unwrap() + "</Piece>".len());
+        pieces += &text[start..end];
+    }
+    let file = |kind: &str, inner: &str| format!("<VTKFile type=\"{kind}\" version=\"1.0\"><{kind}>{inner}</{kind}></VTKFile>");
+    std::fs::write(folder.at("case.pvtu"), file("PUnstructuredGrid", &named)).unwrap();
+    std::fs::write(folder.at("case.vtu"), file("UnstructuredGrid", &pieces)).unwrap();
+}
+
+#[test]
+fn the_distance_to_the_boundary_does_not_see_where_pieces_meet() {
+    for layers in [4, 1] {
+        let folder = Folder::new(&format!("mesh-pieces-{layers}"));
+        write(&folder, &[lattice(0, [4, 5, layers]), lattice(3, [5, 5, layers])]);
+        for name in ["case.pvtu", "case.vtu"] {
+            let read = |array: &str| formats::read(folder.at(name), Some(array)).unwrap().values.into_f64();
+            for (place, distance) in read("points").chunks_exact(3).zip(read("distance")) {
+                let side = |axis: usize, length: f64| place[axis].min(length - place[axis]);
+                let flat = side(0, 7.0).min(side(1, 4.0));
+                let exact = if layers == 1 { flat } else { flat.min(side(2, 3.0)) };
+                assert_eq!(distance, exact, "{name}, {layers} layers, {place:?}");
+            }
+        }
+    }
+    // Two bodies in one piece that touch without common points are apart: a crack has two sides.
+    let folder = Folder::new("mesh-crack");
+    let [one, other] = [lattice(0, [3, 5, 1]), lattice(2, [3, 5, 1])];
+    write(&folder, &[one, other]);
+    let mut cracked = mesh::read(&folder.at("case.vtu")).unwrap();
+    assert_eq!(cracked.seams, [15]);
+    cracked.seams.clear();
+    mesh::write(&folder.at("cracked.vtu"), &cracked, &Options::default()).unwrap();
+    let distances = formats::read(folder.at("cracked.vtu"), Some("distance")).unwrap().values.into_f64();
+    assert_eq!(distances[2 * 3 + 2], 0.0, "a point of the crack");
+}
+
+#[test]
+fn pieces_with_ghost_cells_are_refused() {
+    let folder = Folder::new("mesh-ghosts");
+    let marked = |mark: i32| {
+        let mut mesh = lattice(0, [3, 3, 1]);
+        let values = Numbers::I32(vec![0, 0, mark, 0]);
+        mesh.cell_data.push(DataArray { name: "vtkGhostType".into(), components: 1, values });
+        mesh
+    };
+    write(&folder, &[marked(0), marked(0)]);
+    mesh::read(&folder.at("case.pvtu")).unwrap();
+    write(&folder, &[marked(0), marked(1)]);
+    for name in ["case.pvtu", "case.vtu"] {
+        let told = mesh::read(&folder.at(name)).unwrap_err().to_string();
+        assert!(told.contains("expected pieces that do not overlap, found 1 cell whose vtkGhostType is not 0"), "{told}");
+    }
+    mesh::read(&folder.at("piece_1.vtu")).unwrap();
+}
