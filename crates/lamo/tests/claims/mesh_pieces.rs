@@ -1,4 +1,4 @@
-//! Meshes in several pieces are one body: where two pieces meet there is no boundary.
+//! Meshes in several pieces are one body: where two pieces meet there is no boundary. A mesh file is one time.
 
 use crate::support::Folder;
 use lamo::data::formats;
@@ -73,4 +73,20 @@ fn pieces_with_ghost_cells_are_refused() {
         assert!(told.contains("expected pieces that do not overlap, found 1 cell whose vtkGhostType is not 0"), "{told}");
     }
     mesh::read(&folder.at("piece_1.vtu")).unwrap();
+}
+
+#[test]
+fn a_gmsh_file_with_two_time_steps_of_one_array_is_refused() {
+    let folder = Folder::new("gmsh-steps");
+    let mesh = "$MeshFormat\n2.2 0 8\n$EndMeshFormat\n$Nodes\n3\n1 0 0 0\n2 1 0 0\n3 0 1 0\n$EndNodes\n\
+                $Elements\n1\n1 2 2 0 1 1 2 3\n$EndElements\n";
+    let data = |name: &str, step: usize, scale: f64| {
+        let values: String = (1..4).map(|node| format!("{node} {}\n", scale * f64::from(node))).collect();
+        format!("$NodeData\n1\n\"{name}\"\n1\n{}\n3\n{step}\n1\n3\n{values}$EndNodeData\n", 0.1 * step as f64)
+    };
+    std::fs::write(folder.at("one.msh"), mesh.to_owned() + &data("u", 0, 1.0) + &data("v", 0, 2.0)).unwrap();
+    assert_eq!(mesh::read(&folder.at("one.msh")).unwrap().point_data.len(), 2);
+    std::fs::write(folder.at("two.msh"), mesh.to_owned() + &data("u", 0, 1.0) + &data("u", 1, 2.0)).unwrap();
+    let told = mesh::read(&folder.at("two.msh")).unwrap_err().to_string();
+    assert!(told.contains("data `u`: expected values of one time") && told.contains(".pvd"), "{told}");
 }
