@@ -154,3 +154,13 @@ fn the_header_of_a_table_that_counts_its_columns_is_no_sample() {
     let told = formats::read(folder.at("both.csv"), Some("a")).unwrap_err().to_string();
     assert!(told.contains("expected decimal points, or decimal commas, found `1,234` in line 2 and `2.5` in line 3"), "{told}");
 }
+
+#[test]
+fn a_field_with_the_name_of_another_file_of_a_data_set_is_refused() {
+    let folder = Folder::new("taken");
+    for name in ["offsets", "triangles", "triangle-offsets", "triangle-corners"] {
+        let told = refusal(&own(LINE, vec![field(name, Role::Output, "np", counting(&folder, "u.npy", &[5, 4]))]));
+        assert!(told.contains("expected another name") && told.contains(&format!("found `{name}`")), "{told}");
+    }
+    own(LINE, vec![field("offset", Role::Output, "np", counting(&folder, "u.npy", &[5, 4]))]).import().unwrap();
+}

@@ -11,6 +11,9 @@ use crate::data::mesh::is_mesh_name;
 use crate::error::counted;
 use lamo_geometry::Grid;
 
+/// Names of files that a data set may have beside those of its fields.
+const TAKEN: [&str; 4] = ["offsets", "triangles", "triangle-offsets", "triangle-corners"];
+
 /// What the fields of an import share.
 pub(super) struct Shared {
     /// The grid of the arrays.
@@ -41,6 +44,11 @@ impl OwnField {
         if name.is_empty() || !name.chars().all(plain) || name.len() > 64 {
             let expected = "a name of small letters, digits, `_` and `-`".into();
             return Err(Error::unfit("field".into(), expected, format!("`{name}`"), "choose another name"));
+        }
+        if TAKEN.contains(&name.as_str()) {
+            let expected = format!("another name than {}, which are those of other files of a data set", TAKEN.join(", "));
+            let advice = format!("choose another name, such as {name}_1={name} with a mesh or {name}_1=FILE with arrays");
+            return Err(Error::unfit("field".into(), expected, format!("`{name}`"), advice));
         }
         if before.contains(&name.as_str()) {
             let expected = "each name once among positions, inputs and outputs".into();
