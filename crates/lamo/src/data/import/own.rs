@@ -338,10 +338,7 @@ impl Own {
                     )
                 }
                 Err(_) => format!("reshape it to {:?} for each sample", grid.shape()), // the points in one row
-                _ if numbers > 1 => {
-                    "check --grid; if these are numbers for each sample, give each its own --output".into()
-                }
-                _ => "check --grid and --axes".to_owned(),
+                _ => format!("check --grid; if these are numbers for each sample, say --axes {}=nc", field.name),
             };
             return Err(Error::unfit(field.title(), expected, found, advice));
         }
