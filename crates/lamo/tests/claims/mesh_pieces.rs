@@ -2,7 +2,9 @@
 
 use crate::support::Folder;
 use lamo::data::formats;
+use lamo::data::import::MeshCases;
 use lamo::data::mesh::{self, DataArray, Encoding, Mesh, Numbers, Options, Shape, UNTURNED};
+use lamo_geometry::Grid;
 
 /// Cubes, or squares where there is one layer, from x = `from` on.
 fn lattice(from: usize, dimensions: [usize; 3]) -> Mesh {
@@ -89,4 +91,36 @@ fn a_gmsh_file_with_two_time_steps_of_one_array_is_refused() {
     std::fs::write(folder.at("two.msh"), mesh.to_owned() + &data("u", 0, 1.0) + &data("u", 1, 2.0)).unwrap();
     let told = mesh::read(&folder.at("two.msh")).unwrap_err().to_string();
     assert!(told.contains("data `u`: expected values of one time") && told.contains(".pvd"), "{told}");
+}
+
+#[test]
+fn a_curve_of_one_point_is_refused_without_a_panic() {
+    let folder = Folder::new("mesh-short-curve");
+    let array = |name: &str, kind: &str, values: &str| {
+        format!("<DataArray type=\"{kind}\" Name=\"{name}\" format=\"ascii\">{values}</DataArray>")
+    };
+    let cells = array("connectivity", "Int32", "0") + &array("offsets", "Int32", "1") + &array("types", "UInt8", "68");
+    let points = "<DataArray type=\"Float64\" NumberOfComponents=\"3\" format=\"ascii\">0 0 0 1 0 0</DataArray>";
+    let piece = format!("<Piece NumberOfPoints=\"2\" NumberOfCells=\"1\"><Points>{points}</Points><Cells>{cells}</Cells></Piece>");
+    let grid = format!("<UnstructuredGrid>{piece}</UnstructuredGrid>");
+    std::fs::write(folder.at("curve.vtu"), format!("<VTKFile type=\"UnstructuredGrid\">{grid}</VTKFile>")).unwrap();
+    mesh::write(&folder.at("plane.vtu"), &lattice(0, [3, 3, 1]), &Options::default()).unwrap();
+    let name = format!("distance={}", folder.at("curve.vtu").display());
+    let told = formats::read(folder.at("plane.vtu"), Some(&name)).unwrap_err().to_string();
+    assert!(told.contains("curve.vtu") && told.lines().count() == 1, "{told}");
+}
+
+#[test]
+fn a_prediction_does_not_choose_between_two_arrays_of_one_name_in_small_letters() {
+    let folder = Folder::new("mesh-letters");
+    let mut mesh = lattice(0, [3, 3, 1]);
+    mesh.point_data.push(DataArray::new("T", 1, vec![1.0; 9]));
+    let found = |mesh: &Mesh| {
+        mesh::write(&folder.at("case.vtu"), mesh, &Options::default()).unwrap();
+        MeshCases::default().arrays(&folder.at("case.vtu"), &["t".into()], (2, Grid::Cloud { points: 9 }))
+    };
+    assert_eq!(found(&mesh).unwrap()[0].1.variable.as_deref(), Some("T"));
+    mesh.cell_data.push(DataArray::new("t", 1, vec![2.0; 4]));
+    let told = found(&mesh).unwrap_err().to_string();
+    assert!(told.contains("field `t`: expected one array with this name in small letters, found T and t"), "{told}");
 }

@@ -164,3 +164,37 @@ fn a_field_with_the_name_of_another_file_of_a_data_set_is_refused() {
     }
     own(LINE, vec![field("offset", Role::Output, "np", counting(&folder, "u.npy", &[5, 4]))]).import().unwrap();
 }
+
+#[test]
+fn one_array_with_two_orders_of_its_axes_is_read_in_both() {
+    let folder = Folder::new("two-orders");
+    let plane = Grid::Plane { rows: 3, columns: 3 };
+    let array = counting(&folder, "u.npy", &[5, 3, 3]);
+    let fields = vec![field("a", Role::Input, "nyx", array.clone()), field("u", Role::Output, "nxy", array)];
+    let dataset = written(&own(plane, fields), &folder.at("set"));
+    assert_eq!(dataset.read("u", 0..1).unwrap(), [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]);
+    assert_eq!(dataset.read("a", 0..1).unwrap(), [0.0, 3.0, 6.0, 1.0, 4.0, 7.0, 2.0, 5.0, 8.0]);
+}
+
+#[test]
+fn the_place_of_a_missing_number_is_that_in_its_own_sample() {
+    let folder = Folder::new("own-place");
+    let (mut positions, mut series) = (Vec::new(), Vec::new());
+    for (case, points) in [3, 2].into_iter().enumerate() {
+        let places = (0..points).map(|place| place as f64);
+        positions.push(vec![save(&folder, &format!("x{case}.npy"), &[points, 1], places)]);
+        let values = (0..2 * points).map(|place| if case == 1 && place == 2 { f64::NAN } else { 1.0 });
+        series.push(vec![save(&folder, &format!("u{case}.npy"), &[2, points], values)]);
+    }
+    let fields = vec![field("positions", Role::Position, "pc", positions), field("u", Role::Output, "tp", series)];
+    let own = Own { ragged: vec![3, 2], ..own(Grid::Cloud { points: 3 }, fields) };
+    let told = own.import().unwrap().write(&folder.at("set"), &|_| ControlFlow::Continue(())).unwrap_err().to_string();
+    assert!(told.contains("u1.npy: sample 0 has NaN at [1, 0] of `u`"), "{told}");
+}
+
+#[test]
+fn a_table_whose_first_name_begins_with_solid_is_a_table() {
+    let folder = Folder::new("solid");
+    std::fs::write(folder.at("alloy.csv"), "solid_fraction,u\n0.5,1\n0.25,2\n").unwrap();
+    assert_eq!(formats::read(folder.at("alloy.csv"), Some("u")).unwrap().values.into_f64(), [1.0, 2.0]);
+}

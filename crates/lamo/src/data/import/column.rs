@@ -428,13 +428,18 @@ impl Column {
 
     /// Values of one sample.
     pub(super) fn count_at(&self, sample: usize) -> usize {
+        self.shape_at(sample).iter().product()
+    }
+
+    /// Shape of one sample, which has its own number of points where these differ.
+    pub(super) fn shape_at(&self, sample: usize) -> Vec<usize> {
         let mut end = 0;
         let holds = |part: &&Part| {
             end += part.samples;
             !self.ragged || sample < end
         };
         let part = self.parts.iter().find(holds);
-        part.map_or(1, |part| self.shape_of(part).iter().product())
+        part.map_or_else(Vec::new, |part| self.shape_of(part))
     }
 
     /// `[samples, ...shape]` in single precision, and a value that single precision cannot hold.
@@ -488,8 +493,8 @@ impl Column {
 /// The array that was read last: several fields may be channels of the same array.
 #[derive(Default)]
 pub(super) struct LastRead {
-    /// Title and rows.
-    of: Option<(String, Range<usize>)>,
+    /// Title, axes and rows.
+    of: Option<(String, String, Range<usize>)>,
     values: Vec<f32>,
     /// A value of this or an earlier array that is finite in the file and infinite in single precision.
     beyond: Option<f64>,
@@ -498,7 +503,7 @@ pub(super) struct LastRead {
 impl LastRead {
     /// Reads an array, unless it is the one that was read last.
     fn load(&mut self, piece: &Piece, rows: Range<usize>, sources: &mut Sources, meter: &Meter) -> Result<(), Error> {
-        let of = Some((piece.title(), rows.clone()));
+        let of = Some((piece.title(), piece.axes.clone(), rows.clone()));
         if self.of != of {
             *self = LastRead { beyond: self.beyond, ..LastRead::default() }; // frees the memory before the next read
             let Single { values, beyond, .. } = piece.read(rows, sources, meter)?;

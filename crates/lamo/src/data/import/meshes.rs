@@ -81,10 +81,27 @@ pub type FieldArray = (String, ArrayName, String);
 /// Inputs that are derived from a mesh alone.
 const DERIVED: [&str; 2] = ["distance", "normals"];
 
-/// The array of a mesh that a field of this name came from.
+/// The arrays of a mesh that a field of this name may have come from.
+fn alike<'a>(mesh: &'a Mesh, field: &str) -> impl Iterator<Item = &'a mesh::DataArray> {
+    let arrays = mesh.point_data.iter().chain(&mesh.cell_data).chain(&mesh.field_data);
+    arrays.filter(move |array| field_name(&array.name) == field)
+}
+
+/// The array of a mesh that a field of this name came from; `None` where arrays of two names are such, as `T` and `t`.
 pub fn array_of_field<'a>(mesh: &'a Mesh, field: &str) -> Option<&'a mesh::DataArray> {
-    let mut arrays = mesh.point_data.iter().chain(&mesh.cell_data).chain(&mesh.field_data);
-    arrays.find(|array| field_name(&array.name) == field)
+    let first = alike(mesh, field).next()?;
+    alike(mesh, field).all(|other| other.name == first.name).then_some(first)
+}
+
+/// Refuses a mesh with arrays of two names of which a field may have come.
+fn require_one(mesh: &Mesh, field: &str) -> Result<(), Refusal> {
+    let mut names: Vec<&str> = alike(mesh, field).map(|array| array.name.as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    require(names.len() < 2, || {
+        Refusal::new(format!("field `{field}`"), "one array with this name in small letters", names.join(" and "))
+            .advise("leave out, or rename, the one that the model was not trained on")
+    })
 }
 
 impl MeshCases {
@@ -222,6 +239,7 @@ impl MeshCases {
             let (variable, axes) = match column {
                 Some(column) => (column, "1".to_owned()),
                 None => {
+                    require_one(&mesh, field).map_err(|refusal| refusal.within(file.display()))?;
                     let own = array_of_field(&mesh, field).map_or(field.as_str(), |array| array.name.as_str());
                     let advice = "name a table with --scalars, or derive it with --derive";
                     let (variable, axes) = self.find(&mesh, file, own).map_err(|refusal| refusal.advise(advice))?;

@@ -227,6 +227,6 @@ fn check(field: &FieldEntry, column: &Column, first: usize, values: &[f32], beyo
     let count = column.count_at(first);
     let (origin, sample) = column.origin(first + index / count);
     let found = beyond.filter(|&value| value as f32 == values[index]).unwrap_or(values[index].into());
-    let position = position(index % count, &field.shape);
+    let position = position(index % count, &column.shape_at(first));
     Err(Error::NoNumber { origin, field: field.name.clone(), sample, position, found })
 }
