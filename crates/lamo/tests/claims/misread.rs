@@ -9,6 +9,7 @@ use lamo::task::Spread;
 use lamo_geometry::Grid;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
 const LINE: Grid = Grid::Line { points: 4 };
 
@@ -197,4 +198,33 @@ fn a_table_whose_first_name_begins_with_solid_is_a_table() {
     let folder = Folder::new("solid");
     std::fs::write(folder.at("alloy.csv"), "solid_fraction,u\n0.5,1\n0.25,2\n").unwrap();
     assert_eq!(formats::read(folder.at("alloy.csv"), Some("u")).unwrap().values.into_f64(), [1.0, 2.0]);
+}
+
+#[test]
+fn fields_whose_digits_single_precision_loses_are_named_in_a_warning() {
+    let folder = Folder::new("digits");
+    let warnings = |name: &str, shape: &[usize], axes: &str, value: &dyn Fn(usize) -> f64| -> Vec<String> {
+        let count: usize = shape.iter().product();
+        let array = save(&folder, "u.npy", shape, (0..count).map(value));
+        let own = own(LINE, vec![field("u", Role::Output, axes, vec![vec![array]])]);
+        let said = Mutex::new(Vec::new());
+        let warn = |text: &str| said.lock().unwrap().push(text.to_owned());
+        own.import().unwrap().write_and_warn(&folder.at(name), &|_| ControlFlow::Continue(()), &warn).unwrap();
+        said.into_inner().unwrap()
+    };
+    // 2⁻²⁴ · 101325 Pa = 0.006 Pa of a range of 0.03 Pa.
+    let told = warnings("pressure", &[5, 4], "np", &|place| 101_325.0 + 0.01 * place as f64 % 0.04);
+    assert!(told.len() == 1 && told[0].starts_with("field `u`: single precision rounds its values by up to"), "{told:?}");
+    assert!(told[0].contains("% of their range; subtract a constant"), "{told:?}");
+    assert!(warnings("waves", &[5, 4], "np", &|place| (0.7 * place as f64).sin()).is_empty());
+    assert!(warnings("offset", &[5, 4], "np", &|place| 100.0 + (0.7 * place as f64).sin()).is_empty());
+    // Each channel has its own range and its own rounding.
+    let channels = |place: usize| if place.is_multiple_of(2) { 1e5 + 1e3 * place as f64 / 3.0 } else { 1e-6 * place as f64 };
+    assert!(warnings("channels", &[5, 4, 2], "npc", &channels).is_empty());
+    let channels = |place: usize| if place.is_multiple_of(2) { place as f64 } else { 5_432_876.51 + 0.1 * place as f64 };
+    assert_eq!(warnings("utm", &[5, 4, 2], "npc", &channels).len(), 1);
+    // The range of a number for each sample is that of all samples.
+    assert_eq!(warnings("numbers", &[5], "n", &|place| 5e6 + 0.01 * place as f64).len(), 1);
+    assert!(warnings("constant", &[5], "n", &|_| 0.1).is_empty());
+    assert!(warnings("plain", &[5], "n", &|place| 0.1 * place as f64).is_empty());
 }

@@ -148,12 +148,15 @@ pub struct Single {
     pub values: Vec<f32>,
     /// A number that is finite in the file and infinite here.
     pub beyond: Option<f64>,
+    /// How far the numbers are from those of the file at most.
+    pub rounding: f64,
 }
 
-/// The numbers of the wanted part, and one that single precision cannot hold.
+/// The numbers of the wanted part, one that single precision cannot hold, and how far single precision is from them at most.
 pub(super) struct Found {
     pub(super) values: Values,
     pub(super) beyond: Option<f64>,
+    pub(super) rounding: f64,
 }
 
 /// The two precisions that values are read in.
@@ -373,14 +376,14 @@ impl Gathering<'_, '_> {
         each: impl FnOnce(&mut dyn FnMut(&[T])) -> Result<(), E>,
     ) -> Result<Found, E> {
         if self.is_empty() {
-            return Ok(Found { values: T::values(Vec::new()), beyond: None });
+            return Ok(Found { values: T::values(Vec::new()), beyond: None, rounding: 0.0 });
         }
         let mut gathered = Gathered::<T>::new(self.layout, self.wanted)?;
         each(&mut |block| {
             gathered.push(block);
             (self.tick)(block.len());
         })?;
-        Ok(Found { values: T::values(gathered.numbers), beyond: None })
+        Ok(Found { values: T::values(gathered.numbers), beyond: None, rounding: 0.0 })
     }
 
     /// The same for doubles that are stored in single precision.
@@ -389,21 +392,23 @@ impl Gathering<'_, '_> {
         each: impl FnOnce(&mut dyn FnMut(&[f64])) -> Result<(), E>,
     ) -> Result<Found, E> {
         if self.is_empty() {
-            return Ok(Found { values: Values::F32(Vec::new()), beyond: None });
+            return Ok(Found { values: Values::F32(Vec::new()), beyond: None, rounding: 0.0 });
         }
         let mut gathered = Gathered::<f32>::new(self.layout, self.wanted)?;
-        let (mut beyond, mut narrow) = (None, Vec::new());
+        let (mut beyond, mut rounding, mut narrow) = (None, 0.0_f64, Vec::new());
         each(&mut |block| {
             for block in block.chunks(BLOCK) {
                 narrow.clear();
                 narrow.extend(block.iter().map(|&value| value as f32));
                 let lost = |(wide, narrow): &(&f64, &f32)| wide.is_finite() && !narrow.is_finite();
                 beyond = beyond.or_else(|| block.iter().zip(&narrow).find(lost).map(|(&wide, _)| wide));
+                let apart = block.iter().zip(&narrow).map(|(wide, &narrow)| (wide - f64::from(narrow)).abs());
+                rounding = apart.filter(|apart| apart.is_finite()).fold(rounding, f64::max);
                 gathered.push(&narrow);
             }
             (self.tick)(block.len());
         })?;
-        Ok(Found { values: Values::F32(gathered.numbers), beyond })
+        Ok(Found { values: Values::F32(gathered.numbers), beyond, rounding })
     }
 }
 

@@ -51,9 +51,10 @@ impl Numbers for Complex {
             found.push(array.numbers.read(&array, &inner_wanted, tick)?);
         }
         let beyond = found.iter().find_map(|found| found.beyond);
+        let rounding = found.iter().map(|found| found.rounding).fold(0.0, f64::max);
         let values: Vec<Values> = found.into_iter().map(|found| found.values).collect();
         let values = alternate(values, inner, wanted.single || array.layout.kind.is_single());
-        Ok(Found { values: values.map_err(|_| array.too_large(wanted))?, beyond })
+        Ok(Found { values: values.map_err(|_| array.too_large(wanted))?, beyond, rounding })
     }
 
     fn visit(&self, array: &OpenArray, take: &mut dyn FnMut(&[f64])) -> Result<(), Error> {

@@ -105,9 +105,9 @@ impl ArrayFile {
         rows: Option<Range<usize>>,
         tick: Tick,
     ) -> Result<Single, Error> {
-        let (shape, Found { values, beyond }) = self.part(name, order, rows, true, tick)?;
+        let (shape, Found { values, beyond, rounding }) = self.part(name, order, rows, true, tick)?;
         let Values::F32(values) = values else { unreachable!("single precision was asked for") };
-        Ok(Single { shape, values, beyond })
+        Ok(Single { shape, values, beyond, rounding })
     }
 
     /// Calls `take` with all numbers of an array in the order of the file, a bounded number at a time.

@@ -442,24 +442,25 @@ impl Column {
         part.map_or_else(Vec::new, |part| self.shape_of(part))
     }
 
-    /// `[samples, ...shape]` in single precision, and a value that single precision cannot hold.
+    /// `[samples, ...shape]` in single precision, a value that single precision cannot hold, and how far the values are from those of
+    /// the files at most.
     pub(super) fn read<'a>(
         &self,
         samples: Range<usize>,
         sources: &mut Sources,
         last: &'a mut LastRead,
         meter: &Meter,
-    ) -> Result<(Cow<'a, [f32]>, Option<f64>), Error> {
+    ) -> Result<(Cow<'a, [f32]>, Option<f64>, f64), Error> {
         let count = self.count_at(samples.start);
         if let Some(piece) = self.whole() {
             last.load(piece, samples, sources, meter)?;
-            return Ok((Cow::Borrowed(&last.values), last.beyond));
+            return Ok((Cow::Borrowed(&last.values), last.beyond, last.rounding));
         }
         let needed = samples.len().saturating_mul(count);
         let mut block = memory::filled(0.0, needed).map_err(|reason| {
             Error::memory(format!("{} of {}", counted(samples.len(), "sample"), self.origin(samples.start).0), reason)
         })?;
-        let (mut first, mut filled) = (0, 0);
+        let (mut first, mut filled, mut rounding) = (0, 0, 0.0_f64);
         for part in &self.parts {
             let end = first + part.samples;
             let (from, to) = (samples.start.max(first), samples.end.min(end));
@@ -468,6 +469,7 @@ impl Column {
                 let mut offset = 0;
                 for piece in &part.pieces {
                     last.load(piece, from - first..to - first, sources, meter)?;
+                    rounding = rounding.max(last.rounding);
                     piece.copy_into(block, &last.values, to - from, self.stride, [offset, part.channels()]);
                     offset += piece.channels();
                 }
@@ -475,7 +477,7 @@ impl Column {
             }
             first = end;
         }
-        Ok((Cow::Owned(block), last.beyond))
+        Ok((Cow::Owned(block), last.beyond, rounding))
     }
 
     /// The array that sample `sample` of the column comes from, and the index of the sample in it.
@@ -498,6 +500,8 @@ pub(super) struct LastRead {
     values: Vec<f32>,
     /// A value of this or an earlier array that is finite in the file and infinite in single precision.
     beyond: Option<f64>,
+    /// How far the values are from those of the file at most.
+    rounding: f64,
 }
 
 impl LastRead {
@@ -506,8 +510,8 @@ impl LastRead {
         let of = Some((piece.title(), piece.axes.clone(), rows.clone()));
         if self.of != of {
             *self = LastRead { beyond: self.beyond, ..LastRead::default() }; // frees the memory before the next read
-            let Single { values, beyond, .. } = piece.read(rows, sources, meter)?;
-            *self = LastRead { of, values, beyond: beyond.or(self.beyond) };
+            let Single { values, beyond, rounding, .. } = piece.read(rows, sources, meter)?;
+            *self = LastRead { of, values, beyond: beyond.or(self.beyond), rounding };
         }
         Ok(())
     }
