@@ -120,9 +120,9 @@ impl ArrayFile {
         self.stamp
     }
 
-    /// The same as they are now; it is another stamp once the file has been written to.
+    /// The same as they are now; it is another stamp once the file has been written to or replaced.
     pub(crate) fn stamp_now(&self) -> Result<Stamp, Error> {
-        self.opened.stamp()
+        self.opened.stamp_at_path()
     }
 
     /// Calls `take` with all bytes of the file from its start on, read through the handle that also reads the arrays.
