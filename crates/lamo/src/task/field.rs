@@ -79,12 +79,12 @@ impl Field {
     pub fn with_axes(grid: Grid, name: &str, unit: &str, shape: &[usize], axes: &str) -> Result<Field, Refusal> {
         let refuse = || {
             let found = format!("`{axes}` for shape {shape:?}");
-            Refusal::new(format!("field `{name}`"), "axes t, p or x, and c in this order, as the shape has", found)
+            Refusal::new(format!("field `{name}`"), "axes p, pc, tp, tpc, x, xc or c, as the shape has", found)
         };
         let points = if axes.contains('x') { Spread::Rows } else { Spread::Points };
         let spread = if axes.contains(['p', 'x']) { points } else { Spread::Sample };
-        let plain = axes == ["t", "px", "c"].map(|letters| axes.matches(|letter| letters.contains(letter)).collect::<String>()).concat();
-        require(plain && !(spread == Spread::Rows && grid.plane().is_none()), refuse)?;
+        let known = ["p", "pc", "tp", "tpc", "x", "xc", "", "c"].contains(&axes);
+        require(known && (spread != Spread::Rows || grid.plane().is_some()), refuse)?;
         let snapshots = shape.first().copied().filter(|_| axes.contains('t'));
         let channels = shape.last().copied().filter(|_| axes.contains('c'));
         let field = Field { name: name.into(), unit: unit.into(), spread, snapshots, channels, raw: false };
@@ -245,7 +245,9 @@ mod tests {
         assert_eq!((field.snapshots, field.channels, field.shape(square)), (Some(4), None, vec![4, 4, 4]));
         let field = Field::with_axes(square, "f", "1", &[4], "c").unwrap();
         assert_eq!((field.spread, field.channels), (Spread::Sample, Some(4)));
-        for (shape, axes) in [(&[4, 4, 4][..], "pt"), (&[4, 4, 4], "tpc"), (&[4, 4, 4], "t"), (&[4], "q"), (&[4, 4], "pp")] {
+        for (shape, axes) in
+            [(&[4, 4, 4][..], "pt"), (&[4, 4, 4], "tpc"), (&[4, 4, 4], "t"), (&[4], "q"), (&[4, 4], "pp")]
+        {
             let refusal = Field::with_axes(square, "f", "1", shape, axes).unwrap_err().to_string();
             assert!(refusal.contains(&format!("found `{axes}` for shape {shape:?}")), "{refusal}");
         }

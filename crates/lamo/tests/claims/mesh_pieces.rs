@@ -26,7 +26,9 @@ fn write(folder: &Folder, meshes: &[Mesh]) {
         let (start, end) = (text.find("<Piece").unwrap(), text.find("</Piece>").unwrap() + "</Piece>".len());
         pieces += &text[start..end];
     }
-    let file = |kind: &str, inner: &str| format!("<VTKFile type=\"{kind}\" version=\"1.0\"><{kind}>{inner}</{kind}></VTKFile>");
+    let file = |kind: &str, inner: &str| {
+        format!("<VTKFile type=\"{kind}\" version=\"1.0\"><{kind}>{inner}</{kind}></VTKFile>")
+    };
     std::fs::write(folder.at("case.pvtu"), file("PUnstructuredGrid", &named)).unwrap();
     std::fs::write(folder.at("case.vtu"), file("UnstructuredGrid", &pieces)).unwrap();
 }
@@ -72,7 +74,10 @@ fn pieces_with_ghost_cells_are_refused() {
     write(&folder, &[marked(0), marked(1)]);
     for name in ["case.pvtu", "case.vtu"] {
         let told = mesh::read(&folder.at(name)).unwrap_err().to_string();
-        assert!(told.contains("expected pieces that do not overlap, found 1 cell whose vtkGhostType is not 0"), "{told}");
+        assert!(
+            told.contains("expected pieces that do not overlap, found 1 cell whose vtkGhostType is not 0"),
+            "{told}"
+        );
     }
     mesh::read(&folder.at("piece_1.vtu")).unwrap();
 }
@@ -101,7 +106,9 @@ fn a_curve_of_one_point_is_refused_without_a_panic() {
     };
     let cells = array("connectivity", "Int32", "0") + &array("offsets", "Int32", "1") + &array("types", "UInt8", "68");
     let points = "<DataArray type=\"Float64\" NumberOfComponents=\"3\" format=\"ascii\">0 0 0 1 0 0</DataArray>";
-    let piece = format!("<Piece NumberOfPoints=\"2\" NumberOfCells=\"1\"><Points>{points}</Points><Cells>{cells}</Cells></Piece>");
+    let piece = format!(
+        "<Piece NumberOfPoints=\"2\" NumberOfCells=\"1\"><Points>{points}</Points><Cells>{cells}</Cells></Piece>"
+    );
     let grid = format!("<UnstructuredGrid>{piece}</UnstructuredGrid>");
     std::fs::write(folder.at("curve.vtu"), format!("<VTKFile type=\"UnstructuredGrid\">{grid}</VTKFile>")).unwrap();
     mesh::write(&folder.at("plane.vtu"), &lattice(0, [3, 3, 1]), &Options::default()).unwrap();

@@ -146,7 +146,10 @@ fn series_with_other_steps_and_numbers_that_change_in_time_are_refused() {
     cases(&[], &files).fields().unwrap(); // a series may begin at any time
     fs::write(&files[1], text.replace("\"0.25\"", "\"0.4\"")).unwrap();
     let told = cases(&[], &files).fields().unwrap_err().to_string();
-    assert!(told.contains("case_1.pvd") && told.contains("time number 1: expected 0.25 after the first time"), "{told}");
+    assert!(
+        told.contains("case_1.pvd") && told.contains("time number 1: expected 0.25 after the first time"),
+        "{told}"
+    );
     assert!(told.contains("found 0.4"), "{told}");
 
     for (name, numbers) in [("Re", [100.0; 3]), ("TimeValue", [0.0, 0.25, 0.5])] {
@@ -161,7 +164,10 @@ fn series_with_other_steps_and_numbers_that_change_in_time_are_refused() {
             "Re" => assert_eq!(read.unwrap().values.into_f64(), [100.0]),
             _ => {
                 let told = read.unwrap_err().to_string();
-                assert!(told.contains("time number 1: expected `field/TimeValue` as at the first time, [0.0]"), "{told}");
+                assert!(
+                    told.contains("time number 1: expected `field/TimeValue` as at the first time, [0.0]"),
+                    "{told}"
+                );
             }
         }
     }

@@ -360,7 +360,9 @@ fn the_files_that_a_file_names_are_one_mesh_and_each_may_be_named_once() {
 /// A parallel file that names these pieces.
 fn pieces(names: &[&str]) -> String {
     let named: String = names.iter().map(|name| format!("<Piece Source=\"{name}\"/>")).collect();
-    format!("<VTKFile type=\"PUnstructuredGrid\"><PUnstructuredGrid GhostLevel=\"0\">{named}</PUnstructuredGrid></VTKFile>")
+    format!(
+        "<VTKFile type=\"PUnstructuredGrid\"><PUnstructuredGrid GhostLevel=\"0\">{named}</PUnstructuredGrid></VTKFile>"
+    )
 }
 
 #[test]
@@ -385,7 +387,11 @@ fn blocks_are_numbered_by_their_place_in_the_outermost_list_empty_ones_included(
     write("one.pvtu", &pieces(&["empty.vtu", "a.vtu"]));
     assert_eq!(found("one.pvtu"), [1.0, 1.0]);
     write("case.vtm", &blocks(&["ranks.pvtu", "c.vtu"]));
-    assert_eq!(found("case.vtm"), [0.0, 0.0, 0.0, 0.0, 1.0, 1.0], "the numbers of the ranks are not those of the blocks");
+    assert_eq!(
+        found("case.vtm"),
+        [0.0, 0.0, 0.0, 0.0, 1.0, 1.0],
+        "the numbers of the ranks are not those of the blocks"
+    );
     write("holes.vtm", &blocks(&["a.vtu", "c.vtu"]).replace("<Block>", "<Block><DataSet index=\"0\"/>"));
     assert_eq!(found("holes.vtm"), [1.0, 1.0, 2.0, 2.0]);
 }

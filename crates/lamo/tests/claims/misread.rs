@@ -129,7 +129,10 @@ fn series_of_other_lengths_in_another_field_are_refused_because_their_windows_do
     };
     // 21 and 20 snapshots have 4 windows each, one step apart.
     let told = refusal(&both(series("f.npy", 21), series("u.npy", 20)));
-    assert!(told.contains("u.npy: expected 21 snapshots in series 0, as ") && told.contains("found 20 snapshots"), "{told}");
+    assert!(
+        told.contains("u.npy: expected 21 snapshots in series 0, as ") && told.contains("found 20 snapshots"),
+        "{told}"
+    );
     let two = |name: &str, lengths: [usize; 2]| {
         let files = lengths.iter().enumerate();
         files.flat_map(|(place, length)| series(&format!("{name}{place}.npy"), *length)).collect::<Vec<_>>()
@@ -153,7 +156,10 @@ fn the_header_of_a_table_that_counts_its_columns_is_no_sample() {
     // One table has decimal points or decimal commas.
     std::fs::write(folder.at("both.csv"), "a;b\n1,234;2\n2;2.5\n").unwrap();
     let told = formats::read(folder.at("both.csv"), Some("a")).unwrap_err().to_string();
-    assert!(told.contains("expected decimal points, or decimal commas, found `1,234` in line 2 and `2.5` in line 3"), "{told}");
+    assert!(
+        told.contains("expected decimal points, or decimal commas, found `1,234` in line 2 and `2.5` in line 3"),
+        "{told}"
+    );
 }
 
 #[test]
@@ -214,14 +220,19 @@ fn fields_whose_digits_single_precision_loses_are_named_in_a_warning() {
     };
     // 2⁻²⁴ · 101325 Pa = 0.006 Pa of a range of 0.03 Pa.
     let told = warnings("pressure", &[5, 4], "np", &|place| 101_325.0 + 0.01 * place as f64 % 0.04);
-    assert!(told.len() == 1 && told[0].starts_with("field `u`: single precision rounds its values by up to"), "{told:?}");
+    assert!(
+        told.len() == 1 && told[0].starts_with("field `u`: single precision rounds its values by up to"),
+        "{told:?}"
+    );
     assert!(told[0].contains("% of their range; subtract a constant"), "{told:?}");
     assert!(warnings("waves", &[5, 4], "np", &|place| (0.7 * place as f64).sin()).is_empty());
     assert!(warnings("offset", &[5, 4], "np", &|place| 100.0 + (0.7 * place as f64).sin()).is_empty());
     // Each channel has its own range and its own rounding.
-    let channels = |place: usize| if place.is_multiple_of(2) { 1e5 + 1e3 * place as f64 / 3.0 } else { 1e-6 * place as f64 };
+    let channels =
+        |place: usize| if place.is_multiple_of(2) { 1e5 + 1e3 * place as f64 / 3.0 } else { 1e-6 * place as f64 };
     assert!(warnings("channels", &[5, 4, 2], "npc", &channels).is_empty());
-    let channels = |place: usize| if place.is_multiple_of(2) { place as f64 } else { 5_432_876.51 + 0.1 * place as f64 };
+    let channels =
+        |place: usize| if place.is_multiple_of(2) { place as f64 } else { 5_432_876.51 + 0.1 * place as f64 };
     assert_eq!(warnings("utm", &[5, 4, 2], "npc", &channels).len(), 1);
     // The range of a number for each sample is that of all samples.
     assert_eq!(warnings("numbers", &[5], "n", &|place| 5e6 + 0.01 * place as f64).len(), 1);

@@ -46,8 +46,10 @@ impl OwnField {
             return Err(Error::unfit("field".into(), expected, format!("`{name}`"), "choose another name"));
         }
         if TAKEN.contains(&name.as_str()) {
-            let expected = format!("another name than {}, which are those of other files of a data set", TAKEN.join(", "));
-            let advice = format!("choose another name, such as {name}_1={name} with a mesh or {name}_1=FILE with arrays");
+            let expected =
+                format!("another name than {}, which are those of other files of a data set", TAKEN.join(", "));
+            let advice =
+                format!("choose another name, such as {name}_1={name} with a mesh or {name}_1=FILE with arrays");
             return Err(Error::unfit("field".into(), expected, format!("`{name}`"), advice));
         }
         if before.contains(&name.as_str()) {

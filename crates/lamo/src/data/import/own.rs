@@ -421,7 +421,8 @@ impl OwnField {
     /// numbers for each sample as rows.
     fn entry(&self, column: &Column, grid: Grid) -> FieldEntry {
         let (common, normalise) = (column.is_common(), self.normalise);
-        let plain = FieldEntry { common, normalise, ..FieldEntry::new(&self.name, self.role, &self.unit, column.shape()) };
+        let plain =
+            FieldEntry { common, normalise, ..FieldEntry::new(&self.name, self.role, &self.unit, column.shape()) };
         let lettered = FieldEntry { axes: Some(column.letters()), ..plain.clone() };
         match (plain.on(grid).ok(), lettered.on(grid).ok()) {
             (read, Some(meant)) if read.as_ref() != Some(&meant) && (read.is_some() || self.axes.is_some()) => lettered,
