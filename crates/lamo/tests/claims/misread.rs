@@ -235,7 +235,11 @@ fn fields_whose_digits_single_precision_loses_are_named_in_a_warning() {
         |place: usize| if place.is_multiple_of(2) { place as f64 } else { 5_432_876.51 + 0.1 * place as f64 };
     assert_eq!(warnings("utm", &[5, 4, 2], "npc", &channels).len(), 1);
     // The range of a number for each sample is that of all samples.
-    assert_eq!(warnings("numbers", &[5], "n", &|place| 5e6 + 0.01 * place as f64).len(), 1);
+    assert_eq!(warnings("numbers", &[5], "n", &|place| 5e6 + 1.1 * place as f64).len(), 1);
+    let told = warnings("equal", &[5], "n", &|place| 5e6 + 0.01 * place as f64);
+    assert!(told.len() == 1 && told[0].contains("rounds its values to one number"), "{told:?}");
+    let uniform = |place: usize| 0.1 + 0.1 * (place / 4) as f64; // equal values in each sample
+    assert!(warnings("uniform", &[5, 4], "np", &uniform).is_empty());
     assert!(warnings("constant", &[5], "n", &|_| 0.1).is_empty());
     assert!(warnings("plain", &[5], "n", &|place| 0.1 * place as f64).is_empty());
 }

@@ -139,6 +139,33 @@ pub struct Array {
     pub values: Values,
 }
 
+/// The lowest and the highest difference of numbers in single precision and those of a file; none where nothing was rounded. Equal
+/// numbers have equal differences.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Rounding(Option<[f64; 2]>);
+
+impl Rounding {
+    fn see(&mut self, difference: f64) {
+        if difference.is_finite() {
+            *self = self.and(Rounding(Some([difference; 2])));
+        }
+    }
+
+    /// The differences of both.
+    #[must_use]
+    pub fn and(self, other: Rounding) -> Rounding {
+        Rounding(match (self.0, other.0) {
+            (Some([low, high]), Some([other_low, other_high])) => Some([low.min(other_low), high.max(other_high)]),
+            (one, other) => one.or(other),
+        })
+    }
+
+    /// Half of the distance between the two, 0 for equal numbers: a difference that all numbers share is harmless.
+    pub fn largest(self) -> f64 {
+        self.0.map_or(0.0, |[low, high]| (high - low) / 2.0)
+    }
+}
+
 /// An array, or some of its rows, in single precision.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Single {
@@ -148,15 +175,15 @@ pub struct Single {
     pub values: Vec<f32>,
     /// A number that is finite in the file and infinite here.
     pub beyond: Option<f64>,
-    /// How far the numbers are from those of the file at most.
-    pub rounding: f64,
+    /// The lowest and the highest difference of a number here and that of the file.
+    pub rounding: Rounding,
 }
 
-/// The numbers of the wanted part, one that single precision cannot hold, and how far single precision is from them at most.
+/// The numbers of the wanted part, one that single precision cannot hold, and what single precision changes.
 pub(super) struct Found {
     pub(super) values: Values,
     pub(super) beyond: Option<f64>,
-    pub(super) rounding: f64,
+    pub(super) rounding: Rounding,
 }
 
 /// The two precisions that values are read in.
@@ -376,14 +403,14 @@ impl Gathering<'_, '_> {
         each: impl FnOnce(&mut dyn FnMut(&[T])) -> Result<(), E>,
     ) -> Result<Found, E> {
         if self.is_empty() {
-            return Ok(Found { values: T::values(Vec::new()), beyond: None, rounding: 0.0 });
+            return Ok(Found { values: T::values(Vec::new()), beyond: None, rounding: Rounding::default() });
         }
         let mut gathered = Gathered::<T>::new(self.layout, self.wanted)?;
         each(&mut |block| {
             gathered.push(block);
             (self.tick)(block.len());
         })?;
-        Ok(Found { values: T::values(gathered.numbers), beyond: None, rounding: 0.0 })
+        Ok(Found { values: T::values(gathered.numbers), beyond: None, rounding: Rounding::default() })
     }
 
     /// The same for doubles that are stored in single precision.
@@ -392,18 +419,17 @@ impl Gathering<'_, '_> {
         each: impl FnOnce(&mut dyn FnMut(&[f64])) -> Result<(), E>,
     ) -> Result<Found, E> {
         if self.is_empty() {
-            return Ok(Found { values: Values::F32(Vec::new()), beyond: None, rounding: 0.0 });
+            return Ok(Found { values: Values::F32(Vec::new()), beyond: None, rounding: Rounding::default() });
         }
         let mut gathered = Gathered::<f32>::new(self.layout, self.wanted)?;
-        let (mut beyond, mut rounding, mut narrow) = (None, 0.0_f64, Vec::new());
+        let (mut beyond, mut rounding, mut narrow) = (None, Rounding::default(), Vec::new());
         each(&mut |block| {
             for block in block.chunks(BLOCK) {
                 narrow.clear();
                 narrow.extend(block.iter().map(|&value| value as f32));
                 let lost = |(wide, narrow): &(&f64, &f32)| wide.is_finite() && !narrow.is_finite();
                 beyond = beyond.or_else(|| block.iter().zip(&narrow).find(lost).map(|(&wide, _)| wide));
-                let apart = block.iter().zip(&narrow).map(|(wide, &narrow)| (wide - f64::from(narrow)).abs());
-                rounding = apart.filter(|apart| apart.is_finite()).fold(rounding, f64::max);
+                block.iter().zip(&narrow).for_each(|(&wide, &narrow)| rounding.see(f64::from(narrow) - wide));
                 gathered.push(&narrow);
             }
             (self.tick)(block.len());

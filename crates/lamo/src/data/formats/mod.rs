@@ -38,7 +38,7 @@ mod write;
 mod zip;
 
 pub(crate) use array::decode;
-pub use array::{Array, ArrayInfo, ElementKind, Single, Tick, Values};
+pub use array::{Array, ArrayInfo, ElementKind, Rounding, Single, Tick, Values};
 pub use error::Error;
 pub(crate) use error::listed;
 pub use file::ArrayFile;

@@ -9,7 +9,7 @@ use super::sources::Sources;
 use super::transfer::Meter;
 use super::windows::Windows;
 use crate::data::dataset::{Error, OriginEntry};
-use crate::data::formats::{ArrayInfo, ElementKind, Single};
+use crate::data::formats::{ArrayInfo, ElementKind, Rounding, Single};
 use crate::error::counted;
 use crate::files::memory;
 use lamo_geometry::Grid;
@@ -316,6 +316,9 @@ impl Part {
     }
 }
 
+/// Values in single precision, a value that single precision cannot hold, and what it changes in the values of the files.
+pub(super) type Values<'a> = (Cow<'a, [f32]>, Option<f64>, Rounding);
+
 impl Column {
     pub(super) fn new(stride: usize) -> Column {
         Column { parts: Vec::new(), stride, ragged: false }
@@ -442,15 +445,14 @@ impl Column {
         part.map_or_else(Vec::new, |part| self.shape_of(part))
     }
 
-    /// `[samples, ...shape]` in single precision, a value that single precision cannot hold, and how far the values are from those of
-    /// the files at most.
+    /// `[samples, ...shape]`
     pub(super) fn read<'a>(
         &self,
         samples: Range<usize>,
         sources: &mut Sources,
         last: &'a mut LastRead,
         meter: &Meter,
-    ) -> Result<(Cow<'a, [f32]>, Option<f64>, f64), Error> {
+    ) -> Result<Values<'a>, Error> {
         let count = self.count_at(samples.start);
         if let Some(piece) = self.whole() {
             last.load(piece, samples, sources, meter)?;
@@ -460,7 +462,7 @@ impl Column {
         let mut block = memory::filled(0.0, needed).map_err(|reason| {
             Error::memory(format!("{} of {}", counted(samples.len(), "sample"), self.origin(samples.start).0), reason)
         })?;
-        let (mut first, mut filled, mut rounding) = (0, 0, 0.0_f64);
+        let (mut first, mut filled, mut rounding) = (0, 0, Rounding::default());
         for part in &self.parts {
             let end = first + part.samples;
             let (from, to) = (samples.start.max(first), samples.end.min(end));
@@ -469,7 +471,7 @@ impl Column {
                 let mut offset = 0;
                 for piece in &part.pieces {
                     last.load(piece, from - first..to - first, sources, meter)?;
-                    rounding = rounding.max(last.rounding);
+                    rounding = rounding.and(last.rounding);
                     piece.copy_into(block, &last.values, to - from, self.stride, [offset, part.channels()]);
                     offset += piece.channels();
                 }
@@ -500,8 +502,8 @@ pub(super) struct LastRead {
     values: Vec<f32>,
     /// A value of this or an earlier array that is finite in the file and infinite in single precision.
     beyond: Option<f64>,
-    /// How far the values are from those of the file at most.
-    rounding: f64,
+    /// What single precision changes in the values.
+    rounding: Rounding,
 }
 
 impl LastRead {
