@@ -227,7 +227,17 @@ impl Surface {
         uses.values().filter(|&&uses| uses != [1, 1]).count()
     }
 
-    /// The sides of the surface, for a closed surface whose normals look outside.
+    /// The volume inside a closed surface, negative where its normals look inside: ∑ a · (b × c) / 6 over the triangles (a, b, c).
+    pub fn volume(&self) -> f64 {
+        let Some(&middle) = self.points.first() else { return 0.0 };
+        let part = |triangle: usize| {
+            let [a, b, c] = self.corners(triangle).map(|corner| minus(corner, middle));
+            dot(a, cross(b, c)) / 6.0
+        };
+        (0..self.triangles.len()).map(part).sum()
+    }
+
+    /// The sides of the surface, for a closed surface whose normals all look outside, or all inside.
     pub fn sides(&self) -> Sides<'_> {
         let face = |triangle: usize| {
             let [a, b, c] = self.corners(triangle);
@@ -241,7 +251,7 @@ impl Surface {
                 *sum = plus(*sum, *normal);
             }
         }
-        Sides { surface: self, corners: self.normals(), edges: of_edges, faces }
+        Sides { surface: self, corners: self.normals(), edges: of_edges, faces, turned: self.volume() < 0.0 }
     }
 
     /// `[points, 3]`: at each point the sum of the normals of its triangles weighted by their angles, of length 1; zero at
@@ -272,6 +282,8 @@ pub struct Sides<'a> {
     corners: Vec<Point>,
     edges: HashMap<[u32; 2], Point>,
     faces: Vec<Point>,
+    /// The normals look inside.
+    turned: bool,
 }
 
 impl Sides<'_> {
@@ -288,7 +300,8 @@ impl Sides<'_> {
             }
         };
         let distance = squared.sqrt();
-        if dot(minus(point, foot), normal) < 0.0 { -distance } else { distance }
+        let behind = dot(minus(point, foot), normal);
+        if (if self.turned { -behind } else { behind }) < 0.0 { -distance } else { distance }
     }
 }
 
@@ -331,6 +344,18 @@ mod tests {
             assert!((found - exact).abs() < 1e-14 * 8.0, "{point:?}: {found} and {exact}");
             assert_eq!(found.abs(), cuboid.distance(point));
             assert_eq!(cuboid.winding(point) > 0.5, exact < 0.0, "{point:?}");
+        }
+    }
+
+    #[test]
+    fn the_sign_is_that_of_the_inside_whichever_way_the_normals_look() {
+        let (outward, mut inward) = (cuboid(), cuboid());
+        inward.triangles.iter_mut().for_each(|triangle| triangle.swap(1, 2));
+        assert!((outward.volume() - 6.0).abs() < 1e-14 && (inward.volume() + 6.0).abs() < 1e-14);
+        let (one, other) = (outward.sides(), inward.sides());
+        for place in numbers(3 * 200, 6).chunks_exact(3) {
+            let point = [3.0 * place[0] - 1.0, 4.0 * place[1] - 1.0, 5.0 * place[2] - 1.0];
+            assert_eq!(other.signed_distance(point), one.signed_distance(point), "{point:?}");
         }
     }
 

@@ -237,7 +237,7 @@ pub(crate) fn fields(experiment: &Experiment, dataset: &Dataset) -> Result<(Vec<
     let on_grid = |entry: &&FieldEntry| -> Result<Field, Error> {
         // The recipe of a benchmark decides what is normalised.
         let raw = own && entry.normalise == Normalise::None;
-        let field = Field::on(dataset.manifest().grid, &entry.name, &entry.unit, &entry.shape)?;
+        let field = entry.on(dataset.manifest().grid)?;
         Ok(Field { raw, ..field })
     };
     let outputs = entries(&experiment.data.outputs, Role::Output, true)?;
@@ -383,7 +383,7 @@ fn positions(
         let positions = lattice(grid, experiment.data.scrambled).map_err(|refusal| refusal.of(Kind::Missing))?;
         return Ok((positions.len() / grid.points(), positions));
     };
-    let field = Field::on(grid, &entry.name, &entry.unit, &entry.shape)?;
+    let field = entry.on(grid)?;
     require(field.spread == Spread::Points && field.snapshots.is_none(), || {
         let thing = format!("field `{}`", entry.name);
         Refusal::new(thing, "positions of shape [...grid, space]", format!("{:?}", entry.shape))

@@ -86,6 +86,11 @@ struct Part {
 }
 
 impl Part {
+    /// The file, and the array in it.
+    fn title(&self) -> String {
+        ArrayName { path: self.file.path().to_owned(), variable: self.variable.clone() }.title()
+    }
+
     /// Number of samples, if the array has an axis for samples; a sample has `axes` axes.
     fn samples(&self, axes: usize) -> Option<usize> {
         (self.shape.len() > axes).then(|| self.shape[0])

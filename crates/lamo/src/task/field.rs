@@ -74,6 +74,24 @@ impl Field {
         }
     }
 
+    /// The same where a shape alone would be read otherwise: `axes` has a letter for each, t snapshots, p the points, x the rows of a
+    /// plane, c channels.
+    pub fn with_axes(grid: Grid, name: &str, unit: &str, shape: &[usize], axes: &str) -> Result<Field, Refusal> {
+        let refuse = || {
+            let found = format!("`{axes}` for shape {shape:?}");
+            Refusal::new(format!("field `{name}`"), "axes p, pc, tp, tpc, x, xc or c, as the shape has", found)
+        };
+        let points = if axes.contains('x') { Spread::Rows } else { Spread::Points };
+        let spread = if axes.contains(['p', 'x']) { points } else { Spread::Sample };
+        let known = ["p", "pc", "tp", "tpc", "x", "xc", "", "c"].contains(&axes);
+        require(known && (spread != Spread::Rows || grid.plane().is_some()), refuse)?;
+        let snapshots = shape.first().copied().filter(|_| axes.contains('t'));
+        let channels = shape.last().copied().filter(|_| axes.contains('c'));
+        let field = Field { name: name.into(), unit: unit.into(), spread, snapshots, channels, raw: false };
+        require(field.shape(grid) == shape, refuse)?;
+        Ok(field)
+    }
+
     /// Refuses extents of 0, extents that no field has, and rows where there are none.
     pub(crate) fn check(&self, grid: Grid) -> Result<(), Refusal> {
         let about = |refusal: Refusal| refusal.within(format!("field `{}`", self.name));
@@ -221,6 +239,17 @@ mod tests {
             let field = Field::on(PLANE, "f", "1", &shape).unwrap();
             assert_eq!((field.spread, field.snapshots, field.channels), (spread, snapshots, channels), "{shape:?}");
             assert_eq!(field.shape(PLANE), shape);
+        }
+        let square = Grid::Plane { rows: 4, columns: 4 };
+        let field = Field::with_axes(square, "f", "1", &[4, 4, 4], "tp").unwrap();
+        assert_eq!((field.snapshots, field.channels, field.shape(square)), (Some(4), None, vec![4, 4, 4]));
+        let field = Field::with_axes(square, "f", "1", &[4], "c").unwrap();
+        assert_eq!((field.spread, field.channels), (Spread::Sample, Some(4)));
+        for (shape, axes) in
+            [(&[4, 4, 4][..], "pt"), (&[4, 4, 4], "tpc"), (&[4, 4, 4], "t"), (&[4], "q"), (&[4, 4], "pp")]
+        {
+            let refusal = Field::with_axes(square, "f", "1", shape, axes).unwrap_err().to_string();
+            assert!(refusal.contains(&format!("found `{axes}` for shape {shape:?}")), "{refusal}");
         }
         let refusal = Field::on(PLANE, "f", "1", &[3, 2]).unwrap_err().to_string();
         assert_eq!(refusal, "field `f`: expected the shape [frames?, 2, 3, channels?] of the grid, found [3, 2]");

@@ -8,7 +8,6 @@ use crate::data::import::{self, Import, Own, catalogue};
 use crate::error::{Error, Kind, Refusal, counted, require};
 use crate::experiment::{self, Data, Experiment, OWN};
 use crate::run::Environment;
-use crate::task::Field;
 use lamo_geometry::Grid;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -42,7 +41,7 @@ impl CheckedDataset {
 pub fn check(folder: &Path) -> Result<CheckedDataset, Error> {
     let dataset = Dataset::open(folder)?;
     for field in &dataset.manifest().fields {
-        Field::on(dataset.manifest().grid, &field.name, &field.unit, &field.shape)?;
+        field.on(dataset.manifest().grid)?;
     }
     dataset.verify()?;
     let fields = dataset.manifest().fields.clone().into_iter();

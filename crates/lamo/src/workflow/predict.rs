@@ -234,8 +234,8 @@ fn predict_clouds(
     let operator = model.operator();
     require(!symmetries, || Refusal::new("--symmetries", "samples of equal size", "different sizes"))?;
     let fields = clouds.first().map_or(0, Vec::len);
-    let files = |field: usize| clouds.iter().map(|cloud| &*cloud[field].array.path).collect();
-    check_partners((0..fields).map(files))?;
+    let names = |field: usize| clouds.iter().map(|cloud| cloud[field].array.title()).collect();
+    check_partners((0..fields).map(names))?;
     let read = |sources: &Vec<Source>| PredictionInput::read(&operator.task, sources, *snapshots);
     let given: Vec<PredictionInput> = clouds.iter().map(read).collect::<Result<_, _>>()?;
     let sample_files: Vec<SampleFile> = given.iter().flat_map(|given| given.files.clone()).collect();

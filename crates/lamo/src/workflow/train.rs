@@ -13,7 +13,7 @@ use crate::experiment::{
 };
 use crate::files;
 use crate::run::{self, Best, Checkpoint, Environment, Line, Provenance, Run};
-use crate::task::{Field, Spread};
+use crate::task::Spread;
 use crate::training::{Outcome, Trainer, convergence};
 use lamo_tensor::{Device, Graph, Program, attempt};
 use std::io::ErrorKind;
@@ -213,20 +213,14 @@ fn is_benchmark(manifest: &Manifest) -> Result<bool, Error> {
 /// True when the only inputs are the first snapshots of a time series.
 fn is_time_series(manifest: &Manifest) -> bool {
     let of = |role| manifest.fields.iter().filter(move |field| field.role == role);
-    let moves = |entry: &FieldEntry| {
-        let field = Field::on(manifest.grid, &entry.name, &entry.unit, &entry.shape);
-        field.is_ok_and(|field| field.snapshots.is_some())
-    };
+    let moves = |entry: &FieldEntry| entry.on(manifest.grid).is_ok_and(|field| field.snapshots.is_some());
     of(Role::Input).count() == 0 && of(Role::Position).all(|field| field.common) && of(Role::Output).all(moves)
 }
 
 /// True when all outputs are numbers of the whole sample.
 fn are_numbers(manifest: &Manifest) -> bool {
     let mut outputs = manifest.fields.iter().filter(|field| field.role == Role::Output);
-    let number = |entry: &FieldEntry| {
-        let field = Field::on(manifest.grid, &entry.name, &entry.unit, &entry.shape);
-        field.is_ok_and(|field| field.spread == Spread::Sample)
-    };
+    let number = |entry: &FieldEntry| entry.on(manifest.grid).is_ok_and(|field| field.spread == Spread::Sample);
     outputs.clone().next().is_some() && outputs.all(number)
 }
 

@@ -180,6 +180,15 @@ def hdf5():
         file["a"], file["group/b"] = A, B
     with h5py.File("hdf5/packed.h5", "w", libver="latest") as file:
         file.create_dataset("a", data=A, chunks=(1, 2, 2), compression="gzip", shuffle=True, fletcher32=True)
+    with h5py.File("hdf5/netcdf.h5", "w") as file:  # value = stored * scale_factor + add_offset, as netCDF-4 has it
+        file["t"] = np.array([[0, 100, -100], [200, -32767, 7]], "i2")
+        file["t"].attrs.update({"scale_factor": 0.01, "add_offset": np.array([273.15]), "_FillValue": np.int16(-32767)})
+        file["h"] = np.array([[1, -999, 2.5], [9.96921e36, 3, 4]], "f4")
+        file["h"].attrs.update({"missing_value": -999.0, "_FillValue": np.float32(9.96921e36)})
+        file["scalar"] = np.int16(3)
+        file["scalar"].attrs.update({"scale_factor": 2.0, "units": "m"})
+        file["bytes"] = np.array([-1, 1], "i1")
+        file["bytes"].attrs["_Unsigned"] = "true"
     mat73("mat73/all.mat", {kind: made_up(kind) for kind in KINDS if kind != "f2"})
 
 

@@ -462,10 +462,14 @@ fn a_source_that_is_overwritten_during_an_import_is_named_and_nothing_is_written
         fs::File::options().write(true).open(path).unwrap().set_modified(time).unwrap();
     };
     type Change<'a> = &'a dyn Fn(&Path);
-    let changes: [(&str, Change); 3] = [
+    let changes: [(&str, Change); 4] = [
         ("in-place", &|path| fs::write(path, other(path)).unwrap()),
         ("same-time", &kept_time), // only the second hash shows it
         ("longer", &|path| fs::write(path, [other(path), vec![0]].concat()).unwrap()),
+        ("replaced", &|path| {
+            fs::write(path.with_extension("new"), other(path)).unwrap();
+            fs::rename(path.with_extension("new"), path).unwrap();
+        }),
     ];
     for (name, change) in changes {
         let error = overwritten(name, change);

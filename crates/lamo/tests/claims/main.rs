@@ -32,8 +32,10 @@ mod loops; // the training loop takes the authors' steps, and every shipped expe
 mod losses; // every loss is what it says, its gradient too
 mod mesh_cases;
 mod mesh_lattices; // a folder of mesh files becomes a data set, and predictions become meshes
+mod mesh_pieces; // meshes in several pieces are one body
 mod mesh_series; // lists of mesh files are time series, flat meshes have distances to curves
 mod meshes; // mesh files: VTK and meshio agree with what is read and written; damage ends in a sentence
+mod misread; // arrays that could be taken for something else
 mod numbers; // outputs that are numbers of the whole sample
 mod ono; // orthonormal features: the guarded factor and the running covariance
 mod operators; // norms, maps and scan orders equal PyTorch's and the authors'

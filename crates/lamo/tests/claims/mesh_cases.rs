@@ -199,6 +199,9 @@ fn the_signed_distance_to_a_closed_surface_is_an_array_and_an_open_one_is_refuse
         let inside = x.min(y).min(2.0).min((7.0 - x - y) / 3.0_f64.sqrt());
         assert!((distance + inside).abs() < 1e-14, "{x} {y}: {distance} and {inside}");
     }
+    let turned = [[a, b, c], [a, d, b], [b, d, c], [c, d, a]].map(facet); // the normals look inside
+    std::fs::write(folder.at("turned.stl"), format!("solid body\n{}endsolid body\n", turned.concat())).unwrap();
+    assert_eq!(formats::read(&path, Some(&name("sdf", "turned.stl"))).unwrap().values.into_f64(), found);
     let told = formats::read(&path, Some(&name("sdf", "open.stl"))).unwrap_err().to_string();
     assert!(told.contains("open.stl: expected a closed surface, found 3 edges"), "{told}");
     let plain = formats::read(&path, Some(&name("distance", "open.stl"))).unwrap().values.into_f64();

@@ -29,13 +29,20 @@ fn plane(width: usize, time: usize, case: usize) -> Mesh {
     mesh
 }
 
-/// A pvd file with a mesh of `width` points for each time; the list begins with the last time.
+/// A pvd file with a mesh of `width` points for each time.
 fn list(folder: &Folder, case: usize, widths: &[usize]) -> PathBuf {
+    for (time, &width) in widths.iter().enumerate() {
+        let path = folder.at(&format!("case_{case}_{time}.vtu"));
+        mesh::write(&path, &plane(width, time, case), &Options::default()).unwrap();
+    }
+    list_of(folder, case, widths.len())
+}
+
+/// A pvd file of meshes that are there; the list begins with the last time.
+fn list_of(folder: &Folder, case: usize, times: usize) -> PathBuf {
     let mut text = "<VTKFile type=\"Collection\" version=\"0.1\"><Collection>\n".to_owned();
-    for (time, &width) in widths.iter().enumerate().rev() {
-        let name = format!("case_{case}_{time}.vtu");
-        mesh::write(&folder.at(&name), &plane(width, time, case), &Options::default()).unwrap();
-        text += &format!("<DataSet timestep=\"{}\" file=\"{name}\"/>\n", 0.25 * time as f64);
+    for time in (0..times).rev() {
+        text += &format!("<DataSet timestep=\"{}\" file=\"case_{case}_{time}.vtu\"/>\n", 0.25 * time as f64);
     }
     let path = folder.at(&format!("case_{case}.pvd"));
     fs::write(&path, text + "</Collection></VTKFile>\n").unwrap();
@@ -119,6 +126,51 @@ fn times_with_other_points_and_lists_beside_single_files_are_refused() {
     let files = vec![even, folder.at("case_1_0.vtu")];
     let told = MeshCases { files, outputs: vec!["p".into()], ..MeshCases::default() }.fields().unwrap_err().to_string();
     assert!(told.contains("expected a list of several times, as the first file, found a file of one time"), "{told}");
+}
+
+#[test]
+fn series_with_other_steps_and_numbers_that_change_in_time_are_refused() {
+    let folder = Folder::new("mesh-series-steps");
+    let files: Vec<PathBuf> = (0..2).map(|case| list(&folder, case, &[4; 4])).collect();
+    let cases = |inputs: &[&str], files: &[PathBuf]| MeshCases {
+        files: files.to_vec(),
+        inputs: inputs.iter().map(ToString::to_string).collect(),
+        outputs: vec!["p".into()],
+        ..MeshCases::default()
+    };
+    let longer = list(&folder, 2, &[4; 6]);
+    cases(&[], &[files[0].clone(), longer]).fields().unwrap();
+    let text = fs::read_to_string(&files[1]).unwrap();
+    let late = text.replace("\"0\"", "\"7\"").replace("\"0.25\"", "\"7.25\"").replace("\"0.5\"", "\"7.5\"");
+    fs::write(&files[1], late.replace("\"0.75\"", "\"7.75\"")).unwrap();
+    cases(&[], &files).fields().unwrap(); // a series may begin at any time
+    fs::write(&files[1], text.replace("\"0.25\"", "\"0.4\"")).unwrap();
+    let told = cases(&[], &files).fields().unwrap_err().to_string();
+    assert!(
+        told.contains("case_1.pvd") && told.contains("time number 1: expected 0.25 after the first time"),
+        "{told}"
+    );
+    assert!(told.contains("found 0.4"), "{told}");
+
+    for (name, numbers) in [("Re", [100.0; 3]), ("TimeValue", [0.0, 0.25, 0.5])] {
+        for (time, number) in numbers.into_iter().enumerate() {
+            let mut mesh = plane(4, time, 3);
+            mesh.field_data.push(DataArray::new(name, 1, vec![number]));
+            mesh::write(&folder.at(&format!("case_3_{time}.vtu")), &mesh, &Options::default()).unwrap();
+        }
+        let whole = list_of(&folder, 3, 3);
+        let read = formats::read(&whole, Some(&format!("field/{name}")));
+        match name {
+            "Re" => assert_eq!(read.unwrap().values.into_f64(), [100.0]),
+            _ => {
+                let told = read.unwrap_err().to_string();
+                assert!(
+                    told.contains("time number 1: expected `field/TimeValue` as at the first time, [0.0]"),
+                    "{told}"
+                );
+            }
+        }
+    }
 }
 
 #[test]

@@ -356,3 +356,42 @@ fn the_files_that_a_file_names_are_one_mesh_and_each_may_be_named_once() {
         assert!(told.contains(name) && told.contains(part) && told.lines().count() == 1, "{name}: {told}");
     }
 }
+
+/// A parallel file that names these pieces.
+fn pieces(names: &[&str]) -> String {
+    let named: String = names.iter().map(|name| format!("<Piece Source=\"{name}\"/>")).collect();
+    format!(
+        "<VTKFile type=\"PUnstructuredGrid\"><PUnstructuredGrid GhostLevel=\"0\">{named}</PUnstructuredGrid></VTKFile>"
+    )
+}
+
+#[test]
+fn blocks_are_numbered_by_their_place_in_the_outermost_list_empty_ones_included() {
+    let folder = Folder::in_memory("block-numbers");
+    for name in ["a.vtu", "b.vtu", "c.vtu"] {
+        mesh::write(&folder.at(name), &cells(), &Options::default()).unwrap();
+    }
+    let write = |name: &str, text: &str| std::fs::write(folder.at(name), text).unwrap();
+    let nothing = "<Piece NumberOfPoints=\"0\" NumberOfCells=\"0\"/>";
+    write(
+        "empty.vtu",
+        &format!("<VTKFile type=\"UnstructuredGrid\"><UnstructuredGrid>{nothing}</UnstructuredGrid></VTKFile>"),
+    );
+    let found = |name: &str| -> Vec<f64> {
+        let mesh = mesh::read(&folder.at(name)).unwrap();
+        let block = mesh.cell_data.iter().find(|array| array.name == "block").unwrap();
+        (0..mesh.cell_count()).map(|cell| block.values.at(cell)).collect()
+    };
+    write("ranks.pvtu", &pieces(&["empty.vtu", "a.vtu", "b.vtu"]));
+    assert_eq!(found("ranks.pvtu"), [1.0, 1.0, 2.0, 2.0]);
+    write("one.pvtu", &pieces(&["empty.vtu", "a.vtu"]));
+    assert_eq!(found("one.pvtu"), [1.0, 1.0]);
+    write("case.vtm", &blocks(&["ranks.pvtu", "c.vtu"]));
+    assert_eq!(
+        found("case.vtm"),
+        [0.0, 0.0, 0.0, 0.0, 1.0, 1.0],
+        "the numbers of the ranks are not those of the blocks"
+    );
+    write("holes.vtm", &blocks(&["a.vtu", "c.vtu"]).replace("<Block>", "<Block><DataSet index=\"0\"/>"));
+    assert_eq!(found("holes.vtm"), [1.0, 1.0, 2.0, 2.0]);
+}

@@ -74,10 +74,11 @@ fn numbers_for_each_sample_are_imported_and_anything_that_may_be_a_wrong_grid_is
     let mut given = with_output(&folder, &[31]);
     given.fields[1].axes = Some("nc".into());
     given.import().unwrap();
-    // A data set could not tell six numbers from a value for each of the six rows.
-    let mut rows = with_output(&folder, &[6]);
-    rows.fields[1].axes = Some("nc".into());
-    assert!(refused(rows).contains("give each its own --output"));
+    // The letters tell six numbers from a value for each of the six rows.
+    let mut numbers = with_output(&folder, &[6]);
+    numbers.fields[1].axes = Some("nc".into());
+    let import = numbers.import().unwrap();
+    assert_eq!(import.manifest().fields[1].on(PLANE).unwrap().spread, Spread::Sample);
     assert!(refused(with_output(&folder, &[6])).contains("check --grid"), "a value for each row is no output");
 }
 

@@ -46,7 +46,7 @@ impl Manifest {
     }
 
     fn properties(&self, field: &FieldEntry) -> [(&'static str, String); 6] {
-        let FieldEntry { role, unit, shape, normalise, origin, .. } = field;
+        let FieldEntry { role, unit, shape, axes, normalise, origin, .. } = field;
         let array = |origin: &OriginEntry| {
             let OriginEntry { source, array, axes, channel } = origin;
             let file = self.sources.get(*source).map_or("?", |source| source.file.as_str());
@@ -58,7 +58,7 @@ impl Manifest {
         let arrays = origin.iter().map(array).collect::<Vec<_>>().join(" and ");
         let sources: Vec<_> = origin.iter().map(|origin| origin.source).collect();
         [
-            ("shape", format!("{shape:?}")),
+            ("shape", axes.as_ref().map_or(format!("{shape:?}"), |axes| format!("{shape:?} with axes {axes}"))),
             ("unit", unit.clone()),
             ("role", format!("{role:?}").to_lowercase()),
             ("normalisation", format!("{normalise:?}").to_lowercase()),

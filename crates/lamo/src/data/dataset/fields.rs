@@ -70,8 +70,7 @@ impl Dataset {
 
     /// The axes of `field` on the grid.
     pub fn on_grid(&self, field: &str) -> Result<Field, Error> {
-        let FieldEntry { name, unit, shape, .. } = self.field(field)?;
-        let found = Field::on(self.manifest().grid, name, unit, shape);
+        let found = self.field(field)?.on(self.manifest().grid);
         found.map_err(|refusal| Error::malformed(&self.folder().join(super::MANIFEST), refusal.to_string()))
     }
 

@@ -44,6 +44,7 @@
 //! role = "output"               # position, input or output
 //! unit = "mm"
 //! shape = [3, 101, 31, 4]       # of one sample: snapshots, points, channels, where it has such axes; see `Field`
+//! axes = "tp"                   # t snapshots, p points, x rows, c channels, where the shape would be read otherwise; or absent
 //! dtype = "<f4"
 //! file = "deformation.npy"      # [samples, ...shape], C order
 //! sha256 = "9f86…"
@@ -64,8 +65,9 @@
 
 use super::fields::{Normalise, OriginEntry, SourceEntry};
 use super::{Error, Ragged, Rule, Triangles, npy};
-use crate::error::counted;
+use crate::error::{Refusal, counted};
 use crate::files::{self, atomic};
+use crate::task::Field;
 use lamo_geometry::Grid;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -149,6 +151,9 @@ pub struct FieldEntry {
     pub unit: String,
     /// Shape of one sample.
     pub shape: Vec<usize>,
+    /// A letter for each of its axes, where the shape alone would be read otherwise: see [`Field::with_axes`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub axes: Option<String>,
     /// NumPy's name of the element type.
     pub dtype: String,
     /// Name of its file in the folder.
@@ -175,12 +180,21 @@ impl FieldEntry {
             role,
             unit: unit.into(),
             shape,
+            axes: None,
             dtype: npy::FLOAT.into(),
             file: format!("{}.npy", name.replace(' ', "-")),
             sha256: String::new(),
             normalise: Normalise::None,
             common: false,
             origin: Vec::new(),
+        }
+    }
+
+    /// Its axes on the grid of the data set.
+    pub fn on(&self, grid: Grid) -> Result<Field, Refusal> {
+        match &self.axes {
+            Some(axes) => Field::with_axes(grid, &self.name, &self.unit, &self.shape, axes),
+            None => Field::on(grid, &self.name, &self.unit, &self.shape),
         }
     }
 }
@@ -269,6 +283,9 @@ impl Manifest {
             }
             if field.shape.contains(&0) {
                 return refuse("lengths above 0", &format!("{:?}", field.shape));
+            }
+            if let Some(axes) = field.axes.as_ref().filter(|_| field.on(self.grid).is_err()) {
+                return refuse(&format!("axes of shape {:?} on the grid", field.shape), axes);
             }
             if Path::new(&field.file).file_name() != Some(field.file.as_ref()) {
                 return refuse("the name of a file in the folder", &field.file);

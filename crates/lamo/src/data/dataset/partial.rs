@@ -24,7 +24,6 @@ use super::npy::Array;
 use super::{Dataset, Error, FieldEntry, MANIFEST, Manifest, Outcome, Progress, Triangles, Warn, exchanged, file_hash};
 use crate::error::{counted, shown};
 use crate::files::{self, atomic, lock, memory};
-use crate::task::Field;
 use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
 use std::ops::Range;
@@ -227,7 +226,7 @@ impl Partial {
         values: &[f32],
     ) -> Result<(), Error> {
         let field = &self.manifest.fields[number];
-        let axes = Field::on(self.manifest.grid, &field.name, &field.unit, &field.shape).ok();
+        let axes = field.on(self.manifest.grid).ok();
         let snapshots = axes.map_or(1, |axes| axes.length());
         if snapshots == 1 {
             return self.store(number, points.start, values);

@@ -80,15 +80,14 @@ impl Ragged {
 impl Manifest {
     /// Whether a field has values on the points of ragged samples.
     pub fn is_ragged_field(&self, field: &FieldEntry) -> bool {
-        let on_points = || Field::on(self.grid, &field.name, &field.unit, &field.shape);
-        self.ragged.is_some() && on_points().is_ok_and(|field| field.spread == Spread::Points)
+        self.ragged.is_some() && field.on(self.grid).is_ok_and(|field| field.spread == Spread::Points)
     }
 
     /// Rows of the array of a field, and the shape of a row.
     pub(super) fn layout(&self, field: &FieldEntry) -> (usize, Vec<usize>) {
         let ragged = self.ragged.as_ref().filter(|_| self.is_ragged_field(field));
         let Some(ragged) = ragged else { return (field.rows(self.samples), field.shape.clone()) };
-        let Ok(Field { snapshots, channels, .. }) = Field::on(self.grid, &field.name, &field.unit, &field.shape) else {
+        let Ok(Field { snapshots, channels, .. }) = field.on(self.grid) else {
             unreachable!("a ragged field is on points")
         };
         (ragged.points, snapshots.into_iter().chain(channels).collect())

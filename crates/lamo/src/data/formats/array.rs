@@ -139,6 +139,33 @@ pub struct Array {
     pub values: Values,
 }
 
+/// The lowest and the highest difference of numbers in single precision and those of a file; none where nothing was rounded. Equal
+/// numbers have equal differences.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Rounding(Option<[f64; 2]>);
+
+impl Rounding {
+    fn see(&mut self, difference: f64) {
+        if difference.is_finite() {
+            *self = self.and(Rounding(Some([difference; 2])));
+        }
+    }
+
+    /// The differences of both.
+    #[must_use]
+    pub fn and(self, other: Rounding) -> Rounding {
+        Rounding(match (self.0, other.0) {
+            (Some([low, high]), Some([other_low, other_high])) => Some([low.min(other_low), high.max(other_high)]),
+            (one, other) => one.or(other),
+        })
+    }
+
+    /// Half of the distance between the two, 0 for equal numbers: a difference that all numbers share is harmless.
+    pub fn largest(self) -> f64 {
+        self.0.map_or(0.0, |[low, high]| (high - low) / 2.0)
+    }
+}
+
 /// An array, or some of its rows, in single precision.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Single {
@@ -148,23 +175,30 @@ pub struct Single {
     pub values: Vec<f32>,
     /// A number that is finite in the file and infinite here.
     pub beyond: Option<f64>,
+    /// The lowest and the highest difference of a number here and that of the file.
+    pub rounding: Rounding,
 }
 
-/// The numbers of the wanted part, and one that single precision cannot hold.
+/// The numbers of the wanted part, one that single precision cannot hold, and what single precision changes.
 pub(super) struct Found {
     pub(super) values: Values,
     pub(super) beyond: Option<f64>,
+    pub(super) rounding: Rounding,
 }
 
 /// The two precisions that values are read in.
 pub(crate) trait Real: Copy + Default {
     fn nearest(value: f64) -> Self;
+    fn wide(self) -> f64;
     fn values(numbers: Vec<Self>) -> Values;
 }
 
 impl Real for f32 {
     fn nearest(value: f64) -> f32 {
         value as f32
+    }
+    fn wide(self) -> f64 {
+        f64::from(self)
     }
     fn values(numbers: Vec<f32>) -> Values {
         Values::F32(numbers)
@@ -174,6 +208,9 @@ impl Real for f32 {
 impl Real for f64 {
     fn nearest(value: f64) -> f64 {
         value
+    }
+    fn wide(self) -> f64 {
+        self
     }
     fn values(numbers: Vec<f64>) -> Values {
         Values::F64(numbers)
@@ -366,14 +403,14 @@ impl Gathering<'_, '_> {
         each: impl FnOnce(&mut dyn FnMut(&[T])) -> Result<(), E>,
     ) -> Result<Found, E> {
         if self.is_empty() {
-            return Ok(Found { values: T::values(Vec::new()), beyond: None });
+            return Ok(Found { values: T::values(Vec::new()), beyond: None, rounding: Rounding::default() });
         }
         let mut gathered = Gathered::<T>::new(self.layout, self.wanted)?;
         each(&mut |block| {
             gathered.push(block);
             (self.tick)(block.len());
         })?;
-        Ok(Found { values: T::values(gathered.numbers), beyond: None })
+        Ok(Found { values: T::values(gathered.numbers), beyond: None, rounding: Rounding::default() })
     }
 
     /// The same for doubles that are stored in single precision.
@@ -382,21 +419,22 @@ impl Gathering<'_, '_> {
         each: impl FnOnce(&mut dyn FnMut(&[f64])) -> Result<(), E>,
     ) -> Result<Found, E> {
         if self.is_empty() {
-            return Ok(Found { values: Values::F32(Vec::new()), beyond: None });
+            return Ok(Found { values: Values::F32(Vec::new()), beyond: None, rounding: Rounding::default() });
         }
         let mut gathered = Gathered::<f32>::new(self.layout, self.wanted)?;
-        let (mut beyond, mut narrow) = (None, Vec::new());
+        let (mut beyond, mut rounding, mut narrow) = (None, Rounding::default(), Vec::new());
         each(&mut |block| {
             for block in block.chunks(BLOCK) {
                 narrow.clear();
                 narrow.extend(block.iter().map(|&value| value as f32));
                 let lost = |(wide, narrow): &(&f64, &f32)| wide.is_finite() && !narrow.is_finite();
                 beyond = beyond.or_else(|| block.iter().zip(&narrow).find(lost).map(|(&wide, _)| wide));
+                block.iter().zip(&narrow).for_each(|(&wide, &narrow)| rounding.see(f64::from(narrow) - wide));
                 gathered.push(&narrow);
             }
             (self.tick)(block.len());
         })?;
-        Ok(Found { values: Values::F32(gathered.numbers), beyond })
+        Ok(Found { values: Values::F32(gathered.numbers), beyond, rounding })
     }
 }
 

@@ -1,7 +1,7 @@
 //! Complex arrays whose real and imaginary parts lie apart in the file, as in MAT v5: an array of real numbers with one
 //! more axis, the last one, of length 2.
 
-use super::array::{ElementKind, Found, Layout, Tick, Values, Wanted};
+use super::array::{ElementKind, Found, Layout, Rounding, Tick, Values, Wanted};
 use super::entry::{Entry, Numbers, OpenArray};
 use super::error::Error;
 use super::section::Section;
@@ -51,9 +51,10 @@ impl Numbers for Complex {
             found.push(array.numbers.read(&array, &inner_wanted, tick)?);
         }
         let beyond = found.iter().find_map(|found| found.beyond);
+        let rounding = found.iter().map(|found| found.rounding).fold(Rounding::default(), Rounding::and);
         let values: Vec<Values> = found.into_iter().map(|found| found.values).collect();
         let values = alternate(values, inner, wanted.single || array.layout.kind.is_single());
-        Ok(Found { values: values.map_err(|_| array.too_large(wanted))?, beyond })
+        Ok(Found { values: values.map_err(|_| array.too_large(wanted))?, beyond, rounding })
     }
 
     fn visit(&self, array: &OpenArray, take: &mut dyn FnMut(&[f64])) -> Result<(), Error> {

@@ -4,6 +4,7 @@
 //! x, mu, u0, u1, u2        names in the first line, or after `#`; without names the table is one array [rows, columns]
 //! 0.1, 3, 0.5, 0.4, 0.3    a column is an array [rows]; numbered neighbours are one array, here `u` [rows, 3]
 //! ```
+//! A first line `0,1,2,...` or `1,2,3,...` above numbers with decimals has the names of the columns, as pandas writes them.
 //! Lines that begin with `#` or `%` are comments. One line of another length before the numbers is a title, as in the
 //! files of airfoils. An empty cell, `NaN` and `NA` are no number (NaN). A table is read into memory as a whole.
 
@@ -96,8 +97,8 @@ fn is_comment(line: &str) -> bool {
 impl Head {
     /// The head of a table; `None` where no row of numbers follows.
     fn of(text: &str) -> Option<Head> {
-        let first: Vec<(usize, &str)> = rows(text).take(LINES_BEFORE + 1).collect();
-        for (place, (line, row)) in first.iter().enumerate() {
+        let first: Vec<(usize, &str)> = rows(text).take(LINES_BEFORE + 2).collect();
+        for (place, (line, row)) in first.iter().enumerate().take(LINES_BEFORE + 1) {
             let separators = [Some(';'), Some('\t'), Some(','), None];
             let separator = separators.into_iter().find(|&separator| cells(row, separator).len() > 1).flatten();
             let found = cells(row, separator);
@@ -111,11 +112,29 @@ impl Head {
             if !all && !mixed {
                 continue;
             }
+            let below = first.get(place + 1).map(|(_, row)| cells(row, separator));
+            if let Some(below) = below.filter(|below| counts(&found) && is_row(below, found.len(), separator)) {
+                return Some(Head { separator, columns: below.len(), names: Some(found), lines: first[place + 1].0 });
+            }
             let names = named.filter(|_| names_above).or_else(|| commented(text, *line, separator, found.len()));
             return Some(Head { separator, names, lines: *line, columns: found.len() });
         }
         None
     }
+}
+
+/// Whether cells count the columns: 0, 1, 2, ... or 1, 2, 3, ... without decimals, three of them at least.
+fn counts(cells: &[String]) -> bool {
+    let from = |start: usize| cells.iter().enumerate().all(|(place, cell)| *cell == (start + place).to_string());
+    cells.len() > 2 && (from(0) || from(1))
+}
+
+/// Whether cells are a row of so many numbers, one of which is no plain integer: under a count, a row of integers may be one of a
+/// table of integers.
+fn is_row(cells: &[String], columns: usize, separator: Separator) -> bool {
+    let integer = |cell: &String| cell.parse::<i64>().is_ok();
+    let numbers = cells.iter().all(|cell| number(cell, separator).is_some());
+    cells.len() == columns && numbers && !cells.iter().all(integer)
 }
 
 /// Names in the comment above the first row, as `numpy.savetxt` writes them.
@@ -167,6 +186,7 @@ impl Table {
     fn parse(text: &str, head: &Head) -> Result<Table, [String; 2]> {
         let Head { separator, lines, columns, .. } = *head;
         let mut table = Table { columns, values: Vec::new(), texts: vec![None; columns] };
+        let mut decimals: [Option<String>; 2] = [None, None]; // a cell with a comma, and one with a point
         for (line, row) in rows(text).filter(|(line, _)| *line >= lines) {
             let found = cells(row, separator);
             if found.len() != columns {
@@ -175,10 +195,18 @@ impl Table {
             }
             for (cell, text) in found.iter().zip(&mut table.texts) {
                 let value = number(cell, separator);
+                for (mark, seen) in [',', '.'].into_iter().zip(&mut decimals) {
+                    if seen.is_none() && value.is_some() && cell.contains(mark) {
+                        *seen = Some(format!("`{cell}` in line {}", line + 1));
+                    }
+                }
                 if value.is_none() && text.is_none() {
                     *text = Some(format!("text in line {}: `{cell}`", line + 1));
                 }
                 table.values.push(value.unwrap_or(f64::NAN));
+            }
+            if let [Some(comma), Some(point)] = &decimals {
+                return Err(["decimal points, or decimal commas".to_owned(), format!("{comma} and {point}")]);
             }
         }
         Ok(table)
@@ -315,6 +343,19 @@ mod tests {
         ] {
             assert!(!is_table(other), "{other:?}");
         }
+    }
+
+    #[test]
+    fn a_first_line_that_counts_the_columns_above_decimals_is_a_header() {
+        let head = |text: &str| Head::of(text).map(|head| (head.names.is_some(), head.lines)).unwrap();
+        assert_eq!(head("0,1,2\n0.5,0.25,1.0\n"), (true, 1));
+        assert_eq!(head("1;2;3;4\n0,5;1;2;3\n"), (true, 1));
+        assert_eq!(head("0,1,2\n0.0,1.0,nan\n"), (true, 1));
+        assert_eq!(head("1,2,3\n4,5,6\n"), (false, 0), "a table of integers");
+        assert_eq!(head("0.0,1.0,2.0\n0.5,0.25,1.0\n"), (false, 0), "numbers with decimals");
+        assert_eq!(head("0,1\n0.5,0.25\n"), (false, 0), "two columns");
+        assert_eq!(head("0,1,3\n0.5,0.25,1.0\n"), (false, 0));
+        assert_eq!(head("0,1,2\n"), (false, 0));
     }
 
     #[test]

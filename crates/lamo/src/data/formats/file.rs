@@ -105,9 +105,9 @@ impl ArrayFile {
         rows: Option<Range<usize>>,
         tick: Tick,
     ) -> Result<Single, Error> {
-        let (shape, Found { values, beyond }) = self.part(name, order, rows, true, tick)?;
+        let (shape, Found { values, beyond, rounding }) = self.part(name, order, rows, true, tick)?;
         let Values::F32(values) = values else { unreachable!("single precision was asked for") };
-        Ok(Single { shape, values, beyond })
+        Ok(Single { shape, values, beyond, rounding })
     }
 
     /// Calls `take` with all numbers of an array in the order of the file, a bounded number at a time.
@@ -120,9 +120,9 @@ impl ArrayFile {
         self.stamp
     }
 
-    /// The same as they are now; it is another stamp once the file has been written to.
+    /// The same as they are now; it is another stamp once the file has been written to or replaced.
     pub(crate) fn stamp_now(&self) -> Result<Stamp, Error> {
-        self.opened.stamp()
+        self.opened.stamp_at_path()
     }
 
     /// Calls `take` with all bytes of the file from its start on, read through the handle that also reads the arrays.

@@ -1,10 +1,12 @@
-//! HDF5: a tree of groups whose leaves are arrays, called datasets. MAT v7.3 is HDF5 with reversed axes.
+//! HDF5: a tree of groups whose leaves are arrays, called datasets. MAT v7.3 is HDF5 with reversed axes, netCDF-4 is HDF5 with
+//! attributes, which [`packed`](super::packed) reads.
 //!
 //! The crate `hdf5-reader` reads the format. This file sets its limits, chooses the element types and orders the axes.
 
 use super::array::{ElementKind, Found, Gathering, Layout, Real, Tick, Wanted, decode};
 use super::entry::{Entry, Numbers, OpenArray};
 use super::error::Error;
+use super::packed::Packing;
 use super::section::LARGEST_RATIO;
 use super::source::Opened;
 use crate::files::memory;
@@ -110,6 +112,11 @@ impl Tree {
             (Ok((stored, big_endian)), Some("logical")) => (ElementKind::Bool, stored, big_endian),
             (Ok((stored, big_endian)), _) => (stored, stored, big_endian),
         };
+        if !self.matlab && text_attribute(dataset, "_Unsigned").is_some_and(|text| text.eq_ignore_ascii_case("true")) {
+            return Ok(Err("signed integers that stand for unsigned ones (_Unsigned)".to_owned()));
+        }
+        let unpacks = !self.matlab && Packing::of(dataset).is_some_and(|packing| packing.unpacks());
+        let kind = if unpacks { ElementKind::F64 } else { kind };
         if self.matlab && dataset.attributes().iter().any(|attribute| attribute.name == "MATLAB_empty") {
             if dataset.num_elements()? > MOST_AXES {
                 return Ok(Err("an empty array of too many axes".to_owned()));
@@ -179,7 +186,7 @@ fn text_attribute(dataset: &Dataset, name: &str) -> Option<String> {
 }
 
 /// Type and byte order (big-endian or not), or what an element is instead of a real number.
-fn element(datatype: &Datatype) -> Result<(ElementKind, bool), &'static str> {
+pub(super) fn element(datatype: &Datatype) -> Result<(ElementKind, bool), &'static str> {
     let (kind, order) = match datatype {
         Datatype::FloatingPoint { size: 2, byte_order } => (ElementKind::F16, byte_order),
         Datatype::FloatingPoint { size: 4, byte_order } => (ElementKind::F32, byte_order),
@@ -235,8 +242,14 @@ fn slabs<T: Real + Send>(
     mut take: impl FnMut(&[T]),
 ) -> Outcome<()> {
     let mut selection = SliceInfo::all(dataset.ndim());
+    let packing = Packing::of(dataset).filter(|_| !layout.column_major); // MATLAB has no such attributes
+    let real = |selection: &SliceInfo| -> Outcome<Vec<T>> {
+        let mut found = numbers(dataset, selection)?;
+        packing.iter().for_each(|packing| packing.unpack(&mut found));
+        Ok(found)
+    };
     let Some(&rows_axis) = wanted.order.first() else {
-        take(&numbers(dataset, &selection)?); // a single number without axes
+        take(&real(&selection)?); // a single number without axes
         return Ok(());
     };
     if layout.count() == Some(0) {
@@ -246,7 +259,7 @@ fn slabs<T: Real + Send>(
     let parts = if layout.pairs && rows_axis + 1 == layout.shape.len() { wanted.rows.clone() } else { 0..2 };
     let values = |selection: &SliceInfo| match layout.pairs {
         true => complex_numbers(dataset, selection, parts.clone()),
-        false => numbers(dataset, selection),
+        false => real(selection),
     };
     if dataset.ndim() == 0 {
         take(&values(&selection)?); // a single complex number

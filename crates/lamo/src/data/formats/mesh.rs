@@ -62,7 +62,9 @@ pub(super) fn open(opened: &Opened) -> Result<Vec<Entry>, Error> {
             let changes = !times.is_empty() && named::is_stored(&mesh, &listed.name);
             let snapshots = changes.then_some(times.len());
             let shape = snapshots.into_iter().chain(listed.shape).collect();
-            let entry = entry(listed.name, shape, listed.kind, OnMesh { slot: Arc::clone(&slot), snapshots });
+            let constant = if !changes && listed.name.starts_with(named::WHOLE) { times.len() } else { 0 };
+            let numbers = OnMesh { slot: Arc::clone(&slot), snapshots, constant };
+            let entry = entry(listed.name, shape, listed.kind, numbers);
             if listed.hidden { entry.hide() } else { entry }
         })
         .collect();
@@ -79,7 +81,7 @@ pub(super) fn derive(entries: &[Entry], name: &str) -> Option<Entry> {
         Some(entry.holds.as_ref().ok()?.shape.clone())
     };
     let shape = named::shape_with_file(name, shape_of)?;
-    let numbers = OnMesh { slot: Slot::default(), snapshots: None };
+    let numbers = OnMesh { slot: Slot::default(), snapshots: None, constant: 0 };
     Some(entry(name.to_owned(), shape, ElementKind::F64, numbers))
 }
 
@@ -111,6 +113,8 @@ struct OnMesh {
     slot: Slot,
     /// How many times a list of files has, where the array is that of all times, one after another.
     snapshots: Option<usize>,
+    /// How many times must have the same numbers; 0 where the array is read at the first time alone.
+    constant: usize,
 }
 
 impl OnMesh {
@@ -151,6 +155,23 @@ impl OnMesh {
         Ok(values)
     }
 
+    /// Refuses an array of the whole file that changes in time: it would be that of the first time.
+    fn check_constant(&self, array: &OpenArray, values: &[f64]) -> Result<(), Error> {
+        let opened = array.opened;
+        for number in 1..self.constant {
+            let of_time = |mesh: mesh::Mesh| named::values(&mesh, &opened.path, array.name);
+            let found = mesh::read_time(&opened.path, number).and_then(of_time);
+            let found = found.map_err(|refusal| fails(opened, refusal))?;
+            if found != values {
+                let expected = format!("`{}` as at the first time, {values:?}", array.name.escape_debug());
+                let refusal = Refusal::new(format!("time number {number}"), expected, format!("{found:?}"));
+                let advice = "a number of the whole file is one for all times: store it as an array on the points";
+                return Err(fails(opened, refusal.advise(advice)));
+            }
+        }
+        Ok(())
+    }
+
     fn values(&self, array: &OpenArray) -> Result<Vec<f64>, Error> {
         let opened = array.opened;
         let values = self.of_meshes(array)?;
@@ -168,7 +189,9 @@ impl Numbers for OnMesh {
     }
 
     fn read(&self, array: &OpenArray, wanted: &Wanted, tick: Tick) -> Result<Found, Error> {
-        of_values(array, &self.values(array)?, wanted, tick)
+        let values = self.values(array)?;
+        self.check_constant(array, &values)?;
+        of_values(array, &values, wanted, tick)
     }
 
     fn visit(&self, array: &OpenArray, take: &mut dyn FnMut(&[f64])) -> Result<(), Error> {

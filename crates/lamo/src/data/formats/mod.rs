@@ -29,6 +29,7 @@ mod mat73;
 mod mesh;
 pub(crate) mod npy;
 mod npz;
+mod packed;
 mod pytorch;
 pub(crate) mod safetensors;
 mod section;
@@ -37,7 +38,7 @@ mod write;
 mod zip;
 
 pub(crate) use array::decode;
-pub use array::{Array, ArrayInfo, ElementKind, Single, Tick, Values};
+pub use array::{Array, ArrayInfo, ElementKind, Rounding, Single, Tick, Values};
 pub use error::Error;
 pub(crate) use error::listed;
 pub use file::ArrayFile;

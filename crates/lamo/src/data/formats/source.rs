@@ -114,6 +114,14 @@ impl Opened {
         }
     }
 
+    /// The stamp of the file that is at its path now, which may be another file: meshes are read by their paths.
+    pub(super) fn stamp_at_path(&self) -> Result<Stamp, Error> {
+        match &self.contents {
+            Contents::File(_) => Ok(Stamp::of(&fs::metadata(&self.path).map_err(|source| self.unreadable(source))?)),
+            Contents::Memory(_) => self.stamp(),
+        }
+    }
+
     fn handle(&self, start: u64) -> Result<Handle<'_>, Error> {
         let mut handle = match &self.contents {
             Contents::File(file) => Handle::File(file),

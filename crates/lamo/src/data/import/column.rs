@@ -9,7 +9,7 @@ use super::sources::Sources;
 use super::transfer::Meter;
 use super::windows::Windows;
 use crate::data::dataset::{Error, OriginEntry};
-use crate::data::formats::{ArrayInfo, ElementKind, Single};
+use crate::data::formats::{ArrayInfo, ElementKind, Rounding, Single};
 use crate::error::counted;
 use crate::files::memory;
 use lamo_geometry::Grid;
@@ -316,6 +316,9 @@ impl Part {
     }
 }
 
+/// Values in single precision, a value that single precision cannot hold, and what it changes in the values of the files.
+pub(super) type Values<'a> = (Cow<'a, [f32]>, Option<f64>, Rounding);
+
 impl Column {
     pub(super) fn new(stride: usize) -> Column {
         Column { parts: Vec::new(), stride, ragged: false }
@@ -337,6 +340,12 @@ impl Column {
 
     pub(super) fn samples(&self) -> usize {
         self.parts.iter().map(|part| part.samples).sum()
+    }
+
+    /// Snapshots of each of its time series.
+    pub(super) fn series(&self) -> Vec<usize> {
+        let first = self.parts.iter().filter_map(|part| part.pieces.first());
+        first.flat_map(|piece| std::iter::repeat_n(piece.snapshots, piece.extents[0])).collect()
     }
 
     /// Whether all samples share its values: it is one array without samples and without windows.
@@ -394,6 +403,16 @@ impl Column {
         shape
     }
 
+    /// A letter for each axis of its shape: t snapshots, p the points, x rows alone, c channels.
+    pub(super) fn letters(&self) -> String {
+        let Some(piece) = self.pieces().next() else { return String::new() };
+        let has = |letter: char| piece.inner.iter().any(|(axis, _)| *axis == letter);
+        let points = if piece.is_over_points() { Some('p') } else { has('x').then_some('x') };
+        let places = usize::from(has('t')) + piece.inner.iter().filter(|(letter, _)| "xyzp".contains(*letter)).count();
+        let channels = (self.shape().len() > places).then_some('c');
+        has('t').then_some('t').into_iter().chain(points).chain(channels).collect()
+    }
+
     /// The only array, if its values are those of the data set and in their order.
     fn whole(&self) -> Option<&Piece> {
         let [part] = &self.parts[..] else { return None };
@@ -412,33 +431,38 @@ impl Column {
 
     /// Values of one sample.
     pub(super) fn count_at(&self, sample: usize) -> usize {
+        self.shape_at(sample).iter().product()
+    }
+
+    /// Shape of one sample, which has its own number of points where these differ.
+    pub(super) fn shape_at(&self, sample: usize) -> Vec<usize> {
         let mut end = 0;
         let holds = |part: &&Part| {
             end += part.samples;
             !self.ragged || sample < end
         };
         let part = self.parts.iter().find(holds);
-        part.map_or(1, |part| self.shape_of(part).iter().product())
+        part.map_or_else(Vec::new, |part| self.shape_of(part))
     }
 
-    /// `[samples, ...shape]` in single precision, and a value that single precision cannot hold.
+    /// `[samples, ...shape]`
     pub(super) fn read<'a>(
         &self,
         samples: Range<usize>,
         sources: &mut Sources,
         last: &'a mut LastRead,
         meter: &Meter,
-    ) -> Result<(Cow<'a, [f32]>, Option<f64>), Error> {
+    ) -> Result<Values<'a>, Error> {
         let count = self.count_at(samples.start);
         if let Some(piece) = self.whole() {
             last.load(piece, samples, sources, meter)?;
-            return Ok((Cow::Borrowed(&last.values), last.beyond));
+            return Ok((Cow::Borrowed(&last.values), last.beyond, last.rounding));
         }
         let needed = samples.len().saturating_mul(count);
         let mut block = memory::filled(0.0, needed).map_err(|reason| {
             Error::memory(format!("{} of {}", counted(samples.len(), "sample"), self.origin(samples.start).0), reason)
         })?;
-        let (mut first, mut filled) = (0, 0);
+        let (mut first, mut filled, mut rounding) = (0, 0, Rounding::default());
         for part in &self.parts {
             let end = first + part.samples;
             let (from, to) = (samples.start.max(first), samples.end.min(end));
@@ -447,6 +471,7 @@ impl Column {
                 let mut offset = 0;
                 for piece in &part.pieces {
                     last.load(piece, from - first..to - first, sources, meter)?;
+                    rounding = rounding.and(last.rounding);
                     piece.copy_into(block, &last.values, to - from, self.stride, [offset, part.channels()]);
                     offset += piece.channels();
                 }
@@ -454,7 +479,7 @@ impl Column {
             }
             first = end;
         }
-        Ok((Cow::Owned(block), last.beyond))
+        Ok((Cow::Owned(block), last.beyond, rounding))
     }
 
     /// The array that sample `sample` of the column comes from, and the index of the sample in it.
@@ -472,21 +497,23 @@ impl Column {
 /// The array that was read last: several fields may be channels of the same array.
 #[derive(Default)]
 pub(super) struct LastRead {
-    /// Title and rows.
-    of: Option<(String, Range<usize>)>,
+    /// Title, axes and rows.
+    of: Option<(String, String, Range<usize>)>,
     values: Vec<f32>,
     /// A value of this or an earlier array that is finite in the file and infinite in single precision.
     beyond: Option<f64>,
+    /// What single precision changes in the values.
+    rounding: Rounding,
 }
 
 impl LastRead {
     /// Reads an array, unless it is the one that was read last.
     fn load(&mut self, piece: &Piece, rows: Range<usize>, sources: &mut Sources, meter: &Meter) -> Result<(), Error> {
-        let of = Some((piece.title(), rows.clone()));
+        let of = Some((piece.title(), piece.axes.clone(), rows.clone()));
         if self.of != of {
             *self = LastRead { beyond: self.beyond, ..LastRead::default() }; // frees the memory before the next read
-            let Single { values, beyond, .. } = piece.read(rows, sources, meter)?;
-            *self = LastRead { of, values, beyond: beyond.or(self.beyond) };
+            let Single { values, beyond, rounding, .. } = piece.read(rows, sources, meter)?;
+            *self = LastRead { of, values, beyond: beyond.or(self.beyond), rounding };
         }
         Ok(())
     }

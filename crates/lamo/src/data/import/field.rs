@@ -11,6 +11,9 @@ use crate::data::mesh::is_mesh_name;
 use crate::error::counted;
 use lamo_geometry::Grid;
 
+/// Names of files that a data set may have beside those of its fields.
+const TAKEN: [&str; 4] = ["offsets", "triangles", "triangle-offsets", "triangle-corners"];
+
 /// What the fields of an import share.
 pub(super) struct Shared {
     /// The grid of the arrays.
@@ -24,7 +27,8 @@ pub(super) struct Shared {
 }
 
 impl ArrayName {
-    pub(super) fn title(&self) -> String {
+    /// The file, and the array in it.
+    pub(crate) fn title(&self) -> String {
         title(&self.path, self.variable.as_deref())
     }
 }
@@ -41,6 +45,13 @@ impl OwnField {
         if name.is_empty() || !name.chars().all(plain) || name.len() > 64 {
             let expected = "a name of small letters, digits, `_` and `-`".into();
             return Err(Error::unfit("field".into(), expected, format!("`{name}`"), "choose another name"));
+        }
+        if TAKEN.contains(&name.as_str()) {
+            let expected =
+                format!("another name than {}, which are those of other files of a data set", TAKEN.join(", "));
+            let advice =
+                format!("choose another name, such as {name}_1={name} with a mesh or {name}_1=FILE with arrays");
+            return Err(Error::unfit("field".into(), expected, format!("`{name}`"), advice));
         }
         if before.contains(&name.as_str()) {
             let expected = "each name once among positions, inputs and outputs".into();
@@ -129,6 +140,11 @@ impl OwnField {
             }
             if let Some(first) = pieces.first().filter(|first| !first.alike(&piece)) {
                 return Err(unlike(&piece, first));
+            }
+            if let Some(first) = pieces.first().filter(|first| first.all_snapshots() != piece.all_snapshots()) {
+                let expected = format!("{}, as {} has", counted(first.all_snapshots(), "snapshot"), first.title());
+                let found = piece.all_snapshots().to_string();
+                return Err(Error::unfit(piece.title(), expected, found, "give arrays of the same times"));
             }
             pieces.push(piece);
         }

@@ -147,32 +147,47 @@ fn natural(one: &str, other: &str) -> Ordering {
     }
 }
 
-/// The first file of several fields that belongs to another by its order and not by the number in its name, and that other one. A
-/// field with one file is not compared.
-pub(crate) fn strangers<'a>(fields: impl Iterator<Item = Vec<&'a Path>>) -> Option<[String; 2]> {
-    let mut first: Option<(Vec<String>, Vec<u64>)> = None;
-    for files in fields.filter(|files| files.len() > 1) {
-        let paths = files.iter().filter_map(|path| path.file_name());
-        let names: Vec<String> = paths.map(|name| name.to_string_lossy().into_owned()).collect();
-        let Some(numbers) = numbers(&names) else { continue };
+/// The first array of several lists that belongs to another by its order and not by its name, and that other one. A list with one
+/// array is not compared. Names hold folders, files and arrays of files: `case_*/u.npy` and `runs.h5:*/u` differ elsewhere than in the
+/// file.
+pub(crate) fn strangers(lists: impl IntoIterator<Item = Vec<String>>) -> Option<[String; 2]> {
+    let mut first: Option<(Vec<String>, Vec<String>)> = None;
+    for names in lists.into_iter().filter(|names| names.len() > 1) {
+        let Some(cases) = differing(&names) else { continue };
         let Some((others, expected)) = &first else {
-            first = Some((names, numbers));
+            first = Some((names, cases));
             continue;
         };
-        // Numbers from 0 on and numbers from 1 on belong together.
-        let shifted = |number: &u64, by: &[u64]| i128::from(*number) - by.first().map_or(0, |first| i128::from(*first));
-        let pairs = expected.iter().zip(&numbers).enumerate();
-        let apart = pairs.filter(|_| expected.len() == numbers.len());
-        let apart = apart.into_iter().find(|(_, (one, other))| shifted(one, expected) != shifted(other, &numbers));
-        if let Some((place, _)) = apart {
+        if expected.len() == cases.len()
+            && let Some(place) = misplaced(expected, &cases)
+        {
             return Some([names[place].clone(), others[place].clone()]);
         }
     }
     None
 }
 
-/// The number in which each of several names differs from the rest; `None` where they differ in other letters.
-fn numbers(names: &[String]) -> Option<Vec<u64>> {
+/// The first case of a list that is not the one at its place in another list.
+fn misplaced(expected: &[String], found: &[String]) -> Option<usize> {
+    let numbers = |cases: &[String]| cases.iter().map(|case| case.parse::<u64>().ok()).collect::<Option<Vec<_>>>();
+    match (numbers(expected), numbers(found)) {
+        (Some(expected), Some(found)) => {
+            // Numbers from 0 on and numbers from 1 on belong together.
+            let counted = [expected[0], found[0]].iter().max() <= Some(&1);
+            let start = |numbers: &[u64]| if counted { numbers[0] } else { 0 };
+            let (one, other) = (start(&expected), start(&found));
+            (0..found.len()).find(|&place| expected[place] - one != found[place] - other)
+        }
+        // Cases of other names belong together by their order, unless one has the name of another.
+        _ => (0..found.len()).find(|&place| {
+            let partner = expected.iter().position(|case| *case == found[place]);
+            partner.is_some_and(|partner| partner != place)
+        }),
+    }
+}
+
+/// The letters in which each of several names differs from the rest; `None` where names are equal.
+fn differing(names: &[String]) -> Option<Vec<String>> {
     let first = names.first()?;
     let same = |one: &str, other: &str| one.chars().zip(other.chars()).take_while(|(one, other)| one == other).count();
     let count = |name: &String| name.chars().count();
@@ -184,11 +199,12 @@ fn numbers(names: &[String]) -> Option<Vec<u64>> {
     let before = (0..=before).rev().find(|&end| end == 0 || !letters[end - 1].is_ascii_digit())?;
     let behind = (0..=behind.min(letters.len())).rev();
     let behind = behind.into_iter().find(|&length| length == 0 || !letters[letters.len() - length].is_ascii_digit())?;
-    let middle = |name: &String| -> Option<u64> {
+    let middle = |name: &String| -> Option<String> {
         let length = count(name).checked_sub(before + behind)?;
-        name.chars().skip(before).take(length).collect::<String>().parse().ok()
+        Some(name.chars().skip(before).take(length).collect())
     };
-    names.iter().map(middle).collect()
+    let found = names.iter().map(middle).collect::<Option<Vec<String>>>()?;
+    found.windows(2).all(|pair| pair[0] != pair[1]).then_some(found)
 }
 
 #[cfg(test)]
@@ -206,13 +222,36 @@ mod tests {
         assert_eq!(names, ["a", "run_1", "run_1b", "run_2", "run_02", "run_10"]);
     }
 
+    fn texts(names: &[&str]) -> Vec<String> {
+        names.iter().map(ToString::to_string).collect()
+    }
+
     #[test]
-    fn the_number_of_a_name_is_found_with_all_its_digits() {
-        let found = |names: &[&str]| numbers(&names.iter().map(ToString::to_string).collect::<Vec<_>>());
-        assert_eq!(found(&["case_10.npy", "case_11.npy"]), Some(vec![10, 11]));
-        assert_eq!(found(&["u_01_v2.npy", "u_11_v2.npy"]), Some(vec![1, 11]));
-        assert_eq!(found(&["a9.npy", "a10.npy", "a11.npy"]), Some(vec![9, 10, 11]));
-        assert_eq!(found(&["left.npy", "right.npy"]), None);
-        assert_eq!(found(&["a1b1.npy", "a2b2.npy"]), None);
+    fn the_case_of_a_name_is_found_with_all_its_digits() {
+        let found = |names: &[&str]| differing(&texts(names));
+        assert_eq!(found(&["case_10.npy", "case_11.npy"]), Some(texts(&["10", "11"])));
+        assert_eq!(found(&["u_01_v2.npy", "u_11_v2.npy"]), Some(texts(&["01", "11"])));
+        assert_eq!(found(&["a9.npy", "a10.npy", "a11.npy"]), Some(texts(&["9", "10", "11"])));
+        assert_eq!(found(&["runs/case_3/u.npy", "runs/case_12/u.npy"]), Some(texts(&["3", "12"])));
+        assert_eq!(found(&["u.npy", "u.npy"]), None);
+    }
+
+    #[test]
+    fn arrays_of_other_cases_are_strangers_wherever_their_names_differ() {
+        let apart = |one: &[&str], other: &[&str]| strangers([texts(one), texts(other)]).is_some();
+        let [case_a, case_u] = ["a", "u"].map(|field| move |case: &str| format!("runs/{case}/{field}.npy"));
+        let folders =
+            |of: &dyn Fn(&str) -> String, cases: &[&str]| cases.iter().map(|case| of(case)).collect::<Vec<_>>();
+        let together = [folders(&case_a, &["c1", "c2", "c3"]), folders(&case_u, &["c1", "c2", "c3"])];
+        assert_eq!(strangers(together), None);
+        assert!(strangers([folders(&case_a, &["c1", "c2", "c4"]), folders(&case_u, &["c1", "c3", "c4"])]).is_some());
+        assert!(apart(&["x.h5:1/a", "x.h5:2/a"], &["x.h5:2/u", "x.h5:3/u"]));
+        assert!(apart(&["a_circle", "a_square"], &["u_square", "u_triangle"]));
+        assert!(!apart(&["a_left", "a_right"], &["u_inner", "u_outer"]), "nothing says which belong together");
+        assert!(!apart(&["a_0", "a_1", "a_2"], &["u_1", "u_2", "u_3"]), "counted from 0 and from 1");
+        assert!(
+            apart(&["a_1", "a_2", "a_3"], &["u_2", "u_3", "u_4"]),
+            "the first output and the last input are missing"
+        );
     }
 }

@@ -81,10 +81,27 @@ pub type FieldArray = (String, ArrayName, String);
 /// Inputs that are derived from a mesh alone.
 const DERIVED: [&str; 2] = ["distance", "normals"];
 
-/// The array of a mesh that a field of this name came from.
+/// The arrays of a mesh that a field of this name may have come from.
+fn alike<'a>(mesh: &'a Mesh, field: &str) -> impl Iterator<Item = &'a mesh::DataArray> {
+    let arrays = mesh.point_data.iter().chain(&mesh.cell_data).chain(&mesh.field_data);
+    arrays.filter(move |array| field_name(&array.name) == field)
+}
+
+/// The array of a mesh that a field of this name came from; `None` where arrays of two names are such, as `T` and `t`.
 pub fn array_of_field<'a>(mesh: &'a Mesh, field: &str) -> Option<&'a mesh::DataArray> {
-    let mut arrays = mesh.point_data.iter().chain(&mesh.cell_data).chain(&mesh.field_data);
-    arrays.find(|array| field_name(&array.name) == field)
+    let first = alike(mesh, field).next()?;
+    alike(mesh, field).all(|other| other.name == first.name).then_some(first)
+}
+
+/// Refuses a mesh with arrays of two names of which a field may have come.
+fn require_one(mesh: &Mesh, field: &str) -> Result<(), Refusal> {
+    let mut names: Vec<&str> = alike(mesh, field).map(|array| array.name.as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    require(names.len() < 2, || {
+        Refusal::new(format!("field `{field}`"), "one array with this name in small letters", names.join(" and "))
+            .advise("leave out, or rename, the one that the model was not trained on")
+    })
 }
 
 impl MeshCases {
@@ -176,7 +193,7 @@ impl MeshCases {
                 (1, _) => "1c",
                 _ => "c",
             };
-            return Ok((format!("field/{name}"), axes));
+            return Ok((format!("{}{name}", named::WHOLE), axes));
         }
         let arrays = [&mesh.point_data, &mesh.cell_data, &mesh.field_data].into_iter().flatten();
         let known: Vec<_> = arrays.map(|array| array.name.clone()).collect();
@@ -222,6 +239,7 @@ impl MeshCases {
             let (variable, axes) = match column {
                 Some(column) => (column, "1".to_owned()),
                 None => {
+                    require_one(&mesh, field).map_err(|refusal| refusal.within(file.display()))?;
                     let own = array_of_field(&mesh, field).map_or(field.as_str(), |array| array.name.as_str());
                     let advice = "name a table with --scalars, or derive it with --derive";
                     let (variable, axes) = self.find(&mesh, file, own).map_err(|refusal| refusal.advise(advice))?;
@@ -254,9 +272,10 @@ impl MeshCases {
     /// Reads all files, or as many as are needed to know that they are clouds in three dimensions.
     fn survey(&self) -> Result<Survey, Error> {
         let mut survey = Survey { space: 1, lattice: None, same: true, series: false };
-        let mut first: Option<Vec<f64>> = None;
+        let (mut first, mut first_times): (Option<Vec<f64>>, Vec<f64>) = (None, Vec::new());
         for (place, file) in self.files.iter().enumerate() {
-            let series = !mesh::times(file)?.is_empty();
+            let times = mesh::times(file)?;
+            let series = !times.is_empty();
             require(place == 0 || series == survey.series, || {
                 let word = |series| if series { "a list of several times" } else { "a file of one time" };
                 Refusal::new(
@@ -266,6 +285,11 @@ impl MeshCases {
                 )
             })?;
             survey.series = series;
+            if place == 0 {
+                first_times = times;
+            } else {
+                check_steps(&first_times, &times).map_err(|refusal| refusal.within(file.display()))?;
+            }
             let within = |reason: std::io::Error| Refusal::about(file.display().to_string(), reason.to_string());
             let mesh = mesh::read(file)?;
             let positions = mesh.shape.positions().map_err(within)?;
@@ -288,6 +312,28 @@ impl MeshCases {
         survey.lattice = survey.lattice.filter(|lattice| lattice.len() == space && !lattice.contains(&0));
         Ok(survey)
     }
+}
+
+/// How far two lists of times may differ, in parts of their length: times are often written with six digits.
+const ROUNDING_OF_TIMES: f64 = 1e-5;
+
+/// Refuses times that are not as far apart as those of the first file: one step of a model is one distance of snapshots.
+fn check_steps(first: &[f64], times: &[f64]) -> Result<(), Refusal> {
+    let ([start, second, ..], [own, ..]) = (first, times) else { return Ok(()) };
+    let last = first.len() - 1;
+    let mean = (first[last] - start) / last as f64;
+    // Behind its end the first series goes on evenly.
+    let since = |number: usize| match first.get(number) {
+        Some(time) => time - start,
+        None => first[last] - start + mean * (number - last) as f64,
+    };
+    let length = since(times.len() - 1).abs().max(second - start);
+    let apart = |&number: &usize| (times[number] - own - since(number)).abs() > ROUNDING_OF_TIMES * length;
+    (1..times.len()).find(apart).map_or(Ok(()), |number| {
+        let expected = format!("{} after the first time, as in the first file", since(number));
+        Err(Refusal::new(format!("time number {number}"), expected, (times[number] - own).to_string())
+            .advise("import series with the same distances of their times"))
+    })
 }
 
 /// The letters of the axes of an array of a list of several times.

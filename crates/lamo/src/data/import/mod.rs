@@ -13,6 +13,7 @@ mod glob;
 mod meshes;
 mod own;
 mod partition;
+mod precision;
 mod public;
 mod ragged;
 mod sources;

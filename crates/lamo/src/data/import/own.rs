@@ -12,7 +12,7 @@ use super::write::Import;
 use crate::data::dataset::{Error, FieldEntry, Manifest, Normalise, Ragged, Role, Rule, Series};
 use crate::data::mesh::is_mesh_name;
 use crate::error::counted;
-use crate::task::{Field, Spread};
+use crate::task::Spread;
 use lamo_geometry::Grid;
 use std::path::{Path, PathBuf};
 
@@ -127,12 +127,10 @@ impl Own {
             names.push(field.name.as_str());
             columns.push(column);
         }
-        let arrays = self.fields.iter().map(|field| field.arrays.iter());
-        let files = arrays.map(|arrays| arrays.filter_map(|arrays| Some(&*arrays.first()?.path)).collect());
-        if let Some([file, other]) = glob::strangers(files) {
+        if let Some([file, other]) = glob::strangers(self.lists()) {
             let advice = "give the files of the same cases for each field";
             let expected = format!("the partner of {other}");
-            return Err(Error::unfit(file, expected, "another number in its name".into(), advice));
+            return Err(Error::unfit(file, expected, "another case in its name".into(), advice));
         }
         let series = self.windows.map(|windows| Ok::<_, Error>((windows, self.cut(&mut columns)?))).transpose()?;
         let samples = self.samples(&columns)?;
@@ -158,8 +156,8 @@ impl Own {
             let advice = "give a number with --test; --train 0 makes a data set that is only a test set";
             return Err(Error::unfit(what, expected, format!("none of {}", counted(samples, "sample")), advice));
         }
-        let entries = self.fields.iter().zip(&columns).map(|(field, column)| field.entry(column)).collect();
         let grid = thinned(self.grid, self.stride);
+        let entries = self.fields.iter().zip(&columns).map(|(field, column)| field.entry(column, grid)).collect();
         let manifest = Manifest::imported(&self.name, self.parameters(series), grid, split, samples, entries);
         let sizes = match series {
             // The windows of a time series have its points.
@@ -230,9 +228,13 @@ impl Own {
     /// How many windows each time series has. A field without snapshots is repeated for the windows of its series.
     fn cut(&self, columns: &mut [Column]) -> Result<Vec<usize>, Error> {
         let moves = |column: &&Column| column.pieces().any(|piece| piece.snapshots().is_some());
-        let Some(leading) = columns.iter().find(moves) else {
+        let mut moving = self.fields.iter().zip(columns.iter()).filter(|(_, column)| moves(column));
+        let Some((given, leading)) = moving.next() else {
             return Err(self.without_snapshots(columns));
         };
+        for (field, column) in moving {
+            check_lengths((given, leading), (field, column))?;
+        }
         let first = leading.parts.iter().filter_map(|part| part.pieces().first());
         let counts = |piece: &Piece| std::iter::repeat_n(piece.windows(), piece.samples() / piece.windows().max(1));
         let counts: Vec<usize> = first.flat_map(counts).collect();
@@ -277,6 +279,15 @@ impl Own {
         Error::unfit(format!("--window and {}", field.title()), expected, found, advice)
     }
 
+    /// The names of each field's arrays, one for each file; several lists where arrays stand side by side.
+    fn lists(&self) -> impl Iterator<Item = Vec<String>> {
+        self.fields.iter().flat_map(|field| {
+            let sides = field.arrays.first().map_or(0, Vec::len);
+            let side = |side: usize| field.arrays.iter().filter_map(|arrays| Some(arrays.get(side)?.title())).collect();
+            (0..sides).map(side).collect::<Vec<_>>()
+        })
+    }
+
     /// The number of samples, which all fields must have.
     fn samples(&self, columns: &[Column]) -> Result<usize, Error> {
         let mut first: Option<(String, usize)> = None;
@@ -305,8 +316,7 @@ impl Own {
             let numbers = column.channels();
             let expected = format!("an output with a value at every point of the grid {:?}", self.grid.shape());
             let found = format!("{:?} for each sample", column.shape());
-            // A shape alone tells a data set what a field is.
-            let spread = Field::on(grid, &field.name, &field.unit, &column.shape()).map(|field| field.spread);
+            let spread = field.entry(column, grid).on(grid).map(|field| field.spread);
             let advice = match spread {
                 Ok(Spread::Sample) if field.axes.is_some() || numbers <= MOST_CHANNELS => continue,
                 Ok(Spread::Sample) => {
@@ -316,10 +326,7 @@ impl Own {
                     )
                 }
                 Err(_) => format!("reshape it to {:?} for each sample", grid.shape()), // the points in one row
-                _ if numbers > 1 => {
-                    "check --grid; if these are numbers for each sample, give each its own --output".into()
-                }
-                _ => "check --grid and --axes".to_owned(),
+                _ => format!("check --grid; if these are numbers for each sample, say --axes {}=nc", field.name),
             };
             return Err(Error::unfit(field.title(), expected, found, advice));
         }
@@ -371,6 +378,24 @@ impl Own {
     }
 }
 
+/// Refuses a field whose time series have other lengths than those of the field `first`: their windows would not belong together.
+fn check_lengths(first: (&OwnField, &Column), other: (&OwnField, &Column)) -> Result<(), Error> {
+    let [(given, expected), (field, found)] = [first, other].map(|(field, column)| (field, column.series()));
+    if expected == found {
+        return Ok(());
+    }
+    let advice = "the snapshots of all fields must be those of the same times: give series of the same lengths, in the same order";
+    let apart = expected.iter().zip(&found).position(|(expected, found)| expected != found);
+    let (expected, found) = match apart {
+        Some(place) if expected.len() == found.len() => {
+            let told = |lengths: &[usize]| format!("{} in series {place}", counted(lengths[place], "snapshot"));
+            (told(&expected), told(&found))
+        }
+        _ => (format!("{} time series", expected.len()), found.len().to_string()),
+    };
+    Err(Error::unfit(field.title(), format!("{expected}, as {} has", given.title()), found, advice))
+}
+
 /// Whether times are equally spaced, up to the rounding of single precision.
 fn is_even(times: &[f64]) -> bool {
     let [first, .., last] = times else { return true };
@@ -380,10 +405,17 @@ fn is_even(times: &[f64]) -> bool {
 }
 
 impl OwnField {
-    /// Its entry in the manifest.
-    fn entry(&self, column: &Column) -> FieldEntry {
+    /// Its entry in the manifest, with its axes where the shape alone would be read otherwise: as many snapshots as points, as many
+    /// numbers for each sample as rows.
+    fn entry(&self, column: &Column, grid: Grid) -> FieldEntry {
         let (common, normalise) = (column.is_common(), self.normalise);
-        FieldEntry { common, normalise, ..FieldEntry::new(&self.name, self.role, &self.unit, column.shape()) }
+        let plain =
+            FieldEntry { common, normalise, ..FieldEntry::new(&self.name, self.role, &self.unit, column.shape()) };
+        let lettered = FieldEntry { axes: Some(column.letters()), ..plain.clone() };
+        match (plain.on(grid).ok(), lettered.on(grid).ok()) {
+            (read, Some(meant)) if read.as_ref() != Some(&meant) && (read.is_some() || self.axes.is_some()) => lettered,
+            _ => plain,
+        }
     }
 }
 

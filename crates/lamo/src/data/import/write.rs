@@ -9,6 +9,7 @@
 
 use super::cells::Meshes;
 use super::column::{Column, LastRead, Part, Piece};
+use super::precision::Precision;
 use super::sources::Sources;
 use super::transfer::{Listen, Meter};
 use crate::data::dataset::partial::{self, Partial};
@@ -73,7 +74,7 @@ impl Import {
         self.write_and_warn(target, listen, &|_| {})
     }
 
-    /// The same; `warn` is told which samples of an interrupted attempt were lost and are read again.
+    /// The same; `warn` is told which samples of an interrupted attempt were lost and are read again, and which fields lose digits.
     pub fn write_and_warn(&self, target: &Path, listen: Listen, warn: Warn) -> Result<Outcome, Error> {
         let size = |path: &&Path| std::fs::metadata(path).map_or(0, |data| data.len());
         let paths = self.paths();
@@ -95,7 +96,7 @@ impl Import {
             manifest.sources.push(whole_file(path)?);
         }
         partial::make(target, &manifest, warn, |partial| {
-            let progress = self.fill(partial, &mut sources, &meter, hashed)?;
+            let progress = self.fill(partial, &mut sources, &meter, hashed, warn)?;
             if progress.complete == progress.samples {
                 self.write_triangles(partial, &mut sources).inspect_err(|error| {
                     if error.kind() != Kind::OutOfSpace {
@@ -147,14 +148,22 @@ impl Import {
     }
 
     /// Reads and stores the missing samples; `hashed` bytes have been counted before.
-    fn fill(&self, partial: &Partial, sources: &mut Sources, meter: &Meter, hashed: u64) -> Result<Progress, Error> {
+    fn fill(
+        &self,
+        partial: &Partial,
+        sources: &mut Sources,
+        meter: &Meter,
+        hashed: u64,
+        warn: Warn,
+    ) -> Result<Progress, Error> {
         let (missing, samples) = (partial.missing()?, self.manifest.samples);
         meter.expect(2 * hashed + self.bytes(missing.len()));
         let largest = self.columns.iter().flat_map(Column::pieces).map(Piece::bytes).max().unwrap_or(1);
+        let mut precisions: Vec<Precision> = self.columns.iter().map(Precision::of).collect();
         let mut made = 0;
         let few = if self.manifest.ragged.is_some() { 1 } else { (BUDGET / largest.max(1)).max(1) };
         for (first, origin) in self.blocks(&missing, few) {
-            self.transfer(partial, sources, meter, first, &origin)?;
+            self.transfer(partial, sources, meter, (first, &origin), &mut precisions)?;
             partial.mark(first..first + origin.len(), 1)?;
             made += origin.len();
             if meter.stop() {
@@ -162,6 +171,9 @@ impl Import {
             }
         }
         partial.save()?;
+        for (field, precision) in self.manifest.fields.iter().zip(&precisions) {
+            precision.warning(field).iter().for_each(|text| warn(text));
+        }
         Ok(Progress { complete: samples - missing.len() + made, made, samples })
     }
 
@@ -173,20 +185,22 @@ impl Import {
         partial: &Partial,
         sources: &mut Sources,
         meter: &Meter,
-        first: usize,
-        origin: &Range<usize>,
+        (first, origin): (usize, &Range<usize>),
+        precisions: &mut [Precision],
     ) -> Result<(), Error> {
         let mut last = LastRead::default();
         for (number, (field, column)) in self.manifest.fields.iter().zip(&self.columns).enumerate() {
             let (first, origin) = if field.common { (0, 0..1) } else { (first, origin.clone()) };
             let read = column.read(origin.clone(), sources, &mut last, meter);
-            let checked =
-                read.and_then(|(values, beyond)| check(field, column, origin.start, &values, beyond).map(|()| values));
-            let values = checked.inspect_err(|error| {
+            let checked = read.and_then(|(values, beyond, rounding)| {
+                check(field, column, origin.start, &values, beyond).map(|()| (values, rounding))
+            });
+            let (values, rounding) = checked.inspect_err(|error| {
                 if error.kind() != Kind::OutOfSpace {
                     partial.discard();
                 }
             })?;
+            precisions[number].see(&values, column.count_at(origin.start), rounding);
             match self.manifest.ragged.as_ref().filter(|_| column.is_ragged()) {
                 Some(ragged) => partial.store_ragged(number, ragged.points_of(first), &values)?,
                 None => partial.store(number, first, &values)?,
@@ -227,6 +241,6 @@ fn check(field: &FieldEntry, column: &Column, first: usize, values: &[f32], beyo
     let count = column.count_at(first);
     let (origin, sample) = column.origin(first + index / count);
     let found = beyond.filter(|&value| value as f32 == values[index]).unwrap_or(values[index].into());
-    let position = position(index % count, &field.shape);
+    let position = position(index % count, &column.shape_at(first));
     Err(Error::NoNumber { origin, field: field.name.clone(), sample, position, found })
 }

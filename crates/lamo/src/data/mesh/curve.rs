@@ -55,7 +55,8 @@ impl Curve {
         for cell in (0..cells.len()).filter(|&cell| kinds::dimension(cells.kinds[cell]) == Some(1)) {
             let points = match cells.kinds[cell] {
                 kinds::POLY_LINE => cells.points(cell),
-                _ => &cells.points(cell)[..2], // the ends come first
+                // The ends come first; a curve of one point has none.
+                _ => cells.points(cell).get(..2).unwrap_or_default(),
             };
             segments.extend(points.windows(2).map(|pair| [number(pair[0]), number(pair[1])]));
         }

@@ -396,6 +396,11 @@ impl Reader<'_> {
             let own: Result<Vec<f64>, Refusal> = (0..components).map(|_| self.double()).collect();
             values.push((tag, own?));
         }
+        require(self.data[owner].iter().all(|other| other.name != name), || {
+            let title = format!("data `{}`", shortened(&name).escape_debug());
+            Refusal::new(title, "values of one time", "a second section of the same name")
+                .advise("save each time step as a file of its own, and list the files with their times in a .pvd file")
+        })?;
         self.data[owner].push(Data { name, components: components as usize, values });
         Ok(())
     }

@@ -87,7 +87,7 @@ pub enum Shape {
 }
 
 /// A mesh with its arrays.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Mesh {
     /// Points and cells.
     pub shape: Shape,
@@ -97,6 +97,18 @@ pub struct Mesh {
     pub cell_data: Vec<DataArray>,
     /// Arrays that belong to neither, of any length.
     pub field_data: Vec<DataArray>,
+    /// The first point of each piece after the first, where the mesh was read from several pieces: points of two pieces at one place
+    /// are one point of the body.
+    pub seams: Vec<u32>,
+}
+
+impl PartialEq for Mesh {
+    /// Whether points, cells and arrays are equal; a mesh that is written as one piece is the mesh that was read from several.
+    fn eq(&self, other: &Mesh) -> bool {
+        let Mesh { shape, point_data, cell_data, field_data, seams: _ } = self;
+        (shape, point_data, cell_data, field_data)
+            == (&other.shape, &other.point_data, &other.cell_data, &other.field_data)
+    }
 }
 
 /// Points at most of a lattice without arrays.
@@ -326,7 +338,7 @@ const HEXAHEDRON_CORNERS: [[usize; 3]; 8] =
 impl Mesh {
     /// A mesh without arrays.
     pub fn new(shape: Shape) -> Mesh {
-        Mesh { shape, point_data: Vec::new(), cell_data: Vec::new(), field_data: Vec::new() }
+        Mesh { shape, point_data: Vec::new(), cell_data: Vec::new(), field_data: Vec::new(), seams: Vec::new() }
     }
 
     /// How many points there are.

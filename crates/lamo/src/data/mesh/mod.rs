@@ -31,7 +31,7 @@ mod vtk_xml;
 pub use mesh::{Cells, DataArray, Faces, Mesh, Shape, UNTURNED};
 pub use numbers::{ByteOrder, Numbers};
 pub use on_points::{centres, to_points};
-pub use surface::{Boundary, boundary};
+pub use surface::{Boundary, boundary, boundary_of};
 pub use vtk_xml::{Encoding, Options};
 
 use crate::error::{Error, Kind, Refusal, require, shown};

@@ -17,7 +17,7 @@
 use super::curve::Curve;
 use super::input::shortened;
 use super::mesh::{DataArray, Mesh, short};
-use super::surface::{Boundary, boundary};
+use super::surface::{Boundary, boundary_of};
 use super::{centres, to_points};
 use crate::data::formats::ElementKind;
 use crate::error::{Refusal, require};
@@ -29,6 +29,9 @@ use std::path::Path;
 pub const CENTRES: &str = "centres/";
 /// The prefix of arrays with the axes of a lattice.
 pub const LATTICE: &str = "lattice/";
+
+/// The prefix of arrays of the whole.
+pub(in crate::data) const WHOLE: &str = "field/";
 
 /// Points, or cells, along the axes of a lattice, the last axis of VTK first; axes of one point are left out. `None` where the mesh
 /// is no lattice.
@@ -75,7 +78,7 @@ pub(in crate::data) fn listed(mesh: &Mesh) -> Vec<Listed> {
     }
     for array in mesh.field_data.iter().filter(|array| array.components > 0) {
         let shape = shape(array.values.len() / array.components, array.components);
-        add(format!("field/{}", array.name), shape, array.values.kind(), false);
+        add(format!("{WHOLE}{}", array.name), shape, array.values.kind(), false);
     }
     for array in &mesh.cell_data {
         add(array.name.clone(), shape(points, array.components), ElementKind::F64, true);
@@ -98,7 +101,7 @@ pub(in crate::data) fn listed(mesh: &Mesh) -> Vec<Listed> {
 impl Listed {
     /// The same array with the axes of the lattice; `None` where the mesh has no lattice, or the array has another number of values.
     fn on_lattice(&self, mesh: &Mesh) -> Option<Listed> {
-        if self.name.starts_with("field/") {
+        if self.name.starts_with(WHOLE) {
             return None;
         }
         let at_cells = self.name.starts_with(CENTRES) || self.name.starts_with("cells/");
@@ -153,7 +156,7 @@ pub(in crate::data) fn values(mesh: &Mesh, path: &Path, name: &str) -> Result<Ve
     if let Some(array) = mesh.point_data.iter().find(|array| array.name == name) {
         return whole(array);
     }
-    if let Some(array) = listed_in(&mesh.cell_data, name, "cells/").or(listed_in(&mesh.field_data, name, "field/")) {
+    if let Some(array) = listed_in(&mesh.cell_data, name, "cells/").or(listed_in(&mesh.field_data, name, WHOLE)) {
         return whole(array);
     }
     let (at_cells, inner) = name.strip_prefix(CENTRES).map_or((false, name), |inner| (true, inner));
@@ -181,7 +184,7 @@ pub(in crate::data) fn values(mesh: &Mesh, path: &Path, name: &str) -> Result<Ve
     match inner.split_once('=') {
         None if inner == "distance" => {
             let positions = mesh.shape.positions().map_err(|reason| short(&reason))?;
-            let Boundary { triangles, .. } = boundary(&cells, true)?;
+            let Boundary { triangles, .. } = boundary_of(mesh, &cells, true)?;
             require(!triangles.is_empty(), || Refusal::new("distance", "a mesh with a boundary", "none"))?;
             let surface = Surface::new(&positions, triangles);
             each_place(&places()?, |place| surface.distance(place))
@@ -235,7 +238,7 @@ fn triangles(mesh: &Mesh) -> Result<Surface, Refusal> {
         Refusal::new("points", "finite coordinates", "NaN or infinity")
     })?;
     let cells = mesh.shape.cells().map_err(|reason| short(&reason))?;
-    let Boundary { triangles, .. } = boundary(&cells, false)?;
+    let Boundary { triangles, .. } = boundary_of(mesh, &cells, false)?;
     require(!triangles.is_empty(), || Refusal::new("cells", "a surface", "no triangles or polygons"))?;
     Ok(Surface::new(&positions, triangles))
 }

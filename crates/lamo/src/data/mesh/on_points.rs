@@ -5,7 +5,7 @@ use super::numbers::Numbers;
 use crate::error::Refusal;
 use crate::files::memory;
 
-/// `[points, components]`: at each point the mean of its cells, each with the same weight; not a number at points without.
+/// `[points, components]`: at each point the mean of its cells, each with the same weight; refused at a point without cells.
 pub fn to_points(array: &DataArray, cells: &Cells, points: usize) -> Result<Vec<f64>, Refusal> {
     let width = array.components;
     let mut sums: Vec<f64> = memory::filled(0.0, points * width).map_err(|reason| short(&reason))?;
@@ -18,9 +18,13 @@ pub fn to_points(array: &DataArray, cells: &Cells, points: usize) -> Result<Vec<
             }
         }
     }
+    if let Some(point) = counts.iter().position(|&count| count == 0) {
+        let refusal = Refusal::new(format!("point {point}"), "a cell, whose value it takes", "no cell with this point");
+        return Err(refusal.advise("remove points without cells, or take the centres of the cells with --on cells"));
+    }
     for (point, &count) in counts.iter().enumerate() {
         for sum in &mut sums[point * width..][..width] {
-            *sum /= f64::from(count); // 0/0 where no cell is
+            *sum /= f64::from(count);
         }
     }
     Ok(sums)
@@ -57,9 +61,10 @@ mod tests {
         cells.push(TRIANGLE, [0, 1, 2]);
         cells.push(QUAD, [1, 2, 3, 4]);
         let array = DataArray::new("p", 2, vec![1.0, 10.0, 3.0, 30.0]);
-        let found = to_points(&array, &cells, 6).unwrap();
-        assert_eq!(found[..10], [1.0, 10.0, 2.0, 20.0, 2.0, 20.0, 3.0, 30.0, 3.0, 30.0]);
-        assert!(found[10].is_nan());
+        let found = to_points(&array, &cells, 5).unwrap();
+        assert_eq!(found, [1.0, 10.0, 2.0, 20.0, 2.0, 20.0, 3.0, 30.0, 3.0, 30.0]);
+        let told = to_points(&array, &cells, 6).unwrap_err().to_string();
+        assert!(told.starts_with("point 5: expected a cell, whose value it takes"), "{told}");
         let positions = [0.0, 0.0, 0.0, 3.0, 0.0, 0.0, 0.0, 3.0, 0.0, 5.0, 5.0, 0.0, 8.0, 0.0, 4.0];
         assert_eq!(centres(&positions, &cells).unwrap(), [1.0, 1.0, 0.0, 4.0, 2.0, 1.0]);
     }

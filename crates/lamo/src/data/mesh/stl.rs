@@ -21,7 +21,9 @@ fn is_binary(start: &[u8], size: u64) -> bool {
 }
 
 pub(super) fn sniff(start: &[u8], size: u64) -> bool {
-    is_binary(start, size) || start.trim_ascii_start().get(..5).is_some_and(|word| word.eq_ignore_ascii_case(b"solid"))
+    let text = start.trim_ascii_start();
+    let word = text.split(u8::is_ascii_whitespace).next().unwrap_or_default(); // `solid_fraction` is a column of a table
+    is_binary(start, size) || word.eq_ignore_ascii_case(b"solid")
 }
 
 /// A surface whose equal corners are one point.

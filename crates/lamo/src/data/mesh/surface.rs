@@ -1,7 +1,7 @@
 //! The surface of a mesh: the faces that one volume cell has, the polygons of surface cells, and the edges of a flat mesh.
 
 use super::kinds;
-use super::mesh::{Cells, short};
+use super::mesh::{Cells, Mesh, short};
 use crate::error::Refusal;
 use crate::files::memory;
 use std::collections::HashMap;
@@ -19,9 +19,47 @@ pub struct Boundary {
 
 /// The boundary of volume cells where there are any; else the surface cells, or with `edges` their boundary.
 pub fn boundary(cells: &Cells, edges: bool) -> Result<Boundary, Refusal> {
+    ends(cells, edges, |polygons| polygons)
+}
+
+/// The same for a mesh with these cells: where its pieces meet there is no boundary.
+pub fn boundary_of(mesh: &Mesh, cells: &Cells, edges: bool) -> Result<Boundary, Refusal> {
+    if mesh.seams.is_empty() {
+        return boundary(cells, edges);
+    }
+    let welded = welded(&mesh.shape.positions().map_err(|reason| short(&reason))?);
+    ends(cells, edges, |polygons| off_seams(polygons, &welded, &mesh.seams))
+}
+
+/// Of each point the first point with the same coordinates.
+fn welded(positions: &[f64]) -> Vec<u32> {
+    let mut first: HashMap<[u64; 3], u32> = HashMap::new();
+    let places = positions.chunks_exact(3).zip(0..);
+    // 0.0 is added because -0.0 is the same place as 0.0.
+    places.map(|(at, point)| *first.entry([0, 1, 2].map(|axis| (at[axis] + 0.0).to_bits())).or_insert(point)).collect()
+}
+
+/// Polygons without those that two pieces have at one place. Two of one piece stay: a crack has two sides.
+fn off_seams(polygons: Vec<Polygon>, welded: &[u32], seams: &[u32]) -> Vec<Polygon> {
+    let key = |polygon: &[u32]| {
+        let mut places: Vec<u32> = polygon.iter().map(|&point| welded[point as usize]).collect();
+        places.sort_unstable();
+        places
+    };
+    let piece = |polygon: &[u32]| polygon.first().map_or(0, |point| seams.partition_point(|first| first <= point));
+    let mut owners: HashMap<Vec<u32>, (usize, bool)> = HashMap::new();
+    for (_, polygon) in &polygons {
+        let (owner, several) = owners.entry(key(polygon)).or_insert((piece(polygon), false));
+        *several |= *owner != piece(polygon);
+    }
+    polygons.into_iter().filter(|(_, polygon)| !owners[&key(polygon)].1).collect()
+}
+
+/// The boundary; `outer` leaves out what lies between two pieces.
+fn ends(cells: &Cells, edges: bool, outer: impl Fn(Vec<Polygon>) -> Vec<Polygon>) -> Result<Boundary, Refusal> {
     let has = |dimension| cells.kinds.iter().any(|&kind| kinds::dimension(kind) == Some(dimension));
     if has(3) {
-        return Ok(fan(&faces_of_one_cell(cells)?));
+        return Ok(fan(&outer(faces_of_one_cell(cells)?)));
     }
     let polygons = polygons(cells)?;
     if !edges {
@@ -35,9 +73,10 @@ pub fn boundary(cells: &Cells, edges: bool) -> Result<Boundary, Refusal> {
             uses.entry(key).or_insert((0, edge)).0 += 1;
         }
     }
-    let mut single: Vec<[u32; 2]> = uses.into_values().filter(|(count, _)| *count == 1).map(|(_, edge)| edge).collect();
+    let single = uses.into_values().filter(|(count, _)| *count == 1).map(|(_, edge)| (0, edge.to_vec()));
+    let mut single = outer(single.collect());
     single.sort_unstable(); // the order of a hash map changes from run to run
-    let triangles = single.into_iter().map(|[from, to]| [from, to, to]).collect();
+    let triangles = single.into_iter().map(|(_, edge)| [edge[0], edge[1], edge[1]]).collect();
     Ok(Boundary { triangles, owners: Vec::new(), dimension: 1 })
 }
 

@@ -1,14 +1,13 @@
-//! Files of several fields belong together: by the numbers in their names, and by the samples that they hold.
+//! Files of several fields belong together: by the cases in their names, and by the samples that they hold.
 
-use super::{Given, SampleFile};
+use super::{Given, Part, SampleFile};
 use crate::data::import;
 use crate::error::{Refusal, counted};
-use std::path::Path;
 
-/// Refuses several files of each of several fields that belong to different samples: by the numbers in their names, or by the
+/// Refuses several files of each of several fields that belong to different samples: by the cases in their names, or by the
 /// number of their samples.
 pub(super) fn check_files(leading: &Given, arrays: &[Given]) -> Result<(), Refusal> {
-    check_partners(arrays.iter().map(|given| given.parts.iter().map(|part| part.file.path()).collect()))?;
+    check_partners(arrays.iter().map(|given| given.parts.iter().map(Part::title).collect()))?;
     let samples = |file: &SampleFile| file.samples.unwrap_or(1);
     let name = |file: &SampleFile| file.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     for given in arrays.iter().filter(|given| given.parts.len() > 1 && given.parts.len() == leading.parts.len()) {
@@ -22,10 +21,10 @@ pub(super) fn check_files(leading: &Given, arrays: &[Given]) -> Result<(), Refus
     Ok(())
 }
 
-/// Refuses files of several fields that belong together by their order and not by the numbers in their names.
-pub(crate) fn check_partners<'a>(fields: impl Iterator<Item = Vec<&'a Path>>) -> Result<(), Refusal> {
-    import::strangers(fields).map_or(Ok(()), |[file, other]| {
-        Err(Refusal::new(file, format!("the partner of {other}"), "another number in its name")
+/// Refuses arrays of several fields that belong together by their order and not by their names.
+pub(crate) fn check_partners(lists: impl Iterator<Item = Vec<String>>) -> Result<(), Refusal> {
+    import::strangers(lists).map_or(Ok(()), |[file, other]| {
+        Err(Refusal::new(file, format!("the partner of {other}"), "another case in its name")
             .advise("give the files of the same cases for each field"))
     })
 }

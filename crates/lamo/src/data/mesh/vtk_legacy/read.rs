@@ -331,7 +331,7 @@ impl Reader<'_> {
                 return Err(Refusal::new("DATASET", known, format!("`{}`", shortened(other))));
             }
         };
-        Ok(Mesh { shape, point_data, cell_data, field_data })
+        Ok(Mesh { shape, point_data, cell_data, field_data, seams: Vec::new() })
     }
 }
 

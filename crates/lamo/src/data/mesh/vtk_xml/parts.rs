@@ -1,10 +1,11 @@
 //! Files of VTK that name other files: parallel files (pvtu, pvtp, ...), files of several blocks (vtm, vtpc) and lists (pvd, and the series
-//! of ParaView in JSON). All parts of one time become one mesh, and an array `block` on the cells has the number of the part that a cell is from.
+//! of ParaView in JSON). All parts of one time become one mesh, and an array `block` on the cells has the number of the part that a cell is from:
+//! its place in the outermost list of several files, empty parts counted, from 0 on.
 //!
 //! A file that is named twice, by itself or by a file that it names, is refused: so there are no cycles, and memory stays in proportion
 //! to what lies on the disk.
 
-use super::read::{append_cells, is_mesh_kind};
+use super::read::{append_cells, is_mesh_kind, refuse_ghosts};
 use super::tree::{self, Element};
 use crate::data::formats::ElementKind;
 use crate::data::mesh::input::{Opened, shortened};
@@ -73,24 +74,49 @@ pub(in crate::data::mesh) fn times(opened: &Opened) -> Result<Vec<f64>, Refusal>
 
 /// The mesh of the files of one time, by the number of the time.
 pub(in crate::data::mesh) fn read_time(opened: &Opened, number: usize) -> Result<Mesh, Refusal> {
-    let mut parts = Vec::new();
-    let names = by_time(named_files(opened)?).into_iter().nth(number).map(|(_, names)| names);
-    for name in names.unwrap_or_default() {
-        let within = |refusal: Refusal| refusal.within(shortened(&name));
-        let part = opened.beside(&name).map_err(within)?;
-        parts.push(read_opened(&part).map_err(within)?);
+    Ok(numbered(opened, number)?.0)
+}
+
+/// The same, and whether its array `block` numbers its parts here; an array of this name may also lie in the files.
+fn numbered(opened: &Opened, number: usize) -> Result<(Mesh, bool), Refusal> {
+    let names = by_time(named_files(opened)?).into_iter().nth(number).map(|(_, names)| names).unwrap_or_default();
+    let mut parts: Vec<(i32, Mesh)> = Vec::new();
+    for (place, name) in names.iter().enumerate().filter(|(_, name)| !name.is_empty()) {
+        let within = |refusal: Refusal| refusal.within(shortened(name));
+        let part = opened.beside(name).map_err(within)?;
+        let is_list = sniff(&part.start().map_err(within)?, part.size);
+        let (mut mesh, inner) = match is_list {
+            true => numbered(&part, 0).and_then(|found| found.0.check().map(|()| found)).map_err(within)?,
+            false => (read_opened(&part).map_err(within)?, false),
+        };
+        if names.len() == 1 {
+            return Ok((mesh, inner));
+        }
+        if inner {
+            mesh.cell_data.retain(|array| array.name != BLOCK); // the number in this list stands in its place
+        }
+        if mesh.point_count() > 0 {
+            parts.push((place as i32, mesh));
+        }
     }
-    parts.retain(|part| part.point_count() > 0);
-    if parts.len() <= 1 {
-        return Ok(parts.pop().unwrap_or_else(empty));
+    let counts = parts.iter().map(|(place, mesh)| vec![*place; mesh.cell_count()]);
+    let numbers: Vec<i32> = counts.flatten().collect();
+    let mut meshes: Vec<Mesh> = parts.into_iter().map(|(_, mesh)| mesh).collect();
+    let mut joint = match meshes.len() {
+        0 | 1 => meshes.pop().unwrap_or_else(empty),
+        _ => join(meshes)?,
+    };
+    let own = joint.cell_data.iter().all(|array| array.name != BLOCK);
+    if own {
+        joint.cell_data.push(DataArray { name: BLOCK.into(), components: 1, values: Numbers::I32(numbers) });
     }
-    join(parts)
+    Ok((joint, own))
 }
 
 /// All files that a file names, and those that these name.
 pub(in crate::data::mesh) fn files(opened: &Opened) -> Result<Vec<PathBuf>, Refusal> {
     let mut found = Vec::new();
-    for (_, name) in named_files(opened)? {
+    for (_, name) in named_files(opened)?.into_iter().filter(|(_, name)| !name.is_empty()) {
         let part = opened.beside(&name)?;
         found.push(part.path.clone());
         if sniff(&part.start()?, part.size) {
@@ -104,7 +130,7 @@ fn empty() -> Mesh {
     Mesh::new(Shape::Unstructured { points: Numbers::F32(Vec::new()), cells: Cells::new() })
 }
 
-/// A file and its time, where it has one.
+/// A file and its time, where it has one; an empty block has no name.
 type Named = (Option<f64>, String);
 
 /// The names in a file, in its order.
@@ -124,7 +150,7 @@ fn named_files(opened: &Opened) -> Result<Vec<Named>, Refusal> {
     })?;
     let mut names = Vec::new();
     collect(whole, &mut names)?;
-    require(!names.is_empty(), || Refusal::new(kind, "names of files", "none"))?;
+    require(names.iter().any(|(_, name)| !name.is_empty()), || Refusal::new(kind, "names of files", "none"))?;
     Ok(names)
 }
 
@@ -137,6 +163,9 @@ fn collect(element: &Element, names: &mut Vec<Named>) -> Result<(), Refusal> {
             number.ok_or_else(|| Refusal::new("timestep", "a number", shortened(time)))
         });
         names.push((number.transpose()?, name.to_owned()));
+    }
+    if name.is_none_or(str::is_empty) && element.name == "DataSet" {
+        names.push((None, String::new()));
     }
     element.children.iter().try_for_each(|child| collect(child, names))
 }
@@ -159,12 +188,12 @@ fn by_time(names: Vec<Named>) -> Vec<(f64, Vec<String>)> {
 
 /// Several meshes as one. Arrays that a part lacks are left out.
 fn join(parts: Vec<Mesh>) -> Result<Mesh, Refusal> {
-    let numbers: Vec<i32> =
-        parts.iter().enumerate().flat_map(|(part, mesh)| vec![part as i32; mesh.cell_count()]).collect();
-    let (mut points, mut cells) = (None, Cells::new());
+    let (mut points, mut cells, mut seams) = (None, Cells::new(), Vec::new());
     let mut joint: Option<Mesh> = None;
     for mut part in parts {
         let before = points.as_ref().map_or(0, |points: &Numbers| points.len() / 3);
+        refuse_ghosts(&part)?;
+        seams.extend(std::iter::once(0).chain(std::mem::take(&mut part.seams)).map(|first| first + before as u32));
         let own = part.shape.cells().map_err(|reason| short(&reason))?.into_owned();
         append_cells(&mut cells, own, before)?;
         let places = match part.shape {
@@ -189,9 +218,7 @@ fn join(parts: Vec<Mesh>) -> Result<Mesh, Refusal> {
     }
     let mut joint = joint.unwrap_or_else(empty);
     joint.shape = Shape::Unstructured { points: points.unwrap_or(Numbers::F32(Vec::new())), cells };
-    if joint.cell_data.iter().all(|array| array.name != BLOCK) {
-        joint.cell_data.push(DataArray { name: BLOCK.into(), components: 1, values: Numbers::I32(numbers) });
-    }
+    joint.seams = seams.split_off(seams.len().min(1)); // the first piece begins at no seam
     Ok(joint)
 }
 

@@ -8,7 +8,7 @@ use crate::data::mesh::kinds::POLYHEDRON;
 use crate::data::mesh::mesh::{Cells, DataArray, Faces, Mesh, Shape, short};
 use crate::data::mesh::numbers::Numbers;
 use crate::data::mesh::sorts::{SORTS, surface_kind};
-use crate::error::{Refusal, require};
+use crate::error::{Refusal, counted, require};
 use crate::files::memory;
 
 /// The types of files that hold a mesh.
@@ -95,6 +95,16 @@ fn count(piece: &Element, name: &str) -> Result<usize, Refusal> {
     Ok(piece.number(name)?.unwrap_or(0))
 }
 
+/// Refuses a piece with ghost cells, which are those of another piece.
+pub(super) fn refuse_ghosts(piece: &Mesh) -> Result<(), Refusal> {
+    let Some(marks) = piece.cell_data.iter().find(|array| array.name == "vtkGhostType") else { return Ok(()) };
+    let ghosts = (0..marks.values.len()).filter(|&cell| marks.values.at(cell) != 0.0).count();
+    require(ghosts == 0, || {
+        let found = format!("{} whose vtkGhostType is not 0", counted(ghosts, "cell"));
+        Refusal::new("cells", "pieces that do not overlap", found).advise("save it without ghost cells")
+    })
+}
+
 /// A mesh of cells; pieces follow each other.
 fn joined(storage: &Storage, grid: &Element, is_surface: bool) -> Result<Mesh, Refusal> {
     let mut whole: Option<(Numbers, Vec<Cells>, Mesh)> = None;
@@ -105,6 +115,11 @@ fn joined(storage: &Storage, grid: &Element, is_surface: bool) -> Result<Mesh, R
             None => whole = Some((points, cells, mesh)),
             Some((all, all_cells, joint)) => {
                 let before = all.len() / 3;
+                if joint.seams.is_empty() {
+                    refuse_ghosts(joint)?; // it is the first piece alone
+                }
+                refuse_ghosts(&mesh).map_err(within)?;
+                joint.seams.push(before as u32);
                 all.append(points)
                     .ok_or_else(|| within(Refusal::new("Points", "one type in all pieces", "another")))?;
                 for (to, from) in all_cells.iter_mut().zip(cells) {
