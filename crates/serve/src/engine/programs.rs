@@ -279,8 +279,9 @@ mod tests {
     #[test]
     fn a_model_that_couples_the_samples_of_a_batch_answers_each_request_by_itself() {
         let folder = tempfile::tempdir().unwrap();
+        // With these sizes, copies of a sample have the bits of one sample in batches of 2.
         let ono =
-            "{ width = 16, depth = 2, heads = 2, mlp_ratio = 1, basis = 4, landmarks = 4, attention = \"nystrom\" }";
+            "{ width = 32, depth = 2, heads = 4, mlp_ratio = 1, basis = 8, landmarks = 8, attention = \"nystrom\" }";
         let fno = "{ width = 8, depth = 1, modes = 2 }";
         for (name, settings, joins) in [("ono", ono, false), ("fno", fno, true)] {
             let model = model(folder.path(), name, settings);
