@@ -106,7 +106,7 @@ fn names(run: &Path, below: &Path) -> Result<Vec<String>, Error> {
             let kind = if kind.is_symlink() { "a symbolic link" } else { "no plain file" };
             let about =
                 format!("is {kind}, which a packed run cannot hold; put the file itself there, or move it elsewhere");
-            return Err(refuse(&run.join(&path), &about).into());
+            return Err(refuse(&run.join(&path), &about));
         } else if !atomic::is_partial(&name) && path != Path::new(folder::LOCK) {
             let parts: Option<Vec<&str>> = path.iter().map(|part| part.to_str()).collect();
             let parts = parts.ok_or_else(|| refuse(&run.join(&path), "its name is not Unicode; give it another"))?;
