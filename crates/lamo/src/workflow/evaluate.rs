@@ -117,10 +117,11 @@ fn open_as(
         experiment.data.folder = run::experiment(path)?.data.folder;
     }
     match data {
-        Some(folder) if own => experiment.data.folder = Some(folder.to_owned()),
         Some(folder) => {
             experiment.data.folder = Some(folder.to_owned());
-            (experiment.data.train, experiment.data.test, experiment.data.validation) = (0, 0, 0);
+            if !own {
+                (experiment.data.train, experiment.data.test, experiment.data.validation) = (0, 0, 0);
+            }
             let names = |fields: &[Field]| fields.iter().map(|field| field.name.clone()).collect::<Vec<_>>();
             let task = &trained.operator.task;
             experiment.data.outputs = names(&task.outputs);
