@@ -307,7 +307,10 @@ fn files_for_training_and_testing_keep_their_samples() {
     assert!(matches!(rule(fields("train", "test"), Sizes { seed: Some(0), ..plain }), Ok(Rule::Random { .. })));
     let mut crossed = fields("train", "test");
     crossed[1].arrays.reverse();
-    assert!(rule(crossed, plain).unwrap_err().contains("expected the training and test samples that"));
+    assert!(rule(crossed, plain).unwrap_err().contains("expected the partner of"));
+    let mut other = fields("train", "test");
+    other[1].arrays = vec![file("1_test_u.npy", 8), file("2_train_u.npy", 3)];
+    assert!(rule(other, plain).unwrap_err().contains("expected the training and test samples that"));
 }
 
 #[test]
