@@ -34,6 +34,15 @@ def test_a_training_has_the_bits_of_the_command(data, run):
     assert run.receipt["hashes"] == other.receipt["hashes"]
 
 
+@pytest.fixture
+def interrupts():
+    """Ctrl-C is heard, also in a job that a shell put into the background and that ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interrupts")
 def test_a_training_that_ctrl_c_stops_resumes_to_the_same_bits(data, run):
     def press_ctrl_c(event):
         if event["event"] == "epoch" and event["epoch"] == 1:
