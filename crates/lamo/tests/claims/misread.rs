@@ -1,44 +1,16 @@
 //! Arrays that could be taken for something else: the import records what they are, or refuses them with a sentence.
 
 use crate::support::{Folder, experiment, save};
-use lamo::data::dataset::{Dataset, Normalise, Outcome, Role};
+use crate::trajectories::{LINE, cut, field, own, refusal, written};
+use lamo::data::dataset::{Dataset, Role};
 use lamo::data::formats;
-use lamo::data::import::{ArrayName, Own, OwnField, Sizes, Windows};
+use lamo::data::import::{ArrayName, Own};
 use lamo::experiment::ExperimentData;
 use lamo::task::Spread;
 use lamo_geometry::Grid;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-
-const LINE: Grid = Grid::Line { points: 4 };
-
-fn field(name: &str, role: Role, axes: &str, arrays: Vec<Vec<ArrayName>>) -> OwnField {
-    let axes = Some(axes.to_owned()).filter(|axes| !axes.is_empty());
-    OwnField { name: name.into(), role, unit: "1".into(), normalise: Normalise::Channels, axes, arrays }
-}
-
-fn own(grid: Grid, fields: Vec<OwnField>) -> Own {
-    let (windows, sizes) = (None, Sizes::default());
-    Own { name: "flow".into(), grid, ragged: Vec::new(), stride: 1, fields, times: None, windows, split: None, sizes }
-}
-
-fn cut(window: usize, horizon: usize, step: usize, fields: Vec<OwnField>) -> Own {
-    Own { windows: Some(Windows { window, horizon, step }), ..own(LINE, fields) }
-}
-
-fn written(own: &Own, target: &Path) -> Dataset {
-    match own.import().unwrap().write(target, &|_| ControlFlow::Continue(())).unwrap() {
-        Outcome::Made(dataset) => dataset,
-        other => panic!("expected a new data set, found {other:?}"),
-    }
-}
-
-fn refusal(own: &Own) -> String {
-    let sentence = own.import().err().unwrap().to_string();
-    assert_eq!(sentence.lines().count(), 1, "one sentence: {sentence}");
-    sentence
-}
 
 /// An npy file whose n-th number is n.
 fn counting(folder: &Folder, name: &str, shape: &[usize]) -> Vec<Vec<ArrayName>> {

@@ -10,30 +10,30 @@ use std::fs;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-const LINE: Grid = Grid::Line { points: 4 };
+pub(crate) const LINE: Grid = Grid::Line { points: 4 };
 
-fn field(name: &str, role: Role, axes: &str, arrays: Vec<Vec<ArrayName>>) -> OwnField {
+pub(crate) fn field(name: &str, role: Role, axes: &str, arrays: Vec<Vec<ArrayName>>) -> OwnField {
     let axes = Some(axes.to_owned()).filter(|axes| !axes.is_empty());
     OwnField { name: name.into(), role, unit: "1".into(), normalise: Normalise::Channels, axes, arrays }
 }
 
-fn own(grid: Grid, fields: Vec<OwnField>) -> Own {
+pub(crate) fn own(grid: Grid, fields: Vec<OwnField>) -> Own {
     let (windows, sizes) = (None, Sizes::default());
     Own { name: "flow".into(), grid, ragged: Vec::new(), stride: 1, fields, times: None, windows, split: None, sizes }
 }
 
-fn cut(window: usize, horizon: usize, step: usize, fields: Vec<OwnField>) -> Own {
+pub(crate) fn cut(window: usize, horizon: usize, step: usize, fields: Vec<OwnField>) -> Own {
     Own { windows: Some(Windows { window, horizon, step }), ..own(LINE, fields) }
 }
 
-fn written(own: &Own, target: &Path) -> Dataset {
+pub(crate) fn written(own: &Own, target: &Path) -> Dataset {
     match own.import().unwrap().write(target, &|_| ControlFlow::Continue(())).unwrap() {
         Outcome::Made(dataset) => dataset,
         other => panic!("expected a new data set, found {other:?}"),
     }
 }
 
-fn refusal(own: &Own) -> String {
+pub(crate) fn refusal(own: &Own) -> String {
     let sentence = own.import().err().unwrap().to_string();
     assert_eq!(sentence.lines().count(), 1, "one sentence: {sentence}");
     sentence

@@ -322,7 +322,7 @@ fn check_steps(first: &[f64], times: &[f64]) -> Result<(), Refusal> {
     let ([start, second, ..], [own, ..]) = (first, times) else { return Ok(()) };
     let last = first.len() - 1;
     let mean = (first[last] - start) / last as f64;
-    // Behind its end the first series goes on evenly.
+    // A longer series is compared with the first one as if that went on with its mean step.
     let since = |number: usize| match first.get(number) {
         Some(time) => time - start,
         None => first[last] - start + mean * (number - last) as f64,

@@ -249,7 +249,7 @@ impl Row {
     }
 }
 
-/// Names models that can, as advice; empty where there is none.
+/// The advice that names the models which can do it; empty where no model can.
 fn advice(able: impl Fn(&Row) -> bool) -> String {
     let able: Vec<_> = MODELS.iter().filter(|row| able(row)).map(|row| row.name).collect();
     if able.is_empty() { String::new() } else { format!("use {}", listed(&able, "or")) }
