@@ -78,6 +78,8 @@ pub struct Training {
     pub optimiser: Optimiser,
     /// With Muon, the rate of matrices relative to `rate`.
     pub matrix_rate: f64,
+    /// With Muon, weights of dense convolutions are matrices, too.
+    pub matrix_convolutions: bool,
     /// Decay of the running average of the parameters, which is then the model; 0 keeps none.
     pub average: f64,
     /// λ, the weight decay.

@@ -105,6 +105,11 @@ const KEYS: &[Entry] = &[
         "With `muon`, the rate of matrices relative to `train.rate`. At 1, steps of matrices have the size of AdamW's.",
     ),
     (
+        "train.matrix_convolutions",
+        "–",
+        "With `muon`, the weights of dense convolutions take orthogonal steps, too, each as a matrix from inputs and taps to outputs.",
+    ),
+    (
         "train.average",
         "–",
         "Decay of a running average of the parameters, such as 0.999; 0 keeps none. The average is then the model: it is tested, saved and evaluated. In the first steps the decay is smaller, (1 + step) / (10 + step).",

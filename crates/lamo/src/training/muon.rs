@@ -7,7 +7,8 @@
 //! The factor 0.2 √max gives a step the root mean square of a step of AdamW (Liu et al. 2025), so that both share rate and
 //! decay. Matrices of one shape are one batch of products.
 //!
-//! Matrices are the weights of linear maps: parameters of two axes called `weight`. AdamW updates all other parameters.
+//! Matrices are the weights of linear maps: parameters of two axes called `weight`. With [`Muon::convolutions`] the weights of
+//! dense convolutions are matrices, too, `[out, in · taps]`. AdamW updates all other parameters.
 
 use super::optimiser::Slope;
 use lamo_tensor::{DeviceError, Program, Section, Tensor};
@@ -32,6 +33,8 @@ pub struct Muon {
     pub momentum: f64,
     /// η relative to the rate of AdamW.
     pub rate: f64,
+    /// Weights of dense convolutions are matrices, too.
+    pub convolutions: bool,
 }
 
 /// A matrix among the parameters.
@@ -42,16 +45,19 @@ pub(super) struct Matrix {
     shape: [usize; 2],
 }
 
-impl Matrix {
-    /// The matrix that a section is, if it is one.
-    pub(super) fn of(section: &Section) -> Option<Matrix> {
-        let [rows, columns] = *section.shape.dims() else { return None };
-        let linear = section.name == "weight" || section.name.ends_with(".weight");
-        (linear && rows > 1 && columns > 1).then(|| Matrix { range: section.range(), shape: [rows, columns] })
-    }
-}
-
 impl Muon {
+    /// The matrix of a section, if it has one. A depthwise convolution has one input channel per group, and no matrix.
+    pub(super) fn matrix(&self, section: &Section) -> Option<Matrix> {
+        let (rows, inputs, taps) = match *section.shape.dims() {
+            [rows, inputs] => (rows, inputs, 1),
+            [rows, inputs, ref taps @ ..] if self.convolutions => (rows, inputs, taps.iter().product()),
+            _ => return None,
+        };
+        let is_weight = section.name == "weight" || section.name.ends_with(".weight");
+        let shape = [rows, inputs * taps];
+        (is_weight && rows > 1 && inputs > 1).then(|| Matrix { range: section.range(), shape })
+    }
+
     /// Updates matrices; returns their new values.
     pub(super) fn update<'g>(&self, slope: &Slope<'g>, matrices: &[Matrix]) -> Vec<(Range<usize>, Tensor<'g>)> {
         let graph = slope.theta.graph();

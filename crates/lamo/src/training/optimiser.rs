@@ -10,7 +10,7 @@
 //! matrices, and an average of the parameters.
 
 use crate::training::average::Average;
-use crate::training::muon::{Matrix, Muon};
+use crate::training::muon::Muon;
 use crate::training::schedule::Pace;
 use lamo_tensor::{DeviceError, Graph, Program, Section, Tensor};
 use std::ops::Range;
@@ -133,8 +133,8 @@ impl Optimiser {
         sections.sort_by_key(|section| section.start);
         let mut new = Vec::new();
         if let Some(muon) = &self.muon {
-            let matrices: Vec<Matrix> = sections.iter().filter_map(Matrix::of).collect();
-            sections.retain(|section| Matrix::of(section).is_none());
+            let matrices: Vec<_> = sections.iter().filter_map(|section| muon.matrix(section)).collect();
+            sections.retain(|section| muon.matrix(section).is_none());
             new.extend(muon.update(&slope, &matrices));
         }
         new.extend(self.adamw.update(&slope, &ranges(&sections)));

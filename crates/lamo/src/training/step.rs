@@ -252,7 +252,11 @@ fn optimiser(recipe: &Training) -> Optimiser {
     let muon = recipe.optimiser == experiment::Optimiser::Muon;
     Optimiser {
         adamw: AdamW { weight_decay: recipe.weight_decay, clip, coupled, ..AdamW::default() },
-        muon: muon.then_some(Muon { momentum: MOMENTUM, rate: recipe.matrix_rate }),
+        muon: muon.then_some(Muon {
+            momentum: MOMENTUM,
+            rate: recipe.matrix_rate,
+            convolutions: recipe.matrix_convolutions,
+        }),
         average: (recipe.average > 0.0).then_some(Average { decay: recipe.average }),
     }
 }

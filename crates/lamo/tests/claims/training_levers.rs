@@ -94,10 +94,41 @@ fn an_orthogonal_step_has_the_singular_vectors_of_the_momentum_and_singular_valu
     }
 }
 
+/// Two steps on a parameter `layer.weight` of some shape, whose loss is linear.
+fn stepped(shape: &[usize], convolutions: bool) -> Vec<f32> {
+    let optimiser = Optimiser {
+        adamw: AdamW { clip: None, ..AdamW::default() },
+        muon: Some(Muon { momentum: 0.95, rate: 1.0, convolutions }),
+        average: None,
+    };
+    let graph = Graph::new();
+    let count = shape.iter().product::<usize>();
+    let slope = graph.input("slope", [count]);
+    let weight = graph.parameter("layer.weight", shape).reshape([count]);
+    optimiser.minimise(&graph, (weight * slope).sum_all());
+    let mut program = Program::compile(&graph);
+    program.write_parameter("layer.weight", &vec![0.5; count]);
+    for step in 0..2 {
+        program.write("slope", &(0..count).map(|k| (0.7 * k as f32 + step as f32).sin()).collect::<Vec<_>>());
+        optimiser.pace(&mut program, step, Pace { rate: 0.01, beta1: 0.9 }).unwrap();
+        program.run();
+    }
+    program.read_parameter("layer.weight").to_vec()
+}
+
+#[test]
+fn muon_steps_a_dense_convolution_as_the_matrix_of_its_inputs_and_taps_where_it_is_asked_to() {
+    for shape in [&[4, 3, 2, 2][..], &[4, 3, 2, 1, 2], &[4, 12, 1]] {
+        assert_eq!(stepped(shape, true), stepped(&[4, 12], true), "{shape:?}");
+        assert_ne!(stepped(shape, false), stepped(&[4, 12], false), "{shape:?} is AdamW's unless it is asked for");
+    }
+    assert_eq!(stepped(&[4, 1, 3, 3], true), stepped(&[4, 1, 3, 3], false), "a depthwise convolution is no matrix");
+}
+
 /// A matrix, a bias and a table of two axes that is no weight, for three steps, against the formulas in f64.
 #[test]
 fn muon_steps_along_the_orthogonal_momentum_and_leaves_the_rest_to_adamw() {
-    let muon = Muon { momentum: 0.95, rate: 2.0 };
+    let muon = Muon { momentum: 0.95, rate: 2.0, convolutions: false };
     let adamw = AdamW { weight_decay: 0.1, clip: None, ..AdamW::default() };
     let slopes = |step: usize| -> Matrix {
         (0..2).map(|row| (0..3).map(|k| (1.0 + step as f64 + 0.7 * (3 * row + k) as f64).sin()).collect()).collect()
