@@ -199,7 +199,7 @@ impl Shared {
 
 /// Floats of scratch that [`forward`] needs.
 pub(crate) fn forward_scratch(shape: &ConvolutionShape) -> usize {
-    shape.out_channels * shape.in_width() * shape.taps()
+    if winograd::suits(shape) { 0 } else { shape.out_channels * shape.in_width() * shape.taps() }
 }
 
 /// Floats of scratch that [`input_gradient`] needs.

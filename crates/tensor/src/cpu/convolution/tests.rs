@@ -215,8 +215,7 @@ fn check_against_the_sum(shape: &ConvolutionShape, layouts: [Layout; 6], random:
     let case = run(shape, layouts, random);
     let [output, input, weight] = sums(shape, &case);
     let direct = [output.1, input.1, weight.1];
-    let filtered = !shape.is_depthwise() && winograd::suits(shape);
-    let tolerances = if filtered { winograd::tests::tolerances(shape, &case) } else { direct };
+    let tolerances = if winograd::suits(shape) { winograd::tests::tolerances(shape, &case) } else { direct };
     check(shape, &case, &[output.0, input.0, weight.0], &tolerances);
 }
 

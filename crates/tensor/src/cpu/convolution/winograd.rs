@@ -7,9 +7,11 @@
 //! dw = Gᵀ dU G    dU = Σ_tiles V ⊙ (A dY Aᵀ)                               the adjoint
 //! ```
 //!
-//! Each of the 36 values is a matrix product of its own, `[tiles, channels] · [channels, channels]`. The transforms of a
-//! panel of tiles and of a block of filters are computed where they are used and stay in the second-level cache.
+//! Each of the 36 values is a matrix product of its own, `[tiles, channels] · [channels, channels]`, whose operands fit the
+//! second-level cache. Panels of tiles and blocks of filters are transformed where they are used: the transforms of a whole
+//! image or weight would have 2.25 or 4 times its size. [`transform`] says how exact this is.
 
+mod filters;
 #[cfg(test)]
 pub(super) mod tests;
 mod tiles;
@@ -19,21 +21,23 @@ use super::dense::Kernel;
 use super::product::{Matrix, multiply};
 use super::{ConvolutionShape, Geometry, Shared, with_workspace};
 use crate::cpu::memory::{Source, Target};
-use crate::cpu::simd::{Unit, vectorised};
 use crate::shape::saturating_product;
+use filters::{FilterBlock, FilterPart, collect_filters, spread_filters};
 use rayon::prelude::*;
 use std::ops::Range;
 use tiles::{Results, Tiles, Values, Windows, collect, spread_gradient, spread_source};
-use transform::{LANES, along_both_axes, filter, filter_gradient};
+use transform::LANES;
 
 /// Target pixels of a tile along each axis.
 const SIDE: usize = 4;
-/// Most channels of a block that are summed over. Sums over more channels are added block by block, which keeps their rounding
-/// small.
+/// Values of a tile or of a filter along each axis.
+const POINTS: usize = SIDE + 2;
+/// Most channels of a block that are summed over, and that are produced. With 48 tiles, y, dx and dw of 128 channels on 96 × 96
+/// pixels take 45, 44, 47 ms on one core with blocks of 64 × 64; 39, 37, 42 ms with 64 × 128; 36, 35, 43 ms with 128 × 128,
+/// but sums over more channels before they are added round more.
 const DEPTH: usize = 64;
-/// Most channels of a block that are produced.
 const BLOCK: usize = 128;
-/// Tiles per product: as many as the product takes without copying the filters.
+/// Tiles per product: eight times six, because the product would copy the filters for more.
 const PANEL: usize = 48;
 /// Most tiles of a task, which share the transform of a block of filters.
 const CHUNK: usize = 3 * PANEL;
@@ -98,9 +102,9 @@ pub(super) unsafe fn correlate(geometry: &Geometry, source: Source<4>, kernel: &
             let workspace = Workspace::new(memory, &reduced, &produced, chunk);
             for (index, inputs) in (0..reduced.count()).map(|block| reduced.range(block)).enumerate() {
                 let windows = Windows::of_source(&tiles, geometry, source, &shifted(&inputs, group * kernel.reduced));
-                // SAFETY: the caller's promise.
-                unsafe { workspace.take_filters(kernel, group, &inputs, &outputs) };
-                workspace.multiply(&windows, range.clone(), inputs.len(), index > 0);
+                let depth = inputs.len();
+                spread_filters(&FilterBlock { kernel, group, inputs, outputs: outputs.clone() }, workspace.filters);
+                workspace.multiply(&windows, range.clone(), depth, index > 0);
             }
             let results = Results {
                 tiles: &tiles,
@@ -148,15 +152,6 @@ impl Workspace {
         }
     }
 
-    /// U of the block `[inputs, outputs]`; zero for the lanes past the last output.
-    ///
-    /// # Safety
-    /// The kernel has these channels.
-    unsafe fn take_filters(&self, kernel: &Kernel, group: usize, inputs: &Range<usize>, outputs: &Range<usize>) {
-        let block = FilterBlock { kernel, group, inputs: inputs.clone(), outputs: outputs.clone() };
-        spread_filters(&block, self.filters);
-    }
-
     /// M = U · V, or M += U · V if `accumulate`, for the tiles of `range`.
     fn multiply(&self, windows: &Windows<'_>, range: Range<usize>, depth: usize, accumulate: bool) {
         for start in range.clone().step_by(PANEL) {
@@ -164,7 +159,7 @@ impl Workspace {
             spread_source(windows, panel.clone(), self.sources);
             // A product with one column would be summed in another order.
             let columns = panel.len().max(2);
-            for value in (0..6).flat_map(|i| (0..6).map(move |j| [i, j])) {
+            for value in each_value() {
                 // SAFETY: the parts hold these sizes, M whole panels.
                 unsafe {
                     multiply(
@@ -180,61 +175,14 @@ impl Workspace {
     }
 }
 
+/// The places of all values.
+fn each_value() -> impl Iterator<Item = [usize; 2]> {
+    (0..POINTS * POINTS).map(|value| [value / POINTS, value % POINTS])
+}
+
 /// Columns of `width` floats.
 fn matrix<P>(pointer: P, width: usize) -> Matrix<P> {
     Matrix { pointer, row_stride: 1, column_stride: width as isize }
-}
-
-/// Filters between some channels.
-struct FilterBlock<'a> {
-    kernel: &'a Kernel,
-    group: usize,
-    inputs: Range<usize>,
-    outputs: Range<usize>,
-}
-
-vectorised! {
-    /// U = G g Gᵀ of filters g; `values` has inputs in place of tiles, and zeros past the last output.
-    fn spread_filters(block: &FilterBlock<'_>, values: Values) = spread_filters_body;
-}
-
-#[inline(always)]
-fn spread_filters_body<U: Unit>(block: &FilterBlock<'_>, values: Values) {
-    let FilterBlock { kernel, group, inputs, outputs } = block;
-    let [_, input_stride, output_stride, row, column] = kernel.weight.strides;
-    let offsets: [isize; 9] = std::array::from_fn(|tap| (tap / 3) as isize * row + (tap % 3) as isize * column);
-    for first in (0..outputs.len()).step_by(LANES) {
-        let count = (outputs.len() - first).min(LANES);
-        for start in (0..inputs.len()).step_by(LANES) {
-            let depth = (inputs.len() - start).min(LANES);
-            let mut taps = [[[0.0; LANES]; 9]; LANES]; // [input, tap, output]
-            for lane in 0..count {
-                for (index, taps) in taps[..depth].iter_mut().enumerate() {
-                    // SAFETY: the filter lies inside the kernel.
-                    unsafe {
-                        let filter = kernel.weight.pointer.offset(
-                            *group as isize * kernel.weight.strides[0]
-                                + (inputs.start + start + index) as isize * input_stride
-                                + (outputs.start + first + lane) as isize * output_stride,
-                        );
-                        for (taps, offset) in taps.iter_mut().zip(offsets) {
-                            taps[lane] = *filter.offset(offset);
-                        }
-                    }
-                }
-            }
-            for (index, taps) in taps[..depth].iter().enumerate() {
-                // SAFETY: `values` holds the block.
-                unsafe {
-                    along_both_axes(
-                        |u, v| taps[3 * u + v].as_ptr(),
-                        filter::<U>,
-                        |i, j| values.at([i, j], start + index, first),
-                    );
-                }
-            }
-        }
-    }
 }
 
 /// Input and output channels of a weight gradient in blocks.
@@ -285,8 +233,8 @@ pub(super) unsafe fn weight_gradient(
             let (panel, gradient_panel) = memory.split_at_mut(floats[1]);
             let sums = Values::new(filters, to.len(), inputs.width);
             let panels = [Values::new(panel, PANEL, inputs.width), Values::new(gradient_panel, PANEL, outputs.width)];
-            filter_sums([&sources, &gradients], range, panels, [from.len(), to.len()], sums);
-            collect_filters(shape, sums, part, [&from, &to], &shared);
+            sum_filters([&sources, &gradients], range, panels, [from.len(), to.len()], sums);
+            collect_filters(&FilterPart { shape, part, inputs: from, outputs: to }, sums, &shared);
         });
     });
     // SAFETY: the caller's promise; the tasks wrote all partial sums.
@@ -294,7 +242,7 @@ pub(super) unsafe fn weight_gradient(
 }
 
 /// dU = Σ over `range` of V ⊙ (A dY Aᵀ), panel by panel; `sums` has outputs in place of tiles.
-fn filter_sums(
+fn sum_filters(
     windows: [&Windows<'_>; 2],
     range: Range<usize>,
     [sources, gradients]: [Values; 2],
@@ -305,7 +253,7 @@ fn filter_sums(
         let panel = start..(start + PANEL).min(range.end);
         spread_source(windows[0], panel.clone(), sources);
         spread_gradient(windows[1], panel.clone(), gradients);
-        for value in (0..6).flat_map(|i| (0..6).map(move |j| [i, j])) {
+        for value in each_value() {
             // SAFETY: the values have these sizes; whole lanes of inputs are written.
             unsafe {
                 multiply(
@@ -319,49 +267,6 @@ fn filter_sums(
                         column_stride: 1,
                     },
                 );
-            }
-        }
-    }
-}
-
-vectorised! {
-    /// dw = Gᵀ dU G into the partial sums `[parts, 3, out_channels, 3 · in_channels/groups]`.
-    fn collect_filters(
-        shape: &ConvolutionShape,
-        sums: Values,
-        part: usize,
-        channels: [&Range<usize>; 2],
-        partials: &Shared,
-    ) = collect_filters_body;
-}
-
-#[inline(always)]
-fn collect_filters_body<U: Unit>(
-    shape: &ConvolutionShape,
-    sums: Values,
-    part: usize,
-    [inputs, outputs]: [&Range<usize>; 2],
-    partials: &Shared,
-) {
-    let width = shape.in_width();
-    for (index, output) in outputs.clone().enumerate() {
-        for first in (0..inputs.len()).step_by(LANES) {
-            let count = (inputs.len() - first).min(LANES);
-            let mut taps = [[[0.0; LANES]; 3]; 3];
-            let places = taps.each_mut().map(|row| row.each_mut().map(|lanes| lanes.as_mut_ptr()));
-            // SAFETY: `sums` holds the block.
-            unsafe {
-                along_both_axes(
-                    |i, j| sums.at([i, j], index, first).cast_const(),
-                    filter_gradient::<U>,
-                    |u, v| places[u][v],
-                );
-            }
-            for (u, v) in (0..3).flat_map(|u| (0..3).map(move |v| (u, v))) {
-                let line = (part * 3 + u) * shape.out_channels + output;
-                // SAFETY: each task owns the channels of its blocks in its part.
-                let partial = unsafe { partials.slice((line * 3 + v) * width + inputs.start + first, count) };
-                partial.copy_from_slice(&taps[u][v][..count]);
             }
         }
     }

@@ -4,7 +4,7 @@
 use super::super::Geometry;
 use super::super::product::copy_strided;
 use super::transform::{LANES, along_both_axes, result, result_gradient, source};
-use super::{BLOCK, SIDE};
+use super::{BLOCK, POINTS, SIDE};
 use crate::cpu::memory::{Source, Target};
 use crate::cpu::simd::{Unit, vectorised};
 use std::ops::Range;
@@ -142,7 +142,7 @@ impl Values {
     }
 
     pub(super) fn floats(count: usize, width: usize) -> usize {
-        36 * Self::plane(count, width)
+        POINTS * POINTS * Self::plane(count, width)
     }
 
     /// Value `[i, j]` of the tile at `index`, from channel `first` on.
@@ -152,7 +152,7 @@ impl Values {
     #[inline(always)]
     pub(super) unsafe fn at(&self, [i, j]: [usize; 2], index: usize, first: usize) -> *mut f32 {
         // SAFETY: the caller's promise.
-        unsafe { self.pointer.add((6 * i + j) * self.plane + index * self.width + first) }
+        unsafe { self.pointer.add((POINTS * i + j) * self.plane + index * self.width + first) }
     }
 }
 
@@ -163,7 +163,7 @@ vectorised! {
 
 #[inline(always)]
 fn spread_source_body<U: Unit>(windows: &Windows<'_>, range: Range<usize>, values: Values) {
-    spread::<6>(windows, range, values, source::<U>);
+    spread::<POINTS>(windows, range, values, source::<U>);
 }
 
 vectorised! {
@@ -173,7 +173,7 @@ vectorised! {
 
 #[inline(always)]
 fn spread_gradient_body<U: Unit>(windows: &Windows<'_>, range: Range<usize>, values: Values) {
-    spread::<4>(windows, range, values, result_gradient::<U>);
+    spread::<SIDE>(windows, range, values, result_gradient::<U>);
 }
 
 #[inline(always)]
@@ -181,7 +181,7 @@ fn spread<const SIZE: usize>(
     windows: &Windows<'_>,
     range: Range<usize>,
     values: Values,
-    line: impl Fn([f32; SIZE]) -> [f32; 6],
+    line: impl Fn([f32; SIZE]) -> [f32; POINTS],
 ) {
     let mut patch = [[[0.0; BLOCK]; SIZE]; SIZE];
     // SAFETY: images have the sizes of their tiles.

@@ -3,8 +3,8 @@
 //! A product of polynomials is known from its values at as many points as it has coefficients (Toom and Cook). Here the
 //! points are 0, ±a, ±b and ∞, and the maps evaluate at ±a and ±b together: the even and the odd part are shared.
 //!
-//! a = 5/8 and b = 3/2 make a result three times as far from the f64 sum as the direct sum in f32 is. With the usual points
-//! ±1 and ±2 it is six times as far. All powers of a and b below are exact in f32.
+//! With a = 5/8 and b = 3/2 the root mean square error of y, dx and dw is 2.0 to 2.8 times that of the direct sum in f32 (16 to
+//! 192 channels). With the usual points ±1 and ±2 it is 4.1 to 5.4 times as large. All powers of a and b below are exact.
 
 use crate::cpu::simd::Unit;
 use std::mem::MaybeUninit;
@@ -105,9 +105,8 @@ pub(super) unsafe fn along_both_axes<const FROM: usize, const TO: usize>(
             // SAFETY: the caller's promise.
             *values = unsafe { from(row, column).cast::<Lanes>().read_unaligned() };
         }
-        let values = each_lane(&values, &line);
-        for row in 0..TO {
-            half[row][column].write(values[row]);
+        for (half, values) in half.iter_mut().zip(&each_lane(&values, &line)) {
+            half[column].write(*values);
         }
     }
     for (row, half) in half.iter().enumerate() {
