@@ -4,10 +4,10 @@
 //! A panel of Col(x) is gathered into the thread's workspace, small enough for the second-level cache, and multiplied there.
 //! Each group is a product of its own. Input gradients are computed in the same way with [`Geometry::backward`].
 
+use super::product::{Matrix, copy_strided, multiply};
 use super::{ConvolutionShape, Geometry, Shared, with_workspace};
 use crate::cpu::memory::{Source, Target};
 use crate::shape::saturating_product;
-use gemm_common::Parallelism;
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -51,53 +51,6 @@ pub(super) fn by_output(shape: &ConvolutionShape, weight: Source<4>) -> Kernel {
         groups: shape.groups,
         reduced: shape.out_width(),
         produced: shape.in_width(),
-    }
-}
-
-/// A matrix in memory.
-#[derive(Clone, Copy)]
-struct Matrix<P> {
-    pointer: P,
-    row_stride: isize,
-    column_stride: isize,
-}
-
-/// C = A·B, or C += A·B if `accumulate`; `[m, n] = [m, k] · [k, n]`, on this thread alone.
-///
-/// # Safety
-/// The matrices have these sizes, and C overlaps neither A nor B.
-unsafe fn multiply(
-    [m, n, k]: [usize; 3],
-    c: Matrix<*mut f32>,
-    accumulate: bool,
-    a: Matrix<*const f32>,
-    b: Matrix<*const f32>,
-) {
-    let product = gemm_f32::gemm::f32::get_gemm_fn();
-    let previous = if accumulate { 1.0 } else { 0.0 };
-    // SAFETY: the caller's promise; the function was chosen for this machine.
-    unsafe {
-        product(
-            m,
-            n,
-            k,
-            c.pointer,
-            c.column_stride,
-            c.row_stride,
-            accumulate,
-            a.pointer,
-            a.column_stride,
-            a.row_stride,
-            b.pointer,
-            b.column_stride,
-            b.row_stride,
-            previous,
-            1.0,
-            false,
-            false,
-            false,
-            Parallelism::None,
-        );
     }
 }
 
@@ -162,20 +115,6 @@ impl Columns<'_> {
                 None => values.fill(0.0),
             }
         }
-    }
-}
-
-/// # Safety
-/// `values.len()` floats, `stride` apart, are readable from `source`.
-#[inline(always)]
-unsafe fn copy_strided(source: *const f32, stride: isize, values: &mut [f32]) {
-    if stride == 1 {
-        // SAFETY: the caller's promise.
-        return values.copy_from_slice(unsafe { std::slice::from_raw_parts(source, values.len()) });
-    }
-    for (index, value) in values.iter_mut().enumerate() {
-        // SAFETY: the caller's promise.
-        *value = unsafe { *source.offset(index as isize * stride) };
     }
 }
 
@@ -397,23 +336,35 @@ unsafe fn weight_part(
     });
 }
 
-/// Adds the parts in order and writes the weight gradient.
-unsafe fn sum_parts(shape: &ConvolutionShape, parts: usize, scratch: &mut [f32], weight_gradient: Target<4>) {
-    let line = shape.kernel[1] * shape.in_width();
-    let length = shape.kernel[0] * shape.out_channels * line;
-    let (total, others) = scratch[..parts * length].split_at_mut(length);
-    let others: &[f32] = others;
-    total.par_chunks_mut(line).enumerate().for_each(|(index, total)| {
-        for part in others.chunks_exact(length) {
-            for (total, term) in total.iter_mut().zip(&part[index * line..][..line]) {
-                *total += term;
+/// Adds the parts `[parts, kernel_rows, out_channels, kernel_columns · in_channels/groups]` in order and writes the weight
+/// gradient, one output channel after the other: its filters lie side by side.
+///
+/// # Safety
+/// `weight_gradient` has the sizes of `shape` and overlaps no other argument.
+pub(super) unsafe fn sum_parts(shape: &ConvolutionShape, parts: usize, partials: &[f32], weight_gradient: Target<4>) {
+    let ([rows, columns], width) = (shape.kernel, shape.in_width());
+    let stride = padded(width);
+    (0..shape.out_channels).into_par_iter().for_each(|channel| {
+        with_workspace(rows * columns * stride, |sums| {
+            for (tap, sums) in sums.chunks_exact_mut(stride).enumerate() {
+                let term = |part: usize| {
+                    let line = (part * rows + tap / columns) * shape.out_channels + channel;
+                    &partials[(line * columns + tap % columns) * width..][..width]
+                };
+                sums[..width].copy_from_slice(term(0));
+                for part in 1..parts {
+                    sums.iter_mut().zip(term(part)).for_each(|(sum, term)| *sum += term);
+                }
             }
-        }
-        let (tap_row, channel) = (index / shape.out_channels, index % shape.out_channels);
-        for (place, &value) in total.iter().enumerate() {
-            let (tap_column, reduced) = (place / shape.in_width(), place % shape.in_width());
-            // SAFETY: the caller's promise.
-            unsafe { *weight_gradient.at([channel, reduced, tap_row, tap_column]) = value };
-        }
+            for reduced in 0..width {
+                for row in 0..rows {
+                    for column in 0..columns {
+                        let sum = sums[(row * columns + column) * stride + reduced];
+                        // SAFETY: the caller's promise.
+                        unsafe { *weight_gradient.at([channel, reduced, row, column]) = sum };
+                    }
+                }
+            }
+        });
     });
 }

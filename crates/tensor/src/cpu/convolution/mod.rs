@@ -12,8 +12,10 @@
 
 mod dense;
 mod depthwise;
+mod product;
 #[cfg(test)]
 mod tests;
+mod winograd;
 
 use super::memory::{Source, Target};
 use crate::ops::convolution::ConvolutionShape;
@@ -197,7 +199,7 @@ impl Shared {
 
 /// Floats of scratch that [`forward`] needs.
 pub(crate) fn forward_scratch(shape: &ConvolutionShape) -> usize {
-    shape.out_channels * shape.in_width() * shape.taps()
+    if winograd::suits(shape) { 0 } else { shape.out_channels * shape.in_width() * shape.taps() }
 }
 
 /// Floats of scratch that [`input_gradient`] needs.
@@ -207,7 +209,13 @@ pub(crate) fn input_gradient_scratch(shape: &ConvolutionShape) -> usize {
 
 /// Floats of scratch that [`weight_gradient`] needs.
 pub(crate) fn weight_gradient_scratch(shape: &ConvolutionShape) -> usize {
-    if shape.is_depthwise() { depthwise::partials(shape) } else { dense::partials(shape) }
+    if shape.is_depthwise() {
+        depthwise::partials(shape)
+    } else if winograd::suits(shape) {
+        winograd::partials(shape)
+    } else {
+        dense::partials(shape)
+    }
 }
 
 /// y of the equations above.
@@ -256,6 +264,8 @@ unsafe fn correlate(
     unsafe {
         if shape.is_depthwise() {
             depthwise::correlate(geometry, source, &kernel, target, scratch);
+        } else if winograd::suits(shape) {
+            winograd::correlate(geometry, source, &kernel, target);
         } else {
             dense::correlate(geometry, source, &kernel, target, scratch);
         }
@@ -277,6 +287,8 @@ pub(crate) unsafe fn weight_gradient(
     unsafe {
         if shape.is_depthwise() {
             depthwise::weight_gradient(shape, input, output_gradient, weight_gradient, scratch);
+        } else if winograd::suits(shape) {
+            winograd::weight_gradient(shape, input, output_gradient, weight_gradient, scratch);
         } else {
             dense::weight_gradient(shape, input, output_gradient, weight_gradient, scratch);
         }

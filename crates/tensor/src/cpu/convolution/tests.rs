@@ -3,7 +3,7 @@
 use super::*;
 
 /// Uniform in [−1, 1).
-struct Random(u64);
+pub(super) struct Random(pub(super) u64);
 
 impl Random {
     fn next(&mut self) -> u64 {
@@ -11,17 +11,17 @@ impl Random {
         self.0 >> 33
     }
 
-    fn value(&mut self) -> f32 {
+    pub(super) fn value(&mut self) -> f32 {
         self.next() as f32 / (1u64 << 30) as f32 - 1.0
     }
 
-    fn pick<T: Copy>(&mut self, choices: &[T]) -> T {
+    pub(super) fn pick<T: Copy>(&mut self, choices: &[T]) -> T {
         choices[self.next() as usize % choices.len()]
     }
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Layout {
+pub(super) enum Layout {
     Plain,
     /// Half of a wider buffer.
     Half,
@@ -33,18 +33,19 @@ enum Layout {
     Transposed,
 }
 
-const LAYOUTS: [Layout; 5] = [Layout::Plain, Layout::Half, Layout::Sparse, Layout::Flipped, Layout::Transposed];
+pub(super) const LAYOUTS: [Layout; 5] =
+    [Layout::Plain, Layout::Half, Layout::Sparse, Layout::Flipped, Layout::Transposed];
 
 /// A view and the memory behind it.
-struct Array {
-    memory: Vec<f32>,
+pub(super) struct Array {
+    pub(super) memory: Vec<f32>,
     first: usize,
-    sizes: [usize; 4],
+    pub(super) sizes: [usize; 4],
     strides: [isize; 4],
 }
 
 impl Array {
-    fn new(sizes: [usize; 4], layout: Layout, mut fill: impl FnMut() -> f32) -> Self {
+    pub(super) fn new(sizes: [usize; 4], layout: Layout, mut fill: impl FnMut() -> f32) -> Self {
         let dense = |last: usize| {
             let [_, b, c, _] = sizes.map(|size| size as isize);
             [b * c * last as isize, c * last as isize, last as isize, 1]
@@ -62,11 +63,11 @@ impl Array {
         Self { memory, first, sizes, strides }
     }
 
-    fn source(&self) -> Source<4> {
+    pub(super) fn source(&self) -> Source<4> {
         Source { pointer: self.memory[self.first..].as_ptr(), strides: self.strides }
     }
 
-    fn target(&mut self) -> Target<4> {
+    pub(super) fn target(&mut self) -> Target<4> {
         Target { pointer: self.memory.as_mut_ptr().wrapping_add(self.first), strides: self.strides }
     }
 
@@ -75,17 +76,17 @@ impl Array {
         (self.first as isize + distance) as usize
     }
 
-    fn at(&self, index: [usize; 4]) -> f64 {
+    pub(super) fn at(&self, index: [usize; 4]) -> f64 {
         f64::from(self.memory[self.position(index)])
     }
 
     /// All indices in order.
-    fn indices(&self) -> impl Iterator<Item = [usize; 4]> + use<> {
+    pub(super) fn indices(&self) -> impl Iterator<Item = [usize; 4]> + use<> {
         let [a, b, c, d] = self.sizes;
         (0..a * b * c * d).map(move |place| [place / (b * c * d), place / (c * d) % b, place / d % c, place % d])
     }
 
-    fn bits(&self) -> Vec<u32> {
+    pub(super) fn bits(&self) -> Vec<u32> {
         self.indices().map(|index| self.memory[self.position(index)].to_bits()).collect()
     }
 
@@ -95,7 +96,7 @@ impl Array {
 }
 
 /// Calls `term` with the indices of y, w and x of every product of the convolution.
-fn every_product(shape: &ConvolutionShape, mut term: impl FnMut([usize; 4], [usize; 4], [usize; 4])) {
+pub(super) fn every_product(shape: &ConvolutionShape, mut term: impl FnMut([usize; 4], [usize; 4], [usize; 4])) {
     let [before_row, before_column] = [shape.padding[0][0], shape.padding[1][0]];
     let outputs = Array::new(output_sizes(shape), Layout::Plain, || 0.0);
     for output in outputs.indices() {
@@ -122,37 +123,48 @@ fn every_product(shape: &ConvolutionShape, mut term: impl FnMut([usize; 4], [usi
     }
 }
 
-fn input_sizes(shape: &ConvolutionShape) -> [usize; 4] {
+pub(super) fn input_sizes(shape: &ConvolutionShape) -> [usize; 4] {
     [shape.batch, shape.rows, shape.columns, shape.in_channels]
 }
 
-fn output_sizes(shape: &ConvolutionShape) -> [usize; 4] {
+pub(super) fn output_sizes(shape: &ConvolutionShape) -> [usize; 4] {
     [shape.batch, shape.out_rows(), shape.out_columns(), shape.out_channels]
 }
 
-fn weight_sizes(shape: &ConvolutionShape) -> [usize; 4] {
+pub(super) fn weight_sizes(shape: &ConvolutionShape) -> [usize; 4] {
     [shape.out_channels, shape.in_channels / shape.groups, shape.kernel[0], shape.kernel[1]]
 }
 
 /// x, w, dy and the three results.
-struct Case {
-    input: Array,
-    weight: Array,
-    output_gradient: Array,
-    output: Array,
-    input_gradient: Array,
-    weight_gradient: Array,
+pub(super) struct Case {
+    pub(super) input: Array,
+    pub(super) weight: Array,
+    pub(super) output_gradient: Array,
+    pub(super) output: Array,
+    pub(super) input_gradient: Array,
+    pub(super) weight_gradient: Array,
+}
+
+impl Case {
+    /// Random operands, and results that are not yet computed.
+    pub(super) fn new(shape: &ConvolutionShape, layouts: [Layout; 6], random: &mut Random) -> Self {
+        Self {
+            input: Array::new(input_sizes(shape), layouts[0], || random.value()),
+            weight: Array::new(weight_sizes(shape), layouts[1], || random.value()),
+            output_gradient: Array::new(output_sizes(shape), layouts[2], || random.value()),
+            output: Array::new(output_sizes(shape), layouts[3], || f32::NAN),
+            input_gradient: Array::new(input_sizes(shape), layouts[4], || f32::NAN),
+            weight_gradient: Array::new(weight_sizes(shape), layouts[5], || f32::NAN),
+        }
+    }
+
+    pub(super) fn results(&self) -> [(&'static str, &Array); 3] {
+        [("output", &self.output), ("input gradient", &self.input_gradient), ("weight gradient", &self.weight_gradient)]
+    }
 }
 
 fn run(shape: &ConvolutionShape, layouts: [Layout; 6], random: &mut Random) -> Case {
-    let mut case = Case {
-        input: Array::new(input_sizes(shape), layouts[0], || random.value()),
-        weight: Array::new(weight_sizes(shape), layouts[1], || random.value()),
-        output_gradient: Array::new(output_sizes(shape), layouts[2], || random.value()),
-        output: Array::new(output_sizes(shape), layouts[3], || f32::NAN),
-        input_gradient: Array::new(input_sizes(shape), layouts[4], || f32::NAN),
-        weight_gradient: Array::new(weight_sizes(shape), layouts[5], || f32::NAN),
-    };
+    let mut case = Case::new(shape, layouts, random);
     let scratch = |floats: usize| vec![f32::NAN; floats];
     let (input, weight, dy) = (case.input.source(), case.weight.source(), case.output_gradient.source());
     // SAFETY: the arrays have the sizes of the shape and overlap nothing.
@@ -164,28 +176,11 @@ fn run(shape: &ConvolutionShape, layouts: [Layout; 6], random: &mut Random) -> C
     case
 }
 
-/// Every element within (terms + 2)·ε·Σ|terms| of the f64 sum, the bound for any order of summation; nothing outside
-/// the view written.
-fn check(name: &str, shape: &ConvolutionShape, result: &Array, expected: &Array, magnitude: &[f64], terms: &[usize]) {
-    let tolerance = |place: usize| (terms[place] + 2) as f64 * f64::from(f32::EPSILON) * magnitude[place];
-    for (place, index) in result.indices().enumerate() {
-        let (found, wanted) = (result.at(index), f64::from(expected.memory[place]));
-        let rounding = wanted.abs() * f64::from(f32::EPSILON); // `expected` is an f32
-        assert!(
-            (found - wanted).abs() <= tolerance(place) + rounding,
-            "{name}{index:?} is {found}, not {wanted}: {shape:?}"
-        );
-    }
-    let written = result.memory.iter().filter(|value| !value.is_nan()).count();
-    assert_eq!(written, magnitude.len(), "{name} wrote outside its view: {shape:?}");
-}
-
-fn check_against_the_sum(shape: &ConvolutionShape, layouts: [Layout; 6], random: &mut Random) {
-    let case = run(shape, layouts, random);
-    for (name, result) in
-        [("output", &case.output), ("input gradient", &case.input_gradient), ("weight gradient", &case.weight_gradient)]
-    {
-        let mut expected = Array::new(result.sizes, Layout::Plain, || 0.0);
+/// The three results as f64 sums, and how far the sum of the same products in f32 and in any order may be from each
+/// element: (terms + 2)·ε·Σ|terms|.
+pub(super) fn sums(shape: &ConvolutionShape, case: &Case) -> [(Vec<f64>, Vec<f64>); 3] {
+    case.results().map(|(name, result)| {
+        let plain = Array::new(result.sizes, Layout::Plain, || 0.0);
         let count = result.sizes.iter().product();
         let (mut sum, mut magnitude, mut terms) = (vec![0.0; count], vec![0.0; count], vec![0; count]);
         every_product(shape, |y, w, x| {
@@ -194,16 +189,34 @@ fn check_against_the_sum(shape: &ConvolutionShape, layouts: [Layout; 6], random:
                 "input gradient" => (x, case.weight.at(w) * case.output_gradient.at(y)),
                 _ => (w, case.input.at(x) * case.output_gradient.at(y)),
             };
-            let place = expected.position(index);
+            let place = plain.position(index);
             sum[place] += term;
-            magnitude[place] += term.abs();
+            magnitude[place] += f64::abs(term);
             terms[place] += 1;
         });
-        for (value, sum) in expected.memory.iter_mut().zip(sum) {
-            *value = sum as f32;
+        let tolerance = |(magnitude, terms)| (terms + 2) as f64 * f64::from(f32::EPSILON) * magnitude;
+        (sum, magnitude.into_iter().zip(terms).map(tolerance).collect())
+    })
+}
+
+/// Every element within its tolerance of the f64 sum; nothing outside the view written.
+pub(super) fn check(shape: &ConvolutionShape, case: &Case, expected: &[Vec<f64>; 3], tolerances: &[Vec<f64>; 3]) {
+    for (((name, result), expected), tolerances) in case.results().into_iter().zip(expected).zip(tolerances) {
+        for ((index, wanted), tolerance) in result.indices().zip(expected).zip(tolerances) {
+            let found = result.at(index);
+            assert!((found - wanted).abs() <= *tolerance, "{name}{index:?} is {found}, not {wanted}: {shape:?}");
         }
-        check(name, shape, result, &expected, &magnitude, &terms);
+        let written = result.memory.iter().filter(|value| !value.is_nan()).count();
+        assert_eq!(written, expected.len(), "{name} wrote outside its view: {shape:?}");
     }
+}
+
+fn check_against_the_sum(shape: &ConvolutionShape, layouts: [Layout; 6], random: &mut Random) {
+    let case = run(shape, layouts, random);
+    let [output, input, weight] = sums(shape, &case);
+    let direct = [output.1, input.1, weight.1];
+    let tolerances = if winograd::suits(shape) { winograd::tests::tolerances(shape, &case) } else { direct };
+    check(shape, &case, &[output.0, input.0, weight.0], &tolerances);
 }
 
 fn random_shape(random: &mut Random) -> ConvolutionShape {
