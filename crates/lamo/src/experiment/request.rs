@@ -185,7 +185,11 @@ fn base(benchmark: &str, model: &Row, own: &OwnData, preset: &str) -> Result<Tab
         (Some(_), Some(recipe)) => keys::parse(&format!("{benchmark}-{}", model.name), recipe)?,
         (Some(row), None) if row.published => return Err(no_recipe(benchmark, model.name)),
         (Some(row), None) => model_settings((model.own)(&row.as_own(own))),
-        (None, _) => model_settings((model.own)(own)),
+        (None, recipe) => {
+            let mut keys = keys::parse(&format!("{OWN}-{}", model.name), recipe.unwrap_or_default())?;
+            keys::merge(&mut keys, model_settings((model.own)(own)), false);
+            keys
+        }
     };
     keys::merge(&mut table, recipe, false);
     if preset == Preset::Best.name() {

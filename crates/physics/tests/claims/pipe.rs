@@ -333,6 +333,32 @@ fn the_centreline_has_the_heights_and_slopes_of_its_knots() {
     }
 }
 
+/// Both flows satisfy the same equations to the tolerance of the solver; which one is found depends on the start alone.
+#[test]
+fn the_flow_with_a_free_outlet_is_not_unique() {
+    let mesh = square(12);
+    let system = |outlet| TaylorHood::new(mesh, |node| is_prescribed(mesh, node), outlet).unwrap();
+    let sample = problem(&["resolution=12", "canonical=true"]).sample(0, 8).unwrap();
+    let nodes: Vec<[f64; 2]> =
+        sample.field("positions").unwrap().values.chunks_exact(2).map(|point| [point[0], point[1]]).collect();
+    let found = |outlet, guess| system(outlet).solve(0.005, &nodes, |_| [0.0; 2], guess).unwrap();
+    let along = |flow: &Flow| flow.velocity.iter().map(|velocity| velocity[0]).collect::<Vec<_>>();
+    let from_rest = found(Outlet::Free, start(mesh));
+    let label = &sample.field("velocity_x").unwrap().values;
+    assert_eq!(&along(&from_rest), label, "the label is the flow that is found from rest");
+    let do_nothing = found(Outlet::DoNothing, start(mesh));
+    let other = found(Outlet::Free, do_nothing);
+    let apart = relative_error(&along(&other), label);
+    println!("free outlet: two solutions, {apart:.3} apart");
+    assert!(apart > 0.05, "{apart}");
+    // Newton's method stays at a solution.
+    for solution in [from_rest, other] {
+        let again = found(Outlet::Free, solution.clone());
+        let moved = relative_error(&along(&again), &along(&solution));
+        assert!(moved < 1e-8, "{moved:e}");
+    }
+}
+
 #[test]
 fn a_flow_that_does_not_converge_is_an_error() {
     let message = problem(&["resolution=4", "viscosity=1e-9"]).sample(0, 0).unwrap_err().to_string();

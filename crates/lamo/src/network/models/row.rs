@@ -40,7 +40,8 @@ pub struct Row {
     pub(super) moved: fn(&Settings, [Grid; 2]) -> Option<Settings>,
     /// The tensor `[1, patches, channels]` with a row for each patch, and the patches along each axis; `None` without one.
     pub(super) embedding: fn(&Settings, Grid) -> Option<Embedding>,
-    /// The published recipe for a benchmark, if there is one. Its first line is a comment that says what it is.
+    /// The published recipe for a benchmark, if there is one, or what a user's data (`own`) train with beside the sizes of `own`. Its first
+    /// line is a comment that says what it is.
     pub recipe: fn(&str) -> Option<&'static str>,
     /// Other published recipes.
     pub variants: &'static [Variant],

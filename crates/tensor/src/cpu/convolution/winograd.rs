@@ -50,12 +50,14 @@ const TASKS: usize = 32;
 /// - 4 tiles in all 1.0, 1.5, 0.7; 16 tiles 1.4, 1.7, 1.2; 64 tiles 2.0, 2.1, 1.6 (64 channels);
 /// - tiles that cover 1.8 times the pixels, on planes of 6 × 6: 0.9, 1.1, 0.8 with 64 channels, 1.5, 1.3, 1.1 with 256;
 ///   2.6 times, on planes of 5 × 5: 0.7, 0.9, 0.7 and 1.2, 1.1, 0.9.
+///
+/// The number of samples does not count, so that the bits of a sample do not depend on its batch.
 pub(super) fn suits(shape: &ConvolutionShape) -> bool {
-    let pixels = shape.batch * shape.out_rows() * shape.out_columns();
-    let tiles = Tiles::new(&Geometry::forward(shape)).count();
-    let few_wasted = 5 * SIDE * SIDE * tiles <= 9 * pixels;
+    let [rows, columns] = [shape.out_rows(), shape.out_columns()];
+    let tiles = rows.div_ceil(SIDE) * columns.div_ceil(SIDE);
+    let few_wasted = 5 * SIDE * SIDE * tiles <= 9 * rows * columns;
     let wide = shape.in_width() >= 16 && shape.out_width() >= 16;
-    shape.kernel == [3, 3] && shape.stride == [1, 1] && wide && tiles >= 16 && few_wasted
+    shape.kernel == [3, 3] && shape.stride == [1, 1] && wide && tiles >= 9 && few_wasted
 }
 
 /// `channels` in blocks of equal size, which is a multiple of [`LANES`].

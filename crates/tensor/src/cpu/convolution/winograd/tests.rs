@@ -244,6 +244,7 @@ fn a_sample_has_the_same_bits_alone_and_in_a_batch() {
         let together = filtered(&shape, Case::new(&shape, [Layout::Plain; 6], &mut Random(13)));
         for sample in 0..3 {
             let single = plane(1, lengths, channels);
+            assert_eq!(suits(&shape), suits(&single), "{shape:?}");
             let mut case = Case::new(&single, [Layout::Plain; 6], &mut Random(13));
             let operands = [(&mut case.input, &together.input), (&mut case.output_gradient, &together.output_gradient)];
             for (single, together) in operands {
