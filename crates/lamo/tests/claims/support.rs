@@ -24,9 +24,9 @@ pub(crate) fn save(folder: &Folder, name: &str, shape: &[usize], values: impl It
     ArrayName { path: folder.at(name), variable: None }
 }
 
-/// An experiment on own data with some keys changed.
+/// An experiment on own data with some keys changed; with AdamW, as the authors' scripts have, unless they change it.
 pub(crate) fn experiment(changes: &[&str]) -> Experiment {
-    let changes: Vec<String> = changes.iter().map(ToString::to_string).collect();
+    let changes: Vec<String> = ["train.optimiser=adamw"].iter().chain(changes).map(ToString::to_string).collect();
     Request { changes: &changes, ..Request::default() }.resolve().unwrap()
 }
 

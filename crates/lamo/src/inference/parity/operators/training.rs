@@ -6,7 +6,7 @@ use super::recipe::{compare_encoded, compare_normaliser};
 use crate::data::dataset::Batches;
 use crate::data::{Samples, state_dict};
 use crate::error;
-use crate::experiment::{Experiment, Loss, Normalised, Pacing, Request, Training};
+use crate::experiment::{Experiment, Loss, Normalised, Optimiser, Pacing, Request, Training};
 use crate::network::models::{Authored, Choice, MODELS};
 use crate::run::Operator;
 use crate::task::Task;
@@ -55,6 +55,7 @@ impl<'a> Script<'a> {
             batch,
             rate,
             schedule: Pacing::Onecycle,
+            optimiser: Optimiser::Adamw,
             weight_decay: fixture.table["weight_decay"].as_f64().unwrap_or(1e-5),
             clip: fixture.table["clip"].as_f64().unwrap_or(0.0),
             loss,

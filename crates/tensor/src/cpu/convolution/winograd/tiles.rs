@@ -231,20 +231,20 @@ fn collect_body<U: Unit>(results: &Results<'_>, range: Range<usize>, values: Val
         for first in (0..channels).step_by(LANES) {
             let count = (channels - first).min(LANES);
             let direct = count == LANES && target.strides[3] == 1;
-            let mut aside = [[[0.0; LANES]; SIDE]; SIDE];
-            let mut places = aside.each_mut().map(|row| row.each_mut().map(|lanes| lanes.as_mut_ptr()));
+            let mut local = [[[0.0; LANES]; SIDE]; SIDE];
+            let mut places = local.each_mut().map(|row| row.each_mut().map(|lanes| lanes.as_mut_ptr()));
             // SAFETY: the pixels lie inside, and their channels too.
             let pixel = |i, j| unsafe { target.at([batch, row + i, column + j, first_channel + first]) };
             if direct {
                 (0..rows).for_each(|i| (0..columns).for_each(|j| places[i][j] = pixel(i, j)));
             }
-            // SAFETY: `values` holds these tiles; places are in the target, where they have whole lanes, or aside.
+            // SAFETY: `values` holds these tiles; places are in the target, where they have whole lanes, or local.
             unsafe {
                 along_both_axes(|i, j| values.at([i, j], index, first).cast_const(), result::<U>, |i, j| places[i][j]);
             }
             if !direct {
                 for (i, j) in (0..rows).flat_map(|i| (0..columns).map(move |j| (i, j))) {
-                    for (lane, value) in aside[i][j][..count].iter().enumerate() {
+                    for (lane, value) in local[i][j][..count].iter().enumerate() {
                         // SAFETY: the channel lies inside.
                         unsafe { *pixel(i, j).offset(lane as isize * target.strides[3]) = *value };
                     }
