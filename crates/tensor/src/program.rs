@@ -146,6 +146,11 @@ impl Program {
         states
     }
 
+    /// Whether the program reads an input of this name.
+    pub fn has_input(&self, name: &str) -> bool {
+        self.names.get(name).is_some_and(|&id| self.plan().buffers[id].role == Role::Input)
+    }
+
     /// Sets an input or a state. Panics if the device fails, as do all methods that have a `try_` twin.
     pub fn write(&mut self, name: &str, values: &[f32]) {
         or_panic(self.try_write(name, values));

@@ -90,6 +90,9 @@ impl Muon {
 
     /// Tells the program the rate of its next step; `rate` is that of AdamW.
     pub(super) fn pace(&self, program: &mut Program, rate: f64, decay: f64) -> Result<(), DeviceError> {
+        if !program.has_input(CONTROLS) {
+            return Ok(()); // there are no matrices
+        }
         let rate = self.rate * rate;
         program.try_write(CONTROLS, &[(1.0 - rate * decay) as f32, rate as f32])
     }

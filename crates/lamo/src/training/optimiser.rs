@@ -73,6 +73,9 @@ impl AdamW {
 
     /// Tells the program the pace of its next step; `step` counts from 0.
     pub fn pace(&self, program: &mut Program, step: usize, pace: Pace) -> Result<(), DeviceError> {
+        if !program.has_input(CONTROLS) {
+            return Ok(()); // all parameters are Muon's
+        }
         let t = (step + 1) as f64;
         let keep = if self.coupled { 1.0 } else { 1.0 - pace.rate * self.weight_decay };
         let size = pace.rate / (1.0 - pace.beta1.powf(t));
