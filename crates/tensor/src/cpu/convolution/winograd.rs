@@ -51,7 +51,8 @@ const TASKS: usize = 32;
 /// - tiles that cover 1.8 times the pixels, on planes of 6 × 6: 0.9, 1.1, 0.8 with 64 channels, 1.5, 1.3, 1.1 with 256;
 ///   2.6 times, on planes of 5 × 5: 0.7, 0.9, 0.7 and 1.2, 1.1, 0.9.
 ///
-/// The number of samples does not count, so that the bits of a sample do not depend on its batch.
+/// The number of samples does not count, so that the bits of a sample do not depend on its batch. Nine tiles per plane lie between
+/// the measured 4 and 16.
 pub(super) fn suits(shape: &ConvolutionShape) -> bool {
     let [rows, columns] = [shape.out_rows(), shape.out_columns()];
     let tiles = rows.div_ceil(SIDE) * columns.div_ceil(SIDE);
