@@ -259,8 +259,7 @@ impl Console {
         let session = Session { listener: &listener, cancel: Cancel::new(), threads };
         let receipt = evaluate::after_training(folder, *device, &session)?;
         let evaluation = &receipt.evaluation;
-        // The history lacks a test error if the run has validation samples, or if its epochs were lowered after a stop.
-        let test = history.last().and_then(|line| line.test).unwrap_or(evaluation.headline());
+        let test = evaluation.headline(); // that of the receipt, in float32 also after a training in tf32
         let chosen = match history.last().is_some_and(|line| line.validation.is_some()) {
             true => format!(", by the checkpoint of epoch {}, the best on the validation samples", receipt.epoch),
             false => String::new(),

@@ -61,6 +61,10 @@ fn seeds_become_a_mean_and_a_deviation_and_gaps_are_shown() {
     write("symmetric.json", &|receipt| receipt["changes"] = json!(["train.symmetries=true", "train.evaluate=20"]));
     let best = ["model.settings.mlp=swiglu", "train.evaluate=50", "train.optimiser=muon", "train.symmetries=true"];
     write("best.json", &|receipt| receipt["changes"] = json!(best));
+    write("earlier.json", &|receipt| {
+        (receipt["preset"], receipt["seed"]) = (json!("best"), json!(1));
+        receipt["changes"] = json!(["train.symmetries=true"]); // which the preset did not change yet
+    });
     write("quick.json", &|receipt| receipt["preset"] = json!("quick"));
     write("own.json", &|receipt| receipt["benchmark"] = json!("own"));
     // A receipt of an earlier version, by its name.
@@ -74,7 +78,7 @@ fn seeds_become_a_mean_and_a_deviation_and_gaps_are_shown() {
     assert_eq!(rows.len(), 1 + 6 * 3 + 1, "{page}");
     contains(rows[1], &["| darcy | lamo | authors' recipe | 0.00500 ± 0.00100 (3 seeds) | 0.0039 | 1 epoch,"]);
     contains(rows[1], &["[darcy-0.json](results/darcy-0.json), [darcy-1.json]", "| cpu |"]);
-    contains(rows[2], &["| darcy | lamo | best | ", "best.json"]);
+    contains(rows[2], &["| darcy | lamo | best | ", "(2 seeds)", "best.json", "earlier.json"]);
     contains(rows[5], &["| navier-stokes | lamo | authors' recipe | – | 0.0460 | – | – | – | – |"]);
     contains(rows[4], &["authors' recipe, `train.symmetries=true` |", "symmetric.json"]);
     let pipe = rows.iter().find(|row| row.contains("pipe-transolver.json")).unwrap();

@@ -160,16 +160,22 @@ fn evaluated(receipt: &Receipt) -> Option<String> {
 }
 
 /// Model, preset and changes of a receipt. Earlier versions did not state the preset; their file `BENCHMARK-MODEL.json` is the
-/// authors' recipe. A run of the authors' recipe with all that the preset `best` changes, and nothing else, is a run of `best`.
+/// authors' recipe. A run of the authors' recipe with all that the preset `best` changes, and nothing else, is a run of `best`;
+/// and what a run of `best` changed before the preset did is no change.
 fn recipe(source: &Source) -> Option<(&'static str, String, Vec<String>)> {
     let Receipt { benchmark, model, preset, changes, .. } = &source.receipt;
     let model = MODELS.iter().find(|row| row.name == model)?.name;
     let named = || (source.file == format!("{benchmark}-{model}.json")).then(|| "paper".to_owned());
     let preset = preset.clone().or_else(named).filter(|preset| preset != "quick")?;
     let counts = |change: &&String| !UNIMPORTANT.iter().any(|start| change.starts_with(start));
-    let changes: Vec<String> = changes.iter().filter(counts).cloned().collect();
-    let is_best = preset == "paper" && !changes.is_empty() && best_changes(benchmark, model).as_ref() == Some(&changes);
-    Some(if is_best { (model, "best".to_owned(), Vec::new()) } else { (model, preset, changes) })
+    let mut changes: Vec<String> = changes.iter().filter(counts).cloned().collect();
+    let best = if changes.is_empty() { None } else { best_changes(benchmark, model) };
+    match (preset.as_str(), best) {
+        ("paper", Some(best)) if best == changes => return Some((model, "best".to_owned(), Vec::new())),
+        ("best", Some(best)) => changes.retain(|change| !best.contains(change)),
+        _ => {}
+    }
+    Some((model, preset, changes))
 }
 
 /// What the preset `best` changes in the authors' recipe.
