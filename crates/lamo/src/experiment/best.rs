@@ -7,7 +7,7 @@
 //! [best.train]
 //! symmetries = true
 //! [best.lamo.model.settings]
-//! residual = true
+//! mlp = "swiglu"
 //! ```
 //!
 //! A benchmark without choices has no preset `best`: a copy of the published recipe would claim a choice that was not made.
@@ -54,13 +54,9 @@ mod tests {
 
     #[test]
     fn keys_are_for_all_models_or_for_the_one_that_they_name() {
-        let text =
-            "[best.train]\nepochs = 800\n[best.lamo.model.settings]\nresidual = true\n[best.lamo.train]\nrate = 1.0";
+        let text = "[best.train]\nepochs = 800\n[best.lamo.model.settings]\ndepth = 2\n[best.lamo.train]\nrate = 1.0";
         let lamo = chosen(text, "lamo").unwrap();
-        assert_eq!(
-            lamo,
-            "train = { epochs = 800, rate = 1.0 }\nmodel.settings.residual = true".parse::<Table>().unwrap()
-        );
+        assert_eq!(lamo, "train = { epochs = 800, rate = 1.0 }\nmodel.settings.depth = 2".parse::<Table>().unwrap());
         assert_eq!(chosen(text, "fno").unwrap(), "train.epochs = 800".parse::<Table>().unwrap());
     }
 

@@ -266,9 +266,14 @@ impl Experiment {
         let mut common = models::find(&self.model.name).and_then(request::defaults).unwrap_or_default();
         let problem_settings = request::problem_settings(&self.data.problem);
         merge(&mut common, problem_settings.unwrap_or_default(), true);
-        merge(&mut common, request::removed_settings(&self.data.problem).unwrap_or_default(), true);
+        merge(&mut common, self.removed_settings(), true);
         keys::subtract(&mut table, &common);
         toml::to_string(&table).expect("what is left of an experiment is a table of plain values")
+    }
+
+    /// Settings of earlier versions, with the defaults that they had last.
+    fn removed_settings(&self) -> Table {
+        request::removed_settings(&self.data.problem, &self.model.name).unwrap_or_default()
     }
 
     /// `key=value` of every key that differs from the preset of the benchmark and model, without seed and data folder: with
@@ -290,8 +295,9 @@ impl Experiment {
             }
             table
         };
-        let mut table = plain(self);
-        keys::subtract(&mut table, &plain(&usual));
+        let (mut table, mut usual) = (plain(self), plain(&usual));
+        merge(&mut usual, self.removed_settings(), true);
+        keys::subtract(&mut table, &usual);
         Some(
             keys::flatten(&table)
                 .iter()

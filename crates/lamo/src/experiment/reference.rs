@@ -243,26 +243,12 @@ const SETTINGS: &[Entry] = &[
     ),
     ("slice_heads", "–", "Heads of the slice maps."),
     ("encoder", "–", "Whose slice maps a block uses: its `own`, or those `shared` by all blocks."),
-    (
-        "decoder",
-        "–",
-        "How slices become points again: by the encoder's weights (`tied`), by its `own`, or by `attention` from the points to the mixed tokens.",
-    ),
-    (
-        "queries",
-        "–",
-        "What slices are compared with the points by: `fixed` vectors, or vectors of each head that are `conditioned` on the points of the sample.",
-    ),
+    ("decoder", "–", "How slices become points again: by the encoder's weights (`tied`) or by its `own`."),
     ("residual", "–", "Adds γ times the mixed tokens to the tokens, with a number γ of each block that begins at 0."),
     (
         "spectral_modes",
         "–",
         "Frequencies along each axis of a line, plane or volume by which half of the channels are mixed; 0 leaves all channels to the tokens.",
-    ),
-    (
-        "position_convolution",
-        "–",
-        "Adds a depthwise convolution of 3 points along each axis of a line, plane or volume to the field before each block.",
     ),
     (
         "mlp",

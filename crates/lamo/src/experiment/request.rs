@@ -2,7 +2,7 @@
 
 use super::{Experiment, OWN, Preset, benchmarks, best, keys};
 use crate::error::Refusal;
-use crate::network::models::{self, MODELS, OwnData, Row};
+use crate::network::models::{self, MODELS, OwnData, RETIRED, Row};
 use lamo_geometry::Grid;
 use toml::{Table, Value};
 
@@ -67,7 +67,7 @@ impl Request<'_> {
         }
         let problem = said.text(&["data", "problem"]).or_else(|| keys::text(&table, &["data", "problem"]));
         let problem = problem.unwrap_or_default();
-        let removed = removed_settings(problem).map_err(about)?;
+        let removed = removed_settings(problem, model.name).map_err(about)?;
         let problem_settings = problem_settings(problem).map_err(about)?;
         keys::merge(&mut table, problem_settings, true);
         let published = keys::whole(&table, &["data", "train"]);
@@ -227,21 +227,28 @@ pub(super) fn problem_settings(problem: &str) -> Result<Table, Refusal> {
     Ok(table)
 }
 
-/// `data.settings` that earlier versions of the problem had, with their last defaults.
-#[cfg(feature = "solvers")]
-pub(super) fn removed_settings(problem: &str) -> Result<Table, Refusal> {
+/// `data.settings` and `model.settings` that earlier versions of the problem and of the model had, with their last defaults.
+pub(super) fn removed_settings(problem: &str, model: &str) -> Result<Table, Refusal> {
+    let of_model = RETIRED.iter().filter(|(of, ..)| *of == model);
+    let mut changes: Vec<String> = of_model.map(|(_, key, off)| format!("model.settings.{key}={off}")).collect();
+    changes.extend(removed_parameters(problem));
     let mut table = Table::new();
-    for gone in lamo_physics::problems::find(problem).map_or(&[][..], |row| row.removed) {
-        let change = format!("data.settings.{}={}", gone.name, gone.default);
+    for change in changes {
         keys::merge(&mut table, keys::change(&change)?, false);
     }
     Ok(table)
 }
 
+#[cfg(feature = "solvers")]
+fn removed_parameters(problem: &str) -> Vec<String> {
+    let removed = lamo_physics::problems::find(problem).map_or(&[][..], |row| row.removed);
+    removed.iter().map(|gone| format!("data.settings.{}={}", gone.name, gone.default)).collect()
+}
+
 /// Without solvers, the parameters of problems are unknown, so any setting is accepted.
 #[cfg(not(feature = "solvers"))]
-pub(super) fn removed_settings(_problem: &str) -> Result<Table, Refusal> {
-    Ok(Table::new())
+fn removed_parameters(_problem: &str) -> Vec<String> {
+    Vec::new()
 }
 
 /// Without solvers, the parameters of problems are unknown, so any setting is accepted.

@@ -163,7 +163,7 @@ impl Operator {
         let model = row.build(&parameters, &task, &self.settings_on(grid)?)?;
         let parts = model.in_pieces().ok_or_else(|| {
             let found = format!("model {} with these settings", row.name);
-            Refusal::new("--memory", "lamo with slices of fixed queries, or transolver", found)
+            Refusal::new("--memory", "lamo with slices, or transolver", found)
         })?;
         let input = Input::declare(graph, &task, 1);
         use_it(parts, &input, &parameters)

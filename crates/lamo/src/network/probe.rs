@@ -74,8 +74,6 @@ pub enum Places<T> {
         keys: T,
         /// b `[heads, slices]`
         offsets: T,
-        /// The number of samples where samples and heads are one axis, sample outermost, and the first axis has one place.
-        joined: Option<usize>,
     },
     /// Patches of a lattice.
     Patches {
@@ -186,8 +184,8 @@ impl<T> Kernel<T> {
 impl<T> Places<T> {
     fn map<U>(&self, f: &mut impl FnMut(&T) -> U) -> Places<U> {
         match self {
-            Places::Slices { queries, keys, offsets, joined } => {
-                Places::Slices { queries: f(queries), keys: f(keys), offsets: f(offsets), joined: *joined }
+            Places::Slices { queries, keys, offsets } => {
+                Places::Slices { queries: f(queries), keys: f(keys), offsets: f(offsets) }
             }
             Places::Patches { extents, patch, patches } => {
                 Places::Patches { extents: *extents, patch: *patch, patches: *patches }

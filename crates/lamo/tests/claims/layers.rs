@@ -5,7 +5,7 @@ use crate::support::experiment;
 use lamo::data::Samples;
 use lamo::network::Parameters;
 use lamo::network::layers::embedding::{time_embedding, unified_positions};
-use lamo::network::layers::{Depatchify, Linear, PatchShape, Patchify, SliceMaps, SliceShape, Slices};
+use lamo::network::layers::{Decoder, Depatchify, Linear, PatchShape, Patchify, SliceShape, Slices};
 use lamo_geometry::Grid;
 use lamo_tensor::{Graph, Program, Tensor};
 
@@ -124,7 +124,7 @@ fn slices_of_planes_and_clouds_equal_the_authors() {
         let graph = Graph::new();
         check(&fixture, &graph, |parameters, points| {
             let scope = parameters.root();
-            let slices = Slices::own(&scope, SliceShape { grid, width: 12, heads, tokens: 5 }, SliceMaps::default());
+            let slices = Slices::own(&scope, SliceShape { grid, width: 12, heads, tokens: 5 }, Decoder::Tied);
             let out = Linear::new(&scope.enter("to_out.0"), 12, 12);
             let sliced = slices.encode(points);
             out.forward(sliced.decode(sliced.tokens))

@@ -1,7 +1,7 @@
-//! The layers of the levers equal their equations, written with loops over all pairs.
+//! The layers of LaMO's settings equal their equations, written with loops over all pairs.
 
 use lamo::network::Parameters;
-use lamo::network::layers::{AxialConvolution, Decoder, DepthwiseConvolution, Queries, SliceMaps, SliceShape, Slices};
+use lamo::network::layers::{AxialConvolution, Decoder, SliceShape, Slices};
 use lamo_geometry::Grid;
 use lamo_tensor::reference::{self, Bindings};
 use lamo_tensor::{Graph, PARAMETERS, Tensor};
@@ -106,32 +106,6 @@ fn a_spectral_half_is_the_sum_of_its_transforms_along_each_axis() {
     }
 }
 
-#[test]
-fn a_positional_convolution_weighs_the_neighbours_of_each_channel() {
-    for ([rows, columns], high) in [([4, 5], 3), ([1, 6], 1)] {
-        let graph = Graph::new();
-        let declared = Parameters::new(&graph);
-        let layer = DepthwiseConvolution::new(&declared.root(), [1, rows, columns], 2);
-        let out = layer.forward(graph.input("x", [1, 1, rows, columns, 2]));
-        let x = numbers(rows * columns * 2, 0.3);
-        let (weight, bias) = (parameter(&graph, "weight"), parameter(&graph, "bias"));
-        let mut expected = Vec::new();
-        for (row, column, channel) in (0..rows * columns * 2).map(|i| (i / 2 / columns, i / 2 % columns, i % 2)) {
-            let mut sum = bias[channel];
-            for (tap_row, tap_column) in (0..high).flat_map(|u| (0..3).map(move |v| (u, v))) {
-                let (from_row, from_column) =
-                    ((row + tap_row).wrapping_sub(high / 2), (column + tap_column).wrapping_sub(1));
-                if from_row < rows && from_column < columns {
-                    sum += weight[(channel * high + tap_row) * 3 + tap_column]
-                        * x[(from_row * columns + from_column) * 2 + channel];
-                }
-            }
-            expected.push(sum);
-        }
-        close(&evaluated(&graph, &x, out), &expected, 1e-12, &format!("{rows} × {columns}"));
-    }
-}
-
 const BATCH: usize = 2;
 const POINTS: usize = 7;
 const HEADS: usize = 2;
@@ -151,69 +125,49 @@ fn projected(graph: &Graph, name: &str, sample: &[f64]) -> Vec<Vec<f64>> {
     sample.chunks_exact(WIDTH).map(shifted).collect()
 }
 
-/// Tokens `[tokens][width]` by the equations of conditioned queries.
-fn conditioned(graph: &Graph, sample: &[f64]) -> Vec<Vec<f64>> {
-    let (x, values) = (projected(graph, "in_project_x", sample), projected(graph, "in_project_fx", sample));
-    let [fixed, asking, gate, temperature] =
-        ["latents.fixed", "latents.asking", "latents.gate", "temperature"].map(|name| parameter(graph, name));
-    let mut tokens = vec![vec![0.0; WIDTH]; TOKENS];
-    for h in 0..HEADS {
-        let latent = |all: &[f64], m: usize| all[(h * TOKENS + m) * CHANNELS..][..CHANNELS].to_vec();
-        let open = 1.0 / (1.0 + (-gate[h]).exp());
-        let query = |m: usize| {
-            let scores: Vec<f64> =
-                x.iter().map(|x| dot(&latent(&asking, m), head(x, h)) / (CHANNELS as f64).sqrt()).collect();
-            let found = |c: usize| softmax(&scores).iter().zip(&x).map(|(a, x)| a * head(x, h)[c]).sum::<f64>();
-            (0..CHANNELS).map(|c| latent(&fixed, m)[c] + open * found(c)).collect::<Vec<f64>>()
-        };
-        let queries: Vec<_> = (0..TOKENS).map(query).collect();
-        let weights: Vec<Vec<f64>> = x
-            .iter()
-            .map(|x| softmax(&queries.iter().map(|q| dot(q, head(x, h)) / temperature[h]).collect::<Vec<_>>()))
-            .collect();
-        for (m, token) in tokens.iter_mut().enumerate() {
-            let mass: f64 = weights.iter().map(|w| w[m]).sum();
-            for c in 0..CHANNELS {
-                let sum: f64 = weights.iter().zip(&values).map(|(w, value)| w[m] * head(value, h)[c]).sum();
-                token[h * CHANNELS + c] = sum / (mass + 1e-5);
-            }
-        }
-    }
-    tokens
+/// w `[heads][points][tokens]` of the maps inside a scope.
+fn memberships(graph: &Graph, scope: &str, sample: &[f64]) -> Vec<Vec<Vec<f64>>> {
+    let x = projected(graph, &format!("{scope}in_project_x"), sample);
+    let [weight, bias, temperature] = ["in_project_slice.weight", "in_project_slice.bias", "temperature"]
+        .map(|name| parameter(graph, &format!("{scope}{name}")));
+    let score = |x: &[f64], h: usize| {
+        let sorted = linear(&weight, head(x, h));
+        softmax(&sorted.iter().zip(&bias).map(|(value, bias)| (value + bias) / temperature[h]).collect::<Vec<_>>())
+    };
+    (0..HEADS).map(|h| x.iter().map(|x| score(x, h)).collect()).collect()
 }
 
-/// Points `[points · width]` by the equations of the attention decoder.
-fn attended(graph: &Graph, sample: &[f64], tokens: &[Vec<f64>]) -> Vec<f64> {
-    let maps = ["decoder.to_q.weight", "decoder.to_k.weight", "decoder.to_v.weight"].map(|name| parameter(graph, name));
-    let keys: Vec<_> = tokens.iter().map(|token| linear(&maps[1], token)).collect();
-    let values: Vec<_> = tokens.iter().map(|token| linear(&maps[2], token)).collect();
-    let mut points = Vec::new();
-    for point in sample.chunks_exact(WIDTH) {
-        let query = linear(&maps[0], point);
-        for h in 0..HEADS {
-            let score = |key: &Vec<f64>| dot(head(&query, h), head(key, h)) / (CHANNELS as f64).sqrt();
-            let weights = softmax(&keys.iter().map(score).collect::<Vec<_>>());
-            let mixed = |c: usize| weights.iter().zip(&values).map(|(w, value)| w * head(value, h)[c]).sum::<f64>();
-            points.extend((0..CHANNELS).map(mixed));
-        }
-    }
-    points
+/// Tokens `[tokens · width]`: means of the points, by how much they belong.
+fn collected(graph: &Graph, sample: &[f64]) -> Vec<f64> {
+    let (weights, values) = (memberships(graph, "", sample), projected(graph, "in_project_fx", sample));
+    let mean = |m: usize, h: usize, c: usize| {
+        let mass: f64 = weights[h].iter().map(|w| w[m]).sum();
+        let sum: f64 = weights[h].iter().zip(&values).map(|(w, value)| w[m] * head(value, h)[c]).sum();
+        sum / (mass + 1e-5)
+    };
+    (0..TOKENS * WIDTH).map(|i| mean(i / WIDTH, i % WIDTH / CHANNELS, i % CHANNELS)).collect()
 }
 
 #[test]
-fn conditioned_queries_and_the_attention_decoder_are_their_sums_over_all_pairs() {
-    let graph = Graph::new();
-    let declared = Parameters::new(&graph);
-    let shape = SliceShape { grid: Grid::Cloud { points: POINTS }, width: WIDTH, heads: HEADS, tokens: TOKENS };
-    let maps = SliceMaps { queries: Queries::Conditioned, decoder: Decoder::Attention };
-    let slices = Slices::own(&declared.root(), shape, maps);
-    let sliced = slices.encode(graph.input("x", [BATCH, POINTS, WIDTH]));
-    let back = sliced.decode(sliced.tokens);
-    let x = numbers(BATCH * POINTS * WIDTH, 0.3);
-    let samples = || x.chunks_exact(POINTS * WIDTH);
-    let tokens: Vec<Vec<Vec<f64>>> = samples().map(|sample| conditioned(&graph, sample)).collect();
-    close(&evaluated(&graph, &x, sliced.tokens), &tokens.concat().concat(), 1e-12, "tokens");
-    let points: Vec<f64> =
-        samples().zip(&tokens).flat_map(|(sample, tokens)| attended(&graph, sample, tokens)).collect();
-    close(&evaluated(&graph, &x, back), &points, 1e-12, "points");
+fn slices_and_a_decoder_of_its_own_are_their_sums_over_all_pairs() {
+    for (decoder, scope) in [(Decoder::Tied, ""), (Decoder::Own, "decoder.")] {
+        let graph = Graph::new();
+        let declared = Parameters::new(&graph);
+        let shape = SliceShape { grid: Grid::Cloud { points: POINTS }, width: WIDTH, heads: HEADS, tokens: TOKENS };
+        let slices = Slices::own(&declared.root(), shape, decoder);
+        let sliced = slices.encode(graph.input("x", [BATCH, POINTS, WIDTH]));
+        let back = sliced.decode(sliced.tokens);
+        let x = numbers(BATCH * POINTS * WIDTH, 0.3);
+        let (mut tokens, mut points) = (Vec::new(), Vec::new());
+        for sample in x.chunks_exact(POINTS * WIDTH) {
+            let (own, weights) = (collected(&graph, sample), memberships(&graph, scope, sample));
+            let spread = |n: usize, h: usize, c: usize| {
+                (0..TOKENS).map(|m| weights[h][n][m] * own[m * WIDTH + h * CHANNELS + c]).sum::<f64>()
+            };
+            points.extend((0..POINTS * WIDTH).map(|i| spread(i / WIDTH, i % WIDTH / CHANNELS, i % CHANNELS)));
+            tokens.extend(own);
+        }
+        close(&evaluated(&graph, &x, sliced.tokens), &tokens, 1e-12, "tokens");
+        close(&evaluated(&graph, &x, back), &points, 1e-12, "points");
+    }
 }

@@ -3,6 +3,7 @@
 
 use crate::support::{Folder, essence, experiment, train_to};
 use lamo::data::Samples;
+use lamo::experiment::Experiment;
 use lamo::network::models::{self, Settings};
 use lamo::network::{Input, Mode, Parameters};
 use lamo::run::model_folder::ModelFolder;
@@ -100,22 +101,16 @@ fn levers() -> Vec<(Task, String)> {
         of(line, &["spectral_modes = 2"]),
         of(plane, &[SLICES, "spectral_modes = 2"]),
         of(line, &[SLICES, "spectral_modes = 4"]),
-        of(plane, &["position_convolution = true"]),
-        of(line, &["position_convolution = true"]),
-        of(plane, &[SLICES, "position_convolution = true"]),
         of(plane, &["mlp = \"swiglu\""]),
         of(cloud, &["mlp = \"swiglu\""]),
-        of(cloud, &["decoder = \"attention\""]),
-        of(plane, &[SLICES, SHARED, "decoder = \"attention\""]),
-        of(cloud, &["queries = \"conditioned\""]),
-        of(plane, &[SLICES, SHARED, "queries = \"conditioned\"\ndecoder = \"own\""]),
-        of(plane, &[SLICES, ALL, "decoder = \"attention\"\nqueries = \"conditioned\""]),
+        of(cloud, &["decoder = \"own\""]),
+        of(plane, &[SLICES, SHARED, ALL, "decoder = \"own\""]),
         of(plane, &[ALL]),
     ]
 }
 
 /// All levers that slices and patches have.
-const ALL: &str = "residual = true\nspectral_modes = 2\nposition_convolution = true\nmlp = \"swiglu\"\ndepth = 2";
+const ALL: &str = "residual = true\nspectral_modes = 2\nmlp = \"swiglu\"\ndepth = 2";
 
 fn singles(values: &[f64]) -> Vec<f32> {
     values.iter().map(|&value| value as f32).collect()
@@ -237,6 +232,20 @@ fn a_gain_of_zero_leaves_the_tokens_unmixed_and_a_gain_of_one_on_patches_is_the_
     assert_eq!(outputs(&plane(), "residual = true", gained(1.0, 0.0)), plain);
 }
 
+/// Models of earlier versions state levers that were retired.
+#[test]
+fn a_retired_lever_that_is_off_changes_nothing() {
+    let row = models::find("lamo").unwrap();
+    let off = "position_convolution = false\nqueries = \"fixed\"";
+    let [plain, stated] = ["", off].map(|changes| row.parameter_count(&cloud(), &settings(&cloud(), changes)).unwrap());
+    assert_eq!(plain, stated);
+    let experiment = Experiment::shipped("darcy-lamo").unwrap();
+    let text = experiment.text().replace("[model.settings]\n", &format!("[model.settings]\n{off}\n"));
+    let earlier = Experiment::recorded("experiment.toml", &text).unwrap();
+    assert_eq!((earlier.essence(), earlier.changes()), (experiment.essence(), experiment.changes()));
+    assert!(earlier.text().contains("position_convolution = false"), "the record has what the run had");
+}
+
 /// A run with all levers on slices, interrupted and resumed; its weights tell the settings again.
 #[test]
 fn a_model_with_levers_is_stored_resumed_and_told_by_its_weights() {
@@ -245,8 +254,8 @@ fn a_model_with_levers_is_stored_resumed_and_told_by_its_weights() {
     let field = |change: fn(f32) -> f32| (0..5 * 30).map(|i| change((0.37 * i as f32).sin())).collect::<Vec<f32>>();
     let samples = Samples::new(grid, 1, field(|v| v), 1, field(|v| 1.5 + v * v)).unwrap();
     for (name, levers) in [
-        ("slices", format!("{SLICES}\n{ALL}\ndecoder = \"attention\"\nqueries = \"conditioned\"")),
-        ("shared", format!("{SLICES}\n{SHARED}\nresidual = true\nqueries = \"conditioned\"\ndecoder = \"own\"")),
+        ("slices", format!("{SLICES}\n{ALL}")),
+        ("shared", format!("{SLICES}\n{SHARED}\nresidual = true\ndecoder = \"own\"")),
         ("patches", ALL.to_owned()),
     ] {
         let settings = settings(&plane(), &levers);
@@ -288,10 +297,12 @@ fn a_lever_that_a_task_cannot_have_is_refused_in_a_sentence() {
     let row = models::find("lamo").unwrap();
     for (task, changes, words) in [
         (cloud(), "spectral_modes = 2", ["spectral half", "cloud", "spectral_modes = 0"]),
-        (cloud(), "position_convolution = true", ["convolution", "cloud", "position_convolution = false"]),
         (plane(), "spectral_modes = 3", ["3 × 3", "at most 2", "spectral_modes = 3"]),
-        (plane(), "decoder = \"attention\"", ["attention", "slices", "patches"]),
-        (plane(), "queries = \"conditioned\"", ["conditioned", "slices", "patches"]),
+        (
+            plane(),
+            "position_convolution = true",
+            ["position_convolution", "no longer", "the version of lamo that trained the model"],
+        ),
         (line(), &format!("{SLICES}\nspectral_modes = 6"), ["1 × 9", "at most 5", "found"]),
         (line(), &format!("{SLICES}\nspectral_modes = 2\nslice_heads = 16"), ["width 8", "16 slice heads", "divide"]),
     ] {

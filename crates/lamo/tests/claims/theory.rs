@@ -1,8 +1,6 @@
 //! The paper's theory as claims about the code.
 
-use lamo::network::layers::{
-    Discretisation, Hydra, Mamba2, Selection, SliceMaps, SliceShape, Slices, Ss2d, discretise,
-};
+use lamo::network::layers::{Decoder, Discretisation, Hydra, Mamba2, Selection, SliceShape, Slices, Ss2d, discretise};
 use lamo::network::models;
 use lamo::network::{Input, Mode, Parameters};
 use lamo::task::Task;
@@ -232,7 +230,7 @@ fn slices_with_one_hot_weights_are_patches() {
     let shape = SliceShape { grid: Grid::Cloud { points }, width, heads: 1, tokens };
     let graph = Graph::new();
     let parameters = Parameters::new(&graph);
-    let slices = Slices::own(&parameters.root(), shape, SliceMaps::default());
+    let slices = Slices::own(&parameters.root(), shape, Decoder::Tied);
     let features = graph.input("features", [1, points, width]);
     let sliced = slices.encode(features);
     graph.output("tokens", sliced.tokens);

@@ -52,9 +52,9 @@ fn the_gradients_of_models_in_volumes_equal_finite_differences_in_f64_and_the_cp
         ("fno", "width = 4\nmodes = 2\ndepth = 2".to_owned()),
         ("fno", "width = 4\nmodes = 1\ndepth = 2\npadded = [3, 5, 4]".to_owned()),
         ("lamo", format!("{SIZES}directions = 6\npatch = 2")),
-        ("lamo", format!("{SIZES}directions = 6\npatch = 1\nspectral_modes = 2\nposition_convolution = true")),
+        ("lamo", format!("{SIZES}directions = 6\npatch = 1\nspectral_modes = 2")),
         ("lamo", format!("{SIZES}directions = 2\npatch = 2\nlattice = [4, 4, 4]")),
-        ("lamo", format!("{SIZES}{SLICES}spectral_modes = 2\nposition_convolution = true")),
+        ("lamo", format!("{SIZES}{SLICES}spectral_modes = 2\ninitial = \"fan-in\"")),
         (
             "transolver",
             "width = 16\ndepth = 1\nslice_heads = 2\ntokens = 4\nmlp_ratio = 1\ninitial = \"fan-in\"".to_owned(),

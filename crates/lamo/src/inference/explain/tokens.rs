@@ -56,7 +56,7 @@ impl Domain {
     /// The domain of one sample on a grid.
     pub(super) fn of(places: &Places<Array>, sample: usize, grid: Grid) -> Domain {
         match places {
-            Places::Slices { queries, keys, offsets, joined } => sliced([queries, keys, offsets], *joined, sample),
+            Places::Slices { queries, keys, offsets } => sliced([queries, keys, offsets], sample),
             Places::Patches { extents, patch, patches } => {
                 let shape = grid.extents().unwrap_or([1, 1, grid.points()]);
                 // A point of another grid lies in the patch of the nearest point of the lattice.
@@ -85,19 +85,16 @@ impl Domain {
     }
 }
 
-fn sliced([queries, keys, offsets]: [&Array; 3], joined: Option<usize>, sample: usize) -> Domain {
-    let [_, points, all, channels]: [usize; 4] = four(queries);
+fn sliced([queries, keys, offsets]: [&Array; 3], sample: usize) -> Domain {
+    let [_, points, heads, channels]: [usize; 4] = four(queries);
     let slices = offsets.shape.dims()[1];
-    let heads = all / joined.unwrap_or(1);
-    let (row, first) = if joined.is_some() { (0, sample * heads) } else { (sample, 0) };
     let kept = (MOST_WEIGHTS / (slices * points).max(1)).clamp(1, heads);
     let (mut mass, mut weights, mut entropy) = (Vec::new(), vec![0.0; kept * slices * points], 0.0);
     for head in 0..heads {
-        let (key, offset) =
-            (&keys.values[(first + head) * slices * channels..], &offsets.values[(first + head) * slices..]);
+        let (key, offset) = (&keys.values[head * slices * channels..], &offsets.values[head * slices..]);
         let mut sums = vec![0.0; slices];
         for point in 0..points {
-            let query = &queries.values[((row * points + point) * all + first + head) * channels..][..channels];
+            let query = &queries.values[((sample * points + point) * heads + head) * channels..][..channels];
             let score = |slice: usize| {
                 let own = &key[slice * channels..][..channels];
                 offset[slice] + query.iter().zip(own).map(|(q, k)| q * k).sum::<f64>()

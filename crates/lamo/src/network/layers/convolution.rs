@@ -1,6 +1,5 @@
 //! Convolutions over neighbours along each axis, with zeros around the image, and max(0, x).
 
-use super::convolve_volume;
 use crate::network::{Initial, Scope};
 use lamo_tensor::{ConvolutionOptions, Tensor};
 
@@ -48,38 +47,6 @@ impl<'g> PlaneConvolution<'g> {
     pub fn forward(&self, image: Tensor<'g>) -> Tensor<'g> {
         let padding = [[self.padding; 2]; 2];
         image.convolve(self.weight, ConvolutionOptions { padding, ..ConvolutionOptions::default() }) + self.bias
-    }
-}
-
-/// A convolution of each channel by itself, with a bias: 3 × 3 taps on a plane, 3 on a line, 3 × 3 × 3 in a volume.
-pub struct DepthwiseConvolution<'g> {
-    /// `[width, 1, 3, 3]`, on a line `[width, 1, 1, 3]`, in a volume `[width, 1, 3, 3, 3]`
-    weight: Tensor<'g>,
-    /// `[width]`
-    bias: Tensor<'g>,
-}
-
-impl<'g> DepthwiseConvolution<'g> {
-    /// `weight` and `bias` inside `scope`, for a box of `extents` points; a plane is `[1, rows, columns]`.
-    pub fn new(scope: &Scope<'_, 'g>, extents: [usize; 3], width: usize) -> Self {
-        let taps = match extents {
-            [1, 1, _] => vec![1, 3],
-            [1, _, _] => vec![3; 2],
-            _ => vec![3; 3],
-        };
-        let initial = Initial::fan_in(taps.iter().product());
-        let weight = scope.parameter("weight", [vec![width, 1], taps].concat(), initial);
-        DepthwiseConvolution { weight, bias: scope.parameter("bias", [width], initial) }
-    }
-
-    /// `[batch, …extents, width]` → the same values on a plane `[batch, rows, columns, width]`, in a volume the same axes
-    pub fn forward(&self, field: Tensor<'g>) -> Tensor<'g> {
-        let [batch, _, columns, layers, _] = field.dims();
-        let (shape, [width]) = (self.weight.shape(), self.bias.dims());
-        let &[_, _, high, _] = shape.dims() else { return convolve_volume(field, self.weight, width) + self.bias };
-        let padding = [[high / 2; 2], [1; 2]];
-        let options = ConvolutionOptions { groups: width, padding, ..ConvolutionOptions::default() };
-        field.reshape([batch, columns, layers, width]).convolve(self.weight, options) + self.bias
     }
 }
 

@@ -7,7 +7,7 @@
 
 use super::embedding::unified_positions;
 use super::{
-    BlockLevers, LIBRARY_MLP, LayerNorm, Levers, Linear, Mlp, SliceMaps, SliceShape, Sliced, Slices, TimeEmbedding,
+    BlockLevers, Decoder, LIBRARY_MLP, LayerNorm, Levers, Linear, Mlp, SliceShape, Sliced, Slices, TimeEmbedding,
 };
 use crate::network::{InPieces, Initial, Input, Pass, Scope};
 use crate::task::Task;
@@ -33,8 +33,8 @@ pub struct StackShape {
     pub mlp_ratio: usize,
     /// All blocks share one set of slice maps.
     pub shared: bool,
-    /// How points are sorted, and back.
-    pub maps: SliceMaps,
+    /// How tokens become points again.
+    pub decoder: Decoder,
     /// What a block has beyond the authors'.
     pub levers: Levers,
     /// Side of the lattice of unified positions, 0 for plain positions.
@@ -91,7 +91,7 @@ impl<'g> SliceStack<'g> {
             blocks,
             norm: LayerNorm::new(&last.enter("ln_3"), width),
             project: Linear::new(&last.enter("mlp2"), width, task.output_channels()),
-            shared: shape.shared.then(|| Slices::shared(scope, shape.slices, shape.maps)),
+            shared: shape.shared.then(|| Slices::shared(scope, shape.slices, shape.decoder)),
             shape,
         }
     }
@@ -133,8 +133,7 @@ impl<'g> SliceStack<'g> {
 
     /// Whether the points of a piece need the sums over all points, and nothing else of the other points.
     pub fn is_pointwise(&self) -> bool {
-        let Levers { positional, modes, .. } = self.shape.levers;
-        let plain = !positional && modes == 0 && self.shape.unified_positions == 0;
+        let plain = self.shape.levers.modes == 0 && self.shape.unified_positions == 0;
         plain && (0..self.blocks.len()).all(|number| self.block(number).1.is_pointwise())
     }
 }
@@ -179,7 +178,7 @@ impl<'g> Block<'g> {
         let sizes = [width, ratio * width, width];
         Block {
             norm1: LayerNorm::new(&scope.enter("ln_1"), width),
-            slices: (!shape.shared).then(|| Slices::own(&attention, shape.slices, shape.maps)),
+            slices: (!shape.shared).then(|| Slices::own(&attention, shape.slices, shape.decoder)),
             mixer: mixer(&attention),
             out: Linear::new(&attention.enter("to_out.0"), width, width),
             norm2: LayerNorm::new(&scope.enter("ln_2"), width),
@@ -192,7 +191,6 @@ impl<'g> Block<'g> {
     fn forward(&self, features: Tensor<'g>, slices: Option<&Slices<'g>>, mask: Option<Tensor<'g>>) -> Tensor<'g> {
         let slices = slices.expect("a stack has slices of its blocks or for all of them");
         self.pass.begin_block();
-        let features = self.levers.enter(features);
         let mixed =
             self.levers.mix(self.norm1.forward(features), |part| self.updated(&slices.encode_masked(part, mask)));
         self.left(features, mixed)

@@ -7,8 +7,8 @@
 //! - anywhere, *slices*: v = P([x | f]);  v ← v + Dec(Mix(Enc(LN₁ v)));  v ← v + MLP(LN₂ v);  y = Q(LN₃ v),
 //!   with Enc and Dec of [`crate::network::layers::Slices`].
 //!
-//! Levers beyond the paper, each off by default: `residual`, `spectral_modes`, `position_convolution` and `mlp`
-//! ([`crate::network::layers::Levers`]), `decoder` and `queries` ([`crate::network::layers::SliceMaps`]).
+//! Levers beyond the paper, each off by default: `spectral_modes`, `residual` and `mlp`
+//! ([`crate::network::layers::Levers`]).
 //!
 //! The mixers are [`Ss2d`], [`Hydra`] and [`Mamba2`]; each is a scan h = e^{ΔA} h + B̄ x, y = C h whose Δ, B, C depend on
 //! the token. Everything is linear in the number of points.
@@ -17,7 +17,7 @@ mod config;
 mod infer;
 mod recipes;
 
-pub use crate::network::layers::{Decoder, Queries};
+pub use crate::network::layers::Decoder;
 use config::Layout;
 pub use config::{Config, Encoder, Latent, Mixer};
 
@@ -91,7 +91,7 @@ fn slice_model<'g>(scope: &Scope<'_, 'g>, task: &Task, config: &Config) -> Slice
         depth: config.depth,
         mlp_ratio: config.mlp_ratio,
         shared: config.encoder == Encoder::Shared,
-        maps: config.maps(),
+        decoder: config.decoder,
         levers: config.levers(),
         unified_positions: config.unified_positions,
     };
@@ -150,10 +150,9 @@ impl<'g> PatchBlock<'g> {
         let Layout { extents, patch, .. } = self.layout;
         self.pass.begin_block();
         self.pass.show_places(|| Places::Patches { extents, patch, patches: self.layout.patches() });
-        let before = self.levers.enter(tokens);
-        let tokens = before + self.levers.mix(self.norm1.forward(before), |part| self.mix(part));
-        self.pass.show_tokens(before, tokens);
-        tokens + self.mlp.forward(self.norm2.forward(tokens))
+        let mixed = tokens + self.levers.mix(self.norm1.forward(tokens), |part| self.mix(part));
+        self.pass.show_tokens(tokens, mixed);
+        mixed + self.mlp.forward(self.norm2.forward(mixed))
     }
 
     /// Mix(z), or γ Mix(z).

@@ -101,9 +101,28 @@ fn check_sizes(model: &str, settings: &Settings) -> Result<(), Refusal> {
     Ok(())
 }
 
+/// Settings that a model no longer has because they lowered the error on no benchmark, and the values that left them off. Runs and
+/// models of earlier versions state them.
+pub(crate) const RETIRED: [(&str, &str, &str); 2] =
+    [("lamo", "position_convolution", "false"), ("lamo", "queries", "\"fixed\"")];
+
+/// The settings without those that the model no longer has; refuses one that is on.
+fn without_retired(model: &str, settings: &Settings) -> Result<Settings, Refusal> {
+    let mut kept = settings.clone();
+    for (_, key, off) in RETIRED.iter().filter(|(of, ..)| *of == model) {
+        let found = kept.remove(*key).map(|value| value.to_string());
+        require(found.as_ref().is_none_or(|found| found == off), || {
+            Refusal::said(format!("model {model}: setting {key}: this version no longer has it"))
+                .advise("use the version of lamo that trained the model")
+        })?;
+    }
+    Ok(kept)
+}
+
 /// Reads a model's own configuration; unknown keys, wrong types and numbers beyond all sizes are refused.
 pub(crate) fn read<C: DeserializeOwned>(model: &str, settings: &Settings) -> Result<C, Refusal> {
     check_sizes(model, settings)?;
+    let settings = without_retired(model, settings)?;
     settings.clone().try_into::<C>().map_err(|error| {
         let defaults = find(model).map(Row::defaults).unwrap_or_default();
         let wrong = |(key, value): &(&String, &toml::Value)| {

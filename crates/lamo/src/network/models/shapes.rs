@@ -3,7 +3,7 @@
 
 use super::Settings;
 use crate::error::{Refusal, require};
-use crate::network::layers::{Decoder, Queries, SliceMaps};
+use crate::network::layers::Decoder;
 use lamo_geometry::Grid;
 use std::collections::BTreeMap;
 
@@ -155,7 +155,7 @@ pub(super) struct Stack {
     /// One set of slice maps for all blocks.
     pub shared: bool,
     /// How points are sorted into slices, and back.
-    pub maps: SliceMaps,
+    pub decoder: Decoder,
 }
 
 impl Shapes {
@@ -225,25 +225,16 @@ impl Shapes {
         let inputs = self.extent("preprocess.linear_pre.0.weight", 1)?;
         let lattice = unified_positions.saturating_mul(unified_positions);
         let [space, functions] = hints.split(inputs, lattice, grid, &mut assumed)?;
-        let latents = map("latents.fixed");
-        let (queries, tokens) = match self.has(&latents) {
-            true => (Queries::Conditioned, self.extent(&latents, 1)?),
-            false => (Queries::Fixed, self.extent(&map("in_project_slice.weight"), 0)?),
-        };
-        let decoder = match (self.has(&map("decoder.in_project_x.weight")), self.has(&map("decoder.to_q.weight"))) {
-            (true, _) => Decoder::Own,
-            (_, true) => Decoder::Attention,
-            _ => Decoder::Tied,
-        };
+        let own = self.has(&map("decoder.in_project_x.weight"));
         let stack = Stack {
             width,
             depth,
-            tokens,
+            tokens: self.extent(&map("in_project_slice.weight"), 0)?,
             heads: self.extent(&map("temperature"), 1)?,
             mlp_ratio: ratio("mlp_ratio", self.extent("blocks.0.mlp.linear_post.weight", 1)?, width)?,
             unified_positions,
             shared,
-            maps: SliceMaps { queries, decoder },
+            decoder: if own { Decoder::Own } else { Decoder::Tied },
         };
         let outputs = self.extent(&format!("blocks.{}.mlp2.weight", depth.saturating_sub(1)), 0)?;
         let time = self.has("time_fc.0.weight");

@@ -4,7 +4,7 @@
 
 use super::{Authored, Hints, Inferred, OwnData, Row, Settings, Shapes, Support, Translated, check_unified, read};
 use crate::error::{Refusal, require};
-use crate::network::layers::{Attention, Levers, SliceMaps, SliceShape, SliceStack, StackShape, TokenMixer};
+use crate::network::layers::{Attention, Decoder, Levers, SliceShape, SliceStack, StackShape, TokenMixer};
 use crate::network::{Model, Scope, Style};
 use crate::task::Task;
 use lamo_geometry::Grid;
@@ -65,7 +65,7 @@ fn build<'g>(scope: &Scope<'_, 'g>, task: &Task, settings: &Settings) -> Result<
         depth,
         mlp_ratio,
         shared: false,
-        maps: SliceMaps::default(),
+        decoder: Decoder::Tied,
         levers: Levers::default(),
         unified_positions,
     };

@@ -3,7 +3,7 @@
 
 use super::{Check, Proposition, largest, wave};
 use crate::network::Parameters;
-use crate::network::layers::{SliceMaps, SliceShape, Slices};
+use crate::network::layers::{Decoder, SliceShape, Slices};
 use lamo_geometry::Grid;
 use lamo_tensor::reference::{self, Bindings};
 use lamo_tensor::{Graph, PARAMETERS};
@@ -27,7 +27,7 @@ fn differences(sharpness: f64) -> [f64; 2] {
     let graph = Graph::new();
     let parameters = Parameters::new(&graph);
     let shape = SliceShape { grid: Grid::Cloud { points: POINTS }, width: channels, heads: 1, tokens: TOKENS };
-    let slices = Slices::own(&parameters.root(), shape, SliceMaps::default());
+    let slices = Slices::own(&parameters.root(), shape, Decoder::Tied);
     let sliced = slices.encode(graph.input("points", [1, POINTS, channels]));
     let back = sliced.decode(sliced.tokens);
     let value = |place: usize| match (place / channels, place % channels) {

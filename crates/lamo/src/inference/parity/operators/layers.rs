@@ -8,7 +8,7 @@ use crate::data::state_dict;
 use crate::inference::explain::by_matrices;
 use crate::network::layers::embedding::{time_embedding, unified_positions};
 use crate::network::layers::{
-    Depatchify, Discretisation, Hydra, Linear, Mamba2, PatchShape, Patchify, Selection, SliceMaps, SliceShape, Slices,
+    Decoder, Depatchify, Discretisation, Hydra, Linear, Mamba2, PatchShape, Patchify, Selection, SliceShape, Slices,
     Ss2d,
 };
 use crate::network::{Parameters, Scope};
@@ -115,7 +115,7 @@ pub(super) fn slices(fixture: &Arguments<'_>, io: &mut Comparison) -> Result<(),
     };
     let has_tokens = io.tensors.contains_key("slice_token");
     check_layer(io, "in.x", |scope, points| {
-        let slices = Slices::own(scope, SliceShape { grid, width, heads, tokens }, SliceMaps::default());
+        let slices = Slices::own(scope, SliceShape { grid, width, heads, tokens }, Decoder::Tied);
         let out = Linear::new(&scope.enter("to_out.0"), width, width);
         let sliced = slices.encode(points);
         let mut results = vec![("out", out.forward(sliced.decode(sliced.tokens)))];

@@ -2,9 +2,7 @@
 
 use crate::error::{Refusal, require};
 use crate::network::Style;
-use crate::network::layers::{
-    Activation, AxialConvolution, Decoder, Discretisation, Levers, Queries, Selection, SliceMaps, square_side,
-};
+use crate::network::layers::{Activation, AxialConvolution, Decoder, Discretisation, Levers, Selection, square_side};
 use crate::network::models::{GridKind, check_unified};
 use crate::task::Task;
 use lamo_geometry::Grid;
@@ -67,8 +65,6 @@ pub struct Config {
     pub encoder: Encoder,
     /// How tokens become points again (slices).
     pub decoder: Decoder,
-    /// What a slice is compared with the points by.
-    pub queries: Queries,
     /// What mixes the tokens.
     pub mixer: Mixer,
     /// 1 unidirectional, 2 bidirectional, 4 multidirectional: mixer cross on planes, the others over a square of slices; 6: mixer
@@ -86,8 +82,6 @@ pub struct Config {
     pub residual: bool,
     /// Frequencies along each axis that mix half of the channels; 0 leaves all channels to the tokens.
     pub spectral_modes: usize,
-    /// A depthwise convolution of the field before each block, v ← v + D v.
-    pub position_convolution: bool,
     /// N, size of the state.
     pub states: usize,
     /// Inner channels of the mixer over its width.
@@ -153,7 +147,6 @@ impl Default for Config {
             slice_heads: 8,
             encoder: Encoder::Own,
             decoder: Decoder::Tied,
-            queries: Queries::Fixed,
             mixer: Mixer::Cross,
             directions: 4,
             width: 64,
@@ -162,7 +155,6 @@ impl Default for Config {
             mlp: Activation::Gelu,
             residual: false,
             spectral_modes: 0,
-            position_convolution: false,
             states: 64,
             expand: 2,
             scan_heads: 0,
@@ -193,13 +185,7 @@ impl Config {
 
     /// What a block has beyond the authors'.
     pub(super) fn levers(&self) -> Levers {
-        let Config { position_convolution: positional, spectral_modes: modes, residual, mlp: activation, .. } = *self;
-        Levers { positional, modes, residual, activation }
-    }
-
-    /// How points are sorted into slices.
-    pub(super) fn maps(&self) -> SliceMaps {
-        SliceMaps { queries: self.queries, decoder: self.decoder }
+        Levers { modes: self.spectral_modes, residual: self.residual, activation: self.mlp }
     }
 
     /// Channels that tokens mix: all, or half beside a spectral half.
@@ -246,18 +232,13 @@ impl Config {
         }
     }
 
-    /// Levers that need axes, and those that only slices have.
+    /// The spectral half needs axes with enough points.
     fn check_levers(&self, task: &Task) -> Result<(), Refusal> {
-        let Config { width, spectral_modes: modes, position_convolution, .. } = *self;
+        let Config { width, spectral_modes: modes, .. } = *self;
         let is_cloud = matches!(task.grid, Grid::Cloud { .. });
         require(!is_cloud || modes == 0, || {
             "model lamo: the spectral half transforms along the axes of a grid, which a cloud does not have; set \
              spectral_modes = 0"
-                .to_owned()
-        })?;
-        require(!is_cloud || !position_convolution, || {
-            "model lamo: a convolution needs the neighbours of a grid, which a cloud does not have; set \
-             position_convolution = false"
                 .to_owned()
         })?;
         require(modes == 0 || width.is_multiple_of(2), || {
@@ -273,11 +254,6 @@ impl Config {
                 "model lamo: {extents} tokens or points carry at most {most} frequencies along each axis, found \
                  spectral_modes = {modes}"
             )
-        })?;
-        let slices = self.latent == Latent::Slices;
-        require(slices || (self.decoder != Decoder::Attention && self.queries == Queries::Fixed), || {
-            "model lamo: decoder = \"attention\" and queries = \"conditioned\" are for slices; patches have a decoder of their own"
-                .to_owned()
         })
     }
 

@@ -38,8 +38,7 @@ fn slices(shapes: &Shapes, hints: &Hints) -> Result<Inferred, Refusal> {
         tokens: stack.tokens,
         slice_heads: stack.heads,
         encoder: if stack.shared { Encoder::Shared } else { Encoder::Own },
-        decoder: stack.maps.decoder,
-        queries: stack.maps.queries,
+        decoder: stack.decoder,
         depth: stack.depth,
         mlp_ratio: stack.mlp_ratio,
         unified_positions: stack.unified_positions,
@@ -123,7 +122,6 @@ fn block(shapes: &Shapes, scope: &str, maps: [&str; 2], width: usize) -> Result<
         mlp: if made == 2 * used { Activation::Swiglu } else { Activation::Gelu },
         residual: shapes.has(&name("gamma")),
         spectral_modes: if shapes.has(&waves) { shapes.extent(&waves, 2)? } else { 0 },
-        position_convolution: shapes.has(&name("position.weight")),
         ..Config::default()
     })
 }
