@@ -106,23 +106,19 @@ fn check_sizes(model: &str, settings: &Settings) -> Result<(), Refusal> {
 pub(crate) const RETIRED: [(&str, &str, &str); 2] =
     [("lamo", "position_convolution", "false"), ("lamo", "queries", "\"fixed\"")];
 
-/// The settings without those that the model no longer has; refuses one that is on.
-fn without_retired(model: &str, settings: &Settings) -> Result<Settings, Refusal> {
-    let mut kept = settings.clone();
-    for (_, key, off) in RETIRED.iter().filter(|(of, ..)| *of == model) {
-        let found = kept.remove(*key).map(|value| value.to_string());
-        require(found.as_ref().is_none_or(|found| found == off), || {
-            Refusal::said(format!("model {model}: setting {key}: this version no longer has it"))
-                .advise("use the version of lamo that trained the model")
-        })?;
-    }
-    Ok(kept)
+/// Refuses a setting that the model no longer has; [`Choice`] leaves out those that are off.
+fn check_retired(model: &str, settings: &Settings) -> Result<(), Refusal> {
+    let retired = RETIRED.iter().find(|(of, key, _)| *of == model && settings.contains_key(*key));
+    retired.map_or(Ok(()), |(_, key, _)| {
+        Err(Refusal::said(format!("model {model}: setting {key}: this version no longer has it"))
+            .advise("use the version of lamo that trained the model"))
+    })
 }
 
 /// Reads a model's own configuration; unknown keys, wrong types and numbers beyond all sizes are refused.
 pub(crate) fn read<C: DeserializeOwned>(model: &str, settings: &Settings) -> Result<C, Refusal> {
     check_sizes(model, settings)?;
-    let settings = without_retired(model, settings)?;
+    check_retired(model, settings)?;
     settings.clone().try_into::<C>().map_err(|error| {
         let defaults = find(model).map(Row::defaults).unwrap_or_default();
         let wrong = |(key, value): &(&String, &toml::Value)| {
@@ -211,11 +207,26 @@ pub fn find(name: &str) -> Result<&'static Row, Refusal> {
 
 /// A model with its settings: the `[model]` table of an experiment and the `model.toml` of a model folder.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(from = "Stated")]
 pub struct Choice {
     /// A name from [`MODELS`].
     pub name: String,
     /// Its settings; missing keys take their defaults.
-    #[serde(default)]
     pub settings: Settings,
+}
+
+/// A model as a file states it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Stated {
+    name: String,
+    #[serde(default)]
+    settings: Settings,
+}
+
+impl From<Stated> for Choice {
+    fn from(Stated { name, mut settings }: Stated) -> Self {
+        settings.retain(|key, value| !RETIRED.contains(&(name.as_str(), key, &value.to_string())));
+        Choice { name, settings }
+    }
 }
