@@ -1,11 +1,13 @@
 //! Contact of a rigid die with the top of a block: points inside the die are moved to its surface along its normal.
 //!
-//! With nodes alone, a sharp die sinks in between them, so points on the edges between the nodes are checked, too.
+//! With nodes alone, a sharp die sinks in between them, so points on the edges between the nodes are checked, too. Most points
+//! are far below the die: a table of lower bounds of its height sorts them out.
 
 use std::ops::Range;
 
 use crate::die::Die;
 use crate::explicit::Motion;
+use crate::hermite::Floor;
 
 /// Parts into which contact points divide an edge.
 const PARTS: usize = 4;
@@ -17,12 +19,13 @@ pub(crate) struct Contact<'a> {
     edges: Range<usize>,
     /// Greatest |second derivative| of the profile between its ends.
     bend: f64,
+    floor: Floor,
 }
 
 impl<'a> Contact<'a> {
     /// The die above the edges between the nodes `first`, ..., `last`.
     pub(crate) fn new(die: &'a Die, first: usize, last: usize) -> Self {
-        Self { die, edges: first..last, bend: die.profile.bend() }
+        Self { die, edges: first..last, bend: die.profile.bend(), floor: die.profile.floor() }
     }
 
     /// Moves nodes and points of edges to the surface of the die if they would be inside.
@@ -30,10 +33,10 @@ impl<'a> Contact<'a> {
         self.push_nodes(motion);
         // The deepest point is pushed first, so neither end of the block is preferred.
         let mut inside: Vec<(f64, [usize; 2], f64)> = Vec::new();
-        let mut start = self.node(motion, self.edges.start);
+        let mut start = motion.next_position(self.edges.start);
         for node in self.edges.clone() {
-            let end = self.node(motion, node + 1);
-            if self.can_touch(start, end) {
+            let end = motion.next_position(node + 1);
+            if self.can_touch(start, end, motion.time) {
                 for part in 1..PARTS {
                     let (nodes, share) = ([node, node + 1], part as f64 / PARTS as f64);
                     if let Some([x, y]) = self.way_out(motion, nodes, share) {
@@ -50,23 +53,33 @@ impl<'a> Contact<'a> {
         }
     }
 
-    /// x and gap of a node after the step.
-    fn node(&self, motion: &Motion<'_>, node: usize) -> [f64; 2] {
-        let point = motion.next_position(node);
-        [point[0], self.die.gap(point, motion.time)]
+    /// Whether the die is higher than `distance` above a point by its lower bounds alone.
+    fn is_clear(&self, [x, y]: [f64; 2], time: f64, distance: f64) -> bool {
+        self.floor.below(x) - self.die.speed * time - y > distance
     }
 
-    /// Whether an edge between two nodes, given by x and gap, can be inside the die. Between the ends of the profile the
-    /// gap is at least the smaller one of the nodes, less |second derivative| Δx² / 8.
-    fn can_touch(&self, [x, gap]: [f64; 2], [next_x, next_gap]: [f64; 2]) -> bool {
-        let width = next_x - x;
-        let within = self.die.profile.spans(x) && self.die.profile.spans(next_x);
-        !within || gap.min(next_gap) <= 0.125 * self.bend * width * width
+    /// Whether an edge between two points can be inside the die. Between the ends of the profile the gap is at least the
+    /// smaller one of the points, less |second derivative| Δx² / 8.
+    fn can_touch(&self, start: [f64; 2], end: [f64; 2], time: f64) -> bool {
+        let width = end[0] - start[0];
+        if !(self.die.profile.spans(start[0]) && self.die.profile.spans(end[0])) {
+            return true;
+        }
+        let bound = 0.125 * self.bend * width * width;
+        let clear = self.is_clear(start, time, bound) && self.is_clear(end, time, bound);
+        !clear && self.die.gap(start, time).min(self.die.gap(end, time)) <= bound
     }
 
     fn push_nodes(&self, motion: &mut Motion<'_>) {
-        self.edges.clone().for_each(|node| self.push_point(motion, [node, node + 1], 0.0));
-        self.push_point(motion, [self.edges.end - 1, self.edges.end], 1.0);
+        for node in self.edges.start..=self.edges.end {
+            if self.is_clear(motion.next_position(node), motion.time, 0.0) {
+                continue;
+            }
+            match node == self.edges.end {
+                false => self.push_point(motion, [node, node + 1], 0.0),
+                true => self.push_point(motion, [node - 1, node], 1.0),
+            }
+        }
     }
 
     /// The distance from a point of an edge to the surface of the die, along its normal; `None` for a point outside.

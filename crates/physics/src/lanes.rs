@@ -1,8 +1,11 @@
 //! A few numbers that are computed together in the vector instructions of the machine.
 
-use std::ops::{Add, Mul, Sub};
+use std::ops::{Add, Mul, Range, Sub};
 
 use pulp::Simd;
+
+/// Most numbers per vector: 512 bits.
+const MOST: usize = 8;
 
 /// As many numbers as the vector unit `S` takes at once. Each lane rounds as a single f64 does.
 #[derive(Clone, Copy, Debug)]
@@ -20,6 +23,13 @@ impl<S: Simd> Lanes<S> {
         Self { unit, values: unit.splat_f64s(value) }
     }
 
+    /// 1 in the lanes of a range, −1 in the others.
+    #[inline(always)]
+    pub(crate) fn within(unit: S, lanes: Range<usize>) -> Self {
+        let signs: [f64; MOST] = std::array::from_fn(|lane| if lanes.contains(&lane) { 1.0 } else { -1.0 });
+        Self::load(unit, &signs, 0)
+    }
+
     /// Reads consecutive values.
     #[inline(always)]
     pub(crate) fn load(unit: S, values: &[f64], start: usize) -> Self {
@@ -30,6 +40,12 @@ impl<S: Simd> Lanes<S> {
     #[inline(always)]
     pub(crate) fn store(self, values: &mut [f64], start: usize) {
         S::as_mut_simd_f64s(&mut values[start..start + Self::COUNT]).0[0] = self.values;
+    }
+
+    /// Writes the lanes in which `active` is positive, or all.
+    #[inline(always)]
+    pub(crate) fn store_where(self, active: Option<Self>, values: &mut [f64], start: usize) {
+        self.or(Self::load(self.unit, values, start), active).store(values, start);
     }
 
     #[inline(always)]
@@ -54,6 +70,15 @@ impl<S: Simd> Lanes<S> {
     pub(crate) fn where_above(self, of: Self, limit: f64, other: Self) -> Self {
         let above = self.unit.less_than_f64s(self.unit.splat_f64s(limit), of.values);
         Self { values: self.unit.select_f64s(above, self.values, other.values), ..self }
+    }
+
+    /// These numbers, or the `other` ones where `active` is not positive.
+    #[inline(always)]
+    pub(crate) fn or(self, other: Self, active: Option<Self>) -> Self {
+        match active {
+            None => self,
+            Some(active) => self.where_above(active, 0.0, other),
+        }
     }
 
     /// The greatest number.

@@ -76,15 +76,19 @@ impl Metal {
             return (zero, one, one);
         }
         let alpha = (1.0 + self.poisson) / (3.0 * (1.0 - self.poisson));
-        let sum = |power: i32| a * alpha.powi(power) + b;
-        let per_first = sum(1).recip();
+        let [first, second, third, fourth] = [1, 2, 3, 4].map(|power| alpha.powi(power));
+        let per_first = (a * first + b).recip();
         let start = excess * per_first * 0.5;
-        let [second, third, fourth] = [sum(2) * per_first * 1.5, sum(3) * per_first * 2.0, sum(4) * per_first * 2.5];
+        let (second, third) = ((a * second + b) * per_first * 1.5, (a * third + b) * per_first * 2.0);
+        let fourth = (a * fourth + b) * per_first * 2.5;
         let cube = second * second * 2.0 - third;
         let last = second * (second * second - third) * 5.0 + fourth;
         let mut multiplier = start + start * start * (second + start * (cube + start * last));
         if greatest > LARGE_EXCESS {
-            let refined = (0..STEPS).fold(multiplier, |multiplier, _| newton(multiplier, a, b, alpha));
+            let mut refined = multiplier;
+            for _ in 0..STEPS {
+                refined = newton(refined, a, b, alpha);
+            }
             multiplier = refined.where_above(excess, LARGE_EXCESS, multiplier);
         }
         let (shrink_p, shrink_d) = shrinks(multiplier, alpha);

@@ -90,6 +90,19 @@ impl<S: Simd> Bilinear<S> {
         Self { xi: [xi_x, xi_y], eta: [eta_x, eta_y], twist: [twist_x, twist_y] }
     }
 
+    /// The field, or zero where `active` is not positive.
+    #[inline(always)]
+    fn or_zero(self, active: Option<Lanes<S>>) -> Self {
+        let Some(active) = active else { return self };
+        let zero = active * 0.0;
+        let [xi, eta, twist] = [self.xi, self.eta, self.twist];
+        Self {
+            xi: [xi[0].where_above(active, 0.0, zero), xi[1].where_above(active, 0.0, zero)],
+            eta: [eta[0].where_above(active, 0.0, zero), eta[1].where_above(active, 0.0, zero)],
+            twist: [twist[0].where_above(active, 0.0, zero), twist[1].where_above(active, 0.0, zero)],
+        }
+    }
+
     /// Adds forces s and t, conjugate to ∂/∂ξ and ∂/∂η of one component at a Gauss point.
     #[inline(always)]
     fn add(&mut self, axis: usize, s: Lanes<S>, t: Lanes<S>, [xi, eta]: [f64; 2]) {
@@ -195,12 +208,19 @@ impl WithSimd for Sweep<'_> {
         for Run { row, columns, .. } in runs {
             let mut column = columns.start;
             while column + Lanes::<S>::COUNT <= columns.end {
-                elements.block(unit, positions, before, [*row, column], &mut wide);
+                elements.block(unit, positions, before, [*row, column], None, &mut wide);
                 column += Lanes::<S>::COUNT;
             }
-            while column < columns.end {
-                elements.block(Scalar::new(), positions, before, [*row, column], &mut single);
-                column += 1;
+            let rest = column..columns.end;
+            if !rest.is_empty() && Lanes::<S>::COUNT <= elements.counts[0] {
+                // A whole vector that lies in the row, in which only the rest is advanced.
+                let first = column.min(elements.counts[0] - Lanes::<S>::COUNT);
+                let active = Lanes::within(unit, rest.start - first..rest.end - first);
+                elements.block(unit, positions, before, [*row, first], Some(active), &mut wide);
+            } else {
+                for column in rest {
+                    elements.block(Scalar::new(), positions, before, [*row, column], None, &mut single);
+                }
             }
             elements.assemble(*row, columns, force);
         }
@@ -244,7 +264,8 @@ impl Elements {
         (point * self.counts[1] + row) * self.counts[0] + column
     }
 
-    /// Advances as many consecutive elements of a row as `unit` takes at once; `place` is row and column of the first.
+    /// Advances as many consecutive elements of a row as `unit` takes at once, or those of them where `active` is positive;
+    /// `place` is row and column of the first.
     #[inline(always)]
     fn block<S: Simd>(
         &mut self,
@@ -252,13 +273,15 @@ impl Elements {
         positions: &[Vec<f64>; 2],
         before: &[Vec<f64>; 2],
         place: [usize; 2],
+        active: Option<Lanes<S>>,
         tally: &mut Tally<S>,
     ) {
+        // Elements that are not advanced do not move and keep what they have.
         let [row, column] = place;
         let width = self.counts[0] + 1;
         let first = row * width + column;
         let shape = Bilinear::load(unit, positions, first, width);
-        let motion = shape - Bilinear::load(unit, before, first, width);
+        let motion = (shape - Bilinear::load(unit, before, first, width)).or_zero(active);
         let mut forces = Bilinear::zero(unit); // conjugate to the factors of ξ, η, ξη
         for (point, location) in GAUSS.into_iter().enumerate() {
             let index = self.index(point, place);
@@ -282,24 +305,24 @@ impl Elements {
             let work = ((stress_before[0] + stress[0]) * strain[0] + (stress_before[1] + stress[1]) * strain[1]) * 0.5
                 + (stress_before[2] + stress[2]) * strain[2];
             tally.internal = tally.internal + area * thickness_before * work;
-            tally.least_area = tally.least_area.min(determinant([[xs, ys], [xt, yt]]));
+            tally.least_area = tally.least_area.min(determinant([[xs, ys], [xt, yt]]).or(tally.least_area, active));
 
             let (pull_x, pull_y, shear) = (stress[0] * thickness, stress[1] * thickness, stress[2] * thickness);
             // Along each axis the work is s u_s + t u_t.
             forces.add(0, pull_x * yt - shear * xt, shear * xs - pull_x * ys, location);
             forces.add(1, shear * yt - pull_y * xt, pull_y * xs - shear * ys, location);
             let [xx, yy, xy] = &mut self.stress;
-            stress[0].store(xx, index);
-            stress[1].store(yy, index);
-            stress[2].store(xy, index);
-            thickness.store(&mut self.thickness, index);
+            stress[0].store_where(active, xx, index);
+            stress[1].store_where(active, yy, index);
+            stress[2].store_where(active, xy, index);
+            thickness.store_where(active, &mut self.thickness, index);
         }
         for (axis, [one, two, three, four]) in self.corners.iter_mut().enumerate() {
             let (xi, eta, twist) = (forces.xi[axis] * 0.25, forces.eta[axis] * 0.25, forces.twist[axis] * 0.25);
-            (twist - xi - eta).store(one, column);
-            (xi - eta - twist).store(two, column);
-            (xi + eta + twist).store(three, column);
-            (eta - xi - twist).store(four, column);
+            (twist - xi - eta).store_where(active, one, column);
+            (xi - eta - twist).store_where(active, two, column);
+            (xi + eta + twist).store_where(active, three, column);
+            (eta - xi - twist).store_where(active, four, column);
         }
     }
 
@@ -312,6 +335,51 @@ impl Elements {
             for (corner, first) in corners.iter().zip(first_nodes) {
                 let nodes = force[first + columns.start..].iter_mut();
                 nodes.zip(&corner[columns.clone()]).for_each(|(sum, part)| *sum += part);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STEEL: Metal = Metal { young: 200e3, poisson: 0.3, yield_stress: 70.0, density: 7.85e-9 };
+
+    /// Nodes of a grid with spacing 1, each up to 0.02 away from its place; a step of such a size is plastic almost everywhere.
+    fn nodes([columns, rows]: [usize; 2], phase: f64) -> [Vec<f64>; 2] {
+        let place = |node: usize| [node % (columns + 1), node / (columns + 1)].map(|index| index as f64);
+        let along = |axis: usize| {
+            let shift = |node: usize| 0.02 * (phase + 1.7 * node as f64 + 0.9 * axis as f64).sin();
+            (0..(columns + 1) * (rows + 1)).map(|node| place(node)[axis] + shift(node)).collect()
+        };
+        [along(0), along(1)]
+    }
+
+    /// Runs of all lengths: whole vectors, parts of one at both ends of a row and inside, rows shorter than a vector.
+    #[test]
+    fn elements_have_the_same_bits_in_vectors_and_one_by_one() {
+        for (columns, parts) in
+            [(21, vec![0..21]), (21, vec![0..4, 4..9, 13..21]), (8, vec![0..3, 7..8]), (5, vec![0..5])]
+        {
+            let counts = [columns, 2];
+            let run = |row: usize, columns: &Range<usize>| Run { row, columns: columns.clone(), nodes: 0..0 };
+            let runs: Vec<Run> = (0..2).flat_map(|row| parts.iter().map(move |part| run(row, part))).collect();
+            let [mut wide, mut single] = [0, 1].map(|_| Elements::new(STEEL, counts));
+            for step in 0..3 {
+                let (before, positions) = (nodes(counts, f64::from(step)), nodes(counts, f64::from(step + 1)));
+                let [mut force, mut wanted] = [0, 1].map(|_| [0, 1].map(|_| vec![0.0; positions[0].len()]));
+                let summary = wide.advance(&runs, &positions, &before, &mut force);
+                let (elements, positions, before) = (&mut single, &positions, &before);
+                let twin = Sweep { elements, runs: &runs, positions, before, force: &mut wanted };
+                let told = twin.with_simd(Scalar::new());
+                assert_eq!((&wide.stress, &wide.thickness, &force), (&single.stress, &single.thickness, &wanted));
+                assert_eq!(summary.least_area, told.least_area);
+                assert!(
+                    (summary.internal - told.internal).abs() <= 1e-12 * told.internal.abs(),
+                    "another order of sums"
+                );
+                assert!(force[0].iter().any(|force| *force != 0.0) && wide.thickness.iter().any(|h| *h != 1.0));
             }
         }
     }

@@ -180,6 +180,16 @@ fn wrong_requests_give_one_sentence_and_leave_no_file() {
 }
 
 #[test]
+fn with_data_the_name_of_a_benchmark_is_the_benchmark_also_where_a_folder_has_it() {
+    let folder = Folder::new("named-as-benchmark");
+    folder.ok(&["data", "make", "darcy", "--samples=6", "--set=resolution=8", "--out=darcy"]);
+    let config = folder.ok(&["train", "darcy", "--data=darcy", "--preset=paper", "--print-config"]);
+    contains(&config, &["benchmark = \"darcy\"", "/darcy\""]);
+    folder.ok(&["data", "make", "darcy", "--samples=6", "--set=resolution=8", "--out=mine"]);
+    contains(&folder.fails(&["train", "mine", "--data=darcy"]), &["mine is a data set, and so is --data darcy"]);
+}
+
+#[test]
 fn runs_that_start_at_the_same_time_get_different_names() {
     let folder = Folder::new("names");
     let short = [SMALL, &["--set=train.epochs=1"]].concat();

@@ -106,7 +106,9 @@ impl TrainRequest {
         let mut request = Request { model: self.model.as_deref(), ..Request::default() };
         let (mut folder, mut text, mut named) = (self.data.clone(), None, what.to_owned());
         let mut changes = Vec::new();
-        if path.join(MANIFEST).is_file() {
+        // With --data, the name of a benchmark is the benchmark, also where a folder has this name.
+        let benchmark = folder.is_some() && benchmarks::find(what).is_ok();
+        if !benchmark && path.join(MANIFEST).is_file() {
             require(folder.is_none(), || {
                 let other = folder.as_ref().map(|folder| folder.display().to_string()).unwrap_or_default();
                 Refusal::said(format!("{what} is a data set, and so is --data {other}")).advise("name one")
