@@ -184,10 +184,11 @@ fn base(benchmark: &str, model: &Row, own: &OwnData, preset: &str) -> Result<Tab
     let recipe = match (row, (model.recipe)(benchmark)) {
         (Some(_), Some(recipe)) => keys::parse(&format!("{benchmark}-{}", model.name), recipe)?,
         (Some(row), None) if row.published => return Err(no_recipe(benchmark, model.name)),
-        (Some(row), None) => model_settings((model.own)(&row.as_own(own))),
-        (None, recipe) => {
-            let mut keys = keys::parse(&format!("{OWN}-{}", model.name), recipe.unwrap_or_default())?;
-            keys::merge(&mut keys, model_settings((model.own)(own)), false);
+        // A problem that is not of the paper trains like a user's data.
+        (row, _) => {
+            let like = row.map_or(*own, |row| row.as_own(own));
+            let mut keys = keys::parse(&format!("{OWN}-{}", model.name), (model.recipe)(OWN).unwrap_or_default())?;
+            keys::merge(&mut keys, model_settings((model.own)(&like)), false);
             keys
         }
     };

@@ -16,12 +16,14 @@ pub const FOLDER: &str = "LAMO_MODELS";
 
 /// Models that come with the library, by name.
 pub const MODELS: &[(&str, &[u8])] = &[
+    ("airfoil", include_bytes!("../../../../models/airfoil.safetensors")),
     ("darcy", include_bytes!("../../../../models/darcy.safetensors")),
     ("elasticity", include_bytes!("../../../../models/elasticity.safetensors")),
 ];
 
 /// Their receipts, as JSON.
 const RECEIPTS: &[(&str, &str)] = &[
+    ("airfoil", include_str!("../../../../models/airfoil.json")),
     ("darcy", include_str!("../../../../models/darcy.json")),
     ("elasticity", include_str!("../../../../models/elasticity.json")),
 ];
