@@ -360,7 +360,7 @@ mod tests {
     #[test]
     fn elements_have_the_same_bits_in_vectors_and_one_by_one() {
         for (columns, parts) in
-            [(21, vec![0..21]), (21, vec![0..4, 4..9, 13..21]), (8, vec![0..3, 7..8]), (5, vec![0..5])]
+            [(21, vec![0..13, 13..21]), (21, vec![0..4, 4..9, 13..21]), (8, vec![0..3, 7..8]), (5, vec![0..2, 2..5])]
         {
             let counts = [columns, 2];
             let run = |row: usize, columns: &Range<usize>| Run { row, columns: columns.clone(), nodes: 0..0 };
