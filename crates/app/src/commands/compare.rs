@@ -47,6 +47,12 @@ pub(crate) fn run(options: &Compare) -> Result<()> {
     if comparison.runs.iter().any(|run| run.error != run.relative_l2) {
         say(&format!("error: {}", comparison.metric))?;
     }
+    if !comparison.differences.is_empty() {
+        let differences = comparison.differences.iter();
+        let told: Vec<String> =
+            differences.map(|difference| format!("{} {}", difference.key, difference.values.join(", "))).collect();
+        say(&format!("trained differently: {}", told.join("; ")))?;
+    }
     match comparison.same_test {
         true => say(&format!("picture: {}", options.out.display())),
         false => say(&format!("{DIFFERENT_TESTS}, so no picture is drawn")),
@@ -154,6 +160,7 @@ mod tests {
             same_test,
             metric: "mean relative L2 error",
             runs: data.into_iter().zip([0.00368, 0.00375]).map(entry).collect(),
+            differences: Vec::new(),
         }
     }
 

@@ -9,7 +9,9 @@ fn runs_are_compared_in_a_table_and_a_picture() {
     train(&folder, "transolver");
     let text = folder.ok(&["compare", "lamo", "transolver"]);
     let starts: Vec<_> = text.lines().map(|line| line.split_whitespace().next().unwrap()).collect();
-    assert_eq!(starts, ["run", "lamo", "transolver", "picture:"], "{text}");
+    assert_eq!(starts, ["run", "lamo", "transolver", "trained", "picture:"], "{text}");
+    contains(&text, &["trained differently: train.optimiser muon, adamw"]);
+    assert!(!text.contains("train.matrix_rate") && !text.contains("train.epochs"), "{text}");
     assert!(folder.is_png("compare.png"));
     let report = folder.ok_json(&["compare", "lamo", "transolver", "--json"]);
     assert_eq!((report["same_test"].as_bool(), report["runs"].as_array().unwrap().len()), (Some(true), 2));
@@ -30,6 +32,7 @@ fn runs_that_differ_in_their_training_samples_have_the_same_test() {
     train("other", "data.train=4", "data.test=3");
     let compare = |other: &str| folder.ok_json(&["compare", "many", other, "--json"]);
     assert_eq!(compare("few")["same_test"], true);
+    assert_eq!(compare("few")["differences"], serde_json::json!([]), "both train in the same way");
     assert_eq!(compare("other")["same_test"], false);
     let splits = ["many", "few"].map(|run| folder.json(&format!("{run}/receipt.json"))["hashes"]["split"].clone());
     assert_ne!(splits[0], splits[1], "the training samples differ");

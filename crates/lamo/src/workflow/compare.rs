@@ -5,7 +5,9 @@ use crate::experiment::OWN;
 use crate::inference::evaluate::{RECEIPT, Receipt};
 use crate::run::{self, EXPERIMENT};
 use serde::Serialize;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use toml::{Table, Value};
 
 /// One run of a comparison.
 #[derive(Clone, Debug, Serialize)]
@@ -49,7 +51,21 @@ pub struct Comparison {
     pub metric: &'static str,
     /// The runs.
     pub runs: Vec<Entry>,
+    /// What their trainings do not share, besides epochs; empty where a receipt lies outside its run folder.
+    pub differences: Vec<Difference>,
 }
+
+/// A key of the training with which runs differ.
+#[derive(Clone, Debug, Serialize)]
+pub struct Difference {
+    /// The key, as `train.rate`.
+    pub key: String,
+    /// Its value in each run.
+    pub values: Vec<String>,
+}
+
+/// Keys of `[train]` that a table of runs shows anyway, or that change nothing that is trained.
+const ELSEWHERE: [&str; 2] = ["epochs", "evaluate"];
 
 /// Compares evaluated run folders, or receipts.
 pub fn compare(runs: &[PathBuf]) -> Result<Comparison, Error> {
@@ -57,11 +73,33 @@ pub fn compare(runs: &[PathBuf]) -> Result<Comparison, Error> {
     let same_test = receipts.iter().all(|receipt| receipt.same_test(&receipts[0]));
     let name = receipts.first().map_or("", |receipt| receipt.evaluation.headline_name());
     let alike = receipts.iter().all(|receipt| receipt.evaluation.headline_name() == name);
-    let runs = runs.iter().zip(&receipts).map(|(path, receipt)| Entry {
+    let entries = runs.iter().zip(&receipts).map(|(path, receipt)| Entry {
         error: if alike { receipt.evaluation.headline() } else { receipt.evaluation.relative_l2 },
         ..entry(path, receipt)
     });
-    Ok(Comparison { same_test, metric: if alike { name } else { "mean relative L2 error" }, runs: runs.collect() })
+    let metric = if alike { name } else { "mean relative L2 error" };
+    Ok(Comparison { same_test, metric, runs: entries.collect(), differences: differences(runs) })
+}
+
+fn differences(runs: &[PathBuf]) -> Vec<Difference> {
+    let train = |path: &PathBuf| Table::try_from(run::experiment(folder(path)).ok()?.train).ok();
+    let Some(trainings) = runs.iter().map(train).collect::<Option<Vec<Table>>>() else { return Vec::new() };
+    let values = |key: &str| -> Vec<String> {
+        let shown = |value: Option<&Value>| value.map_or("none".to_owned(), |value| value.to_string().replace('"', ""));
+        trainings.iter().map(|training| shown(training.get(key))).collect()
+    };
+    let differ = |values: &[String]| values.iter().any(|value| *value != values[0]);
+    let orthogonal = !differ(&values("optimiser")); // keys of Muon say nothing about AdamW
+    let keys: BTreeSet<&String> = trainings.iter().flat_map(Table::keys).collect();
+    let keys = keys.into_iter().filter(|key| !ELSEWHERE.contains(&key.as_str()));
+    let keys = keys.filter(|key| orthogonal || !key.starts_with("matrix_"));
+    let found = keys.map(|key| Difference { key: format!("train.{key}"), values: values(key) });
+    found.filter(|difference| differ(&difference.values)).collect()
+}
+
+/// The folder of a run or of a receipt.
+fn folder(path: &Path) -> &Path {
+    if path.is_dir() { path } else { path.parent().unwrap_or(path) }
 }
 
 fn read(path: &Path) -> Result<Receipt, Error> {
@@ -79,7 +117,7 @@ fn read(path: &Path) -> Result<Receipt, Error> {
 }
 
 fn entry(path: &Path, receipt: &Receipt) -> Entry {
-    let folder = if path.is_dir() { path } else { path.parent().unwrap_or(path) };
+    let folder = folder(path);
     let name =
         folder.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned());
     let spread = &receipt.evaluation.distribution;

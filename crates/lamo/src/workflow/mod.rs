@@ -12,7 +12,7 @@ mod sizes;
 mod test_set;
 mod train;
 
-pub use compare::{Comparison, Entry, compare};
+pub use compare::{Comparison, Difference, Entry, compare};
 pub use dataset::{
     CheckedDataset, ExportRequest, ImportRequest, ImportSource, MakeRequest, check, export, import, make,
 };
