@@ -61,11 +61,13 @@ def test_a_model_without_a_folder_needs_one_for_its_report(run, data):
 
 
 def test_runs_are_compared(data, run):
-    other = lamo.train(data, "fno", epochs=1, out="fno", model__settings__width=8)
+    other = lamo.train(data, "fno", epochs=1, out="fno", model__settings__width=8, train__rate=0.0007)
     comparison = lamo.compare([run, other.path])
     assert comparison.columns["model"] == ["lamo", "fno"] and comparison.same_test
     assert comparison.picture.data.startswith(PNG) and "<table>" in comparison._repr_html_()
     assert "fno" in repr(comparison)
+    assert comparison.differences["train.rate"][1] == "0.0007" and "train.epochs" not in comparison.differences
+    assert "trained differently: " in repr(comparison) and "0.0007" in comparison._repr_html_()
     with pytest.raises(lamo.MissingError):
         lamo.compare(["nowhere"])
     with pytest.raises(lamo.InputError):

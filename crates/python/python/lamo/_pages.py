@@ -66,6 +66,8 @@ class Comparison:
         """What `error` is."""
         self.same_test: bool = numbers["same_test"]
         """Whether all runs were evaluated on the same test samples; else their errors cannot be compared."""
+        self.differences: Dict[str, List[str]] = {row["key"]: row["values"] for row in numbers["differences"]}
+        """Keys of the training with which the runs differ, besides epochs, and the value of each run."""
         self.picture: Optional[Picture] = None if picture is None else Picture(picture, "comparison")
 
     @property
@@ -88,11 +90,19 @@ class Comparison:
         image = ""
         if self.picture is not None:
             image = f'<img alt="the runs as bars" src="data:image/png;base64,{base64.b64encode(self.picture.data).decode()}">'
-        return table(self._cells()) + image
+        notes = "".join(f"<p>{html.escape(note)}</p>" for note in self._notes())
+        return table(self._cells()) + notes + image
+
+    def _notes(self) -> List[str]:
+        notes = []
+        if self.differences:
+            notes.append("trained differently: " + "; ".join(f"{key} {', '.join(row)}" for key, row in self.differences.items()))
+        if not self.same_test:
+            notes.append("the runs were evaluated on different test samples; their errors cannot be compared")
+        return notes
 
     def __repr__(self) -> str:
-        note = "" if self.same_test else "\nthe runs were evaluated on different test samples; their errors cannot be compared"
-        return aligned(self._cells()) + note
+        return "\n".join([aligned(self._cells()), *self._notes()])
 
 
 class Listing(Dict[str, Dict[str, Any]]):
