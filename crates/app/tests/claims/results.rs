@@ -59,7 +59,14 @@ fn seeds_become_a_mean_and_a_deviation_and_gaps_are_shown() {
         });
     }
     write("symmetric.json", &|receipt| receipt["changes"] = json!(["train.symmetries=true", "train.evaluate=20"]));
-    let best = ["model.settings.mlp=swiglu", "train.evaluate=50", "train.optimiser=muon", "train.symmetries=true"];
+    let best = [
+        "model.settings.mlp=swiglu",
+        "train.epochs=300",
+        "train.evaluate=50",
+        "train.matrix_rate=4.0",
+        "train.optimiser=muon",
+        "train.symmetries=true",
+    ];
     write("best.json", &|receipt| receipt["changes"] = json!(best));
     write("earlier.json", &|receipt| {
         (receipt["preset"], receipt["seed"]) = (json!("best"), json!(1));
