@@ -9,6 +9,7 @@ use clap::Args;
 use lamo::Kind;
 use lamo::data::dataset::MANIFEST;
 use lamo::error::{Refusal, counted};
+use lamo::inference::Series;
 use lamo::inference::evaluate::{Evaluation, OutputErrors, RECEIPT, Receipt};
 use lamo::run;
 use lamo::workflow::{self, Cancel, EvaluateRequest, Evaluated, Event, Session, VerifyRequest};
@@ -177,10 +178,15 @@ fn repeat(request: &EvaluateRequest, folder: &Path) -> String {
 /// Writes the receipt, the report and the pictures.
 pub(crate) fn write(evaluated: &Evaluated, request: &EvaluateRequest, folder: &Path) -> Result<()> {
     make_folder(folder)?;
+    let (task, test) = (&evaluated.trained.operator.task, &evaluated.test);
+    let series = Series::of(task, test);
+    let in_snapshots = series.as_ref().map(|series| series.values(&evaluated.prediction));
+    let (task, samples) = series.as_ref().map_or((task, test), |series| (&series.task, &series.samples));
     let report = Report {
         trained: &evaluated.trained,
-        samples: &evaluated.test,
-        prediction: &evaluated.prediction,
+        task,
+        samples,
+        prediction: in_snapshots.as_deref().unwrap_or(&evaluated.prediction),
         manifest: evaluated.dataset.manifest(),
         dataset: &evaluated.dataset,
         train_samples: evaluated.train_samples,

@@ -40,7 +40,8 @@ pub(crate) struct Train {
     /// code, these are an experiment NAME-paper (see lamo list).
     #[arg(long, value_parser = ["quick", "paper", "best"], conflicts_with = "resume")]
     preset: Option<String>,
-    /// A data set to train on instead of making one; with --resume, the new path of the run's data.
+    /// A data set to train on instead of making one; with --resume, the new path of the run's data. As many samples as the
+    /// benchmark has are split as it says, others as the data set says.
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
     /// Where to compute: cpu, cuda, cuda:1. The default is cpu; a resumed run continues on the device it started on.

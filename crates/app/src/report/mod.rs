@@ -48,7 +48,9 @@ const STALE: Duration = Duration::from_secs(3600);
 /// The contents of a report.
 pub(crate) struct Report<'a> {
     pub(crate) trained: &'a Trained,
-    /// The test samples.
+    /// The task as it is measured and drawn.
+    pub(crate) task: &'a Task,
+    /// The test samples, as the task has them.
     pub(crate) samples: &'a Samples,
     /// `[count, times, points, outputs]`
     pub(crate) prediction: &'a [f32],
@@ -96,7 +98,7 @@ impl Report<'_> {
         order.sort_by(|&one, &other| errors[one].error.total_cmp(&errors[other].error));
         let last = order.len() - 1;
         let mut ranks = vec![("Best", order[0]), ("Median", order[last / 2]), ("Worst", order[last])];
-        let task = &self.trained.operator.task;
+        let task = self.task;
         if !task.time.is_series() && task.outputs.iter().all(|field| field.length() == 1) {
             ranks.insert(1, ("25th percentile", order[last / 4]));
             ranks.insert(3, ("75th percentile", order[last * 3 / 4]));
@@ -133,7 +135,7 @@ impl Report<'_> {
         let Manifest { fields, times, .. } = self.manifest;
         let positions = fields.iter().find(|field| field.role == Role::Position);
         SampleView {
-            task: &self.trained.operator.task,
+            task: self.task,
             samples: self.samples,
             index,
             prediction: self.samples.part_of(self.prediction, index),
@@ -167,7 +169,7 @@ impl Report<'_> {
         format!(
             "A {name} with {} parameters learned to map {}{}. Its {} on {} is {}.{}",
             whole(costs.parameters),
-            mapping(&self.trained.operator.task),
+            mapping(self.task),
             from.unwrap_or_default(),
             evaluation.headline_name(),
             counted(evaluation.distribution.count, "test sample"),

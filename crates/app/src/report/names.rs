@@ -1,5 +1,6 @@
 //! The names of fields, channels and snapshots in pictures and tables.
 
+use lamo::inference::Series;
 use lamo::task::{Field, Task};
 
 /// The field of a deforming body, and its channels: the position of a point and its displacement.
@@ -57,9 +58,9 @@ fn functions(fields: &[Field], steady: bool) -> Vec<String> {
     functions
 }
 
-/// A name for each output of a task, in the order of its errors.
+/// A name for each output of a task, in the order of its errors: those of a time series have one for all snapshots.
 pub(crate) fn outputs(task: &Task) -> Vec<String> {
-    functions(&task.outputs, !task.time.is_series())
+    functions(&task.outputs, !task.time.is_series() && Series::task_of(task).is_none())
 }
 
 #[cfg(test)]

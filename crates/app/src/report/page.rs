@@ -84,7 +84,7 @@ impl Report<'_> {
 
     /// Where the error is.
     fn errors(&self) -> String {
-        let (evaluation, task) = (&self.receipt.evaluation, &self.trained.operator.task);
+        let (evaluation, task) = (&self.receipt.evaluation, self.task);
         let past = task.time.past();
         let mut charts = charts::histogram(evaluation) + &charts::snapshots(&evaluation.snapshots, past);
         charts += &evaluation.spectrum.as_ref().map_or_else(String::new, charts::waves);

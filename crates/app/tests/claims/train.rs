@@ -190,6 +190,41 @@ fn with_data_the_name_of_a_benchmark_is_the_benchmark_also_where_a_folder_has_it
 }
 
 #[test]
+fn as_many_samples_as_the_benchmark_has_are_split_as_it_says() {
+    let folder = Folder::new("split-of-benchmark");
+    for (samples, split) in [("900", ["train = 800", "test = 100"]), ("90", ["train = 0", "test = 0"])] {
+        folder.ok(&["data", "make", "elasticity", &format!("--samples={samples}"), &format!("--out=d{samples}")]);
+        let data = format!("--data=d{samples}");
+        let config = folder.ok(&["train", "elasticity", &data, "--preset=quick", "--print-config"]);
+        contains(&config, &split);
+    }
+}
+
+#[test]
+fn times_that_are_predicted_at_once_are_measured_and_compared_as_a_time_series() {
+    let folder = Folder::new("at-once");
+    let small = [
+        "--set=data.settings={ resolution = 2, frames = 4 }",
+        "--set=data.train=4",
+        "--set=data.test=2",
+        "--set=data.first_test=4",
+    ];
+    let short = ["train", "plasticity", "--preset=quick", "--set=train.epochs=1", "--threads=1"];
+    let by_time = ["--set=data.time=by-time", "--set=train.loss=relative-l2-of-times", "--out=one-by-one"];
+    let scrambled = ["--set=data.scrambled=true", "--set=data.trend=false", "--out=scrambled"];
+    folder.ok(&[&short[..], &small, &["--out=at-once"]].concat());
+    folder.ok(&[&short[..], &small, &by_time].concat());
+    folder.ok(&[&short[..], &small, &scrambled].concat());
+    for run in ["at-once", "one-by-one", "scrambled"] {
+        let receipt = folder.json(&format!("{run}/receipt.json"));
+        let count = |key: &str| receipt["evaluation"][key].as_array().map(Vec::len);
+        assert_eq!((count("frames"), count("channels")), (Some(4), Some(4)), "{run}");
+    }
+    contains(&folder.ok(&["evaluate", "at-once"]), &["snapshots", "u_x"]);
+    contains(&folder.ok(&["compare", "at-once", "one-by-one", "scrambled"]), &["picture: "]);
+}
+
+#[test]
 fn runs_that_start_at_the_same_time_get_different_names() {
     let folder = Folder::new("names");
     let short = [SMALL, &["--set=train.epochs=1"]].concat();

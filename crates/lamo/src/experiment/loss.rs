@@ -158,7 +158,7 @@ impl TimeRole {
     pub fn summary(self) -> &'static str {
         match self {
             TimeRole::Auto => "what the loss asks for; steady where it asks for nothing",
-            TimeRole::Steady => "no role; the snapshots of a field are functions of their own",
+            TimeRole::Steady => "no role; all snapshots of a field are predicted at once, as functions of their own",
             TimeRole::RollOut => "a time series is continued snapshot by snapshot, trained on the true ones",
             TimeRole::ByTime => "each time is asked for by itself, as an input of the model",
         }

@@ -7,9 +7,11 @@ pub mod parity;
 mod physical;
 mod pieces;
 mod predictor;
+mod series;
 
 pub(crate) use arrays::check_partners;
 pub use arrays::{PlannedInput, PredictionInput, SampleFile, Source};
 pub use physical::{Physical, Port, Role};
 pub use pieces::Pieces;
 pub use predictor::Predictor;
+pub use series::Series;

@@ -9,7 +9,7 @@ use super::{Event, Session, dataset};
 use crate::data::dataset::{Dataset, FieldEntry, MANIFEST, Manifest, Role};
 use crate::error::{Error, Kind, Refusal, require};
 use crate::experiment::{
-    self, Experiment, ExperimentData, Loss, OWN, Preset, Request, Symmetries, TimeRole, benchmarks,
+    self, Data, Experiment, ExperimentData, Loss, OWN, Preset, Request, Symmetries, TimeRole, benchmarks,
 };
 use crate::files;
 use crate::run::{self, Best, Checkpoint, Environment, Line, Provenance, Run};
@@ -162,7 +162,9 @@ impl TrainRequest {
             let folder = std::path::absolute(&folder).unwrap_or(folder);
             let place = toml::Value::String(folder.display().to_string());
             let own = [format!("data.folder={place}"), "data.train=0".to_owned(), "data.test=0".to_owned()];
-            changes.splice(0..0, own);
+            // As many samples as the benchmark has are split as it says.
+            let usual = request.resolve().ok().filter(|usual| is_whole(&folder, &usual.data));
+            changes.splice(0..0, own.into_iter().take(if usual.is_some() { 1 } else { 3 }));
         }
         changes.extend(self.changes.iter().cloned());
         let request = Request { changes: &changes, ..request };
@@ -210,6 +212,12 @@ fn is_benchmark(manifest: &Manifest) -> Result<bool, Error> {
     }
     let outputs = Request { benchmark: Some(problem), ..Request::default() }.resolve()?.data.outputs;
     Ok(outputs.iter().all(|output| manifest.fields.iter().any(|field| field.name == *output)))
+}
+
+/// True when a folder has all samples of a benchmark, and no more.
+fn is_whole(folder: &Path, data: &Data) -> bool {
+    let whole = |manifest: &Manifest| manifest.problem == data.problem && manifest.samples == data.train + data.test;
+    Dataset::open(folder).is_ok_and(|dataset| whole(dataset.manifest()))
 }
 
 /// True when the only inputs are the first snapshots of a time series.

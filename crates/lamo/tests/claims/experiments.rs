@@ -3,6 +3,7 @@
 use crate::numbers::loads;
 use crate::support::Folder;
 use crate::validation::two_outputs;
+use lamo::data::Recipe;
 use lamo::experiment::benchmarks::{self, BENCHMARKS};
 use lamo::experiment::{EXPERIMENTS, Experiment, OWN, Preset, Request, Shipped};
 use lamo::network::models::{self, MODELS};
@@ -373,6 +374,13 @@ fn every_benchmark_has_a_quick_preset_for_every_model_it_has_a_recipe_for() {
         };
         let quick = request.resolve().unwrap();
         assert!(quick.parameter_count().unwrap() < full.parameter_count().unwrap() / 3, "{name} is not quick");
+        let text = |value: &toml::Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let settings = quick.data.settings.iter().map(|(key, value)| format!("{key}={}", text(value)));
+        let settings: Vec<String> = settings.collect();
+        let grid = Recipe::named(&quick.data.problem, &settings, 0, 1).unwrap().manifest().grid;
+        let task = quick.benchmark().unwrap().task().on(grid);
+        let built = models::find(model).unwrap().parameter_count(&task, &quick.model.settings);
+        assert!(built.is_ok(), "{name} on its quick data: {}", built.unwrap_err());
     }
 }
 

@@ -361,6 +361,31 @@ fn the_table_of_time_steps_and_mass() {
     }
 }
 
+/// Prints how far the block moves when the knots of a die do: what a model can learn ends where this does not shrink with
+/// the change of the die.
+#[test]
+#[ignore = "two dies, each with six others beside it, take minutes in a release build"]
+fn the_table_of_neighbouring_dies() {
+    let resolution: usize = std::env::var("RESOLUTION").map_or(5, |text| text.parse().unwrap());
+    let setting = format!("resolution={resolution}");
+    let whole = |inner: [f64; 7]| {
+        let block = pressed(&[&setting], shaped(inner), 5.7).block;
+        let [x, y] = block.positions;
+        x.into_iter().chain(y).collect::<Vec<f64>>()
+    };
+    for (name, dies) in [("0", &PUBLIC_DIES[1]), ("1", &PUBLIC_DIES[2])] {
+        let inner = dies.inner();
+        let usual = whole(inner);
+        for change in [1e-6, 1e-4, 1e-3, 1e-2, 1e-1, 3e-1] {
+            // every second knot up and the others down; the lowest one stays
+            let side = |knot: usize| if knot.is_multiple_of(2) { change } else { -change };
+            let moved = std::array::from_fn(|knot| inner[knot] + if inner[knot] > 0.0 { side(knot) } else { 0.0 });
+            let error = relative_error(&whole(moved), &usual);
+            say(&format!("die {name}, {setting}, knots moved by {change:e} mm: positions at 5.7 mm by {error:.1e}"));
+        }
+    }
+}
+
 #[test]
 fn samples_are_stored_as_in_the_public_file() {
     let problem = problem("plasticity", &["resolution=2", "frames=8"]);

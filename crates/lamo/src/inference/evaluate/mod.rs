@@ -17,6 +17,7 @@ pub use trivial::Trivial;
 
 use crate::data::Samples;
 use crate::experiment::Experiment;
+use crate::inference::Series;
 use crate::task::{Spread, Task};
 use border::{Border, Edge};
 use distribution::Distribution;
@@ -97,19 +98,24 @@ impl Evaluation {
     }
 
     /// [`Evaluation::of`], with the errors of each output field of the task and with the trivial predictors. `train` are the
-    /// samples that the model was trained on, where they are known.
+    /// samples that the model was trained on, where they are known. Snapshots that are predicted all at once are measured as
+    /// the time series that they are.
     pub fn of_task(
         (experiment, task): (&Experiment, &Task),
         train: Option<&Samples>,
         (test, numbers): (&Samples, &[usize]),
         prediction: &[f32],
     ) -> Evaluation {
-        let outputs = metrics::of(task, test, prediction);
+        let series = Series::of(task, test);
+        let in_snapshots = series.as_ref().map(|series| series.values(prediction));
+        let (seen, measured) = series.as_ref().map_or((task, test), |series| (&series.task, &series.samples));
+        let found = in_snapshots.as_deref().unwrap_or(prediction);
+        let outputs = metrics::of(seen, measured, found);
         let groups = experiment.output_groups(task);
         let mean_of_outputs = if groups.len() > 1 { metrics::mean_of_outputs(&outputs) } else { None };
         let trivial = Some(Trivial::of(task, &groups, train, test));
         let mut evaluation =
-            Evaluation { outputs, mean_of_outputs, trivial, ..Evaluation::of(test, numbers, prediction) };
+            Evaluation { outputs, mean_of_outputs, trivial, ..Evaluation::of(measured, numbers, found) };
         if task.outputs.iter().any(|field| field.spread == Spread::Sample) {
             // Numbers of whole samples have no waves and no border, and would count as such beside fields.
             (evaluation.spectrum, evaluation.border) = (None, None);

@@ -182,8 +182,11 @@ fn quick(benchmark: &str) -> Option<&'static str> {
             "model.settings = { width = 12, depth = 4 }
              train.schedule = \"onecycle\""
         }
-        "darcy" | "plasticity" | "pipe" => {
+        "darcy" | "pipe" => {
             "model.settings = { width = 32, depth = 4, unified_positions = 0, positions_twice = false }"
+        }
+        "plasticity" => {
+            "model.settings = { width = 32, depth = 4, modes = 8, unified_positions = 0, positions_twice = false }"
         }
         _ => return None,
     })

@@ -130,6 +130,9 @@ fn quick(benchmark: &str) -> Option<&'static str> {
             "model.settings = { width = 8 }
              train.schedule = \"onecycle\"",
         ),
+        "plasticity" => {
+            Some("model.settings = { width = 8, modes = 8, unified_positions = 0, positions_twice = false }")
+        }
         other => super::unet::quick(other),
     }
 }
