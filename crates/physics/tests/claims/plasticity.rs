@@ -373,8 +373,8 @@ fn the_table_of_neighbouring_dies() {
         let [x, y] = block.positions;
         x.into_iter().chain(y).collect::<Vec<f64>>()
     };
-    for (name, dies) in [("0", &PUBLIC_DIES[1]), ("1", &PUBLIC_DIES[2])] {
-        let inner = dies.inner();
+    for public in &PUBLIC_DIES[1..3] {
+        let (name, inner) = (public.sample, public.inner());
         let usual = whole(inner);
         for change in [1e-6, 1e-4, 1e-3, 1e-2, 1e-1, 3e-1] {
             // every second knot up and the others down; the lowest one stays

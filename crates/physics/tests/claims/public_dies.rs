@@ -11,7 +11,7 @@ use super::{mean_and_deviation, norm, range, say};
 /// One die of the public file.
 pub(crate) struct PublicDie {
     /// Its number in the public file.
-    sample: usize,
+    pub(crate) sample: usize,
     /// Root mean square of curve minus fit, in mm.
     residual: f64,
     heights: [f64; KNOTS],
