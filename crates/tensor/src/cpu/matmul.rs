@@ -16,8 +16,11 @@ use rayon::prelude::*;
 const WORTH_A_TASK: usize = 1 << 21;
 /// Inner extent of one partial product.
 const INNER_PANEL: usize = 1024;
-/// Rows and columns of a panel are multiples of this: the kernels of `gemm` hold as many in registers.
-const PANEL_UNIT: usize = 48;
+/// The kernels of `gemm` hold this many elements in registers: along the contiguous axis of the result, and across it.
+const KERNEL: [usize; 2] = [48, 8];
+/// Least extent of a panel across the contiguous axis: if the operand that all panels share can be read as it lies, and if
+/// each panel packs it first.
+const LEAST_ACROSS: [usize; 2] = [16, 128];
 /// Most panels of a product; more do not help.
 const MOST_PANELS: usize = 32;
 
@@ -79,10 +82,22 @@ impl MatMul {
         }
         if self.inner >= 2 * INNER_PANEL && self.rows * self.columns <= 1 << 18 {
             self.inner_panel = self.inner.div_ceil(self.inner.div_ceil(INNER_PANEL));
-        } else if self.rows >= self.columns {
-            self.row_panel = self.rows.div_ceil(panels).next_multiple_of(PANEL_UNIT);
-        } else {
-            self.column_panel = self.columns.div_ceil(panels).next_multiple_of(PANEL_UNIT);
+            return;
+        }
+        let panels = panels.next_power_of_two(); // equal work for 2, 4 or 8 threads
+        let row_major = is_row_major(&self.to, self.columns);
+        let (across, along, shared_stride) = match row_major {
+            true => (self.rows, self.columns, self.right.strides[1]),
+            false => (self.columns, self.rows, self.left.strides[0]),
+        };
+        let part = |extent: usize, parts: usize, kernel: usize| extent.div_ceil(parts).next_multiple_of(kernel);
+        let [half, panel_across] = [2, panels].map(|parts| part(across, parts, KERNEL[1]));
+        let least = LEAST_ACROSS[usize::from(shared_stride != 1)];
+        let cut_across = panel_across >= least || across >= along;
+        let panel = if cut_across { panel_across.max(least.min(half)) } else { part(along, panels, KERNEL[0]) };
+        match cut_across == row_major {
+            true => self.row_panel = panel,
+            false => self.column_panel = panel,
         }
     }
 
@@ -174,13 +189,18 @@ pub(crate) fn for_each_task(count: usize, task: impl Fn(usize) + Sync + Send) {
     }
 }
 
+/// Whether the rows of a result are contiguous, rather than its columns.
+fn is_row_major(to: &Target<2>, columns: usize) -> bool {
+    to.strides[0].abs() >= to.strides[1].abs() && columns > 1
+}
+
 /// `to = left × right` on this thread; extents are `[rows, inner, columns]`.
 ///
 /// # Safety
 /// The matrices lie in valid memory, and no other task uses the result.
 pub(crate) unsafe fn gemm([rows, inner, columns]: [usize; 3], left: Source<2>, right: Source<2>, to: Target<2>) {
     // `gemm` is fastest if the columns of the result are contiguous; the transposed product writes a row-major result so.
-    if to.strides[0].abs() >= to.strides[1].abs() && columns > 1 {
+    if is_row_major(&to, columns) {
         let turned = |[rows, columns]: [isize; 2]| [columns, rows];
         let left = Source { strides: turned(left.strides), ..left };
         let right = Source { strides: turned(right.strides), ..right };
@@ -218,5 +238,57 @@ unsafe fn gemm_column_major([rows, inner, columns]: [usize; 3], left: Source<2>,
             false,
             Parallelism::None,
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A product with a row-major result; `turned` if the right operand lies transposed.
+    fn product([rows, inner, columns]: [usize; 3], turned: bool) -> MatMul {
+        let row_major = [columns as isize, 1];
+        let right = if turned { [1, inner as isize] } else { row_major };
+        let pointer = std::ptr::null_mut();
+        let mut product = MatMul {
+            rows,
+            inner,
+            columns,
+            batches: vec![[0; 3]],
+            left: Source { pointer, strides: [inner as isize, 1] },
+            right: Source { pointer, strides: right },
+            to: Target { pointer, strides: row_major },
+            row_panel: rows,
+            column_panel: columns,
+            inner_panel: inner,
+        };
+        product.choose_panels();
+        product
+    }
+
+    #[test]
+    fn two_threads_get_almost_equal_parts_of_a_layer() {
+        for turned in [false, true] {
+            for shape in [[972, 128, 128], [972, 256, 128], [972, 128, 256], [128, 972, 128], [256, 972, 128]] {
+                let MatMul { rows, row_panel, column_panel, columns, .. } = product(shape, turned);
+                assert_eq!(column_panel, columns, "{shape:?}");
+                let panels = rows.div_ceil(row_panel);
+                let first = (panels.div_ceil(2) * row_panel) as f64 / rows as f64;
+                assert!(panels >= 2 && first <= 0.53, "{shape:?}: {panels} panels of {row_panel} rows, {first}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_small_product_is_one_task() {
+        let MatMul { row_panel, column_panel, inner_panel, .. } = product([16, 128, 128], false);
+        assert_eq!([row_panel, column_panel, inner_panel], [16, 128, 128]);
+    }
+
+    #[test]
+    fn few_long_rows_are_cut_into_columns_of_whole_kernels() {
+        let MatMul { row_panel, column_panel, .. } = product([8, 1024, 4096], false);
+        assert_eq!((row_panel, column_panel % KERNEL[0]), (8, 0));
+        assert!(column_panel < 4096);
     }
 }
