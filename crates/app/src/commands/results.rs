@@ -56,8 +56,9 @@ fn page(rows: &[ResultRow], folder: &str) -> String {
     let mut out = String::from(
         "# Results\n\n\
          Mean relative L2 error over the test samples: of our runs, on data of our solvers, and as the paper states it, on the public \
-         files. A row with several seeds has their mean and standard deviation; time and memory are those of its first seed. Each row \
-         names its receipts, and the list below has the command that repeats it. A dash is a gap: no receipt is there yet.\n\n\
+         files. A row with several seeds has their mean and standard deviation; time and memory are those of its first seed. The \
+         predictions are computed in float32; tf32 is named where an earlier version computed so. Each row names its receipts, and \
+         the list below has the command that repeats it. A dash is a gap: no receipt is there yet.\n\n\
          `lamo results results --out docs/results.md` writes this page; `lamo evaluate RUN --verify RECEIPT` computes the numbers \
          of a receipt again.\n\n\
          | benchmark | model | recipe | error | published | training | memory per step | device | receipts |\n\
@@ -102,11 +103,15 @@ fn recipe(row: &ResultRow) -> String {
     format!("{preset}{}{other}", changes.chain(evaluated).collect::<String>())
 }
 
-/// `0.00375`, or `0.00471 ± 0.00012 (3 seeds)`.
+/// `0.00375`, `0.00375 (tf32)`, or `0.00471 ± 0.00012 (3 seeds, 1 in tf32)`.
 fn error(row: &ResultRow) -> String {
+    let rounded = row.sources.iter().filter(|source| source.receipt.machine.precision == "tf32").count();
     match (row.mean(), row.deviation()) {
-        (Some(mean), Some(deviation)) => format!("{mean:.5} ± {deviation:.5} ({} seeds)", row.sources.len()),
-        (Some(mean), None) => format!("{mean:.5}"),
+        (Some(mean), Some(deviation)) => {
+            let rounded = if rounded > 0 { format!(", {rounded} in tf32") } else { String::new() };
+            format!("{mean:.5} ± {deviation:.5} ({} seeds{rounded})", row.sources.len())
+        }
+        (Some(mean), None) => format!("{mean:.5}{}", if rounded > 0 { " (tf32)" } else { "" }),
         _ => GAP.to_owned(),
     }
 }

@@ -112,18 +112,20 @@ fn a_row_has_one_receipt_of_each_seed_on_the_same_test_samples() {
         folder.write(&format!("results/{name}.json"), receipt.to_string());
     };
     write("a-0", 0, &|receipt| receipt["trained_with"] = json!({ "device": "cuda", "card": "a GPU" }));
-    write("a-1", 1, &|_| {});
+    write("a-1", 1, &|receipt| receipt["machine"]["precision"] = json!("tf32"));
     write("b-again", 0, &|receipt| receipt["hashes"]["weights"] = json!("a-0"));
     write("c-repeated", 0, &|_| {});
-    write("d-symmetric", 0, &|receipt| receipt["symmetries"] = json!(8));
+    write("d-symmetric", 0, &|receipt| {
+        (receipt["symmetries"], receipt["machine"]["precision"]) = (json!(8), json!("tf32"));
+    });
     write("e-coarser", 1, &|receipt| receipt["trained_on"] = json!("plane of 4 x 4 points"));
     write("f-elsewhere", 2, &|receipt| receipt["hashes"]["test"] = json!("other samples"));
     let page = folder.ok(&["results"]);
     let row = |name: &str| page.lines().find(|line| line.starts_with("| ") && line.contains(name)).unwrap_or("none");
-    contains(row("a-0.json"), &["(2 seeds)", "a-1.json", "| a GPU |"]);
+    contains(row("a-0.json"), &["(2 seeds, 1 in tf32)", "a-1.json", "| a GPU |"]);
     assert!(!page.contains("b-again.json"), "the same run again: {page}");
     assert!(!row("c-repeated.json").contains("seeds"), "{page}");
-    contains(row("d-symmetric.json"), &["authors' recipe, mean over 8 symmetries |"]);
+    contains(row("d-symmetric.json"), &["authors' recipe, mean over 8 symmetries |", " (tf32) |"]);
     contains(row("e-coarser.json"), &["authors' recipe, trained on a plane of 4 x 4 points |"]);
     contains(row("f-elsewhere.json"), &["other test samples than above"]);
     contains(&page, &["- `a-0.json`: `lamo train darcy --model lamo --preset paper --device cuda`"]);
