@@ -80,7 +80,8 @@ fn invert(nodes: &[Node], mut node: NodeId, layout: &Layout) -> Option<Layout> {
 }
 
 pub(crate) fn assemble(simple: Simple) -> Result<Assembled, DeviceError> {
-    let mut assembler = Assembler { nodes: Vec::new(), layouts: Vec::new(), readable: HashMap::new() };
+    let mut assembler =
+        Assembler { nodes: Vec::new(), layouts: Vec::new(), readable: HashMap::new(), copies: HashMap::new() };
     let mut renamed = Vec::with_capacity(simple.nodes.len());
     for (id, node) in simple.nodes.into_iter().enumerate() {
         poll_at(id)?;
@@ -149,8 +150,10 @@ struct Assembler {
     /// Layout of each node if its base is contiguous; `None` for a reshape that strides cannot express. Only a
     /// concatenation may read such a node, because it can choose another layout for the base.
     layouts: Vec<Option<Layout>>,
-    /// Copies that make a node without a layout readable.
+    /// The same reshape of a copy, for each node without a layout that is read.
     readable: HashMap<NodeId, NodeId>,
+    /// The copy of a node that its readers share.
+    copies: HashMap<NodeId, NodeId>,
 }
 
 impl Assembler {
@@ -181,7 +184,7 @@ impl Assembler {
         if let Some(&known) = self.readable.get(&node) {
             return known;
         }
-        let copy = self.copy(self.nodes[node].operands[0]);
+        let copy = self.shared_copy(self.nodes[node].operands[0]);
         let reshaped = self.add(Node { operands: vec![copy], ..self.nodes[node].clone() });
         self.readable.insert(node, reshaped);
         reshaped
@@ -190,7 +193,16 @@ impl Assembler {
     /// A constant number exists in loops only; other kernels need a copy of it in memory.
     fn in_memory(&mut self, node: NodeId) -> NodeId {
         let is_number = matches!(self.nodes[base(&self.nodes, node)].op, Op::Fill { .. });
-        if is_number { self.copy(node) } else { node }
+        if is_number { self.shared_copy(node) } else { node }
+    }
+
+    fn shared_copy(&mut self, operand: NodeId) -> NodeId {
+        if let Some(&known) = self.copies.get(&operand) {
+            return known;
+        }
+        let copy = self.copy(operand);
+        self.copies.insert(operand, copy);
+        copy
     }
 
     fn copy(&mut self, operand: NodeId) -> NodeId {

@@ -210,6 +210,17 @@ fn a_norm_with_its_gate_and_residual_is_one_kernel_and_so_is_its_gradient_with_t
     assert!(program.kernels() <= 3, "{}", program.explain());
 }
 
+#[test]
+fn two_reshapes_of_a_turned_value_share_one_copy_of_it() {
+    let graph = Graph::new();
+    let turned = graph.input("x", [2, 3, 4]).permute(&[1, 0, 2]);
+    graph.output("heads", turned.reshape([3, 8]).matmul(graph.parameter("one", [8, 5])));
+    graph.output("all", turned.reshape([1, 24]).matmul(graph.parameter("other", [24, 2])));
+    let program = Program::compile(&graph);
+    assert_eq!(program.kernels(), 3, "{}", program.explain());
+    assert_eq!(program.explain().matches("=r0").count(), 1, "{}", program.explain());
+}
+
 fn test_device() -> Device {
     std::env::var("LAMO_TEST_DEVICE").map_or(Device::Cpu, |device| device.parse().unwrap())
 }
