@@ -52,7 +52,7 @@ fn workspace(shape: &MembershipShape) -> usize {
     strips.saturating_add(shape.slices.saturating_mul(widest))
 }
 
-/// Floats of the sums of all tasks, each `[heads, slices, columns]`.
+/// Floats of the sums of all tasks, each `[heads, columns, slices]`.
 fn sums(shape: &MembershipShape, columns: usize) -> usize {
     saturating_product([shape.batch, parts(shape), shape.heads, shape.slices, columns])
 }
@@ -81,9 +81,9 @@ struct Task<'a> {
     cotangents: &'a mut [f32],
     /// `[strip, widest + 1]`
     with_ones: &'a mut [f32],
-    /// `[slices, widest + 1]`
+    /// `[widest + 1, slices]`
     small: &'a mut [f32],
-    /// `[heads, slices, columns]`
+    /// `[heads, columns, slices]`
     sums: &'a mut [f32],
 }
 
@@ -117,9 +117,14 @@ fn for_each_part(
     });
 }
 
-/// Σ over the parts `from..until`, in order, of element `at` of their sums.
-fn total(scratch: &[f32], size: usize, [from, until]: [usize; 2], at: usize) -> f32 {
-    (from..until).map(|number| scratch[number * size + at]).sum()
+/// Σ over the sums of the parts `from..until`, in order, in the place of the first; each has `size` elements.
+fn total(scratch: &mut [f32], size: usize, [from, until]: [usize; 2]) -> &[f32] {
+    for number in from + 1..until {
+        let (before, next) = scratch.split_at_mut(number * size);
+        let sum = &mut before[from * size..][..size];
+        sum.iter_mut().zip(&next[..size]).for_each(|(sum, next)| *sum += next);
+    }
+    &scratch[from * size..][..size]
 }
 
 /// Σ_n w_{nm} [v_n | 1]
@@ -144,10 +149,12 @@ pub(crate) unsafe fn collect(
     });
     let (parts, size) = (parts(shape), shape.heads * shape.slices * columns);
     for entry in 0..shape.batch {
-        for at in 0..size {
-            let index = [entry, at / columns / shape.slices, at / columns % shape.slices, at % columns];
-            // SAFETY: the caller's promise.
-            unsafe { *to.at(index) = total(scratch, size, [entry * parts, (entry + 1) * parts], at) };
+        let sums = total(scratch, size, [entry * parts, (entry + 1) * parts]);
+        for (row, sums) in sums.chunks_exact(shape.slices).enumerate() {
+            for (slice, sum) in sums.iter().enumerate() {
+                // SAFETY: the caller's promise.
+                unsafe { *to.at([entry, row / columns, slice, row % columns]) = *sum };
+            }
         }
     }
 }
@@ -221,15 +228,16 @@ pub(crate) unsafe fn gradient(
             task.add_product(head, [slices, points.len(), columns], left);
         });
     });
-    let size = shape.heads * slices * columns;
-    for at in 0..size {
-        let (head, slice, column) = (at / columns / slices, at / columns % slices, at % columns);
-        let sum = total(scratch, size, [0, shape.batch * parts(shape)], at);
-        // SAFETY: the caller's promise.
-        unsafe {
-            match column == channels {
-                true => *to.offsets.at([head, slice]) = sum,
-                false => *to.keys.at([head, slice, column]) = sum,
+    let sums = total(scratch, shape.heads * slices * columns, [0, shape.batch * parts(shape)]);
+    for (row, sums) in sums.chunks_exact(slices).enumerate() {
+        let (head, column) = (row / columns, row % columns);
+        for (slice, sum) in sums.iter().enumerate() {
+            // SAFETY: the caller's promise.
+            unsafe {
+                match column == channels {
+                    true => *to.offsets.at([head, slice]) = *sum,
+                    false => *to.keys.at([head, slice, column]) = *sum,
+                }
             }
         }
     }
@@ -287,7 +295,8 @@ impl Task<'_> {
     /// Adds left × [points | ones] to the head's sums; extents are `[slices, points, columns]`.
     fn add_product(&mut self, head: usize, extents: [usize; 3], left: Source<2>) {
         let [slices, _, columns] = extents;
-        let to = Target { pointer: self.small.as_mut_ptr(), strides: [columns as isize, 1] };
+        // Slices are contiguous: there are more of them than columns, so that they fill the registers.
+        let to = Target { pointer: self.small.as_mut_ptr(), strides: [1, slices as isize] };
         // SAFETY: all three are this task's own memory.
         unsafe { gemm(extents, left, matrix(self.with_ones, columns).source, to) };
         let sums = &mut self.sums[head * slices * columns..][..slices * columns];
