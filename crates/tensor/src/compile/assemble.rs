@@ -190,10 +190,11 @@ impl Assembler {
         reshaped
     }
 
-    /// A constant number exists in loops only; other kernels need a copy of it in memory.
+    /// A constant number exists in loops only; other kernels need a copy of it in memory. Each has its own: one for all would be
+    /// written before the first of them, and where they are concatenations, the memory of all of these would be taken from then on.
     fn in_memory(&mut self, node: NodeId) -> NodeId {
         let is_number = matches!(self.nodes[base(&self.nodes, node)].op, Op::Fill { .. });
-        if is_number { self.shared_copy(node) } else { node }
+        if is_number { self.copy(node) } else { node }
     }
 
     fn shared_copy(&mut self, operand: NodeId) -> NodeId {

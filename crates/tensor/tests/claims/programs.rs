@@ -221,6 +221,22 @@ fn two_reshapes_of_a_turned_value_share_one_copy_of_it() {
     assert_eq!(program.explain().matches("=r0").count(), 1, "{}", program.explain());
 }
 
+/// Written at once, they would take their memory from the beginning on: on a GPU a step of LaMO took 14 % longer.
+#[test]
+fn the_zeros_before_shifted_rows_are_written_one_by_one() {
+    let graph = Graph::new();
+    let mut rows = graph.input("x", [6, 32]);
+    let weight = graph.parameter("weight", [32, 32]);
+    for _ in 0..3 {
+        rows = Tensor::concatenate(&[graph.fill(0.0, [1, 32]), rows.slice(0, 0, 5)], 0).matmul(weight);
+    }
+    graph.output("y", rows);
+    let program = Program::compile(&graph);
+    let text = program.explain();
+    let zeros = |line: &&str| line.matches("=0").count() > 0;
+    assert_eq!(text.lines().filter(zeros).count(), 3, "{text}");
+}
+
 fn test_device() -> Device {
     std::env::var("LAMO_TEST_DEVICE").map_or(Device::Cpu, |device| device.parse().unwrap())
 }
