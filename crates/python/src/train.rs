@@ -55,7 +55,7 @@ pub(crate) fn resume(
 ) -> PyResult<String> {
     let saving = seconds(py, saving)?;
     let device = device.map(|device| parse(py, device)).transpose()?;
-    let request = ResumeRequest { run, data, device, saving };
+    let request = ResumeRequest { run, data, device, saving, together: 1 };
     let ended = job::run(py, listener, move |session| {
         let run = workflow::resume(&request, session)?;
         finish(run, session)

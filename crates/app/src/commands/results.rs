@@ -5,7 +5,7 @@ use crate::text::{duration, memory};
 use anyhow::Result;
 use clap::Args;
 use lamo::error::counted;
-use lamo::inference::evaluate::TrainingDevice;
+use lamo::inference::evaluate::{Receipt, TrainingDevice};
 use lamo::workflow::{self, ResultRow};
 use std::fmt::Write;
 use std::path::{Component, Path, PathBuf};
@@ -56,7 +56,7 @@ fn page(rows: &[ResultRow], folder: &str) -> String {
     let mut out = String::from(
         "# Results\n\n\
          Mean relative L2 error over the test samples: of our runs, on data of our solvers, and as the paper states it, on the public \
-         files. A row with several seeds has their mean and standard deviation; time and memory are those of its first seed. The \
+         files. A row with several seeds has their mean and standard deviation; time and memory are those of its first seed; a training beside others took longer than it takes alone. The \
          predictions are computed in float32; tf32 is named where an earlier version computed so. Each row names its receipts, and \
          the list below has the command that repeats it. A dash is a gap: no receipt is there yet.\n\n\
          `lamo results results --out docs/results.md` writes this page; `lamo evaluate RUN --verify RECEIPT` computes the numbers \
@@ -73,9 +73,7 @@ fn page(rows: &[ResultRow], folder: &str) -> String {
             recipe(row),
             error(row),
             shown(row.published.map(|error| format!("{error:.4}"))),
-            shown(first.map(|receipt| {
-                format!("{}, {}", counted(receipt.epoch, "epoch"), duration(receipt.costs.training_seconds))
-            })),
+            shown(first.map(training)),
             shown(first.map(|receipt| memory(receipt.costs.step_bytes))),
             shown(first.map(|receipt| {
                 let TrainingDevice { device, gpu } = receipt.training_device();
@@ -114,6 +112,13 @@ fn error(row: &ResultRow) -> String {
         (Some(mean), None) => format!("{mean:.5}{}", if rounded > 0 { " (tf32)" } else { "" }),
         _ => GAP.to_owned(),
     }
+}
+
+/// `500 epochs, 12 min`, or `500 epochs, 22 min beside 2 others`.
+fn training(receipt: &Receipt) -> String {
+    let others = receipt.costs.together.map_or(0, |together| together - 1);
+    let beside = if others > 0 { format!(" beside {}", counted(others, "other")) } else { String::new() };
+    format!("{}, {}{beside}", counted(receipt.epoch, "epoch"), duration(receipt.costs.training_seconds))
 }
 
 fn receipts(row: &ResultRow, folder: &str) -> String {

@@ -1,6 +1,6 @@
 //! `lamo train`: arguments in, events out as text or as lines of JSON.
 
-mod seeds;
+mod several;
 mod view;
 
 use crate::commands::progress::Meter;
@@ -17,6 +17,7 @@ use lamo::inference::evaluate::RECEIPT;
 use lamo::workflow::{self, Cancel, Event, ResumeRequest, Session, TrainRequest, TrainedRun};
 use lamo_tensor::Device;
 use serde_json::{Value, json};
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -28,9 +29,10 @@ pub(crate) struct Train {
     /// A benchmark, a shipped experiment, an experiment file, or the folder of your own data set.
     #[arg(required_unless_present_any = ["resume", "keys"], conflicts_with_all = ["resume", "keys"])]
     what: Option<String>,
-    /// The model; lamo list names them all.
-    #[arg(long, value_name = "M", conflicts_with = "resume")]
-    model: Option<String>,
+    /// The model; lamo list names them all. Several, as lamo,transolver, are trained side by side on a GPU and one after the other
+    /// on a CPU; with --out, the folders are RUN-M.
+    #[arg(long, value_name = "M,M", value_delimiter = ',', conflicts_with = "resume")]
+    model: Vec<String>,
     /// Start from a run, a checkpoint or a model folder: fine-tuning. Without --model, its model and settings are used; every
     /// tensor whose name and shape agree is taken.
     #[arg(long, value_name = "RUN|MODEL", conflicts_with = "resume")]
@@ -55,21 +57,24 @@ pub(crate) struct Train {
     seed: Option<u64>,
     /// Train once with each of these seeds, side by side on a GPU, and print the mean of the errors; with --out, the folders are
     /// RUN-SEED.
-    #[arg(long, value_name = "S,S", value_delimiter = ',', conflicts_with_all = ["seed", "resume", "print_config", "minutes"])]
+    #[arg(long, value_name = "S,S", value_delimiter = ',', conflicts_with_all = ["seed", "resume", "print_config"])]
     seeds: Vec<u64>,
+    /// How many trainings of several run at the same time on a GPU; all of them unless given.
+    #[arg(long, value_name = "K")]
+    together: Option<NonZeroUsize>,
     /// Set any key of the experiment; may be repeated, the last one wins.
     #[arg(long, value_name = "KEY=VALUE", conflicts_with = "resume")]
     set: Vec<String>,
     /// Minutes that the training may take on this machine. A few steps are timed, and the number of epochs follows; the run
-    /// records it, so that a resumed run does not depend on the clock.
+    /// records it, so that a resumed run does not depend on the clock. Of several trainings, each gets the epochs that it would have alone.
     #[arg(long, value_name = "M", conflicts_with_all = ["resume", "print_config"])]
     minutes: Option<f64>,
     /// Run folder to make; runs/BENCHMARK-MODEL-N unless given.
     #[arg(long, value_name = "RUN", conflicts_with = "resume")]
     out: Option<PathBuf>,
-    /// Resume an interrupted run.
+    /// Resume an interrupted run; repeated, several of them side by side on a GPU.
     #[arg(long, value_name = "RUN")]
-    resume: Option<PathBuf>,
+    resume: Vec<PathBuf>,
     /// Seconds between checkpoints.
     #[arg(long, value_name = "SECONDS", default_value_t = 60.0)]
     save_every: f64,
@@ -94,28 +99,32 @@ pub(crate) fn run(options: &Train) -> Result<()> {
     let threads = start_threads(options.threads)?;
     let saving = Duration::try_from_secs_f64(options.save_every)
         .map_err(|_| Refusal::new("--save-every", "seconds from 0 on", options.save_every.to_string()))?;
-    let console = Console::new(options.json, options.resume.is_some());
-    let request = options.request(saving);
+    let console = Console::new(options.json, !options.resume.is_empty());
+    let several = options.model.len() > 1 || !options.seeds.is_empty() || options.resume.len() > 1;
     if options.print_config {
-        return say(request.experiment()?.text().trim_end());
+        if several {
+            return Err(Refusal::new("--print-config", "one model", options.model.join(",")).into());
+        }
+        return say(options.request(saving).experiment()?.text().trim_end());
     }
     let listener = |event: Event<'_>| console.show(event);
     let session = Session { listener: &listener, cancel: stop_on_signal("the step and the checkpoint")?, threads };
-    if !options.seeds.is_empty() {
-        return seeds::run(options, &session, saving);
+    if several {
+        return several::run(options, &session, saving);
     }
-    let trained = match &options.resume {
-        Some(run) => {
-            let (run, data, device) = (run.clone(), options.data.clone(), options.device);
-            workflow::resume(&ResumeRequest { run, data, device, saving }, &session)
-        }
-        None => workflow::train(&request, &session),
+    let trained = match options.resume.first() {
+        Some(run) => workflow::resume(&options.resumed(run, saving), &session),
+        None => workflow::train(&options.request(saving), &session),
     };
     console.clear();
     console.finish(&trained?, threads)
 }
 
 impl Train {
+    fn resumed(&self, run: &Path, saving: Duration) -> ResumeRequest {
+        ResumeRequest { run: run.to_owned(), data: self.data.clone(), device: self.device, saving, together: 1 }
+    }
+
     fn request(&self, saving: Duration) -> TrainRequest {
         let preset = self.preset.as_deref().map(|preset| match preset {
             "quick" => Preset::Quick,
@@ -127,7 +136,7 @@ impl Train {
         changes.extend(self.precision.as_ref().map(|precision| format!("precision={precision}")));
         changes.extend(self.set.iter().cloned());
         TrainRequest {
-            model: self.model.clone(),
+            model: self.model.first().cloned(),
             init: self.init.clone(),
             preset,
             data: self.data.clone(),

@@ -111,7 +111,10 @@ fn a_row_has_one_receipt_of_each_seed_on_the_same_test_samples() {
         change(&mut receipt);
         folder.write(&format!("results/{name}.json"), receipt.to_string());
     };
-    write("a-0", 0, &|receipt| receipt["trained_with"] = json!({ "device": "cuda", "card": "a GPU" }));
+    write("a-0", 0, &|receipt| {
+        receipt["trained_with"] = json!({ "device": "cuda", "card": "a GPU" });
+        receipt["costs"]["together"] = json!(3);
+    });
     write("a-1", 1, &|receipt| receipt["machine"]["precision"] = json!("tf32"));
     write("b-again", 0, &|receipt| receipt["hashes"]["weights"] = json!("a-0"));
     write("c-repeated", 0, &|_| {});
@@ -122,7 +125,7 @@ fn a_row_has_one_receipt_of_each_seed_on_the_same_test_samples() {
     write("f-elsewhere", 2, &|receipt| receipt["hashes"]["test"] = json!("other samples"));
     let page = folder.ok(&["results"]);
     let row = |name: &str| page.lines().find(|line| line.starts_with("| ") && line.contains(name)).unwrap_or("none");
-    contains(row("a-0.json"), &["(2 seeds, 1 in tf32)", "a-1.json", "| a GPU |"]);
+    contains(row("a-0.json"), &["(2 seeds, 1 in tf32)", "a-1.json", " beside 2 others |", "| a GPU |"]);
     assert!(!page.contains("b-again.json"), "the same run again: {page}");
     assert!(!row("c-repeated.json").contains("seeds"), "{page}");
     contains(row("d-symmetric.json"), &["authors' recipe, mean over 8 symmetries |", " (tf32) |"]);

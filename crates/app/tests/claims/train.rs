@@ -263,3 +263,80 @@ fn several_seeds_give_the_runs_of_each_seed_and_their_mean() {
         &["--seeds: expected different seeds, found 3 twice"],
     );
 }
+
+#[test]
+fn several_models_give_the_runs_of_each_model_alone() {
+    let folder = Folder::new("models");
+    let small: Vec<&str> = SMALL.iter().copied().filter(|argument| *argument != TINY).collect();
+    let short = ["--set=train.epochs=3", "--set=train.evaluate=3"];
+    let both = [&small[..], &short, &["--model=unet,deeponet", "--out", "both"]].concat();
+    let text = folder.ok(&both);
+    contains(
+        &text,
+        &["unet: run: both-unet", "deeponet: epoch 3/3", "compare with: lamo compare both-unet both-deeponet"],
+    );
+    folder.ok(&[&small[..], &short, &["--model=deeponet", "--out", "one"]].concat());
+    assert_eq!(essence(&folder.at("both-deeponet")).1, essence(&folder.at("one")).1);
+    folder.ok(&["compare", "both-unet", "both-deeponet"]);
+
+    let square = [&small[..], &short, &["--model=unet,deeponet", "--seeds=1,2", "--json"]].concat();
+    let events = lines(&folder.ok(&square));
+    let of = |name: &'static str| events.iter().filter(move |event| event["event"] == name);
+    let ends: Vec<_> = of("end").map(|end| (end["model"].as_str().unwrap(), end["seed"].as_u64().unwrap())).collect();
+    assert_eq!(ends, [("unet", 1), ("unet", 2), ("deeponet", 1), ("deeponet", 2)]);
+    let means: Vec<_> = of("mean").map(|mean| mean["model"].as_str().unwrap()).collect();
+    assert_eq!(means, ["unet", "deeponet"]);
+
+    let refused = |more: &[&str]| folder.fails(&[&small[..], more].concat());
+    contains(&refused(&["--model=fno,fno"]), &["--model: expected different models, found fno twice"]);
+    contains(
+        &refused(&["--model=fno,unet", "--print-config"]),
+        &["--print-config: expected one model, found fno,unet"],
+    );
+    contains(&refused(&["--model=fno,nonsense"]), &["nonsense"]);
+}
+
+#[test]
+fn of_several_trainings_each_gets_the_epochs_of_its_minutes_alone() {
+    let folder = Folder::new("several-minutes");
+    let small: Vec<&str> =
+        SMALL.iter().copied().filter(|argument| *argument != TINY && !argument.starts_with("--set=train=")).collect();
+    let timed = [
+        "--set=train.batch=2",
+        "--set=train.evaluate=1000",
+        "--model=unet,deeponet",
+        "--minutes=0.02",
+        "--out",
+        "timed",
+    ];
+    let text = folder.ok(&[&small[..], &timed].concat());
+    contains(&text, &["unet: ", " alone", "deeponet: "]);
+    for model in ["unet", "deeponet"] {
+        let line = text.lines().find(|line| line.starts_with(model) && line.ends_with(" alone")).unwrap();
+        let epochs: usize = line.split_whitespace().nth(1).unwrap().parse().unwrap();
+        assert_eq!(run::history(&folder.at(&format!("timed-{model}"))).unwrap().len(), epochs, "{line}");
+    }
+}
+
+#[test]
+fn several_interrupted_runs_are_resumed_by_one_command() {
+    let folder = Folder::new("resumed-together");
+    let small = [SMALL, &["--set=train.epochs=40"]].concat();
+    for name in ["a", "b"] {
+        folder.ok(&[&small[..], &["--out", name]].concat());
+    }
+    let expected = essence(&folder.at("a"));
+    for name in ["a", "b"] {
+        // As if both had been stopped before their first step.
+        std::fs::remove_dir_all(folder.at(name).join("checkpoints")).unwrap();
+        std::fs::remove_file(folder.at(name).join("history.jsonl")).unwrap();
+    }
+    let text = folder.ok(&["train", "--resume", "a", "--resume", "b", "--threads=1"]);
+    contains(&text, &["a: epoch 40/40", "b: epoch 40/40", "compare with: lamo compare a b"]);
+    assert_eq!((essence(&folder.at("a")).1, essence(&folder.at("b")).1), (expected.1.clone(), expected.1));
+    contains(
+        &folder.fails(&["train", "--resume=a", "--resume=a"]),
+        &["--resume: expected different runs, found a twice"],
+    );
+    contains(&folder.fails(&["train", "--resume=a", "--resume=nowhere"]), &["nowhere", "experiment.toml"]);
+}

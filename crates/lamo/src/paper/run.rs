@@ -264,7 +264,13 @@ fn finish(job: &Job, request: &RunRequest, viewed: bool, session: &Session<'_>) 
     let folder = job.cell.folder(&request.runs);
     let RunRequest { device, saving, .. } = *request;
     let trained = if folder.join(run::EXPERIMENT).is_file() {
-        let resume = ResumeRequest { run: folder.clone(), data: None, device: Some(device), saving };
+        let resume = ResumeRequest {
+            run: folder.clone(),
+            data: None,
+            device: Some(device),
+            saving,
+            together: request.together.get(),
+        };
         workflow::resume(&resume, session)?
     } else {
         std::fs::create_dir_all(&request.runs).map_err(|reason| Error::writing(&request.runs, reason))?;

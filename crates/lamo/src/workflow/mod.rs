@@ -24,4 +24,4 @@ pub use explain::{ExplainRequest, ExplainedSample, Region, explain};
 pub use predict::{Model, PredictRequest, Predicted, mesh_sources, predict, predict_meshes, predicted_mesh};
 pub use results::{ResultRow, Source, results};
 pub use test_set::{TestSample, TestSet};
-pub use train::{ResumeRequest, TrainRequest, TrainedRun, resume, train};
+pub use train::{ResumeRequest, TrainRequest, TrainedRun, in_minutes, resume, train};

@@ -4,6 +4,8 @@ mod minutes;
 mod named;
 mod start;
 
+pub use minutes::in_minutes;
+
 use super::sizes::{self, Chosen, fit_sizes};
 use super::{Event, Session, dataset};
 use crate::data::dataset::{Dataset, FieldEntry, MANIFEST, Manifest, Role};
@@ -245,6 +247,8 @@ pub struct ResumeRequest {
     pub device: Option<Device>,
     /// Time between checkpoints.
     pub saving: Duration,
+    /// Trainings that share the device at the same time, this one included.
+    pub together: usize,
 }
 
 /// A run that has ended or was stopped.
@@ -298,8 +302,8 @@ pub fn train(request: &TrainRequest, session: &Session<'_>) -> Result<TrainedRun
     }
     let init = start.map(|start| start.lay(&job, &mut trainer)).transpose()?;
     let folder = request.out.clone().map_or_else(|| claim_name(&experiment, &dataset), Ok)?;
-    let together = Some(request.together).filter(|count| *count > 1);
-    let environment = Environment { init, together, ..job.environment(&experiment, &dataset)? };
+    let environment =
+        Environment { init, together: company(request.together), ..job.environment(&experiment, &dataset)? };
     let run = Run::create(&folder, &experiment, &environment)?;
     if environment.init.is_some() {
         trainer.save_first(&run)?; // from here on the run does not need its source
@@ -329,7 +333,7 @@ pub fn resume(request: &ResumeRequest, session: &Session<'_>) -> Result<TrainedR
     let mut source = experiment.clone();
     dataset::recorded_folder(&mut source.data, &before);
     let dataset = dataset::of_experiment(&source, session)?;
-    let (init, together) = (before.init.clone(), before.together);
+    let (init, together) = (before.init.clone(), before.together.max(company(request.together)));
     let now = Environment { init, together, ..job.environment(&experiment, &dataset)? };
     require(now.sees_the_same(&before), || {
         Refusal::about(dataset.folder().display().to_string(), "the data are not those the run began with")
@@ -362,6 +366,11 @@ pub fn resume(request: &ResumeRequest, session: &Session<'_>) -> Result<TrainedR
         run.move_data(&experiment)?;
     }
     job.train(&run, &experiment, &dataset, trainer)
+}
+
+/// How many trainings share the device, as a run records it: nothing for one alone.
+fn company(together: usize) -> Option<usize> {
+    Some(together).filter(|count| *count > 1)
 }
 
 struct Job<'a> {

@@ -92,7 +92,8 @@ fn a_file_of_0_1_opens_with_a_note_that_its_metadata_are_not_covered() {
     let (run, data) = (folder.at("run"), folder.at("data"));
     copy(&old("runs/plasticity"), &run);
     copy(&old("data/plasticity"), &data);
-    let request = ResumeRequest { run: run.clone(), data: Some(data), device: None, saving: Duration::MAX };
+    let request =
+        ResumeRequest { run: run.clone(), data: Some(data), device: None, saving: Duration::MAX, together: 1 };
     resume(&request, &Session::default()).unwrap();
     assert_eq!(Trained::open(&run).unwrap().note, None, "a resumed run is covered from then on");
 }
@@ -243,8 +244,13 @@ fn a_damaged_record_of_the_environment_is_named_instead_of_the_data() {
     let path = folder.at("run");
     copy(&old("runs/darcy"), &path);
     copy(&old("data/darcy"), &folder.at("data"));
-    let request =
-        ResumeRequest { run: path.clone(), data: Some(folder.at("data")), device: None, saving: Duration::MAX };
+    let request = ResumeRequest {
+        run: path.clone(),
+        data: Some(folder.at("data")),
+        device: None,
+        saving: Duration::MAX,
+        together: 1,
+    };
     resume(&request, &Session::default()).unwrap();
     let file = path.join(run::ENVIRONMENT);
     let sound = std::fs::read_to_string(&file).unwrap();

@@ -97,8 +97,13 @@ fn a_cancelled_training_is_saved_and_resumed_to_the_same_bits() {
         let session = Session { listener: &listener, cancel: cancel.clone(), threads: 1 };
         let run = train(&request(&data, folder.at(&format!("run-{stop}")), &[]), &session).unwrap();
         assert!(!run.finished && run.step == stop, "stopped at step {} and not {stop}", run.step);
-        let again =
-            ResumeRequest { run: run.folder.clone(), data: None, device: None, saving: Duration::from_secs(60) };
+        let again = ResumeRequest {
+            run: run.folder.clone(),
+            data: None,
+            device: None,
+            saving: Duration::from_secs(60),
+            together: 1,
+        };
         let resumed = resume(&again, &Session::default()).unwrap();
         assert!(resumed.finished && resumed.history.len() == 3);
         assert!(essence(&run.folder) == essence(&whole), "stopped after step {stop}");
@@ -122,7 +127,7 @@ fn what_is_not_there_is_missing() {
     assert_eq!(kind(workflow::compare(std::slice::from_ref(&nowhere))), Kind::Missing);
     let request = EvaluateRequest { run: nowhere.clone(), data: None, symmetries: false, device: Device::Cpu };
     assert_eq!(kind(evaluate(&request, &Session::default())), Kind::Missing);
-    let gone = ResumeRequest { run: nowhere, data: None, device: None, saving: Duration::MAX };
+    let gone = ResumeRequest { run: nowhere, data: None, device: None, saving: Duration::MAX, together: 1 };
     assert_eq!(kind(resume(&gone, &Session::default())), Kind::Missing);
 }
 
@@ -169,7 +174,8 @@ fn a_finished_run_shows_a_conflict_bad_input_a_missing_file_and_a_receipt_that_f
     assert_eq!(kind(verify(&text.replace(&stated, "0.001"))), Kind::Failed);
     // other data than those of the run
     let other = darcy(&folder, "other", 1);
-    let request = ResumeRequest { run: path.clone(), data: Some(other), device: None, saving: Duration::MAX };
+    let request =
+        ResumeRequest { run: path.clone(), data: Some(other), device: None, saving: Duration::MAX, together: 1 };
     assert_eq!(kind(resume(&request, &Session::default())), Kind::Conflict);
     // a damaged checkpoint
     for name in [run::LAST, run::BEST] {
@@ -333,7 +339,7 @@ fn the_device_of_a_training_is_that_of_its_steps() {
     (record["device"], record["card"]) = ("cuda".into(), "a GPU".into());
     fs::write(&file, record.to_string()).unwrap();
     let (device, saving) = (Some(Device::Cpu), Duration::MAX);
-    let again = ResumeRequest { run: run.clone(), data: None, device, saving };
+    let again = ResumeRequest { run: run.clone(), data: None, device, saving, together: 1 };
     assert!(resume(&again, &Session::default()).unwrap().finished);
     let kept = run::environment(&run).unwrap();
     assert_eq!(
@@ -436,7 +442,7 @@ fn a_run_that_resumes_from_its_best_checkpoint_or_with_a_changed_recipe_warns() 
             heard.lock().unwrap().push(warning.to_owned());
         }
     };
-    let request = ResumeRequest { run: path, data: None, device: None, saving: Duration::MAX };
+    let request = ResumeRequest { run: path, data: None, device: None, saving: Duration::MAX, together: 1 };
     resume(&request, &Session { listener: &listener, ..Session::default() }).unwrap();
     let heard = heard.into_inner().unwrap();
     assert!(heard.iter().any(|warning| warning.contains("resumes from its best one")), "{heard:?}");

@@ -219,7 +219,13 @@ fn a_run_that_started_from_another_is_resumed_to_the_same_bits_without_it() {
         folder.at(name)
     });
     let again = |run: &Path| {
-        let request = ResumeRequest { run: run.to_owned(), data: None, device: None, saving: Duration::from_secs(60) };
+        let request = ResumeRequest {
+            run: run.to_owned(),
+            data: None,
+            device: None,
+            saving: Duration::from_secs(60),
+            together: 1,
+        };
         resume(&request, &Session::default())
     };
     again(&unsaved).unwrap();

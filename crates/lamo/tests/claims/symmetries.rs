@@ -80,7 +80,13 @@ fn a_training_with_symmetries_resumes_to_the_bit_and_differs_from_one_without() 
         let session = Session { listener: &listener, cancel: cancel.clone(), threads: 1 };
         let stopped = run("stopped", on, &session);
         assert!(bits(&stopped).len() < 3, "{problem}: the training was stopped");
-        let request = ResumeRequest { run: stopped.folder.clone(), data: None, device: None, saving: Duration::ZERO };
+        let request = ResumeRequest {
+            run: stopped.folder.clone(),
+            data: None,
+            device: None,
+            saving: Duration::ZERO,
+            together: 1,
+        };
         resume(&request, &Session::default()).unwrap();
         assert_eq!(bits(&stopped), bits(&whole), "{problem}: resumed");
     }
@@ -157,7 +163,8 @@ fn the_symmetries_are_those_of_the_data_and_not_those_of_the_recipe() {
     }
     earlier.write(&file).unwrap();
     std::fs::write(done.folder.join(run::EXPERIMENT), earlier.trained.experiment.text()).unwrap();
-    let again = ResumeRequest { run: done.folder.clone(), data: None, device: None, saving: Duration::ZERO };
+    let again =
+        ResumeRequest { run: done.folder.clone(), data: None, device: None, saving: Duration::ZERO, together: 1 };
     let told = resume(&again, &Session::default()).unwrap_err().to_string();
     assert!(
         told.contains("train.symmetries: expected data.settings as the data have them, resolution=16, stride=2, found"),

@@ -299,7 +299,7 @@ fn a_training_whose_loss_still_falls_or_never_fell_warns() {
     let session = Session::default();
     session.cancel.cancel();
     assert!(!train(&job, &session).is_ok_and(|done| done.finished));
-    let again = ResumeRequest { run: folder.at("still"), data: None, device: None, saving: Duration::MAX };
+    let again = ResumeRequest { run: folder.at("still"), data: None, device: None, saving: Duration::MAX, together: 1 };
     let (done, heard) = warnings(|session| resume(&again, session).unwrap());
     assert!(done.finished && heard.len() == 1, "a finished run that is resumed says it again: {heard:?}");
 }

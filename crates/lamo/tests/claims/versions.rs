@@ -24,7 +24,7 @@ fn resumed(folder: &Folder, name: &str) -> TrainedRun {
     let (run, data) = (folder.at(&format!("run-{name}")), folder.at(&format!("data-{name}")));
     copy(&old(&format!("runs/{name}")), &run);
     copy(&old(&format!("data/{name}")), &data);
-    let request = ResumeRequest { run, data: Some(data), device: None, saving: Duration::from_secs(60) };
+    let request = ResumeRequest { run, data: Some(data), device: None, saving: Duration::from_secs(60), together: 1 };
     resume(&request, &Session::default()).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
@@ -158,7 +158,7 @@ fn runs_and_model_folders_of_0_1_predict_what_they_predicted() {
 fn a_run_of_0_1_whose_data_are_gone_says_how_to_name_them() {
     let folder = Folder::new("gone");
     copy(&old("runs/darcy"), &folder.at("run"));
-    let request = ResumeRequest { run: folder.at("run"), data: None, device: None, saving: Duration::MAX };
+    let request = ResumeRequest { run: folder.at("run"), data: None, device: None, saving: Duration::MAX, together: 1 };
     let error = resume(&request, &Session::default()).unwrap_err();
     assert_eq!(error.kind(), lamo::Kind::Missing);
     assert!(error.to_string().contains("--data DIR"), "{error}");

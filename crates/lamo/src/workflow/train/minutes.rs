@@ -7,6 +7,7 @@ use crate::experiment::{Experiment, OWN, Preset};
 use crate::training::{Length, Trainer};
 use crate::workflow::event::Event;
 use crate::workflow::sizes::{Chosen, fit_sizes};
+use crate::workflow::{Session, dataset};
 use std::time::Instant;
 
 /// The larger sizes are tried where the smaller ones could be trained for so many times their default epochs.
@@ -27,6 +28,39 @@ impl TrainRequest {
     }
 }
 
+/// The same training with a number of epochs instead of its minutes: as many as it would have alone on this machine. For
+/// trainings that will run side by side, where none can be timed any more.
+pub fn in_minutes(request: &TrainRequest, session: &Session<'_>) -> Result<TrainRequest, Error> {
+    let Some(minutes) = request.minutes else { return Ok(request.clone()) };
+    let (mut experiment, chosen, _) = request.resolve_start()?;
+    let job = Job { device: request.device, saving: request.saving, session };
+    job.check_ahead(&experiment, request.out.as_deref())?;
+    let dataset = dataset::of_experiment(&experiment, session)?;
+    let begun = Instant::now();
+    fit_sizes(&mut experiment, &dataset, chosen)?;
+    let preset = experiment.preset;
+    let length = job.choose(request, (minutes, begun), &mut experiment, &dataset, chosen)?;
+    let note = format!("{}{} alone", counted(length.epochs, "epoch"), about(length.seconds / 60.0));
+    (session.listener)(Event::Note(&note));
+    let mut fixed = TrainRequest { minutes: None, ..request.clone() };
+    if experiment.preset != preset {
+        fixed.preset = Some(experiment.preset);
+    }
+    fixed.changes.push(format!("train.epochs={}", length.epochs));
+    if !chosen.evaluate {
+        fixed.changes.push(format!("train.evaluate={}", length.evaluate));
+    }
+    Ok(fixed)
+}
+
+/// `, about 5 min`
+fn about(minutes: f64) -> String {
+    match minutes < 1.0 {
+        true => format!(", about {}", counted((60.0 * minutes).ceil() as usize, "second")),
+        false => format!(", about {minutes:.0} min"),
+    }
+}
+
 /// Whether half of the default epochs fit into the time.
 fn is_enough(length: &Length, default: usize) -> bool {
     2 * length.epochs >= default
@@ -44,6 +78,21 @@ impl Job<'_> {
         dataset: &Dataset,
         chosen: Chosen,
     ) -> Result<Trainer, Error> {
+        let length = self.choose(request, (minutes, begun), experiment, dataset, chosen)?;
+        let trainer = self.compile(experiment, dataset)?;
+        self.say_length(experiment, &trainer, Some(length.seconds / 60.0));
+        Ok(trainer)
+    }
+
+    /// Sets the epochs that take the minutes on this machine, and with your own data the sizes of the model.
+    fn choose(
+        &self,
+        request: &TrainRequest,
+        (minutes, begun): (f64, Instant),
+        experiment: &mut Experiment,
+        dataset: &Dataset,
+        chosen: Chosen,
+    ) -> Result<Length, Error> {
         let mut length = self.length_for((minutes, begun), experiment, dataset, chosen)?;
         if length.epochs >= SPARE.saturating_mul(experiment.train.epochs)
             && let Some(larger) = request.larger(experiment, dataset)?
@@ -54,7 +103,6 @@ impl Job<'_> {
             (self.session.listener)(Event::Note("the time is enough for the sizes of the preset paper"));
         }
         (experiment.train.epochs, experiment.train.evaluate) = (length.epochs, length.evaluate);
-        let trainer = self.compile(experiment, dataset)?;
         if length.seconds > 60.0 * minutes {
             let warning = format!(
                 "one epoch with its test takes about {:.1} minutes on this machine, more than the {minutes} of --minutes; the training \
@@ -63,8 +111,7 @@ impl Job<'_> {
             );
             (self.session.listener)(Event::Warning(&warning));
         }
-        self.say_length(experiment, &trainer, Some(length.seconds / 60.0));
-        Ok(trainer)
+        Ok(length)
     }
 
     /// The epochs that fit into what is left of the minutes.
@@ -86,13 +133,7 @@ impl Job<'_> {
     /// Reports the number of epochs that was chosen for the user.
     pub(super) fn say_length(&self, experiment: &Experiment, trainer: &Trainer, minutes: Option<f64>) {
         let (epochs, steps) = (experiment.train.epochs, trainer.epoch_steps());
-        let time = match minutes {
-            Some(minutes) if minutes < 1.0 => {
-                format!(", about {}", counted((60.0 * minutes).ceil() as usize, "second"))
-            }
-            Some(minutes) => format!(", about {minutes:.0} min"),
-            None => String::new(),
-        };
+        let time = minutes.map_or(String::new(), about);
         let note = format!("training for {} of {}{time}", counted(epochs, "epoch"), counted(steps, "step"));
         (self.session.listener)(Event::Note(&note));
     }
