@@ -89,6 +89,8 @@ pub(crate) enum Kernel {
     Scan { out: View, state: View, initial: Option<View>, operands: Box<[View; 5]>, scan: Recurrence },
     /// Λ⁻¹ of `[matrices, side, side]`.
     InverseCholesky { out: View, matrix: View, jitter: f64 },
+    /// Rows of one axis in the order of a list: `[blocks, from, inner]` to `[blocks, rows, inner]`.
+    Gather { out: View, input: View, axis: usize, rows: Arc<[u32]> },
     /// Zeros.
     Zero { out: View },
 }
@@ -103,6 +105,7 @@ impl Kernel {
             Kernel::Collect { operands, .. } | Kernel::Spread { operands, .. } => operands.iter().collect(),
             Kernel::Scan { operands, initial, .. } => operands.iter().chain(initial).collect(),
             Kernel::InverseCholesky { matrix, .. } => vec![matrix],
+            Kernel::Gather { input, .. } => vec![input],
             Kernel::Zero { .. } => Vec::new(),
         }
     }
@@ -118,6 +121,7 @@ impl Kernel {
             | Kernel::Collect { out, .. }
             | Kernel::Spread { out, .. }
             | Kernel::InverseCholesky { out, .. }
+            | Kernel::Gather { out, .. }
             | Kernel::Zero { out } => vec![out],
         }
     }

@@ -151,6 +151,9 @@ impl Lowering<'_> {
 
     fn node(&mut self, place: usize, node: &Node) -> Result<Option<Held>, Refusal> {
         let shape = dims(node);
+        if matches!(node.operation, Operation::IndexTable(_)) {
+            return Ok(None); // its gather writes it down
+        }
         if let Some(constant) = &node.constant {
             return Ok(Some(Held::Stored(self.constant(&constant.values, &shape))));
         }
@@ -212,6 +215,16 @@ impl Lowering<'_> {
                 let matrix = self.contiguous(&matrix);
                 let out = self.temporary(&shape);
                 self.lowered.kernels.push(Kernel::InverseCholesky { out: out.clone(), matrix, jitter: *jitter });
+                out
+            }
+            Operation::Gather(axis) => {
+                let Operation::IndexTable(rows) = &self.plan.nodes[node.operands[1]].operation else {
+                    return Err(cannot(&node.operation, "C"));
+                };
+                let (axis, rows, input) = (*axis, rows.clone(), self.stored(first));
+                let input = self.contiguous(&input);
+                let out = self.temporary(&shape);
+                self.lowered.kernels.push(Kernel::Gather { out: out.clone(), input, axis, rows });
                 out
             }
             Operation::Convolution(options) => self.convolution(node, options),

@@ -87,6 +87,14 @@ impl Memory<'_> {
                     values.chunks(side * side).flat_map(|one| inverse_cholesky(one, side, *jitter)).collect();
                 self.write(out, &found);
             }
+            Kernel::Gather { out, input, axis, rows } => {
+                let inner: usize = input.dims[axis + 1..].iter().product();
+                let blocks = self.all(input)[..input.count()].chunks(input.dims[*axis] * inner);
+                let row = |block: &[f32], row: u32| block[row as usize * inner..][..inner].to_vec();
+                let values: Vec<f32> =
+                    blocks.flat_map(|block| rows.iter().flat_map(|&number| row(block, number))).collect();
+                self.write(out, &values);
+            }
             Kernel::Zero { out } => self.write(out, &vec![0.0; out.count()]),
         }
     }

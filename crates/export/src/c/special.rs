@@ -26,12 +26,38 @@ pub(super) fn function(kernel: &Kernel) -> Function {
             let body = inverse_cholesky(matrix.count() / matrix.dims[2].pow(2), matrix.dims[2], *jitter);
             Function::plain("inverse_cholesky", &[("matrix", matrix)], &[("out", out)], body)
         }
+        Kernel::Gather { out, input, axis, rows } => {
+            Function::plain("gather", &[("input", input)], &[("out", out)], gather(&input.dims, *axis, rows))
+        }
         Kernel::Zero { out } => {
             let body = format!("    for (ptrdiff_t i = 0; i < {}; i++)\n        out[i] = 0.0f;\n", out.count());
             Function::plain("zero", &[], &[("out", out)], body)
         }
         Kernel::Loop { .. } | Kernel::Reduce { .. } => unreachable!("they are written elsewhere"),
     }
+}
+
+/// Numbers in lines of 24.
+fn listed(numbers: &[u32]) -> String {
+    let numbers: Vec<String> = numbers.iter().map(ToString::to_string).collect();
+    let lines: Vec<String> = numbers.chunks(24).map(|chunk| format!("        {}", chunk.join(", "))).collect();
+    lines.join(",\n")
+}
+
+fn gather(dims: &[usize], axis: usize, rows: &[u32]) -> String {
+    let (blocks, inner) = (dims[..axis].iter().product::<usize>(), dims[axis + 1..].iter().product::<usize>());
+    let (count, all) = (rows.len(), dims[axis]);
+    format!(
+        "    static const unsigned row[{count}] = {{
+{list}
+    }};
+    for (ptrdiff_t i = 0; i < {blocks}; i++)
+        for (ptrdiff_t j = 0; j < {count}; j++)
+            for (ptrdiff_t k = 0; k < {inner}; k++)
+                out[({count} * i + j) * {inner} + k] = input[({all} * i + row[j]) * {inner} + k];
+",
+        list = listed(rows)
+    )
 }
 
 fn product(out: &View, left: &View, right: &View) -> Function {
@@ -264,8 +290,6 @@ fn membership(out: &View, operands: &[View; 4], slices: &Slices, collect: bool) 
 fn recurrence(out: &View, state: &View, initial: Option<&View>, operands: &[View; 5], scan: &Recurrence) -> Function {
     let Recurrence { tokens, heads, channels, groups, states, directions, ref order } = *scan;
     let all = directions * heads;
-    let list: Vec<String> = order.iter().map(ToString::to_string).collect();
-    let lines: Vec<String> = list.chunks(24).map(|chunk| format!("        {}", chunk.join(", "))).collect();
     let start =
         if initial.is_some() { format!("initial[{} * head + k]", states * channels) } else { "0.0f".to_owned() };
     let body = format!(
@@ -300,7 +324,7 @@ fn recurrence(out: &View, state: &View, initial: Option<&View>, operands: &[View
     }}
 ",
         count = order.len(),
-        list = lines.join(",\n"),
+        list = listed(order),
         size = tokens * heads * channels,
         cell = states * channels,
     );

@@ -1,8 +1,6 @@
 //! The attentions of the rivals equal their definitions, written with all pairs of points, and work where they promise to.
 
-use lamo::network::layers::{
-    AxialAttention, LinearAttention, LinearScale, WindowAttention, WindowWeights, Windows, rolled,
-};
+use lamo::network::layers::{AxialAttention, LinearAttention, LinearScale, WindowAttention, WindowWeights, Windows};
 use lamo::network::models::{self, Settings};
 use lamo::network::{Input, Mode, Parameters};
 use lamo::task::Task;
@@ -96,7 +94,7 @@ fn attention_in_windows_sees_its_own_window_only_and_a_mask_keeps_points_apart()
     let shape = [6, 4, 4];
     let mask = graph.constant(&windows.mask(1), shape);
     let plain = windows.join(attention.forward(windows.cut(image), None));
-    let moved = rolled(windows.join(attention.forward(windows.cut(rolled(image, [1, 1])), Some(mask))), [3, 5]);
+    let moved = windows.join_rolled(attention.forward(windows.cut_rolled(image, 1), Some(mask)), 1);
     for (out, changed, alike) in [
         // The point (0, 2) lies in the window of rows 0 and 1 and columns 2 and 3.
         (plain, [0, 2], (0..2).flat_map(|row| (2..4).map(move |column| [row, column])).collect::<Vec<_>>()),
@@ -120,16 +118,26 @@ fn attention_in_windows_sees_its_own_window_only_and_a_mask_keeps_points_apart()
     }
 }
 
+/// The first row and column of a plane moved behind the last.
+fn rolled(image: Tensor<'_>) -> Tensor<'_> {
+    [1, 2].into_iter().fold(image, |image, axis| {
+        let extent = image.dims::<4>()[axis];
+        Tensor::concatenate(&[image.slice(axis, 1, extent), image.slice(axis, 0, 1)], axis)
+    })
+}
+
 #[test]
 fn windows_are_cut_and_joined_and_a_roll_is_undone() {
     let windows = Windows { extents: [6, 4], side: 2 };
     let graph = Graph::new();
     let image = graph.input("x", [2, 6, 4, 3]);
     let _ = graph.parameter("unused", [1]);
-    let cut = windows.cut(rolled(image, [1, 1]));
+    let cut = windows.cut_rolled(image, 1);
     assert_eq!(cut.shape().dims(), [12, 4, 3]);
-    let back = rolled(windows.join(cut), [5, 3]);
-    assert_eq!(evaluated(&graph, image, back), values(144, 0.3));
+    assert_eq!(evaluated(&graph, image, cut), evaluated(&graph, image, windows.cut(rolled(image))));
+    for back in [windows.join(windows.cut(image)), windows.join_rolled(cut, 1)] {
+        assert_eq!(evaluated(&graph, image, back), values(144, 0.3));
+    }
 }
 
 /// No axis has an order of its own: with its first row moved behind the others, the result has that row there, too.

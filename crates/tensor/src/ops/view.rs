@@ -210,10 +210,30 @@ pub(crate) fn gradient<'g>(op: &Op, operands: &[Tensor<'g>], cotangent: Tensor<'
             cotangent.sum(&stretched)
         }
         Op::Embed { spans } => cotangent.spans(spans),
-        Op::Gather { axis } => cotangent.scatter_add(*axis, index(), shape.0[*axis]),
+        Op::Gather { axis } => match inverse_table(operands[1], shape.0[*axis]) {
+            Some(inverse) => cotangent.gather(*axis, inverse),
+            None => cotangent.scatter_add(*axis, index(), shape.0[*axis]),
+        },
         Op::ScatterAdd { axis } => cotangent.gather(*axis, index()),
         _ => unreachable!("{op:?} has its gradient elsewhere"),
     }
+}
+
+/// The inverse of an index that is fixed in the program and names each of `rows` rows once.
+fn inverse_table<'g>(index: Tensor<'g>, rows: usize) -> Option<Index<'g>> {
+    let Op::IndexTable { rows: table } = index.graph.node(index.node).op else { return None };
+    if table.len() != rows {
+        return None;
+    }
+    let mut inverse = vec![u32::MAX; rows];
+    for (position, &row) in table.iter().enumerate() {
+        let place = inverse.get_mut(row as usize)?;
+        if *place != u32::MAX {
+            return None;
+        }
+        *place = position as u32;
+    }
+    Some(index.graph.index_table(&inverse))
 }
 
 pub(crate) fn concatenate_gradient<'g>(

@@ -101,6 +101,7 @@ fn views() -> Vec<Case> {
             x[0].embed(&spans, [4, 7]) * 2.0
         }),
         case("gather with repeats", &[a], 8, |x| x[0].gather(1, x[0].graph().index_table(&[3, 0, 0, 2, 3])).exp()),
+        case("gather in another order", &[a], 8, |x| x[0].gather(2, x[0].graph().index_table(&[3, 0, 4, 1, 2])).exp()),
         case("gather of a flipped view", &[a], 8, |x| x[0].flip(2).gather(0, x[0].graph().index_table(&[2, 1]))),
         case("scatter-add", &[a], 8, |x| x[0].scatter_add(1, x[0].graph().index_table(&[4, 1, 4, 0]), 6) * 2.0),
         case("numbers moved about", &[(&[2], -1.0, 1.0)], 8, |x| {

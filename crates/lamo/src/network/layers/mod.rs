@@ -79,4 +79,4 @@ pub use ss2d::{Ss2d, cross_orders, volume_orders};
 pub use u_body::{COARSEST, DoubleConvolution, LEVELS, UBody};
 pub use volume_convolution::convolve_volume;
 pub use window_levels::{WindowLevels, WindowLevelsShape};
-pub use windows::{WindowAttention, WindowWeights, Windows, rolled};
+pub use windows::{WindowAttention, WindowWeights, Windows};

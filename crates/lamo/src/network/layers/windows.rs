@@ -38,6 +38,35 @@ impl Windows {
         cut.permute(&[0, 1, 3, 2, 4, 5]).reshape([count / (down * across), rows, columns, width])
     }
 
+    /// [`Windows::cut`] of the plane whose first `shift` rows and columns are moved behind the last.
+    pub fn cut_rolled(self, image: Tensor<'_>, shift: usize) -> Tensor<'_> {
+        let ([batch, rows, columns, width], points) = (image.dims(), self.side * self.side);
+        let index = image.graph().index_table(&self.rolled_points(shift));
+        let windows = image.reshape([batch, rows * columns, width]).gather(1, index);
+        windows.reshape([batch * rows * columns / points, points, width])
+    }
+
+    /// The inverse of [`Windows::cut_rolled`].
+    pub fn join_rolled(self, windows: Tensor<'_>, shift: usize) -> Tensor<'_> {
+        let ([count, points, width], [rows, columns]) = (windows.dims(), self.extents);
+        let index = windows.graph().index_table(&inverse(&self.rolled_points(shift)));
+        let batch = count * points / (rows * columns);
+        let image = windows.reshape([batch, rows * columns, width]).gather(1, index);
+        image.reshape([batch, rows, columns, width])
+    }
+
+    /// The points of the plane, numbered row by row, in the order of the windows of the rolled plane.
+    fn rolled_points(self, shift: usize) -> Vec<u32> {
+        let ([rows, columns], [_, across], side) = (self.extents, self.counts(), self.side);
+        let point = |place: usize| {
+            let (window, inside) = (place / (side * side), place % (side * side));
+            let row = window / across * side + inside / side;
+            let column = window % across * side + inside % side;
+            ((row + shift) % rows * columns + (column + shift) % columns) as u32
+        };
+        (0..rows * columns).map(point).collect()
+    }
+
     /// What keeps apart the points of a plane that was rolled by `shift`: −100 for pairs that were no neighbours, else 0,
     /// `[windows, w², w²]`.
     pub fn mask(self, shift: usize) -> Vec<f32> {
@@ -62,12 +91,11 @@ impl Windows {
     }
 }
 
-/// `[batch, rows, columns, width]` with the first so many rows and columns, at least one and not all, moved behind the last.
-pub fn rolled(image: Tensor<'_>, [rows, columns]: [usize; 2]) -> Tensor<'_> {
-    [(1, rows), (2, columns)].into_iter().fold(image, |image, (axis, first)| {
-        let extent = image.dims::<4>()[axis];
-        Tensor::concatenate(&[image.slice(axis, first, extent), image.slice(axis, 0, first)], axis)
-    })
+/// The inverse of a permutation.
+fn inverse(order: &[u32]) -> Vec<u32> {
+    let mut inverse = vec![0; order.len()];
+    order.iter().enumerate().for_each(|(position, &place)| inverse[place as usize] = position as u32);
+    inverse
 }
 
 /// How scores become weights of the values.

@@ -9,7 +9,7 @@ use super::{Authored, GridKind, Hints, Inferred, OwnData, Row, Settings, Shapes,
 use super::{check_heads, check_positive, check_unified, check_window, least_common_multiple, read};
 use crate::error::Refusal;
 use crate::network::layers::{
-    LayerNorm, Lifting, LiftingShape, Mlp, ResidualMlp, WindowAttention, WindowWeights, Windows, rolled,
+    LayerNorm, Lifting, LiftingShape, Mlp, ResidualMlp, WindowAttention, WindowWeights, Windows,
 };
 use crate::network::{Input, Mode, Model, Scope, Style};
 use crate::task::Task;
@@ -136,12 +136,11 @@ impl<'g> Block<'g> {
 
     /// `[batch, rows, columns, width]` → the same
     fn forward(&self, image: Tensor<'g>) -> Tensor<'g> {
-        let ([_, rows, columns, _], normed) = (image.dims(), self.norm1.forward(image));
-        let attend = |image: Tensor<'g>, mask| self.windows.join(self.attention.forward(self.windows.cut(image), mask));
+        let (normed, windows) = (self.norm1.forward(image), self.windows);
         let mixed = match self.shift {
-            None => attend(normed, None),
+            None => windows.join(self.attention.forward(windows.cut(normed), None)),
             Some((shift, mask)) => {
-                rolled(attend(rolled(normed, [shift; 2]), Some(mask)), [rows - shift, columns - shift])
+                windows.join_rolled(self.attention.forward(windows.cut_rolled(normed, shift), Some(mask)), shift)
             }
         };
         let image = image + mixed;
