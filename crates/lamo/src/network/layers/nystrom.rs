@@ -44,8 +44,9 @@ impl<'g> NystromAttention<'g> {
         let (heads, channels) = (self.heads, width / self.heads);
         let tokens = points.next_multiple_of(self.landmarks);
         let padded = features.pad(1, tokens - points, 0); // [batch, tokens, width]
-        let [query, key, value] =
-            self.project.forward(padded).split(2, [width; 3]).map(|part| split_heads(part, heads));
+        let parts = self.project.forward(padded).split(2, [width; 3]);
+        let filtered = self.filtered(parts[2]);
+        let [query, key, value] = parts.map(|part| split_heads(part, heads));
         let query = query * (1.0 / (channels as f64).sqrt()); // [batch, heads, tokens, channels]
         let landmarks = |tensor: Tensor<'g>| {
             let grouped = [batch, heads, self.landmarks, tokens / self.landmarks, channels];
@@ -57,19 +58,20 @@ impl<'g> NystromAttention<'g> {
         let among_marks = weights(query_marks, key_marks); // A₂ [batch, heads, landmarks, landmarks]
         let to_marks = weights(query_marks, key); // A₃ [batch, heads, landmarks, tokens]
         let mixed = from_marks.matmul(pseudo_inverse(among_marks).matmul(to_marks.matmul(value)));
-        let joined = join_heads(mixed + self.filtered(value));
-        self.out.forward(joined).slice(1, tokens - points, tokens)
+        self.out.forward(join_heads(mixed) + filtered).slice(1, tokens - points, tokens)
     }
 
-    /// Each head's filter along the tokens: `[batch, heads, tokens, channels]` → the same
+    /// Each head's filter along the tokens, the same for all its channels: `[batch, tokens, width]` → the same
     fn filtered(&self, value: Tensor<'g>) -> Tensor<'g> {
+        let [batch, tokens, width] = value.dims();
         let options = ConvolutionOptions {
-            groups: self.heads,
+            groups: width,
             padding: [[FILTER / 2, FILTER / 2], [0, 0]],
             ..ConvolutionOptions::default()
         };
-        let image = value.permute(&[0, 2, 3, 1]); // [batch, tokens, channels, heads]
-        image.convolve(self.filter, options).permute(&[0, 3, 1, 2])
+        let filter = self.filter.broadcast_to([self.heads, width / self.heads, FILTER, 1]);
+        let image = value.reshape([batch, tokens, 1, width]);
+        image.convolve(filter.reshape([width, 1, FILTER, 1]), options).reshape([batch, tokens, width])
     }
 }
 
