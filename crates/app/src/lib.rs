@@ -36,6 +36,7 @@ enum Command {
     ///   lamo train airfoil --model transolver --preset paper --device cuda
     ///   lamo train darcy --set train.epochs=50 --set model.settings.width=64
     ///   lamo train my-data --out runs/mine
+    ///   lamo train elasticity --model lamo,transolver --minutes 5 --device cuda
     ///   lamo train --resume runs/darcy-lamo-1
     #[command(verbatim_doc_comment)]
     Train(commands::train::Train),

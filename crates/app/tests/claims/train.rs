@@ -271,6 +271,7 @@ fn several_models_give_the_runs_of_each_model_alone() {
     let short = ["--set=train.epochs=3", "--set=train.evaluate=3"];
     let both = [&small[..], &short, &["--model=unet,deeponet", "--out", "both"]].concat();
     let text = folder.ok(&both);
+    assert_eq!(text.matches("data: ").count(), 1, "{text}");
     contains(
         &text,
         &["unet: run: both-unet", "deeponet: epoch 3/3", "compare with: lamo compare both-unet both-deeponet"],

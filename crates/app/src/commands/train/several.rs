@@ -7,12 +7,14 @@ use crate::commands::{evaluate, quoted, say, warn};
 use crate::failure;
 use crate::text::{duration, error as in_words};
 use anyhow::Result;
+use lamo::data::dataset::Dataset;
 use lamo::error::{Refusal, counted};
 use lamo::run::{environment, experiment};
 use lamo::workflow::{self, Cancel, Event, ResumeRequest, Session, TrainRequest};
 use lamo::{Error, Kind};
 use lamo_tensor::{Device, DeviceError, DeviceErrorKind};
 use serde_json::{Map, Value, json};
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -41,6 +43,15 @@ struct Ended {
 }
 
 pub(super) fn run(options: &Train, session: &Session<'_>, saving: Duration) -> Result<()> {
+    // All trainings of a command usually have the same data; they are told once.
+    let told: Mutex<HashSet<PathBuf>> = Mutex::default();
+    let is_new =
+        |dataset: &Dataset| told.lock().unwrap_or_else(PoisonError::into_inner).insert(dataset.folder().to_owned());
+    let listener = |event: Event<'_>| match &event {
+        Event::Data { dataset, .. } if !is_new(dataset) => {}
+        _ => (session.listener)(event),
+    };
+    let session = &Session { listener: &listener, ..session.clone() };
     let mut parts = parts(options, saving)?;
     parts.iter().try_for_each(Part::check)?;
     for part in &mut parts {
