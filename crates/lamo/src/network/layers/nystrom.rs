@@ -47,13 +47,13 @@ impl<'g> NystromAttention<'g> {
         let parts = self.project.forward(padded).split(2, [width; 3]);
         let filtered = self.filtered(parts[2]);
         let [query, key, value] = parts.map(|part| split_heads(part, heads));
-        let query = query * (1.0 / (channels as f64).sqrt()); // [batch, heads, tokens, channels]
+        let scale = 1.0 / (channels as f64).sqrt();
         let landmarks = |tensor: Tensor<'g>| {
             let grouped = [batch, heads, self.landmarks, tokens / self.landmarks, channels];
             tensor.reshape(grouped).mean(&[3]).reshape([batch, heads, self.landmarks, channels])
         };
         let (query_marks, key_marks) = (landmarks(query), landmarks(key));
-        let weights = |query: Tensor<'g>, key: Tensor<'g>| query.matmul(key.transpose()).lean_softmax();
+        let weights = |query: Tensor<'g>, key: Tensor<'g>| (query.matmul(key.transpose()) * scale).lean_softmax();
         let from_marks = weights(query, key_marks); // A₁ [batch, heads, tokens, landmarks]
         let among_marks = weights(query_marks, key_marks); // A₂ [batch, heads, landmarks, landmarks]
         let to_marks = weights(query_marks, key); // A₃ [batch, heads, landmarks, tokens]

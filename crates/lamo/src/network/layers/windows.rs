@@ -145,7 +145,7 @@ impl<'g> WindowAttention<'g> {
             WindowWeights::Softmax => 1.0 / ((width / self.heads) as f64).sqrt(),
             WindowWeights::Plain => 1.0 / points as f64,
         };
-        let mut scores = (query * scale).matmul(key.transpose()) + self.bias(); // [count, heads, w², w²]
+        let mut scores = query.matmul(key.transpose()) * scale + self.bias(); // [count, heads, w², w²]
         if let Some(mask) = mask {
             let [masks, ..] = mask.dims::<3>();
             let by_window = scores.reshape([count / masks, masks, self.heads, points, points]);
