@@ -56,7 +56,8 @@ fn page(rows: &[ResultRow], folder: &str) -> String {
     let mut out = String::from(
         "# Results\n\n\
          Mean relative L2 error over the test samples: of our runs, on data of our solvers, and as the paper states it, on the public \
-         files. A row with several seeds has their mean and standard deviation; time and memory are those of its first seed; a training beside others took longer than it takes alone. The \
+         files. A row with several seeds has their mean and standard deviation; time and memory are those of its first seed; \
+         a training beside others took longer than it takes alone. The \
          predictions are computed in float32; tf32 is named where an earlier version computed so. Each row names its receipts, and \
          the list below has the command that repeats it. A dash is a gap: no receipt is there yet.\n\n\
          `lamo results results --out docs/results.md` writes this page; `lamo evaluate RUN --verify RECEIPT` computes the numbers \
@@ -116,7 +117,7 @@ fn error(row: &ResultRow) -> String {
 
 /// `500 epochs, 12 min`, or `500 epochs, 22 min beside 2 others`.
 fn training(receipt: &Receipt) -> String {
-    let others = receipt.costs.together.map_or(0, |together| together - 1);
+    let others = receipt.costs.together.map_or(0, |together| together.saturating_sub(1));
     let beside = if others > 0 { format!(" beside {}", counted(others, "other")) } else { String::new() };
     format!("{}, {}{beside}", counted(receipt.epoch, "epoch"), duration(receipt.costs.training_seconds))
 }

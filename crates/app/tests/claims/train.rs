@@ -317,6 +317,9 @@ fn of_several_trainings_each_gets_the_epochs_of_its_minutes_alone() {
         let epochs: usize = line.split_whitespace().nth(1).unwrap().parse().unwrap();
         assert_eq!(run::history(&folder.at(&format!("timed-{model}"))).unwrap().len(), epochs, "{line}");
     }
+    folder.ok(&[&small[..], &timed[..2], &["--model=deeponet", "--minutes=0.02", "--seeds=1,2", "--out=s"]].concat());
+    let [first, second] = ["s-1", "s-2"].map(|run| run::history(&folder.at(run)).unwrap().len());
+    assert_eq!(first, second, "both seeds have the epochs that were timed once");
 }
 
 #[test]

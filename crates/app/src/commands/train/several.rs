@@ -54,9 +54,7 @@ pub(super) fn run(options: &Train, session: &Session<'_>, saving: Duration) -> R
     let session = &Session { listener: &listener, ..session.clone() };
     let mut parts = parts(options, saving)?;
     parts.iter().try_for_each(Part::check)?;
-    for part in &mut parts {
-        part.fix_length(options.json, session)?;
-    }
+    fix_lengths(&mut parts, options.json, session)?;
     let most = if on_gpu(options, &parts) { options.together.map_or(parts.len(), NonZeroUsize::get) } else { 1 };
     let together = most.min(parts.len());
     let one = |part: &Part, together: usize| match session.cancel.is_cancelled() {
@@ -114,6 +112,31 @@ fn require_different<T: Ord + ToString>(option: &str, what: &str, values: &[T]) 
         Some(pair) => Err(Refusal::new(option, format!("different {what}"), format!("{} twice", pair[0].to_string()))),
         None => Ok(()),
     }
+}
+
+/// Epochs instead of minutes, timed before the first training begins; all seeds of a model have the same.
+fn fix_lengths(parts: &mut [Part], json: bool, session: &Session<'_>) -> Result<()> {
+    let mut fixed: Vec<(Option<String>, TrainRequest)> = Vec::new();
+    for part in parts {
+        let log = part.log(json);
+        let Part { model, task: Task::Start(request), .. } = part else { continue };
+        if request.minutes.is_none() {
+            continue;
+        }
+        if let Some((_, first)) = fixed.iter().find(|(other, _)| other == model) {
+            // The first seed of the model has as many changes of its own, and those of its length behind them.
+            let length = first.changes[request.changes.len()..].to_vec();
+            (request.minutes, request.preset) = (None, first.preset);
+            request.changes.extend(length);
+            continue;
+        }
+        let listener = |event: Event<'_>| log.pass(event, session);
+        let own = Session { listener: &listener, ..session.clone() };
+        let timed = workflow::in_minutes(request, &own);
+        *request = timed.map_err(|reason| anyhow::Error::from(reason).context(log.name.clone()))?;
+        fixed.push((model.clone(), request.clone()));
+    }
+    Ok(())
 }
 
 /// Whether all of them run on a GPU. A run that cannot be read is refused when its turn comes.
@@ -185,17 +208,6 @@ impl Part {
             Task::Start(request) => request.experiment().map(drop),
             Task::Resume(request) => experiment(&request.run).map(drop),
         }
-    }
-
-    /// Epochs instead of minutes, timed before the first training begins.
-    fn fix_length(&mut self, json: bool, session: &Session<'_>) -> Result<()> {
-        let log = self.log(json);
-        let Task::Start(request) = &mut self.task else { return Ok(()) };
-        let listener = |event: Event<'_>| log.pass(event, session);
-        let own = Session { listener: &listener, ..session.clone() };
-        let fixed = workflow::in_minutes(request, &own);
-        *request = fixed.map_err(|reason| anyhow::Error::from(reason).context(log.name.clone()))?;
-        Ok(())
     }
 
     /// Trains beside as many others as share the device, and evaluates the run.
