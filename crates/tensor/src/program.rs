@@ -2,7 +2,7 @@
 
 use crate::compile::explain::{arithmetic, summary};
 use crate::compile::plan::{Plan, Role};
-use crate::compile::{self};
+use crate::compile::{self, DeviceTraits};
 use crate::cpu::Cpu;
 #[cfg(feature = "cuda")]
 use crate::cuda::Cuda;
@@ -81,7 +81,7 @@ impl Program {
 
     /// [`Program::compile`] with options.
     pub fn compile_with(graph: &Graph, options: Options) -> Program {
-        let compiled = compile::compile(graph, options, 0).and_then(Cpu::new);
+        let compiled = compile::compile(graph, options, crate::cpu::TRAITS).and_then(Cpu::new);
         Program::new(graph, Backend::Cpu(compiled.unwrap_or_else(|error| refuse(error))))
     }
 
@@ -91,11 +91,11 @@ impl Program {
     /// Fails before it allocates if the program needs more memory than there is. Inside [`attempt`](crate::attempt) it can be
     /// interrupted.
     pub fn compile_on(graph: &Graph, device: Device, precision: Precision) -> Result<Program, DeviceError> {
-        let plan = |slack: usize| compile::compile(graph, Options::default(), slack);
+        let plan = |traits: DeviceTraits| compile::compile(graph, Options::default(), traits);
         let backend = match device {
-            Device::Cpu => Backend::Cpu(Cpu::new(plan(0)?)?),
+            Device::Cpu => Backend::Cpu(Cpu::new(plan(crate::cpu::TRAITS)?)?),
             #[cfg(feature = "cuda")]
-            Device::Cuda(number) => Backend::Cuda(Cuda::new(plan(crate::cuda::SLACK)?, number, precision)?),
+            Device::Cuda(number) => Backend::Cuda(Cuda::new(plan(crate::cuda::TRAITS)?, number, precision)?),
             #[cfg(not(feature = "cuda"))]
             Device::Cuda(_) => {
                 let _ = (plan, precision);
@@ -111,7 +111,7 @@ impl Program {
     /// the compiler, but no GPU. Returns the bytes of code.
     #[cfg(feature = "cuda")]
     pub fn compile_kernels(graph: &Graph, precision: Precision, architecture: u32) -> Result<usize, DeviceError> {
-        let plan = compile::compile(graph, Options::default(), crate::cuda::SLACK)?;
+        let plan = compile::compile(graph, Options::default(), crate::cuda::TRAITS)?;
         crate::cuda::compile_kernels(&plan, precision, architecture)
     }
 

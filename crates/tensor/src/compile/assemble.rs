@@ -2,6 +2,9 @@
 //!
 //! A copy is inserted below a reshape that strides cannot express. A concatenation claims its pieces: the kernel that
 //! computes a piece writes it directly into the whole. A piece that cannot be claimed is copied.
+//!
+//! A large parameter in another order of axes is copied, too. Where memory is scarcer than time, the backward pass copies it
+//! again ([`Assembler::remake`]), so that the copy of the forward pass does not wait for it in memory.
 
 use super::simplify::Simple;
 use crate::device::DeviceError;
@@ -79,7 +82,13 @@ fn invert(nodes: &[Node], mut node: NodeId, layout: &Layout) -> Option<Layout> {
     }
 }
 
-pub(crate) fn assemble(simple: Simple) -> Result<Assembled, DeviceError> {
+/// Elements from which a copy of a state is made again where it is used much later.
+const WORTH_REMAKING: usize = 1 << 22;
+/// A user is much later if this share of all operators lies between it and the first user.
+const MUCH_LATER: usize = 8;
+
+/// `remake`: see [`DeviceTraits`](super::DeviceTraits).
+pub(crate) fn assemble(simple: Simple, remake: bool) -> Result<Assembled, DeviceError> {
     let mut assembler =
         Assembler { nodes: Vec::new(), layouts: Vec::new(), readable: HashMap::new(), copies: HashMap::new() };
     let mut renamed = Vec::with_capacity(simple.nodes.len());
@@ -105,6 +114,9 @@ pub(crate) fn assemble(simple: Simple) -> Result<Assembled, DeviceError> {
         .into_iter()
         .map(|(state, start, value)| (renamed[state], start, deliver(&mut assembler, renamed[value])))
         .collect::<Vec<_>>();
+    if remake {
+        assembler.remake(&delivered)?;
+    }
     let claims = assembler.claim_pieces(&delivered)?;
     let (nodes, renamed) = in_order(&assembler.nodes);
     let mut users = vec![Vec::new(); nodes.len()];
@@ -211,6 +223,55 @@ impl Assembler {
         self.add(Node { op: Op::Map(Map::Copy), operands: vec![operand], shape })
     }
 
+    /// Gives users that come much later a copy of their own of a large rearranged state. States change after all other work, so
+    /// that both copies are equal.
+    fn remake(&mut self, delivered: &HashSet<NodeId>) -> Result<(), DeviceError> {
+        let (count, gap) = (self.nodes.len(), self.nodes.len() / MUCH_LATER);
+        let large: Vec<NodeId> = (0..count)
+            .filter(|&id| self.nodes[id].shape.count() >= WORTH_REMAKING && !delivered.contains(&id))
+            .filter(|&id| !self.nodes[id].op.is_view() && self.rearranges_states(id))
+            .collect();
+        for copied in large {
+            poll()?;
+            let users: Vec<NodeId> = (0..count)
+                .filter(|&id| !self.nodes[id].op.is_view())
+                .filter(|&id| self.nodes[id].operands.iter().any(|&operand| base(&self.nodes, operand) == copied))
+                .collect();
+            let later = users.iter().filter(|&&user| user > users[0] + gap);
+            for &user in later {
+                let operands = self.nodes[user].operands.clone();
+                let again = operands.into_iter().map(|operand| match base(&self.nodes, operand) == copied {
+                    true => self.again(operand),
+                    false => operand,
+                });
+                self.nodes[user].operands = again.collect();
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a node is a copy or a concatenation of parts of states, and of copies and concatenations of them.
+    fn rearranges_states(&self, node: NodeId) -> bool {
+        let Node { op, operands, .. } = &self.nodes[node];
+        let of_states = |&operand: &NodeId| {
+            let below = base(&self.nodes, operand);
+            matches!(self.nodes[below].op, Op::State { .. }) || self.rearranges_states(below)
+        };
+        matches!(op, Op::Map(Map::Copy) | Op::Concatenate { .. }) && operands.iter().all(of_states)
+    }
+
+    /// The same node, computed again from the states.
+    fn again(&mut self, node: NodeId) -> NodeId {
+        let Node { op, operands, shape } = self.nodes[node].clone();
+        if matches!(op, Op::State { .. }) {
+            return node;
+        }
+        let operands = operands.into_iter().map(|operand| self.again(operand)).collect();
+        self.nodes.push(Node { op, operands, shape });
+        self.layouts.push(self.layouts[node].clone());
+        self.nodes.len() - 1
+    }
+
     fn claim_pieces(&mut self, delivered: &HashSet<NodeId>) -> Result<HashMap<NodeId, (NodeId, Layout)>, DeviceError> {
         let mut claims = HashMap::new();
         let wholes: Vec<NodeId> =
@@ -277,5 +338,45 @@ impl Assembler {
             }
         }
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::compile::{DeviceTraits, Options, compile};
+    use crate::cpu::{Cpu, TRAITS};
+    use crate::program::Backend;
+    use crate::{Graph, PARAMETERS, Program, Tensor};
+
+    /// A step with two weights whose matrices lie across memory, one after the other.
+    fn step(graph: &Graph) {
+        let halves = ["first", "second"].map(|name| graph.parameter(name, [32, 32, 2100]).permute(&[2, 0, 1]));
+        let weight = Tensor::concatenate(&halves, 0); // [4200, 32, 32]
+        let mut field = graph.parameter("field", [4200, 2, 32]).matmul(weight);
+        for _ in 0..20 {
+            field = field.slice(0, 0, field.dims::<3>()[0] - 7).tanh().flip(0);
+        }
+        let rows = field.shape().count() / 32;
+        let wide = field.reshape([rows, 32]).matmul(graph.parameter("wide", [32, 800])).tanh(); // fills the memory
+        let slope = graph.gradient(wide.sum_all(), &[graph.parameters()])[0].expect("the loss depends on them");
+        graph.assign(graph.parameters(), graph.parameters() - slope * 0.1);
+    }
+
+    #[test]
+    fn a_large_rearranged_parameter_is_made_again_for_late_users_with_less_memory_and_the_same_bits() {
+        let run = |remake: bool| {
+            let graph = Graph::new();
+            step(&graph);
+            let plan = compile(&graph, Options::default(), DeviceTraits { remake, ..TRAITS }).unwrap();
+            let (arena, steps) = (plan.arena, plan.steps.len());
+            let mut program = Program::new(&graph, Backend::Cpu(Cpu::new(plan).unwrap()));
+            let wave = |count: usize| (0..count).map(|i| (0.37 * i as f32).sin()).collect::<Vec<f32>>();
+            program.write(PARAMETERS, &wave(4200 * 32 * (32 + 2) + 32 * 800));
+            program.run();
+            (arena, steps, program.read(PARAMETERS).to_vec())
+        };
+        let ((kept, fewer, expected), (remade, more, found)) = (run(false), run(true));
+        assert!(remade < kept && more > fewer, "{remade} of {kept} numbers, {more} and {fewer} steps");
+        assert!(expected.iter().zip(&found).all(|(one, other)| one.to_bits() == other.to_bits()));
     }
 }

@@ -12,12 +12,12 @@ use crate::limits::poll_at;
 use crate::ops::{Map, Op, Reduction};
 use std::collections::{BTreeSet, HashMap};
 
-/// Longest row that a loop can hold, to reduce it and use the result in the same pass.
-pub(crate) const LONGEST_ROW: usize = 2048;
 /// A value that takes more operators than this is stored instead of computed at each use.
 const LARGEST_INLINE: usize = 24;
 /// A value that takes more operators than this is stored even if it is used once: later passes follow operands by recursion.
 pub(crate) const DEEPEST_INLINE: usize = 512;
+/// Elements of a copy from which it has a loop of its own.
+const LARGE_COPY: usize = 1 << 20;
 /// Most operators of one loop: all its strips must fit the first-level cache.
 const LARGEST_GROUP: usize = 96;
 
@@ -78,10 +78,12 @@ impl Fused {
     }
 }
 
-pub(crate) fn fuse(graph: &Assembled, options: Options) -> Result<Fused, DeviceError> {
+/// `longest_row`: see [`DeviceTraits`](super::DeviceTraits).
+pub(crate) fn fuse(graph: &Assembled, options: Options, longest_row: usize) -> Result<Fused, DeviceError> {
     let mut fuser = Fuser {
         graph,
         options,
+        longest_row,
         fused: Fused { units: Vec::new(), after: Vec::new(), unit_of: HashMap::new(), stored: stored(graph, options)? },
         touching: HashMap::new(),
     };
@@ -191,6 +193,7 @@ struct Reads {
 struct Fuser<'a> {
     graph: &'a Assembled,
     options: Options,
+    longest_row: usize,
     fused: Fused,
     /// Loops that read or write a stored node.
     touching: HashMap<NodeId, BTreeSet<usize>>,
@@ -203,7 +206,7 @@ impl Fuser<'_> {
             Op::Map(_) if self.fused.stored[id] => self.place_root(id, Root::Each, None),
             Op::Reduce { first, end, .. } => {
                 let dims = &self.graph.nodes[node.operands[0]].shape.0;
-                let (root, split) = reduction(dims, *first, *end);
+                let (root, split) = reduction(dims, *first, *end, self.longest_row);
                 self.place_root(id, root, split);
             }
             Op::Map(_) | Op::Fill { .. } => {}
@@ -237,7 +240,8 @@ impl Fuser<'_> {
         };
         let mut reads = Reads::default();
         node.operands.iter().for_each(|&operand| self.read(operand, true, &mut reads));
-        let unit = self.partner(&dims, root, split, &reads).unwrap_or_else(|| {
+        let partner = if self.is_large_copy(id) { None } else { self.partner(&dims, root, split, &reads) };
+        let unit = partner.unwrap_or_else(|| {
             let group = Group { dims: dims.clone(), roots: Vec::new(), split: None, size: 0 };
             self.new_unit(Unit::Loop(group), BTreeSet::new());
             self.fused.units.len() - 1
@@ -267,6 +271,14 @@ impl Fuser<'_> {
                 self.read(operand, in_own_order, reads);
             }
         }
+    }
+
+    /// Whether a node rearranges a large part of a state. Beside the copy of another part, it would be made long before its use.
+    fn is_large_copy(&self, id: NodeId) -> bool {
+        let node = &self.graph.nodes[id];
+        node.op == Op::Map(Map::Copy)
+            && node.shape.count() >= LARGE_COPY
+            && matches!(self.graph.nodes[self.graph.base(node.operands[0])].op, Op::State { .. })
     }
 
     /// A loop that this root can join.
@@ -313,10 +325,10 @@ fn is_row_shape(dims: &[usize], of: &[usize]) -> bool {
 }
 
 /// Whether a reduction is along rows or across them, and how it splits the rows.
-fn reduction(dims: &[usize], first: usize, end: usize) -> (Root, Option<Split>) {
+fn reduction(dims: &[usize], first: usize, end: usize, longest_row: usize) -> (Root, Option<Split>) {
     let rank = dims.len();
     let product = |range: std::ops::Range<usize>| dims[range].iter().product::<usize>();
-    if end == rank && first + 1 == rank && dims[first] <= LONGEST_ROW {
+    if end == rank && first + 1 == rank && dims[first] <= longest_row {
         return (Root::Row, None);
     }
     if end == rank {

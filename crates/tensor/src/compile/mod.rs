@@ -31,15 +31,26 @@ impl Default for Options {
     }
 }
 
-/// Compiles the outputs and assignments of a graph. Memory is used again `slack` steps after its last use: on a device that
-/// runs steps side by side, a step would otherwise wait for the readers of the memory that it writes.
+/// What a device asks of its plans.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DeviceTraits {
+    /// Memory is used again this many steps after its last use: on a device that runs steps side by side, a step would
+    /// otherwise wait for the readers of the memory that it writes.
+    pub(crate) slack: usize,
+    /// Longest row that a loop can hold, to reduce it and use the result in the same pass.
+    pub(crate) longest_row: usize,
+    /// Whether to arrange large parameters again in the backward pass instead of keeping the arrangement of the forward pass.
+    pub(crate) remake: bool,
+}
+
+/// Compiles the outputs and assignments of a graph.
 ///
 /// Every pass asks whether it should stop, see [`attempt`](crate::attempt).
-pub(crate) fn compile(graph: &Graph, options: Options, slack: usize) -> Result<Plan, DeviceError> {
+pub(crate) fn compile(graph: &Graph, options: Options, traits: DeviceTraits) -> Result<Plan, DeviceError> {
     let simple = simplify::simplify(graph)?;
-    let assembled = assemble::assemble(simple)?;
-    let mut fused = fuse::fuse(&assembled, options)?;
+    let assembled = assemble::assemble(simple, traits.remake)?;
+    let mut fused = fuse::fuse(&assembled, options, traits.longest_row)?;
     let placed = place::place(&assembled, &mut fused)?;
     let steps = schedule::schedule(&assembled, &fused, &placed)?;
-    memory::plan(placed, steps, slack)
+    memory::plan(placed, steps, traits.slack)
 }

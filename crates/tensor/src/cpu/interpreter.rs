@@ -5,7 +5,6 @@
 
 mod lowering;
 
-use crate::compile::fuse::LONGEST_ROW;
 use crate::compile::plan::{Loop, Place};
 use crate::cpu::matmul::for_each_task;
 use crate::cpu::memory::Target;
@@ -18,6 +17,8 @@ use std::cell::RefCell;
 
 /// Elements of a strip.
 const STRIP: usize = 2048;
+/// Longest row that a loop can hold: one strip.
+pub(crate) const LONGEST_ROW: usize = STRIP;
 /// Fewest elements of a task.
 const WORTH_A_TASK: usize = 1 << 15;
 /// Largest partial result of a reduction across rows; larger results are divided among tasks instead.

@@ -14,6 +14,7 @@ pub(crate) mod scan;
 pub(crate) mod simd;
 mod strip;
 
+use crate::compile::DeviceTraits;
 use crate::compile::explain::describe;
 use crate::compile::plan::{Place, Plan, Role, Step};
 use crate::device::DeviceError;
@@ -30,6 +31,9 @@ use memory::{Source, Target};
 use rows::Rows;
 use scan::{ScanGradients, ScanInputs};
 use std::sync::Arc;
+
+/// Kernels run one after the other, so that memory is free after its last use.
+pub(crate) const TRAITS: DeviceTraits = DeviceTraits { slack: 0, longest_row: interpreter::LONGEST_ROW, remake: false };
 
 #[allow(clippy::large_enum_variant)] // a program has some hundred kernels, made once
 enum Kernel {

@@ -18,6 +18,7 @@ mod streams;
 #[cfg(test)]
 mod tests;
 
+use crate::compile::DeviceTraits;
 use crate::compile::plan::{Plan, Role, Step};
 use crate::device::{DeviceError, DeviceErrorKind};
 use crate::limits::{poll, poll_at};
@@ -43,6 +44,8 @@ pub use report::{CudaDevice, CudaReport, report};
 const STREAMS: usize = 4;
 /// Steps that pass before freed memory is used again: later kernels then seldom wait for its readers, for 4 % more memory.
 pub(crate) const SLACK: usize = 4;
+/// A block of 256 threads holds a row of up to 32 elements per thread.
+pub(crate) const TRAITS: DeviceTraits = DeviceTraits { slack: SLACK, longest_row: 8192, remake: true };
 /// Counters that the kernels of a stream share.
 const COUNTERS: usize = 1 << 16;
 /// Bytes that cuBLASLt may use for a product.
@@ -117,7 +120,7 @@ impl Cuda {
         let kernels: Vec<&Kernel> = actions.iter().flat_map(|step| kernels_of(step)).collect();
         fits(&kernels, &gpu.name, gpu.shared)?;
         let modules = Modules::compile(&gpu, &kernels)?;
-        let mut products = prepare(&gpu, &plan, &actions, precision)?;
+        let mut products = prepare(&gpu, &plan, &actions)?;
         let needs = needs(&plan, &actions, &heads, &products);
         let Scratch { own, arena } = Scratch::plan(&plan, &needs)?;
         let mut turns = VecDeque::from(streams::order(&streams::touched(&plan, &needs, &own), STREAMS));

@@ -10,7 +10,6 @@ use super::scratch::{Need, Pieces};
 use super::{COUNTERS, WORKSPACE, Work, kernels_of};
 use crate::compile::plan::{Plan, Step};
 use crate::device::DeviceError;
-use crate::ops::Precision;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
@@ -93,13 +92,12 @@ pub(super) fn prepare(
     gpu: &Arc<Gpu>,
     plan: &Plan,
     actions: &[Vec<Action>],
-    precision: Precision,
 ) -> Result<VecDeque<(usize, Prepared)>, DeviceError> {
     let mut products = VecDeque::new();
     for (step, action) in actions.iter().enumerate().flat_map(|(step, list)| list.iter().map(move |a| (step, a))) {
         if let Action::Product(product) = action {
             let offset = |buffer: usize, offset: isize| bytes_to(plan, buffer, offset);
-            products.push_back((step, Prepared::new(gpu, product, precision, &offset, WORKSPACE)?));
+            products.push_back((step, Prepared::new(gpu, product, &offset, WORKSPACE)?));
         }
     }
     Ok(products)

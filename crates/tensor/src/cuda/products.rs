@@ -62,13 +62,12 @@ impl Prepared {
     pub(crate) fn new(
         gpu: &Arc<Gpu>,
         product: &Product,
-        precision: Precision,
         offset: &impl Fn(usize, isize) -> Address,
         workspace: usize,
     ) -> Result<Prepared, DeviceError> {
         let lt = &gpu.products;
         let [m, n, k] = product.extents;
-        let compute: c_int = match precision {
+        let compute: c_int = match product.precision {
             Precision::F32 => 68,
             Precision::Tf32 => 77,
             Precision::Bf16 => 75,

@@ -130,6 +130,7 @@ fn place(
 mod tests {
     use super::*;
     use crate::compile::{self, Options};
+    use crate::cuda::TRAITS;
     use crate::graph::Graph;
 
     /// A chain of products whose results are all needed again at its end, so that the arena is full in the middle and has room
@@ -143,7 +144,7 @@ mod tests {
         }
         let theta = graph.parameters();
         graph.output("gradient", graph.gradient(field.square().sum_all(), &[theta])[0].unwrap());
-        compile::compile(&graph, Options::default(), SLACK).unwrap()
+        compile::compile(&graph, Options::default(), TRAITS).unwrap()
     }
 
     fn one(floats: usize) -> Need {

@@ -110,7 +110,7 @@ mod tests {
     use super::*;
     use crate::compile::{self, Options};
     use crate::cuda::scratch::Scratch;
-    use crate::cuda::{SLACK, STREAMS, lower, needs};
+    use crate::cuda::{STREAMS, TRAITS, lower, needs};
     use crate::graph::Graph;
     use crate::ops::Precision;
 
@@ -130,7 +130,7 @@ mod tests {
     /// Two pieces that use the same memory, scratch memory too, run one after the other, unless both only read it.
     #[test]
     fn pieces_that_share_memory_are_ordered() {
-        let plan = compile::compile(&graph(), Options::default(), SLACK).unwrap();
+        let plan = compile::compile(&graph(), Options::default(), TRAITS).unwrap();
         let lowered = lower(&plan, Precision::F32, 90, 227 * 1024).unwrap();
         let needs = needs(&plan, &lowered.actions, &lowered.heads, &[]);
         let scratch = Scratch::plan(&plan, &needs).unwrap();

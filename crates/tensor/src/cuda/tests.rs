@@ -5,7 +5,7 @@ use super::gpu::{Gpu, Memory};
 use super::library::{Address, Driver, Handle, Products};
 use super::modules::Modules;
 use super::record::ATTEMPTS;
-use super::{Cuda, SLACK, Work};
+use super::{Cuda, TRAITS, Work};
 use crate::device::{Device, DeviceError, DeviceErrorKind};
 use crate::program::Backend;
 use crate::{Graph, Options, Precision, Program, Snapshot, compile};
@@ -177,7 +177,7 @@ fn program(gpu: &Arc<Gpu>) -> Program {
     graph.output("y", graph.input("x", [3]) * 2.0 + graph.parameter("b", [3]));
     let count = graph.state("count", [1]);
     graph.assign(count, count + 1.0);
-    let plan = compile::compile(&graph, Options::default(), SLACK).unwrap();
+    let plan = compile::compile(&graph, Options::default(), TRAITS).unwrap();
     let zeros = |count: usize| Memory::zeros(gpu, count).unwrap();
     let cuda = Cuda {
         pieces: Vec::new(),

@@ -149,7 +149,7 @@ fn reductions() -> Vec<Case> {
 
 fn rows() -> Vec<Case> {
     let mut cases = Vec::new();
-    for dims in [&[4, 7][..], &[1, 1], &[2, 3, 64], &[130, 33], &[2, 2500], &[3, 2048]] {
+    for dims in [&[4, 7][..], &[1, 1], &[2, 3, 64], &[130, 33], &[2, 2500], &[3, 2048], &[5, 1501], &[2, 8192]] {
         let row: &[usize] = &dims[dims.len() - 1..];
         let label = |name: &str| format!("{name} {dims:?}");
         let x = (dims, -2.0, 2.0);
@@ -172,7 +172,9 @@ fn rows() -> Vec<Case> {
 
 fn products() -> Vec<Case> {
     let mut cases = Vec::new();
-    for (rows, inner, columns) in [(1, 1, 1), (3, 5, 7), (1, 64, 33), (70, 3, 1), (97, 130, 51), (2, 2500, 3)] {
+    for (rows, inner, columns) in
+        [(1, 1, 1), (3, 5, 7), (1, 64, 33), (70, 3, 1), (97, 130, 51), (2, 2500, 3), (75, 16, 16), (37, 61, 50)]
+    {
         let operands: [(&[usize], f64, f64); 2] =
             [(&[rows, inner][..], -1.0, 1.0), (&[inner, columns][..], -1.0, 1.0)].map(|o| (leak(o.0), o.1, o.2));
         let label = |name: &str| format!("{name} {rows}×{inner}×{columns}");
@@ -190,6 +192,11 @@ fn products() -> Vec<Case> {
     let heads: [(&[usize], f64, f64); 2] = [(&[2, 9, 3, 4], -1.0, 1.0), (&[2, 9, 3, 5], -1.0, 1.0)];
     cases.push(case("matmul per head of strided operands", &heads, 64, |x| {
         x[0].permute(&[0, 2, 3, 1]).matmul(x[1].permute(&[0, 2, 1, 3])).permute(&[0, 2, 1, 3])
+    }));
+    let windows: [(&[usize], f64, f64); 2] = [(&[7, 16, 3, 48], -1.0, 1.0), (&[7, 3, 16, 16], -1.0, 1.0)];
+    cases.push(case("matmul per head of many small matrices", &windows, 128, |x| {
+        let [query, key, value] = x[0].permute(&[0, 2, 1, 3]).split(3, [16; 3]);
+        query.matmul(key.transpose()).matmul(value).matmul(x[1]).permute(&[0, 2, 1, 3])
     }));
     let shared: [(&[usize], f64, f64); 2] = [(&[2, 3, 5, 4], -1.0, 1.0), (&[4, 6], -1.0, 1.0)];
     cases.push(case("matmul with one right side", &shared, 64, |x| x[0].matmul(x[1])));
@@ -215,6 +222,8 @@ fn convolutions() -> Vec<Case> {
         ([2, 1, 11, 6], [6, 1, 1, 3], 6, [1, 1], [[0, 0], [2, 0]]),
         ([2, 1, 11, 8], [8, 1, 1, 3], 8, [1, 1], [[0, 0], [2, 0]]),
         ([2, 6, 7, 8], [8, 1, 3, 3], 8, [1, 1], [[1, 1], [1, 1]]),
+        ([2, 43, 2, 36], [36, 1, 33, 1], 36, [1, 1], [[16, 16], [0, 0]]),
+        ([1, 20, 1, 5], [5, 1, 11, 1], 5, [1, 1], [[7, 1], [0, 0]]),
         ([1, 4, 4, 2], [3, 2, 1, 1], 1, [3, 2], [[0, 0], [0, 0]]),
         ([1, 1, 1, 1], [1, 1, 3, 3], 1, [1, 1], [[1, 1], [1, 1]]),
     ] {
@@ -367,9 +376,12 @@ fn large() -> Vec<Case> {
 /// Runs if `LAMO_TEST_KERNELS` is set; needs NVIDIA's compiler.
 #[cfg(feature = "cuda")]
 #[test]
-fn special_kernels_compile_without_a_gpu() {
+fn kernels_compile_without_a_gpu() {
     if std::env::var_os("LAMO_TEST_KERNELS").is_none() {
         return;
+    }
+    for case in [rows(), products(), convolutions()].into_iter().flatten() {
+        assert!(case.compile_kernels(Precision::Tf32) > 0);
     }
     for case in large() {
         for precision in [Precision::F32, Precision::Tf32, Precision::Bf16] {

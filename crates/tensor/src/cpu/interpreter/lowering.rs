@@ -1,8 +1,7 @@
 //! Lowering: from the instructions of a loop to code over strips. A register gets a strip, or is read from memory where it
 //! is; a product is computed by the addition or sum that reads it.
 
-use super::{Access, Code, Location, LoopKernel};
-use crate::compile::fuse::LONGEST_ROW;
+use super::{Access, Code, LONGEST_ROW, Location, LoopKernel};
 use crate::compile::plan::{Instruction, Level, Loop, Operand, Place};
 use crate::ops::{Map, Reduction};
 

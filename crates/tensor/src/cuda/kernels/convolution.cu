@@ -135,6 +135,33 @@ __device__ void depthwise_4(const float* from, const float* weight, float* to) {
     if (j0 + k < TW) *(float4*)(to + (TURNED ? S::in(b, i, j0 + k, c) : S::out(b, i, j0 + k, c))) = sum[k];
 }
 
+// One column of many taps: a thread computes eight neighbouring rows of a channel, which share their loads; a block has 32
+// channels × 8 slots. TURNED is the input gradient.
+template <class S, bool TURNED>
+__device__ void depthwise_column(const float* from, const float* weight, float* to) {
+  constexpr int TH = TURNED ? S::H : S::OH, FH = TURNED ? S::OH : S::H, P = TURNED ? S::KH - 1 - S::PH : S::PH;
+  constexpr int R = 8, STRIPS = (TH + R - 1) / R, GROUPS = (S::O + 31) / 32;
+  __shared__ float taps[S::KH][32];
+  const int lane = threadIdx.x % 32, slot = threadIdx.x / 32, group = blockIdx.x % GROUPS, c = group * 32 + lane;
+  for (int u = slot; u < S::KH; u += 8) taps[u][lane] = c < S::O ? weight[S::weight(c, 0, TURNED ? S::KH - 1 - u : u, 0)] : 0.0f;
+  __syncthreads();
+  const long long strip = (long long)(blockIdx.x / GROUPS) * 8 + slot;
+  if (strip >= (long long)S::B * S::W * STRIPS || c >= S::O) return;
+  const int i0 = strip % STRIPS * R, j = strip / STRIPS % S::W, b = strip / STRIPS / S::W;
+  float sum[R] = {};
+#pragma unroll
+  for (int k = 0; k < S::KH + R - 1; k++) {
+    const int y = i0 + k - P;
+    const float value = y >= 0 && y < FH ? from[TURNED ? S::out(b, y, j, c) : S::in(b, y, j, c)] : 0.0f;
+#pragma unroll
+    for (int r = 0; r < R; r++)
+      if (k - r >= 0 && k - r < S::KH) sum[r] += taps[k - r][lane] * value;
+  }
+#pragma unroll
+  for (int r = 0; r < R; r++)
+    if (i0 + r < TH) to[TURNED ? S::in(b, i0 + r, j, c) : S::out(b, i0 + r, j, c)] = sum[r];
+}
+
 // Blocks of 32 channels × 8 slots; each block sums a chunk of the outputs, and the last block adds the chunks in order.
 template <class S>
 __device__ void weight_gradient_depthwise(const float* in, const float* out, float* weight,

@@ -90,6 +90,45 @@ __device__ void product(const float* left, const float* right, float* to, float*
   }
 }
 
+// The same for short sums in f32: 64 threads compute a tile of 16 × 16, each a row of four, and a block has four tiles.
+template <class S>
+__device__ void product_small(const float* left, const float* right, float* to) {
+  constexpr int T = 16, K = S::K, PITCH = (K + 3) / 4 * 4 + 4;
+  constexpr int TILES_M = (S::M + T - 1) / T, TILES_N = (S::N + T - 1) / T;
+  __shared__ float a[4][T][PITCH];
+  __shared__ float4 b[4][K][T / 4 + 1];
+  const int part = threadIdx.x / 64, thread = threadIdx.x % 64, tile = blockIdx.x * 4 + part;
+  const bool live = tile < TILES_M * TILES_N * S::BATCH;
+  const int n0 = tile % TILES_N * T, m0 = tile / TILES_N % TILES_M * T;
+  long long la = 0, lb = 0, lc = 0;
+  if (live) {
+    S::batch(tile / TILES_N / TILES_M, la, lb, lc);
+#pragma unroll 4
+    for (int t = thread; t < T * K; t += 64) {
+      const int m = S::LEFT_K1 ? t / K : t % T, k = S::LEFT_K1 ? t % K : t / T;
+      a[part][m][k] = m0 + m < S::M ? left[la + (m0 + m) * (long long)S::LEFT_M + k * (long long)S::LEFT_K] : 0.0f;
+    }
+#pragma unroll 4
+    for (int t = thread; t < T * K; t += 64) {
+      const int n = S::RIGHT_N1 ? t % T : t / K, k = S::RIGHT_N1 ? t / T : t % K;
+      ((float*)b[part][k])[n] = n0 + n < S::N ? right[lb + k * (long long)S::RIGHT_K + (n0 + n) * (long long)S::RIGHT_N] : 0.0f;
+    }
+  }
+  __syncthreads();
+  if (!live) return;
+  const int m = thread / 4, n = thread % 4 * 4;
+  float sum[4] = {};
+#pragma unroll 16
+  for (int k = 0; k < K; k++) {
+    const float l = a[part][m][k];
+    const float4 r = b[part][k][n / 4];
+    sum[0] += l * r.x; sum[1] += l * r.y; sum[2] += l * r.z; sum[3] += l * r.w;
+  }
+#pragma unroll
+  for (int j = 0; j < 4; j++)
+    if (m0 + m < S::M && n0 + n + j < S::N) to[lc + (m0 + m) * (long long)S::TO_M + (n0 + n + j) * (long long)S::TO_N] = sum[j];
+}
+
 // The same if all rows are aligned to 16 bytes: operands are copied asynchronously, up to three stages ahead. In shared
 // memory A is [m, k] or [k, m] and B is [k, n] or [n, k], with the axis last that is contiguous in memory.
 template <class S>

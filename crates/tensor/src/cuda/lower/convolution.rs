@@ -72,6 +72,16 @@ impl Lowering<'_> {
             && is_vector(to)
     }
 
+    /// Whether the taps are a column, and too many for the registers of a thread.
+    fn is_column(shape: &ConvolutionShape) -> bool {
+        shape.kernel[1] == 1 && shape.padding[1] == [0, 0] && (10..=64).contains(&shape.kernel[0])
+    }
+
+    /// Threads for a column of taps that writes `rows` rows: 256 for eight strips of eight rows and 32 channels.
+    fn column_threads(shape: &ConvolutionShape, rows: usize) -> usize {
+        (shape.batch * shape.columns * rows.div_ceil(8)).div_ceil(8) * shape.out_channels.div_ceil(32) * 256
+    }
+
     fn is_dense(shape: &ConvolutionShape, places: &[&Place]) -> bool {
         let channels = |count: usize| count >= 16 && count.is_multiple_of(4);
         let aligned = |place: &&Place| {
@@ -100,6 +110,7 @@ impl Lowering<'_> {
             true if Self::in_fours(shape, input, to) => {
                 ("depthwise_4<S, false>", batch * rows * columns.div_ceil(4) * channels / 4)
             }
+            true if Self::is_column(shape) => ("depthwise_column<S, false>", Self::column_threads(shape, rows)),
             true => ("convolve_depthwise", shape.output().count()),
             false => ("convolve_plain", shape.output().count()),
         };
@@ -120,6 +131,7 @@ impl Lowering<'_> {
             true if Self::in_fours(shape, cotangent, to) => {
                 ("depthwise_4<S, true>", shape.batch * shape.rows * shape.columns.div_ceil(4) * shape.in_channels / 4)
             }
+            true if Self::is_column(shape) => ("depthwise_column<S, true>", Self::column_threads(shape, shape.rows)),
             true => ("input_gradient_depthwise", shape.input().count()),
             false => ("input_gradient_plain", shape.input().count()),
         };

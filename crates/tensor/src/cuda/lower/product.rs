@@ -1,4 +1,4 @@
-//! Matrix products: by cuBLASLt if there is at most one batch axis, otherwise by `product.cu`.
+//! Matrix products: by cuBLASLt if there is at most one batch axis and the matrices are not small, otherwise by `product.cu`.
 
 use super::{Action, Argument, Family, Lowering, constants, signed};
 use crate::compile::plan::Place;
@@ -14,6 +14,7 @@ pub(crate) struct Product {
     /// m, n, k
     pub(crate) extents: [usize; 3],
     pub(crate) batch: usize,
+    pub(crate) precision: Precision,
     /// Whether left and right were exchanged.
     to_is_transposed: bool,
 }
@@ -34,12 +35,11 @@ impl Lowering<'_> {
         if exact {
             self.precision = Precision::F32;
         }
-        self.rounded_product(exact && precision != Precision::F32, left, right, to);
+        self.rounded_product(left, right, to);
         self.precision = precision;
     }
 
-    /// The library has one precision for the whole program; an `exact` product is not for it.
-    fn rounded_product(&mut self, exact: bool, left: &Place, right: &Place, to: &Place) {
+    fn rounded_product(&mut self, left: &Place, right: &Place, to: &Place) {
         let rank = to.layout.dims.len();
         let mut axes: Vec<[isize; 4]> = Vec::new(); // extent, left, right, to
         for axis in (0..rank - 2).filter(|&axis| to.layout.dims[axis] > 1) {
@@ -74,6 +74,7 @@ impl Lowering<'_> {
             to: matrix(to, 3),
             extents: [m, n, k],
             batch,
+            precision: self.precision,
             to_is_transposed: false,
         };
         // The columns of the result should be contiguous: Cᵀ = Bᵀ·Aᵀ.
@@ -83,9 +84,11 @@ impl Lowering<'_> {
         let long = product.extents[0] * product.extents[1] <= 64 * 64 && k >= 2048;
         // cuBLASLt supports one batch axis. Two axes, and long sums into small matrices, are faster by our own kernels.
         let rows = product.left.strides[1] == 1 || product.extents[1] > 32;
-        if product.is_aligned(&axes) && rows && (axes.len() > 1 || (long && batch > 1)) {
+        if product.is_small() {
+            self.small_product(&product, &axes);
+        } else if product.is_aligned(&axes) && rows && (axes.len() > 1 || (long && batch > 1)) {
             self.aligned_product(&product, &axes);
-        } else if !exact && axes.len() <= 1 && product.suits_the_library() && !(long && batch > 1) {
+        } else if axes.len() <= 1 && product.suits_the_library() && !(long && batch > 1) {
             self.actions.push(Action::Product(product));
         } else {
             self.own_product(&product, &axes, k);
@@ -155,6 +158,18 @@ impl Lowering<'_> {
         }
     }
 
+    fn small_product(&mut self, product: &Product, axes: &[[isize; 4]]) {
+        let shape = self.product_shape(product, axes, &[("BATCH", product.batch)]);
+        let of = |matrix: &Matrix| Argument::Buffer { buffer: matrix.buffer, offset: matrix.offset };
+        let arguments = vec![
+            ("const float*", of(&product.left)),
+            ("const float*", of(&product.right)),
+            ("float*", of(&product.to)),
+        ];
+        let blocks = product.small_tiles().div_ceil(4);
+        self.launch(Family::Product, "product_small", &shape, blocks, 0, arguments, 0);
+    }
+
     fn own_product(&mut self, product: &Product, axes: &[[isize; 4]], k: usize) {
         let [m, n, _] = product.extents;
         let fit = |extent: usize| if extent > 32 { 64 } else { extent.next_power_of_two().max(16) };
@@ -186,6 +201,18 @@ impl Product {
         (self.left, self.right) = (left, right);
         self.extents.swap(0, 1);
         self.to_is_transposed = !self.to_is_transposed;
+    }
+
+    /// Tiles of 16 × 16.
+    fn small_tiles(&self) -> usize {
+        let [m, n, _] = self.extents;
+        m.div_ceil(16) * n.div_ceil(16) * self.batch
+    }
+
+    /// Whether sums are short, and matrices so small, or so few, that the start of a product takes longer than the product.
+    fn is_small(&self) -> bool {
+        let [m, n, k] = self.extents;
+        k <= 64 && ((m <= 32 && n <= 32) || self.small_tiles() * k <= 1 << 16)
     }
 
     /// Whether both operands have a contiguous axis with rows that start at multiples of four elements, and the result has
