@@ -14,6 +14,7 @@ pub struct BlockSparse {
     diagonal: Vec<usize>,
     /// `[edges]` indices of the blocks (first, second) and (second, first)
     pairs: Vec<[usize; 2]>,
+    /// Rows of the matrix; columns of its factors, so that one vector instruction adds to all rows of a product.
     blocks: Vec<Block>,
 }
 
@@ -81,6 +82,7 @@ impl BlockSparse {
                 block_of[self.columns[index]] = usize::MAX;
             }
         }
+        self.blocks.iter_mut().for_each(|block| *block = transposed(block));
     }
 
     /// U⁻¹ L⁻¹ `values`, in place, after [`BlockSparse::factor`].
@@ -88,17 +90,17 @@ impl BlockSparse {
         for row in 0..values.len() {
             let mut sum = values[row];
             for index in self.starts[row]..self.diagonal[row] {
-                subtract_product(&mut sum, &self.blocks[index], &values[self.columns[index]]);
+                subtract_columns(&mut sum, &self.blocks[index], &values[self.columns[index]]);
             }
             values[row] = sum;
         }
         for row in (0..values.len()).rev() {
             let mut sum = values[row];
             for index in self.diagonal[row] + 1..self.starts[row + 1] {
-                subtract_product(&mut sum, &self.blocks[index], &values[self.columns[index]]);
+                subtract_columns(&mut sum, &self.blocks[index], &values[self.columns[index]]);
             }
             let mut solution = [0.0; 4];
-            subtract_product(&mut solution, &self.blocks[self.diagonal[row]], &sum);
+            subtract_columns(&mut solution, &self.blocks[self.diagonal[row]], &sum);
             values[row] = solution.map(|value| -value);
         }
     }
@@ -115,10 +117,17 @@ fn product(left: &Block, right: &Block) -> Block {
     left.map(|row| [0, 1, 2, 3].map(|column| (0..4).map(|k| row[k] * right[k][column]).sum()))
 }
 
-/// `sum` −= `block` · `vector`
-fn subtract_product(sum: &mut [f64; 4], block: &Block, vector: &[f64; 4]) {
-    for (value, row) in sum.iter_mut().zip(block) {
-        *value -= row[0] * vector[0] + row[1] * vector[1] + row[2] * vector[2] + row[3] * vector[3];
+fn transposed(block: &Block) -> Block {
+    [0, 1, 2, 3].map(|column| [0, 1, 2, 3].map(|row| block[row][column]))
+}
+
+/// `sum` −= the block of these columns · `vector`
+#[inline(always)]
+fn subtract_columns(sum: &mut [f64; 4], columns: &Block, vector: &[f64; 4]) {
+    let products = |k: usize| columns[k].map(|value| value * vector[k]);
+    let [first, second, third, fourth] = [0, 1, 2, 3].map(products);
+    for (row, value) in sum.iter_mut().enumerate() {
+        *value -= first[row] + second[row] + third[row] + fourth[row];
     }
 }
 
@@ -172,7 +181,8 @@ mod tests {
         let mut values: Vec<[f64; 4]> = vec![[0.0; 4]; nodes];
         for (row, value) in values.iter_mut().enumerate() {
             for index in matrix.starts[row]..matrix.starts[row + 1] {
-                subtract_product(value, &matrix.blocks[index], &wanted[matrix.columns[index]].map(|value| -value));
+                let minus = wanted[matrix.columns[index]].map(|value| -value);
+                subtract_columns(value, &transposed(&matrix.blocks[index]), &minus);
             }
         }
         matrix.factor();

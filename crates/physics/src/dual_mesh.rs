@@ -3,6 +3,8 @@
 //! The face of an edge runs from the centre of one neighbouring quadrilateral over the midpoint of the edge to the
 //! centre of the other. The faces of every volume are therefore closed, and a constant flux has no net outflow.
 
+use crate::euler::Face;
+
 /// The boundary condition of a border edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Border {
@@ -41,6 +43,8 @@ pub struct DualMesh {
     pub volumes: Vec<f64>,
     /// Faces between neighbouring nodes, sorted by their nodes.
     pub edges: Vec<Edge>,
+    /// `[edges]` length and direction of each face
+    pub faces: Vec<Face<f64>>,
     /// Border faces, two per border edge.
     pub border: Vec<BorderFace>,
     /// `[nodes]` length of the shortest edge of the node
@@ -85,7 +89,8 @@ impl DualMesh {
         sides.sort_by_key(|side| side.nodes);
         let (edges, border) = faces(&positions, &sides, border);
         let (shortest, moments) = lengths(&positions, &edges);
-        Self { positions, volumes, edges, border, shortest, moments }
+        let faces = edges.iter().map(|edge| Face::new(edge.normal)).collect();
+        Self { positions, volumes, edges, faces, border, shortest, moments }
     }
 
     /// Number of nodes.

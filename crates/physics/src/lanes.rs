@@ -1,11 +1,11 @@
 //! A few numbers that are computed together in the vector instructions of the machine.
 
-use std::ops::{Add, Mul, Range, Sub};
+use std::ops::{Add, Div, Mul, Range, Sub};
 
 use pulp::Simd;
 
 /// Most numbers per vector: 512 bits.
-const MOST: usize = 8;
+pub(crate) const MOST: usize = 8;
 
 /// As many numbers as the vector unit `S` takes at once. Each lane rounds as a single f64 does.
 #[derive(Clone, Copy, Debug)]
@@ -36,6 +36,18 @@ impl<S: Simd> Lanes<S> {
         Self { unit, values: S::as_simd_f64s(&values[start..start + Self::COUNT]).0[0] }
     }
 
+    /// Four numbers for each lane, those of its row.
+    #[inline(always)]
+    pub(crate) fn columns(unit: S, row: impl Fn(usize) -> [f64; 4]) -> [Self; 4] {
+        let mut values = [[0.0; MOST]; 4];
+        let [a, b, c, d] = &mut values;
+        for (lane, (((a, b), c), d)) in a.iter_mut().zip(b).zip(c).zip(d).enumerate().take(Self::COUNT) {
+            [*a, *b, *c, *d] = row(lane);
+        }
+        let [a, b, c, d] = &values;
+        [Self::load(unit, a, 0), Self::load(unit, b, 0), Self::load(unit, c, 0), Self::load(unit, d, 0)]
+    }
+
     /// Writes consecutive values.
     #[inline(always)]
     pub(crate) fn store(self, values: &mut [f64], start: usize) {
@@ -63,6 +75,26 @@ impl<S: Simd> Lanes<S> {
     pub(crate) fn min(self, other: Self) -> Self {
         let less = self.unit.less_than_f64s(other.values, self.values);
         Self { values: self.unit.select_f64s(less, other.values, self.values), ..self }
+    }
+
+    #[inline(always)]
+    pub(crate) fn abs(self) -> Self {
+        Self { values: self.unit.abs_f64s(self.values), ..self }
+    }
+
+    /// These numbers, which are not negative, with the signs of others.
+    #[inline(always)]
+    pub(crate) fn with_sign_of(self, other: Self) -> Self {
+        let sign = self.unit.and_f64s(other.values, self.unit.splat_f64s(-0.0));
+        Self { values: self.unit.or_f64s(self.values, sign), ..self }
+    }
+
+    /// These numbers, or zero in the lanes in which `of` is zero or negative.
+    #[inline(always)]
+    pub(crate) fn or_zero_where_not_above(self, of: Self) -> Self {
+        let zero = self.unit.splat_f64s(0.0);
+        let not_above = self.unit.less_than_or_equal_f64s(of.values, zero);
+        Self { values: self.unit.select_f64s(not_above, zero, self.values), ..self }
     }
 
     /// These numbers in the lanes in which `of` exceeds `limit`, the `other` ones elsewhere.
@@ -122,3 +154,4 @@ macro_rules! operator {
 operator!(Add, add, add_f64s);
 operator!(Sub, sub, sub_f64s);
 operator!(Mul, mul, mul_f64s);
+operator!(Div, div, div_f64s);

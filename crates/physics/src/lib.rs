@@ -30,6 +30,7 @@ pub mod problems;
 mod quadrilateral;
 pub mod random_field;
 mod rates;
+pub mod real;
 pub mod solid;
 pub mod sparse;
 pub mod spectral;
