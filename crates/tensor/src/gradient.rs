@@ -1,6 +1,7 @@
 //! Reverse-mode differentiation: the gradient of a program is more operators in the same graph.
 
 use crate::graph::{Graph, Node, NodeId, PARAMETERS, Section, Tensor};
+use crate::ops::membership::Waiting;
 use crate::ops::{self, Cotangent, Op, scan};
 use crate::shape::{Shape, Span};
 use std::collections::HashMap;
@@ -75,6 +76,7 @@ struct Sweep<'g> {
     wanted: Vec<NodeId>,
     pending: HashMap<NodeId, Vec<Cotangent<'g>>>,
     finished: HashMap<NodeId, Tensor<'g>>,
+    memberships: Waiting<'g>,
 }
 
 impl<'g> Sweep<'g> {
@@ -87,7 +89,14 @@ impl<'g> Sweep<'g> {
             influenced[id] |= from_operands;
         }
         let wanted = wanted.iter().map(|tensor| tensor.node).collect();
-        Sweep { graph, influenced, wanted, pending: HashMap::new(), finished: HashMap::new() }
+        Sweep {
+            graph,
+            influenced,
+            wanted,
+            pending: HashMap::new(),
+            finished: HashMap::new(),
+            memberships: Waiting::default(),
+        }
     }
 
     fn add(&mut self, node: NodeId, cotangent: Cotangent<'g>) {
@@ -109,6 +118,9 @@ impl<'g> Sweep<'g> {
         let mut parts: HashMap<(NodeId, usize), Tensor<'g>> = HashMap::new();
         for id in (0..self.influenced.len()).rev() {
             let node = self.graph.node(id);
+            for (operand, gradient) in self.memberships.release(id) {
+                self.add(operand, Cotangent::Whole(gradient));
+            }
             if let Op::Scan { .. } = node.op {
                 let (output, state) = (parts.remove(&(id, 0)), parts.remove(&(id, 1)));
                 if output.is_some() || state.is_some() {
@@ -134,6 +146,12 @@ impl<'g> Sweep<'g> {
             }
             let useful: Vec<_> = node.operands.iter().map(|&operand| self.influenced[operand]).collect();
             if !useful.contains(&true) || node.op == Op::Detach {
+                continue;
+            }
+            if matches!(node.op, Op::Collect(_) | Op::Spread(_)) {
+                if let Some(gradient) = self.memberships.add(&node, cotangent, &useful) {
+                    self.add(node.operands[3], Cotangent::Whole(gradient));
+                }
                 continue;
             }
             let gradients = ops::gradient(self.graph.tensor(id), cotangent, &useful);

@@ -76,7 +76,7 @@ fn evaluate_nodes(graph: &Graph, bindings: &Bindings<'_>, roots: &[NodeId]) -> H
                     Op::ScanGradient { shape, order, initial } => {
                         scan::gradient_reference(shape, order, *initial, &operands)
                     }
-                    Op::MembershipGradient { shape, mass } => membership::gradient_reference(shape, *mass, &operands),
+                    Op::MembershipGradient { shape, uses } => membership::gradient_reference(shape, *uses, &operands),
                     Op::Input { name } | Op::State { name } | Op::IndexInput { name } => {
                         let bound = bindings.get(name.as_str()).unwrap_or_else(|| panic!("no value bound to {name}"));
                         let (expected, found) = (node.shape.count(), bound.len());

@@ -33,7 +33,11 @@ fn step_flops(step: &Step) -> f64 {
             2.0 * shape.output().count() as f64 * taps
         }
         Step::Collect { shape, .. } | Step::Spread { shape, .. } => 2.0 * pairs(shape) * shape.width as f64,
-        Step::MembershipGradient { shape, .. } => 2.0 * pairs(shape) * (shape.width + 2 * shape.channels) as f64,
+        Step::MembershipGradient(step) => {
+            let uses = [step.collection.is_some(), step.spread.is_some(), step.values.is_some()];
+            let widths = uses.map(usize::from).iter().sum::<usize>() * step.shape.width + 2 * step.shape.channels;
+            2.0 * pairs(&step.shape) * widths as f64
+        }
         Step::Scan { shape, .. } => 5.0 * scan(shape),
         Step::ScanGradient { shape, .. } => 14.0 * scan(shape),
         Step::Loop(_)

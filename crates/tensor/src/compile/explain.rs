@@ -52,7 +52,7 @@ pub(crate) fn summary(step: &Step) -> String {
         }
         Step::Collect { shape, .. } => format!("collect {shape:?}"),
         Step::Spread { shape, .. } => format!("spread {shape:?}"),
-        Step::MembershipGradient { shape, .. } => format!("membership gradient {shape:?}"),
+        Step::MembershipGradient(step) => format!("membership gradient {:?}", step.shape),
         Step::Scan { shape, .. } => format!("scan {shape:?}"),
         Step::ScanGradient { shape, .. } => format!("scan gradient {shape:?}"),
         Step::Gather { from, to, .. } => format!("gather {} → {}", dims(from), dims(to)),

@@ -165,15 +165,7 @@ pub(crate) enum Step {
         tokens: Place,
         to: Place,
     },
-    MembershipGradient {
-        shape: MembershipShape,
-        /// The last channel of the tokens is the cotangent of the mass.
-        mass: bool,
-        membership: [Place; 3],
-        values: Place,
-        tokens: Place,
-        to: [Place; 3],
-    },
+    MembershipGradient(Box<MembershipGradient>),
     Scan {
         shape: ScanShape,
         order: Arc<[u32]>,
@@ -202,6 +194,21 @@ pub(crate) enum Step {
         index: usize,
         to: Place,
     },
+}
+
+/// Where the gradients of what a membership was used for come from and go to.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct MembershipGradient {
+    pub(crate) shape: MembershipShape,
+    pub(crate) membership: [Place; 3],
+    /// Values, and the cotangent of their collection, whose last channel is that of the mass.
+    pub(crate) collection: Option<[Place; 2]>,
+    /// The cotangent of a spread, and its tokens.
+    pub(crate) spread: Option<[Place; 2]>,
+    /// The gradients of queries, keys, offsets.
+    pub(crate) to: [Place; 3],
+    /// The gradient of the collected values.
+    pub(crate) values: Option<Place>,
 }
 
 /// A part of a buffer, or all of it.
@@ -250,8 +257,10 @@ impl Step {
             Step::ConvolutionWeightGradient { input, cotangent, to, .. } => [of(&[input, cotangent]), of(&[to])],
             Step::Collect { membership: [x, k, b], values: moved, to, .. }
             | Step::Spread { membership: [x, k, b], tokens: moved, to, .. } => [of(&[x, k, b, moved]), of(&[to])],
-            Step::MembershipGradient { membership: [x, k, b], values, tokens, to, .. } => {
-                [of(&[x, k, b, values, tokens]), to.iter().map(Stretch::from).collect()]
+            Step::MembershipGradient(step) => {
+                let moved = [&step.collection, &step.spread].into_iter().flatten().flatten();
+                let read = step.membership.iter().chain(moved).map(Stretch::from).collect();
+                [read, step.to.iter().chain(&step.values).map(Stretch::from).collect()]
             }
             Step::Scan { operands, output, final_state, .. } => {
                 let mut written = of(&[output]);
@@ -273,6 +282,10 @@ impl Step {
     /// The product of all extents of the operator, or the largest number if it does not fit.
     pub(crate) fn work(&self) -> usize {
         let product = |extents: &[usize]| extents.iter().copied().fold(1, usize::saturating_mul);
+        let membership = |shape: &MembershipShape| {
+            let MembershipShape { batch, points, heads, slices, channels, width } = *shape;
+            product(&[batch, points, heads, slices, channels + 1, width + 1])
+        };
         match self {
             Step::Loop(body) => product(&body.dims).saturating_mul(body.across.len().max(1)),
             Step::Clear { .. } => 1,
@@ -289,10 +302,8 @@ impl Step {
                 let taps = product(&shape.kernel).saturating_mul(product(&plane));
                 product(&[shape.batch, shape.in_channels / shape.groups.max(1), shape.out_channels, taps])
             }
-            Step::Collect { shape, .. } | Step::Spread { shape, .. } | Step::MembershipGradient { shape, .. } => {
-                let MembershipShape { batch, points, heads, slices, channels, width } = *shape;
-                product(&[batch, points, heads, slices, channels + 1, width + 1])
-            }
+            Step::Collect { shape, .. } | Step::Spread { shape, .. } => membership(shape),
+            Step::MembershipGradient(step) => membership(&step.shape),
             Step::Scan { shape, .. } | Step::ScanGradient { shape, .. } => {
                 let ScanShape { batch, tokens, heads, channels, states, directions, .. } = *shape;
                 product(&[batch, tokens, heads, channels, states, directions])

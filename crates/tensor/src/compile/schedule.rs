@@ -4,7 +4,7 @@ use super::assemble::Assembled;
 use super::fuse::{Fused, Unit};
 use super::loops::{write_copy, write_loop};
 use super::place::Placed;
-use super::plan::{Place, Step};
+use super::plan::{MembershipGradient, Place, Step};
 use crate::device::DeviceError;
 use crate::graph::NodeId;
 use crate::limits::poll;
@@ -98,14 +98,17 @@ fn write_operator(graph: &Assembled, placed: &Placed, id: NodeId, steps: &mut Ve
             let membership = [operand(0), operand(1), operand(2)];
             steps.push(Step::Spread { shape: *shape, membership, tokens: operand(3), to: place(id) });
         }
-        Op::MembershipGradient { shape, mass } => steps.push(Step::MembershipGradient {
-            shape: *shape,
-            mass: *mass,
-            membership: [operand(0), operand(1), operand(2)],
-            values: operand(3),
-            tokens: operand(4),
-            to: [0, 1, 2].map(|index| part(index).expect("every gradient has a place")),
-        }),
+        Op::MembershipGradient { shape, uses } => {
+            let last = node.operands.len() - 2;
+            steps.push(Step::MembershipGradient(Box::new(MembershipGradient {
+                shape: *shape,
+                membership: [operand(0), operand(1), operand(2)],
+                collection: uses.collected.then(|| [operand(3), operand(4)]),
+                spread: uses.spread.then(|| [operand(last), operand(last + 1)]),
+                to: [0, 1, 2].map(|index| part(index).expect("every gradient has a place")),
+                values: part(3),
+            })));
+        }
         Op::Scan { shape, order } => steps.push(Step::Scan {
             shape: *shape,
             order: order.clone(),

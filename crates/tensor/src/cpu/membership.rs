@@ -21,12 +21,22 @@ pub(crate) struct MembershipInputs {
     pub(crate) offsets: Source<2>,
 }
 
-/// The gradients of [`MembershipInputs`].
+/// What a membership was used for: an array on points and one on slices each.
+#[derive(Clone, Copy)]
+pub(crate) struct MembershipUses {
+    /// Values, and the cotangent of their collection.
+    pub(crate) collection: Option<[Source<4>; 2]>,
+    /// The cotangent of a spread, and its tokens.
+    pub(crate) spread: Option<[Source<4>; 2]>,
+}
+
+/// The gradients of [`MembershipInputs`], and of the collected values.
 #[derive(Clone, Copy)]
 pub(crate) struct MembershipGradients {
     pub(crate) queries: Target<4>,
     pub(crate) keys: Target<3>,
     pub(crate) offsets: Target<2>,
+    pub(crate) values: Option<Target<4>>,
 }
 
 /// Points of a strip.
@@ -45,10 +55,11 @@ fn part(shape: &MembershipShape, number: usize) -> std::ops::Range<usize> {
     edge(number)..edge(number + 1)
 }
 
-/// Floats of the workspace of a task: weights, their cotangents, a strip of points with a column of ones, a small matrix.
+/// Floats of the workspace of a task: weights, their cotangents from two uses, a strip of points with a column of ones, a small
+/// matrix.
 fn workspace(shape: &MembershipShape) -> usize {
     let widest = shape.width.max(shape.channels) + 1;
-    let strips = STRIP.saturating_mul(2 * shape.slices + widest);
+    let strips = STRIP.saturating_mul(3 * shape.slices + widest);
     strips.saturating_add(shape.slices.saturating_mul(widest))
 }
 
@@ -79,6 +90,8 @@ struct Task<'a> {
     weights: &'a mut [f32],
     /// `[strip, slices]`
     cotangents: &'a mut [f32],
+    /// `[strip, slices]`
+    more_cotangents: &'a mut [f32],
     /// `[strip, widest + 1]`
     with_ones: &'a mut [f32],
     /// `[widest + 1, slices]`
@@ -110,10 +123,11 @@ fn for_each_part(
         };
         let (weights, space) = space.split_at_mut(STRIP * shape.slices);
         let (cotangents, space) = space.split_at_mut(STRIP * shape.slices);
+        let (more_cotangents, space) = space.split_at_mut(STRIP * shape.slices);
         let (with_ones, small) = space.split_at_mut(STRIP * (shape.width.max(shape.channels) + 1));
         sums.fill(0.0);
         let (entry, points) = (number / parts, part(shape, number % parts));
-        body(Task { shape, inputs, entry, points, weights, cotangents, with_ones, small, sums });
+        body(Task { shape, inputs, entry, points, weights, cotangents, more_cotangents, with_ones, small, sums });
     });
 }
 
@@ -174,53 +188,37 @@ pub(crate) unsafe fn spread(
         task.for_each_strip(|task, head, points| {
             // SAFETY: the caller's promise; parts are disjoint.
             unsafe {
-                let right = Source { pointer: tokens.at([task.entry, head, 0, 0]), strides: last_two(tokens.strides) };
-                let result = Target {
-                    pointer: to.at([task.entry, points.start, head, 0]),
-                    strides: [to.strides[1], to.strides[3]],
-                };
-                gemm(
-                    [points.len(), shape.slices, shape.width],
-                    matrix(task.weights, shape.slices).source,
-                    right,
-                    result,
-                );
+                task.spread_strip(head, points, tokens, to);
             }
         });
     });
 }
 
-/// Gradients of queries, keys and offsets, from one array on points and one on slices.
+/// Gradients of queries, keys, offsets and of the collected values.
 ///
 /// # Safety
 /// As for [`collect()`].
 pub(crate) unsafe fn gradient(
     shape: &MembershipShape,
-    mass: bool,
     inputs: &MembershipInputs,
-    values: Source<4>,
-    tokens: Source<4>,
+    uses: &MembershipUses,
     to: &MembershipGradients,
     scratch: &mut [f32],
 ) {
-    let MembershipShape { slices, channels, width, .. } = *shape;
+    let MembershipShape { slices, channels, .. } = *shape;
     let columns = channels + 1;
     for_each_part(shape, inputs, columns, scratch, |mut task| {
         task.for_each_strip(|task, head, points| {
-            let inner = width + usize::from(mass);
             // SAFETY: the caller's promise; parts are disjoint.
             unsafe {
-                task.load_with_ones(values, head, points.clone(), width);
-                let strides = last_two(tokens.strides);
-                let tokens = Source { pointer: tokens.at([task.entry, head, 0, 0]), strides: [strides[1], strides[0]] };
-                let result = Target { pointer: task.cotangents.as_mut_ptr(), strides: [slices as isize, 1] };
-                gemm([points.len(), inner, slices], matrix(task.with_ones, width + 1).source, tokens, result);
+                if let (Some([_, cotangent]), Some(values)) = (uses.collection, to.values) {
+                    task.spread_strip(head, points.clone(), cotangent, values);
+                }
+                task.make_cotangents(head, points.clone(), uses);
                 differentiate(&mut task.cotangents[..points.len() * slices], task.weights, slices);
                 let keys = Source { pointer: inputs.keys.at([head, 0, 0]), strides: last_two(inputs.keys.strides) };
-                let queries = Target {
-                    pointer: to.queries.at([task.entry, points.start, head, 0]),
-                    strides: [to.queries.strides[1], to.queries.strides[3]],
-                };
+                let queries = to.queries.at([task.entry, points.start, head, 0]);
+                let queries = Target { pointer: queries, strides: [to.queries.strides[1], to.queries.strides[3]] };
                 gemm([points.len(), slices, channels], matrix(task.cotangents, slices).source, keys, queries);
                 task.load_with_ones(inputs.queries, head, points.clone(), channels);
             }
@@ -276,6 +274,54 @@ impl Task<'_> {
             }
         }
         soften(&mut self.weights[..points.len() * slices], &self.small[..slices]);
+    }
+
+    /// Rows of `to` from the weights: Σ_m w_{nm} t_m.
+    ///
+    /// # Safety
+    /// The arrays hold the extents of the shape, and the points of `to` belong to this task.
+    unsafe fn spread_strip(&self, head: usize, points: std::ops::Range<usize>, tokens: Source<4>, to: Target<4>) {
+        let MembershipShape { slices, width, .. } = *self.shape;
+        // SAFETY: the caller's promise.
+        unsafe {
+            let right = Source { pointer: tokens.at([self.entry, head, 0, 0]), strides: last_two(tokens.strides) };
+            let pointer = to.at([self.entry, points.start, head, 0]);
+            let result = Target { pointer, strides: [to.strides[1], to.strides[3]] };
+            gemm([points.len(), slices, width], matrix(self.weights, slices).source, right, result);
+        }
+    }
+
+    /// ∂w_{nm}, the sum of p_n·t_m + s_m over the uses.
+    ///
+    /// # Safety
+    /// The arrays hold the extents of the shape.
+    unsafe fn make_cotangents(&mut self, head: usize, points: std::ops::Range<usize>, uses: &MembershipUses) {
+        let (MembershipShape { slices, width, .. }, entry) = (*self.shape, self.entry);
+        let rows = |to: &mut [f32]| Target { pointer: to.as_mut_ptr(), strides: [slices as isize, 1] };
+        // SAFETY: the caller's promise; the targets are this task's own memory.
+        unsafe {
+            let columns = |tokens: Source<4>| {
+                let [slice, channel] = last_two(tokens.strides);
+                Source { pointer: tokens.at([entry, head, 0, 0]), strides: [channel, slice] }
+            };
+            if let Some([values, cotangent]) = uses.collection {
+                self.load_with_ones(values, head, points.clone(), width);
+                let left = matrix(self.with_ones, width + 1).source;
+                gemm([points.len(), width + 1, slices], left, columns(cotangent), rows(self.cotangents));
+            }
+            if let Some([cotangent, tokens]) = uses.spread {
+                let left = Source {
+                    pointer: cotangent.at([entry, points.start, head, 0]),
+                    strides: [cotangent.strides[1], cotangent.strides[3]],
+                };
+                let to = if uses.collection.is_some() { &mut *self.more_cotangents } else { &mut *self.cotangents };
+                gemm([points.len(), width, slices], left, columns(tokens), rows(to));
+            }
+        }
+        if uses.collection.is_some() && uses.spread.is_some() {
+            let sums = &mut self.cotangents[..points.len() * slices];
+            sums.iter_mut().zip(&*self.more_cotangents).for_each(|(sum, next)| *sum += next);
+        }
     }
 
     /// `[points, width + 1]`: rows of `from`, each followed by a one.

@@ -26,7 +26,7 @@ use arena::Arena;
 use copy::CopyKernel;
 use interpreter::LoopKernel;
 use matmul::MatMul;
-use membership::{MembershipGradients, MembershipInputs};
+use membership::{MembershipGradients, MembershipInputs, MembershipUses};
 use memory::{Source, Target};
 use rows::Rows;
 use scan::{ScanGradients, ScanInputs};
@@ -81,10 +81,8 @@ enum Kernel {
     },
     MembershipGradient {
         shape: MembershipShape,
-        mass: bool,
         inputs: MembershipInputs,
-        values: Source<4>,
-        tokens: Source<4>,
+        uses: MembershipUses,
         gradients: MembershipGradients,
     },
     Scan {
@@ -275,18 +273,24 @@ fn prepare(plan: &Plan, step: &Step, base: &impl Fn(&Place) -> *mut f32) -> Resu
             tokens: source(tokens, base),
             to: target(to, base),
         },
-        Step::MembershipGradient { shape, mass, membership, values, tokens, to } => Kernel::MembershipGradient {
-            shape: *shape,
-            mass: *mass,
-            inputs: membership_inputs(membership, base),
-            values: source(values, base),
-            tokens: source(tokens, base),
-            gradients: MembershipGradients {
-                queries: target(&to[0], base),
-                keys: target(&to[1], base),
-                offsets: target(&to[2], base),
-            },
-        },
+        Step::MembershipGradient(step) => {
+            let both = |places: &[Place; 2]| places.each_ref().map(|place| source(place, base));
+            let [queries, keys, offsets] = &step.to;
+            Kernel::MembershipGradient {
+                shape: step.shape,
+                inputs: membership_inputs(&step.membership, base),
+                uses: MembershipUses {
+                    collection: step.collection.as_ref().map(both),
+                    spread: step.spread.as_ref().map(both),
+                },
+                gradients: MembershipGradients {
+                    queries: target(queries, base),
+                    keys: target(keys, base),
+                    offsets: target(offsets, base),
+                    values: step.values.as_ref().map(|place| target(place, base)),
+                },
+            }
+        }
         Step::Scan { shape, order, operands, output, final_state } => Kernel::Scan {
             shape: *shape,
             order: order.clone(),
@@ -385,8 +389,8 @@ impl Kernel {
                 Kernel::Spread { shape, inputs, tokens, to } => {
                     membership::spread(shape, inputs, *tokens, *to, scratch);
                 }
-                Kernel::MembershipGradient { shape, mass, inputs, values, tokens, gradients } => {
-                    membership::gradient(shape, *mass, inputs, *values, *tokens, gradients, scratch);
+                Kernel::MembershipGradient { shape, inputs, uses, gradients } => {
+                    membership::gradient(shape, inputs, uses, gradients, scratch);
                 }
                 Kernel::Scan { shape, order, inputs, output, final_state } => {
                     scan::forward(shape, order, inputs, *output, *final_state, scratch);

@@ -65,9 +65,7 @@ impl Lowering<'_> {
             }
             Step::Collect { shape, membership, values, to } => self.collect(shape, membership, values, to),
             Step::Spread { shape, membership, tokens, to } => self.spread(shape, membership, tokens, to),
-            Step::MembershipGradient { shape, mass, membership, values, tokens, to } => {
-                self.membership_gradient(shape, *mass, membership, values, tokens, to);
-            }
+            Step::MembershipGradient(step) => self.membership_gradient(step),
             Step::Scan { shape, order, operands, output, final_state } => {
                 self.scan(shape, order, operands, output, final_state.as_ref());
             }

@@ -7,11 +7,12 @@
 //! ∂w_{nm} = p_n·t_m + s_m,  ∂ℓ_{nm} = w_{nm} (∂w_{nm} − Σ_j w_{nj} ∂w_{nj}),  ∂x = ∂ℓ k,  ∂k = ∂ℓᵀ x,  ∂b = ∂ℓᵀ 1,
 //!
 //! is the third operator. For a spread, p is the cotangent and t the tokens; for a collection, p is the values, t the
-//! cotangent, and s the cotangent of the mass Σ_n w_{nm}. Every operator computes w from x, k, b again: memory is linear in
-//! points, not in points times slices.
+//! cotangent, and s the cotangent of the mass Σ_n w_{nm}. A network collects and spreads with the same w: then ∂w is the sum of
+//! both, and one operator computes all gradients, ∂v of the collection among them ([`Waiting`]). Every operator computes w from
+//! x, k, b again: memory is linear in points, not in points times slices.
 
 use super::Op;
-use crate::graph::Tensor;
+use crate::graph::{Node, NodeId, Tensor};
 use crate::reference::Array;
 use crate::shape::Shape;
 
@@ -62,13 +63,30 @@ impl MembershipShape {
         Shape::from([self.batch, self.heads, self.slices, self.width + usize::from(mass)])
     }
 
-    /// Shapes of the gradients, in operand order.
-    fn operand(&self, index: usize) -> Shape {
+    /// Shapes of the gradients: those of queries, keys, offsets, values.
+    fn part(&self, index: usize) -> Shape {
         match index {
             0 => self.queries(),
             1 => self.keys(),
-            _ => self.offsets(),
+            2 => self.offsets(),
+            _ => self.values(),
         }
+    }
+}
+
+/// What a membership was used for, of which the gradients are added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Uses {
+    pub(crate) collected: bool,
+    pub(crate) spread: bool,
+    /// The gradient of the collected values is computed, too.
+    pub(crate) values: bool,
+}
+
+impl Uses {
+    /// How many gradients there are.
+    pub(crate) fn parts(self) -> usize {
+        3 + usize::from(self.values)
     }
 }
 
@@ -112,49 +130,112 @@ fn expect(operation: &str, role: &str, tensor: Tensor<'_>, expected: &Shape) {
     assert!(found == *expected, "{operation}: {role} have shape {found}, expected {expected}");
 }
 
-/// Gradients of queries, keys, offsets and of the values or tokens. `wanted` says which are needed.
-pub(crate) fn gradient<'g>(
-    op: &Op,
-    operands: &[Tensor<'g>],
-    cotangent: Tensor<'g>,
-    wanted: &[bool],
-) -> Vec<Option<Tensor<'g>>> {
-    let membership = Membership { queries: operands[0], keys: operands[1], offsets: operands[2] };
-    let (shape, mass, [on_points, on_slices]) = match op {
-        Op::Collect(shape) => (*shape, true, [operands[3], cotangent]),
-        Op::Spread(shape) => (*shape, false, [cotangent, operands[3]]),
-        _ => unreachable!("{op:?} moves nothing between points and slices"),
-    };
-    let mut gradients = vec![None; 4];
-    if wanted[..3].contains(&true) {
-        let nodes = [operands[0].node, operands[1].node, operands[2].node, on_points.node, on_slices.node];
+/// Uses of memberships in a reverse sweep. Their gradients wait until an operand is reached, so that all uses of a membership are
+/// known by then.
+#[derive(Default)]
+pub(crate) struct Waiting<'g> {
+    uses: Vec<Use<'g>>,
+}
+
+struct Use<'g> {
+    /// Queries, keys, offsets.
+    membership: [NodeId; 3],
+    shape: MembershipShape,
+    collected: bool,
+    /// Of a collection the values, of a spread the cotangent.
+    on_points: Tensor<'g>,
+    /// Of a collection the cotangent, of a spread the tokens.
+    on_slices: Tensor<'g>,
+    /// The gradient of the collected values is wanted.
+    values: bool,
+}
+
+impl<'g> Waiting<'g> {
+    /// Takes the cotangent of a collection or a spread. `wanted` says which gradients are needed: those of queries, keys, offsets
+    /// wait, and the values' with them; another one of the values or the tokens is returned.
+    pub(crate) fn add(&mut self, node: &Node, cotangent: Tensor<'g>, wanted: &[bool]) -> Option<Tensor<'g>> {
         let graph = cotangent.graph;
-        let all = graph.add(Op::MembershipGradient { shape, mass }, &nodes, shape.queries());
-        for (index, gradient) in gradients[..3].iter_mut().enumerate() {
-            *gradient = Some(graph.add(Op::Part { index }, &[all.node], shape.operand(index)));
+        let [queries, keys, offsets, moved] = [0, 1, 2, 3].map(|position| graph.tensor(node.operands[position]));
+        let membership = Membership { queries, keys, offsets };
+        let waits = wanted[..3].contains(&true);
+        let (shape, collected) = match node.op {
+            Op::Collect(shape) => (shape, true),
+            Op::Spread(shape) => (shape, false),
+            _ => unreachable!("{:?} moves nothing between points and slices", node.op),
+        };
+        if waits {
+            let [on_points, on_slices] = if collected { [moved, cotangent] } else { [cotangent, moved] };
+            let membership = [queries.node, keys.node, offsets.node];
+            let values = collected && wanted[3];
+            self.uses.push(Use { membership, shape, collected, on_points, on_slices, values });
+        }
+        match collected {
+            true if waits || !wanted[3] => None,
+            true => Some(membership.spread(cotangent.slice(3, 0, shape.width))),
+            false => wanted[3].then(|| membership.collect(cotangent).slice(3, 0, shape.width)),
         }
     }
-    gradients[3] = wanted[3].then(|| match mass {
-        true => membership.spread(cotangent.slice(3, 0, shape.width)),
-        false => membership.collect(cotangent).slice(3, 0, shape.width),
-    });
-    gradients
+
+    /// The gradients of the memberships that have `node` as an operand, or as values of which the gradient is wanted: operands and
+    /// what each of them gets.
+    pub(crate) fn release(&mut self, node: NodeId) -> Vec<(NodeId, Tensor<'g>)> {
+        let mut gradients = Vec::new();
+        let reached = |one: &Use<'_>| one.membership.contains(&node) || one.values && one.on_points.node == node;
+        while let Some(membership) = self.uses.iter().find(|one| reached(one)).map(|one| one.membership) {
+            let (mut uses, others) =
+                std::mem::take(&mut self.uses).into_iter().partition(|one| one.membership == membership);
+            self.uses = others;
+            while let Some([collection, spread]) = next_uses(&mut uses) {
+                gradients.extend(joint_gradients(membership, collection, spread));
+            }
+        }
+        gradients
+    }
+}
+
+/// A collection and a spread of the same shape, or one use that has no such partner.
+fn next_uses<'g>(uses: &mut Vec<Use<'g>>) -> Option<[Option<Use<'g>>; 2]> {
+    let first = uses.pop()?;
+    let partner = uses.iter().position(|other| other.collected != first.collected && other.shape == first.shape);
+    let partner = partner.map(|position| uses.remove(position));
+    Some(if first.collected { [Some(first), partner] } else { [partner, Some(first)] })
+}
+
+fn joint_gradients<'g>(
+    membership: [NodeId; 3],
+    collection: Option<Use<'g>>,
+    spread: Option<Use<'g>>,
+) -> Vec<(NodeId, Tensor<'g>)> {
+    let values = collection.as_ref().is_some_and(|one| one.values);
+    let uses = Uses { collected: collection.is_some(), spread: spread.is_some(), values };
+    let mut operands = membership.to_vec();
+    let mut receivers = membership.to_vec();
+    if let Some(collection) = &collection {
+        receivers.extend(values.then_some(collection.on_points.node));
+    }
+    let all = [collection, spread];
+    let one = all.iter().flatten().next().expect("a gradient has a use");
+    let (graph, shape) = (one.on_points.graph, one.shape);
+    operands.extend(all.iter().flatten().flat_map(|one| [one.on_points.node, one.on_slices.node]));
+    let gradients = graph.add(Op::MembershipGradient { shape, uses }, &operands, shape.queries());
+    let part = |(index, receiver)| (receiver, graph.add(Op::Part { index }, &[gradients.node], shape.part(index)));
+    receivers.into_iter().enumerate().map(part).collect()
 }
 
 /// One point of one head.
 struct Visit<'a> {
-    /// Indices into the arrays: first query of the point, first key and offset of the head, first value of the point, first
-    /// token of the head.
+    /// Indices into the arrays: first query of the point, first key and offset of the head, first value of the point.
     query: usize,
     keys: usize,
     offsets: usize,
     value: usize,
-    tokens: usize,
+    /// The first token of the head; each has several channels.
+    token: usize,
     /// w
     weights: &'a [f64],
 }
 
-fn for_each_point(shape: &MembershipShape, operands: &[&Array], mass: bool, mut visit: impl FnMut(Visit<'_>)) {
+fn for_each_point(shape: &MembershipShape, operands: &[&Array], mut visit: impl FnMut(Visit<'_>)) {
     let MembershipShape { batch, points, heads, slices, channels, width } = *shape;
     let mut weights = vec![0.0; slices];
     for row in 0..batch * points * heads {
@@ -168,15 +249,15 @@ fn for_each_point(shape: &MembershipShape, operands: &[&Array], mass: bool, mut 
         weights.iter_mut().for_each(|weight| *weight = (*weight - largest).exp());
         let sum: f64 = weights.iter().sum();
         weights.iter_mut().for_each(|weight| *weight /= sum);
-        let tokens = (entry * heads + head) * slices * (width + usize::from(mass));
-        visit(Visit { query, keys, offsets, value: row * width, tokens, weights: &weights });
+        let token = (entry * heads + head) * slices;
+        visit(Visit { query, keys, offsets, value: row * width, token, weights: &weights });
     }
 }
 
 pub(crate) fn collect_reference(shape: &MembershipShape, operands: &[&Array]) -> Vec<f64> {
     let mut result = vec![0.0; shape.tokens(true).count()];
-    for_each_point(shape, operands, true, |at| {
-        for (token, weight) in result[at.tokens..].chunks_mut(shape.width + 1).zip(at.weights) {
+    for_each_point(shape, operands, |at| {
+        for (token, weight) in result[at.token * (shape.width + 1)..].chunks_mut(shape.width + 1).zip(at.weights) {
             for (p, sum) in token.iter_mut().enumerate() {
                 *sum += weight * if p < shape.width { operands[3].values[at.value + p] } else { 1.0 };
             }
@@ -187,8 +268,8 @@ pub(crate) fn collect_reference(shape: &MembershipShape, operands: &[&Array]) ->
 
 pub(crate) fn spread_reference(shape: &MembershipShape, operands: &[&Array]) -> Vec<f64> {
     let mut result = vec![0.0; shape.values().count()];
-    for_each_point(shape, operands, false, |at| {
-        for (token, weight) in operands[3].values[at.tokens..].chunks(shape.width).zip(at.weights) {
+    for_each_point(shape, operands, |at| {
+        for (token, weight) in operands[3].values[at.token * shape.width..].chunks(shape.width).zip(at.weights) {
             for (p, value) in token.iter().enumerate() {
                 result[at.value + p] += weight * value;
             }
@@ -197,16 +278,25 @@ pub(crate) fn spread_reference(shape: &MembershipShape, operands: &[&Array]) -> 
     result
 }
 
-pub(crate) fn gradient_reference(shape: &MembershipShape, mass: bool, operands: &[&Array]) -> Vec<Array> {
+pub(crate) fn gradient_reference(shape: &MembershipShape, uses: Uses, operands: &[&Array]) -> Vec<Array> {
     let MembershipShape { slices, channels, width, .. } = *shape;
-    let mut gradients: Vec<_> = (0..3).map(|index| Array::zeros(shape.operand(index))).collect();
-    for_each_point(shape, operands, mass, |at| {
-        let moved = |slice: usize| {
-            let token = &operands[4].values[at.tokens + slice * (width + usize::from(mass))..];
-            let product: f64 = (0..width).map(|p| operands[3].values[at.value + p] * token[p]).sum();
-            product + if mass { token[width] } else { 0.0 }
-        };
-        let moved: Vec<f64> = (0..slices).map(moved).collect();
+    let mut gradients: Vec<_> = (0..uses.parts()).map(|index| Array::zeros(shape.part(index))).collect();
+    for_each_point(shape, operands, |at| {
+        let mut moved = vec![0.0; slices]; // ∂w
+        let mut pairs = operands[3..].chunks_exact(2);
+        for mass in [uses.collected.then_some(true), uses.spread.then_some(false)].into_iter().flatten() {
+            let [on_points, on_slices] = pairs.next().expect("each use has two operands") else { unreachable!() };
+            let length = width + usize::from(mass);
+            let tokens = &on_slices.values[at.token * length..][..slices * length];
+            for (slice, (moved, token)) in moved.iter_mut().zip(tokens.chunks_exact(length)).enumerate() {
+                *moved += (0..width).map(|p| on_points.values[at.value + p] * token[p]).sum::<f64>();
+                *moved += if mass { token[width] } else { 0.0 };
+                if mass && uses.values {
+                    let gradient = &mut gradients[3].values[at.value..][..width];
+                    gradient.iter_mut().zip(token).for_each(|(sum, token)| *sum += at.weights[slice] * token);
+                }
+            }
+        }
         let mean: f64 = moved.iter().zip(at.weights).map(|(moved, weight)| moved * weight).sum();
         for (slice, (moved, weight)) in moved.iter().zip(at.weights).enumerate() {
             let logit = weight * (moved - mean);

@@ -22,7 +22,7 @@ use crate::graph::{Node, Tensor};
 use crate::reference::Array;
 use crate::shape::Span;
 use convolution::ConvolutionShape;
-use membership::MembershipShape;
+use membership::{MembershipShape, Uses};
 use scan::ScanShape;
 use std::sync::Arc;
 
@@ -99,11 +99,11 @@ pub(crate) enum Op {
     Collect(MembershipShape),
     /// Slices to points: operands queries, keys, offsets, tokens.
     Spread(MembershipShape),
-    /// Operands: queries, keys, offsets, an array on points, an array on slices (with `mass`, its last channel is the mass).
-    /// Parts: gradients of queries, keys, offsets.
+    /// Operands: queries, keys, offsets; of a collection, values and the cotangent; of a spread, the cotangent and tokens.
+    /// Parts: gradients of queries, keys, offsets and, where `uses` has them, of the values.
     MembershipGradient {
         shape: MembershipShape,
-        mass: bool,
+        uses: Uses,
     },
     /// Parts: 0 output, 1 final state.
     Scan {
@@ -180,11 +180,11 @@ pub(crate) fn gradient<'g>(result: Tensor<'g>, cotangent: Tensor<'g>, wanted: &[
         Op::ConvolutionWeightGradient(shape) => {
             whole(convolution::weight_gradient_gradient(shape, &operands, cotangent))
         }
-        Op::Collect(_) | Op::Spread(_) => whole(membership::gradient(&node.op, &operands, cotangent, wanted)),
         Op::ScanGradient { .. } | Op::MembershipGradient { .. } => {
             panic!("second derivatives through a scan or a membership are not supported")
         }
         Op::Scan { .. } | Op::Part { .. } => unreachable!("the reverse sweep gathers the parts of a scan itself"),
+        Op::Collect(_) | Op::Spread(_) => unreachable!("the reverse sweep gathers the uses of a membership itself"),
         Op::Detach | Op::Input { .. } | Op::State { .. } | Op::Constant { .. } | Op::Fill { .. } => Vec::new(),
         Op::IndexInput { .. } | Op::IndexTable { .. } => Vec::new(),
     }

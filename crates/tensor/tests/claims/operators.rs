@@ -274,6 +274,14 @@ fn memberships() -> Vec<Case> {
         let mixed = tokens.permute(&[0, 2, 1, 3]).tanh().permute(&[0, 2, 1, 3]);
         Tensor::concatenate(&[membership.spread(mixed), x[0]], 3)
     }));
+    // Two collections of one width, of which the second needs what was spread before, and one of another width.
+    cases.push(case("one membership used several times", &operands, 512, |x| {
+        let membership = Membership { queries: x[0].slice(3, 0, 8), keys: x[1], offsets: x[2] };
+        let first = membership.collect(x[0].slice(3, 8, 16)).slice(3, 0, 8);
+        let again = membership.collect(membership.spread(first.tanh()).sin()).slice(3, 0, 8);
+        let narrow = membership.collect(x[0].slice(3, 3, 5));
+        Tensor::concatenate(&[membership.spread(again), membership.spread(narrow)], 3)
+    }));
     cases
 }
 
@@ -358,7 +366,7 @@ fn large() -> Vec<Case> {
     let apart = ConvolutionOptions { groups: 32, padding: [[1, 1]; 2], ..ConvolutionOptions::default() };
     cases.push(case("convolution of each channel by itself", &operands, 512, move |x| x[0].convolve(x[1], apart)));
     // The second has too many slices for the shared memory of a block.
-    for (points, heads, slices, channels) in [(401, 8, 64, 16), (20, 2, 700, 80)] {
+    for (points, heads, slices, channels) in [(401, 8, 64, 16), (20, 2, 700, 80), (130, 2, 32, 32), (40, 1, 64, 48)] {
         let operands: [(&[usize], f64, f64); 4] = [
             (leak(&[2, points, heads, channels]), -1.0, 1.0),
             (leak(&[heads, slices, channels]), -1.0, 1.0),

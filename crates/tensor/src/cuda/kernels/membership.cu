@@ -4,9 +4,9 @@
 // over an index may run in any order, if it is the same for both operands. So one lane loads four neighbouring channels and uses
 // them as its elements of two steps, and the results of one product are the operands of the next without a move.
 //
-// S: BATCH, POINTS, HEADS, SLICES, CHANNELS, WIDTH, MASS, CHUNKS, PRECISION; QUERIES_4 … say whether four elements are
-// contiguous and aligned; offsets queries(b,n,h,c), keys(h,m,c), offsets(h,m), values(b,n,h,p), tokens(b,h,m,p) and those
-// of the results.
+// S: BATCH, POINTS, HEADS, SLICES, CHANNELS, WIDTH, CHUNKS, PRECISION; QUERIES_4 … say whether four elements are contiguous and
+// aligned; offsets queries(b,n,h,c), keys(h,m,c), offsets(h,m), values(b,n,h,p), tokens(b,h,m,p) and those of the results. For
+// gradients: PAIRS of values and tokens, the second ones more_values and more_tokens; MASS and SPREADS (`membership_gradient.cu`).
 
 template <class S> struct Extents {
   static constexpr int WARPS = 4;
@@ -111,18 +111,23 @@ __device__ __forceinline__ void load_keys(float* keys, float* offsets, const flo
   for (int m = threadIdx.x; m < E::MP; m += E::WARPS * 32) offsets[m] = m < S::SLICES ? from_offsets[S::offsets(head, m)] : -1e30f;
 }
 
-// Products of 16 points with every slice, x·row_m + first_m, a row per point: to[n][…] holds the slices 8n + 2·pair and
-// 8n + 2·pair + 1 of the points row and row + 8. `rows` is [slice, 16·K].
-template <class S, int K>
-__device__ __forceinline__ void against_slices(float (&to)[2 * Extents<S>::MT][4], const float4 (&upper)[K], const float4 (&lower)[K],
-                                               const float* rows, const float* first) {
-  const int lane = threadIdx.x % 32, row = lane / 4, pair = lane % 4;
+// Products of 16 points with every slice, a row per point: to[n][…] holds the slices 8n + 2·pair and 8n + 2·pair + 1 of the points
+// row and row + 8. They begin at first_m …
+template <class S>
+__device__ __forceinline__ void begin_slices(float (&to)[2 * Extents<S>::MT][4], const float* first) {
+  const int pair = threadIdx.x % 4;
 #pragma unroll
   for (int n = 0; n < 2 * Extents<S>::MT; n++) {
     const float2 start = *(const float2*)(first + n * 8 + pair * 2);
     to[n][0] = to[n][2] = start.x;
     to[n][1] = to[n][3] = start.y;
   }
+}
+
+// … and x·row_m is added. `rows` is [slice, 16·K].
+template <class S, int K>
+__device__ __forceinline__ void against_slices(float (&to)[2 * Extents<S>::MT][4], const float4 (&upper)[K], const float4 (&lower)[K], const float* rows) {
+  const int lane = threadIdx.x % 32, row = lane / 4, pair = lane % 4;
 #pragma unroll
   for (int k = 0; k < K; k++) {
     float a[2][4];
@@ -141,7 +146,8 @@ template <class S>
 __device__ __forceinline__ void weigh(float (&w)[2 * Extents<S>::MT][4], const float4 (&upper)[Extents<S>::KC],
                                       const float4 (&lower)[Extents<S>::KC], const float* keys, const float* offsets) {
   using E = Extents<S>;
-  against_slices<S>(w, upper, lower, keys, offsets);
+  begin_slices<S>(w, offsets);
+  against_slices<S>(w, upper, lower, keys);
 #pragma unroll
   for (int half = 0; half < 2; half++) {
     float largest = w[0][half * 2];
@@ -177,6 +183,16 @@ __device__ __forceinline__ void turn(float (&a)[2][4], const float (&low)[4], co
 // tile n of a pair of tiles is element 4·(q / 2) + 2n + q % 2 of its sixteen.
 __device__ __forceinline__ int column_of(int p) { return p / 16 * 16 + p % 4 / 2 * 8 + p % 16 / 4 * 2 + p % 2; }
 
+// An array [slices, COUNT] of one head as columns [P, MP], in the order of `column_of`.
+template <class S, int COUNT, int P, class At>
+__device__ __forceinline__ void load_columns(float* columns, const float* from, At at) {
+  using E = Extents<S>;
+  for (int i = threadIdx.x; i < E::MP * P; i += E::WARPS * 32) {
+    const int m = i / P, p = i % P;
+    columns[column_of(p) * E::COLUMNS + m] = rounded<S::PRECISION>(m < S::SLICES && p < COUNT ? from[at(m, p)] : 0.0f);
+  }
+}
+
 // to += w · columns, whose rows [slices] are in the order of `column_of`.
 template <class S, int NT>
 __device__ __forceinline__ void spread_rows(float (&to)[NT][4], const float (&w)[2 * Extents<S>::MT][4], const float* columns) {
@@ -208,6 +224,20 @@ __device__ __forceinline__ void store_4(float* to, int first, float4 value, At a
   }
 }
 
+// Rows of results of the points n + row and n + row + 8, in the order of `column_of`.
+template <int COUNT, int K, bool VECTOR, class At>
+__device__ __forceinline__ void store_points(float* to, const float (&value)[2 * K][4], int n, int end, At at) {
+  const int lane = threadIdx.x % 32, row = lane / 4, pair = lane % 4;
+#pragma unroll
+  for (int k = 0; k < K; k++)
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+      const int point = n + row + half * 8;
+      const float4 four = make_float4(value[2 * k][half * 2], value[2 * k][half * 2 + 1], value[2 * k + 1][half * 2], value[2 * k + 1][half * 2 + 1]);
+      if (point < end) store_4<COUNT, VECTOR>(to, k * 16 + pair * 4, four, [&](int p) { return at(point, p); });
+    }
+}
+
 // Rows of `from` of the points n + row and n + row + 8, channels 16k + 4·pair ….
 template <class S, int COUNT, int K, bool VECTOR, class At>
 __device__ __forceinline__ void load_points(float4 (&upper)[K], float4 (&lower)[K], const float* from, int n, int end, At at) {
@@ -219,18 +249,17 @@ __device__ __forceinline__ void load_points(float4 (&upper)[K], float4 (&lower)[
   }
 }
 
-// Points as operands: those of this step, and those of the next step, which are loaded ahead.
-template <class S, int COUNT, int K, bool VECTOR> struct Points {
-  float4 upper[K], lower[K], upper_ahead[K], lower_ahead[K];
-  template <class At> __device__ __forceinline__ void ahead(const float* from, int n, int end, At at) {
-    load_points<S, COUNT, K, VECTOR>(upper_ahead, lower_ahead, from, n, end, at);
+// Points as operands, in the same registers from one step to the next: loaded as soon as those of this step are used.
+template <class S, int COUNT, int K, bool VECTOR> struct Stream {
+  float4 upper[K], lower[K];
+  template <class At> __device__ __forceinline__ void load(const float* from, int n, int end, At at) {
+    load_points<S, COUNT, K, VECTOR>(upper, lower, from, n, end, at);
   }
-  __device__ __forceinline__ void advance() {
+  __device__ __forceinline__ void round() {
 #pragma unroll
     for (int k = 0; k < K; k++) {
-      upper[k] = rounded_4<S>(upper_ahead[k]);
-      lower[k] = rounded_4<S>(lower_ahead[k]);
+      upper[k] = rounded_4<S>(upper[k]);
+      lower[k] = rounded_4<S>(lower[k]);
     }
   }
 };
-

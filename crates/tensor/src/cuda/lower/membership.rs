@@ -2,7 +2,7 @@
 //! `membership_*.cu`.
 
 use super::{Action, Argument, Family, Lowering, constants, is_vector};
-use crate::compile::plan::Place;
+use crate::compile::plan::{MembershipGradient, Place};
 use crate::ops::membership::MembershipShape;
 
 /// Threads of the kernels on tensor cores.
@@ -21,9 +21,10 @@ impl Sizes {
         Sizes { slices, channels, width }
     }
 
-    /// Blocks per multiprocessor that the registers allow: the sums of many slices or channels take all registers.
-    fn blocks_by_registers(&self) -> usize {
-        if self.slices <= 64 && self.channels.max(self.width) <= 16 { 3 } else { 1 }
+    /// Blocks per multiprocessor that the registers allow: `few` for sums of few slices and channels, and two if they take all 255
+    /// registers of a thread.
+    fn blocks_by_registers(&self, few: usize) -> usize {
+        if self.slices * self.channels.max(self.width) <= 1024 { few } else { 2 }
     }
 
     /// Floats of keys and offsets.
@@ -45,10 +46,11 @@ impl Sizes {
         4 * (self.keys() + THREADS / 32 * self.sums(self.width))
     }
 
-    fn gradient_shared(&self) -> usize {
+    fn gradient_shared(&self, pairs: usize, spreads: bool) -> usize {
         let warp = (16 * (self.slices + 8 + self.channels + 8)).max(self.sums(self.channels));
-        let tokens = self.slices * (self.width + 1);
-        4 * (self.keys() + tokens + self.channels * (self.slices + 8) + THREADS / 32 * warp)
+        let tokens = self.slices * (pairs * self.width + 1);
+        let columns = (self.channels + usize::from(spreads) * self.width) * (self.slices + 8);
+        4 * (self.keys() + tokens + columns + THREADS / 32 * warp)
     }
 }
 
@@ -62,7 +64,7 @@ impl Lowering<'_> {
     fn membership_text(
         &self,
         shape: &MembershipShape,
-        [mass, chunks]: [usize; 2],
+        chunks: usize,
         [queries, keys, offsets]: &[Place; 3],
         places: &[(&str, &Place)],
     ) -> String {
@@ -73,7 +75,6 @@ impl Lowering<'_> {
             ("SLICES", shape.slices),
             ("CHANNELS", shape.channels),
             ("WIDTH", shape.width),
-            ("MASS", mass),
             ("CHUNKS", chunks),
             ("PRECISION", usize::from(self.number())),
             ("QUERIES_4", usize::from(is_vector(queries))),
@@ -83,13 +84,14 @@ impl Lowering<'_> {
             text.push_str(&self.offset(name, place));
         }
         for (name, place) in places {
-            match *name {
-                "values" => text.push_str(&constants(&[("VALUES_4", usize::from(is_vector(place)))])),
-                "result" | "query_gradient" => {
-                    text.push_str(&constants(&[("RESULT_4", usize::from(is_vector(place)))]));
-                }
-                _ => {}
-            }
+            let constant = match *name {
+                "values" => "VALUES_4",
+                "more_values" => "MORE_VALUES_4",
+                "result" | "query_gradient" => "RESULT_4",
+                "value_gradient" => "VALUE_GRADIENT_4",
+                _ => continue,
+            };
+            text.push_str(&constants(&[(constant, usize::from(is_vector(place)))]));
         }
         text
     }
@@ -104,12 +106,11 @@ impl Lowering<'_> {
 
     pub(super) fn collect(&mut self, shape: &MembershipShape, membership: &[Place; 3], values: &Place, to: &Place) {
         let sizes = Sizes::new(shape);
-        let resident = self.resident(sizes.blocks_by_registers(), sizes.collect_shared());
+        let resident = self.resident(sizes.blocks_by_registers(4), sizes.collect_shared());
         let chunks = chunks(shape, resident);
-        let text = self.membership_text(shape, [0, chunks], membership, &[("values", values), ("result", to)]);
+        let text = self.membership_text(shape, chunks, membership, &[("values", values), ("result", to)]);
         if sizes.collect_shared() > self.shared {
-            let text = text + &super::offset("tokens", &[0; 4], false);
-            let inputs = plain(membership, values, values);
+            let inputs = plain(membership, [[values, values]; 2]);
             return self.plain_membership(
                 shape,
                 &text,
@@ -133,12 +134,11 @@ impl Lowering<'_> {
 
     pub(super) fn spread(&mut self, shape: &MembershipShape, membership: &[Place; 3], tokens: &Place, to: &Place) {
         let sizes = Sizes::new(shape);
-        let resident = self.resident(5, sizes.spread_shared());
+        let resident = self.resident(sizes.blocks_by_registers(7).max(5), sizes.spread_shared());
         let chunks = chunks(shape, resident);
-        let text = self.membership_text(shape, [0, chunks], membership, &[("tokens", tokens), ("result", to)]);
+        let text = self.membership_text(shape, chunks, membership, &[("tokens", tokens), ("result", to)]);
         if sizes.spread_shared() > self.shared {
-            let text = text + &super::offset("values", &[0; 4], false);
-            let inputs = plain(membership, tokens, tokens);
+            let inputs = plain(membership, [[tokens, tokens]; 2]);
             return self.plain_membership(shape, &text, inputs, false, Some(Argument::of(to)), None);
         }
         let mut arguments = inputs(membership);
@@ -148,42 +148,47 @@ impl Lowering<'_> {
         self.with_few_threads(resident);
     }
 
-    pub(super) fn membership_gradient(
-        &mut self,
-        shape: &MembershipShape,
-        mass: bool,
-        membership: &[Place; 3],
-        values: &Place,
-        tokens: &Place,
-        [queries, keys, offsets]: &[Place; 3],
-    ) {
+    pub(super) fn membership_gradient(&mut self, step: &MembershipGradient) {
+        let MembershipGradient { shape, membership, collection, spread, to, values: value_gradient } = step;
+        let ([queries, keys, offsets], value_gradient) = (to, value_gradient.as_ref());
+        let uses: Vec<&[Place; 2]> = [collection, spread].into_iter().flatten().collect();
+        // What a single use lacks is there once more and not read.
+        let [values, tokens] = uses[0];
+        let [more_values, more_tokens] = uses[uses.len() - 1];
         let places = [
             ("values", values),
             ("tokens", tokens),
+            ("more_values", more_values),
+            ("more_tokens", more_tokens),
             ("query_gradient", queries),
             ("key_gradient", keys),
             ("offset_gradient", offsets),
+            ("value_gradient", value_gradient.unwrap_or(queries)),
         ];
         let sizes = Sizes::new(shape);
-        let resident = self.resident(sizes.blocks_by_registers(), sizes.gradient_shared());
+        let required = sizes.gradient_shared(uses.len(), value_gradient.is_some());
+        let resident = self.resident(sizes.blocks_by_registers(3), required);
         let chunks = chunks(shape, resident);
-        let text = self.membership_text(shape, [usize::from(mass), chunks], membership, &places);
-        if sizes.gradient_shared() > self.shared {
-            let inputs = plain(membership, values, tokens);
+        let mut text = self.membership_text(shape, chunks, membership, &places);
+        let flags = [usize::from(collection.is_some()), uses.len(), usize::from(value_gradient.is_some())];
+        text.push_str(&constants(&[("MASS", flags[0]), ("PAIRS", flags[1]), ("SPREADS", flags[2])]));
+        if required > self.shared {
+            if let Some(to) = value_gradient {
+                self.spread(shape, membership, tokens, to);
+            }
+            let inputs = plain(membership, [[values, tokens], [more_values, more_tokens]]);
             let on_slices = Some((Argument::of(keys), Argument::of(offsets)));
             return self.plain_membership(shape, &text, inputs, true, Some(Argument::of(queries)), on_slices);
         }
         let blocks = shape.batch * shape.heads * chunks;
         let scratch = blocks * sizes.sums(sizes.channels);
-        let mut arguments = inputs(membership);
+        let mut arguments = plain(membership, [[values, tokens], [more_values, more_tokens]]);
         arguments.extend([
-            ("const float*", Argument::of(values)),
-            ("const float*", Argument::of(tokens)),
             ("float*", Argument::of(queries)),
+            ("float*", Argument::of(value_gradient.unwrap_or(queries))),
             ("float*", Argument::Scratch(0)),
         ]);
-        let shared = sizes.gradient_shared();
-        self.launch(Family::Membership, "membership_gradient", &text, blocks, shared, arguments, scratch);
+        self.launch(Family::Membership, "membership_gradient", &text, blocks, required, arguments, scratch);
         self.with_few_threads(resident);
         let arguments = vec![
             ("const float*", Argument::Scratch(0)),
@@ -206,9 +211,14 @@ impl Lowering<'_> {
     ) {
         let rows = shape.batch * shape.points * shape.heads;
         let (scratch, stats) = (3 * rows, Argument::Scratch(0));
-        // The source refers to the offsets of all results, also of those that this launch does not have.
+        // The source refers to the offsets of all operands and results, also of those that this launch does not have.
         let mut text = text.to_owned();
-        for (name, rank) in [("result", 4), ("query_gradient", 4), ("key_gradient", 3), ("offset_gradient", 2)] {
+        if !gradient {
+            text.push_str(&constants(&[("MASS", 0), ("PAIRS", 1)]));
+        }
+        let fields =
+            ["values", "tokens", "more_values", "more_tokens", "result", "query_gradient"].map(|name| (name, 4));
+        for (name, rank) in fields.into_iter().chain([("key_gradient", 3), ("offset_gradient", 2)]) {
             if !text.contains(&format!(" {name}(")) {
                 text.push_str(&super::offset(name, &vec![0; rank], false));
             }
@@ -244,8 +254,8 @@ fn inputs(membership: &[Place; 3]) -> Vec<(&'static str, Argument)> {
     membership.iter().map(|place| ("const float*", Argument::of(place))).collect()
 }
 
-fn plain(membership: &[Place; 3], values: &Place, tokens: &Place) -> Vec<(&'static str, Argument)> {
+fn plain(membership: &[Place; 3], pairs: [[&Place; 2]; 2]) -> Vec<(&'static str, Argument)> {
     let mut list = inputs(membership);
-    list.extend([values, tokens].map(|place| ("const float*", Argument::of(place))));
+    list.extend(pairs.as_flattened().iter().map(|place| ("const float*", Argument::of(place))));
     list
 }
