@@ -249,17 +249,17 @@ __device__ __forceinline__ void load_points(float4 (&upper)[K], float4 (&lower)[
   }
 }
 
-// Points as operands, in the same registers from one step to the next: loaded as soon as those of this step are used.
-template <class S, int COUNT, int K, bool VECTOR> struct Stream {
-  float4 upper[K], lower[K];
-  template <class At> __device__ __forceinline__ void load(const float* from, int n, int end, At at) {
-    load_points<S, COUNT, K, VECTOR>(upper, lower, from, n, end, at);
+// Points as operands: those of this step, and those of the next step, which are loaded ahead.
+template <class S, int COUNT, int K, bool VECTOR> struct Points {
+  float4 upper[K], lower[K], upper_ahead[K], lower_ahead[K];
+  template <class At> __device__ __forceinline__ void ahead(const float* from, int n, int end, At at) {
+    load_points<S, COUNT, K, VECTOR>(upper_ahead, lower_ahead, from, n, end, at);
   }
-  __device__ __forceinline__ void round() {
+  __device__ __forceinline__ void advance() {
 #pragma unroll
     for (int k = 0; k < K; k++) {
-      upper[k] = rounded_4<S>(upper[k]);
-      lower[k] = rounded_4<S>(lower[k]);
+      upper[k] = rounded_4<S>(upper_ahead[k]);
+      lower[k] = rounded_4<S>(lower_ahead[k]);
     }
   }
 };

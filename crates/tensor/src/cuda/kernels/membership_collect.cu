@@ -29,9 +29,14 @@ __device__ void membership_collect(const float* queries, const float* keys_from,
   const int lane = threadIdx.x % 32, row = lane / 4, pair = lane % 4;
   float total[E::MT][2 * E::KW][4] = {}, mass[E::MT][2] = {};
   const auto query = [&](int n, int c) { return S::queries(at.batch, n, at.head, c); };
-  Stream<S, S::CHANNELS, E::KC, S::QUERIES_4> x;
-  float2 value[2][2][E::KW];  // of the points 8t + 2·pair, + 1; columns 16k + 2·row, + 1
-  const auto load_values = [&](int n) {
+  Points<S, S::CHANNELS, E::KC, S::QUERIES_4> x;
+  const int start = at.first + threadIdx.x / 32 * 16;
+  x.ahead(queries, start, at.end, query);
+  for (int n = start; n < at.end; n += E::WARPS * 16) {
+    x.advance();
+    x.ahead(queries, n + E::WARPS * 16, at.end, query);
+    // Values of the points 8t + 2·pair, + 1; columns 16k + 2·row, + 1.
+    float2 value[2][2][E::KW];
 #pragma unroll
     for (int t = 0; t < 2; t++)
 #pragma unroll
@@ -39,8 +44,7 @@ __device__ void membership_collect(const float* queries, const float* keys_from,
 #pragma unroll
         for (int k = 0; k < E::KW; k++) {
           const int point = n + t * 8 + pair * 2 + e, p = k * 16 + row * 2;
-          float2& v = value[t][e][k];
-          v = make_float2(0.0f, 0.0f);
+          float2 v = make_float2(0.0f, 0.0f);
           if (point < at.end) {
             if constexpr (S::VALUES_4 && S::WIDTH % 2 == 0) {
               if (p < S::WIDTH) v = *(const float2*)(values + S::values(at.batch, point, at.head, p));
@@ -49,13 +53,8 @@ __device__ void membership_collect(const float* queries, const float* keys_from,
               if (p + 1 < S::WIDTH) v.y = values[S::values(at.batch, point, at.head, p + 1)];
             }
           }
+          value[t][e][k] = make_float2(rounded<S::PRECISION>(v.x), rounded<S::PRECISION>(v.y));
         }
-  };
-  const int start = at.first + threadIdx.x / 32 * 16;
-  x.load(queries, start, at.end, query);
-  load_values(start);
-  for (int n = start; n < at.end; n += E::WARPS * 16) {
-    x.round();
     float w[E::MT][2][4];
 #pragma unroll
     for (int m = 0; m < E::MT; m++)
@@ -79,7 +78,6 @@ __device__ void membership_collect(const float* queries, const float* keys_from,
         for (int t = 0; t < 2; t++) multiply_16<S::PRECISION>(w[m][t], a, b[t]);
       }
     }
-    x.load(queries, n + E::WARPS * 16, at.end, query);
 #pragma unroll
     for (int t = 0; t < 2; t++)
 #pragma unroll
@@ -108,19 +106,12 @@ __device__ void membership_collect(const float* queries, const float* keys_from,
       turn<S::PRECISION>(a, w[m][0], w[m][1]);
 #pragma unroll
       for (int k = 0; k < E::KW; k++) {
-        float b[2][2][2];  // columns of even and odd channels
-#pragma unroll
-        for (int t = 0; t < 2; t++)
-#pragma unroll
-          for (int e = 0; e < 2; e++) {
-            b[0][t][e] = rounded<S::PRECISION>(value[t][e][k].x);
-            b[1][t][e] = rounded<S::PRECISION>(value[t][e][k].y);
-          }
-        multiply_16<S::PRECISION>(total[m][2 * k], a, b[0]);
-        multiply_16<S::PRECISION>(total[m][2 * k + 1], a, b[1]);
+        const float first[2][2] = {{value[0][0][k].x, value[0][1][k].x}, {value[1][0][k].x, value[1][1][k].x}};
+        const float second[2][2] = {{value[0][0][k].y, value[0][1][k].y}, {value[1][0][k].y, value[1][1][k].y}};
+        multiply_16<S::PRECISION>(total[m][2 * k], a, first);
+        multiply_16<S::PRECISION>(total[m][2 * k + 1], a, second);
       }
     }
-    load_values(n + E::WARPS * 16);
   }
   float* mine = sums + threadIdx.x / 32 * COUNT;
 #pragma unroll

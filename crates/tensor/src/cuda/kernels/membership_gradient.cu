@@ -2,6 +2,21 @@
 // (+ the cotangent of the mass), ∂ℓ_nm = w_nm (∂w_nm − Σ_m w_nm ∂w_nm), then ∂x_n = Σ_m ∂ℓ_nm k_m, ∂k_m = Σ_n ∂ℓ_nm x_n, ∂b_m = Σ_n ∂ℓ_nm.
 // With SPREADS, the first tokens are also spread, ∂v_n = Σ_m w_nm t_m. `sum_warps` is in `membership_collect.cu`.
 
+// Points as operands, in the same registers from one step to the next: loaded as soon as those of this step are used.
+template <class S, int COUNT, int K, bool VECTOR> struct Stream {
+  float4 upper[K], lower[K];
+  template <class At> __device__ __forceinline__ void load(const float* from, int n, int end, At at) {
+    load_points<S, COUNT, K, VECTOR>(upper, lower, from, n, end, at);
+  }
+  __device__ __forceinline__ void round() {
+#pragma unroll
+    for (int k = 0; k < K; k++) {
+      upper[k] = rounded_4<S>(upper[k]);
+      lower[k] = rounded_4<S>(lower[k]);
+    }
+  }
+};
+
 template <class S>
 __device__ void membership_gradient(const float* queries, const float* keys_from, const float* offsets_from, const float* values,
                                     const float* tokens_from, const float* more_values, const float* more_tokens,

@@ -13,14 +13,14 @@ __device__ void membership_spread(const float* queries, const float* keys_from, 
   load_columns<S, S::WIDTH, E::WP>(columns, tokens, [&](int m, int p) { return S::tokens(at.batch, at.head, m, p); });
   __syncthreads();
   const auto query = [&](int n, int c) { return S::queries(at.batch, n, at.head, c); };
-  Stream<S, S::CHANNELS, E::KC, S::QUERIES_4> x;
+  Points<S, S::CHANNELS, E::KC, S::QUERIES_4> x;
   const int start = at.first + threadIdx.x / 32 * 16;
-  x.load(queries, start, at.end, query);
+  x.ahead(queries, start, at.end, query);
   for (int n = start; n < at.end; n += E::WARPS * 16) {
-    x.round();
+    x.advance();
+    x.ahead(queries, n + E::WARPS * 16, at.end, query);
     float w[2 * E::MT][4];
     weigh<S>(w, x.upper, x.lower, keys, offsets);
-    x.load(queries, n + E::WARPS * 16, at.end, query);
     float y[2 * E::KW][4] = {};
     spread_rows<S>(y, w, columns);
     store_points<S::WIDTH, E::KW, S::RESULT_4>(to, y, n, at.end, [&](int point, int p) { return S::result(at.batch, point, at.head, p); });

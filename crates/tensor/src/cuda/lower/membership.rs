@@ -134,7 +134,7 @@ impl Lowering<'_> {
 
     pub(super) fn spread(&mut self, shape: &MembershipShape, membership: &[Place; 3], tokens: &Place, to: &Place) {
         let sizes = Sizes::new(shape);
-        let resident = self.resident(sizes.blocks_by_registers(7).max(5), sizes.spread_shared());
+        let resident = self.resident(5, sizes.spread_shared());
         let chunks = chunks(shape, resident);
         let text = self.membership_text(shape, chunks, membership, &[("tokens", tokens), ("result", to)]);
         if sizes.spread_shared() > self.shared {
