@@ -60,24 +60,25 @@ fn checkpoints_of_0_1_open_with_their_task() {
     );
 }
 
-/// The resumed run takes the same steps. Another processor may round differently, and hundreds of steps magnify that.
+/// The resumed run takes the same steps. Rounding, which differs from processor to processor and since 0.1 for slices, is magnified by
+/// hundreds of steps, so the fifth epoch is compared, and the last one where no slices are.
 #[test]
-fn a_run_that_0_1_left_in_the_middle_ends_where_0_1_would_have_ended() {
+fn a_run_that_0_1_left_in_the_middle_goes_on_as_0_1_would_have_gone_on() {
     let folder = Folder::new("middle");
-    for name in ["navier-stokes", "plasticity"] {
+    for (name, epochs) in [("navier-stokes", 300), ("plasticity", 100)] {
         let begun = Trained::open(&old(&format!("runs/{name}"))).unwrap().step;
         let run = resumed(&folder, name);
         assert!(run.finished && (1..run.steps).contains(&begun), "{name} was stopped at step {begun}");
-        let expected = std::fs::read_to_string(old(&format!("expected/{name}.json"))).unwrap();
-        let expected: Line = serde_json::from_str(&expected).unwrap();
-        let last = run.history.last().unwrap();
-        assert_eq!(
-            (last.epoch, last.step, run.history.len()),
-            (expected.epoch, expected.step, expected.epoch),
-            "{name}"
-        );
-        for (found, expected) in [(last.train, expected.train), (last.test.unwrap(), expected.test.unwrap())] {
-            assert!((found / expected - 1.0).abs() < 0.02, "{name} ends at {found}, with 0.1 at {expected}");
+        assert_eq!(run.history.len(), epochs, "{name}");
+        let expected = std::fs::read_to_string(old(&format!("expected/{name}.jsonl"))).unwrap();
+        for expected in expected.lines().map(|line| serde_json::from_str::<Line>(line).unwrap()) {
+            let found = &run.history[expected.epoch - 1];
+            assert_eq!((found.epoch, found.step), (expected.epoch, expected.step), "{name}");
+            let tolerance = if expected.epoch == epochs { 0.02 } else { 1e-4 };
+            for (found, expected) in [(found.train, expected.train), (found.test.unwrap(), expected.test.unwrap())] {
+                let apart = (found / expected - 1.0).abs();
+                assert!(apart < tolerance, "{name} has {found} where 0.1 has {expected}");
+            }
         }
         assert_eq!(
             run.experiment.data.folder,
