@@ -139,8 +139,8 @@ fn a_volume_of_your_own_has_some_hundred_patches_and_six_directions_and_few_mode
     }
 }
 
-/// The loss of a model in its tiny size on two samples of one task, after a number of steps from parameters of a seed.
-fn overfitted(row: &Row, task: &Task, steps: usize, seed: u64) -> f32 {
+/// The loss of a model in its tiny size on two samples of one task, after a number of steps.
+fn overfitted(row: &Row, task: &Task, steps: usize) -> f32 {
     let graph = Graph::new();
     let parameters = Parameters::new(&graph);
     let model = row.build(&parameters, task, &(row.tiny)(task)).unwrap();
@@ -150,12 +150,12 @@ fn overfitted(row: &Row, task: &Task, steps: usize, seed: u64) -> f32 {
     let adamw = AdamW::default();
     adamw.minimise(&graph, loss);
     let mut program = Program::compile(&graph);
-    parameters.initialise(&mut program, seed);
+    parameters.initialise(&mut program, 7);
     write(&mut program, task, 2);
     let count = 2 * task.grid.points() * task.output_channels();
     let target: Vec<f32> = (0..count).map(|i| 1.0 + (0.31 * i as f32).cos()).collect();
     program.write("target", &target);
-    let schedule = Schedule::OneCycle { peak: 1e-2, steps };
+    let schedule = Schedule::OneCycle { peak: 5e-3, steps }; // at 1e-2, one seed in ten needs more steps on clouds
     for step in 0..steps {
         adamw.pace(&mut program, step, schedule.at(step)).unwrap();
         program.run();
@@ -163,8 +163,7 @@ fn overfitted(row: &Row, task: &Task, steps: usize, seed: u64) -> f32 {
     program.read("loss")[0]
 }
 
-/// 0.03 at most was seen, except on clouds: there the loss stays above 0.2 for longer than 1000 steps from one or two of ten seeds, and
-/// rounding decides from which.
+/// In 1000 steps most models do, and all in 2000, with 0.005 or less except FactFormer's 0.09 in a volume.
 #[test]
 fn every_model_can_overfit_one_batch_on_every_kind_of_grid() {
     for (grid, space) in [
@@ -175,8 +174,8 @@ fn every_model_can_overfit_one_batch_on_every_kind_of_grid() {
     ] {
         let task = Task::plain(grid, space, 2, 1);
         for row in MODELS.iter().filter(|row| row.supports.allows(&task)) {
-            let learns = |seed: u64| overfitted(row, &task, 1000, seed) < 0.15;
-            assert!((7..11).any(learns), "{} does not learn two samples on {grid:?}", row.name);
+            let is_low = |&steps: &usize| overfitted(row, &task, steps) < 0.15;
+            assert!([1000, 2000].iter().any(is_low), "{} does not learn two samples on {grid:?}", row.name);
         }
     }
 }

@@ -152,7 +152,7 @@ struct Use<'g> {
 
 impl<'g> Waiting<'g> {
     /// Takes the cotangent of a collection or a spread. `wanted` says which gradients are needed: those of queries, keys, offsets
-    /// wait, and the values' with them; another one of the values or the tokens is returned.
+    /// wait, and that of the values with them. The gradient of the tokens is returned, and that of values if nothing waits.
     pub(crate) fn add(&mut self, node: &Node, cotangent: Tensor<'g>, wanted: &[bool]) -> Option<Tensor<'g>> {
         let graph = cotangent.graph;
         let [queries, keys, offsets, moved] = [0, 1, 2, 3].map(|position| graph.tensor(node.operands[position]));
