@@ -365,6 +365,13 @@ fn large() -> Vec<Case> {
     let operands: [(&[usize], f64, f64); 2] = [(&[2, 11, 10, 32], -1.0, 1.0), (&[32, 1, 3, 3], -1.0, 1.0)];
     let apart = ConvolutionOptions { groups: 32, padding: [[1, 1]; 2], ..ConvolutionOptions::default() };
     cases.push(case("convolution of each channel by itself", &operands, 512, move |x| x[0].convolve(x[1], apart)));
+    // So many rows that a product is a convolution with one tap; the second has a last tile that is not full.
+    for (rows, inner, columns) in [(65_536, 32, 64), (65_601, 36, 20)] {
+        let operands: [(&[usize], f64, f64); 2] =
+            [(leak(&[rows, inner]), -1.0, 1.0), (leak(&[inner, columns]), -1.0, 1.0)];
+        let name = format!("tanh of a matmul {rows}×{inner}×{columns}");
+        cases.push(case(name, &operands, 512, |x| (x[0].matmul(x[1]) * 0.1).tanh()));
+    }
     // The second has too many slices for the shared memory of a block.
     for (points, heads, slices, channels) in [(401, 8, 64, 16), (20, 2, 700, 80), (130, 2, 32, 32), (40, 1, 64, 48)] {
         let operands: [(&[usize], f64, f64); 4] = [

@@ -84,8 +84,27 @@ __device__ __forceinline__ void as_right(float (&b)[2][2], const float4& value) 
   b[0][0] = value.x; b[0][1] = value.y; b[1][0] = value.z; b[1][1] = value.w;
 }
 
+// exp(a − largest). As a power of two, the product with log₂ e and the difference are one instruction; its rounding is the same
+// for all slices of a point, so that the softmax does not see it. Powers below 2⁻¹²⁶ are zero.
+template <class S> struct Power {
+  float largest;
+  __device__ __forceinline__ float operator()(float a) const {
+    if constexpr (S::PRECISION == 0) return expf(a - largest);
+    constexpr float LOG2_E = 1.44269504f;
+    float power;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(fmaf(a, LOG2_E, -LOG2_E * largest)));
+    return power;
+  }
+};
+
+// 1 / a for 1 ≤ a
 template <class S>
-__device__ __forceinline__ float power(float a) { return S::PRECISION == 0 ? expf(a) : __expf(a); }
+__device__ __forceinline__ float inverse(float a) {
+  if constexpr (S::PRECISION == 0) return 1.0f / a;
+  float inverse;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(a));
+  return inverse;
+}
 
 // The work of a block: a chunk of the points of one head. Neighbouring blocks have the heads of the same chunk.
 template <class S> struct Stretch {
@@ -141,10 +160,10 @@ __device__ __forceinline__ void against_slices(float (&to)[2 * Extents<S>::MT][4
   }
 }
 
-// The weights of 16 points, in the order of the products of `against_slices`.
+// The weights of 16 points, in the order of the products of `against_slices`; zero from point `count` on.
 template <class S>
 __device__ __forceinline__ void weigh(float (&w)[2 * Extents<S>::MT][4], const float4 (&upper)[Extents<S>::KC],
-                                      const float4 (&lower)[Extents<S>::KC], const float* keys, const float* offsets) {
+                                      const float4 (&lower)[Extents<S>::KC], const float* keys, const float* offsets, int count) {
   using E = Extents<S>;
   begin_slices<S>(w, offsets);
   against_slices<S>(w, upper, lower, keys);
@@ -155,14 +174,15 @@ __device__ __forceinline__ void weigh(float (&w)[2 * Extents<S>::MT][4], const f
     for (int n = 0; n < 2 * E::MT; n++) largest = fmaxf(largest, fmaxf(w[n][half * 2], w[n][half * 2 + 1]));
     largest = fmaxf(largest, __shfl_xor_sync(~0u, largest, 1));
     largest = fmaxf(largest, __shfl_xor_sync(~0u, largest, 2));
+    const Power<S> power = {largest};
     float sum = 0.0f;
 #pragma unroll
     for (int n = 0; n < 2 * E::MT; n++)
 #pragma unroll
-      for (int e = 0; e < 2; e++) sum += w[n][half * 2 + e] = power<S>(w[n][half * 2 + e] - largest);
+      for (int e = 0; e < 2; e++) sum += w[n][half * 2 + e] = power(w[n][half * 2 + e]);
     sum += __shfl_xor_sync(~0u, sum, 1);
     sum += __shfl_xor_sync(~0u, sum, 2);
-    const float scale = 1.0f / sum;
+    const float scale = threadIdx.x % 32 / 4 + half * 8 < count ? inverse<S>(sum) : 0.0f;
 #pragma unroll
     for (int n = 0; n < 2 * E::MT; n++)
 #pragma unroll

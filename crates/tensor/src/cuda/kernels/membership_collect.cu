@@ -87,14 +87,15 @@ __device__ void membership_collect(const float* queries, const float* keys_from,
         for (int m = 0; m < E::MT; m++) largest = fmaxf(largest, fmaxf(w[m][t][e], w[m][t][2 + e]));
 #pragma unroll
         for (int o = 4; o < 32; o <<= 1) largest = fmaxf(largest, __shfl_xor_sync(~0u, largest, o));
+        const Power<S> power = {largest};
         float sum = 0.0f;
 #pragma unroll
         for (int m = 0; m < E::MT; m++)
 #pragma unroll
-          for (int half = 0; half < 2; half++) sum += w[m][t][half * 2 + e] = power<S>(w[m][t][half * 2 + e] - largest);
+          for (int half = 0; half < 2; half++) sum += w[m][t][half * 2 + e] = power(w[m][t][half * 2 + e]);
 #pragma unroll
         for (int o = 4; o < 32; o <<= 1) sum += __shfl_xor_sync(~0u, sum, o);
-        const float scale = n + t * 8 + pair * 2 + e < at.end ? 1.0f / sum : 0.0f;  // weight 0 past the last point
+        const float scale = n + t * 8 + pair * 2 + e < at.end ? inverse<S>(sum) : 0.0f;  // weight 0 past the last point
 #pragma unroll
         for (int m = 0; m < E::MT; m++)
 #pragma unroll

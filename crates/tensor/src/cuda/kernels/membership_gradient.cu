@@ -68,7 +68,7 @@ __device__ void membership_gradient(const float* queries, const float* keys_from
       *(float4*)(points + (row + 8) * POINT + k * 16 + pair * 4) = x.lower[k];
     }
     float w[2 * E::MT][4];
-    weigh<S>(w, x.upper, x.lower, keys, offsets);
+    weigh<S>(w, x.upper, x.lower, keys, offsets, at.end - n);
     x.load(queries, n + STEP, at.end, query);
     if constexpr (S::SPREADS) {
       float dv[2 * E::KW][4] = {};
@@ -93,13 +93,12 @@ __device__ void membership_gradient(const float* queries, const float* keys_from
       for (int i = 0; i < 2 * E::MT; i++) mean += w[i][half * 2] * d[i][half * 2] + w[i][half * 2 + 1] * d[i][half * 2 + 1];
       mean += __shfl_xor_sync(~0u, mean, 1);
       mean += __shfl_xor_sync(~0u, mean, 2);
-      const bool in = n + row + half * 8 < at.end;
 #pragma unroll
       for (int i = 0; i < 2 * E::MT; i++)
 #pragma unroll
         for (int e = 0; e < 2; e++) {
           float& value = d[i][half * 2 + e];
-          value = in ? w[i][half * 2 + e] * (value - mean) : 0.0f;
+          value = w[i][half * 2 + e] * (value - mean);  // zero past the last point, as its weight is
           sums[i][e] += value;
         }
     }

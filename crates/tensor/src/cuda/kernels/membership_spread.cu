@@ -20,7 +20,7 @@ __device__ void membership_spread(const float* queries, const float* keys_from, 
     x.advance();
     x.ahead(queries, n + E::WARPS * 16, at.end, query);
     float w[2 * E::MT][4];
-    weigh<S>(w, x.upper, x.lower, keys, offsets);
+    weigh<S>(w, x.upper, x.lower, keys, offsets, at.end - n);
     float y[2 * E::KW][4] = {};
     spread_rows<S>(y, w, columns);
     store_points<S::WIDTH, E::KW, S::RESULT_4>(to, y, n, at.end, [&](int point, int p) { return S::result(at.batch, point, at.head, p); });

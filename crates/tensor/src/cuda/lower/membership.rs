@@ -21,10 +21,9 @@ impl Sizes {
         Sizes { slices, channels, width }
     }
 
-    /// Blocks per multiprocessor that the registers allow: `few` for sums of few slices and channels, and two if they take all 255
-    /// registers of a thread.
-    fn blocks_by_registers(&self, few: usize) -> usize {
-        if self.slices * self.channels.max(self.width) <= 1024 { few } else { 2 }
+    /// Blocks per multiprocessor that the registers of a collection allow: two if its sums take all 255 registers of a thread.
+    fn collecting_blocks(&self) -> usize {
+        if self.slices * self.channels.max(self.width) <= 1024 { 4 } else { 2 }
     }
 
     /// Floats of keys and offsets.
@@ -106,7 +105,7 @@ impl Lowering<'_> {
 
     pub(super) fn collect(&mut self, shape: &MembershipShape, membership: &[Place; 3], values: &Place, to: &Place) {
         let sizes = Sizes::new(shape);
-        let resident = self.resident(sizes.blocks_by_registers(4), sizes.collect_shared());
+        let resident = self.resident(sizes.collecting_blocks(), sizes.collect_shared());
         let chunks = chunks(shape, resident);
         let text = self.membership_text(shape, chunks, membership, &[("values", values), ("result", to)]);
         if sizes.collect_shared() > self.shared {
@@ -167,7 +166,7 @@ impl Lowering<'_> {
         ];
         let sizes = Sizes::new(shape);
         let required = sizes.gradient_shared(uses.len(), value_gradient.is_some());
-        let resident = self.resident(sizes.blocks_by_registers(3), required);
+        let resident = self.resident(2, required); // a third block would take registers, and those of a thread spill
         let chunks = chunks(shape, resident);
         let mut text = self.membership_text(shape, chunks, membership, &places);
         let flags = [usize::from(collection.is_some()), uses.len(), usize::from(value_gradient.is_some())];

@@ -1,8 +1,11 @@
-//! Matrix products: by cuBLASLt if there is at most one batch axis and the matrices are not small, otherwise by `product.cu`.
+//! Matrix products: by cuBLASLt if there is at most one batch axis and the matrices are neither small nor tall; small ones and
+//! several batch axes by `product.cu`, tall ones as convolutions with one tap.
 
 use super::{Action, Argument, Family, Lowering, constants, signed};
 use crate::compile::plan::Place;
 use crate::ops::Precision;
+use crate::ops::convolution::ConvolutionShape;
+use crate::shape::Layout;
 use std::fmt::Write;
 
 /// `to[batch, m, n] = left[batch, m, k] · right[batch, k, n]`
@@ -86,6 +89,8 @@ impl Lowering<'_> {
         let rows = product.left.strides[1] == 1 || product.extents[1] > 32;
         if product.is_small() {
             self.small_product(&product, &axes);
+        } else if product.is_tall() && self.has_warp_groups() {
+            self.tall_product(&product);
         } else if product.is_aligned(&axes) && rows && (axes.len() > 1 || (long && batch > 1)) {
             self.aligned_product(&product, &axes);
         } else if axes.len() <= 1 && product.suits_the_library() && !(long && batch > 1) {
@@ -170,6 +175,40 @@ impl Lowering<'_> {
         self.launch(Family::Product, "product_small", &shape, blocks, 0, arguments, 0);
     }
 
+    /// Many rows and a short sum: each row is a pixel, and the right operand is a kernel with one tap.
+    fn tall_product(&mut self, product: &Product) {
+        let [m, n, k] = product.extents;
+        let rows = |matrix: &Matrix, columns: usize| Place {
+            buffer: matrix.buffer,
+            layout: Layout {
+                offset: matrix.offset,
+                dims: vec![1, 1, m, columns],
+                strides: vec![0, 0, matrix.strides[0], 1],
+            },
+        };
+        let [along_k, along_n, _] = product.right.strides;
+        let weight = Place {
+            buffer: product.right.buffer,
+            layout: Layout {
+                offset: product.right.offset,
+                dims: vec![n, k, 1, 1],
+                strides: vec![along_n, along_k, 0, 0],
+            },
+        };
+        let shape = ConvolutionShape {
+            batch: 1,
+            rows: 1,
+            columns: m,
+            in_channels: k,
+            out_channels: n,
+            groups: 1,
+            kernel: [1, 1],
+            stride: [1, 1],
+            padding: [[0, 0]; 2],
+        };
+        self.convolution(&shape, &rows(&product.left, k), &weight, &rows(&product.to, n));
+    }
+
     fn own_product(&mut self, product: &Product, axes: &[[isize; 4]], k: usize) {
         let [m, n, _] = product.extents;
         let fit = |extent: usize| if extent > 32 { 64 } else { extent.next_power_of_two().max(16) };
@@ -213,6 +252,21 @@ impl Product {
     fn is_small(&self) -> bool {
         let [m, n, k] = self.extents;
         k <= 64 && ((m <= 32 && n <= 32) || self.small_tiles() * k <= 1 << 16)
+    }
+
+    /// Whether there is one product of so many rows, and so short a sum, that memory traffic takes most of its time. Then our kernel
+    /// is faster than cuBLASLt's, on rows that start at multiples of four elements.
+    fn is_tall(&self) -> bool {
+        let [m, n, k] = self.extents;
+        let aligned = |matrix: &Matrix| matrix.strides[1] == 1 && matrix.strides[0] % 4 == 0 && matrix.offset % 4 == 0;
+        let channels = |count: usize| count >= 16 && count.is_multiple_of(4);
+        self.batch == 1
+            && m >= 1 << 16
+            && k <= 128
+            && channels(k)
+            && channels(n)
+            && aligned(&self.left)
+            && aligned(&self.to)
     }
 
     /// Whether both operands have a contiguous axis with rows that start at multiples of four elements, and the result has
