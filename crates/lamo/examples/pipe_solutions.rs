@@ -4,7 +4,7 @@
 //!
 //! `DATA` is a data set of Pipe with `canonical=true`. `PREDICTION` is what `lamo predict` makes of the positions of its last samples.
 //! For each sample with an error above 0.02, Newton's method solves the discrete equations of the label from other starts: from
-//! the flow with a do-nothing outlet, and from the flows through the six nearest pipes of the data set. Each line has the distances of the flow that it
+//! the flow with a do-nothing outlet, from a falling viscosity, and from the flows through the six nearest pipes of the data set. Each line has the distances of the flow that it
 //! finds from the label and from the prediction, as relative L2 of u_x.
 #![allow(clippy::print_stdout)]
 
@@ -105,8 +105,13 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
         println!("sample {sample}: error of the prediction {error:.4}");
         let do_nothing = plain.solve(VISCOSITY, &nodes, |_| [0.0; 2], start(mesh))?;
+        let rest = Ok(start(mesh));
+        let thick = [4.0, 2.0, std::f64::consts::SQRT_2].into_iter().fold(rest, |flow, factor| {
+            flow.and_then(|flow| free.solve(factor * VISCOSITY, &nodes, |_| [0.0; 2], flow))
+        })?;
+        let known = [("do-nothing".to_owned(), do_nothing), ("a falling viscosity".to_owned(), thick)];
         let near = pipes.nearest(sample).into_iter().map(|other| (format!("sample {other}"), pipes.flow(other)));
-        for (from, guess) in std::iter::once(("do-nothing".to_owned(), do_nothing)).chain(near) {
+        for (from, guess) in known.into_iter().chain(near) {
             let Ok(flow) = free.solve(VISCOSITY, &nodes, |_| [0.0; 2], guess) else {
                 println!("  from {from}: no solution");
                 continue;
