@@ -2,6 +2,7 @@
 
     python benches/torch_rivals.py check fixtures/baselines [--device cuda --tf32]
     python benches/torch_rivals.py step --benchmark darcy --device cuda --steps 50 [--model unet --model ono] [--json]
+    python benches/torch_rivals.py train --model ffno --data data/elasticity --weights first.safetensors --samples 2
 
 `check` builds every fixture's model from its config.json, loads params.safetensors and compares the training-mode
 output, the loss and all gradients with io.safetensors. With `--tf32` products and convolutions round as `lamo
@@ -13,6 +14,11 @@ official script clips, AdamW, zero_grad. Eager mode, float32 with PyTorch's defa
 matrix products do not), no cudnn.benchmark. Darcy: 85 x 85 points, batch 4 for all (the script of LSM has 20,
 those of HT-Net and OFormer have 8); Elasticity: 972 points, batch 1 for all. The data are random. OFormer and
 HT-Net train with their own dropout and stochastic depth unless `--no-dropout` is given. Needs torch and safetensors.
+
+`train` trains a model of Elasticity from the weights that `lamo export-weights` wrote, with the first samples of a data
+set of `lamo` as one batch, AdamW at 1e-3, half a cosine over all steps, and prints the mean error and the norm of the
+gradient of each step. `lamo train elasticity --model M --set data.train=2 --set train.batch=2 --set train.epochs=STEPS`
+has the same errors in its history, as far as rounding is not amplified. Needs numpy, too.
 """
 
 import argparse
@@ -225,6 +231,29 @@ def measure(name, options):
             "batch": benchmark["batch"], "loss": loss.item()}
 
 
+def train(options):
+    import numpy
+
+    variant, official = RIVALS[options.model]
+    sizes, _ = official["elasticity"]
+    model = build(variant, **{**BENCHMARKS["elasticity"]["sizes"], **sizes}).train()
+    load(model, load_file(options.weights))
+    positions, stress = (torch.from_numpy(numpy.load(pathlib.Path(options.data) / f"{name}.npy")[:options.samples])
+                         for name in ("positions", "stress"))
+    target, mean, deviation = stress[..., None], stress.mean(), stress.std()
+    optimiser = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=1e-5)
+    rates = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, options.steps)
+    for number in range(options.steps):
+        loss = relative_error(model(positions, None) * deviation + mean, target)
+        optimiser.zero_grad()
+        loss.backward()
+        norm = torch.nn.utils.clip_grad_norm_(model.parameters(), sizes.get("clip", math.inf))
+        optimiser.step()
+        rates.step()
+        print(f"step {number + 1:3}  error {loss.item() / options.samples:.4f}  norm of the gradient {norm:.3g}")
+    return 0
+
+
 def row(result):
     if "skipped" in result or "error" in result:
         return f"{result['model']:11} {result.get('skipped') or 'FAILED: ' + result['error']}"
@@ -274,8 +303,14 @@ def main():
     stepper.add_argument("--warm-up", type=int, default=10)
     stepper.add_argument("--no-dropout", action="store_true", help="OFormer and HT-Net without their dropout")
     stepper.add_argument("--json", action="store_true", help="print one object")
+    trainer = commands.add_parser("train", help="losses of a training on Elasticity from given weights")
+    trainer.add_argument("--model", choices=[name for name in RIVALS if "elasticity" in RIVALS[name][1]], required=True)
+    trainer.add_argument("--data", required=True, help="a folder that lamo data make elasticity wrote")
+    trainer.add_argument("--weights", required=True, help="a file that lamo export-weights wrote")
+    trainer.add_argument("--samples", type=int, default=2)
+    trainer.add_argument("--steps", type=int, default=60)
     options = parser.parse_args()
-    return check(options) if options.command == "check" else step(options)
+    return {"check": check, "step": step, "train": train}[options.command](options)
 
 
 if __name__ == "__main__":
