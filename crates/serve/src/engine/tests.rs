@@ -173,6 +173,21 @@ fn a_batch_has_no_more_points_than_a_request_may_have() {
     assert_eq!(*bench.batches.lock().unwrap(), [1, 2, 1]);
 }
 
+/// Whether the timer or the queue sees first that it is late: 504, not an error of the server.
+#[test]
+fn every_request_that_is_late_gets_504() {
+    let bench = bench(1);
+    let late = |number: u64| {
+        let (engine, time) = (Arc::clone(&bench.engine), Duration::from_micros(20 * number));
+        bench.runtime.spawn(async move { engine.predict(samples(5.0, 1), false, Instant::now() + time).await })
+    };
+    let asked: Vec<_> = (0..200).map(late).collect();
+    for task in asked {
+        let failure = bench.runtime.block_on(task).unwrap().unwrap_err();
+        assert_eq!(failure.status.as_u16(), 504, "{failure:?}");
+    }
+}
+
 #[test]
 fn a_request_that_waited_too_long_leaves_the_queue_when_another_comes() {
     let bench = bench(1);
