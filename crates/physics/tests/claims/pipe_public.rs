@@ -124,7 +124,7 @@ fn a_falling_viscosity_does_not_lead_to_the_flow_of_public_sample_1000() {
 /// The test samples in which a falling viscosity leads to another flow than the label; docs/problems.md compares them with
 /// those that a trained model gets wrong.
 #[test]
-#[ignore = "ten minutes on one core"]
+#[ignore = "a quarter of an hour on one core"]
 fn the_labels_that_a_falling_viscosity_changes() {
     let (system, problem) = (system(), problem("pipe", &["canonical=true"]));
     for index in 1047..1200 {
