@@ -166,7 +166,7 @@ impl Lowering<'_> {
         ];
         let sizes = Sizes::new(shape);
         let required = sizes.gradient_shared(uses.len(), value_gradient.is_some());
-        let resident = self.resident(2, required); // a third block would take registers, and those of a thread spill
+        let resident = self.resident(2, required); // with three, the registers of a thread spill
         let chunks = chunks(shape, resident);
         let mut text = self.membership_text(shape, chunks, membership, &places);
         let flags = [usize::from(collection.is_some()), uses.len(), usize::from(value_gradient.is_some())];
