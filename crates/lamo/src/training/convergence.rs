@@ -1,4 +1,5 @@
-//! Whether a training had visibly not converged when it ended, seen from the errors and losses of its epochs.
+//! Whether a training had visibly not converged when it ended, or stopped learning on the way, seen from the errors and losses of
+//! its epochs.
 
 use crate::run::Line;
 
@@ -16,6 +17,12 @@ const NO_RATE: f64 = 0.01;
 const STUCK: f64 = 0.1;
 /// Where the mean error of the last tenth exceeds the smallest error by this share, the model has learned its samples by heart.
 const BY_HEART: f64 = 0.2;
+/// So many epochs in a row with the same loss, above an earlier one, show that a model has stopped learning.
+const STILL: usize = 5;
+/// Losses that differ by less than this share are the same. Samples in another order change the loss of a model that learns by more.
+const SAME: f64 = 1e-3;
+/// The loss was lower before by at least this share.
+const LOWER_BEFORE: f64 = 0.1;
 
 /// A sentence where the error was still falling steeply in the last epochs, where it rose while the loss fell, or where the loss
 /// never fell; `None` otherwise.
@@ -45,6 +52,23 @@ pub fn doubt(history: &[Line]) -> Option<String> {
         )),
         () => learned_by_heart(history, fall(&losses) > 0.0),
     }
+}
+
+/// A sentence where the loss no longer changes and was clearly lower before: a large step has switched the network off, so that
+/// its output is the same number everywhere.
+pub fn collapse(history: &[Line]) -> Option<String> {
+    let last = history.last()?.train;
+    let same = |line: &&Line| (line.train - last).abs() <= SAME * last;
+    let still = history.iter().rev().take_while(same).count();
+    let (before, since) = history.split_at(history.len() - still);
+    let lowest = before.iter().map(|line| line.train).fold(f64::INFINITY, f64::min);
+    (still >= STILL && last > (1.0 + LOWER_BEFORE) * lowest).then(|| {
+        format!(
+            "the model has stopped learning: its loss has been {last:.4} since epoch {}, and was {lowest:.4} before; its output may no \
+             longer depend on its input; stop this training and try a smaller train.rate or another --seed",
+            since[0].epoch
+        )
+    })
 }
 
 /// A sentence where the validation error rose again while the loss went on falling.
@@ -103,6 +127,31 @@ mod tests {
         let said = doubt(&history(|epoch| 1.0 - 1e-3 * epoch, 20)).unwrap();
         assert!(said.contains("learned next to nothing") && said.contains("9.99"), "{said}");
         assert!(doubt(&history(|_| 1.0, 20)).is_some());
+    }
+
+    #[test]
+    fn a_loss_that_rose_and_then_stands_still_is_told_after_five_epochs() {
+        let switched_off =
+            |epoch: f64| if epoch < 8.0 { 0.5 / epoch.sqrt() } else { 0.5666 + 1e-4 * (5.1 * epoch).sin() };
+        assert_eq!(collapse(&history(switched_off, 11)), None, "four epochs decide nothing");
+        let said = collapse(&history(switched_off, 12)).unwrap();
+        assert!(
+            said.contains("0.566") && said.contains("since epoch 8,") && said.contains("was 0.1890 before"),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn a_plateau_below_all_earlier_losses_and_a_loss_that_moves_are_no_collapse() {
+        assert_eq!(collapse(&history(|epoch| 0.05 + (-epoch).exp(), 40)), None, "converged");
+        assert_eq!(collapse(&history(|_| 1.0, 40)), None, "never learned, which is told at the end");
+        assert_eq!(
+            collapse(&history(|epoch| 0.2 + 0.01 * (2.0 * epoch).sin() + 0.01 * epoch, 40)),
+            None,
+            "a loss that rises"
+        );
+        assert_eq!(collapse(&history(|_| f64::NAN, 40)), None);
+        assert_eq!(collapse(&[]), None);
     }
 
     #[test]

@@ -431,6 +431,7 @@ impl Job<'_> {
         let history = run::history(run.folder()).unwrap_or_default();
         let (step, steps) = (trainer.step(), trainer.steps());
         listener(Event::Run { folder: run.folder(), step, steps, history: &history });
+        let (mut lines, mut collapsed) = (history, false);
         let outcome = trainer.run(Some(run), self.saving, &mut |progress| {
             match progress.saved {
                 true => listener(Event::Checkpoint { step: progress.step }),
@@ -438,6 +439,11 @@ impl Job<'_> {
             }
             if let Some(line) = progress.finished {
                 listener(Event::Epoch(line));
+                lines.push(*line);
+                if let Some(collapse) = convergence::collapse(&lines).filter(|_| !collapsed) {
+                    listener(Event::Warning(&collapse));
+                    collapsed = true;
+                }
             }
             cancel.flow()
         })?;
