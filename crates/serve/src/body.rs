@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use crate::router::{Received, Server, Timed};
 use axum::body::Body as Stream;
 use axum::extract::{FromRequest, Request};
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
 use std::sync::atomic::Ordering;
@@ -13,6 +13,16 @@ use std::time::{Duration, Instant};
 /// How long the rest of a body that is too large is read and dropped, so that the client sees the answer before the
 /// connection is closed.
 const DRAIN: Duration = Duration::from_secs(1);
+
+/// The content type of a form: curl and wget say it of any file, and no route takes forms.
+const FORM: &str = "application/x-www-form-urlencoded";
+
+/// The content type that the client says, in lower case and without parameters; `None` where it says nothing about the body.
+pub(crate) fn content_type(headers: &HeaderMap) -> Option<String> {
+    let said = headers.get(header::CONTENT_TYPE)?.to_str().unwrap_or("other bytes");
+    let plain = said.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    Some(plain).filter(|plain| !["", FORM, "application/octet-stream"].contains(&plain.as_str()))
+}
 
 /// The whole body.
 pub(crate) struct Body(pub(crate) Bytes);

@@ -27,31 +27,53 @@ pub struct Source {
 impl Source {
     /// Parses an argument. Without a name, the model has that of its folder or file.
     pub fn parse(text: &str) -> Result<Source, Error> {
-        let named = text.split_once('=').filter(|(name, path)| is_name(name) && !path.is_empty());
-        let (name, rest) = match named {
-            Some((name, path)) if !Path::new(text).exists() => (Some(name), path),
-            _ => (None, text),
-        };
+        // A path may hold an equals sign; a name holds no slash.
+        let named = text.split_once('=').filter(|(name, _)| !name.contains(['/', '\\']) && !Path::new(text).exists());
+        if let Some((name, path)) = named.filter(|(name, path)| !is_name(name) || path.is_empty()) {
+            return Err(misnamed(text, name, path).into());
+        }
+        let (name, rest) = named.map_or((None, text), |(name, path)| (Some(name), path));
         let versioned = rest.rsplit_once('@').filter(|(path, version)| !path.is_empty() && is_name(version));
         let (path, version) = match versioned {
             Some((path, version)) if !Path::new(rest).exists() => (path, version),
             _ => (rest, "1"),
         };
         let path = PathBuf::from(path);
-        let own = || path.canonicalize().ok().and_then(|path| Some(path.file_stem()?.to_string_lossy().into_owned()));
-        let name = name.map(str::to_owned).or_else(own).unwrap_or_else(|| path.display().to_string());
+        // A path that does not exist has a name, too: the sentence about it says that nothing is there.
+        let own = || {
+            let whole = path.canonicalize().unwrap_or_else(|_| path.clone());
+            whole.file_stem().map(|stem| stem.to_string_lossy().into_owned())
+        };
+        let name = name.map(str::to_owned).or_else(own).unwrap_or_default();
         if !is_name(&name) {
-            let expected = "a name of letters, digits, dots, dashes and underscores";
-            let refusal = Refusal::new(format!("model {}", path.display()), expected, format!("`{name}`"));
-            return Err(refusal.advise(format!("give it one: NAME={}", path.display())).into());
+            return Err(misnamed(text, &name, rest).into());
         }
         Ok(Source { name, version: version.to_owned(), path })
     }
 }
 
+/// The refusal of an argument by its name, with a form of it that is taken.
+fn misnamed(text: &str, name: &str, path: &str) -> Refusal {
+    let model = format!("model {text}");
+    let words = name.split(|letter: char| !is_plain(letter)).filter(|word| !word.is_empty());
+    let plain = words.collect::<Vec<_>>().join("-").trim_start_matches('.').to_owned();
+    let plain = if is_name(&plain) { plain } else { "NAME".to_owned() };
+    if path.is_empty() {
+        let advice = format!("write {plain}=PATH");
+        return Refusal::new(model, "a path or the name of a pretrained model after the =", "nothing").advise(advice);
+    }
+    let form = format!("{plain}={path}");
+    let form = if form.contains(char::is_whitespace) { format!("\"{form}\"") } else { form };
+    let expected = "a name of letters, digits, dots, dashes and underscores";
+    Refusal::new(model, expected, format!("the name `{name}`")).advise(format!("write {form}"))
+}
+
+fn is_plain(letter: char) -> bool {
+    letter.is_ascii_alphanumeric() || "._-".contains(letter)
+}
+
 fn is_name(text: &str) -> bool {
-    let plain = |letter: char| letter.is_ascii_alphanumeric() || "._-".contains(letter);
-    !text.is_empty() && text.len() <= 128 && text.chars().all(plain) && !text.starts_with('.')
+    !text.is_empty() && text.len() <= 128 && text.chars().all(is_plain) && !text.starts_with('.')
 }
 
 /// A model that is served.
@@ -165,8 +187,25 @@ mod tests {
         assert_eq!(parsed(&format!("mine={text}@v2")).unwrap(), ("mine".into(), "v2".into(), run));
         assert_eq!(parsed("darcy").unwrap(), ("darcy".into(), "1".into(), "darcy".into()));
         assert_eq!(parsed("a=darcy").unwrap(), ("a".into(), "1".into(), "darcy".into()));
-        let told = parsed("my models/x y").unwrap_err().to_string();
-        assert!(told.contains("`my models/x y`") && told.contains("NAME="), "{told}");
+        assert_eq!(parsed("runs/none").unwrap(), ("none".into(), "1".into(), "runs/none".into()));
+        assert_eq!(parsed("runs/rate=1/none").unwrap(), ("none".into(), "1".into(), "runs/rate=1/none".into()));
         std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_name_that_no_address_can_have_is_refused_with_a_form_that_is_taken() {
+        for (text, found, form) in [
+            ("my run=r/full", "found the name `my run`", "my-run=r/full"),
+            ("my run=r/full@2", "found the name `my run`", "my-run=r/full@2"),
+            ("=darcy", "found the name ``", "NAME=darcy"),
+            ("..=darcy", "found the name `..`", "NAME=darcy"),
+            ("é ü=a b", "found the name `é ü`", "\"NAME=a b\""),
+            ("my models/x y", "found the name `x y`", "\"x-y=my models/x y\""),
+            ("a=", "after the =, found nothing", "a=PATH"),
+        ] {
+            let told = Source::parse(text).unwrap_err().to_string();
+            assert!(told.contains(found) && told.ends_with(&format!("; write {form}")), "{told}");
+            Source::parse(form.trim_matches('"')).unwrap();
+        }
     }
 }

@@ -3,6 +3,7 @@
 use crate::router::Sentence;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use lamo::error::Refusal;
 use lamo::{Error, Kind};
 use serde_json::json;
 
@@ -53,13 +54,25 @@ impl Failure {
             Kind::OutOfSpace => StatusCode::PAYLOAD_TOO_LARGE,
             kind => status(kind),
         };
-        Failure::new(status, error.to_string())
+        Failure::new(status, sentence(error))
     }
 
     /// An error of the computation.
     pub(crate) fn of(error: &Error) -> Failure {
-        Failure::new(status(error.kind()), error.to_string())
+        Failure::new(status(error.kind()), sentence(error))
     }
+}
+
+/// Flags of `lamo predict` that advice names, and what a request has in their place.
+const QUERIES: [(&str, &str); 2] = [("--on ", "?on="), ("--derive", "?derive=")];
+
+/// The sentence of an error for a client. Of its advice, alternatives that need a flag of the command line are left out.
+fn sentence(error: &Error) -> String {
+    let Some(refusal) = error.downcast_ref::<Refusal>() else { return error.to_string() };
+    let advice = QUERIES.iter().fold(refusal.advice.clone(), |advice, (flag, query)| advice.replace(flag, query));
+    let possible: Vec<&str> = advice.split(", or ").filter(|one| !one.contains("--")).collect();
+    let thing = refusal.thing.trim_start_matches("--").to_owned();
+    Refusal { thing, advice: possible.join(", or "), ..refusal.clone() }.to_string()
 }
 
 fn status(kind: Kind) -> StatusCode {
@@ -90,5 +103,31 @@ impl IntoResponse for Failure {
             _ => {}
         }
         response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_is_not_advised_to_use_flags_of_the_command_line() {
+        for (advice, expected) in [
+            ("save the file with these names, or say --input b=FILE:VARIABLE", "; save the file with these names"),
+            ("bring it into that shape, or name its axes with --axes u=ptn", "; bring it into that shape"),
+            ("train on clouds: import with --grid cloud", ""),
+            ("name a table with --scalars, or derive it with --derive", "; derive it with ?derive="),
+            (
+                "remove points, or take the centres with --on cells",
+                "; remove points, or take the centres with ?on=cells",
+            ),
+            ("use a, or b", "; use a, or b"),
+            ("", ""),
+        ] {
+            let error = Refusal::new("the body", "c", "d").advise(advice).into();
+            assert_eq!(Failure::of_input(&error).sentence, format!("the body: expected c, found d{expected}"));
+        }
+        let error = Refusal::new("--symmetries", "a run", "weights").into();
+        assert_eq!(Failure::of(&error).sentence, "symmetries: expected a run, found weights");
     }
 }

@@ -82,7 +82,7 @@ fn table(comparison: &Comparison) -> String {
             percent(run.median),
             percent(run.worst),
             whole(run.parameters),
-            run.epochs.to_string(),
+            epochs(run),
             duration(run.training_seconds),
             duration(run.step_seconds),
             memory(run.step_bytes),
@@ -98,6 +98,14 @@ fn table(comparison: &Comparison) -> String {
         cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
     };
     rows.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// All epochs, and the evaluated one where it is not the last.
+fn epochs(run: &Entry) -> String {
+    match run.evaluated_epoch == run.epochs {
+        true => run.epochs.to_string(),
+        false => format!("{}, best {}", run.epochs, run.evaluated_epoch),
+    }
 }
 
 /// A row of bars per run. Shorter bars are better, and the shortest of each column is darker. If the runs have different
@@ -152,6 +160,7 @@ mod tests {
             worst: error,
             parameters: 7,
             epochs: 1,
+            evaluated_epoch: 1,
             training_seconds: 1.0,
             step_seconds: 0.1,
             step_bytes: Some(64),

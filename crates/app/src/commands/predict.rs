@@ -15,7 +15,7 @@ use std::path::PathBuf;
 /// `lamo predict`
 #[derive(Args)]
 pub(crate) struct Predict {
-    /// A run folder (its last checkpoint), a checkpoint file, a model folder made by lamo import, or the name of a pretrained
+    /// A run folder (its best checkpoint where it has validation samples, else its last), a checkpoint file, a model folder made by lamo import, or the name of a pretrained
     /// model: a file NAME.safetensors in the folder that the variable LAMO_MODELS names, or one that comes with lamo.
     run: PathBuf,
     /// The arrays of the input fields, for one sample or several: FILE, FILE:VARIABLE or FIELD=FILE:VARIABLE, as for lamo data
@@ -57,6 +57,21 @@ pub(crate) struct Predict {
     device: Device,
 }
 
+impl Predict {
+    /// Refuses, for arrays, the options that say how a mesh file is read.
+    fn refuse_mesh_options(&self) -> Result<(), Refusal> {
+        let given = [
+            ("--derive", !self.derive.is_empty()),
+            ("--scalars", self.scalars.is_some()),
+            ("--on", self.on != "points"),
+        ];
+        let found = given.into_iter().find(|(_, given)| *given);
+        found.map_or(Ok(()), |(option, _)| {
+            Err(Refusal::new(option, "mesh files as --input FILE", "arrays").advise("leave it out, or name mesh files"))
+        })
+    }
+}
+
 pub(crate) fn run(options: &Predict) -> Result<()> {
     let mut inputs = Vec::new();
     for text in &options.input {
@@ -81,7 +96,10 @@ pub(crate) fn run(options: &Predict) -> Result<()> {
             let cases = MeshCases { derived, scalars, at_centres: options.on == "cells", ..MeshCases::default() };
             workflow::predict_meshes(&request, &cases)?
         }
-        false => workflow::predict(&request)?,
+        false => {
+            options.refuse_mesh_options()?;
+            workflow::predict(&request)?
+        }
     };
     for note in predicted.note.iter().chain(&predicted.note_on_grid) {
         warn(&format!("warning: {note}"));

@@ -20,6 +20,28 @@ fn runs_are_compared_in_a_table_and_a_picture() {
 }
 
 #[test]
+fn a_training_that_ended_early_is_shown_with_all_its_epochs_and_what_it_was_asked_for() {
+    let folder = Folder::new("early");
+    folder.make_darcy("0", "set");
+    let train = |out: &str, more: &[&str]| {
+        let data =
+            ["--data=set", "--set=data.train=6", "--set=data.test=4", "--set=data.validation=2", "--threads=1", TINY];
+        folder.ok(&[&["train", "darcy", "--out", out], &data[..], more].concat());
+    };
+    // A rate of nothing improves nothing, so that the first epoch is the best and three more are waited for.
+    train("early", &["--set=train.epochs=9", "--set=train.patience=3", "--set=train.rate=1e-30"]);
+    train("full", &["--set=train.epochs=4", "--set=train.rate=1e-30"]);
+    train("onwards", &["--set=train.epochs=4", "--set=train.rate=1e-30", "--init=full"]);
+    let report = folder.ok_json(&["compare", "early", "full", "--json"]);
+    let epochs = |run: usize| ["epochs", "evaluated_epoch"].map(|key| report["runs"][run][key].as_u64().unwrap());
+    assert_eq!((epochs(0), epochs(1)), ([4, 1], [4, 1]));
+    contains(&folder.ok(&["compare", "early", "full"]), &["4, best 1", "train.epochs 9, 4"]);
+    let text = folder.ok(&["compare", "full", "onwards"]);
+    contains(&text, &["--init none, "]);
+    assert!(!text.contains("train.epochs"), "{text}");
+}
+
+#[test]
 fn runs_that_differ_in_their_training_samples_have_the_same_test() {
     let folder = Folder::new("same-test");
     folder.make_darcy("0", "set");

@@ -2,6 +2,7 @@
 
 use crate::evaluate::values;
 use crate::support::{Folder, TINY, contains, ok, wave, wave_npy, write_npy};
+use crate::train::lines;
 use lamo::run::Trained;
 use lamo::task::TimeMode;
 use std::fs;
@@ -209,4 +210,55 @@ fn the_fields_of_other_data_are_matched_by_name() {
     };
     assert_eq!(error("swapped"), error("set"));
     contains(&folder.fails(&["evaluate", "run", "--data", "renamed"]), &["`a`"]);
+}
+
+#[test]
+fn times_that_do_not_grow_and_a_cloud_without_positions_are_refused_by_the_import() {
+    let folder = Folder::new("backwards");
+    for (name, shape) in [("a.npy", &[8, 10][..]), ("v.npy", &[8, 10]), ("u.npy", &[8, 3, 10])] {
+        wave_npy(&folder.at(name), shape);
+    }
+    for (times, found) in [([0.0, -1.0, -2.0], "-1 after 0"), ([1.0, 1.0, 2.0], "1 after 1")] {
+        write_npy(&folder.at("t.npy"), &[3], times.into_iter());
+        let told = folder.fails(&["data", "import", "--output=u=u.npy", "--time=t.npy", "--grid=line:10", "--out=set"]);
+        contains(&told, &["t.npy", "each later than the one before", found]);
+    }
+    let told = folder.fails(&["data", "import", "--input=a=a.npy", "--output=v=v.npy", "--grid=cloud:10", "--out=set"]);
+    contains(&told, &["a cloud: expected the positions of its points, found none", "--positions"]);
+    assert!(!folder.at("set").exists());
+}
+
+#[test]
+fn an_input_whose_snapshots_belong_to_no_step_of_a_roll_out_is_told() {
+    let folder = Folder::new("forcing");
+    for name in ["f.npy", "u.npy"] {
+        wave_npy(&folder.at(name), &[8, 4, 10]);
+    }
+    let warned = |horizon: &str| {
+        let arrays = ["--input=f=f.npy", "--output=u=u.npy", "--grid=line:10", "--window=1"];
+        let set = format!("set-{horizon}");
+        folder.ok(&[&["data", "import", "--out", &set, "--horizon", horizon], &arrays[..]].concat());
+        let train =
+            ["train", &set, "--set=train.epochs=1", "--threads=1", "--json", "--out", &format!("run-{horizon}")];
+        let events = lines(&folder.ok(&train));
+        let warnings = events.into_iter().filter(|event| event["event"] == "warning");
+        warnings.map(|event| event["message"].as_str().unwrap().to_owned()).find(|text| text.contains("roll-out"))
+    };
+    contains(&warned("3").unwrap(), &["the input `f` has 4 snapshots", "3 steps", "--horizon 1"]);
+    assert_eq!(warned("1"), None, "a sample of one step has no others");
+}
+
+#[test]
+fn a_number_of_each_sample_may_be_a_file_without_axes() {
+    let folder = Folder::new("numbers-by-file");
+    for sample in 0..8 {
+        wave_npy(&folder.at(&format!("a_{sample}.npy")), &[10]);
+        write_npy(&folder.at(&format!("u_{sample}.npy")), &[10], (0..10).map(|point| (sample * point + 1) as f32));
+        write_npy(&folder.at(&format!("q_{sample}.npy")), &[], std::iter::once(sample as f32));
+    }
+    let arrays = ["--input=a=a_*.npy", "--input=q=q_*.npy", "--output=u=u_*.npy", "--grid=line:10", "--out=set"];
+    contains(&folder.ok(&[&["data", "import"], &arrays[..]].concat()), &["8 samples"]);
+    let report = folder.ok_json(&["data", "check", "set", "--json"]);
+    let number = report["fields"].as_array().unwrap().iter().find(|field| field["name"] == "q").unwrap();
+    assert_eq!(number["shape"], serde_json::json!([]));
 }

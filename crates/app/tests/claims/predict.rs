@@ -55,6 +55,9 @@ fn inputs_are_found_by_field_and_by_variable() {
     contains(&fails(&["--input=renamed.npz"]), &["renamed.npz", "`a`", "FILE:VARIABLE"]);
     contains(&fails(&["--input=c=a.npy"]), &["--input", "a, b", "c"]);
     contains(&fails(&["--input=a=renamed.npz:z", "--input=b=b.npy"]), &["renamed.npz", "z"]);
+    for option in ["--derive=sdf=nothing.stl", "--scalars=nothing.csv", "--on=cells"] {
+        contains(&fails(&["--input=fields.npz", option]), &["expected mesh files", "found arrays", "leave it out"]);
+    }
     assert!(!folder.at("no.npy").exists());
 }
 

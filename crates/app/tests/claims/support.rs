@@ -117,8 +117,8 @@ pub(crate) fn contains(text: &str, words: &[&str]) {
 
 /// Writes an npy file of float32 values.
 pub(crate) fn write_npy(path: &Path, shape: &[usize], values: impl Iterator<Item = f32>) {
-    let axes: Vec<_> = shape.iter().map(ToString::to_string).collect();
-    let text = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({},), }}\n", axes.join(", "));
+    let axes: String = shape.iter().map(|extent| format!("{extent},")).collect();
+    let text = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({axes}), }}\n");
     let mut bytes = [b"\x93NUMPY\x01\x00", &(text.len() as u16).to_le_bytes()[..], text.as_bytes()].concat();
     bytes.extend(values.take(shape.iter().product()).flat_map(f32::to_le_bytes));
     fs::write(path, bytes).unwrap();

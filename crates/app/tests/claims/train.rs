@@ -1,6 +1,6 @@
 //! `lamo train`: a run killed at any moment ends with the same bits, Ctrl-C loses nothing, a refusal is one sentence.
 
-use crate::support::{Folder, TINY, contains, ok, sentence};
+use crate::support::{Folder, TINY, contains, ok, sentence, wave_npy};
 use lamo::run;
 use lamo::run::Checkpoint;
 use serde_json::Value;
@@ -42,7 +42,7 @@ fn wait_for(path: &Path, child: &mut Child) {
 }
 
 /// The lines of JSON of a job.
-fn lines(output: &str) -> Vec<Value> {
+pub(crate) fn lines(output: &str) -> Vec<Value> {
     output.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
@@ -295,6 +295,27 @@ fn several_models_give_the_runs_of_each_model_alone() {
         &["--print-config: expected one model, found fno,unet"],
     );
     contains(&refused(&["--model=fno,nonsense"]), &["nonsense"]);
+}
+
+#[test]
+fn a_run_folder_and_a_file_of_arrays_in_place_of_an_experiment_are_told_with_what_to_do() {
+    let folder = Folder::new("not-an-experiment");
+    wave_npy(&folder.at("a.npy"), &[8, 10]);
+    contains(&folder.fails(&["train", "a.npy"]), &["a.npy: expected a text file", "lamo data import"]);
+    folder.ok(&[SMALL, &["--set=train.epochs=1", "--out=run"]].concat());
+    contains(&folder.fails(&["train", "run"]), &["found the folder of a run", "lamo train --resume run", "--init run"]);
+}
+
+#[test]
+fn a_model_that_does_not_take_the_data_is_told_before_the_others_train() {
+    let folder = Folder::new("unfit-model");
+    for name in ["a.npy", "u.npy"] {
+        wave_npy(&folder.at(name), &[8, 10]);
+    }
+    folder.ok(&["data", "import", "--input=a=a.npy", "--output=u=u.npy", "--grid=line:10", "--out=set"]);
+    let told = folder.fails(&["train", "set", "--model=fno,swin", "--set=train.epochs=1", "--out=run"]);
+    contains(&told, &["model swin: expected a plane, found a line"]);
+    assert!(!folder.at("run-fno").exists() && !folder.at("run-swin").exists());
 }
 
 #[test]

@@ -60,10 +60,7 @@ impl Operator {
         let trained = self.task.grid;
         let differs = grid != trained && !matches!(trained, Grid::Cloud { .. });
         differs.then(|| {
-            format!(
-                "the model was trained on a {trained} and predicts on a {grid}; its error there may be larger, and \
-                 `lamo evaluate --data DIR` measures it on samples of that grid"
-            )
+            format!("the model was trained on a {trained} and predicts on a {grid}; its error there may be larger")
         })
     }
 

@@ -115,13 +115,13 @@ impl TimeMode {
                 })?;
                 Ok(Time::Steady)
             }
-            TimeMode::RollOut { past } => Ok(Time::RollOut { past, snapshots: times, clock: clock.to_vec() }),
+            TimeMode::RollOut { past } => {
+                require_growing(clock)?;
+                Ok(Time::RollOut { past, snapshots: times, clock: clock.to_vec() })
+            }
             TimeMode::ByTime => {
                 let clock = if clock.len() == times { clock } else { &[] };
-                if let Some(pair) = clock.windows(2).find(|pair| pair[0] >= pair[1]) {
-                    let found = format!("{} before {}", pair[0], pair[1]);
-                    return Err(Refusal::new("times", "each later than the one before", found));
-                }
+                require_growing(clock)?;
                 Ok(Time::ByTime { count: times, clock: clock.to_vec() })
             }
         }
@@ -161,6 +161,18 @@ impl TimeMode {
             }
         })
     }
+}
+
+/// Refuses times that are not finite, and times that are not later than the ones before.
+pub(crate) fn require_growing(clock: &[f64]) -> Result<(), Refusal> {
+    let refuse = |found: String| Err(Refusal::new("times", "finite times, each later than the one before", found));
+    if let Some(time) = clock.iter().find(|time| !time.is_finite()) {
+        return refuse(time.to_string());
+    }
+    clock
+        .windows(2)
+        .find(|pair| pair[0] >= pair[1])
+        .map_or(Ok(()), |pair| refuse(format!("{} after {}", pair[1], pair[0])))
 }
 
 /// `[rows, left + right]` of `[rows, left]` and `[rows, right]`.
@@ -207,9 +219,7 @@ impl Time {
         require(clock.is_empty() || clock.len() == length, || {
             Refusal::new("clock", format!("{length} times"), clock.len().to_string())
         })?;
-        let pairs = clock.iter().zip(clock.iter().skip(1));
-        let grows = clock.iter().all(|time| time.is_finite()) && pairs.into_iter().all(|(one, next)| one < next);
-        require(grows, || Refusal::new("clock", "finite times, each later than the one before", format!("{clock:?}")))?;
+        require_growing(clock)?;
         let other = outputs.iter().find(|field| field.snapshots.is_some_and(|snapshots| snapshots != length));
         other.map_or(Ok(()), |field| {
             let found = format!("{} in `{}`", field.length(), field.name);

@@ -11,7 +11,12 @@ pub fn relative_l2<'g>(prediction: Tensor<'g>, target: Tensor<'g>) -> Tensor<'g>
     let batch = found.dims()[0];
     let flat = |tensor: Tensor<'g>| tensor.reshape([batch, found.count() / batch]);
     let norm = |tensor: Tensor<'g>| tensor.square().sum(&[1]).sqrt().reshape([batch]);
-    norm(flat(prediction) - flat(target)) / norm(flat(target))
+    root((flat(prediction) - flat(target)).square().sum(&[1])).reshape([batch]) / norm(flat(target))
+}
+
+/// The root of the squares of a miss. Where they vanish, so does its gradient, as in PyTorch; that of the root alone is infinite.
+fn root(squares: Tensor<'_>) -> Tensor<'_> {
+    squares.maximum(squares.graph().fill(f64::from(f32::MIN_POSITIVE), [1])).sqrt()
 }
 
 /// The training loss: a sum over the batch. A mean would change its size relative to the clip and to Adam's ε.
@@ -55,8 +60,8 @@ pub fn relative_l2_with_gradient_each<'g>(prediction: Tensor<'g>, target: Tensor
 /// norm gives infinity.
 pub fn relative_l2_per_channel<'g>(prediction: Tensor<'g>, target: Tensor<'g>) -> Tensor<'g> {
     let [batch, _, channels] = prediction.dims();
-    let norm = |tensor: Tensor<'g>| tensor.square().sum(&[1]).sqrt().reshape([batch, channels]);
-    let ratios = norm(prediction - target) / norm(target);
+    let squares = |tensor: Tensor<'g>| tensor.square().sum(&[1]).reshape([batch, channels]);
+    let ratios = root(squares(prediction - target)) / squares(target).sqrt();
     (ratios.sum(&[1]) * (1.0 / channels as f64)).reshape([batch])
 }
 
@@ -90,13 +95,13 @@ pub fn relative_h1<'g>(prediction: Tensor<'g>, target: Tensor<'g>, grid: Grid, s
         let count = tensor.shape().count() / batch;
         tensor.square().reshape([batch, count]).sum(&[1]).reshape([batch])
     };
-    let norm = |field: Tensor<'g>| {
+    let squares = |field: Tensor<'g>| {
         let field = field.reshape(shape.as_slice());
         let slopes =
             spacing.iter().enumerate().map(|(axis, distance)| square(difference(field, axis + 1) * (1.0 / distance)));
-        slopes.fold(square(field), |sum, slope| sum + slope).sqrt()
+        slopes.fold(square(field), |sum, slope| sum + slope)
     };
-    norm(prediction - target) / norm(target)
+    root(squares(prediction - target)) / squares(target).sqrt()
 }
 
 /// vᵢ₊₁ − vᵢ along an axis, one shorter than the field.

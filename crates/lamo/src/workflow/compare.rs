@@ -32,9 +32,11 @@ pub struct Entry {
     pub worst: f64,
     /// Numbers that were learned.
     pub parameters: usize,
-    /// Epochs completed.
+    /// Epochs of the training; where the run lies elsewhere, those up to the evaluated checkpoint.
     pub epochs: usize,
-    /// Wall time of the training.
+    /// The epoch of the evaluated checkpoint.
+    pub evaluated_epoch: usize,
+    /// Wall time of these epochs.
     pub training_seconds: f64,
     /// Wall time of a step.
     pub step_seconds: f64,
@@ -64,8 +66,10 @@ pub struct Difference {
     pub values: Vec<String>,
 }
 
-/// Keys of `[train]` that a table of runs shows anyway, or that change nothing that is trained.
-const ELSEWHERE: [&str; 2] = ["epochs", "evaluate"];
+/// A key of `[train]` that a table of runs shows, unless a training ended early.
+const EPOCHS: &str = "epochs";
+/// A key of `[train]` that changes nothing that is trained.
+const EVALUATE: &str = "evaluate";
 
 /// Compares evaluated run folders, or receipts.
 pub fn compare(runs: &[PathBuf]) -> Result<Comparison, Error> {
@@ -77,13 +81,17 @@ pub fn compare(runs: &[PathBuf]) -> Result<Comparison, Error> {
         error: if alike { receipt.evaluation.headline() } else { receipt.evaluation.relative_l2 },
         ..entry(path, receipt)
     });
+    let entries: Vec<Entry> = entries.collect();
     let metric = if alike { name } else { "mean relative L2 error" };
-    Ok(Comparison { same_test, metric, runs: entries.collect(), differences: differences(runs) })
+    let differences = differences(runs, &entries);
+    Ok(Comparison { same_test, metric, runs: entries, differences })
 }
 
-fn differences(runs: &[PathBuf]) -> Vec<Difference> {
+fn differences(runs: &[PathBuf], entries: &[Entry]) -> Vec<Difference> {
     let train = |path: &PathBuf| Table::try_from(run::experiment(folder(path)).ok()?.train).ok();
     let Some(trainings) = runs.iter().map(train).collect::<Option<Vec<Table>>>() else { return Vec::new() };
+    let asked = |training: &Table| training.get(EPOCHS).and_then(Value::as_integer);
+    let full = entries.iter().zip(&trainings).all(|(entry, training)| asked(training) == Some(entry.epochs as i64));
     let values = |key: &str| -> Vec<String> {
         let shown = |value: Option<&Value>| value.map_or("none".to_owned(), |value| value.to_string().replace('"', ""));
         trainings.iter().map(|training| shown(training.get(key))).collect()
@@ -91,10 +99,14 @@ fn differences(runs: &[PathBuf]) -> Vec<Difference> {
     let differ = |values: &[String]| values.iter().any(|value| *value != values[0]);
     let orthogonal = !differ(&values("optimiser")); // keys of Muon say nothing about AdamW
     let keys: BTreeSet<&String> = trainings.iter().flat_map(Table::keys).collect();
-    let keys = keys.into_iter().filter(|key| !ELSEWHERE.contains(&key.as_str()));
+    let keys = keys.into_iter().filter(|key| *key != EVALUATE && !(full && *key == EPOCHS));
     let keys = keys.filter(|key| orthogonal || !key.starts_with("matrix_"));
     let found = keys.map(|key| Difference { key: format!("train.{key}"), values: values(key) });
-    found.filter(|difference| differ(&difference.values)).collect()
+    let origin = |path: &PathBuf| run::environment(folder(path)).ok().and_then(|environment| environment.init);
+    let origins =
+        runs.iter().map(|path| origin(path).map_or("none".to_owned(), |origin| origin.path.display().to_string()));
+    let init = Difference { key: "--init".to_owned(), values: origins.collect() };
+    found.chain([init]).filter(|difference| differ(&difference.values)).collect()
 }
 
 /// The folder of a run or of a receipt.
@@ -121,6 +133,8 @@ fn entry(path: &Path, receipt: &Receipt) -> Entry {
     let name =
         folder.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned());
     let spread = &receipt.evaluation.distribution;
+    let last = run::history(folder).ok().and_then(|history| history.last().copied());
+    let last = last.filter(|last| last.epoch >= receipt.epoch);
     Entry {
         run: name,
         benchmark: receipt.benchmark.clone(),
@@ -132,8 +146,9 @@ fn entry(path: &Path, receipt: &Receipt) -> Entry {
         median: spread.median(),
         worst: spread.most(),
         parameters: receipt.costs.parameters,
-        epochs: receipt.epoch,
-        training_seconds: receipt.costs.training_seconds,
+        epochs: last.map_or(receipt.epoch, |last| last.epoch),
+        evaluated_epoch: receipt.epoch,
+        training_seconds: last.map_or(receipt.costs.training_seconds, |last| last.seconds),
         step_seconds: receipt.costs.step_seconds(),
         step_bytes: receipt.costs.step_bytes,
     }

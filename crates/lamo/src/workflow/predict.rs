@@ -162,7 +162,9 @@ fn predict_to(request: &PredictRequest, write: WriteFields) -> Result<Predicted,
         require_new(file, inputs)?;
         model.protect(file)?;
     }
-    let (notes, note_on_grid) = (planned.notes(), operator.note_on_grid(planned.grid));
+    let notes = planned.notes();
+    let measure = "`lamo evaluate --data DIR` measures it on samples of that grid";
+    let note_on_grid = operator.note_on_grid(planned.grid).map(|note| format!("{note}, and {measure}"));
     let started = Instant::now();
     let batch = forward_batch(operator.batch, *device).min(planned.count);
     let predictor = match memory {

@@ -14,8 +14,9 @@ use crate::experiment::{
     self, Data, Experiment, ExperimentData, Loss, OWN, Preset, Request, Symmetries, TimeRole, benchmarks,
 };
 use crate::files;
+use crate::network::models;
 use crate::run::{self, Best, Checkpoint, Environment, Line, Provenance, Run};
-use crate::task::Spread;
+use crate::task::{Spread, Task, TimeMode};
 use crate::training::{Outcome, Trainer, convergence};
 use lamo_tensor::{Device, Graph, Program, attempt};
 use std::io::ErrorKind;
@@ -79,6 +80,7 @@ impl TrainRequest {
         let there = experiment.data.folder.as_ref().filter(|folder| folder.join(MANIFEST).is_file());
         if let Some(dataset) = there.map(|folder| Dataset::open(folder)).transpose()? {
             fit_sizes(&mut experiment, &dataset, chosen)?;
+            check_model(&experiment, dataset.manifest())?;
         }
         Ok(experiment)
     }
@@ -148,7 +150,10 @@ impl TrainRequest {
             })?;
             text = Some(shipped.to_owned());
         } else if path.is_file() {
-            let read = files::read_to_string(path).map_err(|reason| Error::reading(path, reason))?;
+            let read = files::read_to_string(path).map_err(|reason| match reason.kind() {
+                ErrorKind::InvalidData => not_text(what).into(),
+                _ => Error::reading(path, reason),
+            })?;
             request.grid = self.grid_of_file(path, &read)?;
             text = Some(read);
         } else if benchmarks::find(what).is_err() {
@@ -199,11 +204,22 @@ fn unknown(what: &str) -> Refusal {
         "a benchmark ({}), a shipped experiment (see lamo list), an experiment file or a data set",
         known.join(", ")
     );
+    if Path::new(what).join(run::EXPERIMENT).is_file() {
+        let advice =
+            format!("continue it with lamo train --resume {what}, or start from its weights with --init {what}");
+        return Refusal::new(what, expected, "the folder of a run").advise(advice);
+    }
     let refusal = Refusal::new(what, expected, "none of these").of(Kind::Missing);
     match experiment::nearest(what) {
         Some(name) => refusal.advise(format!("did you mean {name}?")),
         None => refusal,
     }
+}
+
+/// A file of arrays or weights where an experiment is expected.
+fn not_text(what: &str) -> Refusal {
+    let advice = "make a data set of arrays with lamo data import, and start from weights with --init";
+    Refusal::new(what, "a text file with an experiment", "a file that is not text").advise(advice)
 }
 
 /// Whether a data set has the name of a benchmark and the fields that the benchmark predicts.
@@ -227,6 +243,37 @@ fn is_time_series(manifest: &Manifest) -> bool {
     let of = |role| manifest.fields.iter().filter(move |field| field.role == role);
     let moves = |entry: &FieldEntry| entry.on(manifest.grid).is_ok_and(|field| field.snapshots.is_some());
     of(Role::Input).count() == 0 && of(Role::Position).all(|field| field.common) && of(Role::Output).all(moves)
+}
+
+/// Refuses a model that does not take the grid of the data, before any array is read.
+fn check_model(experiment: &Experiment, manifest: &Manifest) -> Result<(), Refusal> {
+    let positions = manifest.fields.iter().find(|field| field.role == Role::Position);
+    let positions = positions.and_then(|entry| entry.on(manifest.grid).ok());
+    let space = positions.map_or(manifest.grid.shape().len(), |field| field.width());
+    let task = Task::plain(manifest.grid, space, 1, 1);
+    let task = if experiment.time_mode() == TimeMode::ByTime { task.by_time(1) } else { task };
+    let (row, settings) = (models::find(&experiment.model.name)?, &experiment.model.settings);
+    match manifest.ragged {
+        Some(_) => row.check_ragged(&task, settings),
+        None => row.check(&task, settings),
+    }
+}
+
+/// What a roll-out of several steps does not say about an input with snapshots: which of them belongs to which step.
+fn unaligned_input(experiment: &Experiment, manifest: &Manifest) -> Option<String> {
+    let TimeMode::RollOut { past } = experiment.time_mode() else { return None };
+    let snapshots = |field: &FieldEntry| field.on(manifest.grid).ok()?.snapshots;
+    let of = |role: Role| manifest.fields.iter().filter(move |field| field.role == role);
+    let steps = of(Role::Output).filter_map(snapshots).max()?.saturating_sub(past);
+    let moving = of(Role::Input).find(|field| snapshots(field).is_some_and(|count| count > 1))?;
+    (steps > 1).then(|| {
+        format!(
+            "the input `{}` has {} snapshots, and every one of the {steps} steps of the roll-out is given all of them and not told which \
+             are its own; where a step depends on them, import the series with --window N --horizon 1, so that each sample has one step",
+            moving.name,
+            snapshots(moving).unwrap_or(1)
+        )
+    })
 }
 
 /// True when all outputs are numbers of the whole sample.
@@ -293,6 +340,9 @@ pub fn train(request: &TrainRequest, session: &Session<'_>) -> Result<TrainedRun
     let dataset = dataset::of_experiment(&experiment, session)?;
     let begun = Instant::now();
     fit_sizes(&mut experiment, &dataset, chosen)?;
+    if let Some(warning) = unaligned_input(&experiment, dataset.manifest()) {
+        (session.listener)(Event::Warning(&warning));
+    }
     let mut trainer = match request.minutes {
         Some(minutes) => job.compile_for(request, (minutes, begun), &mut experiment, &dataset, chosen)?,
         None => job.compile(&experiment, &dataset)?,

@@ -6,7 +6,7 @@ use lamo::experiment::{Experiment, Loss, Request};
 use lamo::training::Trainer;
 use lamo::training::loss;
 use lamo_geometry::Grid;
-use lamo_tensor::{Device, Graph, Tensor, reference};
+use lamo_tensor::{Device, Graph, Program, Tensor, reference};
 use std::collections::HashMap;
 
 const BATCH: usize = 2;
@@ -222,4 +222,27 @@ fn a_loss_that_cannot_be_computed_is_refused_with_what_to_use() {
     let unknown = ["train.loss=mae".to_owned()];
     let said = Request { changes: &unknown, ..Request::default() }.resolve().unwrap_err().to_string();
     assert!(said.contains("mae") && said.contains("mse") && said.lines().count() == 1, "{said}");
+}
+
+#[test]
+fn a_prediction_without_an_error_has_no_gradient() {
+    for (name, each) in EACH.into_iter().chain([("relative-l2", (|p, t, _, _| loss::relative_l2(p, t)) as Each)]) {
+        for (grid, spacing) in GRIDS {
+            let [_, target] = fields(grid);
+            let graph = Graph::new();
+            let shape = [BATCH, grid.points(), CHANNELS];
+            let [prediction, expected] = ["prediction", "target"].map(|input| graph.input(input, shape));
+            let total = each(prediction, expected, grid, spacing).sum_all();
+            graph.output("loss", total);
+            graph.output("gradient", graph.gradient(total, &[prediction])[0].unwrap());
+            let mut program = Program::compile(&graph);
+            for input in ["prediction", "target"] {
+                program.write(input, &target.iter().map(|value| *value as f32).collect::<Vec<_>>());
+            }
+            program.run();
+            assert!(program.read("loss")[0] < 1e-15, "{name}: {:?}", program.read("loss"));
+            assert!(program.read("gradient").iter().all(|slope| *slope == 0.0 || name == "l1"), "{name} on a {grid}");
+            assert!(program.read("gradient").iter().all(|slope| slope.is_finite()), "{name} on a {grid}");
+        }
+    }
 }

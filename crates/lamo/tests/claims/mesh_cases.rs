@@ -4,7 +4,7 @@ use crate::support::Folder;
 use lamo::data::dataset::{Dataset, Outcome, Rule};
 use lamo::data::formats;
 use lamo::data::import::{MeshCases, Own, Sizes, points_of_files};
-use lamo::data::mesh::{self, DataArray, Mesh, Numbers, Options, Shape, UNTURNED};
+use lamo::data::mesh::{self, DataArray, Mesh, Numbers, Options, Recorded, Shape, UNTURNED};
 use lamo::inference::Source;
 use lamo::workflow::{PredictRequest, Session, TrainRequest, predict_meshes, train};
 use lamo_geometry::Grid;
@@ -123,6 +123,20 @@ fn centres_of_cells_are_points_and_equal_cases_are_an_equal_cloud() {
     assert_eq!(set.gather("mean_p", &[0]).unwrap()[..3], [1.5, 1.5, 1.5]);
 }
 
+/// A tiny run on a data set.
+fn trained(folder: &Folder, set: &str) -> PathBuf {
+    let changes = [
+        "model.settings={ width = 16, depth = 1, tokens = 4, slice_heads = 2, states = 4, mlp_ratio = 1, initial = \"fan-in\" }",
+        "train={ epochs = 2, batch = 2 }",
+    ];
+    let asked = TrainRequest {
+        changes: changes.map(str::to_owned).to_vec(),
+        out: Some(folder.at(&format!("{set}-run"))),
+        ..TrainRequest::new(folder.at(set).to_str().unwrap())
+    };
+    train(&asked, &Session::default()).unwrap().folder
+}
+
 fn request(model: &Path, inputs: &[PathBuf], output: PathBuf) -> PredictRequest {
     PredictRequest {
         model: model.to_owned(),
@@ -140,17 +154,7 @@ fn predictions_are_written_on_the_original_cells_with_their_errors() {
     let folder = Folder::new("mesh-predict");
     let cases = cases(&folder, &SIZES, "vtu");
     imported(&cases, &folder.at("set"));
-    let changes = [
-        "model.settings={ width = 16, depth = 1, tokens = 4, slice_heads = 2, states = 4, mlp_ratio = 1, initial = \"fan-in\" }",
-        "train={ epochs = 2, batch = 2 }",
-    ];
-    let set = folder.at("set");
-    let asked = TrainRequest {
-        changes: changes.map(str::to_owned).to_vec(),
-        out: Some(folder.at("run")),
-        ..TrainRequest::new(set.to_str().unwrap())
-    };
-    let run = train(&asked, &Session::default()).unwrap().folder;
+    let run = trained(&folder, "set");
     let both = predict_meshes(&request(&run, &cases.files[6..], folder.at("out_*.vtu")), &cases).unwrap();
     assert_eq!(both.files, [folder.at("out_case_6.vtu"), folder.at("out_case_7.vtu")]);
     let alone = folder.at("alone.vtk");
@@ -352,4 +356,171 @@ fn damaged_triangles_are_refused_in_a_sentence() {
     let old = Dataset::open(&target).unwrap();
     assert!(old.triangles_of(0).unwrap().is_empty());
     old.verify().unwrap();
+}
+
+/// Files with an array `array` on the points beside those of [`case`]; its values are 7.
+fn cases_with(folder: &Folder, array: &str) -> MeshCases {
+    let files = (0..4).map(|number| {
+        let mut mesh = case(4, 3, slope(number));
+        mesh.point_data.push(DataArray::new(array, 1, vec![7.0; 12]));
+        let path = folder.at(&format!("{array}_{number}.vtu"));
+        mesh::write(&path, &mesh, &Options::default()).unwrap();
+        path
+    });
+    MeshCases { files: files.collect(), outputs: vec!["Mean p".into()], ..MeshCases::default() }
+}
+
+/// The array that a field is read from, and its values.
+fn read_as(
+    cases: &MeshCases,
+    file: &Path,
+    field: &str,
+    recorded: &Recorded,
+) -> Result<(String, Vec<f64>), lamo::Error> {
+    let points = (2, Grid::Cloud { points: 12 });
+    let (_, array, _) = cases.arrays_as_recorded(file, &[field.to_owned()], points, recorded)?.remove(0);
+    let name = array.variable.unwrap();
+    Ok((name.clone(), formats::read(file, Some(&name)).unwrap().values.into_f64()))
+}
+
+#[test]
+fn a_field_is_read_from_the_array_that_the_import_read_it_from() {
+    let folder = Folder::new("mesh-recorded");
+    for (array, input, field, variable) in [
+        ("Distance", "Distance", "distance", "Distance"),
+        ("distance", "distance", "distance", "stored/distance"),
+        ("normals", "wind=normals", "wind", "stored/normals"),
+        ("reg", "distance=reg", "distance", "reg"),
+        ("reg", "zone=reg", "zone", "reg"),
+    ] {
+        let cases = MeshCases { inputs: vec![input.into()], ..cases_with(&folder, array) };
+        let set = imported(&cases, &folder.at(&format!("{array}-{field}")));
+        assert_eq!(set.gather(field, &[1]).unwrap(), [7.0; 12], "{input}");
+        let recorded = Recorded::of(set.manifest());
+        let found = read_as(&MeshCases::default(), &cases.files[0], field, &recorded).unwrap();
+        assert_eq!(found, (variable.to_owned(), vec![7.0; 12]), "{input}");
+        // A mesh without the array is refused and nothing is derived in its place.
+        let bare = folder.at("bare.vtu");
+        mesh::write(&bare, &case(4, 3, 0.0), &Options::default()).unwrap();
+        let told = read_as(&MeshCases::default(), &bare, field, &recorded).unwrap_err().to_string();
+        let expected = format!("bare.vtu: expected an array `{array}`, found Mean p, region; field `{field}` of");
+        assert!(told.contains(&expected), "{told}");
+        let derive = MeshCases { derived: vec!["distance".into()], ..MeshCases::default() };
+        if field == "distance" {
+            let told = read_as(&derive, &cases.files[0], field, &recorded).unwrap_err().to_string();
+            assert!(told.contains(&format!("field `distance`: expected the array `{array}` of the file")), "{told}");
+        }
+    }
+}
+
+#[test]
+fn a_field_made_with_another_file_is_not_made_without_one() {
+    let folder = Folder::new("mesh-wall");
+    mesh::write(&folder.at("wall.vtu"), &case(9, 9, 0.0), &Options::default()).unwrap();
+    let with_file = |kind: &str| vec![format!("{kind}={}", folder.at("wall.vtu").display())];
+    let made = MeshCases { derived: with_file("distance"), ..cases_with(&folder, "other") };
+    let recorded = Recorded::of(imported(&made, &folder.at("set")).manifest());
+    let asked = |derived: &[String]| {
+        let cases = MeshCases { derived: derived.to_vec(), ..MeshCases::default() };
+        read_as(&cases, &made.files[0], "distance", &recorded)
+    };
+    for (derived, found) in [(vec![], "the mesh alone"), (vec!["distance".to_owned()], "`distance` to derive")] {
+        let told = asked(&derived).unwrap_err().to_string();
+        let expected =
+            "field `distance`: expected its distance to another file, as in the training, which had wall.vtu";
+        assert_eq!(told, format!("{expected}, found {found}; give --derive distance=FILE"));
+    }
+    assert!(asked(&with_file("distance")).unwrap().0.starts_with("distance="));
+    let own = MeshCases { derived: vec!["distance".into()], ..cases_with(&folder, "other") };
+    let recorded = Recorded::of(imported(&own, &folder.at("own")).manifest());
+    assert_eq!(read_as(&MeshCases::default(), &own.files[0], "distance", &recorded).unwrap().0, "distance");
+    let file = MeshCases { derived: with_file("distance"), ..MeshCases::default() };
+    let told = read_as(&file, &own.files[0], "distance", &recorded).unwrap_err().to_string();
+    assert!(told.ends_with("give --derive distance"), "{told}");
+}
+
+#[test]
+fn an_array_called_distance_does_not_take_the_place_of_the_derived_distance() {
+    let folder = Folder::new("mesh-clash");
+    let stored = cases_with(&folder, "distance");
+    let derived = [0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0];
+    // The first file has no such array; the others have.
+    mesh::write(&stored.files[0], &case(4, 3, 0.0), &Options::default()).unwrap();
+    let cases = MeshCases { derived: vec!["distance".into()], ..stored };
+    let set = imported(&cases, &folder.at("set"));
+    assert!((0..4).all(|sample| set.gather("distance", &[sample]).unwrap() == derived.map(|value| value as f32)));
+    // A prediction derives it, too; without --derive and without a record it takes the array of the file.
+    let found =
+        |cases: &MeshCases| read_as(cases, &cases_with(&folder, "distance").files[1], "distance", &Recorded::default());
+    assert_eq!(found(&cases).unwrap().1, derived);
+    assert_eq!(found(&MeshCases::default()).unwrap().1, [7.0; 12]);
+    let centres = MeshCases { at_centres: true, ..cases.clone() };
+    assert_eq!(found(&centres).unwrap().1, [0.5; 6]);
+    assert_eq!(found(&MeshCases { derived: Vec::new(), ..centres }).unwrap().1, [7.0; 6]);
+    let named = MeshCases { inputs: vec!["distance=Mean p".into()], ..MeshCases::default() };
+    assert_eq!(found(&named).unwrap().0, "Mean p");
+}
+
+#[test]
+fn a_run_predicts_from_the_arrays_and_files_that_its_data_were_made_of() {
+    let folder = Folder::new("mesh-run-recorded");
+    let predicted = |run: &Path, inputs: &[&str], cases: &MeshCases| {
+        let inputs = inputs.iter().map(|text| Source::parse(text)).collect();
+        let asked = PredictRequest { inputs, ..request(run, &[], folder.at("out.npz")) };
+        predict_meshes(&asked, cases).map(|found| found.arrays[0].values.clone())
+    };
+    let (bare, derive) = (MeshCases::default(), MeshCases { derived: vec!["distance".into()], ..MeshCases::default() });
+    let cases = MeshCases { inputs: vec!["distance=reg".into()], ..cases_with(&folder, "reg") };
+    imported(&cases, &folder.at("renamed"));
+    let run = trained(&folder, "renamed");
+    let file = cases.files[3].to_str().unwrap();
+    let array = format!("distance={file}:reg");
+    let given = [format!("positions={file}:points-xy"), array.clone()].map(|text| Source::parse(&text)).to_vec();
+    let expected = lamo::workflow::predict(&PredictRequest { inputs: given, ..request(&run, &[], folder.at("o.npz")) });
+    let expected = expected.unwrap().arrays[0].values.clone();
+    assert_eq!(predicted(&run, &[file], &bare).unwrap(), expected);
+    assert!(predicted(&run, &[file], &derive).unwrap_err().to_string().contains("expected the array `reg`"));
+    // Without the data, the name of the field decides, or the array that is named.
+    std::fs::rename(folder.at("renamed"), folder.at("moved")).unwrap();
+    assert_ne!(predicted(&run, &[file], &bare).unwrap(), expected, "the distance to the boundary");
+    assert_eq!(predicted(&run, &[file, &array], &bare).unwrap(), expected);
+    let other = format!("distance={}:reg", cases.files[2].display());
+    let told = predicted(&run, &[file, &other], &bare).unwrap_err().to_string();
+    assert!(
+        told.contains("--input: expected mesh files, and FIELD=FILE:ARRAY") && told.contains("reg_2.vtu"),
+        "{told}"
+    );
+    // A distance to a wall is not replaced by that to the boundary of the mesh.
+    mesh::write(&folder.at("wall.vtu"), &case(9, 9, 0.0), &Options::default()).unwrap();
+    let wall = MeshCases { derived: vec![format!("distance={}", folder.at("wall.vtu").display())], ..bare.clone() };
+    imported(&MeshCases { derived: wall.derived.clone(), ..cases_with(&folder, "reg") }, &folder.at("wall"));
+    let run = trained(&folder, "wall");
+    for cases in [&bare, &derive] {
+        assert!(predicted(&run, &[file], cases).unwrap_err().to_string().ends_with("give --derive distance=FILE"));
+    }
+    predicted(&run, &[file], &wall).unwrap();
+}
+
+#[test]
+fn a_table_of_scalars_has_semicolons_and_decimal_commas_as_any_other_table() {
+    let folder = Folder::new("mesh-decimals");
+    let cases = MeshCases { derived: Vec::new(), ..cases(&folder, &SIZES, "vtu") };
+    let table = std::fs::read_to_string(folder.at("cases.csv")).unwrap().replace(".vtu", "");
+    let slopes = |target: &str, table: String| {
+        std::fs::write(folder.at("cases.csv"), table).unwrap();
+        imported(&cases, &folder.at(target)).gather("slope", &[0, 1, 2, 3, 4, 5, 6, 7]).unwrap()
+    };
+    let expected: Vec<f32> = (0..8).map(|case| slope(case) as f32).collect();
+    assert_eq!(slopes("commas", table.clone()), expected);
+    assert_eq!(slopes("semicolons", table.replace(',', ";").replace('.', ",")), expected);
+    assert_eq!(slopes("points", table.replace(',', ";")), expected);
+    assert_eq!(slopes("tabs", table.replace(',', "\t")), expected);
+    assert_eq!(slopes("spaces", table.replace(',', " ")), expected);
+    let mixed = table.replace(',', ";").replacen('.', ",", 1);
+    std::fs::write(folder.at("cases.csv"), mixed).unwrap();
+    let told = cases.fields().unwrap_err().to_string();
+    assert!(
+        told.contains("cases.csv: expected decimal points, or decimal commas, found `0,") && !told.contains("\n"),
+        "{told}"
+    );
 }

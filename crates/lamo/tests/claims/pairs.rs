@@ -137,6 +137,7 @@ fn outputs_losses_and_gradients_of_every_pair_are_those_of_the_reference() {
 /// Transolver on all benchmarks, against the CPU in f32.
 #[test]
 #[ignore = "minutes, on a GPU: LAMO_TEST_DEVICE=cuda cargo test --release -p lamo --features cuda --test claims -- --ignored of_official_sizes --nocapture"]
+#[allow(clippy::print_stdout)]
 fn a_gpu_computes_every_model_of_official_sizes_as_the_cpu_does() {
     let chosen = |experiment: &Experiment| {
         ["darcy", "elasticity"].contains(&experiment.benchmark.as_str())
@@ -161,7 +162,8 @@ fn a_gpu_computes_every_model_of_official_sizes_as_the_cpu_does() {
         program.run();
         let found = distances(&program, &expected);
         println!("{name} ({device}): output {:.1e}, loss {:.1e}, gradient {:.1e}", found[0], found[1], found[2]);
-        if found.iter().zip(allowed(&experiment.model.name)).any(|(apart, allowed)| !(*apart < allowed)) {
+        if found.iter().zip(allowed(&experiment.model.name)).any(|(apart, allowed)| apart.is_nan() || *apart >= allowed)
+        {
             wrong.push(name);
         }
     }

@@ -132,10 +132,10 @@ impl Engine {
         let (reply, answer) = oneshot::channel();
         self.shared.push(Job { samples: Arc::new(samples), symmetric, alone: false, deadline, reply })?;
         match tokio::time::timeout_at(deadline.into(), answer).await {
-            Ok(Ok(answer)) => answer,
+            Ok(Ok(answer)) if answer.is_ok() || Instant::now() < deadline => answer,
             Ok(Err(_)) if Instant::now() < deadline => Err(lost()),
-            // The queue may drop a late request before the timer here, which counts milliseconds, is due.
-            Ok(Err(_)) | Err(_) => Err(Failure::new(
+            // The queue may drop a late request, or its computation end, before the timer here, which counts milliseconds, is due.
+            Ok(_) | Err(_) => Err(Failure::new(
                 StatusCode::GATEWAY_TIMEOUT,
                 "the prediction was not ready within the time limit of a request; send fewer samples, or raise --timeout",
             )),

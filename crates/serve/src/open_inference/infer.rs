@@ -5,11 +5,11 @@
 
 use super::tensors::{Behind, Input, TensorParameters};
 use super::{Named as Address, find};
-use crate::body::Body;
+use crate::body::{Body, content_type};
 use crate::catalogue::Served;
 use crate::engine::Answer;
 use crate::failure::Failure;
-use crate::own::{aside, fields, noted, notes, within};
+use crate::own::{self, aside, fields, noted, notes, within};
 use crate::router::{Computed, Server, Timed};
 use crate::settings::Limits;
 use axum::Extension;
@@ -17,9 +17,11 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
+use lamo::Task;
 use lamo::data::formats::{self, ArrayFile, Named};
 use lamo::inference::PredictionInput;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::sync::Arc;
 
 /// Length of the JSON where bytes follow it.
@@ -31,7 +33,7 @@ struct Parameters {
     binary_data_output: bool,
     /// Snapshots to continue a time series by, as `lamo predict --frames`.
     #[serde(default)]
-    frames: Option<usize>,
+    frames: Option<Value>,
     /// Whether a prediction is the mean over the symmetries of the problem, as `lamo predict --symmetries`.
     #[serde(default)]
     symmetries: bool,
@@ -45,6 +47,7 @@ struct Wanted {
 }
 
 #[derive(Debug, Deserialize)]
+#[serde(expecting = "an object with `inputs`")]
 struct Request {
     #[serde(default)]
     id: Option<String>,
@@ -121,11 +124,8 @@ pub(super) async fn infer(
 
 /// How many bytes of the body are JSON.
 fn json_length(headers: &HeaderMap, body: usize) -> Result<usize, Failure> {
-    let content_type = headers.get(header::CONTENT_TYPE).map_or("", |value| value.to_str().unwrap_or("?"));
-    let plain = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    if !["", "application/json", "application/octet-stream"].contains(&plain.as_str()) {
-        let sentence =
-            format!("Content-Type: expected application/json or application/octet-stream, found {content_type}");
+    if let Some(other) = content_type(headers).filter(|said| said != "application/json") {
+        let sentence = format!("Content-Type: expected application/json or application/octet-stream, found {other}");
         return Err(Failure::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, sentence));
     }
     let Some(length) = headers.get(&LENGTH) else { return Ok(body) };
@@ -145,17 +145,8 @@ fn read(served: &Served, body: &Bytes, length: usize, limits: Limits) -> Result<
     let Request { id, parameters, inputs, outputs } = request;
     let Parameters { binary_data_output, frames, symmetries } = parameters.unwrap_or_default();
     let task = served.task();
-    let known: Vec<String> = task.given_fields().into_iter().map(|field| field.name).collect();
-    let single = known.len() == 1 && inputs.len() == 1;
-    if let Some(other) = inputs.iter().find(|input| !single && !known.iter().any(|name| name == input.name())) {
-        return Err(Failure::bad(format!("inputs: expected {}, found `{}`", known.join(", "), other.name())));
-    }
-    if inputs.is_empty() {
-        return Err(Failure::bad(format!("inputs: expected {}, found none", known.join(", "))));
-    }
-    if frames == Some(0) {
-        return Err(Failure::bad("frames: expected at least 1, found 0"));
-    }
+    check_names(task, &inputs)?;
+    let frames = frames.map(|frames| own::frames(&frames.to_string())).transpose()?;
     for wanted in outputs.iter().flatten() {
         if !task.outputs.iter().any(|field| field.name == wanted.name) {
             let known: Vec<&str> = task.outputs.iter().map(|field| field.name.as_str()).collect();
@@ -175,11 +166,32 @@ fn read(served: &Served, body: &Bytes, length: usize, limits: Limits) -> Result<
     within(limits, &planned)?;
     let notes = notes(served, &planned);
     let input = planned.read().map_err(|error| Failure::of_input(&error))?;
-    let binary =
-        |wanted: &Wanted| wanted.parameters.as_ref().and_then(|own| own.binary_data).unwrap_or(binary_data_output);
+    let binary = |wanted: &Wanted| {
+        wanted.parameters.as_ref().and_then(|parameters| parameters.binary_data).unwrap_or(binary_data_output)
+    };
     let outputs = outputs.filter(|outputs| !outputs.is_empty());
     let outputs = outputs.map(|outputs| outputs.iter().map(|wanted| (wanted.name.clone(), binary(wanted))).collect());
     Ok(Given { input, notes, id, symmetric: symmetries, outputs, binary: binary_data_output })
+}
+
+/// Refuses inputs that are not those of the model, each once.
+fn check_names(task: &Task, inputs: &[Input]) -> Result<(), Failure> {
+    let known: Vec<String> = task.given_fields().into_iter().map(|field| field.name).collect();
+    let given = |name: &str| inputs.iter().filter(|input| input.name() == name).count();
+    let refuse = |found: String| Err(Failure::bad(format!("inputs: expected {}, {found}", known.join(", "))));
+    if inputs.is_empty() {
+        return refuse("found none; send each of them as a tensor".into());
+    }
+    if let Some(other) = inputs.iter().find(|input| !known.iter().any(|name| name == input.name())) {
+        return refuse(format!("found `{}`; name the inputs as the model does", other.name()));
+    }
+    if let Some(twice) = known.iter().find(|name| given(name) > 1) {
+        return refuse(format!("found `{twice}` twice; send one tensor with all samples"));
+    }
+    match known.iter().find(|name| given(name) == 0) {
+        Some(missing) => refuse(format!("found no `{missing}`; send it, too")),
+        None => Ok(()),
+    }
 }
 
 /// The answer, and the length of its JSON where bytes follow.

@@ -2,6 +2,7 @@
 //! in binary.
 
 mod infer;
+mod numbers;
 mod tensors;
 
 use crate::catalogue::Served;

@@ -1,7 +1,8 @@
 //! Kinds of files that requests bring and answers hold: by content type, by `?format=`, or by their first bytes.
 
+use crate::body::content_type;
 use crate::failure::Failure;
-use axum::http::header::{ACCEPT, CONTENT_TYPE};
+use axum::http::header::ACCEPT;
 use axum::http::{HeaderMap, StatusCode};
 
 /// A kind of file.
@@ -91,13 +92,12 @@ impl Format {
         if let Some(ending) = asked {
             return Format::of_ending(ending);
         }
-        let found = headers.get(CONTENT_TYPE).map(|value| value.to_str().unwrap_or_default().to_owned());
-        match found.as_deref() {
-            None | Some("" | "application/octet-stream") => {
+        match content_type(headers) {
+            None => {
                 let known = FORMATS.iter().find(|known| body.starts_with(known.start)).map(|known| known.format);
                 known.ok_or_else(|| Failure::bad("the body: expected an npy, npz or vtu file, found other bytes"))
             }
-            Some(given) => Format::of_type(given).ok_or_else(|| {
+            Some(given) => Format::of_type(&given).ok_or_else(|| {
                 let expected = content_types();
                 Failure::new(
                     StatusCode::UNSUPPORTED_MEDIA_TYPE,
@@ -128,6 +128,7 @@ impl Format {
 mod tests {
     use super::*;
     use axum::http::HeaderValue;
+    use axum::http::header::CONTENT_TYPE;
 
     fn headers(name: axum::http::HeaderName, value: &'static str) -> HeaderMap {
         HeaderMap::from_iter([(name, HeaderValue::from_static(value))])
@@ -143,8 +144,19 @@ mod tests {
         assert_eq!(known(None, &none, b"PK\x03\x04"), Ok(Format::Npz));
         assert_eq!(known(None, &none, b"what"), Err(StatusCode::BAD_REQUEST));
         let unsupported = Err(StatusCode::UNSUPPORTED_MEDIA_TYPE);
-        assert_eq!(known(None, &headers(CONTENT_TYPE, "application/x-www-form-urlencoded"), b"PK"), unsupported);
+        assert_eq!(known(None, &headers(CONTENT_TYPE, "image/png"), b"PK"), unsupported);
         assert_eq!(known(Some("csv"), &none, b""), unsupported);
+    }
+
+    #[test]
+    fn what_tools_say_of_any_file_says_nothing_about_the_body() {
+        for said in ["application/x-www-form-urlencoded", "Application/Octet-Stream; charset=binary", ""] {
+            let headers = headers(CONTENT_TYPE, said);
+            let known = |body: &[u8]| Format::of_body(None, &headers, body).map_err(|failure| failure.status);
+            assert_eq!(known(b"PK\x03\x04"), Ok(Format::Npz), "{said}");
+            assert_eq!(known(b"\x93NUMPY"), Ok(Format::Npy), "{said}");
+            assert_eq!(known(b"a=1&b=2"), Err(StatusCode::BAD_REQUEST), "{said}");
+        }
     }
 
     #[test]

@@ -2,10 +2,12 @@
 
 mod arrays;
 mod predict;
+mod query;
 mod samples;
 pub(crate) mod solver;
 
 pub(crate) use predict::{fields, noted, notes, within};
+pub(crate) use query::frames;
 
 use crate::failure::Failure;
 use crate::router::{Server, Timed};

@@ -2,6 +2,7 @@
 
 use super::arrays::Format;
 use super::aside;
+use super::query::Asked;
 use crate::body::Body;
 use crate::catalogue::Served;
 use crate::engine::Answer;
@@ -15,30 +16,16 @@ use axum::response::{IntoResponse, Response};
 use lamo::Error;
 use lamo::data::formats::{self, ArrayFile, Named};
 use lamo::data::import::MeshCases;
-use lamo::data::mesh::{self, Options};
-use lamo::inference::{PlannedInput, PredictionInput};
-use lamo::workflow::{mesh_sources, predicted_mesh};
-use serde::Deserialize;
+use lamo::data::mesh::{self, Making, Options, Recorded};
+use lamo::error::Refusal;
+use lamo::inference::{PlannedInput, PredictionInput, Source};
+use lamo::workflow::predicted_mesh;
 use std::io::Write;
 use std::sync::Arc;
 use tempfile::NamedTempFile;
 
 /// What sentences call the body.
 const BODY: &str = "the body";
-
-/// The query of a prediction; the names are those of the flags of `lamo predict`.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Asked {
-    format: Option<String>,
-    frames: Option<usize>,
-    #[serde(default)]
-    symmetries: bool,
-    /// Of meshes: `points` or `cells`.
-    on: Option<String>,
-    /// Of meshes: `distance`, `normals`, or both with a comma.
-    derive: Option<String>,
-}
 
 /// A request that has been read: the samples, and the mesh file that they come from.
 struct Given {
@@ -51,12 +38,13 @@ pub(super) async fn predict(
     State(server): State<Server>,
     Extension(timed): Extension<Timed>,
     Path(name): Path<String>,
-    asked: Result<Query<Asked>, axum::extract::rejection::QueryRejection>,
+    asked: Result<Query<Vec<(String, String)>>, axum::extract::rejection::QueryRejection>,
     headers: HeaderMap,
     Body(body): Body,
 ) -> Result<Response, Failure> {
     let served = server.catalogue.find(&name, None)?;
-    let Query(asked) = asked.map_err(|rejection| Failure::bad(rejection.body_text()))?;
+    let Query(asked) = asked.map_err(|rejection| Failure::bad(format!("the query: {}", rejection.body_text())))?;
+    let asked = Asked::parse(asked)?;
     let format = Format::of_body(asked.format.as_deref(), &headers, &body)?;
     let (answer, explicit) = Format::of_answer(&headers, format)?;
     if answer == Format::Vtu && format != Format::Vtu {
@@ -93,9 +81,6 @@ pub(crate) fn notes(served: &Served, planned: &PlannedInput) -> Vec<String> {
 
 /// Reads what `lamo predict --input` would read from the same file.
 fn read(served: &Served, format: Format, asked: &Asked, body: Vec<u8>, limits: Limits) -> Result<Given, Failure> {
-    if asked.frames == Some(0) {
-        return Err(Failure::bad("frames: expected at least 1, found 0"));
-    }
     let task = served.task();
     if format != Format::Vtu {
         let bad = |error: &Error| Failure::of_input(error);
@@ -112,7 +97,7 @@ fn read(served: &Served, format: Format, asked: &Asked, body: Vec<u8>, limits: L
     };
     let cases = cases(asked)?;
     mesh::require_alone(mesh.path(), limits.body as u64).map_err(|error| named(&error))?;
-    let sources = mesh_sources(task, mesh.path(), &cases).map_err(|error| named(&error))?;
+    let sources = mesh_sources(served, mesh.path(), &cases).map_err(|error| named(&error))?;
     let planned = PredictionInput::plan(task, &sources, asked.frames).map_err(|error| named(&error))?;
     within(limits, &planned)?;
     let notes = notes(served, &planned);
@@ -141,6 +126,26 @@ pub(crate) fn within(limits: Limits, planned: &PlannedInput) -> Result<(), Failu
             )))
         }
     }
+}
+
+/// Where the fields of a model are in a mesh, as the data set of the training records it where that is on this machine. A field that was
+/// made with another file, such as a wall, is refused: a request has one file, and its own boundary is another surface.
+fn mesh_sources(served: &Served, path: &std::path::Path, cases: &MeshCases) -> Result<Vec<Source>, Error> {
+    let manifest = served.test.as_ref().ok().map(|test| test.dataset().manifest());
+    let recorded = manifest.map(Recorded::of).unwrap_or_default();
+    let task = served.task();
+    let fields: Vec<String> = task.given_fields().into_iter().map(|field| field.name).collect();
+    for field in &fields {
+        if let Some(Making::WithFile(file)) = recorded.making(field) {
+            let expected =
+                format!("its values beside the mesh, because the training made them with another file, {file}");
+            let refusal = Refusal::new(format!("field `{field}`"), expected, "a mesh alone");
+            return Err(refusal.advise("send the points and the fields as an npz file").into());
+        }
+    }
+    let arrays = cases.arrays_as_recorded(path, &fields, (task.space, task.grid), &recorded)?;
+    let source = |(field, array, axes)| Source { field: Some(field), array, axes: Some(axes) };
+    Ok(arrays.into_iter().map(source).collect())
 }
 
 /// How the fields of a mesh are found. A file beside the mesh cannot be named: it would be one of the server's.

@@ -1,9 +1,15 @@
 //! Answers have the bits of `lamo predict`, alone and in batches.
 
-use crate::support::{JSON, NPY, NPZ, RUNS, Runs, ask, command_line, get, npy, npz, permeability, post, server};
+use crate::support::{JSON, NPY, NPZ, RUNS, Runs, ask, command_line, get, npy, npz, permeability, post, server, start};
+use lamo::Grid;
+use lamo::data::dataset::Rule;
 use lamo::data::formats::{ArrayFile, Named};
+use lamo::data::import::{MeshCases, Own, Sizes};
 use lamo::data::mesh::{self, Cells, DataArray, Mesh, Numbers, Shape};
+use lamo::workflow::{Session, TrainRequest, train};
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
 
 /// VTK's number of a triangle.
 const TRIANGLE: u8 = 5;
@@ -98,6 +104,79 @@ fn a_mesh_gives_the_mesh_that_lamo_predict_writes() {
             .contains("distance or normals")
     );
     assert!(post(&server, "/v1/models/cloud/predict?on=edges", kind, &given).fails(400).contains("points or cells"));
+}
+
+/// A strip of 12 points with arrays `Distance` and `p`, as a vtu file.
+fn strip(path: &Path, slope: f32) {
+    let points = (0..12_u8).flat_map(|point| [f32::from(point % 4), f32::from(point / 4), 0.0]).collect();
+    let mut cells = Cells::new();
+    (0..7).for_each(|first| cells.push(TRIANGLE, [first, first + 1, first + 4]));
+    let mut strip = Mesh::new(Shape::Unstructured { points: Numbers::F32(points), cells });
+    for (name, shift) in [("Distance", 3.0), ("p", 1.0)] {
+        let values = (0..12_u8).map(|point| shift + slope * f32::from(point)).collect();
+        strip.point_data.push(DataArray { name: name.into(), components: 1, values: Numbers::F32(values) });
+    }
+    mesh::write(path, &strip, &mesh::Options::default()).unwrap();
+}
+
+/// A tiny run on strips.
+fn run_on_strips(folder: &Path, name: &str, inputs: &[&str], derived: &[String]) -> PathBuf {
+    let files: Vec<PathBuf> = (0..4).map(|case| folder.join(format!("case_{case}.vtu"))).collect();
+    files.iter().zip([0.1, 0.2, 0.3, 0.4]).for_each(|(file, slope)| strip(file, slope));
+    let inputs = inputs.iter().map(|&input| input.to_owned()).collect();
+    let cases =
+        MeshCases { files, inputs, outputs: vec!["p".into()], derived: derived.to_vec(), ..MeshCases::default() };
+    let own = Own {
+        name: name.into(),
+        grid: Grid::Cloud { points: 12 },
+        ragged: Vec::new(),
+        stride: 1,
+        split: Some(Rule::Ends { train: 3, test: 1 }),
+        fields: cases.fields().unwrap().0,
+        times: None,
+        windows: None,
+        sizes: Sizes::default(),
+    };
+    let data = folder.join(name);
+    own.import().unwrap().write(&data, &|_| ControlFlow::Continue(())).unwrap();
+    let tiny = "model.settings={ width = 16, depth = 1, mlp_ratio = 1, states = 4, tokens = 4, slice_heads = 2 }";
+    let changes = [tiny, "train={ epochs = 1, batch = 2 }"].map(str::to_owned).to_vec();
+    let out = Some(folder.join(format!("{name}-run")));
+    train(&TrainRequest { changes, out, ..TrainRequest::new(data.to_str().unwrap()) }, &Session::default())
+        .unwrap()
+        .folder
+}
+
+#[test]
+fn the_fields_of_a_mesh_are_made_as_those_of_the_training_or_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let stored = run_on_strips(folder.path(), "stored", &["Distance"], &[]);
+    let wall = format!("distance={}", folder.path().join("case_0.vtu").display());
+    let wall = run_on_strips(folder.path(), "wall", &[], &[wall]);
+    let source = |name: &str, path| lamo_serve::Source { name: name.into(), version: "1".into(), path };
+    let (server, _) = start(&[source("stored", stored), source("wall", wall)], |_| {});
+    let file = folder.path().join("case_3.vtu");
+    let (given, kind) = (std::fs::read(&file).unwrap(), ("Content-Type", "application/vnd.vtk"));
+    let array = |name: &str, shape: Vec<usize>, from: &str| {
+        let values = lamo::data::formats::read(&file, Some(from)).unwrap().values.into_f64();
+        Named { name: name.into(), shape, values: values.iter().map(|&value| value as f32).collect() }
+    };
+    let arrays = npz(&[array("positions", vec![12, 2], "points-xy"), array("distance", vec![12], "Distance")]);
+    let headers = [kind, ("Accept", "application/x-npz")];
+    let of_mesh = ask(server.address(), "POST", "/v1/models/stored/predict", &headers, &given);
+    assert_eq!(
+        of_mesh.ok(),
+        post(&server, "/v1/models/stored/predict", NPZ, &arrays).ok(),
+        "the array `Distance` is the input"
+    );
+    for query in ["", "?derive=distance"] {
+        let told = post(&server, &format!("/v1/models/wall/predict{query}"), kind, &given).fails(400);
+        assert!(told.contains("field `distance`") && told.contains("another file, case_0.vtu"), "{told}");
+        assert!(told.ends_with("send the points and the fields as an npz file"), "{told}");
+    }
+    let told = post(&server, "/v1/models/stored/predict?derive=distance", kind, &given).fails(400);
+    assert!(told.contains("expected the array `Distance` of the file, as in the training"), "{told}");
+    post(&server, "/v1/models/wall/predict", NPZ, &arrays).ok();
 }
 
 #[test]

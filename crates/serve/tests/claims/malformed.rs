@@ -94,7 +94,6 @@ fn wrong_content_types_get_415() {
     let (server, _) = server(|_| {});
     let body = npy(&permeability(&[12, 12], 0));
     for (path, kind) in [
-        ("/v1/models/plane/predict", "application/x-www-form-urlencoded"),
         ("/v1/models/plane/predict", "image/png"),
         ("/v2/models/plane/infer", "text/plain"),
         ("/v1/models/plane/solve", "application/json"),
@@ -105,6 +104,41 @@ fn wrong_content_types_get_415() {
     assert!(post(&server, "/v1/models/plane/predict?fromat=npy", NPY, &body).fails(400).contains("fromat"));
     assert!(post(&server, "/v1/models/plane/predict?frames=0", NPY, &body).fails(400).contains("at least 1"));
     assert!(post(&server, "/v1/models/plane/predict?frames=3", NPY, &body).fails(400).contains("time series"));
+}
+
+/// What curl and wget say of every file.
+const FORM: (&str, &str) = ("Content-Type", "application/x-www-form-urlencoded");
+
+#[test]
+fn a_body_that_curl_sends_as_it_is_gets_the_answer_of_its_own_kind() {
+    let (server, _) = server(|_| {});
+    let field = permeability(&[12, 12], 0);
+    for (kind, body) in [(NPY, npy(&field)), (NPZ, npz(std::slice::from_ref(&field)))] {
+        let expected = post(&server, "/v1/models/plane/predict", kind, &body);
+        assert_eq!(post(&server, "/v1/models/plane/predict", FORM, &body).ok(), expected.ok());
+    }
+    let tensor =
+        serde_json::json!({ "name": "permeability", "shape": [12, 12], "datatype": "FP32", "data": field.values });
+    let request = serde_json::json!({ "inputs": [tensor] }).to_string();
+    post(&server, "/v2/models/plane/infer", FORM, request.as_bytes()).ok();
+    assert!(post(&server, "/v1/models/plane/predict", FORM, b"a=1").fails(400).contains("npy, npz or vtu"));
+}
+
+#[test]
+fn a_refusal_gives_no_advice_that_a_request_cannot_follow() {
+    let (server, _) = server(|_| {});
+    let field = permeability(&[12, 12], 0);
+    let named = |name: &str| Named { name: name.into(), ..field.clone() };
+    for (kind, body) in [
+        (NPZ, npz(&[named("a"), named("b")])),
+        (NPY, npy(&permeability(&[12, 12, 12, 12], 0))),
+        (NPY, npy(&permeability(&[12], 0))),
+    ] {
+        let told = post(&server, "/v1/models/plane/predict", kind, &body).fails(400);
+        assert!(told.contains("; ") && !told.contains("--"), "{told}");
+    }
+    let told = post(&server, "/v1/models/series/predict?frames=abc", NPY, b"").fails(400);
+    assert_eq!(told, "frames: expected a whole number of at least 1, found abc");
 }
 
 #[test]
@@ -177,6 +211,45 @@ fn a_mesh_that_unpacks_to_more_than_a_body_may_have_gets_413() {
     }
     let image = r#"<VTKFile type="ImageData"><ImageData WholeExtent="0 999 0 999 0 999" Origin="0 0 0" Spacing="1 1 1"><Piece Extent="0 999 0 999 0 999"></Piece></ImageData></VTKFile>"#;
     assert!(ask(image.as_bytes()).fails(413).contains("12000000000"));
+}
+
+/// An npz file with one packed array: its header, and bytes of zeros. Its directory promises as many as it is told.
+fn packed_array(shape: &str, zeros: usize, promised: usize) -> Vec<u8> {
+    let header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}\n");
+    let start = [&b"\x93NUMPY\x01\x00"[..], &(header.len() as u16).to_le_bytes(), header.as_bytes()].concat();
+    let mut encoder = flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::best());
+    let mut sum = flate2::Crc::new();
+    let block = vec![0; 1 << 20];
+    let blocks = std::iter::repeat_n(&block[..], zeros >> 20).chain([&block[..zeros & ((1 << 20) - 1)]]);
+    for part in std::iter::once(&start[..]).chain(blocks) {
+        sum.update(part);
+        encoder.write_all(part).unwrap();
+    }
+    let packed = encoder.finish().unwrap();
+    let name = "permeability.npy";
+    let sizes = [sum.sum(), packed.len() as u32, (start.len() + promised) as u32].map(u32::to_le_bytes).concat();
+    let about = [&[20, 0, 0, 0, 8, 0, 0, 0, 33, 0][..], &sizes, &(name.len() as u16).to_le_bytes(), &[0, 0]].concat();
+    let member = [b"PK\x03\x04", &about[..], name.as_bytes(), &packed].concat();
+    let directory = [b"PK\x01\x02\x14\x00", &about[..], &[0; 14], name.as_bytes()].concat();
+    let places = [directory.len() as u32, member.len() as u32].map(u32::to_le_bytes).concat();
+    [&member[..], &directory, b"PK\x05\x06\0\0\0\0\x01\0\x01\0", &places, &[0, 0]].concat()
+}
+
+#[test]
+fn an_npz_file_that_unpacks_to_more_than_a_body_may_have_is_refused_before_it_is_unpacked() {
+    let (server, _) = server(|_| {});
+    let ask = |body: &[u8]| post(&server, "/v1/models/plane/predict", NPZ, body);
+    ask(&packed_array("(1, 12, 12)", 576, 576)).ok();
+    let samples = (1 << 30) / 576;
+    let bomb = packed_array(&format!("({samples}, 12, 12)"), samples * 576, samples * 576);
+    assert!(bomb.len() < 2_000_000, "{}", bomb.len());
+    let told = ask(&bomb).fails(413);
+    assert!(told.contains(&format!("at most 64000000 bytes as float32, unpacked, found {}", samples * 576)), "{told}");
+    // More than the header promises, and more than header and directory promise.
+    for promised in [256 << 20, 576] {
+        let told = ask(&packed_array("(1, 12, 12)", 256 << 20, promised)).fails(400);
+        assert!(told.contains("the body"), "{told}");
+    }
 }
 
 #[test]

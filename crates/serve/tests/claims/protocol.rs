@@ -123,7 +123,10 @@ fn a_time_series_is_continued_by_as_many_snapshots_as_are_asked_for() {
     };
     assert_eq!(ask(json!({})).json()["outputs"][0]["shape"], json!([1, 2, 16, 16]));
     assert_eq!(ask(json!({ "frames": 7 })).json()["outputs"][0]["shape"], json!([1, 7, 16, 16]));
-    assert!(ask(json!({ "frames": 0 })).fails(400).contains("at least 1"));
+    for odd in [json!(0), json!(-1), json!(1.5), json!("x"), json!(true)] {
+        let told = ask(json!({ "frames": odd })).fails(400);
+        assert_eq!(told, format!("frames: expected a whole number of at least 1, found {odd}"));
+    }
 }
 
 #[test]
@@ -141,10 +144,12 @@ fn what_does_not_fit_the_model_gets_400_and_a_sentence() {
         (json!([with("shape", json!([11, 12]))]), "shape [11, 12], found 144"),
         (json!([with("shape", json!([144]))]), "[12, 12]"),
         (json!([with("datatype", "FP16".into())]), "found FP16"),
-        (json!([with("data", json!([1, "two"]))]), "line 1"),
-        (json!([fine, with("name", "other".into())]), "`other`"),
-        (json!([fine, fine]), "twice"),
-        (json!([]), "permeability"),
+        (json!([with("data", json!([1, "two"]))]), "input `permeability`: expected numbers, found \"two\""),
+        (json!([with("data", json!(vec![1e39; 144]))]), "up to 3.4e38, as float32 has, found 1e39; give"),
+        (json!([with("name", "other".into())]), "expected permeability, found `other`"),
+        (json!([fine, with("name", "other".into())]), "expected permeability, found `other`"),
+        (json!([fine, fine]), "inputs: expected permeability, found `permeability` twice; send one tensor"),
+        (json!([]), "expected permeability, found none"),
     ] {
         let found = infer(json!({ "inputs": inputs }));
         assert!(found.contains(told), "expected {told} in: {found}");
@@ -155,6 +160,53 @@ fn what_does_not_fit_the_model_gets_400_and_a_sentence() {
             .contains("twice")
     );
     assert!(infer(json!({ "input": [] })).contains("inputs"));
+}
+
+#[test]
+fn data_in_json_must_be_flat_or_nested_as_their_shape() {
+    let (server, _) = server(|_| {});
+    let values: Vec<f32> = (0..2 * 256).map(|index| (index as f32 * 0.05).sin()).collect();
+    let nested = |outer: usize, inner: usize| -> Value {
+        let rows = |part: &[f32]| part.chunks(inner).map(<[f32]>::to_vec).collect::<Vec<_>>();
+        json!([values.chunks(outer).map(rows).collect::<Vec<_>>()])
+    };
+    let ask = |data: Value| {
+        let input = json!({ "data": data, "name": "vorticity", "shape": [1, 2, 16, 16], "datatype": "FP32" });
+        post(&server, "/v2/models/series/infer", JSON, json!({ "inputs": [input] }).to_string().as_bytes())
+    };
+    let flat = ask(json!(values));
+    assert_eq!(ask(nested(256, 16)).ok(), flat.ok());
+    for (outer, inner, found) in [(32, 16, "[1, 16, 2, 16]"), (256, 8, "[1, 2, 32, 8]")] {
+        let told = ask(nested(outer, inner)).fails(400);
+        let expected = format!("input `vorticity`: expected data nested as shape [1, 2, 16, 16], found {found}; nest");
+        assert!(told.starts_with(&expected), "{told}");
+    }
+    let mut ragged = vec![json!([[1, 2]])];
+    ragged.extend(values[2..].iter().map(|value| json!(value)));
+    assert!(ask(json!(ragged)).fails(400).contains("found numbers beside arrays"));
+}
+
+#[test]
+fn numbers_in_json_must_be_of_their_datatype() {
+    let (server, _) = server(|_| {});
+    let ask = |datatype: &str, value: Value| {
+        let data = vec![value; 144];
+        let input = json!({ "name": "permeability", "shape": [12, 12], "datatype": datatype, "data": data });
+        post(&server, "/v2/models/plane/infer", JSON, json!({ "inputs": [input] }).to_string().as_bytes())
+    };
+    for (datatype, value, told) in [
+        ("BOOL", json!(-0.39), "expected true or false, as BOOL has, found -0.39"),
+        ("INT8", json!(2.7), "whole numbers from -128 to 127, as INT8 has, found 2.7"),
+        ("INT8", json!(1000), "found 1000"),
+        ("UINT8", json!(-1), "whole numbers from 0 to 255, as UINT8 has, found -1"),
+        ("FP32", json!(true), "found true"),
+    ] {
+        let found = ask(datatype, value).fails(400);
+        assert!(found.starts_with("input `permeability`: expected ") && found.contains(told), "{found}");
+    }
+    let [number, truth] = [ask("FP32", json!(1)), ask("BOOL", json!(true))];
+    assert_eq!((ask("UINT8", json!(1)).ok(), ask("BOOL", json!(1)).ok()), (number.ok(), truth.ok()));
+    assert_eq!(number.ok(), truth.ok());
 }
 
 #[test]

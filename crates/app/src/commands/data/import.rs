@@ -318,7 +318,7 @@ fn named<'a>(fields: &'a mut [OwnField], name: &str, flag: &str) -> Result<&'a m
 /// The number of points in the array of positions: its axis p, or its last axis before the coordinates.
 fn count_points(fields: &[OwnField]) -> Result<usize> {
     let Some(field) = fields.iter().find(|field| field.role == Role::Position) else {
-        let expected = "line:POINTS or cloud:POINTS without --positions";
+        let expected = "line:POINTS without --positions";
         return Err(Refusal::new("--grid", expected, "no number of points").into());
     };
     let arrays = &field.arrays[0];

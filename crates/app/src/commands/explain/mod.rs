@@ -13,6 +13,7 @@ use anyhow::Result;
 use clap::Args;
 use lamo::error::counted;
 use lamo::inference::explain::{ALL_ROWS, Explained, SIDE};
+use lamo::task::Spread;
 use lamo::workflow::{self, ExplainRequest, ExplainedSample};
 use lamo_tensor::Device;
 use std::path::{Path, PathBuf};
@@ -145,7 +146,10 @@ fn summary(explained: &ExplainedSample, sample: usize) -> String {
             short(layer.residual)
         ));
     }
-    if let Some(worst) = explained.regions.iter().max_by(|one, other| one.share.total_cmp(&other.share)) {
+    // A number of the whole sample is wrong everywhere alike.
+    let numbers = explained.trained.operator.task.outputs.iter().all(|output| output.spread == Spread::Sample);
+    let worst = explained.regions.iter().max_by(|one, other| one.share.total_cmp(&other.share));
+    if let Some(worst) = worst.filter(|_| !numbers) {
         lines.push(format!("error      {} of it in the region {}", percent(worst.share), worst.name));
     }
     let influence = &explanation.influence;

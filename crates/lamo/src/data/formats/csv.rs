@@ -23,7 +23,7 @@ const LINES_BEFORE: usize = 2;
 const CELLS_OF_A_LONG_LINE: usize = 16;
 
 /// What stands between two cells; spaces where it is `None`.
-type Separator = Option<char>;
+pub(in crate::data) type Separator = Option<char>;
 
 /// Whether the first lines are those of a table.
 pub(super) fn sniff(start: &[u8], size: u64) -> bool {
@@ -99,8 +99,7 @@ impl Head {
     fn of(text: &str) -> Option<Head> {
         let first: Vec<(usize, &str)> = rows(text).take(LINES_BEFORE + 2).collect();
         for (place, (line, row)) in first.iter().enumerate().take(LINES_BEFORE + 1) {
-            let separators = [Some(';'), Some('\t'), Some(','), None];
-            let separator = separators.into_iter().find(|&separator| cells(row, separator).len() > 1).flatten();
+            let separator = separator_of(row);
             let found = cells(row, separator);
             let numbers = found.iter().filter(|cell| is_number(cell, separator)).count();
             let all = numbers == found.len();
@@ -144,8 +143,14 @@ fn commented(text: &str, line: usize, separator: Separator, columns: usize) -> O
     (names.len() == columns && !names.iter().any(|cell| is_number(cell, separator))).then_some(names)
 }
 
+/// What stands between the cells of a line.
+pub(in crate::data) fn separator_of(line: &str) -> Separator {
+    let separators = [Some(';'), Some('\t'), Some(','), None];
+    separators.into_iter().find(|&separator| cells(line, separator).len() > 1).flatten()
+}
+
 /// The cells of a line, without spaces and quotes around them.
-fn cells(line: &str, separator: Separator) -> Vec<String> {
+pub(in crate::data) fn cells(line: &str, separator: Separator) -> Vec<String> {
     let Some(separator) = separator else { return line.split_whitespace().map(str::to_owned).collect() };
     let (mut cells, mut quoted) = (vec![String::new()], false);
     for letter in line.chars() {
@@ -159,7 +164,7 @@ fn cells(line: &str, separator: Separator) -> Vec<String> {
 }
 
 /// The number in a cell: NaN where it is empty or says so, `None` where it is text.
-fn number(cell: &str, separator: Separator) -> Option<f64> {
+pub(in crate::data) fn number(cell: &str, separator: Separator) -> Option<f64> {
     if matches!(cell.to_ascii_lowercase().as_str(), "" | "nan" | "na" | "n/a" | "null") {
         return Some(f64::NAN);
     }

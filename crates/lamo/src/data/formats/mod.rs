@@ -18,7 +18,7 @@
 
 mod array;
 mod complex;
-mod csv;
+pub(in crate::data) mod csv;
 mod entry;
 mod error;
 mod file;

@@ -161,7 +161,10 @@ impl OwnField {
         shared: &Shared,
         sources: &mut Sources,
     ) -> Result<Piece, Error> {
-        let info = sources.file(&name.path)?.describe(name.variable.as_deref())?;
+        let mut info = sources.file(&name.path)?.describe(name.variable.as_deref())?;
+        if info.shape.is_empty() {
+            info.shape.push(1); // a number by itself, as np.savez writes it
+        }
         let (complex, grid) = (info.kind.is_complex(), &shared.grid);
         // The parts of complex numbers are the last axis of the array, which no letter of the user names.
         let shape = if complex { &info.shape[..info.shape.len() - 1] } else { &info.shape[..] };

@@ -3,7 +3,7 @@
 use super::glob::expand;
 use super::own::{ArrayName, OwnField};
 use crate::data::dataset::{Normalise, Role};
-use crate::data::mesh::{self, Mesh, named};
+use crate::data::mesh::{self, Making, Mesh, Recorded, named};
 use crate::error::{Error, Refusal, require};
 use lamo_geometry::Grid;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 pub struct MeshCases {
     /// The files, one for each case.
     pub files: Vec<PathBuf>,
-    /// Arrays that are inputs: `NAME`, or `FIELD=NAME` for a field called FIELD.
+    /// Arrays that are inputs: `NAME`, or `FIELD=NAME` for a field called FIELD. A prediction takes a field from the array named here.
     pub inputs: Vec<String>,
     /// Arrays that are outputs.
     pub outputs: Vec<String>,
@@ -37,6 +37,8 @@ struct Survey {
     same: bool,
     /// Whether each file is a list of several times.
     series: bool,
+    /// Names of arrays that can be derived and that a file holds.
+    held: Vec<&'static str>,
 }
 
 /// The grid of a lattice with these extents, the last axis of VTK first, and the letters of its axes: the rows of a plane follow y,
@@ -78,9 +80,6 @@ fn name_and_unit(column: &str) -> (String, String) {
 /// A field, the array that holds it, and a letter for each axis of the array.
 pub type FieldArray = (String, ArrayName, String);
 
-/// Inputs that are derived from a mesh alone.
-const DERIVED: [&str; 2] = ["distance", "normals"];
-
 /// The arrays of a mesh that a field of this name may have come from.
 fn alike<'a>(mesh: &'a Mesh, field: &str) -> impl Iterator<Item = &'a mesh::DataArray> {
     let arrays = mesh.point_data.iter().chain(&mesh.cell_data).chain(&mesh.field_data);
@@ -102,6 +101,32 @@ fn require_one(mesh: &Mesh, field: &str) -> Result<(), Refusal> {
         Refusal::new(format!("field `{field}`"), "one array with this name in small letters", names.join(" and "))
             .advise("leave out, or rename, the one that the model was not trained on")
     })
+}
+
+/// Whether a mesh has an array of this name.
+fn holds(mesh: &Mesh, name: &str) -> bool {
+    let mut arrays = mesh.point_data.iter().chain(&mesh.cell_data).chain(&mesh.field_data);
+    arrays.any(|array| array.name == name)
+}
+
+/// Refuses a field that the training made in another way than `--derive` asks for, or from another file, which is not given.
+fn check_asked(field: &str, asked: Option<&str>, making: Option<&Making>) -> Result<(), Refusal> {
+    let with_file = asked.is_some_and(|text| text.contains('='));
+    let (expected, advice) = match making {
+        Some(Making::WithFile(file)) if !with_file => (
+            format!("its distance to another file, as in the training, which had {file}"),
+            format!("--derive {field}=FILE"),
+        ),
+        Some(Making::Derived(_)) if with_file => {
+            ("what the training derived from the meshes alone".to_owned(), format!("--derive {field}"))
+        }
+        Some(Making::Stored(name)) if asked.is_some() => {
+            (format!("the array `{name}` of the file, as in the training"), "no --derive for it".to_owned())
+        }
+        _ => return Ok(()),
+    };
+    let found = asked.map_or("the mesh alone".to_owned(), |text| format!("`{text}` to derive"));
+    Err(Refusal::new(format!("field `{field}`"), expected, found).advise(format!("give {advice}")))
 }
 
 impl MeshCases {
@@ -131,7 +156,7 @@ impl MeshCases {
             }
         }
         for text in &self.derived {
-            fields.push(self.derive(text)?);
+            fields.push(self.derive(text, &survey.held)?);
         }
         if let Some(table) = &self.scalars {
             for column in named::scalar_names(table)? {
@@ -161,7 +186,8 @@ impl MeshCases {
         }
     }
 
-    fn derive(&self, text: &str) -> Result<OwnField, Refusal> {
+    /// A derived input; `held` has the names of the arrays that files hold.
+    fn derive(&self, text: &str, held: &[&str]) -> Result<OwnField, Refusal> {
         let name = text.split('=').next().unwrap_or_default();
         let known = match text.split_once('=') {
             None => name == "distance" || name == "normals" && !self.at_centres,
@@ -170,8 +196,14 @@ impl MeshCases {
         require(known, || {
             Refusal::new("--derive", "distance, normals, distance=FILE or sdf=FILE", format!("`{text}`"))
         })?;
-        let axes = if name == "normals" { "pc" } else { "p" };
-        Ok(self.field(name, Role::Input, &self.placed(text), axes))
+        let (variable, axes) = self.derived_array(text, held.contains(&text));
+        Ok(self.field(name, Role::Input, &variable, axes))
+    }
+
+    /// The array of a derived input, also where the file holds an array of that name; and the letters of its axes.
+    fn derived_array(&self, text: &str, held: bool) -> (String, &'static str) {
+        let prefix = if held { named::DERIVED_PREFIX } else { "" };
+        (self.placed(&format!("{prefix}{text}")), if text == "normals" { "pc" } else { "p" })
     }
 
     /// The name of an array at the points of the samples.
@@ -184,7 +216,8 @@ impl MeshCases {
         let on =
             |arrays: &[mesh::DataArray]| arrays.iter().find(|array| array.name == name).map(|array| array.components);
         if let Some(components) = on(&mesh.point_data).or(on(&mesh.cell_data)) {
-            return Ok((self.placed(name), if components == 1 { "p" } else { "pc" }));
+            let prefix = if named::DERIVED.contains(&name) { named::STORED } else { "" };
+            return Ok((self.placed(&format!("{prefix}{name}")), if components == 1 { "p" } else { "pc" }));
         }
         let of_all = mesh.field_data.iter().find(|array| array.name == name);
         if let Some(array) = of_all.filter(|array| array.components > 0) {
@@ -201,54 +234,92 @@ impl MeshCases {
         Err(Refusal::new(path.display().to_string(), format!("an array `{name}`"), found))
     }
 
-    /// The arrays of one file that hold fields of a model on points of `space` coordinates: by the name of the array, of a
-    /// derived input or of a column of the table. Of a lattice they have its axes, which `grid` must have, too.
-    pub fn arrays(
+    /// [`MeshCases::arrays_as_recorded`] where it is not known how the fields of the training were made.
+    pub fn arrays(&self, file: &Path, fields: &[String], points: (usize, Grid)) -> Result<Vec<FieldArray>, Error> {
+        self.arrays_as_recorded(file, fields, points, &Recorded::default())
+    }
+
+    /// The arrays of one file that hold fields of a model on points of `space` coordinates: those from which the data of the
+    /// training were made, or else a column of the table, an array with the name of the field, or a derived input. Of a lattice they
+    /// have its axes, which `grid` must have, too.
+    pub fn arrays_as_recorded(
         &self,
         file: &Path,
         fields: &[String],
         (space, grid): (usize, Grid),
+        recorded: &Recorded,
     ) -> Result<Vec<FieldArray>, Error> {
         let mesh = mesh::read(file)?;
         let letters = self.letters(&mesh, grid).map_err(|refusal| refusal.within(file.display()))?;
-        let array = |field: &String, variable: String, axes: &str| match letters {
-            Some(letters) if axes.contains('p') => {
-                let (variable, axes) = (format!("{}{variable}", named::LATTICE), axes.replace('p', letters));
-                (field.clone(), ArrayName { path: file.to_owned(), variable: Some(variable) }, axes)
-            }
-            _ => (field.clone(), ArrayName { path: file.to_owned(), variable: Some(variable) }, axes.to_owned()),
-        };
         let series = !mesh::times(file)?.is_empty();
         let mut found = Vec::new();
         for field in fields {
-            if field == "positions" {
-                found.push(array(field, self.placed(coordinates(space)), "pc"));
-                continue;
-            }
-            let derived = self.derived.iter().find(|text| text.split('=').next() == Some(field));
-            if let Some(text) = derived.map(String::as_str).or(DERIVED.into_iter().find(|name| name == field)) {
-                found.push(array(field, self.placed(text), if field == "normals" { "pc" } else { "p" }));
-                continue;
-            }
-            let table = self.scalars.as_deref().map(|table| Ok::<_, Refusal>((table, named::scalar_names(table)?)));
-            let column = table.transpose()?.and_then(|(table, columns)| {
-                let holds = |column: &String| name_and_unit(column).0 == *field || field_name(column) == *field;
-                let column = columns.into_iter().find(holds)?;
-                Some(format!("scalar={}:{column}", table.display()))
-            });
-            let (variable, axes) = match column {
-                Some(column) => (column, "1".to_owned()),
-                None => {
-                    require_one(&mesh, field).map_err(|refusal| refusal.within(file.display()))?;
-                    let own = array_of_field(&mesh, field).map_or(field.as_str(), |array| array.name.as_str());
-                    let advice = "name a table with --scalars, or derive it with --derive";
-                    let (variable, axes) = self.find(&mesh, file, own).map_err(|refusal| refusal.advise(advice))?;
-                    (variable, in_time(axes, series))
-                }
+            let (variable, axes) = match field.as_str() {
+                "positions" => (self.placed(coordinates(space)), "pc".to_owned()),
+                _ => self.array_of((&mesh, file, series), field, recorded.making(field))?,
             };
-            found.push(array(field, variable, &axes));
+            let (variable, axes) = match letters {
+                Some(letters) if axes.contains('p') => {
+                    (format!("{}{variable}", named::LATTICE), axes.replace('p', letters))
+                }
+                _ => (variable, axes),
+            };
+            found.push((field.clone(), ArrayName { path: file.to_owned(), variable: Some(variable) }, axes));
         }
         Ok(found)
+    }
+
+    /// The array of a mesh file, which may be a list of several times, that holds a field which the training made in some way; and
+    /// the letters of its axes.
+    fn array_of(
+        &self,
+        (mesh, file, series): (&Mesh, &Path, bool),
+        field: &str,
+        making: Option<&Making>,
+    ) -> Result<(String, String), Refusal> {
+        let stored = |name: &str| self.find(mesh, file, name).map(|(variable, axes)| (variable, in_time(axes, series)));
+        let derived = |text: &str, held: bool| {
+            let (variable, axes) = self.derived_array(text, held);
+            (variable, axes.to_owned())
+        };
+        let named = self.inputs.iter().map(|text| parts(text)).find(|(name, _)| name == field);
+        if let Some((_, array)) = named {
+            return stored(array);
+        }
+        let asked = self.derived.iter().find(|text| text.split('=').next() == Some(field)).map(String::as_str);
+        check_asked(field, asked, making)?;
+        if let Some(text) = asked {
+            return Ok(derived(text, named::is_stored(mesh, text)));
+        }
+        match making {
+            Some(Making::Stored(name) | Making::Derived(name)) if holds(mesh, name) => return stored(name),
+            Some(Making::Derived(name)) => return Ok(derived(name, false)),
+            _ => {}
+        }
+        if let Some(column) = self.column_of(field)? {
+            return Ok((column, "1".to_owned()));
+        }
+        require_one(mesh, field).map_err(|refusal| refusal.within(file.display()))?;
+        let own = array_of_field(mesh, field).map(|array| array.name.as_str());
+        if own.is_none() && making.is_none() && named::DERIVED.contains(&field) {
+            return Ok(derived(field, false));
+        }
+        let missing = match making {
+            Some(Making::Stored(name)) => name.as_str(),
+            _ => field,
+        };
+        stored(own.unwrap_or(missing)).map_err(|refusal| match making {
+            Some(Making::Stored(_)) => refusal.advise(format!("field `{field}` of the training was read from it")),
+            _ => refusal.advise("name a table with --scalars, or derive it with --derive"),
+        })
+    }
+
+    /// The column of the table that holds a field, as the name of an array.
+    fn column_of(&self, field: &str) -> Result<Option<String>, Refusal> {
+        let Some(table) = &self.scalars else { return Ok(None) };
+        let holds = |column: &String| name_and_unit(column).0 == *field || field_name(column) == *field;
+        let column = named::scalar_names(table)?.into_iter().find(holds);
+        Ok(column.map(|column| format!("scalar={}:{column}", table.display())))
     }
 
     /// The letters of the axes of a mesh for a model on a line, a plane or a volume; `None` for a model on clouds.
@@ -269,9 +340,10 @@ impl MeshCases {
         })
     }
 
-    /// Reads all files, or as many as are needed to know that they are clouds in three dimensions.
+    /// Reads all files, or as many as are needed to know that they are clouds in three dimensions and nothing is derived from them.
     fn survey(&self) -> Result<Survey, Error> {
-        let mut survey = Survey { space: 1, lattice: None, same: true, series: false };
+        let mut survey = Survey { space: 1, lattice: None, same: true, series: false, held: Vec::new() };
+        let plain = self.derived.iter().any(|text| !text.contains('='));
         let (mut first, mut first_times): (Option<Vec<f64>>, Vec<f64>) = (None, Vec::new());
         for (place, file) in self.files.iter().enumerate() {
             let times = mesh::times(file)?;
@@ -292,6 +364,7 @@ impl MeshCases {
             }
             let within = |reason: std::io::Error| Refusal::about(file.display().to_string(), reason.to_string());
             let mesh = mesh::read(file)?;
+            survey.held.extend(named::DERIVED.into_iter().filter(|name| named::is_stored(&mesh, name)));
             let positions = mesh.shape.positions().map_err(within)?;
             let extents = named::extents(&mesh, self.at_centres).filter(|_| self.lattices);
             if first.is_none() {
@@ -304,7 +377,7 @@ impl MeshCases {
                 let differs = |&axes: &usize| place[axes - 1] != first[axes - 1];
                 survey.space = (survey.space + 1..=3).rev().find(differs).unwrap_or(survey.space);
             }
-            if survey.space == 3 && survey.lattice.is_none() && !survey.series {
+            if survey.space == 3 && survey.lattice.is_none() && !survey.series && !plain {
                 break;
             }
         }

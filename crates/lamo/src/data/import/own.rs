@@ -100,6 +100,10 @@ impl Own {
             return Err(Error::Number { what: "stride", expected, found });
         }
         check_words("--name", &self.name)?;
+        if matches!(self.grid, Grid::Cloud { .. }) && self.fields.iter().all(|field| field.role != Role::Position) {
+            let advice = "name them with --positions FILE, or choose --grid line:POINTS where the points lie in a row";
+            return Err(Error::unfit("a cloud".into(), "the positions of its points".into(), "none".into(), advice));
+        }
         self.check_ragged()?;
         self.windows.map_or(Ok(()), Windows::check)?;
         let arrays = self.fields.iter().flat_map(|field| &field.arrays).map(Vec::len).sum::<usize>();
@@ -357,6 +361,10 @@ impl Own {
         if let Some(index) = times.iter().position(|time| !time.is_finite()) {
             let found = format!("{} at index {index}", times[index]);
             return Err(Error::unfit(name.title(), "finite times".into(), found, "correct the file"));
+        }
+        if let Some(pair) = times.windows(2).find(|pair| pair[0] >= pair[1]) {
+            let (expected, found) = ("times, each later than the one before", format!("{} after {}", pair[1], pair[0]));
+            return Err(Error::unfit(name.title(), expected.into(), found, "sort the snapshots and their times"));
         }
         if snapshots.is_none() {
             let advice = "name the axis of the snapshots (t) with --axes, or leave --time out";

@@ -84,12 +84,13 @@ impl Sizes {
             let advice = "give smaller numbers with --window, --horizon, --train or --test";
             return Err(Error::unfit("the import".into(), expected, found, advice));
         };
-        let test = count - first;
+        let (test, sharing) = (count - first, first - available);
+        let mut left = vec![format!("{sharing} between them dropped because they share snapshots with both")];
+        left.extend((available > train).then(|| format!("{} not asked for", available - train)));
         let note = format!(
-            "{} of one time series, split in time: the first {train} to train, the last {test} to test, {} between them \
-             dropped because they share snapshots with both",
+            "{} of one time series, split in time: the first {train} to train, the last {test} to test, {}",
             counted(count, "window"),
-            first - train
+            left.join(", ")
         );
         Ok((Rule::Ranges { train: [0, train], test: [first, count] }, Some(note)))
     }

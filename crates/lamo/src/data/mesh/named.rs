@@ -7,6 +7,8 @@
 //! field/mach                     an array of the whole
 //! distance                       distance to the boundary of the mesh: to its faces, or of a flat mesh to its edges
 //! normals                        normals of a surface at its points
+//! stored/distance                the array that the file holds, where its name is that of a derived one; `distance` is this array, too
+//! derived/distance               the distance to the boundary, also where the file holds an array `distance`
 //! distance=wall.stl, sdf=body.stl   distance to another surface, of a flat mesh also to a curve; negative inside a closed one
 //! scalar=cases.csv:alpha         the number in column `alpha` and the row of this file, whose name is in the first column
 //! centres/...                    any of these at the centres of the cells: `centres/points`, `centres/p`, `centres/sdf=body.stl`
@@ -15,14 +17,16 @@
 //! ```
 
 use super::curve::Curve;
-use super::input::shortened;
 use super::mesh::{DataArray, Mesh, short};
+use super::scalars::scalar;
+pub(in crate::data) use super::scalars::scalar_names;
 use super::surface::{Boundary, boundary_of};
 use super::{centres, to_points};
 use crate::data::formats::ElementKind;
 use crate::error::{Refusal, require};
 use crate::files;
 use lamo_geometry::Surface;
+use std::borrow::Cow;
 use std::path::Path;
 
 /// The prefix of arrays at the centres of the cells.
@@ -32,6 +36,13 @@ pub const LATTICE: &str = "lattice/";
 
 /// The prefix of arrays of the whole.
 pub(in crate::data) const WHOLE: &str = "field/";
+
+/// Arrays that are derived from a mesh alone.
+pub(in crate::data) const DERIVED: [&str; 2] = ["distance", "normals"];
+/// The prefix of arrays that are derived, also where the file holds one of that name.
+pub(in crate::data) const DERIVED_PREFIX: &str = "derived/";
+/// The prefix of arrays that the file holds, where their names are those of [`DERIVED`].
+pub(in crate::data) const STORED: &str = "stored/";
 
 /// Points, or cells, along the axes of a lattice, the last axis of VTK first; axes of one point are left out. `None` where the mesh
 /// is no lattice.
@@ -83,8 +94,9 @@ pub(in crate::data) fn listed(mesh: &Mesh) -> Vec<Listed> {
     for array in &mesh.cell_data {
         add(array.name.clone(), shape(points, array.components), ElementKind::F64, true);
     }
-    for (name, components) in [("distance", 1), ("normals", 3)] {
+    for (name, components) in DERIVED.into_iter().zip([1, 3]) {
         add(name.into(), shape(points, components), ElementKind::F64, true);
+        add(format!("{DERIVED_PREFIX}{name}"), shape(points, components), ElementKind::F64, true);
     }
     for (name, axes) in COORDINATES {
         add(format!("{CENTRES}{name}"), vec![cells, axes], ElementKind::F64, true);
@@ -92,7 +104,16 @@ pub(in crate::data) fn listed(mesh: &Mesh) -> Vec<Listed> {
     for array in mesh.cell_data.iter().chain(&mesh.point_data) {
         add(format!("{CENTRES}{}", array.name), shape(cells, array.components), ElementKind::F64, true);
     }
-    add(format!("{CENTRES}distance"), vec![cells], ElementKind::F64, true);
+    for array in mesh.point_data.iter().filter(|array| is_derived(&array.name)) {
+        add(format!("{STORED}{}", array.name), shape(points, array.components), array.values.kind(), true);
+    }
+    for array in mesh.cell_data.iter().chain(&mesh.point_data).filter(|array| is_derived(&array.name)) {
+        add(format!("{STORED}{}", array.name), shape(points, array.components), ElementKind::F64, true);
+        add(format!("{CENTRES}{STORED}{}", array.name), shape(cells, array.components), ElementKind::F64, true);
+    }
+    for name in ["distance", "derived/distance"] {
+        add(format!("{CENTRES}{name}"), vec![cells], ElementKind::F64, true);
+    }
     let on_lattice: Vec<Listed> = all.iter().filter_map(|listed| listed.on_lattice(mesh)).collect();
     all.extend(on_lattice);
     all
@@ -140,10 +161,23 @@ pub(in crate::data) fn other_file(name: &str) -> Option<&Path> {
     }
 }
 
+/// Whether this is the name of an array that can be derived from a mesh alone.
+fn is_derived(name: &str) -> bool {
+    DERIVED.contains(&name)
+}
+
+/// A name without [`STORED`], where that stands before a name of [`DERIVED`].
+fn without_stored(name: &str) -> Cow<'_, str> {
+    match name.split_once(STORED) {
+        Some((place, array)) if matches!(place, "" | CENTRES) && is_derived(array) => format!("{place}{array}").into(),
+        _ => name.into(),
+    }
+}
+
 /// Whether an array on points or cells comes from numbers that the file holds, and not from its points and cells alone.
 pub(in crate::data) fn is_stored(mesh: &Mesh, name: &str) -> bool {
-    let name = name.strip_prefix(LATTICE).unwrap_or(name);
-    let name = name.strip_prefix(CENTRES).unwrap_or(name);
+    let name = without_stored(name.strip_prefix(LATTICE).unwrap_or(name));
+    let name = name.strip_prefix(CENTRES).unwrap_or(&name);
     let holds = |arrays: &[DataArray], name: &str| arrays.iter().any(|array| array.name == name);
     holds(&mesh.point_data, name) || holds(&mesh.cell_data, name.strip_prefix("cells/").unwrap_or(name))
 }
@@ -153,6 +187,7 @@ pub(in crate::data) fn values(mesh: &Mesh, path: &Path, name: &str) -> Result<Ve
     if let Some(inner) = name.strip_prefix(LATTICE).filter(|_| mesh.shape.dimensions().is_some()) {
         return values(mesh, path, inner);
     }
+    let name = &*without_stored(name); // only where the file holds it: see `listed`
     if let Some(array) = mesh.point_data.iter().find(|array| array.name == name) {
         return whole(array);
     }
@@ -181,6 +216,7 @@ pub(in crate::data) fn values(mesh: &Mesh, path: &Path, name: &str) -> Result<Ve
     if let Some(array) = mesh.point_data.iter().find(|array| array.name == inner).filter(|_| at_cells) {
         return at_centres(array, &cells);
     }
+    let inner = inner.strip_prefix(DERIVED_PREFIX).filter(|inner| is_derived(inner)).unwrap_or(inner);
     match inner.split_once('=') {
         None if inner == "distance" => {
             let positions = mesh.shape.positions().map_err(|reason| short(&reason))?;
@@ -281,52 +317,4 @@ fn outside(file: &Path, places: &[f64], signed: bool) -> Result<Vec<f64>, Refusa
     })?;
     let sides = surface.sides();
     each_place(places, |place| sides.signed_distance(place))
-}
-
-/// The number of one case in a table `FILE:COLUMN`, whose first column has the names of the files, with or without ending.
-fn scalar(path: &Path, table: &str) -> Result<Vec<f64>, Refusal> {
-    let (file, column) = table.rsplit_once(':').unwrap_or((table, ""));
-    let within = |refusal: Refusal| refusal.within(file);
-    let text = files::read_to_string(Path::new(file)).map_err(|reason| {
-        within(Refusal::said(format!("cannot be read: {reason}")).of(crate::error::Kind::of_io(&reason)))
-    })?;
-    let mut rows = text.trim_start_matches('\u{feff}').lines().map(str::trim).filter(|line| !line.is_empty());
-    let head = rows.next().unwrap_or_default().trim_start_matches('#');
-    let separator = [';', '\t', ','].into_iter().find(|&mark| head.contains(mark)).unwrap_or(',');
-    let cells =
-        |line: &str| line.split(separator).map(|cell| cell.trim().trim_matches('"').to_owned()).collect::<Vec<_>>();
-    let names = cells(head);
-    let place = names.iter().skip(1).position(|name| name == column).map(|place| place + 1);
-    let place = place.ok_or_else(|| {
-        within(Refusal::new("", format!("a column `{column}`"), names[1.min(names.len())..].join(", ")))
-    })?;
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-    let own: Vec<Vec<String>> = rows.map(cells).filter(|row| row[0] == name || row[0] == stem).collect();
-    let [row] = &own[..] else {
-        return Err(within(Refusal::new("", format!("one row for `{name}`"), format!("{} rows", own.len()))));
-    };
-    let word = row.get(place).map_or("", String::as_str);
-    let number = word.parse::<f64>().ok().filter(|number| number.is_finite());
-    let number = number
-        .ok_or_else(|| within(Refusal::new(format!("`{column}` of `{name}`"), "a number", format!("`{word}`"))))?;
-    Ok(vec![number])
-}
-
-/// The columns of a table of scalars after the first.
-pub(in crate::data) fn scalar_names(file: &Path) -> Result<Vec<String>, Refusal> {
-    let text = files::read_to_string(file).map_err(|reason| {
-        Refusal::about(file.display().to_string(), format!("cannot be read: {reason}"))
-            .of(crate::error::Kind::of_io(&reason))
-    })?;
-    let head =
-        text.trim_start_matches('\u{feff}').lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
-    let head = head.trim_start_matches('#');
-    let separator = [';', '\t', ','].into_iter().find(|&mark| head.contains(mark)).unwrap_or(',');
-    let names: Vec<String> = head.split(separator).map(|cell| cell.trim().trim_matches('"').to_owned()).collect();
-    require(names.len() > 1, || {
-        let expected = "a column with the names of the files, then columns of numbers";
-        Refusal::new(file.display().to_string(), expected, format!("one column `{}`", shortened(head)))
-    })?;
-    Ok(names.into_iter().skip(1).collect())
 }

@@ -3,10 +3,11 @@
 use super::{Model, PredictRequest, Predicted, predict_to};
 use crate::data::formats::{self, Named};
 use crate::data::import::{FieldArray, MeshCases, array_of_field};
-use crate::data::mesh::{self, DataArray, Mesh, Numbers, Options};
+use crate::data::mesh::{self, DataArray, Mesh, Numbers, Options, Recorded};
 use crate::error::{Error, Refusal, require};
 use crate::inference::{SampleFile, Source};
 use crate::task::{Field, Spread, Task};
+use crate::workflow::TestSet;
 use std::borrow::Cow;
 use std::path::Path;
 
@@ -20,13 +21,23 @@ pub fn predict_meshes(request: &PredictRequest, cases: &MeshCases) -> Result<Pre
         Refusal::new("--output", "a file for each mesh, such as 'out/*.vtu'", found)
     })?;
     let model = Model::open(&request.model)?;
+    let recorded = TestSet::open(&model, &request.model).map(|set| Recorded::of(set.dataset().manifest()));
+    let recorded = recorded.unwrap_or_default(); // without the data of the run, names decide
+    let (named, files): (Vec<&Source>, Vec<&Source>) =
+        request.inputs.iter().partition(|source| source.field.is_some() || source.array.variable.is_some());
     let mut inputs = Vec::new();
-    for source in &request.inputs {
-        let (path, named) = (&source.array.path, source.array.variable.is_some() || source.field.is_some());
-        require(!named, || {
-            Refusal::new("--input", "mesh files alone, without FIELD= and :ARRAY", path.display().to_string())
-        })?;
-        inputs.extend(mesh_sources(&model.operator().task, path, cases)?);
+    for path in files.iter().map(|source| &source.array.path) {
+        let own = named.iter().filter(|source| source.array.path == *path);
+        let fields =
+            own.filter_map(|source| Some([source.field.as_deref()?, source.array.variable.as_deref()?].join("=")));
+        let cases = MeshCases { inputs: cases.inputs.iter().cloned().chain(fields).collect(), ..cases.clone() };
+        inputs.extend(mesh_sources(&model.operator().task, path, &cases, &recorded)?);
+    }
+    let whole = |source: &&&Source| source.field.is_some() && source.array.variable.is_some();
+    let of_file = |source: &&&Source| files.iter().any(|file| file.array.path == source.array.path);
+    if let Some(other) = named.iter().find(|source| !whole(source) || !of_file(source)) {
+        let expected = "mesh files, and FIELD=FILE:ARRAY for arrays of these files";
+        return Err(Refusal::new("--input", expected, other.array.title()).into());
     }
     let (request, task) = (PredictRequest { inputs, ..request.clone() }, &model.operator().task);
     predict_to(&request, &|file, input, arrays| match to_mesh {
@@ -35,10 +46,10 @@ pub fn predict_meshes(request: &PredictRequest, cases: &MeshCases) -> Result<Pre
     })
 }
 
-/// Where the fields that a model is given are in a mesh file.
-pub fn mesh_sources(task: &Task, path: &Path, cases: &MeshCases) -> Result<Vec<Source>, Error> {
+/// Where the fields that a model is given are in a mesh file; `recorded` says how those of the training were made.
+pub fn mesh_sources(task: &Task, path: &Path, cases: &MeshCases, recorded: &Recorded) -> Result<Vec<Source>, Error> {
     let fields: Vec<String> = task.given_fields().into_iter().map(|field| field.name).collect();
-    let arrays = cases.arrays(path, &fields, (task.space, task.grid))?;
+    let arrays = cases.arrays_as_recorded(path, &fields, (task.space, task.grid), recorded)?;
     let source = |(field, array, axes): FieldArray| Source { field: Some(field), array, axes: Some(axes) };
     Ok(arrays.into_iter().map(source).collect())
 }
