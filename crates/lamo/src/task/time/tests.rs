@@ -8,8 +8,12 @@ fn times_are_fractions_of_the_way_from_first_to_last() {
     assert_eq!(fractions(&time(&[])), [0.0, 0.5, 1.0]);
     assert_eq!(fractions(&time(&[2.0, 3.0, 4.0])), [0.0, 0.5, 1.0]);
     assert_eq!(fractions(&time(&[2.0, 3.0, 6.0])), [0.0, 0.25, 1.0]);
-    let refusal = TimeMode::ByTime.of(3, &[2.0, 2.0, 6.0]).unwrap_err().to_string();
-    assert_eq!(refusal, "times: expected each later than the one before, found 2 before 2");
+    for mode in [TimeMode::ByTime, TimeMode::RollOut { past: 1 }] {
+        let refused = |clock: &[f64]| mode.of(clock.len(), clock).unwrap_err().to_string();
+        let expected = "times: expected finite times, each later than the one before";
+        assert_eq!(refused(&[2.0, 2.0, 6.0]), format!("{expected}, found 2 after 2"));
+        assert_eq!(refused(&[2.0, f64::NAN, 6.0]), format!("{expected}, found NaN"));
+    }
 }
 
 #[test]
