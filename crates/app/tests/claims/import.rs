@@ -44,7 +44,10 @@ fn flags_that_do_not_fit_give_one_sentence() {
         &own(&["--grid=6by4"]),
         &["--grid: expected ROWSxCOLUMNS, ROWSxCOLUMNSxLAYERS, line:POINTS or cloud:POINTS, found `6by4`"],
     );
-    contains(&own(&["--grid=cloud"]), &["--grid: expected line:POINTS or cloud:POINTS", "found no number of points"]);
+    contains(
+        &own(&["--grid=cloud"]),
+        &["--grid: expected line:POINTS without --positions", "found no number of points"],
+    );
     contains(&own(&["--grid=4x6"]), &["[4, 6]", "[5, 6, 4]"]);
     contains(&own(&["--grid=6x4", "--axes=v=nxy"]), &["--axes: expected one of u, found `v`"]);
     contains(&own(&["--grid=6x4", "--input=a"]), &["expected NAME=ARRAY", "found `a`"]);

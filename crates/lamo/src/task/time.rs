@@ -96,6 +96,11 @@ impl TimeMode {
         self != TimeMode::Steady
     }
 
+    /// Whether the model has an input for the time.
+    pub(crate) fn is_input(self) -> bool {
+        self == TimeMode::ByTime
+    }
+
     /// Optimiser steps per batch, and windows of a sample in it, where the outputs have so many snapshots.
     pub(crate) fn turns_and_windows(self, snapshots: usize) -> (usize, usize) {
         match self {

@@ -16,7 +16,7 @@ use crate::experiment::{
 use crate::files;
 use crate::network::models;
 use crate::run::{self, Best, Checkpoint, Environment, Line, Provenance, Run};
-use crate::task::{Spread, Task, TimeMode};
+use crate::task::{Spread, Task};
 use crate::training::{Outcome, Trainer, convergence};
 use lamo_tensor::{Device, Graph, Program, attempt};
 use std::io::ErrorKind;
@@ -251,7 +251,7 @@ fn check_model(experiment: &Experiment, manifest: &Manifest) -> Result<(), Refus
     let positions = positions.and_then(|entry| entry.on(manifest.grid).ok());
     let space = positions.map_or(manifest.grid.shape().len(), |field| field.width());
     let task = Task::plain(manifest.grid, space, 1, 1);
-    let task = if experiment.time_mode() == TimeMode::ByTime { task.by_time(1) } else { task };
+    let task = if experiment.time_mode().is_input() { task.by_time(1) } else { task };
     let (row, settings) = (models::find(&experiment.model.name)?, &experiment.model.settings);
     match manifest.ragged {
         Some(_) => row.check_ragged(&task, settings),
@@ -261,12 +261,12 @@ fn check_model(experiment: &Experiment, manifest: &Manifest) -> Result<(), Refus
 
 /// What a roll-out of several steps does not say about an input with snapshots: which of them belongs to which step.
 fn unaligned_input(experiment: &Experiment, manifest: &Manifest) -> Option<String> {
-    let TimeMode::RollOut { past } = experiment.time_mode() else { return None };
+    let mode = experiment.time_mode();
     let snapshots = |field: &FieldEntry| field.on(manifest.grid).ok()?.snapshots;
     let of = |role: Role| manifest.fields.iter().filter(move |field| field.role == role);
-    let steps = of(Role::Output).filter_map(snapshots).max()?.saturating_sub(past);
+    let (_, steps) = mode.turns_and_windows(of(Role::Output).filter_map(snapshots).max()?);
     let moving = of(Role::Input).find(|field| snapshots(field).is_some_and(|count| count > 1))?;
-    (steps > 1).then(|| {
+    (mode.is_roll_out() && steps > 1).then(|| {
         format!(
             "the input `{}` has {} snapshots, and every one of the {steps} steps of the roll-out is given all of them and not told which \
              are its own; where a step depends on them, import the series with --window N --horizon 1, so that each sample has one step",

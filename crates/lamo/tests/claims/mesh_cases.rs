@@ -3,8 +3,8 @@
 use crate::support::Folder;
 use lamo::data::dataset::{Dataset, Outcome, Rule};
 use lamo::data::formats;
-use lamo::data::import::{MeshCases, Own, Sizes, points_of_files};
-use lamo::data::mesh::{self, DataArray, Mesh, Numbers, Options, Recorded, Shape, UNTURNED};
+use lamo::data::import::{MeshCases, Own, Recorded, Sizes, points_of_files};
+use lamo::data::mesh::{self, DataArray, Mesh, Numbers, Options, Shape, UNTURNED};
 use lamo::inference::Source;
 use lamo::workflow::{PredictRequest, Session, TrainRequest, predict_meshes, train};
 use lamo_geometry::Grid;

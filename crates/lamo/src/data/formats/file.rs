@@ -151,7 +151,8 @@ impl ArrayFile {
     ) -> Result<(Vec<usize>, Found), Error> {
         let (path, name) = (|| self.opened.path.clone(), || array.name.to_owned());
         let natural: Vec<_> = (0..array.layout.shape.len()).collect();
-        let order = order.unwrap_or(&natural);
+        // A number by itself may be read as a row of one.
+        let order = order.filter(|order| !(natural.is_empty() && *order == [0])).unwrap_or(&natural);
         let mut sorted = order.to_vec();
         sorted.sort_unstable();
         if sorted != natural {

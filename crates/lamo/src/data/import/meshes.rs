@@ -2,8 +2,9 @@
 
 use super::glob::expand;
 use super::own::{ArrayName, OwnField};
+use super::recorded::{Making, Recorded};
 use crate::data::dataset::{Normalise, Role};
-use crate::data::mesh::{self, Making, Mesh, Recorded, named};
+use crate::data::mesh::{self, Mesh, named};
 use crate::error::{Error, Refusal, require};
 use lamo_geometry::Grid;
 use std::path::{Path, PathBuf};

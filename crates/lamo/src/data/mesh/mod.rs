@@ -22,7 +22,6 @@ pub mod named;
 mod numbers;
 mod obj;
 mod on_points;
-mod recorded;
 mod scalars;
 mod sorts;
 mod stl;
@@ -33,7 +32,6 @@ mod vtk_xml;
 pub use mesh::{Cells, DataArray, Faces, Mesh, Shape, UNTURNED};
 pub use numbers::{ByteOrder, Numbers};
 pub use on_points::{centres, to_points};
-pub use recorded::{Making, Recorded};
 pub use surface::{Boundary, boundary, boundary_of};
 pub use vtk_xml::{Encoding, Options};
 

@@ -2,8 +2,8 @@
 
 use super::{Model, PredictRequest, Predicted, predict_to};
 use crate::data::formats::{self, Named};
-use crate::data::import::{FieldArray, MeshCases, array_of_field};
-use crate::data::mesh::{self, DataArray, Mesh, Numbers, Options, Recorded};
+use crate::data::import::{FieldArray, MeshCases, Recorded, array_of_field};
+use crate::data::mesh::{self, DataArray, Mesh, Numbers, Options};
 use crate::error::{Error, Refusal, require};
 use crate::inference::{SampleFile, Source};
 use crate::task::{Field, Spread, Task};

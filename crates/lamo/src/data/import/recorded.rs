@@ -8,8 +8,9 @@
 //! ```
 //! Before lamo wrote `stored/`, a record `distance` also meant an array of that name; [`Making::Derived`] is both.
 
-use super::named::{CENTRES, DERIVED, DERIVED_PREFIX, LATTICE, STORED, WHOLE};
 use crate::data::dataset::{FieldEntry, Manifest, OriginEntry};
+use crate::data::mesh::is_mesh_name;
+use crate::data::mesh::named::{CENTRES, DERIVED, DERIVED_PREFIX, LATTICE, STORED, WHOLE};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -35,7 +36,7 @@ impl Recorded {
     pub fn of(manifest: &Manifest) -> Recorded {
         let is_mesh = |origin: &OriginEntry| {
             let source = manifest.sources.get(origin.source);
-            source.is_some_and(|source| super::is_mesh_name(Path::new(&source.file))) && origin.channel.is_none()
+            source.is_some_and(|source| is_mesh_name(Path::new(&source.file))) && origin.channel.is_none()
         };
         let made = |field: &FieldEntry| {
             let first = field.origin.first()?;
