@@ -8,6 +8,9 @@
 //! that stay. `Time::training_pair` cuts every window of a series out of the truth; `Time::window` and
 //! `Time::advance` step a window on the device.
 
+mod clock;
+
+use self::clock::require_growing;
 use super::field::{self, Field, Spread, Valued, functions};
 use super::normaliser::Normaliser;
 use super::task::{MOST_CHANNELS, within};
@@ -166,18 +169,6 @@ impl TimeMode {
             }
         })
     }
-}
-
-/// Refuses times that are not finite, and times that are not later than the ones before.
-pub(crate) fn require_growing(clock: &[f64]) -> Result<(), Refusal> {
-    let refuse = |found: String| Err(Refusal::new("times", "finite times, each later than the one before", found));
-    if let Some(time) = clock.iter().find(|time| !time.is_finite()) {
-        return refuse(time.to_string());
-    }
-    clock
-        .windows(2)
-        .find(|pair| pair[0] >= pair[1])
-        .map_or(Ok(()), |pair| refuse(format!("{} after {}", pair[1], pair[0])))
 }
 
 /// `[rows, left + right]` of `[rows, left]` and `[rows, right]`.
