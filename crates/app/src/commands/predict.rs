@@ -15,8 +15,9 @@ use std::path::PathBuf;
 /// `lamo predict`
 #[derive(Args)]
 pub(crate) struct Predict {
-    /// A run folder (its best checkpoint where it has validation samples, else its last), a checkpoint file, a model folder made by lamo import, or the name of a pretrained
-    /// model: a file NAME.safetensors in the folder that the variable LAMO_MODELS names, or one that comes with lamo.
+    /// A run folder (its best checkpoint where it has validation samples, else its last), a checkpoint file, a model folder made by
+    /// lamo import, or the name of a pretrained model: a file NAME.safetensors in the folder that the variable LAMO_MODELS names,
+    /// or one that comes with lamo.
     run: PathBuf,
     /// The arrays of the input fields, for one sample or several: FILE, FILE:VARIABLE or FIELD=FILE:VARIABLE, as for lamo data
     /// import. Files are npy, npz, safetensors, MAT, HDF5, PyTorch or CSV. A pattern such as 'FIELD=case_*.npy' and a repeated field add
