@@ -1,5 +1,6 @@
 //! `lamo train`: arguments in, events out as text or as lines of JSON.
 
+mod pace;
 mod several;
 mod view;
 

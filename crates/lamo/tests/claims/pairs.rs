@@ -83,6 +83,18 @@ impl<'g> Pair<'g> {
         self.parameters.initialise(program, 7);
     }
 
+    /// Moves every value of the functions and positions to a neighbour in f32, up and down in turn.
+    fn round_inputs(&self, program: &mut Program) {
+        for input in ["functions", "positions"] {
+            let Some(values) = self.bindings.get(input) else { continue };
+            let neighbour = |(i, value): (usize, &f64)| {
+                let value = *value as f32;
+                if i % 2 == 0 { value.next_up() } else { value.next_down() }
+            };
+            program.write(input, &values.iter().enumerate().map(neighbour).collect::<Vec<_>>());
+        }
+    }
+
     /// What the reference computes from the inputs and the first weights of a program.
     fn reference(&self, program: &Program) -> [Vec<f64>; 3] {
         let states = program.states();
@@ -133,8 +145,14 @@ fn outputs_losses_and_gradients_of_every_pair_are_those_of_the_reference() {
     }
 }
 
+/// A GPU may be this far from the CPU, or as far as some times what the CPU's own results move when each input is rounded once
+/// more.
+const OFFICIAL_SIZES: f64 = 1e-5;
+const ROUNDED_INPUTS: f64 = 8.0;
+
 /// Kernels are chosen by size, so that a small model does not prove a large one. All models on Darcy and Elasticity, LaMO and
-/// Transolver on all benchmarks, against the CPU in f32.
+/// Transolver on all benchmarks, against the CPU in f32. Batch norms and kinks amplify roundings, U-NO's up to a gradient that
+/// differs by 0.08; by how much is measured with inputs that differ by one rounding.
 #[test]
 #[ignore = "minutes, on a GPU: LAMO_TEST_DEVICE=cuda cargo test --release -p lamo --features cuda --test claims -- --ignored of_official_sizes --nocapture"]
 #[allow(clippy::print_stdout)]
@@ -156,14 +174,20 @@ fn a_gpu_computes_every_model_of_official_sizes_as_the_cpu_does() {
         pair.begin(&mut cpu);
         cpu.run();
         let expected = OUTPUTS.map(|output| cpu.read(output).iter().copied().map(f64::from).collect());
+        pair.begin(&mut cpu);
+        pair.round_inputs(&mut cpu);
+        cpu.run();
+        let rounded = distances(&cpu, &expected);
         drop(cpu);
         let (device, mut program) = on_test_device(&graph).expect("LAMO_TEST_DEVICE names a GPU");
         pair.begin(&mut program);
         program.run();
         let found = distances(&program, &expected);
-        println!("{name} ({device}): output {:.1e}, loss {:.1e}, gradient {:.1e}", found[0], found[1], found[2]);
-        if found.iter().zip(allowed(&experiment.model.name)).any(|(apart, allowed)| apart.is_nan() || *apart >= allowed)
-        {
+        let said =
+            |apart: [f64; 3]| format!("output {:.1e}, loss {:.1e}, gradient {:.1e}", apart[0], apart[1], apart[2]);
+        println!("{name} ({device}): {}; inputs rounded: {}", said(found), said(rounded));
+        let allowed: [f64; 3] = std::array::from_fn(|k| OFFICIAL_SIZES.max(ROUNDED_INPUTS * rounded[k]));
+        if found.iter().zip(allowed).any(|(apart, allowed)| apart.is_nan() || *apart >= allowed) {
             wrong.push(name);
         }
     }

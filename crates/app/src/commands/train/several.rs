@@ -2,6 +2,7 @@
 //! (`--resume A --resume B`). They run side by side on a GPU and one after the other on a CPU.
 
 use super::Train;
+use super::pace::Pace;
 use super::view::{is_due, time_left};
 use crate::commands::{evaluate, quoted, say, warn};
 use crate::failure;
@@ -21,7 +22,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// One of the trainings.
 struct Part {
@@ -199,7 +200,7 @@ impl Part {
     }
 
     fn log(&self, json: bool) -> Log {
-        Log { name: self.name(), keys: self.keys(), json, state: Mutex::new(None) }
+        Log { name: self.name(), keys: self.keys(), json, state: Mutex::default() }
     }
 
     /// Refuses what is wrong before the first training begins.
@@ -289,8 +290,8 @@ struct Log {
     name: String,
     keys: Map<String, Value>,
     json: bool,
-    /// The epoch of the last line, when the first step was taken, and which one it was.
-    state: Mutex<Option<(usize, Instant, usize)>>,
+    /// The epoch of the last line, and the pace.
+    state: Mutex<(Option<usize>, Pace)>,
 }
 
 impl Log {
@@ -312,13 +313,13 @@ impl Log {
             }
             Event::Progress(progress) => {
                 let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-                let (logged, started, first) = *state.get_or_insert((0, Instant::now(), progress.step));
+                let (logged, pace) = &mut *state;
+                let rate = pace.steps_per_second(progress.step);
                 let Some(line) = progress.finished else { return };
-                if !self.json && !is_due((logged > 0).then_some(logged), line, progress.epochs) {
+                if !self.json && !is_due(*logged, line, progress.epochs) {
                     return;
                 }
-                *state = Some((line.epoch, started, first));
-                let rate = progress.step.saturating_sub(first) as f64 / started.elapsed().as_secs_f64().max(1e-9);
+                *logged = Some(line.epoch);
                 let samples = if line.validation.is_some() { "validation" } else { "test" };
                 let tested = line.error().map_or(String::new(), |found| format!("  {samples} {found:.4}"));
                 let left = time_left(&progress, rate);

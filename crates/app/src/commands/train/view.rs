@@ -1,11 +1,11 @@
 //! The progress of a training: a line redrawn in place on a terminal, about [`LINES`] lines in a log, an object per epoch in JSON.
 
+use super::pace::Pace;
 use crate::commands::terminal::{self, Part};
 use crate::text::duration;
 use lamo::run::Line;
 use lamo::training::Progress;
 use std::io::{IsTerminal, Write};
-use std::time::Instant;
 
 /// Epochs of the sparkline.
 const WIDTH: usize = 24;
@@ -18,8 +18,7 @@ pub(super) struct View {
     json: bool,
     terminal: bool,
     history: Vec<Line>,
-    /// When this process took its first step, and which one it was.
-    start: Option<(Instant, usize)>,
+    pace: Pace,
     /// The epoch of the last line of a log.
     logged: Option<usize>,
     /// The line of the last epoch, where the log does not have it yet.
@@ -29,14 +28,12 @@ pub(super) struct View {
 impl View {
     pub(super) fn new(json: bool, history: Vec<Line>) -> View {
         let terminal = std::io::stderr().is_terminal() && !json;
-        View { json, terminal, history, start: None, logged: None, held: None }
+        View { json, terminal, history, pace: Pace::default(), logged: None, held: None }
     }
 
     /// Prints the progress. The training continues if the line cannot be written.
     pub(super) fn show(&mut self, progress: &Progress<'_>) {
-        let (started, first) = *self.start.get_or_insert((Instant::now(), progress.step));
-        // The step falls below the first one while the trainer repeats steps to find where the loss broke.
-        let rate = progress.step.saturating_sub(first) as f64 / started.elapsed().as_secs_f64().max(1e-9);
+        let rate = self.pace.steps_per_second(progress.step);
         self.history.extend(progress.finished);
         if self.terminal {
             let line = status(progress, rate, &self.history, Some(terminal::width()));
@@ -58,7 +55,7 @@ impl View {
         if let Some(text) = self.held.take() {
             let _ = writeln!(std::io::stdout(), "{text}");
         }
-        if self.start.take().is_some() && self.terminal {
+        if std::mem::take(&mut self.pace).has_begun() && self.terminal {
             let _ = writeln!(std::io::stderr());
         }
     }
