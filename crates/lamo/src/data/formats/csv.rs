@@ -4,6 +4,7 @@
 //! x, mu, u0, u1, u2        names in the first line, or after `#`; without names the table is one array [rows, columns]
 //! 0.1, 3, 0.5, 0.4, 0.3    a column is an array [rows]; numbered neighbours are one array, here `u` [rows, 3]
 //! ```
+//! Numbered columns with a gap are single columns, and columns without a name of their own are called `column 1` and so on.
 //! A first line `0,1,2,...` or `1,2,3,...` above numbers with decimals has the names of the columns, as pandas writes them.
 //! Lines that begin with `#` or `%` are comments. One line of another length before the numbers is a title, as in the
 //! files of airfoils. An empty cell, `NaN` and `NA` are no number (NaN). A table is read into memory as a whole.
@@ -13,6 +14,7 @@ use super::entry::{Entry, Numbers, OpenArray};
 use super::error::Error;
 use super::source::Opened;
 use crate::files::memory;
+use std::collections::HashMap;
 use std::io;
 use std::ops::Range;
 use std::rc::Rc;
@@ -237,15 +239,17 @@ impl Table {
 
     /// Groups and columns by name; a column of a group is hidden.
     fn with_names(self: &Rc<Table>, names: &[String]) -> Vec<Entry> {
+        let alike = count(names.iter().map(String::as_str));
+        let of_stem = count(names.iter().filter_map(|name| numbered(name)).map(|(stem, _)| stem));
         let named = |column: usize| match names[column].as_str() {
-            "" => format!("column {}", column + 1),
-            name => name.to_owned(),
+            name if !name.is_empty() && alike[name] == 1 => name.to_owned(),
+            _ => format!("column {}", column + 1),
         };
         let (mut entries, mut column) = (Vec::new(), 0);
         while column < names.len() {
             let (group, end) = group(names, column);
-            let taken = names.contains(&group) || entries.iter().any(|entry: &Entry| entry.name == group);
-            let grouped = end > column + 1 && !taken;
+            let whole = of_stem.get(group.as_str()) == Some(&(end - column));
+            let grouped = end > column + 1 && whole && !names.contains(&group);
             if grouped {
                 entries.push(self.entry(group, column..end, false));
             }
@@ -257,20 +261,29 @@ impl Table {
     }
 }
 
+/// How often each word occurs.
+fn count<'a>(words: impl Iterator<Item = &'a str>) -> HashMap<&'a str, usize> {
+    let mut counts = HashMap::new();
+    words.for_each(|word| *counts.entry(word).or_default() += 1);
+    counts
+}
+
 /// The columns from `first` on whose names are one stem and consecutive numbers: the stem, and the column after them.
 fn group(names: &[String], first: usize) -> (String, usize) {
-    let parts = |name: &str| {
-        let name = name.trim_end_matches([']', ')']);
-        let stem = name.trim_end_matches(|letter: char| letter.is_ascii_digit());
-        let number = name[stem.len()..].parse::<usize>().ok()?;
-        Some((stem.trim_end_matches(['_', '-', '.', ' ', '[', '(']).to_owned(), number))
-    };
-    let Some((stem, start)) = parts(&names[first]) else { return (String::new(), first + 1) };
+    let Some((stem, start)) = numbered(&names[first]) else { return (String::new(), first + 1) };
     let follows = |(place, name): &(usize, &String)| {
-        parts(name).is_some_and(|(other, number)| other == stem && Some(number) == start.checked_add(*place))
+        numbered(name).is_some_and(|(other, number)| other == stem && Some(number) == start.checked_add(*place))
     };
     let count = names[first..].iter().enumerate().take_while(follows).count();
-    (stem, first + count)
+    (stem.to_owned(), first + count)
+}
+
+/// The stem and the number of a name: `u_12` and `u[12]` are 12 of `u`.
+fn numbered(name: &str) -> Option<(&str, usize)> {
+    let name = name.trim_end_matches([']', ')']);
+    let stem = name.trim_end_matches(|letter: char| letter.is_ascii_digit());
+    let number = name[stem.len()..].parse().ok()?;
+    Some((stem.trim_end_matches(['_', '-', '.', ' ', '[', '(']), number))
 }
 
 /// Some columns of a table.
@@ -373,5 +386,20 @@ mod tests {
         assert_eq!(group(&names("0,1,2"), 0), (String::new(), 3));
         assert_eq!(group(&names("mu,u1"), 0).1, 1);
         assert_eq!(group(&names("u18446744073709551615,u0"), 0).1, 1);
+    }
+    #[test]
+    fn columns_with_a_gap_or_of_one_name_are_single_ones() {
+        let listed = |header: &str| -> Vec<String> {
+            let names: Vec<String> = header.split(',').map(str::to_owned).collect();
+            let text = format!("{header}\n{}\n", vec!["0.5"; names.len()].join(","));
+            let table = Table::parse(&text, &Head::of(&text).unwrap()).unwrap();
+            let entries = Rc::new(table).with_names(&names);
+            entries.iter().filter(|entry| !entry.hidden).map(|entry| entry.name.clone()).collect()
+        };
+        assert_eq!(listed("mu,u0,u1,u2"), ["mu", "u"]);
+        assert_eq!(listed("u0,u1,u3"), ["u0", "u1", "u3"]);
+        assert_eq!(listed("u0,u1,mu,u5,u6"), ["u0", "u1", "mu", "u5", "u6"]);
+        assert_eq!(listed("a,a,y"), ["column 1", "column 2", "y"]);
+        assert_eq!(listed("a,,y"), ["a", "column 2", "y"]);
     }
 }
