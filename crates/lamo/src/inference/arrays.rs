@@ -5,12 +5,15 @@
 //! trained on, if the model allows it. Shapes are compared before any value is read: a small packed file may promise more
 //! values than memory holds.
 
+mod part;
 mod partners;
 
 pub(crate) use partners::check_partners;
 
+use part::{Part, part};
+
 use crate::data::Samples;
-use crate::data::formats::{self, ArrayFile, Named, Single};
+use crate::data::formats::{self, ArrayFile, Named};
 use crate::data::import::{self, ArrayName};
 use crate::error::{Error, Kind, Refusal, counted, require};
 use crate::files::memory;
@@ -68,59 +71,6 @@ pub struct SampleFile {
     pub path: PathBuf,
     /// Its samples; `None` where it holds one without an axis for samples.
     pub samples: Option<usize>,
-}
-
-/// One array.
-#[derive(Debug)]
-struct Part {
-    file: Rc<ArrayFile>,
-    variable: Option<String>,
-    /// Arrays of the file that are its channels, such as the columns `x,y` of a table; empty where it is one array.
-    side_by_side: Vec<String>,
-    /// The axes of the file in the order of the data set.
-    order: Option<Vec<usize>>,
-    /// Shape in the order of the data set, with the snapshots that are used.
-    shape: Vec<usize>,
-    /// Snapshots of the file, of which the last ones are used.
-    series: Option<usize>,
-}
-
-impl Part {
-    /// The file, and the array in it.
-    fn title(&self) -> String {
-        ArrayName { path: self.file.path().to_owned(), variable: self.variable.clone() }.title()
-    }
-
-    /// Number of samples, if the array has an axis for samples; a sample has `axes` axes.
-    fn samples(&self, axes: usize) -> Option<usize> {
-        (self.shape.len() > axes).then(|| self.shape[0])
-    }
-
-    /// Shape of one sample.
-    fn sample(&self, axes: usize) -> &[usize] {
-        &self.shape[usize::from(self.samples(axes).is_some())..]
-    }
-
-    /// All its values.
-    fn read(&self) -> Result<Single, Error> {
-        let read = |name: Option<&str>| self.file.read_single(name, self.order.as_deref(), None, &mut |_| {});
-        if self.side_by_side.is_empty() {
-            return Ok(read(self.variable.as_deref())?);
-        }
-        let columns: Vec<Single> = self.side_by_side.iter().map(|name| read(Some(name))).collect::<Result<_, _>>()?;
-        let count = columns.iter().map(|column| column.values.len()).min().unwrap_or(0);
-        let values = (0..count).flat_map(|row| columns.iter().map(move |column| column.values[row])).collect();
-        let beyond = columns.iter().find_map(|column| column.beyond);
-        let first = columns.into_iter().next();
-        first.map(|first| Single { values, beyond, ..first }).ok_or_else(|| Refusal::said("no array is named").into())
-    }
-
-    /// How many values are read; a sample has `axes` axes.
-    fn count(&self, axes: usize) -> u64 {
-        let used = self.shape.iter().fold(1, |count: u64, &extent| count.saturating_mul(extent as u64));
-        let past = self.sample(axes).first().map_or(1, |&past| past.max(1) as u64);
-        self.series.map_or(used, |series| (used / past).saturating_mul(series as u64))
-    }
 }
 
 /// A field and its arrays, which hold samples one after another.
@@ -356,6 +306,7 @@ impl<'a> PlannedInput<'a> {
         partners::check_files(leading, &arrays)?;
         let (single, count) = (leading.samples().is_none(), leading.samples().unwrap_or(1));
         let times = task.time.predicted_times(snapshots)?;
+        check_horizon(task, times)?;
         let samples = leading.files();
         Ok(PlannedInput { task, arrays, files, grid, count, single, times, samples })
     }
@@ -428,6 +379,15 @@ impl<'a> PlannedInput<'a> {
     }
 }
 
+/// Refuses more steps of a roll-out than an input with snapshots has them for: the later steps would be given those of the first.
+fn check_horizon(task: &Task, times: usize) -> Result<(), Refusal> {
+    let series = task.inputs.iter().find(|field| field.snapshots.is_some());
+    let (Some(input), true) = (series, task.time.past() > 0 && times > task.time.count()) else { return Ok(()) };
+    let expected = format!("at most {}, because `{}` has its snapshots for no more", task.time.count(), input.name);
+    let advice = format!("predict step by step, each with the last snapshots and its own `{}`", input.name);
+    Err(Refusal::new("the snapshots to predict", expected, times.to_string()).advise(advice))
+}
+
 fn is_position(task: &Task, given: &Given) -> bool {
     task.needs_positions() && given.field.name == POSITIONS
 }
@@ -469,6 +429,7 @@ fn find_array(
     let mut chosen: Vec<_> =
         named.map(|(source, file)| (file, source.array.variable.clone(), source.axes.as_deref())).collect();
     let by_name = !chosen.is_empty();
+    let is_output = |name: &str| task.outputs.iter().any(|output| output.name == name);
     for (source, file) in sources.iter().filter(|(source, _)| source.field.is_none()) {
         let known = file.list();
         if known.is_empty() {
@@ -479,7 +440,7 @@ fn find_array(
             Some(variable) if alone || *variable == field.name => Some(Some(variable.clone())),
             Some(_) => None,
             None if known.iter().any(|array| array.name == field.name) => Some(Some(field.name.clone())),
-            None if alone && known.len() == 1 => Some(None),
+            None if alone && known.len() == 1 && !is_output(&known[0].name) => Some(None),
             None => None,
         };
         found.extend(known.into_iter().map(|array| array.name));
@@ -497,86 +458,6 @@ fn find_array(
     let trained = field.shape(task.grid);
     let parts = chosen.into_iter().map(|(file, variable, axes)| part(task, field, &trained, file, variable, axes));
     Ok(Given { field: field.clone(), parts: parts.collect::<Result<_, _>>()?, trained })
-}
-
-/// The shape of positions without what means nothing: the points of a line need no axis for their one coordinate, and
-/// beside other inputs one sample of positions is that of all samples.
-fn plain_positions(shape: &mut Vec<usize>, trained: &[usize], beside: bool) {
-    if trained.len() == 2 && trained[1] == 1 && shape.last() != Some(&1) {
-        shape.push(1);
-    }
-    if beside && shape.len() == trained.len() + 1 && shape[0] == 1 {
-        shape.remove(0);
-    }
-}
-
-/// The arrays of `X,Y`, where the file has no array of this name: they must have the same shape, and are channels side by side.
-fn side_by_side(file: &ArrayFile, variable: Option<&str>, axes: Option<&str>) -> Result<Vec<String>, Error> {
-    let Some(names) = variable.filter(|name| name.contains(',') && file.describe(Some(name)).is_err()) else {
-        return Ok(Vec::new());
-    };
-    let names: Vec<String> = names.split(',').map(str::to_owned).collect();
-    let infos = names.iter().map(|name| file.describe(Some(name))).collect::<Result<Vec<_>, _>>()?;
-    let thing = || file.path().display().to_string();
-    require(axes.is_none(), || Refusal::new(thing(), "no --axes for arrays side by side", names.join(",")))?;
-    let other = infos.iter().position(|info| info.shape != infos[0].shape || info.kind.is_complex());
-    other.map_or(Ok(()), |other| {
-        let expected = format!("real numbers of shape {:?}, as `{}`", infos[0].shape, names[0]);
-        Err(Refusal::new(thing(), expected, format!("{:?} in `{}`", infos[other].shape, names[other])))
-    })?;
-    Ok(names)
-}
-
-/// One array of a field: its axes in the order of the data set, and the last snapshots of a longer time series.
-fn part(
-    task: &Task,
-    field: &Field,
-    trained: &[usize],
-    file: &Rc<ArrayFile>,
-    variable: Option<String>,
-    axes: Option<&str>,
-) -> Result<Part, Error> {
-    let side_by_side = side_by_side(file, variable.as_deref(), axes)?;
-    let info = file.describe(side_by_side.first().map(String::as_str).or(variable.as_deref()))?;
-    let complex = info.kind.is_complex();
-    // A complex number has two channels.
-    require(!complex || trained.last() == Some(&2), || {
-        let shape = &info.shape[..info.shape.len() - 1];
-        let thing = format!("`{}` of {}", field.name, file.path().display());
-        Refusal::new(thing, "real numbers", format!("complex numbers of shape {shape:?}"))
-            .advise("give their real part")
-    })?;
-    let (mut shape, mut order) = (info.shape.clone(), None);
-    if !side_by_side.is_empty() {
-        shape.push(side_by_side.len());
-    }
-    if let Some(axes) = axes {
-        // The parts of complex numbers are the last axis of the array, which no letter names.
-        let letters = if complex { format!("{axes}c") } else { axes.to_owned() };
-        let found = import::order(&letters, &shape, &task.grid).map_err(|(expected, found)| {
-            let thing = format!("{} with --axes {}={axes}", file.path().display(), field.name);
-            Refusal::new(thing, expected, found)
-        })?;
-        let used = found.len() - axes.matches('1').count();
-        shape = found[..used].iter().map(|&axis| info.shape[axis]).collect();
-        order = Some(found);
-    }
-    if task.needs_positions() && field.name == POSITIONS {
-        plain_positions(&mut shape, trained, task.input_channels() > 0);
-    }
-    let mut part = Part { file: Rc::clone(file), variable, side_by_side, order, shape, series: None };
-    let axis = usize::from(part.samples(trained.len()).is_some());
-    // Without letters for its axes, only an array on the grid of the training is surely a longer time series.
-    let fits =
-        part.shape.len() == trained.len() + axis && (axes.is_some() || part.shape.get(axis + 1..) == trained.get(1..));
-    // Another input has as many snapshots as in training.
-    let continued = task.time.past() > 0 && task.outputs.iter().any(|output| output.name == field.name);
-    let past = field.snapshots.filter(|_| fits && continued);
-    if let Some((past, snapshots)) = past.zip(part.shape.get_mut(axis)).filter(|(past, snapshots)| *past < **snapshots)
-    {
-        part.series = Some(std::mem::replace(snapshots, past));
-    }
-    Ok(part)
 }
 
 /// The grid of the arrays: that of the first array with a value at every point, else the training grid.

@@ -12,6 +12,16 @@ fn cloud() -> Task {
     Task { inputs: vec![Field::plain("load", 1)], ..Task::plain(grid, 2, 1, 1) }
 }
 
+/// A roll-out of three snapshots from two, beside an input with two snapshots of its own.
+fn forced() -> Task {
+    let grid = Grid::Plane { rows: 3, columns: 2 };
+    let mut task = Task { positions: Positions::Lattice, ..Task::plain(grid, 2, 1, 1) };
+    task.inputs = vec![Field { snapshots: Some(2), ..Field::plain("forcing", 1) }];
+    task.outputs = vec![Field { snapshots: Some(5), ..Field::plain("u", 1) }];
+    task.time = Time::RollOut { past: 2, snapshots: 3, clock: Vec::new() };
+    task
+}
+
 /// Reads the files of some patterns such as `load=load_*.npy`.
 fn read(folder: &Folder, task: &Task, patterns: &[&str]) -> Result<PredictionInput, String> {
     let at = |pattern: &str| match pattern.split_once('=') {
@@ -67,12 +77,7 @@ fn files_of_several_fields_with_other_counts_of_samples_are_refused() {
 
 #[test]
 fn an_input_with_snapshots_of_its_own_is_not_cut_in_a_roll_out() {
-    let folder = Folder::new("given-series");
-    let grid = Grid::Plane { rows: 3, columns: 2 };
-    let mut task = Task { positions: Positions::Lattice, ..Task::plain(grid, 2, 1, 1) };
-    task.inputs = vec![Field { snapshots: Some(2), ..Field::plain("forcing", 1) }];
-    task.outputs = vec![Field { snapshots: Some(5), ..Field::plain("u", 1) }];
-    task.time = Time::RollOut { past: 2, snapshots: 3, clock: Vec::new() };
+    let (folder, task) = (Folder::new("given-series"), forced());
     let values = |snapshots: usize| (0..6 * snapshots as i32).map(f64::from);
     save(&folder, "u.npy", &[4, 3, 2], values(4));
     save(&folder, "forcing.npy", &[2, 3, 2], values(2));
@@ -82,4 +87,66 @@ fn an_input_with_snapshots_of_its_own_is_not_cut_in_a_roll_out() {
     assert_eq!(given.samples.input_of(0)[..4], [12.0, 18.0, 0.0, 6.0]);
     let told = read(&folder, &task, &["u=u.npy", "forcing=longer.npy"]).unwrap_err();
     assert!(told.contains("array `forcing`: expected samples of shape [2, 3, 2], found shape [4, 3, 2]"), "{told}");
+}
+
+#[test]
+fn a_roll_out_is_not_longer_than_the_snapshots_of_its_inputs_are_for() {
+    let (folder, task) = (Folder::new("given-horizon"), forced());
+    save(&folder, "u.npy", &[2, 3, 2], (0..12).map(f64::from));
+    save(&folder, "forcing.npy", &[2, 3, 2], (0..12).map(f64::from));
+    let plan = |task: &Task, given: &[&str], steps: usize| {
+        let sources = given.iter().flat_map(|given| {
+            let (field, name) = given.split_once('=').unwrap();
+            Source::parse_all(&format!("{field}={}", folder.at(name).display())).unwrap()
+        });
+        let sources: Vec<Source> = sources.collect();
+        PredictionInput::read(task, &sources, Some(steps)).map(|_| ()).map_err(|error| error.to_string())
+    };
+    let given = ["u=u.npy", "forcing=forcing.npy"];
+    assert_eq!(plan(&task, &given, 3), Ok(()));
+    let told = plan(&task, &given, 4).unwrap_err();
+    assert!(told.contains("expected at most 3, because `forcing` has its snapshots for no more, found 4"), "{told}");
+    let free = Task { inputs: Vec::new(), ..task };
+    assert_eq!(plan(&free, &given[..1], 40), Ok(()), "without such an input a roll-out goes on");
+}
+
+#[test]
+fn an_array_with_or_without_an_axis_for_its_one_channel_is_the_same_sample() {
+    let folder = Folder::new("given-channel");
+    let grid = Grid::Plane { rows: 3, columns: 1 };
+    let without = Task { positions: Positions::Lattice, ..Task::plain(grid, 2, 1, 1) };
+    let without = Task { inputs: vec![Field::plain("a", 1)], ..without };
+    let with = Task { inputs: vec![Field { channels: Some(1), ..Field::plain("a", 1) }], ..without.clone() };
+    for (name, shape) in
+        [("a.npy", vec![3, 1]), ("b.npy", vec![3, 1, 1]), ("c.npy", vec![2, 3, 1]), ("d.npy", vec![2, 3, 1, 1])]
+    {
+        save(&folder, name, &shape, (0..shape.iter().product::<usize>() as i32).map(f64::from));
+        let count = if name < "c" { 1 } else { 2 };
+        for task in [&without, &with] {
+            let samples = read(&folder, task, &[&format!("a={name}")]).unwrap().samples;
+            assert_eq!((samples.count, samples.input_of(count - 1)[2]), (count, 3.0 * count as f32 - 1.0), "{name}");
+        }
+    }
+    save(&folder, "turned.npy", &[1, 1, 3], (0..3).map(f64::from));
+    for (task, letters) in [(&without, "cyx"), (&with, "cyx")] {
+        let source = format!("a={}", folder.at("turned.npy").display());
+        let mut sources = Source::parse_all(&source).unwrap();
+        sources[0].axes = Some(letters.to_owned());
+        let samples = PredictionInput::read(task, &sources, None).unwrap().samples;
+        assert_eq!((samples.count, samples.input_of(0)), (1, [0.0, 1.0, 2.0].as_slice()));
+    }
+}
+
+#[test]
+fn a_file_that_holds_an_output_alone_is_no_input() {
+    let folder = Folder::new("given-output");
+    let task = Task { positions: Positions::Lattice, ..Task::plain(Grid::Line { points: 3 }, 1, 1, 1) };
+    let task = Task { inputs: vec![Field::plain("a", 1)], outputs: vec![Field::plain("u", 1)], ..task };
+    for name in ["u", "b"] {
+        std::fs::write(folder.at(&format!("{name}.csv")), format!("{name}\n0.5\n1.5\n2.5\n")).unwrap();
+    }
+    let taken = read(&folder, &task, &["b.csv"]).unwrap();
+    assert_eq!(taken.samples.input_of(0), [0.5, 1.5, 2.5], "the only array of a file is taken whatever its name");
+    let told = read(&folder, &task, &["u.csv"]).unwrap_err();
+    assert!(told.contains("`a`, found `u`"), "{told}");
 }

@@ -5,6 +5,7 @@ use super::own::ArrayName;
 use crate::data::dataset::Error;
 use crate::data::formats;
 use std::cmp::Ordering;
+use std::collections::HashSet;
 use std::path::{Component, Path, PathBuf};
 
 /// The arrays of a text: the outer list is joined along the samples, the inner lists along the channels. `FILE:X,Y` is
@@ -178,11 +179,12 @@ fn misplaced(expected: &[String], found: &[String]) -> Option<usize> {
             let (one, other) = (start(&expected), start(&found));
             (0..found.len()).find(|&place| expected[place].wrapping_sub(one) != found[place].wrapping_sub(other))
         }
-        // Cases of other names belong together by their order, unless one has the name of another.
-        _ => (0..found.len()).find(|&place| {
-            let partner = expected.iter().position(|case| *case == found[place]);
-            partner.is_some_and(|partner| partner != place)
-        }),
+        // Cases of other names belong together by their order where both lists have no name in common.
+        _ => {
+            let names: HashSet<&String> = expected.iter().collect();
+            let related = found.iter().any(|case| names.contains(case));
+            (0..found.len()).find(|&place| related && expected[place] != found[place])
+        }
     }
 }
 
@@ -247,6 +249,7 @@ mod tests {
         assert!(strangers([folders(&case_a, &["c1", "c2", "c4"]), folders(&case_u, &["c1", "c3", "c4"])]).is_some());
         assert!(apart(&["x.h5:1/a", "x.h5:2/a"], &["x.h5:2/u", "x.h5:3/u"]));
         assert!(apart(&["a_circle", "a_square"], &["u_square", "u_triangle"]));
+        assert!(apart(&["in/body", "in/tail", "in/wing"], &["out/body", "out/fin", "out/wing"]));
         assert!(!apart(&["a_left", "a_right"], &["u_inner", "u_outer"]), "nothing says which belong together");
         assert!(!apart(&["a_1", "a_0"], &["u_1", "u_0"]), "in any order");
         assert!(!apart(&["a_0", "a_1", "a_2"], &["u_1", "u_2", "u_3"]), "counted from 0 and from 1");
