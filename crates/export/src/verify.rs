@@ -132,7 +132,8 @@ impl<'a> Expected<'a> {
         if time.mode().is_roll_out() {
             let mut windows: Vec<Arrays> = given(0);
             for time in 1..self.samples.times {
-                windows.iter_mut().zip(&last).for_each(|(window, found)| self.advance(window, found));
+                let found = last.iter().zip(given(time));
+                windows.iter_mut().zip(found).for_each(|(window, (found, next))| self.advance(window, found, next));
                 last = written.run(&windows)?;
                 verified.rolled_out = Some((time + 1, self.errors(&last, time)[0]));
             }
@@ -196,12 +197,18 @@ impl<'a> Expected<'a> {
         errors
     }
 
-    /// Moves the window of a roll-out by the snapshot that was found.
-    fn advance(&self, window: &mut Arrays, found: &Arrays) {
-        let series = self.physical.inputs.iter().zip(window).filter(|(port, _)| port.role == Role::Given);
-        for ((_, values), found) in series.zip(found) {
-            values.drain(..found.len());
-            values.extend_from_slice(found);
+    /// Moves the window of a roll-out by the snapshot that was found; the fields beside it are given as of the next step.
+    fn advance(&self, window: &mut Arrays, found: &Arrays, next: Arrays) {
+        let given = self.physical.inputs.iter().zip(window).zip(next).filter(|((port, _), _)| port.role == Role::Given);
+        let mut found = found.iter();
+        for ((_, values), next) in given {
+            match found.next() {
+                Some(found) => {
+                    values.drain(..found.len());
+                    values.extend_from_slice(found);
+                }
+                None => *values = next,
+            }
         }
     }
 }

@@ -43,7 +43,7 @@ pub(crate) struct Predict {
     /// Of mesh files: where the samples have their points, as for lamo data import: points or cells.
     #[arg(long, value_name = "PLACE", default_value = "points", value_parser = ["points", "cells"])]
     on: String,
-    /// Number of snapshots to predict of a time series; as many as in training unless given.
+    /// Number of snapshots to predict of a time series; as many as in training unless given, or as an input that drives it has.
     #[arg(long, value_name = "N")]
     frames: Option<usize>,
     /// Predict each sample under every symmetry of the problem that the run was trained on, and take the mean.

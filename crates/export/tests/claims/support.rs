@@ -26,6 +26,14 @@ fn normalised(task: Task) -> Task {
         inputs.mean.splice(..past * mean.len(), mean.repeat(past));
         inputs.deviation.splice(..past * mean.len(), deviation.repeat(past));
     }
+    // All snapshots of a force that drives a roll-out have one normaliser.
+    if let (Some(inputs), true) = (&mut inputs, task.driven) {
+        let (first, width) = (task.time.past() * task.output_channels(), task.inputs[0].width());
+        for place in first + width..first + (task.time.past() + 1) * width {
+            inputs.mean[place] = inputs.mean[place - width];
+            inputs.deviation[place] = inputs.deviation[place - width];
+        }
+    }
     let positions = normaliser(task.space, 0.5);
     let normalisers = Normalisers { positions, inputs, outputs, ..Normalisers::default() };
     Task { normalisers, ..task }
@@ -87,6 +95,7 @@ pub(crate) fn surroundings() -> Vec<Task> {
         trend(by_time.clone()),
         by_time,
         normalised(series(3, vec![field("force", &[7, 5]), field("speed", &[])])),
+        normalised(Task { driven: true, ..series(2, vec![field("force", &[6, 7, 5, 2]), field("speed", &[])]) }),
         change(series(1, Vec::new())),
     ]
 }

@@ -191,7 +191,9 @@ impl Samples {
     /// Refuses samples that do not fit a task; their grid may differ from that of the task.
     pub fn check_for(&self, task: &Task) -> Result<(), Refusal> {
         self.check()?;
-        let expected = [task.space, task.input_channels(), task.output_channels()];
+        // A field that drives a roll-out may have more snapshots than the steps that are asked for.
+        let steps = task.steps_of(self.functions).max(self.times);
+        let expected = [task.space, task.given_channels(steps), task.output_channels()];
         let found = [self.space, self.functions, self.outputs];
         require(found == expected, || {
             let words = |[space, functions, outputs]: [usize; 3]| {

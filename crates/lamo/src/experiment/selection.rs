@@ -51,6 +51,8 @@ impl ExperimentData {
         let mut task = fitted(experiment, experiment.time_mode(), &self.train, &self.clock)?;
         task.inputs = self.inputs.clone();
         task.outputs = self.outputs.clone();
+        let normalised = experiment.data.normalise.contains(&Normalised::Inputs);
+        task.drive(&self.train.inputs, self.train.functions, normalised)?;
         task.leave_raw();
         with_trend(task, experiment, &self.train)
     }
@@ -140,7 +142,8 @@ fn with_trend(mut task: Task, experiment: &Experiment, train: &Samples) -> Resul
     if !experiment.data.trend {
         return Ok(task);
     }
-    let (positions, inputs) = (task.encode_positions(&train.positions), task.encode_inputs(&train.inputs));
+    let (positions, inputs) =
+        (task.encode_positions(&train.positions), task.encode_inputs(&train.inputs, train.functions));
     let mut targets = train.targets.clone();
     task.normalisers.outputs.iter().for_each(|normaliser| normaliser.encode(&mut targets));
     fn part<'a>(train: &Samples, [positions, inputs, targets]: [&'a [f32]; 3], points: usize) -> Seen<'a> {

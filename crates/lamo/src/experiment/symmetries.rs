@@ -240,7 +240,7 @@ fn of_plane(task: &Task, asked: &str) -> Result<Symmetries, Refusal> {
     let element = |points| Symmetry {
         points,
         positions: Channels::kept(task.space),
-        inputs: Channels::kept(task.input_channels()),
+        inputs: Channels::kept(task.given_channels(task.time.count())),
         outputs: Channels::kept(task.output_channels()),
     };
     let elements = sides(task.grid).into_iter().map(element).collect();

@@ -224,6 +224,8 @@ pub struct PlannedInput<'a> {
     single: bool,
     /// Number of times that are predicted.
     pub times: usize,
+    /// Steps for which the fields that drive a roll-out are given.
+    steps: usize,
     /// The files of the samples.
     pub samples: Vec<SampleFile>,
 }
@@ -305,10 +307,11 @@ impl<'a> PlannedInput<'a> {
         }
         partners::check_files(leading, &arrays)?;
         let (single, count) = (leading.samples().is_none(), leading.samples().unwrap_or(1));
-        let times = task.time.predicted_times(snapshots)?;
-        check_horizon(task, times)?;
-        let samples = leading.files();
-        Ok(PlannedInput { task, arrays, files, grid, count, single, times, samples })
+        let steps = driven_steps(task, &arrays)?;
+        let times = task.time.predicted_times(snapshots.or(steps))?;
+        check_horizon(task, times, steps)?;
+        let (samples, steps) = (leading.files(), steps.unwrap_or(1));
+        Ok(PlannedInput { task, arrays, files, grid, count, single, times, steps, samples })
     }
 
     /// What the user should know about the arrays: time series of which only the last snapshots are used.
@@ -332,7 +335,8 @@ impl<'a> PlannedInput<'a> {
     fn require_memory(&self) -> Result<(), Refusal> {
         let Task { space, .. } = self.task;
         let points = self.grid.points() as u64;
-        let samples = points.saturating_mul((self.count as u64).saturating_mul(self.task.input_channels() as u64));
+        let functions = self.task.given_channels(self.steps) as u64;
+        let samples = points.saturating_mul((self.count as u64).saturating_mul(functions));
         let values = self.values().saturating_add(samples).saturating_add(points.saturating_mul(*space as u64));
         memory::require(values.saturating_mul(4)).map_err(|reason| {
             Refusal::about(self.files.as_str(), reason.to_string())
@@ -349,7 +353,7 @@ impl<'a> PlannedInput<'a> {
     /// Reads the values.
     pub fn read(self) -> Result<PredictionInput, Error> {
         self.require_memory()?;
-        let PlannedInput { task, arrays, files, grid, count, single, times, samples: sample_files } = self;
+        let PlannedInput { task, arrays, files, grid, count, single, times, steps, samples: sample_files } = self;
         let (mut positions, mut fields, mut values) = (None, Vec::new(), Vec::new());
         for given in arrays {
             let read = given.read()?;
@@ -368,7 +372,7 @@ impl<'a> PlannedInput<'a> {
             offsets: Vec::new(),
             space: task.space,
             positions: positions.map_or_else(|| task.lattice(grid), Ok).map_err(within)?,
-            functions: task.input_channels(),
+            functions: task.given_channels(steps),
             inputs: task.time.arrange_given((&fields, &values), outputs, grid),
             times,
             outputs,
@@ -379,13 +383,46 @@ impl<'a> PlannedInput<'a> {
     }
 }
 
-/// Refuses more steps of a roll-out than an input with snapshots has them for: the later steps would be given those of the first.
-fn check_horizon(task: &Task, times: usize) -> Result<(), Refusal> {
-    let series = task.inputs.iter().find(|field| field.snapshots.is_some());
-    let (Some(input), true) = (series, task.time.past() > 0 && times > task.time.count()) else { return Ok(()) };
-    let expected = format!("at most {}, because `{}` has its snapshots for no more", task.time.count(), input.name);
-    let advice = format!("predict step by step, each with the last snapshots and its own `{}`", input.name);
-    Err(Refusal::new("the snapshots to predict", expected, times.to_string()).advise(advice))
+/// The steps for which the fields that drive a roll-out have snapshots; `None` where none does.
+fn driven_steps(task: &Task, arrays: &[Given]) -> Result<Option<usize>, Refusal> {
+    let past = task.time.past();
+    let drives =
+        |given: &&Given| task.inputs.iter().any(|field| field.name == given.field.name && task.is_driven_by(field));
+    let mut found: Option<(&Given, usize)> = None;
+    for given in arrays.iter().filter(drives) {
+        let count = given.field.length();
+        require(count > past, || {
+            let expected = format!(
+                "at least {}: {past} before the prediction and one for each step",
+                counted(past + 1, "snapshot")
+            );
+            given.refuse(expected)
+        })?;
+        if let Some((other, steps)) = found {
+            require(count - past == steps, || {
+                given.refuse(format!("{} as in `{}`", counted(past + steps, "snapshot"), other.field.name))
+            })?;
+        }
+        found = Some((given, count - past));
+    }
+    Ok(found.map(|(_, steps)| steps))
+}
+
+/// Refuses more steps of a roll-out than an input with snapshots has them for.
+fn check_horizon(task: &Task, times: usize, steps: Option<usize>) -> Result<(), Refusal> {
+    let most = steps.unwrap_or(task.time.count());
+    let series = |field: &&Field| field.snapshots.is_some() && (steps.is_none() || task.is_driven_by(field));
+    let (Some(input), true) = (task.inputs.iter().find(series), task.time.past() > 0 && times > most) else {
+        return Ok(());
+    };
+    let expected = format!("at most {most}, because `{}` has its snapshots for no more", input.name);
+    let refusal = Refusal::new("the snapshots to predict", expected, times.to_string());
+    Err(match steps {
+        Some(_) => refusal.advise(format!("give `{}` with {} snapshots", input.name, task.time.past() + times)),
+        None => refusal.advise(
+            "train the model again: this one was trained by an earlier version, which shows all of them to each step",
+        ),
+    })
 }
 
 fn is_position(task: &Task, given: &Given) -> bool {
@@ -457,7 +494,9 @@ fn find_array(
     }
     let trained = field.shape(task.grid);
     let parts = chosen.into_iter().map(|(file, variable, axes)| part(task, field, &trained, file, variable, axes));
-    Ok(Given { field: field.clone(), parts: parts.collect::<Result<_, _>>()?, trained })
+    let parts = parts.collect::<Result<Vec<Part>, _>>()?;
+    let driven = task.is_driven_by(field).then(|| parts[0].snapshots_on(&trained)).flatten();
+    Ok(Given { field: Field { snapshots: driven.or(field.snapshots), ..field.clone() }, parts, trained })
 }
 
 /// The grid of the arrays: that of the first array with a value at every point, else the training grid.

@@ -106,8 +106,10 @@ fn input_ports(task: &Task) -> Vec<Port> {
     }
     first = past * window;
     for field in &task.inputs {
-        ports.push(Port::of(task.grid, field, Role::Given, [first, field.width()]));
-        first += field.functions();
+        let snapshots = if task.is_driven_by(field) { Some(past + 1) } else { field.snapshots };
+        let shown = Field { snapshots, ..field.clone() };
+        ports.push(Port::of(task.grid, &shown, Role::Given, [first, field.width()]));
+        first += shown.functions();
     }
     if task.time.is_input() {
         let field = Field { spread: Spread::Sample, ..Field::plain("time", 1) };
@@ -279,11 +281,13 @@ impl Port {
 
 impl Physical {
     /// The arrays of one sample that the graph takes, in the order of `inputs`; `time` is the number of the time that is asked for.
+    /// The past snapshots of a roll-out are those at its start.
     pub fn given(&self, samples: &Samples, sample: usize, time: usize) -> Vec<Vec<f32>> {
+        let functions = self.task.shown(samples.input_of(sample), samples.functions, time);
         let port = |port: &Port| match port.role {
             Role::Positions => samples.positions_of(sample).to_vec(),
             Role::Time => vec![self.time(time)],
-            Role::Given | Role::Predicted => port.values(samples.grid, samples.input_of(sample)),
+            Role::Given | Role::Predicted => port.values(samples.grid, &functions),
         };
         self.inputs.iter().map(port).collect()
     }
@@ -313,15 +317,16 @@ impl Physical {
             let own = self.inputs.iter().zip(arrays).find(|(port, _)| port.role == Role::Positions);
             own.iter().for_each(|(_, values)| positions.extend_from_slice(values));
         }
+        let times = task.time.count();
         Ok(Samples {
             count: given.len(),
             grid: task.grid,
             offsets: Vec::new(),
             space: task.space,
             positions: if positions.is_empty() { task.lattice(task.grid)? } else { positions },
-            functions,
-            inputs,
-            times: task.time.count(),
+            functions: task.given_channels(times),
+            inputs: if task.driving() > 0 { task.held(&inputs, times) } else { inputs },
+            times,
             outputs: task.output_channels(),
             targets: Vec::new(),
         })

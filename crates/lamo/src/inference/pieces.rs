@@ -98,8 +98,9 @@ impl Operator {
             .map_err(|reason| Refusal::about("the prediction", reason.to_string()).of(Kind::OutOfSpace))?;
         let rolls = self.task.time.mode().is_roll_out();
         for sample in 0..samples.count {
-            let mut window = rolls.then(|| self.task.encode_inputs(samples.input_of(sample)));
+            let mut given = rolls.then(|| self.task.encode_inputs(samples.input_of(sample), samples.functions));
             for time in 0..samples.times {
+                let window = given.as_ref().map(|given| self.task.shown(given, samples.functions, time));
                 let walk = Walk {
                     operator: self,
                     samples,
@@ -113,18 +114,18 @@ impl Operator {
                 let mut found = Found { physical: &mut predictions, normalised: Vec::new() };
                 walk.predict(&mut found)?;
                 let next = found.normalised;
-                if let Some(window) = &mut window {
-                    self.advance(window, &next, samples);
+                if let Some(given) = &mut given {
+                    self.advance(given, &next, samples);
                 }
             }
         }
         Ok(predictions)
     }
 
-    /// Moves the window of a roll-out, `[points, functions]`, by one snapshot, `[points, outputs]`.
-    fn advance(&self, window: &mut [f32], found: &[f32], samples: &Samples) {
+    /// Moves the past snapshots of a roll-out, the first of `[points, functions]`, by one snapshot, `[points, outputs]`.
+    fn advance(&self, given: &mut [f32], found: &[f32], samples: &Samples) {
         let (width, end) = (samples.outputs, self.task.time.past() * samples.outputs);
-        for (point, found) in window.chunks_exact_mut(samples.functions).zip(found.chunks_exact(width)) {
+        for (point, found) in given.chunks_exact_mut(samples.functions).zip(found.chunks_exact(width)) {
             point.copy_within(width..end, 0);
             point[end - width..end].copy_from_slice(found);
         }
@@ -235,7 +236,7 @@ struct Walk<'a> {
     pieces: &'a Pieces,
     sizes: &'a Sizes,
     device: Device,
-    /// `[points, functions]` the normalised functions of a roll-out, with the snapshots before this time.
+    /// `[points, shown]` the normalised functions that a roll-out shows the model at this time.
     window: Option<&'a [f32]>,
 }
 
@@ -325,8 +326,10 @@ impl Walk<'_> {
         program.try_write("positions", &task.encode_positions(&positions))?;
         if samples.functions > 0 {
             let inputs = match self.window {
-                Some(window) => filled(window, samples.functions),
-                None => task.encode_inputs(&filled(samples.input_of(self.sample), samples.functions)),
+                Some(window) => filled(window, task.input_channels()),
+                None => {
+                    task.encode_inputs(&filled(samples.input_of(self.sample), samples.functions), samples.functions)
+                }
             };
             program.try_write("functions", &inputs)?;
         }

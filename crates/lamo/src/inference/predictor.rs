@@ -7,6 +7,7 @@ use crate::network::models::{self, Settings};
 use crate::network::{Input, Mode, Parameters};
 use crate::run::{Operator, forward_batch};
 use crate::task::Task;
+use crate::task::beside::DRIVING;
 use crate::task::time::WINDOW;
 use crate::training::buckets::Buckets;
 use lamo_geometry::Grid;
@@ -131,7 +132,7 @@ impl Operator {
         let input = if masked { input.masked(graph) } else { input };
         let found = task.found(model.forward(&input, Mode::Inference), input.positions, input.functions);
         if let Some(window) = window {
-            task.time.advance(window, found);
+            task.advance(window, found, task.declare_driving(graph, batch, grid));
         }
         Ok(Applied { prediction: task.decoded(found, input.mask), input })
     }
@@ -234,11 +235,17 @@ pub(super) fn write_inputs(
     let positions: Vec<f32> = chosen.iter().flat_map(|&sample| samples.positions_of(sample)).copied().collect();
     program.try_write("positions", &task.encode_positions(&positions))?;
     if samples.functions > 0 {
-        let inputs: Vec<f32> = chosen.iter().flat_map(|&sample| samples.input_of(sample)).copied().collect();
         let name = if task.time.mode().is_roll_out() { WINDOW } else { "functions" };
-        program.try_write(name, &task.encode_inputs(&inputs))?;
+        let inputs = given(task, samples, chosen);
+        program.try_write(name, &task.shown(&inputs, samples.functions, 0))?;
     }
     Ok(())
+}
+
+/// `[chosen, points, functions]` the functions of some samples in the units that the model sees.
+fn given(task: &Task, samples: &Samples, chosen: &[usize]) -> Vec<f32> {
+    let inputs: Vec<f32> = chosen.iter().flat_map(|&sample| samples.input_of(sample)).copied().collect();
+    task.encode_inputs(&inputs, samples.functions)
 }
 
 /// A compiled forward pass.
@@ -305,10 +312,14 @@ impl Predictor {
         let last = *chosen.last().expect("a batch holds at least one sample");
         let filled: Vec<usize> = (0..self.batch).map(|place| chosen.get(place).copied().unwrap_or(last)).collect();
         write_inputs(&mut self.program, &self.task, samples, &filled)?;
+        let driving = (self.task.driving() > 0).then(|| given(&self.task, samples, &filled));
         let mut snapshots = Vec::with_capacity(samples.times);
         for time in 0..samples.times {
             if self.task.time.is_input() {
                 self.program.try_write("time", &vec![self.task.time.fraction(time); self.batch])?;
+            }
+            if let Some(driving) = &driving {
+                self.program.try_write(DRIVING, &self.task.entering(driving, samples.functions, time))?;
             }
             self.program.try_run()?;
             snapshots.push(self.program.try_read(PREDICTION)?.to_vec()); // [batch, points, outputs]

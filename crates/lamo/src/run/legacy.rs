@@ -51,7 +51,7 @@ pub(super) fn task(text: &str) -> Result<Task, serde_json::Error> {
         Course::Times { count } if clock.len() == count => Time::ByTime { count, clock },
         Course::Times { count } => Time::ByTime { count, clock: times.iter().map(|&time| time.into()).collect() },
     };
-    Ok(Task { grid: domain.grid, space: domain.space, positions, inputs, outputs, time, normalisers })
+    Ok(Task { grid: domain.grid, space: domain.space, positions, inputs, outputs, time, driven: false, normalisers })
 }
 
 /// The states beside θ, with their lengths: AdamW's moments and the sum of the losses.

@@ -1,5 +1,6 @@
 //! The task: the geometry, the input and output fields, the role of time, and the normalisers.
 
+pub(crate) mod beside;
 pub mod field;
 mod normaliser;
 mod spacing;

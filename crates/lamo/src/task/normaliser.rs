@@ -5,6 +5,7 @@
 use crate::error::{Refusal, require};
 use lamo_tensor::Tensor;
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 
 /// Keeps constant channels from dividing by zero.
 const EPSILON: f64 = 1e-8;
@@ -115,6 +116,11 @@ impl Normaliser {
         self.mean.extend(other.mean);
         self.deviation.extend(other.deviation);
         self
+    }
+
+    /// Some of the channels.
+    pub(crate) fn part(&self, channels: Range<usize>) -> Normaliser {
+        Normaliser { mean: self.mean[channels.clone()].to_vec(), deviation: self.deviation[channels].to_vec() }
     }
 
     /// The channels repeated `times` times.
@@ -235,7 +241,7 @@ mod tests {
 
     #[test]
     fn moments_of_parts_are_moments_of_the_whole() {
-        let values = |range: std::ops::Range<i32>| range.map(|k| 1e6 + f64::from(k * k % 17));
+        let values = |range: Range<i32>| range.map(|k| 1e6 + f64::from(k * k % 17));
         let (parts, whole) = (Moments::of(values(0..10)).and(Moments::of(values(10..64))), Moments::of(values(0..64)));
         assert!((parts.mean() - whole.mean()).abs() < 1e-9, "{} and {}", parts.mean(), whole.mean());
         assert!((parts.deviation() - whole.deviation()).abs() < 1e-9 * whole.deviation());

@@ -59,6 +59,10 @@ pub struct Task {
     pub outputs: Vec<Field>,
     /// How time enters.
     pub time: Time,
+    /// Whether each step of a roll-out is shown its own snapshots of the inputs that have one for each of the series; if not, all
+    /// steps are shown all of them, as models of earlier versions were.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub driven: bool,
     /// Normalisers, fitted to the training samples.
     #[serde(default)]
     pub normalisers: Normalisers,
@@ -74,6 +78,7 @@ impl Task {
             inputs: if functions > 0 { vec![Field::plain("inputs", functions)] } else { Vec::new() },
             outputs: vec![Field::plain("outputs", outputs)],
             time: Time::Steady,
+            driven: false,
             normalisers: Normalisers::default(),
         }
     }
@@ -90,9 +95,10 @@ impl Task {
         Task { grid, ..self.clone() }
     }
 
-    /// Functions a model is given at each point.
+    /// Functions a model is shown at each point.
     pub fn input_channels(&self) -> usize {
-        self.time.input_channels(&self.inputs, &self.outputs)
+        let all = self.time.input_channels(&self.inputs, &self.outputs);
+        all - self.driving() * (self.time.count() - 1)
     }
 
     /// Functions a model is asked for at each point and time.
@@ -135,7 +141,11 @@ impl Task {
 
     /// Sets mean 0 and deviation 1 in the normalisers of fields that are not normalised.
     pub(crate) fn leave_raw(&mut self) {
-        let [inputs, outputs] = self.time.raw_channels(&self.inputs, &self.outputs);
+        let shown = |field: &Field| match self.is_driven_by(field) {
+            true => (self.time.past() + 1) * field.width(),
+            false => field.functions(),
+        };
+        let [inputs, outputs] = self.time.raw_channels((&self.inputs, &shown), &self.outputs);
         for (normaliser, raw) in [(&mut self.normalisers.inputs, inputs), (&mut self.normalisers.outputs, outputs)] {
             let Some(Normaliser { mean, deviation }) = normaliser else { continue };
             for ((mean, deviation), _) in mean.iter_mut().zip(deviation).zip(raw).filter(|(_, raw)| *raw) {
@@ -177,9 +187,9 @@ impl Task {
         encoded(self.normalisers.positions.as_ref(), positions)
     }
 
-    /// Inputs as the model sees them.
-    pub fn encode_inputs(&self, inputs: &[f32]) -> Vec<f32> {
-        encoded(self.normalisers.inputs.as_ref(), inputs)
+    /// Inputs `[..., functions]` of samples in the units that the model sees.
+    pub fn encode_inputs(&self, inputs: &[f32], functions: usize) -> Vec<f32> {
+        encoded(self.normaliser_of(functions).as_ref(), inputs)
     }
 
     /// The normalised outputs, from the result of the model and what it was given: `[batch, points, outputs]`. They are the result
@@ -279,6 +289,7 @@ impl Task {
             let Some(normaliser) = normaliser else { continue };
             normaliser.check(channels).map_err(|refusal| refusal.within(format!("normaliser of {name}")))?;
         }
+        self.check_driven()?;
         require(self.normalisers.change.is_none() || self.time.mode().is_roll_out(), || {
             Refusal::new("normaliser of changes", "none without a roll-out", "one")
         })?;

@@ -5,8 +5,8 @@
 //! - by time: u(t) = G(f, t), each t by itself, scaled from 0 at the first time to 1 at the last.
 //!
 //! A roll-out sees functions `[batch, points, past · width + static]`: the past snapshots, oldest first, then the fields
-//! that stay. `Time::training_pair` cuts every window of a series out of the truth; `Time::window` and
-//! `Time::advance` step a window on the device.
+//! beside them ([`super::beside`]). `Time::training_pair` cuts every window of a series out of the truth; `Time::window` and
+//! `Task::advance` step a window on the device.
 
 mod clock;
 
@@ -312,17 +312,21 @@ impl Time {
         }
     }
 
-    /// Which channels of inputs and of outputs the model sees as they are.
-    pub(crate) fn raw_channels(&self, inputs: &[Field], outputs: &[Field]) -> [Vec<bool>; 2] {
-        let raw = |fields: &[Field], count: fn(&Field) -> usize| -> Vec<bool> {
+    /// Which channels of inputs, of which so many are shown, and of outputs the model sees as they are.
+    pub(crate) fn raw_channels(
+        &self,
+        (inputs, shown): (&[Field], &dyn Fn(&Field) -> usize),
+        outputs: &[Field],
+    ) -> [Vec<bool>; 2] {
+        let raw = |fields: &[Field], count: &dyn Fn(&Field) -> usize| -> Vec<bool> {
             fields.iter().flat_map(|field| std::iter::repeat_n(field.raw, count(field))).collect()
         };
-        let given = raw(inputs, Field::functions);
+        let given = raw(inputs, shown);
         match self {
-            Time::Steady => [given, raw(outputs, Field::functions)],
-            Time::ByTime { .. } => [given, raw(outputs, Field::width)],
+            Time::Steady => [given, raw(outputs, &Field::functions)],
+            Time::ByTime { .. } => [given, raw(outputs, &Field::width)],
             Time::RollOut { past, .. } => {
-                let outputs = raw(outputs, Field::width);
+                let outputs = raw(outputs, &Field::width);
                 [[outputs.repeat(*past), given].concat(), outputs]
             }
         }
@@ -403,18 +407,20 @@ impl Time {
     /// The input of the training program and the targets.
     ///
     /// `past` is `[batch, points, functions]`, `series` the targets `[batch, times, points, width]`. The windows of a
-    /// roll-out are independent, so they form one batch: window `snapshot · batch + sample`.
+    /// roll-out are independent, so they form one batch: window `snapshot · batch + sample`. `beside` has the functions behind the
+    /// past snapshots at a step where they are not the same at all of them.
     pub(crate) fn training_pair<'g>(
         &self,
         positions: Tensor<'g>,
-        given: Option<Tensor<'g>>,
+        (given, beside): (Option<Tensor<'g>>, &dyn Fn(Tensor<'g>, usize) -> Option<Tensor<'g>>),
         series: impl FnOnce() -> Tensor<'g>,
         asked: impl FnOnce() -> Tensor<'g>,
         normaliser: Option<&Normaliser>,
     ) -> (Tensor<'g>, Option<Tensor<'g>>, Tensor<'g>) {
         match (self, given) {
             (Time::RollOut { past, .. }, Some(given)) => {
-                let (positions, windows, target) = teacher_forced(positions, given, *past, series(), normaliser);
+                let shown = (given, beside);
+                let (positions, windows, target) = teacher_forced(positions, shown, *past, series(), normaliser);
                 (positions, Some(windows), target)
             }
             (Time::ByTime { .. }, given) => (positions, given, asked()),
@@ -455,20 +461,18 @@ impl Time {
         Normaliser::fit_given(&changes.collect::<Vec<_>>(), width).map(Some)
     }
 
-    /// Moves the window of a program by one snapshot: the output of the model, `[batch, points, width]`.
-    pub(crate) fn advance<'g>(&self, window: Tensor<'g>, found: Tensor<'g>) {
-        if let Time::RollOut { .. } = self {
-            window.graph().assign(window, self.moved(window, found));
-        }
-    }
-
-    /// The window after one more snapshot: `[batch, points, functions]`.
-    pub(crate) fn moved<'g>(&self, window: Tensor<'g>, found: Tensor<'g>) -> Tensor<'g> {
+    /// The window after one more snapshot, `[batch, points, functions]`; `follow` has the functions behind the past snapshots then.
+    pub(crate) fn moved<'g>(
+        &self,
+        window: Tensor<'g>,
+        found: Tensor<'g>,
+        follow: impl FnOnce(Tensor<'g>) -> Tensor<'g>,
+    ) -> Tensor<'g> {
         let Time::RollOut { past, .. } = self else { return window };
         let ([_, _, functions], [_, _, width]) = (window.dims(), found.dims());
         let end = past * width;
         let older = (*past > 1).then(|| window.slice(2, width, end));
-        let others = (functions > end).then(|| window.slice(2, end, functions));
+        let others = (functions > end).then(|| follow(window.slice(2, end, functions)));
         let parts: Vec<Tensor<'g>> = older.into_iter().chain([found]).chain(others).collect();
         if let [only] = parts[..] { only } else { Tensor::concatenate(&parts, 2) }
     }
@@ -557,10 +561,10 @@ fn fraction(clock: &[f64], index: usize) -> Option<f32> {
     if clock.iter().enumerate().all(even) { None } else { clock.get(index).map(|time| part(time) as f32) }
 }
 
-/// Pairs every snapshot of the series with the true snapshots before it. Every window repeats the static fields.
+/// Pairs every snapshot of the series with the true snapshots before it. Every window repeats the fields that stay.
 fn teacher_forced<'g>(
     positions: Tensor<'g>,
-    given: Tensor<'g>,
+    (given, beside): (Tensor<'g>, &dyn Fn(Tensor<'g>, usize) -> Option<Tensor<'g>>),
     past: usize,
     series: Tensor<'g>,
     normaliser: Option<&Normaliser>,
@@ -583,7 +587,7 @@ fn teacher_forced<'g>(
     let whole = Tensor::concatenate(&[first, future], 2); // [batch, points, (past + snapshots) · width]
     let cut = |snapshot: usize| {
         let window = whole.slice(2, snapshot * width, snapshot * width + window);
-        others.map_or(window, |others| Tensor::concatenate(&[window, others], 2))
+        beside(given, snapshot).or(others).map_or(window, |others| Tensor::concatenate(&[window, others], 2))
     };
     let windows = Tensor::concatenate(&(0..snapshots).map(cut).collect::<Vec<_>>(), 0);
     let positions = positions.reshape([1, batch, points, space]).broadcast_to([snapshots, batch, points, space]);

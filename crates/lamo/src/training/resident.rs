@@ -155,7 +155,7 @@ pub(crate) fn fill(program: &mut Program, task: &Task, stored: &Stored<'_>, func
     }
     program.try_write(POSITIONS, &task.encode_positions(&samples.positions))?;
     if functions {
-        program.try_write(FUNCTIONS, &task.encode_inputs(&samples.inputs))?;
+        program.try_write(FUNCTIONS, &task.encode_inputs(&samples.inputs, samples.functions))?;
     }
     program.try_write(TARGETS, &samples.targets)?;
     Ok(())

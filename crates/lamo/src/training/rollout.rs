@@ -19,11 +19,12 @@ pub(super) fn starts<'g>(windows: Tensor<'g>, batch: usize, every: usize) -> Ten
 }
 
 /// Continues windows by the model's own predictions, `every` snapshots each and no more than the task has:
-/// `[snapshots · batch, points, outputs]`. A model whose statistics change sees one window at a time.
+/// `[snapshots · batch, points, outputs]`. A model whose statistics change sees one window at a time. `entering` has what
+/// enters the windows from the driving fields after the step to a snapshot, `[batch, points, driving]`.
 pub(super) fn rolled_out<'g>(
     model: &(dyn Model<'g> + 'g),
     task: &Task,
-    ([positions, starts], mask): ([Tensor<'g>; 2], Option<Tensor<'g>>),
+    ([positions, starts], mask, entering): ([Tensor<'g>; 2], Option<Tensor<'g>>, &dyn Fn(usize) -> Tensor<'g>),
     (batch, every): (usize, usize),
     one_by_one: bool,
 ) -> Tensor<'g> {
@@ -38,7 +39,10 @@ pub(super) fn rolled_out<'g>(
         let input = Input { positions: rows(positions, windows), functions: Some(window), time: None, mask };
         let result = predict(model, &input, if one_by_one { windows } else { 1 });
         found.push(task.found(result, input.positions, Some(window)));
-        window = task.time.moved(window, found[step]);
+        let after = |place: usize| entering(place * every + step);
+        let entering =
+            (task.driving() > 0).then(|| Tensor::concatenate(&(0..windows).map(after).collect::<Vec<_>>(), 0));
+        window = task.moved(window, found[step], entering);
     }
     let snapshot = |snapshot: usize| {
         let (place, step) = (snapshot / every, snapshot % every);

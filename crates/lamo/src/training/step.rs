@@ -291,7 +291,7 @@ fn compile(
     let mask = resident.mask.map(|mask| repeated(mask, windows));
     let (positions, functions, target) = task.time.training_pair(
         resident.positions,
-        given,
+        (given, &|given, step| task.beside_at(given, step)),
         || resident.targets(),
         || resident.targets_of_rows(),
         task.normalisers.outputs.as_ref(),
@@ -307,9 +307,13 @@ fn compile(
     let every = if experiment.train.teacher_forcing { experiment.train.rollout.min(windows) } else { windows };
     let found = match (given, functions) {
         (Some(given), Some(functions)) if task.time.past() > 0 && every > 1 => {
-            let starts = if every == windows { shown(given) } else { starts(shown(functions), batch, every) };
+            let starts = match every == windows && task.driving() == 0 {
+                true => shown(given),
+                false => shown(starts(functions, batch, every)),
+            };
             let positions = if every == windows { resident.positions } else { positions };
-            rolled_out(model.as_ref(), task, ([positions, starts], mask), (batch, every), one_by_one)
+            let entering = |step: usize| task.entering_at(given, step);
+            rolled_out(model.as_ref(), task, ([positions, starts], mask, &entering), (batch, every), one_by_one)
         }
         _ => {
             let passes = if one_by_one { windows } else { 1 };

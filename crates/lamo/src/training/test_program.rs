@@ -13,6 +13,7 @@ use crate::experiment::Experiment;
 use crate::network::layers::mask::real_only;
 use crate::network::{Mode, Parameters, models};
 use crate::task::Task;
+use crate::task::beside::DRIVING;
 use crate::task::time::WINDOW;
 use lamo_tensor::{Device, Graph, PARAMETERS, Program, Snapshot};
 
@@ -49,8 +50,9 @@ struct Part {
     task: Task,
     batch: usize,
     count: usize,
-    /// `[count, points, functions]` the first windows of a roll-out, normalised.
+    /// `[count, points, functions]` the first windows of a roll-out and what is beside them, normalised.
     windows: Vec<f32>,
+    functions: usize,
     groups: usize,
 }
 
@@ -135,7 +137,7 @@ impl Part {
         let input = resident.input(functions, task);
         let found = task.found(model.forward(&input, Mode::Inference), input.positions, functions);
         if let Some(window) = window {
-            task.time.advance(window, found);
+            task.advance(window, found, task.declare_driving(&graph, batch, test.grid));
         }
         let target = resident.targets_of_rows();
         let miss = real_only(task.decoded(found, input.mask), input.mask) - target; // targets are 0 where a sample is filled up
@@ -152,8 +154,9 @@ impl Part {
         }
         let mut program = Program::compile_on(&graph, device, experiment.precision)?;
         resident::fill(&mut program, task, stored, window.is_none() && width > 0)?;
-        let windows = if window.is_some() { task.encode_inputs(&test.inputs) } else { Vec::new() };
-        Ok(Part { program, task: task.clone(), batch, count: test.count, windows, groups: groups.len() })
+        let windows = if window.is_some() { task.encode_inputs(&test.inputs, test.functions) } else { Vec::new() };
+        let (count, functions) = (test.count, test.functions);
+        Ok(Part { program, task: task.clone(), batch, count, windows, functions, groups: groups.len() })
     }
 
     /// Errors of the batch that begins with sample `first`. A short batch is filled with copies of
@@ -168,13 +171,18 @@ impl Part {
         for state in groups.clone().flat_map(states) {
             program.try_write(&state, &vec![0.0; self.batch])?;
         }
+        let mut given = Vec::new();
         if !self.windows.is_empty() {
             let length = self.windows.len() / self.count;
             let window = |sample: &usize| &self.windows[sample * length..(sample + 1) * length];
-            program.try_write(WINDOW, &samples.iter().flat_map(window).copied().collect::<Vec<_>>())?;
+            given = samples.iter().flat_map(window).copied().collect();
+            program.try_write(WINDOW, &self.task.shown(&given, self.functions, 0))?;
         }
         let times = self.task.time.count();
         for time in 0..times {
+            if self.task.driving() > 0 {
+                program.try_write(DRIVING, &self.task.entering(&given, self.functions, time))?;
+            }
             program.try_write_index(ROWS, &rows(&|sample| sample * times + time))?;
             if self.task.time.is_input() {
                 program.try_write(TIME, &vec![self.task.time.fraction(time); self.batch])?;

@@ -259,17 +259,19 @@ fn check_model(experiment: &Experiment, manifest: &Manifest) -> Result<(), Refus
     }
 }
 
-/// What a roll-out of several steps does not say about an input with snapshots: which of them belongs to which step.
+/// What a roll-out of several steps does not know of an input with snapshots that are not those of the series: which step they
+/// belong to.
 fn unaligned_input(experiment: &Experiment, manifest: &Manifest) -> Option<String> {
     let mode = experiment.time_mode();
     let snapshots = |field: &FieldEntry| field.on(manifest.grid).ok()?.snapshots;
     let of = |role: Role| manifest.fields.iter().filter(move |field| field.role == role);
-    let (_, steps) = mode.turns_and_windows(of(Role::Output).filter_map(snapshots).max()?);
-    let moving = of(Role::Input).find(|field| snapshots(field).is_some_and(|count| count > 1))?;
+    let series = of(Role::Output).filter_map(snapshots).max()?;
+    let (_, steps) = mode.turns_and_windows(series);
+    let moving = of(Role::Input).find(|field| snapshots(field).is_some_and(|count| count > 1 && count != series))?;
     (mode.is_roll_out() && steps > 1).then(|| {
         format!(
-            "the input `{}` has {} snapshots, and every one of the {steps} steps of the roll-out is given all of them and not told which \
-             are its own; where a step depends on them, import the series with --window N --horizon 1, so that each sample has one step",
+            "the input `{}` has {} snapshots and the series {series}: every one of the {steps} steps of the roll-out is given all of \
+             them; with {series} snapshots, each step is given its own",
             moving.name,
             snapshots(moving).unwrap_or(1)
         )

@@ -111,6 +111,33 @@ fn a_roll_out_is_not_longer_than_the_snapshots_of_its_inputs_are_for() {
 }
 
 #[test]
+fn a_field_that_drives_a_roll_out_says_how_many_steps_are_predicted() {
+    let (folder, task) = (Folder::new("given-driven"), Task { driven: true, ..forced() });
+    let forced = Task { inputs: vec![Field { snapshots: Some(5), ..Field::plain("forcing", 1) }], ..task };
+    save(&folder, "u.npy", &[2, 3, 2], (0..12).map(f64::from));
+    for snapshots in [2, 5, 9] {
+        save(&folder, &format!("f{snapshots}.npy"), &[snapshots, 3, 2], (0..6 * snapshots as i32).map(f64::from));
+    }
+    let given = |snapshots: usize, asked: Option<usize>| {
+        let sources = [format!("u={}", folder.at("u.npy").display()), {
+            format!("forcing={}", folder.at(&format!("f{snapshots}.npy")).display())
+        }];
+        let sources: Vec<Source> = sources.iter().flat_map(|source| Source::parse_all(source).unwrap()).collect();
+        PredictionInput::read(&forced, &sources, asked).map_err(|error| error.to_string())
+    };
+    for (snapshots, asked, times) in [(5, None, 3), (9, None, 7), (9, Some(4), 4)] {
+        let samples = given(snapshots, asked).unwrap().samples;
+        assert_eq!((samples.times, samples.functions), (times, 2 + snapshots), "{snapshots} {asked:?}");
+        let first = &samples.input_of(0)[..2 + snapshots];
+        assert_eq!((first[0], first[1], first[2], first[1 + snapshots]), (0.0, 6.0, 0.0, 6.0 * (snapshots - 1) as f32));
+    }
+    let told = given(9, Some(8)).unwrap_err();
+    assert!(told.contains("expected at most 7, because `forcing`") && told.contains("with 10 snapshots"), "{told}");
+    let told = given(2, None).unwrap_err();
+    assert!(told.contains("at least 3 snapshots: 2 before the prediction and one for each step"), "{told}");
+}
+
+#[test]
 fn an_array_with_or_without_an_axis_for_its_one_channel_is_the_same_sample() {
     let folder = Folder::new("given-channel");
     let grid = Grid::Plane { rows: 3, columns: 1 };

@@ -5,7 +5,7 @@ use lamo::data::Samples;
 use lamo::inference::Pieces;
 use lamo::network::models::MODELS;
 use lamo::run::Operator;
-use lamo::task::Task;
+use lamo::task::{Field, Task};
 use lamo::training::Trainer;
 use lamo_geometry::Grid;
 use lamo_tensor::Device;
@@ -100,6 +100,22 @@ fn a_prediction_in_pieces_is_that_of_all_points_at_once() {
         let enough = Pieces::within(1 << 30, &operator, samples, Device::Cpu).unwrap();
         assert_eq!(enough, Pieces { points: largest, folder: None });
     }
+}
+
+#[test]
+fn the_steps_of_a_driven_roll_out_in_pieces_are_shown_their_own_snapshots() {
+    // Two past snapshots, and a force with two before and four to predict: a step is shown three of them.
+    let still = clouds(&[60; 3]);
+    let shown = Samples { times: 4, functions: 5, inputs: wave(900, 0.4), targets: wave(720, 0.7), ..still };
+    let mut operator = operator("lamo", "", &["train.loss=relative-l2-of-frames", "data.past=2"], &shown);
+    let grid = operator.task.grid;
+    operator.task.inputs = vec![Field { snapshots: Some(6), ..Field::on(grid, "force", "1", &[60]).unwrap() }];
+    operator.task.driven = true;
+    let samples = Samples { functions: 8, inputs: wave(1440, 0.4), ..shown };
+    let expected = operator.predict(&samples, Device::Cpu).unwrap();
+    let found = operator.predict_in_pieces(&samples, &Pieces { points: 7, folder: None }, Device::Cpu).unwrap();
+    let miss = apart(&found, &expected);
+    assert!(miss < 2e-5, "apart by {miss:.1e}");
 }
 
 #[test]

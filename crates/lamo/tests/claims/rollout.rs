@@ -1,5 +1,5 @@
 //! A roll-out in the open: window by window on the host, with one forward pass at a time, is what the library computes on
-//! the device.
+//! the device, also where each step is shown its own snapshots of a field that drives the roll-out.
 
 use crate::support::{Folder, experiment, save, train_to};
 use lamo::Evaluation;
@@ -24,6 +24,18 @@ const WIDTH: usize = 2;
 /// Waves u and v of five snapshots, far from mean 0 and deviation 1, that run as fast as the field `speed` says. The first
 /// two snapshots are the same in all samples: only `speed` tells what comes.
 pub(crate) fn waves(folder: &Folder, samples: usize) -> ExperimentData {
+    waves_beside(folder, samples, &[])
+}
+
+/// The same beside a force that drives them, with a snapshot for each of theirs.
+fn driven_waves(folder: &Folder, samples: usize) -> ExperimentData {
+    let force = |place: usize| 5.0 + (0.9 * place as f64).sin() + (place / GRID.points()) as f64;
+    let values = (0..samples * SNAPSHOTS * GRID.points()).map(force);
+    let force = save(folder, "force.npy", &[samples, SNAPSHOTS, 6, 5], values);
+    waves_beside(folder, samples, &[(Role::Input, force)])
+}
+
+fn waves_beside(folder: &Folder, samples: usize, beside: &[(Role, ArrayName)]) -> ExperimentData {
     let points = GRID.points();
     let speed = |sample: usize, point: usize| 0.2 + 0.25 * sample as f64 + 0.02 * (point % 5) as f64;
     let series = |phase: f64, scale: f64| {
@@ -52,7 +64,7 @@ pub(crate) fn waves(folder: &Folder, samples: usize) -> ExperimentData {
         arrays: vec![vec![array]],
     };
     let split = Some(Rule::Ends { train: samples - 1, test: 1 });
-    let fields = fields.map(field).to_vec();
+    let fields = beside.iter().cloned().chain(fields).map(field).collect();
     let own = Own {
         name: "waves".into(),
         ragged: Vec::new(),
@@ -103,7 +115,7 @@ impl Pass<'_> {
     /// `[points, width]` the snapshot after a window `[points, past · width + static]`, both in physical units.
     fn next(&mut self, positions: &[f32], window: &[f32]) -> Vec<f32> {
         self.program.write("positions", &self.task.encode_positions(positions));
-        self.program.write("functions", &self.task.encode_inputs(window));
+        self.program.write("functions", &self.task.encode_inputs(window, self.task.input_channels()));
         self.program.run();
         let mut snapshot = self.program.read("out").to_vec();
         self.task.normalisers.outputs.as_ref().unwrap().decode(&mut snapshot);
@@ -111,7 +123,20 @@ impl Pass<'_> {
     }
 }
 
-/// The window one snapshot later: the oldest snapshot leaves, the new one is appended, the static fields stay.
+/// What a step is shown of a window, `[points, past · width + force? + 1]`: the past, of a force that drives the waves the
+/// snapshots of the window and of the step, and the speed.
+fn shown(window: &[f32], functions: usize, time: usize) -> Vec<f32> {
+    if functions == PAST * WIDTH + 1 {
+        return window.to_vec();
+    }
+    let point = |point: &[f32]| {
+        let (past, force) = (&point[..PAST * WIDTH], &point[PAST * WIDTH..functions - 1]);
+        [past, &force[time..=time + PAST], &point[functions - 1..]].concat()
+    };
+    window.chunks_exact(functions).flat_map(point).collect()
+}
+
+/// The window one snapshot later: the oldest snapshot leaves, the new one is appended, the other fields stay.
 fn moved(window: &[f32], functions: usize, snapshot: &[f32]) -> Vec<f32> {
     let points = window.chunks_exact(functions).zip(snapshot.chunks_exact(WIDTH));
     points.flat_map(|(old, new)| [&old[WIDTH..PAST * WIDTH], new, &old[PAST * WIDTH..]].concat()).collect()
@@ -134,7 +159,7 @@ fn rolled_out_anew(operator: &Operator, samples: &Samples, every: usize) -> Vec<
             if time % every == 0 {
                 window = truth.clone();
             }
-            let snapshot = pass.next(samples.positions_of(sample), &window);
+            let snapshot = pass.next(samples.positions_of(sample), &shown(&window, samples.functions, time));
             window = moved(&window, samples.functions, &snapshot);
             truth = moved(&truth, samples.functions, target);
             series.extend(snapshot);
@@ -146,10 +171,20 @@ fn rolled_out_anew(operator: &Operator, samples: &Samples, every: usize) -> Vec<
 #[test]
 fn a_roll_out_in_the_open_is_the_prediction_and_the_test_error() {
     let folder = Folder::new("rollout");
-    let selection = waves(&folder, 5);
+    is_the_roll_out_in_the_open(&waves(&folder, 5), PAST * WIDTH + 1);
+}
+
+#[test]
+fn each_step_of_a_driven_roll_out_is_shown_its_own_snapshots() {
+    let folder = Folder::new("driven-rollout");
+    is_the_roll_out_in_the_open(&driven_waves(&folder, 5), PAST * WIDTH + PAST + 1 + 1);
+}
+
+fn is_the_roll_out_in_the_open(selection: &ExperimentData, channels: usize) {
     let experiment = recipe(&[]);
     let task = selection.task(&experiment).unwrap();
-    assert_eq!((task.input_channels(), task.output_channels(), task.time.count()), (PAST * WIDTH + 1, WIDTH, 3));
+    task.check().unwrap();
+    assert_eq!((task.input_channels(), task.output_channels(), task.time.count()), (channels, WIDTH, 3));
     assert!(task.normalisers.inputs.is_some() && task.normalisers.outputs.is_some());
     let all = &selection.train; // three samples and more are no whole number of batches
     let mut trainer = Trainer::new(&experiment, &task, all, all, Device::Cpu).unwrap();
@@ -169,21 +204,85 @@ fn a_roll_out_in_the_open_is_the_prediction_and_the_test_error() {
 
 #[test]
 fn a_training_without_a_teacher_learns_from_its_own_roll_out() {
-    learns_from_its_own_roll_out("train.teacher_forcing=false", 3);
+    learns_from_its_own_roll_out("train.teacher_forcing=false", 3, waves);
+}
+
+#[test]
+fn a_driven_training_learns_from_its_own_roll_out() {
+    learns_from_its_own_roll_out("train.teacher_forcing=false", 3, driven_waves);
+    learns_from_its_own_roll_out("train.rollout=2", 2, driven_waves);
+}
+
+#[test]
+fn a_driven_training_with_a_teacher_shows_each_step_its_own_snapshots() {
+    let folder = Folder::new("driven-teacher");
+    let selection = driven_waves(&folder, 5);
+    let all = &selection.train;
+    let experiment = recipe(&["train.balanced=false", &format!("train.batch={}", all.count)]);
+    let task = selection.task(&experiment).unwrap();
+    let mut step = StepProgram::new(&experiment, &task, all, Device::Cpu).unwrap();
+    let operator = Trainer::new(&experiment, &task, all, all, Device::Cpu).unwrap().trained().unwrap().operator;
+    let theta = step.program().read(PARAMETERS).to_vec();
+    assert_eq!(operator.parameters, theta, "the same seed");
+    step.run(0).unwrap();
+    let (found, expected) =
+        (step.program().read("train.total")[0], sum_of_errors(&rolled_out_anew(&operator, all, 1), all));
+    assert!((f64::from(found) / expected - 1.0).abs() < 1e-5, "{found} in the step, {expected} in the open");
+}
+
+/// The sum of the relative errors of all snapshots.
+fn sum_of_errors(predicted: &[f32], samples: &Samples) -> f64 {
+    let length = GRID.points() * WIDTH;
+    let relative = |(found, target): (&[f32], &[f32])| {
+        let miss: f64 = found.iter().zip(target).map(|(a, b)| f64::from(a - b).powi(2)).sum();
+        (miss / target.iter().map(|b| f64::from(*b).powi(2)).sum::<f64>()).sqrt()
+    };
+    predicted.chunks_exact(length).zip(samples.targets.chunks_exact(length)).map(relative).sum()
+}
+
+#[test]
+fn a_driven_roll_out_of_more_steps_is_step_after_step() {
+    let folder = Folder::new("driven-longer");
+    let selection = driven_waves(&folder, 5);
+    let experiment = recipe(&[]);
+    let task = selection.task(&experiment).unwrap();
+    let all = &selection.train;
+    let operator = Trainer::new(&experiment, &task, all, all, Device::Cpu).unwrap().trained().unwrap().operator;
+    // Two snapshots more of the force than in training, before the others.
+    let past = PAST * WIDTH;
+    let longer = |point: &[f32]| [&point[..past], &[4.5, 6.5], &point[past..]].concat();
+    let inputs: Vec<f32> = all.inputs.chunks_exact(all.functions).flat_map(longer).collect();
+    let samples = Samples { functions: all.functions + 2, inputs, times: 5, targets: Vec::new(), ..all.clone() };
+    assert_eq!(samples.functions, task.given_channels(5));
+    let predicted = operator.predict(&samples, Device::Cpu).unwrap();
+    let length = GRID.points() * WIDTH;
+    let mut pass = Pass::new(&operator);
+    let mut window = samples.input_of(0).to_vec();
+    for (time, found) in predicted[..5 * length].chunks_exact(length).enumerate() {
+        let snapshot = pass.next(samples.positions_of(0), &shown(&window, samples.functions, time));
+        let worst = snapshot.iter().zip(found).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+        assert!(worst < 100.0 * 8.0 * f32::EPSILON / 2.0, "step {time} differs by {worst:.1e}");
+        window = moved(&window, samples.functions, &snapshot);
+    }
+    let fewer = Samples { times: 4, ..samples.clone() };
+    let fewer = operator.predict(&fewer, Device::Cpu).unwrap();
+    assert_eq!(fewer[..4 * length], predicted[..4 * length], "a force for more steps than are asked for");
+    let refused = operator.predict(&Samples { times: 6, ..samples }, Device::Cpu).unwrap_err().to_string();
+    assert!(refused.contains("input"), "{refused}");
 }
 
 #[test]
 fn a_training_may_roll_out_a_few_snapshots_at_a_time() {
-    learns_from_its_own_roll_out("train.rollout=2", 2); // three snapshots: the last window ends early
-    learns_from_its_own_roll_out("train.rollout=3", 3);
-    learns_from_its_own_roll_out("train.rollout=9", 3);
+    learns_from_its_own_roll_out("train.rollout=2", 2, waves); // three snapshots: the last window ends early
+    learns_from_its_own_roll_out("train.rollout=3", 3, waves);
+    learns_from_its_own_roll_out("train.rollout=9", 3, waves);
 }
 
 /// The loss of a step is that of the roll-out in the open, and its gradient runs through all snapshots: along it, the loss
 /// changes by the square of its norm.
-fn learns_from_its_own_roll_out(key: &str, every: usize) {
+fn learns_from_its_own_roll_out(key: &str, every: usize, data: fn(&Folder, usize) -> ExperimentData) {
     let folder = Folder::new("no-teacher");
-    let selection = waves(&folder, 5);
+    let selection = data(&folder, 5);
     let all = &selection.train;
     let batch = format!("train.batch={}", all.count);
     let constant =
@@ -203,12 +302,7 @@ fn learns_from_its_own_roll_out(key: &str, every: usize) {
     let operator = Trainer::new(&free, &task, all, all, Device::Cpu).unwrap().trained().unwrap().operator;
     assert_eq!(operator.parameters, theta, "the same seed");
     let open = rolled_out_anew(&operator, all, every);
-    let snapshots = open.chunks_exact(GRID.points() * WIDTH).zip(all.targets.chunks_exact(GRID.points() * WIDTH));
-    let relative = |(found, target): (&[f32], &[f32])| {
-        let miss: f64 = found.iter().zip(target).map(|(a, b)| f64::from(a - b).powi(2)).sum();
-        (miss / target.iter().map(|b| f64::from(*b).powi(2)).sum::<f64>()).sqrt()
-    };
-    let expected: f64 = snapshots.map(relative).sum();
+    let expected = sum_of_errors(&open, all);
     assert!((found / expected - 1.0).abs() < 1e-5, "{found} in the step, {expected} in the open");
     let mut taught = StepProgram::new(&recipe(&constant), &task, all, Device::Cpu).unwrap();
     let taught = loss(&mut taught, &theta);

@@ -37,6 +37,12 @@ impl Part {
         &self.shape[usize::from(self.samples(axes).is_some())..]
     }
 
+    /// Its snapshots, if it is a time series on the grid of the training, where a sample is `[snapshots, ...]`.
+    pub(super) fn snapshots_on(&self, trained: &[usize]) -> Option<usize> {
+        let sample = self.sample(trained.len());
+        (sample.get(1..) == trained.get(1..)).then(|| sample[0])
+    }
+
     /// All its values.
     pub(super) fn read(&self) -> Result<Single, Error> {
         let read = |name: Option<&str>| self.file.read_single(name, self.order.as_deref(), None, &mut |_| {});

@@ -205,7 +205,8 @@ impl Features {
         };
         for sample in 0..samples.count {
             if samples.functions > 0 {
-                values.extend(task.encode_inputs(&every(samples.input_of(sample), samples.functions)));
+                values
+                    .extend(task.encode_inputs(&every(samples.input_of(sample), samples.functions), samples.functions));
             }
             if places {
                 values.extend(task.encode_positions(&every(samples.positions_of(sample), samples.space)));
