@@ -3,10 +3,10 @@
 //!
 //! g ← g + A(LN₁ g);  g ← g + mlp(LN₂ g);  u = fc2(GELU(fc1 g)).
 //!
-//! The plane is padded with zeros to multiples of 4 and of w. There is one resolution only: no patches and no hierarchy.
+//! The plane is padded with zeros to multiples of w. There is one resolution only: no patches and no hierarchy.
 
 use super::{Authored, GridKind, Hints, Inferred, OwnData, Row, Settings, Shapes, Support, Translated};
-use super::{check_heads, check_positive, check_unified, check_window, least_common_multiple, read};
+use super::{check_heads, check_positive, check_unified, check_window, read};
 use crate::error::Refusal;
 use crate::network::layers::{
     LayerNorm, Lifting, LiftingShape, Mlp, ResidualMlp, WindowAttention, WindowWeights, Windows,
@@ -18,9 +18,6 @@ use serde::{Deserialize, Serialize};
 
 /// Hidden channels of a block's MLP over its width; the library's scripts cannot change it.
 const MLP_RATIO: usize = 4;
-
-/// The plane is padded with zeros to multiples of this, as the library does.
-const PADDING: usize = 4;
 
 /// All settings; the defaults are the library's usual ones.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -76,12 +73,9 @@ fn build<'g>(scope: &Scope<'_, 'g>, task: &Task, settings: &Settings) -> Result<
     Ok(Box::new(Swin { extents, windows, lifting, blocks, project }))
 }
 
-/// Windows of a plane that is padded to multiples of 4 and of its windows. No window is longer than the shorter axis.
-fn windows(extents: [usize; 2], window: usize) -> Windows {
-    let shorter = extents[0].min(extents[1]).next_multiple_of(PADDING);
-    let side = window.min(shorter);
-    let unit = least_common_multiple(PADDING, side);
-    Windows { extents: extents.map(|extent| extent.next_multiple_of(unit)), side }
+/// Windows of a plane that is padded with zeros to multiples of them, as the library does.
+fn windows(extents: [usize; 2], side: usize) -> Windows {
+    Windows { extents: extents.map(|extent| extent.next_multiple_of(side)), side }
 }
 
 /// The model.
@@ -234,7 +228,6 @@ fn translate(authored: &Authored<'_>) -> Result<Translated, Refusal> {
         unified_positions: model.unified_positions()?,
         ..Config::default()
     };
-    model.gelu()?;
     let task = model.task(authored.library_grid()?, "out_dim")?;
     let single_stage = config.unified_positions > 0 || task.time.is_input();
     Ok(Translated { settings: super::settings(&config), task, single_stage })
