@@ -98,7 +98,7 @@ impl Arguments<'_> {
     }
 
     /// Refuses another nonlinearity than GELU, where the class takes one.
-    pub(super) fn gelu(self) -> Result<(), Refusal> {
+    fn gelu(self) -> Result<(), Refusal> {
         let Arguments(arguments) = self;
         let known = arguments["act"].is_null() || arguments["act"] == "gelu";
         require(known, || Refusal::said(format!("gives act as {}, and the model has GELU only", arguments["act"])))
@@ -113,8 +113,10 @@ impl Arguments<'_> {
         Ok(Grid::Plane { rows: self.number(rows)?, columns: self.number(columns)? })
     }
 
-    /// The task; classes differ in the name for the number of outputs.
+    /// The task; classes differ in the name for the number of outputs. All classes that take a nonlinearity have their task from
+    /// here, so another one than GELU is refused here.
     pub(super) fn task(self, grid: Grid, outputs: &str) -> Result<Task, Refusal> {
+        self.gelu()?;
         let task = Task::plain(grid, self.number("space_dim")?, self.number("fun_dim")?, self.number(outputs)?);
         let timed = ["Time_Input", "time_input"].iter().any(|key| self.0[key] == true);
         Ok(if timed { task.by_time(1) } else { task })

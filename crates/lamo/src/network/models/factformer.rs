@@ -221,7 +221,6 @@ fn translate(authored: &Authored<'_>) -> Result<Translated, Refusal> {
     if let Grid::Cloud { .. } = grid {
         config.extents = model.numbers("shapelist")?;
     }
-    model.gelu()?;
     let task = model.task(grid, "out_dim")?;
     let single_stage = config.unified_positions > 0 || task.time.is_input();
     Ok(Translated { settings: super::settings(&config), task, single_stage })

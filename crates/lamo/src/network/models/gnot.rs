@@ -245,7 +245,6 @@ fn translate(authored: &Authored<'_>) -> Result<Translated, Refusal> {
         unified_positions: model.unified_positions()?,
         ..Config::default()
     };
-    model.gelu()?;
     let task = model.task(authored.library_grid()?, "out_dim")?;
     let single_stage = config.unified_positions > 0 || task.time.is_input();
     Ok(Translated { settings: super::settings(&config), task, single_stage })
