@@ -32,6 +32,17 @@ struct Tolerance {
     noise: f64,
 }
 
+impl Tolerance {
+    const fn of_output(relative: f64) -> Self {
+        Tolerance { relative, noise: 0.0 }
+    }
+
+    /// `relative` · max|g| + 10⁻⁷: a gradient that is zero in theory is rounding in practice.
+    const fn of_gradient(relative: f64) -> Self {
+        Tolerance { relative, noise: 1e-7 / relative }
+    }
+}
+
 /// Error that tensor cores may add to an output, a loss and a gradient: some roundings of their operands. The gradient of a
 /// single parameter can be a difference of large sums, so the tolerance applies to the whole gradient.
 fn lower_precision(subject: &str, precision: Precision) -> Option<f64> {
@@ -47,10 +58,9 @@ fn lower_precision(subject: &str, precision: Precision) -> Option<f64> {
     }
 }
 
-const OUTPUT: Tolerance = Tolerance { relative: 2e-5, noise: 0.0 };
+const OUTPUT: Tolerance = Tolerance::of_output(2e-5);
 const LOSS: Tolerance = Tolerance { relative: 1e-5, noise: 0.0 };
-/// 3·10⁻⁴ max|g| + 10⁻⁷: a gradient that is zero in theory is rounding in practice.
-const GRADIENT: Tolerance = Tolerance { relative: 3e-4, noise: 1e-7 / 3e-4 };
+const GRADIENT: Tolerance = Tolerance::of_gradient(3e-4);
 /// Five optimiser steps move parameters by a few roundings.
 const STEP: Tolerance = Tolerance { relative: 2e-7, noise: 0.0 };
 const DOUBLE: Tolerance = Tolerance { relative: 1e-12, noise: 0.0 };
@@ -365,6 +375,7 @@ fn compare_gradients(
     program: &Program,
     wanted: &[(String, Tensor<'_>)],
     unused: &[String],
+    tolerance: Tolerance,
     io: &mut Comparison,
 ) -> Result<(), state_dict::Error> {
     let mut found: Vec<(String, Vec<f64>)> = wanted
@@ -376,13 +387,13 @@ fn compare_gradients(
         let values = double(&program.read(GRADIENT_OF_PARAMETERS)[section.range()]);
         let key = format!("grad.param.{}", section.name);
         if unused.contains(&section.name) {
-            io.record("gradient", &key, distance(&values, &vec![0.0; values.len()], GRADIENT.noise), GRADIENT);
+            io.record("gradient", &key, distance(&values, &vec![0.0; values.len()], tolerance.noise), tolerance);
         } else {
             found.push((key, values));
         }
     }
     if io.target.1 == Precision::F32 {
-        return found.iter().try_for_each(|(key, values)| io.compare("gradient", key, values, GRADIENT));
+        return found.iter().try_for_each(|(key, values)| io.compare("gradient", key, values, tolerance));
     }
     let (mut error, mut size) = (0.0, 0.0);
     for (key, values) in &found {
@@ -392,6 +403,6 @@ fn compare_gradients(
         }
     }
     let relative = (error / size).sqrt();
-    io.record("gradient", "all", if relative.is_nan() { f64::INFINITY } else { relative }, GRADIENT);
+    io.record("gradient", "all", if relative.is_nan() { f64::INFINITY } else { relative }, tolerance);
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! States of a model in fixtures: what the training pass makes of them, and the output in evaluation.
 
-use super::{Comparison, Error, OUTPUT, Tolerance, double};
+use super::{Comparison, Error, Tolerance, double};
 use crate::data::state_dict;
 use lamo_tensor::reference::{self, Bindings};
 use lamo_tensor::{MODEL_STATES, Program, Section, Tensor};
@@ -40,11 +40,11 @@ pub(super) fn compare_states(program: &Program, io: &mut Comparison) -> Result<(
 }
 
 /// Compares the output in evaluation. The states come from the fixture's training pass where it has them, otherwise from the
-/// weights file.
+/// weights file. The tolerances are those in float32 and in float64.
 pub(super) fn compare_evaluation(
     out: Tensor<'_>,
     mut bindings: Bindings<'_>,
-    tolerance: Tolerance,
+    [single, in_double]: [Tolerance; 2],
     io: &mut Comparison,
 ) -> Result<(), Error> {
     let graph = out.graph();
@@ -61,8 +61,8 @@ pub(super) fn compare_evaluation(
     };
     put(COVARIANCE_AFTER, io, &mut bindings)?;
     let program = io.run(graph, &bindings)?;
-    io.compare("evaluation", "out_eval_f64", &double(program.read("out")), OUTPUT)?;
+    io.compare("evaluation", "out_eval_f64", &double(program.read("out")), single)?;
     put(COVARIANCE_AFTER_IN_DOUBLE, io, &mut bindings)?;
     let exact = &reference::evaluate(graph, &bindings, &[out])[0];
-    Ok(io.compare("evaluation in double", "out_eval_f64", &exact.values, tolerance)?)
+    Ok(io.compare("evaluation in double", "out_eval_f64", &exact.values, in_double)?)
 }

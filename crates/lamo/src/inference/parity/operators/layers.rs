@@ -1,8 +1,8 @@
 //! Layers on their own: mixers, patches, slices and embeddings.
 
 use super::super::{
-    Arguments, Comparison, DOUBLE, Error, GRADIENT_OF_PARAMETERS, OUTPUT, ROUNDING, compare_gradients, double,
-    output_pullback,
+    Arguments, Comparison, DOUBLE, Error, GRADIENT, GRADIENT_OF_PARAMETERS, OUTPUT, ROUNDING, compare_gradients,
+    double, output_pullback,
 };
 use crate::data::state_dict;
 use crate::inference::explain::by_matrices;
@@ -42,7 +42,7 @@ fn check_layer(
             io.compare("double", key, &reference::evaluate(&graph, &bindings, &[*result])[0].values, DOUBLE)?;
         }
     }
-    compare_gradients(&program, &wanted, &[], io)?;
+    compare_gradients(&program, &wanted, &[], GRADIENT, io)?;
     let matrices = by_matrices(&bindings, |graph, parameters| {
         let x = io.input(graph, input)?;
         Ok::<_, state_dict::Error>(layer(&parameters.root(), x)?[0].1)

@@ -1,6 +1,6 @@
 //! Functions of single values and norms of rows, with their gradients.
 
-use super::super::{Arguments, Comparison, Error, OUTPUT, compare_gradients, double, output_pullback};
+use super::super::{Arguments, Comparison, Error, GRADIENT, OUTPUT, compare_gradients, double, output_pullback};
 use lamo_tensor::{Graph, Map, Tensor};
 
 /// Added to the variance in all norms of the authors.
@@ -40,7 +40,7 @@ impl Function<'_> {
         let keys = self.arguments.iter().chain(&self.dout).map(String::as_str);
         let program = io.run(&graph, &io.bindings(keys)?)?;
         io.compare("output", &self.result, &double(program.read("y")), OUTPUT)?;
-        Ok(compare_gradients(&program, &wanted, &[], io)?)
+        Ok(compare_gradients(&program, &wanted, &[], GRADIENT, io)?)
     }
 }
 

@@ -1,8 +1,8 @@
 //! Parts of the training recipe: losses, the normaliser, the optimiser and schedules.
 
 use super::super::{
-    Arguments, Comparison, DOUBLE, DOUBLE_WITH_SINGLE_STAGE, Error, LOSS, OUTPUT, ROUNDING, STEP, compare_gradients,
-    double, output_pullback, single,
+    Arguments, Comparison, DOUBLE, DOUBLE_WITH_SINGLE_STAGE, Error, GRADIENT, LOSS, OUTPUT, ROUNDING, STEP,
+    compare_gradients, double, output_pullback, single,
 };
 use crate::data::state_dict;
 use crate::error::Refusal;
@@ -26,7 +26,7 @@ pub(super) fn loss(_: &Arguments<'_>, io: &mut Comparison) -> Result<(), Error> 
     for key in ["loss_sum", "loss_mean"] {
         io.compare("loss", key, &double(program.read(key)), LOSS)?;
     }
-    Ok(compare_gradients(&program, &wanted, &[], io)?)
+    Ok(compare_gradients(&program, &wanted, &[], GRADIENT, io)?)
 }
 
 /// The Darcy loss of an encoded output against an encoded target, both decoded first.
@@ -73,7 +73,7 @@ pub(super) fn darcy_loss(fixture: &Arguments<'_>, io: &mut Comparison) -> Result
     for (key, _) in slopes {
         io.compare("output", key, &double(program.read(key)), OUTPUT)?;
     }
-    compare_gradients(&program, &wanted, &[], io)?;
+    compare_gradients(&program, &wanted, &[], GRADIENT, io)?;
 
     let graph = Graph::new();
     let fields = [io.input(&graph, "out")?, io.input(&graph, "y_enc_f64")?];

@@ -1,6 +1,8 @@
 //! The recurrence alone, and the orders in which the tokens of a plane are scanned.
 
-use super::super::{Arguments, Comparison, DOUBLE, Error, OUTPUT, compare_gradients, double, output_pullback, single};
+use super::super::{
+    Arguments, Comparison, DOUBLE, Error, GRADIENT, OUTPUT, compare_gradients, double, output_pullback, single,
+};
 use crate::network::layers::cross_orders;
 use lamo_tensor::reference;
 use lamo_tensor::{Graph, ScanInput, Tensor};
@@ -26,7 +28,7 @@ pub(super) fn recurrence(fixture: &Arguments<'_>, io: &mut Comparison) -> Result
         io.compare("output", key, &double(program.read(key)), OUTPUT)?;
         io.compare("double", key, &exact.values, DOUBLE)?;
     }
-    Ok(compare_gradients(&program, &wanted, &[], io)?)
+    Ok(compare_gradients(&program, &wanted, &[], GRADIENT, io)?)
 }
 
 /// y and the last state of `mamba_ssm`'s scan; Δ is taken before its softplus.
