@@ -222,6 +222,7 @@ const SETTINGS: &[Entry] = &[
     ("window", "points", "Side of a window of attention; the plane is padded with zeros to a multiple of it."),
     ("htnet.width", "channels", "Channels of the finest level; each coarser one has twice as many."),
     ("htnet.patch", "points", "Side of the overlapping squares that become tokens."),
+    ("stride", "points", "Points from one token to the next; at most `patch`."),
     ("patch_padding", "points", "Zeros around the plane before it is cut into squares."),
     ("windows", "tokens", "Side of the windows of each level, the finest first."),
     ("depths", "–", "Blocks of each level."),

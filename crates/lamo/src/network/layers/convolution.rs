@@ -26,27 +26,37 @@ impl<'g> Convolution<'g> {
     }
 }
 
+/// How the taps of a [`PlaneConvolution`] lie on the plane.
+#[derive(Clone, Copy, Debug)]
+pub struct PlaneOptions {
+    /// Zeros around the plane.
+    pub padding: usize,
+    /// Points from one output to the next.
+    pub stride: usize,
+}
+
 /// A convolution over a plane with a bias.
 pub struct PlaneConvolution<'g> {
     /// `[outputs, inputs, side, side]`
     weight: Tensor<'g>,
     /// `[outputs]`
     bias: Tensor<'g>,
-    padding: usize,
+    options: PlaneOptions,
 }
 
 impl<'g> PlaneConvolution<'g> {
-    /// `inputs` channels to `outputs` by `side` × `side` taps, with so many zeros around the plane.
-    pub fn new(scope: &Scope<'_, 'g>, [inputs, outputs]: [usize; 2], side: usize, padding: usize) -> Self {
+    /// `inputs` channels to `outputs` by `side` × `side` taps.
+    pub fn new(scope: &Scope<'_, 'g>, [inputs, outputs]: [usize; 2], side: usize, options: PlaneOptions) -> Self {
         let initial = Initial::fan_in(inputs * side * side);
         let weight = scope.parameter("weight", [outputs, inputs, side, side], initial);
-        PlaneConvolution { weight, bias: scope.parameter("bias", [outputs], initial), padding }
+        PlaneConvolution { weight, bias: scope.parameter("bias", [outputs], initial), options }
     }
 
-    /// `[batch, rows, columns, inputs]` → `[batch, rows, columns, outputs]`
+    /// `[batch, rows, columns, inputs]` → `[batch, rows, columns, outputs]`, with a stride fewer rows and columns
     pub fn forward(&self, image: Tensor<'g>) -> Tensor<'g> {
-        let padding = [[self.padding; 2]; 2];
-        image.convolve(self.weight, ConvolutionOptions { padding, ..ConvolutionOptions::default() }) + self.bias
+        let PlaneOptions { padding, stride } = self.options;
+        let options = ConvolutionOptions { padding: [[padding; 2]; 2], stride: [stride; 2], groups: 1 };
+        image.convolve(self.weight, options) + self.bias
     }
 }
 

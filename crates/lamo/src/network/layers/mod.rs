@@ -44,7 +44,7 @@ mod windows;
 pub use attention::{Attention, attention_scores, join_heads, split_heads};
 pub use axial_attention::AxialAttention;
 pub use axial_convolution::AxialConvolution;
-pub use convolution::{Convolution, PlaneConvolution, relu};
+pub use convolution::{Convolution, PlaneConvolution, PlaneOptions, relu};
 pub use dropout::{Dropout, Dropped};
 pub use efficient_attention::EfficientAttention;
 pub use embedding::TimeEmbedding;

@@ -4,6 +4,8 @@
 //! down: t ← t + W(LN t), t ← t + mlp(LN t), a_L = t, t = R LN(the four cells of each square);  up: a_{L−1} += S a_L;
 //! decode: v ← σ(K v + C v) with K of [`SpectralConvolution`] and a 3 × 3 convolution C, u = Q v.
 //!
+//! With a single Fourier layer, v ← σ(K v + C v) and u = Q (K v + C v) have the same K and C.
+//!
 //! The authors' code is for squares, sees no coordinates and has one output. Other planes are ours: zeros below and right make
 //! the levels fit and are cut off at the end, coordinates and a time can be further inputs, and there may be several outputs.
 //! In training, up to a tenth of the branches are left out at random (stochastic depth).
@@ -16,7 +18,9 @@ use config::{Extents, infer, translate};
 
 use super::{GridKind, Row, Settings, Support, read};
 use crate::error::Refusal;
-use crate::network::layers::{ImageConvolution, LayerNorm, Mlp, PlaneConvolution, SpectralConvolution, WindowLevels};
+use crate::network::layers::{
+    ImageConvolution, LayerNorm, Mlp, PlaneConvolution, PlaneOptions, SpectralConvolution, WindowLevels,
+};
 use crate::network::{Initial, Input, Mode, Model, Scope, Style};
 use crate::task::Task;
 use lamo_tensor::Tensor;
@@ -37,7 +41,7 @@ fn build<'g>(scope: &Scope<'_, 'g>, task: &Task, settings: &Settings) -> Result<
             &encoder.enter("proj"),
             [inputs, config.width],
             config.patch,
-            config.patch_padding,
+            PlaneOptions { padding: config.patch_padding, stride: config.stride },
         ),
         norm: LayerNorm::new(&encoder.enter("norm"), config.width),
         levels: WindowLevels::new(&scope.enter("attn"), &config.levels(), extents.tokens),
@@ -118,10 +122,17 @@ fn with_border<'g>(image: Tensor<'g>, values: &[f32]) -> Tensor<'g> {
     graph.constant(&mask, [rows, columns, 1]).select(image, graph.constant(values, [outputs]))
 }
 
+/// K v + C v
+type FourierLayer<'g> = (ImageConvolution<'g>, PlaneConvolution<'g>);
+
+fn applied<'g>((far, near): &FourierLayer<'g>, image: Tensor<'g>) -> Tensor<'g> {
+    far.forward(image) + near.forward(image)
+}
+
 /// Fourier layers and the last map.
 struct Decoder<'g> {
     padding: usize,
-    layers: Vec<(ImageConvolution<'g>, PlaneConvolution<'g>)>,
+    layers: Vec<FourierLayer<'g>>,
     mlp: Mlp<'g>,
 }
 
@@ -138,8 +149,9 @@ impl<'g> Decoder<'g> {
             ImageConvolution::Plane(SpectralConvolution::of(["fourier_weight1", "fourier_weight2"].map(weight)))
         };
         let spectral: Vec<_> = (0..layers).map(spectral).collect();
+        let near = PlaneOptions { padding: 1, stride: 1 };
         let near = |layer: usize| {
-            PlaneConvolution::new(&scope.enter("Conv2d_list").enter(&layer.to_string()), [width; 2], 3, 1)
+            PlaneConvolution::new(&scope.enter("Conv2d_list").enter(&layer.to_string()), [width; 2], 3, near)
         };
         let layers = spectral.into_iter().zip((0..layers).map(near)).collect();
         let mlp = Mlp::named(&scope.enter("mlp.net"), ["0", "3"], [width, hidden, task.output_channels()]);
@@ -148,11 +160,11 @@ impl<'g> Decoder<'g> {
 
     /// `[batch, token rows, token columns, width]` → `[batch, rows, columns, outputs]`
     fn forward(&self, image: Tensor<'g>, [rows, columns]: [usize; 2]) -> Tensor<'g> {
-        let mut image = image.pad(1, 0, self.padding).pad(2, 0, self.padding);
-        for (number, (far, near)) in self.layers.iter().enumerate() {
-            image = far.forward(image) + near.forward(image);
-            image = if number + 1 == self.layers.len() { image } else { image.gelu() };
-        }
+        let image = image.pad(1, 0, self.padding).pad(2, 0, self.padding);
+        let last = self.layers.len() - 1;
+        // The authors' code has a first and a last layer in any case: a single one is both.
+        let inner = self.layers[..last.max(1)].iter().fold(image, |image, layer| applied(layer, image).gelu());
+        let image = applied(&self.layers[last], inner);
         self.mlp.forward(image.slice(1, 0, rows).slice(2, 0, columns))
     }
 }

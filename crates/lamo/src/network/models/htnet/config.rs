@@ -9,6 +9,7 @@ use crate::network::models::{
 use crate::task::Task;
 use lamo_geometry::Grid;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// Tokens along a side of the smallest plane that the windows of all levels fit into, at most.
 const MOST_TOKENS: usize = 4096;
@@ -22,8 +23,10 @@ const STOCHASTIC_DEPTH: f64 = 0.1;
 pub struct Config {
     /// E, channels of the finest level; each coarser one has twice as many.
     pub width: usize,
-    /// Side of the squares that become tokens; neighbouring squares overlap, as the tokens are one point apart.
+    /// Side of the squares that become tokens; neighbouring squares overlap where it is larger than the stride.
     pub patch: usize,
+    /// Points from one token to the next.
+    pub stride: usize,
     /// Zeros around the plane before it is cut into squares.
     pub patch_padding: usize,
     /// Side of the windows of each level.
@@ -55,6 +58,7 @@ impl Default for Config {
         Config {
             width: 64,
             patch: 3,
+            stride: 1,
             patch_padding: 1,
             windows: vec![4, 4, 4],
             depths: vec![1, 1, 1],
@@ -95,10 +99,12 @@ impl Config {
     }
 
     pub(super) fn extents(&self, grid: [usize; 2]) -> Extents {
-        let lost = (self.patch - 1).saturating_sub(2 * self.patch_padding);
-        let gained = (2 * self.patch_padding).saturating_sub(self.patch - 1);
-        let tokens = grid.map(|extent| (extent.saturating_sub(lost).max(1) + gained).next_multiple_of(self.unit()));
-        Extents { grid, padded: tokens.map(|extent| extent + lost - gained), tokens }
+        let around = 2 * self.patch_padding;
+        let squares = |extent: usize| (extent + around).saturating_sub(self.patch) / self.stride + 1;
+        let covered = |tokens: usize| ((tokens - 1).saturating_mul(self.stride) + self.patch).saturating_sub(around);
+        let tokens = grid.map(|extent| squares(extent).next_multiple_of(self.unit()));
+        // A stride may leave the last points without a square of their own.
+        Extents { grid, padded: [0, 1].map(|axis| covered(tokens[axis]).max(grid[axis])), tokens }
     }
 
     /// Largest number of modes that the planes of the Fourier layers have along both axes.
@@ -111,7 +117,12 @@ impl Config {
         let levels = self.windows.len();
         let sizes = [("width", self.width), ("patch", self.patch), ("modes", self.modes), ("layers", self.layers)];
         check_positive("htnet", &sizes)?;
-        check_positive("htnet", &[("hidden", self.hidden), ("windows: number of levels", levels)])?;
+        let sizes = [("stride", self.stride), ("hidden", self.hidden), ("windows: number of levels", levels)];
+        check_positive("htnet", &sizes)?;
+        require(self.stride <= self.patch, || {
+            let expected = format!("at most patch = {}, so that every point lies in a square", self.patch);
+            Refusal::new("model htnet: stride", expected, self.stride.to_string())
+        })?;
         check_rate("htnet", "stochastic_depth", self.stochastic_depth)?;
         for (name, list) in [("windows", &self.windows), ("depths", &self.depths), ("heads", &self.heads)] {
             require(list.len() == levels && levels <= 8 && !list.contains(&0), || {
@@ -136,8 +147,9 @@ impl Config {
         let (Extents { tokens, .. }, most) = (self.extents(grid), self.most_modes(grid));
         require([0, 1].iter().all(|&axis| tokens[axis] + self.padding >= grid[axis]), || {
             let expected = format!("zeros that make {tokens:?} tokens cover {grid:?} points");
-            let found = format!("patch = {} and padding = {}", self.patch, self.padding);
-            Refusal::new("model htnet: patch and padding", expected, found)
+            let Config { patch, stride, padding, .. } = self;
+            let found = format!("patch = {patch}, stride = {stride} and padding = {padding}");
+            Refusal::new("model htnet: patch, stride and padding", expected, found)
         })?;
         require(self.modes <= most, || {
             Refusal::new("model htnet: modes", format!("at most {most} on this grid"), self.modes.to_string())
@@ -161,6 +173,7 @@ pub(super) fn infer(shapes: &Shapes, hints: &Hints) -> Option<Result<Inferred, R
         let config = Config {
             width: shapes.extent(PATCHES, 0)?,
             patch,
+            stride: hints.setting("stride").unwrap_or(defaults.stride),
             patch_padding: hints.setting("patch_padding").unwrap_or(if patch % 2 == 1 { patch / 2 } else { 0 }),
             windows: (0..levels).map(window).collect::<Result<_, _>>()?,
             depths: (0..levels).map(|level| shapes.count(&format!("attn.layers.{level}.blocks."), 0)).collect(),
@@ -174,10 +187,10 @@ pub(super) fn infer(shapes: &Shapes, hints: &Hints) -> Option<Result<Inferred, R
             pointwise_scale: shapes.has("y_norm.mean"),
             stochastic_depth: STOCHASTIC_DEPTH,
         };
-        let Config { patch_padding, padding, coordinates, zero_border, .. } = config;
+        let Config { stride, patch_padding, padding, coordinates, zero_border, .. } = config;
         let assumed = vec![format!(
-            "patch_padding is {patch_padding}, padding {padding}, coordinates {coordinates} and zero_border {zero_border} \
-             (model.settings)"
+            "stride is {stride}, patch_padding {patch_padding}, padding {padding}, coordinates {coordinates} and zero_border \
+             {zero_border} (model.settings)"
         )];
         let space = hints.space.unwrap_or(2);
         let functions = shapes.extent(PATCHES, 1)?.saturating_sub(if coordinates { space } else { 0 });
@@ -189,17 +202,17 @@ pub(super) fn infer(shapes: &Shapes, hints: &Hints) -> Option<Result<Inferred, R
 
 pub(super) fn translate(authored: &Authored<'_>) -> Result<Translated, Refusal> {
     let model = authored.table("model");
-    let [input, output, stride] =
-        [model.number("res_input")?, model.number("res_output")?, model.number("subsample_attn")?];
-    require(input == output && stride == 1, || {
+    let [input, output] = [model.number("res_input")?, model.number("res_output")?];
+    require(input == output, || {
         Refusal::said(format!(
-            "takes {input} points a side to {output} with tokens {stride} points apart; the model predicts on the grid of its \
-             inputs, with tokens one point apart"
+            "gives res_input as {input} and res_output as {output}; a task has one grid, on which the inputs and the outputs lie, so \
+             outputs on a grid of their own cannot be predicted"
         ))
     })?;
     let config = Config {
         width: model.number("feature_dim")?,
         patch: model.number("patch_size")?,
+        stride: model.number("subsample_attn")?,
         patch_padding: model.number("patch_padding")?,
         windows: model.list("window_size")?,
         depths: model.list("depths")?,
@@ -213,6 +226,22 @@ pub(super) fn translate(authored: &Authored<'_>) -> Result<Translated, Refusal> 
         pointwise_scale: model.0["y_norm"] == true,
         stochastic_depth: STOCHASTIC_DEPTH,
     };
+    check_class(&authored.tables["class"], &config.depths)?;
     let task = Task::plain(Grid::Plane { rows: input, columns: input }, 2, model.number("in_dim")?, 1);
     Ok(Translated { settings: settings(&config), task, single_stage: false })
+}
+
+/// The authors' file of 2023 gives the input of a level to each of its blocks, so that the last one alone counts. Their later file
+/// chains the blocks, as we do; with one block for each level there is no difference.
+fn check_class(class: &Value, depths: &[usize]) -> Result<(), Refusal> {
+    match class.as_str() {
+        None if class.is_null() => Ok(()),
+        Some("hano_legacy") => Ok(()),
+        Some("models2023") if depths.iter().all(|&depth| depth == 1) => Ok(()),
+        Some("models2023") => Err(Refusal::said(format!(
+            "gives class as models2023 and depths as {depths:?}; this class does not chain the blocks of a level, and the model has \
+             chained blocks only (class hano_legacy)"
+        ))),
+        _ => Err(Refusal::said(format!("gives class as {class}; the model knows hano_legacy and models2023"))),
+    }
 }
