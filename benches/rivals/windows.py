@@ -282,11 +282,11 @@ class HtDecoder(nn.Module):
     def forward(self, x):
         if self.padding:
             x = functional.pad(x, [0, self.padding, 0, self.padding])
-        last = len(self.Conv2d_list) - 1
-        for layer, (spectral, convolution) in enumerate(zip(self.Spectral_Conv_List, self.Conv2d_list)):
-            x = spectral(x) + convolution(x)
-            if layer < last:
-                x = functional.gelu(x)
+        layers = list(zip(self.Spectral_Conv_List, self.Conv2d_list))
+        for spectral, convolution in layers[:-1] or layers:  # a single layer is the first and the last
+            x = functional.gelu(spectral(x) + convolution(x))
+        spectral, convolution = layers[-1]
+        x = spectral(x) + convolution(x)
         if self.padding:
             x = x[..., :self.side, :self.side]
         return self.mlp(x.permute(0, 2, 3, 1))
