@@ -244,6 +244,8 @@ fn illegal_settings_are_refused_in_one_sentence_that_names_them() {
         ("airfoil-htnet", "windows = [31, 29, 27]", "windows: expected sides that fit into planes of 4096 tokens"),
         ("airfoil-swin", "window = 1000", "window: expected at most 32 points a side, found 1000"),
         ("airfoil-htnet", "modes = 40", "modes: expected at most 35 on this grid, found 40"),
+        ("airfoil-htnet", "stride = 4", "stride: expected at most patch = 3"),
+        ("airfoil-htnet", "stride = 2", "patch = 3, stride = 2 and padding = 5"),
         ("airfoil-htnet", "depths = [1, 1]", "depths: expected one positive number for each level"),
         ("pipe-galerkin", "depth = 0", "model galerkin: depth: expected at least 1, found 0"),
         ("pipe-ono", "heads = 7", "model ono: width 128 does not divide into 7 heads"),
