@@ -46,7 +46,13 @@ fn link(from: &Path, to: &Path) -> String {
         let normal = path.components().filter(|part| !matches!(part, Component::CurDir));
         normal.map(|part| part.as_os_str().to_string_lossy().into_owned()).collect()
     };
-    let (from, to) = (parts(from), parts(to));
+    let whole = |path: &Path| match from.is_absolute() == to.is_absolute() {
+        true => path.to_owned(),
+        false => {
+            std::path::absolute(if path == Path::new("") { Path::new(".") } else { path }).unwrap_or(path.to_owned())
+        }
+    };
+    let (from, to) = (parts(&whole(from)), parts(&whole(to)));
     let same = from.iter().zip(&to).take_while(|(one, other)| one == other).count();
     let up = from[same..].iter().map(|_| "..");
     up.chain(to[same..].iter().map(String::as_str)).collect::<Vec<_>>().join("/")
@@ -142,5 +148,8 @@ mod tests {
         for (from, to, expected) in cases {
             assert_eq!(link(from.as_ref(), to.as_ref()), expected, "{from} to {to}");
         }
+        let here = std::env::current_dir().unwrap();
+        assert_eq!(link("".as_ref(), &here.join("results")), "results", "a folder that is given from the root");
+        assert_eq!(link(&here.join("docs"), "results".as_ref()), "../results");
     }
 }

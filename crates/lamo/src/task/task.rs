@@ -145,7 +145,7 @@ impl Task {
             true => (self.time.past() + 1) * field.width(),
             false => field.functions(),
         };
-        let [inputs, outputs] = self.time.raw_channels((&self.inputs, &shown), &self.outputs);
+        let [inputs, outputs] = self.time.raw_channels(&self.inputs, &shown, &self.outputs);
         for (normaliser, raw) in [(&mut self.normalisers.inputs, inputs), (&mut self.normalisers.outputs, outputs)] {
             let Some(Normaliser { mean, deviation }) = normaliser else { continue };
             for ((mean, deviation), _) in mean.iter_mut().zip(deviation).zip(raw).filter(|(_, raw)| *raw) {

@@ -315,7 +315,8 @@ impl Time {
     /// Which channels of inputs, of which so many are shown, and of outputs the model sees as they are.
     pub(crate) fn raw_channels(
         &self,
-        (inputs, shown): (&[Field], &dyn Fn(&Field) -> usize),
+        inputs: &[Field],
+        shown: &dyn Fn(&Field) -> usize,
         outputs: &[Field],
     ) -> [Vec<bool>; 2] {
         let raw = |fields: &[Field], count: &dyn Fn(&Field) -> usize| -> Vec<bool> {
@@ -407,8 +408,7 @@ impl Time {
     /// The input of the training program and the targets.
     ///
     /// `past` is `[batch, points, functions]`, `series` the targets `[batch, times, points, width]`. The windows of a
-    /// roll-out are independent, so they form one batch: window `snapshot · batch + sample`. `beside` has the functions behind the
-    /// past snapshots at a step where they are not the same at all of them.
+    /// roll-out are independent, so they form one batch: window `snapshot · batch + sample`. `beside`: see [`super::Task::beside_at`].
     pub(crate) fn training_pair<'g>(
         &self,
         positions: Tensor<'g>,
