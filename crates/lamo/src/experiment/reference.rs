@@ -292,6 +292,11 @@ const SETTINGS: &[Entry] = &[
         "points",
         "Extents after zero padding, three of a volume; 0 is the padding of the library. A trained model keeps the length of its waves on other grids.",
     ),
+    (
+        "line_padding",
+        "points",
+        "A line whose `padded` is 0 is padded with zeros to a multiple of this. 1 pads nothing, as the library does: the ends of the line are then neighbours.",
+    ),
     ("fno.width", "channels", "Channels of the hidden fields."),
     (
         "norm",

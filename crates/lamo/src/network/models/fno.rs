@@ -20,7 +20,7 @@ use lamo_geometry::Grid;
 use lamo_tensor::Tensor;
 use serde::{Deserialize, Serialize};
 
-/// The grid is padded with zeros, behind the last point of each axis, to multiples of this, as the library does.
+/// Planes and volumes are padded with zeros, behind the last point of each axis, to multiples of this, as the library does.
 const PADDING: usize = 16;
 
 /// All settings; the defaults are the library's usual ones.
@@ -38,6 +38,8 @@ pub struct Config {
     /// Points along each axis after zero padding, the period of the waves; 0 is the next multiple of 16. A line is padded to
     /// the second; a volume has three.
     pub padded: Vec<usize>,
+    /// A line whose `padded` is 0 is padded to a multiple of this. The library pads no line, as 1 does: its ends are neighbours.
+    pub line_padding: usize,
     /// Points of the image that a cloud is projected to.
     pub lattice: [usize; 2],
     /// Width of the learned coordinates of a cloud.
@@ -52,6 +54,7 @@ impl Default for Config {
             depth: 4,
             unified_positions: 0,
             padded: vec![0, 0],
+            line_padding: PADDING,
             lattice: [96, 96],
             coordinate_width: 32,
         }
@@ -76,18 +79,19 @@ impl Config {
     /// Points along each axis after padding.
     fn padded(&self, extents: &[usize]) -> Vec<usize> {
         let wanted = self.padded.iter().rev().copied().chain(std::iter::repeat(0));
-        let pad =
-            |(extent, wanted): (&usize, usize)| if wanted == 0 { extent.next_multiple_of(PADDING) } else { wanted };
+        let step = if extents.len() == 1 { self.line_padding.max(1) } else { PADDING };
+        let pad = |(extent, wanted): (&usize, usize)| if wanted == 0 { extent.next_multiple_of(step) } else { wanted };
         let mut padded: Vec<usize> = extents.iter().rev().zip(wanted).map(pad).collect();
         padded.reverse();
         padded
     }
 
     fn check(&self, task: &Task, [extents, padded]: [&[usize]; 2]) -> Result<(), Refusal> {
-        let Config { width, modes, depth, unified_positions, coordinate_width, .. } = *self;
+        let Config { width, modes, depth, unified_positions, line_padding, coordinate_width, .. } = *self;
         require(width > 0 && modes > 0 && depth > 0, || {
             format!("model fno: width, modes and depth are at least 1, found {width}, {modes} and {depth}")
         })?;
+        require(line_padding > 0, || Refusal::new("model fno: line_padding", "at least 1", "0"))?;
         require(extents.iter().all(|extent| *extent > 0), || {
             Refusal::new("model fno: lattice", "at least 1 point along each axis", format!("{extents:?}"))
         })?;
@@ -311,11 +315,16 @@ fn tiny(_task: &Task) -> Settings {
     }
 }
 
+/// The library pads no line.
+fn library_padding(grid: Grid) -> usize {
+    if let Grid::Line { .. } = grid { 1 } else { PADDING }
+}
+
 fn infer(shapes: &Shapes, hints: &Hints) -> Option<Result<Inferred, Refusal>> {
     const FIRST: &str = "conv0.weights1";
     let inferred = || {
         let (usual, cloud) = (Config::default(), shapes.has("fftproject_in.weights1"));
-        let config = Config {
+        let mut config = Config {
             width: shapes.extent(FIRST, 0)?,
             modes: shapes.extent(FIRST, 2)?,
             depth: shapes.count("conv", 0),
@@ -329,6 +338,10 @@ fn infer(shapes: &Shapes, hints: &Hints) -> Option<Result<Inferred, Refusal>> {
             _ => hints.line()?,
         };
         let (inputs, mut assumed) = (shapes.extent("preprocess.linear_pre.0.weight", 1)?, Vec::new());
+        config.line_padding = library_padding(grid);
+        if config.line_padding == 1 && !hints.settings.contains_key("line_padding") {
+            assumed.push("the line is not padded, as in the library (model.settings.line_padding)".to_owned());
+        }
         let [space, functions] = hints.split(inputs, 0, grid, &mut assumed)?;
         let (outputs, time) = (shapes.extent("fc2.weight", 0)?, shapes.has("time_fc.0.weight"));
         Ok(Inferred { settings: super::settings(&config), grid, space, functions, outputs, time, assumed })
@@ -341,14 +354,16 @@ fn infer(shapes: &Shapes, hints: &Hints) -> Option<Result<Inferred, Refusal>> {
 fn translate(authored: &Authored<'_>) -> Result<Translated, Refusal> {
     let model = authored.table("model");
     let (constructor, usual) = (authored.table("constructor"), Config::default());
+    let grid = authored.library_lattice()?;
     let config = Config {
         width: model.number("n_hidden")?,
         modes: model.number("modes")?,
+        line_padding: library_padding(grid),
         lattice: [constructor.number_or("s1", usual.lattice[0])?, constructor.number_or("s2", usual.lattice[1])?],
         coordinate_width: constructor.number_or("iphi_width", usual.coordinate_width)?,
         ..usual
     };
-    let task = model.task(authored.library_lattice()?, "out_dim")?;
+    let task = model.task(grid, "out_dim")?;
     Ok(Translated { settings: super::settings(&config), task, single_stage: true })
 }
 
