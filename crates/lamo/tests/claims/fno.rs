@@ -274,8 +274,8 @@ fn settings_that_make_no_fourier_operator_are_refused_with_a_sentence() {
         ("modes = 0", "model fno: width, modes and depth are at least 1, found 64, 0 and 4"),
         ("depth = 0", "model fno: width, modes and depth are at least 1, found 64, 12 and 0"),
         (
-            "modes = 4\nunified_positions = 8",
-            "model fno: unified positions are not available, so unified_positions is 0, found 8",
+            "modes = 4\nunified_positions = 1",
+            "model fno: a lattice of unified positions has 2 to 256 points a side, found 1",
         ),
     ] {
         assert_eq!(refusal(&small, text), expected);

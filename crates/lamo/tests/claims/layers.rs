@@ -4,7 +4,7 @@ use crate::fixture::{Fixture, open};
 use crate::support::experiment;
 use lamo::data::Samples;
 use lamo::network::Parameters;
-use lamo::network::layers::embedding::{time_embedding, unified_positions};
+use lamo::network::layers::embedding::{Table, time_embedding, unified_positions};
 use lamo::network::layers::{Decoder, Depatchify, Linear, PatchShape, Patchify, SliceShape, Slices};
 use lamo_geometry::Grid;
 use lamo_tensor::{Graph, Program, Tensor};
@@ -38,7 +38,7 @@ fn unified_positions_are_the_authors_distances_on_planes_and_clouds() {
         let graph = Graph::new();
         let batch = fixture.dims(key)[0];
         let positions = graph.input("positions", [batch, grid.points(), 2]);
-        graph.output("distances", unified_positions(positions, grid, 3));
+        graph.output("distances", unified_positions(positions, grid, 3, Table::Single));
         let mut program = Program::compile(&graph);
         if let Grid::Cloud { .. } = grid {
             program.write("positions", &fixture.floats("x_irregular")); // planes ignore their positions

@@ -268,6 +268,12 @@ fn settings_that_do_not_fit_a_line_are_refused_with_a_sentence() {
     };
     for (model, text, expected) in [
         ("fno", "", "model fno: a padded line of 16 points carries at most 9 modes, found 12; set modes = 9"),
+        (
+            "fno",
+            "line_padding = 1",
+            "model fno: a padded line of 9 points carries at most 5 modes, found 12; set modes = 5",
+        ),
+        ("fno", "line_padding = 0", "model fno: line_padding: expected at least 1, found 0"),
         ("fno", "modes = 2\npadded = [0, 8]", "model fno: padded = [8] must cover [9] points; set padded = [0, 0]"),
         ("lamo", "", "model lamo: a line is scanned in 1 or 2 directions, found 4; set directions = 2"),
         (

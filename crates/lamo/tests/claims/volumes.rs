@@ -241,14 +241,19 @@ fn settings_that_do_not_fit_a_volume_are_refused_with_a_sentence() {
         ),
         (
             "transolver",
-            "unified_positions = 4",
-            "model transolver: unified positions need points of a plane, found 3 coordinates on a grid [5, 4, 3]; set \
-             unified_positions = 0",
+            "unified_positions = 41",
+            "model transolver: a lattice of unified positions has 2 to 40 points a side, found 41",
         ),
     ] {
         let found = find(model).unwrap().parameter_count(&task, &settings(text)).unwrap_err().to_string();
         assert_eq!(found, expected, "{text}");
     }
+    let cloud = Task::plain(Grid::Cloud { points: 60 }, 3, 1, 1);
+    let found = find("transolver").unwrap().parameter_count(&cloud, &settings("unified_positions = 4")).unwrap_err();
+    assert_eq!(
+        found.to_string(),
+        "model transolver: unified positions of a cloud need 2 coordinates, found 3; set unified_positions = 0"
+    );
     let plane = Task::plain(Grid::Plane { rows: 4, columns: 4 }, 2, 1, 1);
     for (model, text) in [("lamo", "padded = [0, 4, 4]"), ("fno", "modes = 2\npadded = [0, 4, 4]")] {
         let found = find(model).unwrap().parameter_count(&plane, &settings(text)).unwrap_err().to_string();

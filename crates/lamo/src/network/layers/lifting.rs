@@ -2,7 +2,7 @@
 //!
 //! x are positions or their distances to a lattice, a the input functions; the placeholder and the time are optional.
 
-use super::embedding::unified_positions;
+use super::embedding::{Table, lattice_points, unified_positions};
 use super::{Mlp, TimeEmbedding};
 use crate::network::{Initial, Input, Scope};
 use crate::task::Task;
@@ -23,6 +23,8 @@ pub struct LiftingShape {
     pub time_hidden: usize,
     /// Side of the lattice of unified positions, 0 for plain positions.
     pub unified_positions: usize,
+    /// How an evaluation in f64 sees the distances to that lattice.
+    pub table: Table,
     /// Gives the positions a second time, as input functions, as some scripts of the library do.
     pub positions_twice: bool,
     /// Whether a learned vector is added at every point.
@@ -37,6 +39,7 @@ impl LiftingShape {
             width,
             time_hidden: width,
             unified_positions: 0,
+            table: Table::Double,
             positions_twice: false,
             placeholder: false,
         }
@@ -47,6 +50,7 @@ impl LiftingShape {
 pub struct Lifting<'g> {
     grid: Grid,
     side: usize,
+    table: Table,
     positions_twice: bool,
     preprocess: Mlp<'g>,
     /// `[width]`
@@ -62,21 +66,22 @@ impl<'g> Lifting<'g> {
 
     /// A lifting whose MLP is called `name`.
     pub fn named(scope: &Scope<'_, 'g>, name: &str, task: &Task, shape: LiftingShape) -> Self {
-        let LiftingShape { hidden, width, time_hidden, unified_positions: side, positions_twice, placeholder } = shape;
-        let positions = if side == 0 { task.space } else { side * side };
+        let LiftingShape { hidden, width, time_hidden, unified_positions: side, table, positions_twice, placeholder } =
+            shape;
+        let positions = if side == 0 { task.space } else { lattice_points(task.grid, task.space, side) };
         let functions = task.input_channels() + if positions_twice { task.space } else { 0 };
         let preprocess = Mlp::named(&scope.enter(name), LIBRARY_MLP, [positions + functions, hidden, width]);
         let time = task.time.is_input().then(|| TimeEmbedding::new(scope, width, time_hidden));
         let uniform = Initial::Uniform { low: 0.0, high: 1.0 / width as f64 };
         let placeholder = placeholder.then(|| scope.parameter("placeholder", [width], uniform));
-        Lifting { grid: task.grid, side, positions_twice, preprocess, placeholder, time }
+        Lifting { grid: task.grid, side, table, positions_twice, preprocess, placeholder, time }
     }
 
     /// What `preprocess` sees: positions or distances, and functions.
     pub fn channels(&self, input: &Input<'g>) -> Tensor<'g> {
         let positions = match self.side {
             0 => input.positions,
-            side => unified_positions(input.positions, self.grid, side),
+            side => unified_positions(input.positions, self.grid, side, self.table),
         };
         let functions = match input.functions {
             functions if !self.positions_twice => functions,

@@ -2,6 +2,7 @@
 //!
 //! f = lift(x, a, T);  f ← f + mix(f);  f ← f + mlp(LN₂ f);  y = mlp2(LN₃ f).
 
+use super::embedding::Table;
 use super::{LIBRARY_MLP, LayerNorm, Lifting, LiftingShape, Linear, Mlp};
 use crate::network::{Input, Scope};
 use crate::task::Task;
@@ -52,8 +53,13 @@ impl<'g> PointStack<'g> {
         mixer: impl Fn(&Scope<'_, 'g>) -> Box<dyn PointMixer<'g> + 'g>,
     ) -> Self {
         let PointStackShape { width, depth, mlp_ratio, unified_positions, positions_twice } = shape;
-        let lifted =
-            LiftingShape { unified_positions, positions_twice, placeholder: true, ..LiftingShape::usual(width) };
+        let lifted = LiftingShape {
+            unified_positions,
+            table: Table::Single,
+            positions_twice,
+            placeholder: true,
+            ..LiftingShape::usual(width)
+        };
         let lifting = Lifting::new(scope, task, lifted);
         let block = |number: usize| scope.enter("blocks").enter(&number.to_string());
         let blocks = (0..depth).map(block).map(|scope| Block {

@@ -5,7 +5,7 @@
 //!
 //! [`Levers`] change a block: with z = encode(LN₁ f), decode(z + γ mix(z)), for example.
 
-use super::embedding::unified_positions;
+use super::embedding::{Table, lattice_points, unified_positions};
 use super::{
     BlockLevers, Decoder, LIBRARY_MLP, LayerNorm, Levers, Linear, Mlp, SliceShape, Sliced, Slices, TimeEmbedding,
 };
@@ -76,7 +76,7 @@ impl<'g> SliceStack<'g> {
         let width = shape.width;
         let position = match shape.unified_positions {
             0 => task.space,
-            side => side * side,
+            side => lattice_points(task.grid, task.space, side),
         };
         let uniform = Initial::Uniform { low: 0.0, high: 1.0 / width as f64 };
         let preprocess =
@@ -110,7 +110,7 @@ impl<'g> SliceStack<'g> {
         let grid = self.shape.slices.grid;
         let positions = match self.shape.unified_positions {
             0 => input.positions,
-            side => unified_positions(input.positions, grid, side),
+            side => unified_positions(input.positions, grid, side, Table::Single),
         };
         let mut features = self.preprocess.forward(Input { positions, ..*input }.channels());
         let is_mesh = matches!(grid, Grid::Plane { .. } | Grid::Volume { .. });

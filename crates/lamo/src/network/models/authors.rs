@@ -46,26 +46,17 @@ impl<'a> Authored<'a> {
         Grid::Cloud { points: self.points }
     }
 
-    /// The grid of the classes of Neural-Solver-Library, which take a `geotype` and a `shapelist`; a box is a cloud.
+    /// The grid of the classes of Neural-Solver-Library, which take a `geotype` and a `shapelist`.
     pub(super) fn library_grid(&self) -> Result<Grid, Refusal> {
         let Arguments(model) = self.table("model");
         let extent = |axis: usize| whole(&model["shapelist"][axis], "shapelist");
         match model["geotype"].as_str() {
             Some("structured_1D") => Ok(Grid::Line { points: extent(0)? }),
             Some("structured_2D") => Ok(Grid::Plane { rows: extent(0)?, columns: extent(1)? }),
-            Some("unstructured" | "structured_3D") => Ok(self.cloud()),
+            Some("structured_3D") => Ok(Grid::Volume { rows: extent(0)?, columns: extent(1)?, layers: extent(2)? }),
+            Some("unstructured") => Ok(self.cloud()),
             _ => Err(Refusal::said(format!("gives geotype as {}, which is no grid of ours", model["geotype"]))),
         }
-    }
-
-    /// The same for classes that know boxes by their axes.
-    pub(super) fn library_lattice(&self) -> Result<Grid, Refusal> {
-        let Arguments(model) = self.table("model");
-        if model["geotype"].as_str() != Some("structured_3D") {
-            return self.library_grid();
-        }
-        let extent = |axis: usize| whole(&model["shapelist"][axis], "shapelist");
-        Ok(Grid::Volume { rows: extent(0)?, columns: extent(1)?, layers: extent(2)? })
     }
 }
 
@@ -90,13 +81,6 @@ impl Arguments<'_> {
         list.iter().map(|value| whole(value, key)).collect()
     }
 
-    /// A list of `COUNT` whole numbers.
-    pub(super) fn numbers<const COUNT: usize>(self, key: &str) -> Result<[usize; COUNT], Refusal> {
-        self.list(key)?
-            .try_into()
-            .map_err(|_| Refusal::said(format!("gives {key} as {}, which is no list of {COUNT} numbers", self.0[key])))
-    }
-
     /// Refuses another nonlinearity than GELU, where the class takes one.
     fn gelu(self) -> Result<(), Refusal> {
         let Arguments(arguments) = self;
@@ -104,9 +88,10 @@ impl Arguments<'_> {
         require(known, || Refusal::said(format!("gives act as {}, and the model has GELU only", arguments["act"])))
     }
 
-    /// Side of the lattice of unified positions; 0 for plain positions.
+    /// Side of the lattice of unified positions; 0 for plain positions, which the library gives clouds whatever the flag says.
     pub(super) fn unified_positions(self) -> Result<usize, Refusal> {
-        if self.number("unified_pos")? == 1 { self.number("ref") } else { Ok(0) }
+        let cloud = self.0["geotype"] == "unstructured";
+        if !cloud && self.number("unified_pos")? == 1 { self.number("ref") } else { Ok(0) }
     }
 
     pub(super) fn plane(self, rows: &str, columns: &str) -> Result<Grid, Refusal> {

@@ -210,7 +210,7 @@ fn infer(shapes: &Shapes, hints: &Hints) -> Option<Result<Inferred, Refusal>> {
 fn translate(authored: &Authored<'_>) -> Result<Translated, Refusal> {
     let model = authored.table("model");
     let grid = authored.library_grid()?;
-    let mut config = Config {
+    let config = Config {
         width: model.number("n_hidden")?,
         depth: model.number("n_layers")?,
         heads: model.number("n_heads")?,
@@ -218,9 +218,6 @@ fn translate(authored: &Authored<'_>) -> Result<Translated, Refusal> {
         unified_positions: model.unified_positions()?,
         ..Config::default()
     };
-    if let Grid::Cloud { .. } = grid {
-        config.extents = model.numbers("shapelist")?;
-    }
     let task = model.task(grid, "out_dim")?;
     let single_stage = config.unified_positions > 0 || task.time.is_input();
     Ok(Translated { settings: super::settings(&config), task, single_stage })

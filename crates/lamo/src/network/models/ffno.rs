@@ -241,7 +241,7 @@ fn infer(shapes: &Shapes, hints: &Hints) -> Option<Result<Inferred, Refusal>> {
 fn translate(authored: &Authored<'_>) -> Result<Translated, Refusal> {
     let (frame, task) = Frame::translate(authored)?;
     let config = Config::of(frame, authored.table("model").number("n_layers")?);
-    let single_stage = single_stage(&frame, &task);
+    let single_stage = single_stage(&task);
     Ok(Translated { settings: super::settings(&config), task, single_stage })
 }
 

@@ -8,8 +8,11 @@
 //! `[rows, columns, batch, width]`, `[points, batch, width]` or `[rows, columns, layers, batch, width]`. Where time is an input, its embedding is added to v₀ at all points.
 
 use super::frame::moved_periods;
-use super::{Authored, GridKind, Hints, Inferred, OwnData, Row, Settings, Shapes, Support, Translated, read};
+use super::{
+    Authored, GridKind, Hints, Inferred, OwnData, Row, Settings, Shapes, Support, Translated, check_unified, read,
+};
 use crate::error::{Refusal, require};
+use crate::network::layers::embedding::{Table, lattice_points, unified_positions};
 use crate::network::layers::{
     LineConvolution, Linear, Pointwise, Projection, SpectralConvolution, TimeEmbedding, VolumeConvolution,
     mask::real_only,
@@ -33,7 +36,7 @@ pub struct Config {
     pub modes: usize,
     /// T, number of Fourier layers.
     pub depth: usize,
-    /// Side of the lattice whose distances replace the positions. FNO supports only 0: plain positions.
+    /// Side of the lattice whose distances replace the positions; 0 keeps the positions.
     pub unified_positions: usize,
     /// Points along each axis after zero padding, the period of the waves; 0 is the next multiple of 16. A line is padded to
     /// the second; a volume has three.
@@ -117,11 +120,7 @@ impl Config {
                 format!("model fno: a padded {kind} of {extents} points carries at most {most} modes, found {modes}");
             Refusal::said(sentence).advise(format!("set modes = {most}"))
         })?;
-        require(unified_positions == 0, || {
-            format!(
-                "model fno: unified positions are not available, so unified_positions is 0, found {unified_positions}"
-            )
-        })?;
+        check_unified("fno", unified_positions, task)?;
         require(!task.time.is_input() || width > 1, || {
             format!("model fno: a time needs a width of at least 2, found {width}")
         })
@@ -165,9 +164,10 @@ fn build<'g>(scope: &Scope<'_, 'g>, task: &Task, settings: &Settings) -> Result<
     let [extents, padded] = config.extents(task.grid);
     let axes = extents.len();
     config.check(task, [&extents, &padded])?;
-    let Config { width, modes, depth, lattice, coordinate_width, .. } = config;
+    let Config { width, modes, depth, unified_positions: side, lattice, coordinate_width, .. } = config;
+    let positions = if side == 0 { task.space } else { lattice_points(task.grid, task.space, side) };
     let preprocess = scope.enter("preprocess");
-    let lift = Linear::new(&preprocess.enter("linear_pre").enter("0"), task.space + task.input_channels(), 2 * width);
+    let lift = Linear::new(&preprocess.enter("linear_pre").enter("0"), positions + task.input_channels(), 2 * width);
     let settle = Linear::new(&preprocess.enter("linear_post"), 2 * width, width);
     let time = task.time.is_input().then(|| TimeEmbedding::new(scope, width, width));
     let projection = matches!(task.grid, Grid::Cloud { .. })
@@ -176,6 +176,8 @@ fn build<'g>(scope: &Scope<'_, 'g>, task: &Task, settings: &Settings) -> Result<
     let convolutions: Vec<_> = (0..depth).map(convolution).collect();
     let pointwise = (0..depth).map(|layer| Pointwise::new(&scope.enter(&format!("w{layer}")), axes, width, width));
     Ok(Box::new(Fno {
+        grid: task.grid,
+        side,
         extents,
         padded,
         preprocess: [lift, settle],
@@ -191,6 +193,9 @@ fn build<'g>(scope: &Scope<'_, 'g>, task: &Task, settings: &Settings) -> Result<
 
 /// The model.
 struct Fno<'g> {
+    grid: Grid,
+    /// Points of the lattice of unified positions along each axis, 0 for plain positions.
+    side: usize,
     /// Points along each axis.
     extents: Vec<usize>,
     /// Points along each axis with the zeros.
@@ -222,7 +227,12 @@ impl<'g> Fno<'g> {
 impl<'g> Model<'g> for Fno<'g> {
     fn forward(&self, input: &Input<'g>, _mode: Mode) -> Tensor<'g> {
         let [lift, settle] = &self.preprocess;
-        let mut points = settle.forward(lift.forward(input.channels().swap(0, 1)).gelu()); // [points, batch, width]
+        let positions = match self.side {
+            0 => input.positions,
+            side => unified_positions(input.positions, self.grid, side, Table::Double),
+        };
+        let channels = Input { positions, ..*input }.channels().swap(0, 1);
+        let mut points = settle.forward(lift.forward(channels).gelu()); // [points, batch, width]
         let [count, batch, width] = points.dims();
         if let (Some(embedding), Some(time)) = (&self.time, input.time) {
             points = points + embedding.forward(time);
@@ -326,6 +336,7 @@ fn infer(shapes: &Shapes, hints: &Hints) -> Option<Result<Inferred, Refusal>> {
         let (usual, cloud) = (Config::default(), shapes.has("fftproject_in.weights1"));
         let mut config = Config {
             width: shapes.extent(FIRST, 0)?,
+            unified_positions: hints.setting("unified_positions").unwrap_or(0),
             modes: shapes.extent(FIRST, 2)?,
             depth: shapes.count("conv", 0),
             coordinate_width: if cloud { shapes.extent("iphi.fc0.weight", 0)? } else { usual.coordinate_width },
@@ -342,7 +353,8 @@ fn infer(shapes: &Shapes, hints: &Hints) -> Option<Result<Inferred, Refusal>> {
         if config.line_padding == 1 && !hints.settings.contains_key("line_padding") {
             assumed.push("the line is not padded, as in the library (model.settings.line_padding)".to_owned());
         }
-        let [space, functions] = hints.split(inputs, 0, grid, &mut assumed)?;
+        let [space, functions] =
+            hints.split(inputs, hints.lattice(config.unified_positions, grid), grid, &mut assumed)?;
         let (outputs, time) = (shapes.extent("fc2.weight", 0)?, shapes.has("time_fc.0.weight"));
         Ok(Inferred { settings: super::settings(&config), grid, space, functions, outputs, time, assumed })
     };
@@ -354,10 +366,11 @@ fn infer(shapes: &Shapes, hints: &Hints) -> Option<Result<Inferred, Refusal>> {
 fn translate(authored: &Authored<'_>) -> Result<Translated, Refusal> {
     let model = authored.table("model");
     let (constructor, usual) = (authored.table("constructor"), Config::default());
-    let grid = authored.library_lattice()?;
+    let grid = authored.library_grid()?;
     let config = Config {
         width: model.number("n_hidden")?,
         modes: model.number("modes")?,
+        unified_positions: model.unified_positions()?,
         line_padding: library_padding(grid),
         lattice: [constructor.number_or("s1", usual.lattice[0])?, constructor.number_or("s2", usual.lattice[1])?],
         coordinate_width: constructor.number_or("iphi_width", usual.coordinate_width)?,

@@ -140,8 +140,7 @@ impl Frame {
         let frame = Frame {
             width: model.number("n_hidden")?,
             modes: model.number_or("modes", usual.modes)?,
-            // The library gives clouds plain positions whatever the flag says.
-            unified_positions: if let Grid::Cloud { .. } = grid { 0 } else { model.unified_positions()? },
+            unified_positions: model.unified_positions()?,
             lattice: [constructor.number_or("s1", rows)?, constructor.number_or("s2", columns)?],
             coordinate_width: constructor.number_or("iphi_width", usual.coordinate_width)?,
             ..usual
@@ -169,7 +168,7 @@ impl Frame {
         } else {
             hints.line()?
         };
-        let lattice = frame.unified_positions.saturating_mul(frame.unified_positions);
+        let lattice = hints.lattice(frame.unified_positions, grid);
         let twice = if frame.positions_twice { hints.space.unwrap_or(2) } else { 0 };
         let inputs = shapes.extent("preprocess.linear_pre.0.weight", 1)?.saturating_sub(twice);
         let [space, functions] = hints.split(inputs, lattice, grid, &mut assumed)?;
@@ -178,9 +177,9 @@ impl Frame {
     }
 }
 
-/// Whether our times and distances are rounded to float32 where the library's double precision keeps them.
-pub(super) fn single_stage(frame: &Frame, task: &Task) -> bool {
-    frame.unified_positions > 0 || task.time.is_input()
+/// Whether the frequencies of our times are rounded to float32 where the library's double precision keeps them.
+pub(super) fn single_stage(task: &Task) -> bool {
+    task.time.is_input()
 }
 
 /// Extents of a padded grid to which a model with waves moves: the zeros are as long as in training, up to half a point, where

@@ -9,7 +9,7 @@
 use super::{Authored, Hints, Inferred, OwnData, Row, Settings, Shapes, Support, Translated};
 use super::{check_heads, check_positive, check_unified, read};
 use crate::error::Refusal;
-use crate::network::layers::embedding::unified_positions;
+use crate::network::layers::embedding::{Table, lattice_points, unified_positions};
 use crate::network::layers::{
     LIBRARY_MLP, LayerNorm, Lifting, LiftingShape, Linear, LinearAttention, LinearScale, Mlp,
 };
@@ -64,8 +64,17 @@ fn build<'g>(scope: &Scope<'_, 'g>, task: &Task, settings: &Settings) -> Result<
     check_heads("gnot", width, heads, task)?;
     check_unified("gnot", unified_positions, task)?;
     let scope = scope.with_style(initial);
-    let positions = if unified_positions == 0 { task.space } else { unified_positions * unified_positions };
-    let lifted = LiftingShape { unified_positions, positions_twice, placeholder: true, ..LiftingShape::usual(width) };
+    let positions = match unified_positions {
+        0 => task.space,
+        side => lattice_points(task.grid, task.space, side),
+    };
+    let lifted = LiftingShape {
+        unified_positions,
+        table: Table::Single,
+        positions_twice,
+        placeholder: true,
+        ..LiftingShape::usual(width)
+    };
     Ok(Box::new(Gnot {
         grid: task.grid,
         side: unified_positions,
@@ -94,7 +103,7 @@ impl<'g> Model<'g> for Gnot<'g> {
     fn forward(&self, input: &Input<'g>, _mode: Mode) -> Tensor<'g> {
         let places = match self.side {
             0 => input.positions,
-            side => unified_positions(input.positions, self.grid, side),
+            side => unified_positions(input.positions, self.grid, side, Table::Single),
         };
         let (places, observed) = (self.places.forward(places), self.observed.forward(input));
         let features = self.blocks.iter().fold(observed, |z, block| block.forward(places, z, input));

@@ -189,7 +189,7 @@ fn translate(authored: &Authored<'_>) -> Result<Translated, Refusal> {
         constructor.number_or("num_basis", usual.bases)?,
     ];
     let config = Config::of(frame, sizes, Norm::translate(authored));
-    let single_stage = single_stage(&frame, &task);
+    let single_stage = single_stage(&task);
     Ok(Translated { settings: super::settings(&config), task, single_stage })
 }
 

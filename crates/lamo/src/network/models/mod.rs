@@ -179,20 +179,20 @@ fn least_common_multiple(one: usize, other: usize) -> usize {
 /// Side of the lattice of unified positions at most; every point gets the square of it as features.
 const MOST_SIDE: usize = 256;
 
-/// Refuses distances to a lattice of `side` × `side` points where the points do not lie in a plane; 0 is always allowed.
+/// The same in a volume, whose points get the cube of it.
+const MOST_SIDE_IN_VOLUMES: usize = 40;
+
+/// Refuses distances to a lattice of too many points, and those of clouds that do not lie in a plane; 0 is always allowed.
 pub(crate) fn check_unified(model: &str, side: usize, task: &Task) -> Result<(), Refusal> {
-    require(side != 1 && side <= MOST_SIDE, || {
-        format!("model {model}: a lattice of unified positions has 2 to {MOST_SIDE} points a side, found {side}")
+    let most = if let Grid::Volume { .. } = task.grid { MOST_SIDE_IN_VOLUMES } else { MOST_SIDE };
+    require(side != 1 && side <= most, || {
+        format!("model {model}: a lattice of unified positions has 2 to {most} points a side, found {side}")
     })?;
-    let flat = match task.grid {
-        Grid::Plane { rows, columns } => rows > 1 && columns > 1,
-        Grid::Line { .. } | Grid::Cloud { .. } => task.space == 2,
-        Grid::Volume { .. } => false,
-    };
-    require(side == 0 || flat, || {
-        let (space, shape) = (task.space, task.grid.shape());
+    let placed = !matches!(task.grid, Grid::Cloud { .. }) || task.space == 2;
+    require(side == 0 || placed, || {
+        let space = task.space;
         format!(
-            "model {model}: unified positions need points of a plane, found {space} coordinates on a grid {shape:?}; set unified_positions = 0"
+            "model {model}: unified positions of a cloud need 2 coordinates, found {space}; set unified_positions = 0"
         )
     })
 }

@@ -240,7 +240,7 @@ fn translate(authored: &Authored<'_>) -> Result<Translated, Refusal> {
         coordinate_width: frame.coordinate_width,
         ..usual
     };
-    let single_stage = config.unified_positions > 0 || task.time.is_input();
+    let single_stage = task.time.is_input();
     Ok(Translated { settings: super::settings(&config), task, single_stage })
 }
 

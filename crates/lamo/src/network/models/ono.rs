@@ -10,6 +10,7 @@
 use super::{Authored, Hints, Inferred, OwnData, Row, Settings, Shapes, Support, Translated, Variant};
 use super::{check_unified, read};
 use crate::error::{Refusal, require};
+use crate::network::layers::embedding::{Table, lattice_points};
 use crate::network::layers::{EfficientAttention, LayerNorm, LinearAttention, LinearScale, NystromAttention};
 use crate::network::layers::{FILTER, ITERATIONS, LIBRARY_MLP, Lifting, LiftingShape, Linear, Mlp, OrthogonalKernel};
 use crate::network::{Input, Mode, Model, Scope, Style};
@@ -183,10 +184,15 @@ fn build<'g>(scope: &Scope<'_, 'g>, task: &Task, settings: &Settings) -> Result<
     config.check(task)?;
     let scope = scope.with_style(config.initial);
     let Config { width, depth, unified_positions: side, positions_twice, .. } = config;
-    let positions = if side == 0 { task.space } else { side * side };
+    let positions = if side == 0 { task.space } else { lattice_points(task.grid, task.space, side) };
     let inputs = positions + task.input_channels() + if positions_twice { task.space } else { 0 };
-    let lifted =
-        LiftingShape { unified_positions: side, positions_twice, placeholder: true, ..LiftingShape::usual(width) };
+    let lifted = LiftingShape {
+        unified_positions: side,
+        table: Table::Single,
+        positions_twice,
+        placeholder: true,
+        ..LiftingShape::usual(width)
+    };
     let block = |number: usize| {
         let outputs = (number + 1 == depth).then(|| task.output_channels());
         Block::new(&scope.enter("blocks").enter(&number.to_string()), &config, outputs)
@@ -310,7 +316,7 @@ fn infer(shapes: &Shapes, hints: &Hints) -> Option<Result<Inferred, Refusal>> {
             Grid::Cloud { points: 1 }
         });
         let unified_positions = hints.setting("unified_positions").unwrap_or(0);
-        let lattice = unified_positions.saturating_mul(unified_positions);
+        let lattice = hints.lattice(unified_positions, grid);
         let inputs = shapes.extent("preprocess_z.linear_pre.0.weight", 1)?;
         let [space, functions] = hints.split(inputs, lattice, grid, &mut assumed)?;
         let hidden = shapes.extent("blocks.0.mlp.linear_pre.0.weight", 0)?;

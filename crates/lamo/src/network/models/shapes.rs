@@ -4,6 +4,7 @@
 use super::Settings;
 use crate::error::{Refusal, require};
 use crate::network::layers::Decoder;
+use crate::network::layers::embedding::lattice_points;
 use lamo_geometry::Grid;
 use std::collections::BTreeMap;
 
@@ -94,6 +95,20 @@ impl Hints {
         })
     }
 
+    /// Coordinates of a point, those of the axes of the grid where the user does not say.
+    fn coordinates(&self, grid: Grid) -> usize {
+        self.space.unwrap_or(match grid {
+            Grid::Line { .. } => 1,
+            Grid::Plane { .. } | Grid::Cloud { .. } => 2,
+            Grid::Volume { .. } => 3,
+        })
+    }
+
+    /// Features of unified positions with `side` points along each axis; none for a side of 0.
+    pub(super) fn lattice(&self, side: usize, grid: Grid) -> usize {
+        if side == 0 { 0 } else { lattice_points(grid, self.coordinates(grid), side) }
+    }
+
     /// Coordinates and functions among `total` input channels; `lattice` features replace the coordinates unless it is 0.
     pub(super) fn split(
         &self,
@@ -109,7 +124,7 @@ impl Hints {
         };
         if lattice > 0 {
             let functions = rest(lattice, "features of unified positions")?;
-            return Ok([self.space.unwrap_or(2), functions]);
+            return Ok([self.coordinates(grid), functions]);
         }
         match (self.space, self.functions) {
             (Some(space), _) => return Ok([space, rest(space, "task.space")?]),
@@ -201,7 +216,7 @@ impl Shapes {
         let grid = hints.any_grid(&mut assumed);
         let unified_positions = hints.setting("unified_positions").unwrap_or(0);
         let inputs = self.extent("preprocess.linear_pre.0.weight", 1)?;
-        let lattice = unified_positions.saturating_mul(unified_positions);
+        let lattice = hints.lattice(unified_positions, grid);
         let [space, functions] = hints.split(inputs, lattice, grid, &mut assumed)?;
         let mlp_ratio = ratio("mlp_ratio", self.extent("blocks.0.mlp.linear_pre.0.weight", 0)?, width)?;
         let outputs = self.extent(&format!("blocks.{}.mlp2.weight", depth.saturating_sub(1)), 0)?;
@@ -223,7 +238,7 @@ impl Shapes {
         };
         let unified_positions = hints.setting("unified_positions").unwrap_or(0);
         let inputs = self.extent("preprocess.linear_pre.0.weight", 1)?;
-        let lattice = unified_positions.saturating_mul(unified_positions);
+        let lattice = hints.lattice(unified_positions, grid);
         let [space, functions] = hints.split(inputs, lattice, grid, &mut assumed)?;
         let own = self.has(&map("decoder.in_project_x.weight"));
         let stack = Stack {

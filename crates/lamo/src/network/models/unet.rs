@@ -132,7 +132,7 @@ fn infer(shapes: &Shapes, hints: &Hints) -> Option<Result<Inferred, Refusal>> {
 pub(super) fn translate(authored: &Authored<'_>) -> Result<Translated, Refusal> {
     let (frame, task) = Frame::translate(authored)?;
     let settings = super::settings(&GridConfig::of(frame, Norm::translate(authored)));
-    let single_stage = single_stage(&frame, &task);
+    let single_stage = single_stage(&task);
     Ok(Translated { settings, task, single_stage })
 }
 

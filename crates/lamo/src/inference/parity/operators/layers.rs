@@ -6,7 +6,7 @@ use super::super::{
 };
 use crate::data::state_dict;
 use crate::inference::explain::by_matrices;
-use crate::network::layers::embedding::{time_embedding, unified_positions};
+use crate::network::layers::embedding::{Table, time_embedding, unified_positions};
 use crate::network::layers::{
     Decoder, Depatchify, Discretisation, Hydra, Linear, Mamba2, PatchShape, Patchify, Selection, SliceShape, Slices,
     Ss2d,
@@ -137,8 +137,8 @@ pub(super) fn embeddings(_: &Arguments<'_>, io: &mut Comparison) -> Result<(), E
     let unused = graph.fill(0.0, [1, plane.points(), 2]); // distances on a plane follow from its extents alone
     let results = [
         ("emb_16", time_embedding(time, 16)),
-        ("unified_pos_structured_4x5_ref3", unified_positions(unused, plane, 3)),
-        ("unified_pos_irregular_ref3", unified_positions(cloud, Grid::Cloud { points }, 3)),
+        ("unified_pos_structured_4x5_ref3", unified_positions(unused, plane, 3, Table::Single)),
+        ("unified_pos_irregular_ref3", unified_positions(cloud, Grid::Cloud { points }, 3, Table::Single)),
     ];
     results.iter().for_each(|(key, result)| graph.output(key, *result));
     let program = io.run(&graph, &io.bindings(["T", "x_irregular"])?)?;
