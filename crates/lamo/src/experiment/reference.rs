@@ -297,6 +297,11 @@ const SETTINGS: &[Entry] = &[
         "points",
         "A line whose `padded` is 0 is padded with zeros to a multiple of this. 1 pads nothing, as the library does: the ends of the line are then neighbours.",
     ),
+    (
+        "overlap",
+        "–",
+        "Whether `modes` may be more than half of the rows after padding, as in the library. Rows of positive frequencies then have the weights of negative ones, which belong to this grid alone.",
+    ),
     ("fno.width", "channels", "Channels of the hidden fields."),
     (
         "norm",

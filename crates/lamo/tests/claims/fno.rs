@@ -270,7 +270,7 @@ fn settings_that_make_no_fourier_operator_are_refused_with_a_sentence() {
     };
     let small = plane(9, 11);
     for (text, expected) in [
-        ("", "model fno: a padded plane of 16 × 16 points carries at most 8 modes, found 12; set modes = 8"),
+        ("", "model fno: a padded plane of 16 × 16 points carries at most 9 modes, found 12; set modes = 9"),
         ("modes = 0", "model fno: width, modes and depth are at least 1, found 64, 0 and 4"),
         ("depth = 0", "model fno: width, modes and depth are at least 1, found 64, 12 and 0"),
         (
@@ -287,6 +287,18 @@ fn settings_that_make_no_fourier_operator_are_refused_with_a_sentence() {
     let sentence = refusal(&small.by_time(1), "modes = 4\nwidth = 1");
     assert_eq!(sentence, "model fno: a time needs a width of at least 2, found 1");
     assert!(refusal(&plane(64, 16), "modes = 10").contains("at most 9 modes"), "columns limit the modes too");
+}
+
+/// On another grid other rows share a weight.
+#[test]
+fn weights_of_rows_that_frequencies_share_stay_on_their_grid() {
+    let (row, plane) = (find("fno").unwrap(), |rows| Grid::Plane { rows, columns: 32 });
+    assert!(row.moved(&settings("modes = 9"), [plane(16), plane(16)]).is_some());
+    assert_eq!(row.moved(&settings("modes = 9"), [plane(16), plane(32)]), None);
+    let moved = row.moved(&settings("modes = 8"), [plane(16), plane(12)]).unwrap();
+    let task = Task::plain(plane(12), 2, 1, 1);
+    let refused = row.parameter_count(&task, &moved).unwrap_err().to_string();
+    assert_eq!(refused, "model fno: a padded plane of 12 × 32 points carries at most 6 modes, found 8; set modes = 6");
 }
 
 #[test]

@@ -22,6 +22,7 @@ const FIXTURES: &[(&str, &[&str])] = &[
     ("baselines/fno2d", &["task.grid=9x11"]),
     ("baselines/fno_line", &["task.grid=line:21"]),
     ("baselines/fno_unified", &["task.grid=9x7", "model.settings.unified_positions=3"]),
+    ("baselines/fno_modes_volume", &["task.grid=3x4x5"]),
     ("baselines/ffno_a", &["task.grid=9x21"]),
     ("baselines/ffno_b", &["model.settings.lattice=[10, 14]"]),
     ("baselines/resnet_a", &["task.grid=7x9"]),

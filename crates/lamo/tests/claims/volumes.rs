@@ -227,7 +227,7 @@ fn settings_that_do_not_fit_a_volume_are_refused_with_a_sentence() {
         (
             "fno",
             "",
-            "model fno: a padded volume of 16 × 16 × 16 points carries at most 8 modes, found 12; set modes = 8",
+            "model fno: a padded volume of 16 × 16 × 16 points carries at most 9 modes, found 12; set modes = 9",
         ),
         (
             "fno",

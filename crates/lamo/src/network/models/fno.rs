@@ -34,6 +34,9 @@ pub struct Config {
     pub width: usize,
     /// Frequencies along each axis: 0 ≤ l < modes along the last axis, −modes ≤ k < modes along the others.
     pub modes: usize,
+    /// Whether `modes` may be more than half of the rows after padding, as in the library. Rows of positive frequencies then have the
+    /// weights of negative ones, which belong to this grid alone.
+    pub overlap: bool,
     /// T, number of Fourier layers.
     pub depth: usize,
     /// Side of the lattice whose distances replace the positions; 0 keeps the positions.
@@ -54,6 +57,7 @@ impl Default for Config {
         Config {
             width: 64,
             modes: 12,
+            overlap: true,
             depth: 4,
             unified_positions: 0,
             padded: vec![0, 0],
@@ -66,6 +70,12 @@ impl Default for Config {
 
 /// Largest number of modes that the FFT of the padded grid has along all axes.
 fn most_modes(extents: &[usize]) -> usize {
+    let (last, others) = extents.split_last().expect("a grid has an axis");
+    others.iter().copied().fold(last / 2 + 1, usize::min)
+}
+
+/// Largest number of modes that have a row for each frequency. With more, the product of −k replaces that of a positive one.
+fn separate_modes(extents: &[usize]) -> usize {
     let (last, others) = extents.split_last().expect("a grid has an axis");
     others.iter().map(|extent| extent / 2).fold(last / 2 + 1, usize::min)
 }
@@ -112,7 +122,7 @@ impl Config {
         require(padded.iter().zip(extents).all(|(padded, extent)| padded >= extent), || {
             format!("model fno: padded = {padded:?} must cover {extents:?} points; set padded = [0, 0]")
         })?;
-        let most = most_modes(padded);
+        let most = if self.overlap { most_modes(padded) } else { separate_modes(padded) };
         require(modes <= most, || {
             let extents: Vec<_> = padded.iter().map(ToString::to_string).collect();
             let (kind, extents) = (GridKind::of(task.grid).name(), extents.join(" × "));
@@ -294,7 +304,13 @@ fn moved(settings: &Settings, [from, to]: [Grid; 2]) -> Option<Settings> {
         return Some(super::settings(&config)); // projected to the same image
     }
     let (from, to) = (from.shape(), to.shape());
-    let moved = moved_periods(&config.padded(&from), [&from, &to]);
+    let periods = config.padded(&from);
+    let [rows @ .., _] = &periods[..] else { return None };
+    if from != to && rows.iter().any(|extent| config.modes > extent / 2) {
+        return None; // other frequencies share a row there
+    }
+    config.overlap &= from == to;
+    let moved = moved_periods(&periods, [&from, &to]);
     config.padded = if moved.len() == 1 { [vec![config.padded[0]], moved].concat() } else { moved };
     Some(super::settings(&config))
 }
@@ -305,13 +321,13 @@ fn own(data: &OwnData) -> Settings {
     let usual = Config::default();
     if let Some(grid @ Grid::Volume { .. }) = data.grid {
         let (modes, width) = (if data.quick { 6 } else { 8 }, 32); // the preset `quick` has a width of its own
-        let modes = most_modes(&usual.extents(grid)[1]).min(modes);
+        let modes = separate_modes(&usual.extents(grid)[1]).min(modes);
         return [("modes", modes), ("width", width)]
             .into_iter()
             .map(|(key, value)| (key.to_owned(), toml::Value::from(value as i64)))
             .collect();
     }
-    let modes = data.grid.map(|grid| usual.modes.min(most_modes(&usual.extents(grid)[1])));
+    let modes = data.grid.map(|grid| usual.modes.min(separate_modes(&usual.extents(grid)[1])));
     modes.map(|modes| ("modes".to_owned(), toml::Value::from(modes as i64))).into_iter().collect()
 }
 

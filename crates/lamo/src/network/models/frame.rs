@@ -97,7 +97,7 @@ impl Frame {
                     format!("{extents:?}"),
                 )
             })?;
-            let most = (rows / 2).min(columns / 2 + 1);
+            let most = rows.min(columns / 2 + 1);
             require(modes <= most, || {
                 format!(
                     "model {model}: a lattice of {rows} × {columns} points carries at most {most} modes, found {modes}; set modes = {most}"

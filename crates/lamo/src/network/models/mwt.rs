@@ -88,8 +88,8 @@ impl Config {
                 let found = format!("[{rows}, {columns}]");
                 Refusal::new("model mwt: lattice", "a square whose side is a power of two", found)
             })?;
-            require(modes <= rows / 2, || {
-                let most = rows / 2;
+            let most = rows.min(columns / 2 + 1);
+            require(modes <= most, || {
                 format!(
                     "model mwt: a lattice of {rows} × {rows} points carries at most {most} modes, found {modes}; set modes = {most}"
                 )
