@@ -69,6 +69,16 @@ fn tolerances(model: &str, grid: Grid) -> [Tolerance; 2] {
     }
 }
 
+/// What rounding in float64 may change in an output: deep stacks of convolutions and norms amplify it.
+fn double_tolerance(model: &str) -> Tolerance {
+    match model {
+        "unet" | "resnet" | "swin" | "deeponet" | "mwt" | "ufno" | "uno" | "ffno" | "lsm" => {
+            Tolerance::of_output(1e-11)
+        }
+        _ => DOUBLE,
+    }
+}
+
 /// Inputs of a model's program and their tensors in the fixture.
 const LEAVES: [(&str, &str); 3] = [("positions", "in.x"), ("functions", "in.fx"), ("time", "in.T")];
 
@@ -114,7 +124,7 @@ pub(super) fn check_model(folder: &Path, io: &mut Comparison) -> Result<(), Erro
     io.compare("loss", "loss", &double(program.read("loss")), LOSS)?;
     compare_gradients(&program, &wanted, &config.no_grad_params, gradient, io)?;
     compare_states(&program, io)?;
-    let tolerance = if single_stage { DOUBLE_WITH_SINGLE_STAGE } else { DOUBLE };
+    let tolerance = if single_stage { DOUBLE_WITH_SINGLE_STAGE } else { double_tolerance(row.name) };
     let exact = &reference::evaluate(&graph, &bindings, &[out])[0];
     io.compare("double", "out_f64", &exact.values, tolerance)?;
     let matrices = by_matrices(&bindings, |graph, parameters| {
