@@ -5,7 +5,7 @@
 //! - by time: u(t) = G(f, t), each t by itself, scaled from 0 at the first time to 1 at the last.
 //!
 //! A roll-out sees functions `[batch, points, past · width + static]`: the past snapshots, oldest first, then the fields
-//! beside them ([`super::beside`]). `Time::training_pair` cuts every window of a series out of the truth; `Time::window` and
+//! beside them (`task/beside.rs`). `Time::training_pair` cuts every window of a series out of the truth; `Time::window` and
 //! `Task::advance` step a window on the device.
 
 mod clock;
