@@ -171,8 +171,8 @@ fn flat_samples_and_empty_arrays_are_refused() {
              its axes with --axes inputs=LETTERS",
         ),
         (
-            &[3, 4, 5, 1],
-            "samples of shape [4, 5], on this or another grid, found shape [3, 4, 5, 1]; bring it into that shape, or name \
+            &[3, 4, 5, 2],
+            "samples of shape [4, 5], on this or another grid, found shape [3, 4, 5, 2]; bring it into that shape, or name \
              its axes with --axes inputs=LETTERS",
         ),
         (&[0, 4, 5], "at least one sample, found shape [0, 4, 5]"),
