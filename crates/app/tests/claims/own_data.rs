@@ -229,23 +229,28 @@ fn times_that_do_not_grow_and_a_cloud_without_positions_are_refused_by_the_impor
 }
 
 #[test]
-fn an_input_whose_snapshots_belong_to_no_step_of_a_roll_out_is_told() {
+fn an_input_with_the_snapshots_of_the_series_drives_its_roll_out_and_one_with_others_is_told() {
     let folder = Folder::new("forcing");
-    for name in ["f.npy", "u.npy"] {
-        wave_npy(&folder.at(name), &[8, 4, 10]);
+    for (name, snapshots) in [("f.npy", 4), ("u.npy", 4), ("other.npy", 3)] {
+        wave_npy(&folder.at(name), &[8, snapshots, 10]);
     }
-    let warned = |horizon: &str| {
-        let arrays = ["--input=f=f.npy", "--output=u=u.npy", "--grid=line:10", "--window=1"];
-        let set = format!("set-{horizon}");
-        folder.ok(&[&["data", "import", "--out", &set, "--horizon", horizon], &arrays[..]].concat());
-        let train =
-            ["train", &set, "--set=train.epochs=1", "--threads=1", "--json", "--out", &format!("run-{horizon}")];
-        let events = lines(&folder.ok(&train));
+    let warned = |set: &str, arrays: &[&str]| {
+        folder.ok(&[&["data", "import", "--output=u=u.npy", "--grid=line:10", "--out", set], arrays].concat());
+        let run = format!("run-{set}");
+        let roll_out = ["--set=train.loss=relative-l2-of-frames", "--set=train.epochs=1", "--threads=1", "--json"];
+        let events = lines(&folder.ok(&[&["train", set, "--out", &run], &roll_out[..]].concat()));
         let warnings = events.into_iter().filter(|event| event["event"] == "warning");
         warnings.map(|event| event["message"].as_str().unwrap().to_owned()).find(|text| text.contains("roll-out"))
     };
-    contains(&warned("3").unwrap(), &["the input `f` has 4 snapshots", "3 steps", "--horizon 1"]);
-    assert_eq!(warned("1"), None, "a sample of one step has no others");
+    assert_eq!(warned("driven", &["--input=f=f.npy", "--window=1", "--horizon=3"]), None);
+    let told = warned("whole", &["--input=f=other.npy"]).unwrap();
+    contains(&told, &["the input `f` has 3 snapshots and the series 4", "3 steps", "with 4 snapshots"]);
+
+    wave_npy(&folder.at("start.npy"), &[1, 10]);
+    wave_npy(&folder.at("long.npy"), &[6, 10]);
+    let given = ["predict", "run-driven", "--input=u=start.npy", "--input=f=long.npy", "--output=next.npy"];
+    contains(&folder.ok(&given), &["u [5, 10]"]);
+    contains(&folder.fails(&[&given[..], &["--frames=6"]].concat()), &["at most 5", "`f` with 7 snapshots"]);
 }
 
 #[test]
