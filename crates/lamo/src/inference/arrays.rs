@@ -408,10 +408,10 @@ fn driven_steps(task: &Task, arrays: &[Given]) -> Result<Option<usize>, Refusal>
     Ok(found.map(|(_, steps)| steps))
 }
 
-/// Refuses more steps of a roll-out than an input with snapshots has them for.
+/// Refuses more steps of a roll-out than an input with a snapshot for each of them has.
 fn check_horizon(task: &Task, times: usize, steps: Option<usize>) -> Result<(), Refusal> {
     let most = steps.unwrap_or(task.time.count());
-    let series = |field: &&Field| field.snapshots.is_some() && (steps.is_none() || task.is_driven_by(field));
+    let series = |field: &&Field| field.snapshots == Some(task.time.past() + task.time.count());
     let (Some(input), true) = (task.inputs.iter().find(series), task.time.past() > 0 && times > most) else {
         return Ok(());
     };

@@ -64,7 +64,9 @@ impl Pieces {
     /// Pieces with which a prediction takes about so many bytes, the arrays of the samples included.
     pub fn within(bytes: u64, operator: &Operator, samples: &Samples, device: Device) -> Result<Pieces, Error> {
         let sizes = operator.sizes()?;
-        let window = if operator.task.time.mode().is_roll_out() { samples.functions + samples.outputs } else { 0 };
+        let task = &operator.task; // a roll-out has its functions, those of a step, and what the step found
+        let window = samples.functions + task.input_channels() + samples.outputs;
+        let window = if task.time.mode().is_roll_out() { window } else { 0 };
         let each = samples.space + samples.functions + samples.times * samples.outputs + window;
         let arrays = 4 * each as u64 * samples.total_points() as u64;
         let largest = samples.sizes().into_iter().max().unwrap_or(1);

@@ -88,7 +88,8 @@ impl Task {
 
     /// Whether a field drives the roll-out of this task.
     pub(crate) fn is_driven_by(&self, field: &Field) -> bool {
-        self.driven && field.snapshots == Some(self.time.past() + self.time.count())
+        let past = self.time.past();
+        self.driven && past > 0 && field.snapshots == Some(past + self.time.count())
     }
 
     /// Functions of one snapshot of the driving fields.

@@ -91,9 +91,12 @@ fn an_input_with_snapshots_of_its_own_is_not_cut_in_a_roll_out() {
 
 #[test]
 fn a_roll_out_is_not_longer_than_the_snapshots_of_its_inputs_are_for() {
-    let (folder, task) = (Folder::new("given-horizon"), forced());
+    let (folder, whole) = (Folder::new("given-horizon"), forced());
+    let inputs = vec![Field { snapshots: Some(5), ..Field::plain("forcing", 1) }];
+    let task = Task { inputs, ..whole.clone() }; // of an earlier version: all steps are shown all snapshots
     save(&folder, "u.npy", &[2, 3, 2], (0..12).map(f64::from));
-    save(&folder, "forcing.npy", &[2, 3, 2], (0..12).map(f64::from));
+    save(&folder, "forcing.npy", &[5, 3, 2], (0..30).map(f64::from));
+    save(&folder, "whole.npy", &[2, 3, 2], (0..12).map(f64::from));
     let plan = |task: &Task, given: &[&str], steps: usize| {
         let sources = given.iter().flat_map(|given| {
             let (field, name) = given.split_once('=').unwrap();
@@ -106,8 +109,10 @@ fn a_roll_out_is_not_longer_than_the_snapshots_of_its_inputs_are_for() {
     assert_eq!(plan(&task, &given, 3), Ok(()));
     let told = plan(&task, &given, 4).unwrap_err();
     assert!(told.contains("expected at most 3, because `forcing` has its snapshots for no more, found 4"), "{told}");
+    let given_whole = ["u=u.npy", "forcing=whole.npy"];
+    assert_eq!(plan(&whole, &given_whole, 40), Ok(()), "an input that stays is the same at any step");
     let free = Task { inputs: Vec::new(), ..task };
-    assert_eq!(plan(&free, &given[..1], 40), Ok(()), "without such an input a roll-out goes on");
+    assert_eq!(plan(&free, &given[..1], 40), Ok(()), "a roll-out without such an input may be longer");
 }
 
 #[test]
