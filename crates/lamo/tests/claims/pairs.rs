@@ -130,7 +130,7 @@ fn outputs_losses_and_gradients_of_every_pair_are_those_of_the_reference() {
         let graph = Graph::new();
         let pair = Pair::declare(&graph, &experiment, &task.on(coarse(task.grid)))
             .unwrap_or_else(|refusal| panic!("{name}: {refusal}"));
-        let compiled = |fuse| (format!("fuse {fuse}"), Program::compile_with(&graph, Options { fuse }));
+        let compiled = |fuse| (format!("fuse {fuse}"), Program::compile_with(&graph, Options { fuse, ..Options::default() }));
         let mut expected = None;
         for (how, mut program) in [true, false].map(compiled).into_iter().chain(on_test_device(&graph)) {
             pair.begin(&mut program);
@@ -170,7 +170,7 @@ fn a_gpu_computes_every_model_of_official_sizes_as_the_cpu_does() {
         let task = experiment.benchmark().unwrap().task();
         let graph = Graph::new();
         let pair = Pair::declare(&graph, &experiment, &task).unwrap_or_else(|refusal| panic!("{name}: {refusal}"));
-        let mut cpu = Program::compile_with(&graph, Options { fuse: true });
+        let mut cpu = Program::compile_with(&graph, Options::default());
         pair.begin(&mut cpu);
         cpu.run();
         let expected = OUTPUTS.map(|output| cpu.read(output).iter().copied().map(f64::from).collect());

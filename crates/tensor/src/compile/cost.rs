@@ -40,6 +40,7 @@ fn step_flops(step: &Step) -> f64 {
         }
         Step::Scan { shape, .. } => 5.0 * scan(shape),
         Step::ScanGradient { shape, .. } => 14.0 * scan(shape),
+        Step::Blocks(blocks) => blocks.members.iter().map(step_flops).sum(),
         Step::Loop(_)
         | Step::Clear { .. }
         | Step::InverseCholesky { .. }

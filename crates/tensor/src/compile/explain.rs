@@ -1,5 +1,6 @@
 //! Explain: a plan in words, one line per kernel.
 
+use super::blocks::Blocks;
 use super::plan::{Instruction, Operand, Place, Plan, Role, Step};
 use std::fmt::Write;
 
@@ -57,6 +58,11 @@ pub(crate) fn summary(step: &Step) -> String {
         Step::ScanGradient { shape, .. } => format!("scan gradient {shape:?}"),
         Step::Gather { from, to, .. } => format!("gather {} → {}", dims(from), dims(to)),
         Step::ScatterAdd { from, to, .. } => format!("scatter-add {} → {}", dims(from), dims(to)),
+        Step::Blocks(blocks) => {
+            let all: Vec<String> = blocks.members.iter().map(summary).collect();
+            let Blocks { rows, batch, points, .. } = &**blocks;
+            format!("{} kernels by blocks of {rows} of {batch} x {points} points: {}", all.len(), all.join("; "))
+        }
     }
 }
 

@@ -208,7 +208,7 @@ impl Writer<'_> {
 }
 
 /// Merges neighbouring axes that have one common stride in every access, so that rows are long and addresses simple.
-fn coalesce(body: &mut Loop) {
+pub(super) fn coalesce(body: &mut Loop) {
     let mut axis = body.dims.len() - 1;
     while axis > 0 {
         if may_merge(body, axis) {

@@ -8,7 +8,7 @@ use crate::limits::poll;
 use std::ops::Range;
 
 /// Buffers start at multiples of this many elements: a cache line, and the widest vector.
-const ALIGNMENT: usize = 16;
+pub(crate) const ALIGNMENT: usize = 16;
 /// Largest product of the extents of a step. With 32-bit addresses a limit as far below the largest number would refuse the
 /// products of usual models.
 const MOST_WORK: usize = 1 << if usize::BITS == 64 { 56 } else { 28 };
@@ -46,6 +46,11 @@ pub(crate) fn end(offset: usize, length: usize) -> Result<usize, DeviceError> {
     let end = offset.checked_add(length).and_then(|end| end.checked_next_multiple_of(ALIGNMENT));
     end.filter(|&end| end <= isize::MAX as usize / size_of::<f32>())
         .ok_or_else(|| crate::memory::refused(usize::MAX, "the program"))
+}
+
+/// Elements of several equal parts.
+pub(crate) fn several(parts: usize, length: usize) -> Result<usize, DeviceError> {
+    parts.checked_mul(length).ok_or_else(|| crate::memory::refused(usize::MAX, "the program"))
 }
 
 /// The steps during which memory belongs to one buffer.

@@ -1,8 +1,9 @@
-//! From graph to plan: simplify → assemble → fuse → place → schedule → plan memory. Each pass has a file of its own.
+//! From graph to plan: simplify → assemble → fuse → place → schedule → group into blocks → plan memory. Each pass has a file of its own.
 //!
 //! The plan lists buffers, layouts and kernels and does not depend on the device; a backend runs it.
 
 mod assemble;
+pub(crate) mod blocks;
 pub(crate) mod cost;
 pub(crate) mod explain;
 pub(crate) mod fuse;
@@ -23,11 +24,14 @@ pub struct Options {
     /// Fuse maps, views and reductions into shared loops. Without it every operator is a pass of its own: slower, and useful
     /// to find errors in the fused form.
     pub fuse: bool,
+    /// Points of a block: on a CPU, kernels that treat many points one by one run block by block, so that what one writes the
+    /// next reads from the cache. 0 runs each kernel over all points before the next. Without `fuse` there are no blocks.
+    pub block: usize,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { fuse: true }
+        Options { fuse: true, block: 256 }
     }
 }
 
@@ -41,6 +45,8 @@ pub(crate) struct DeviceTraits {
     pub(crate) longest_row: usize,
     /// Whether to arrange large parameters again in the backward pass instead of keeping the arrangement of the forward pass.
     pub(crate) remake: bool,
+    /// Whether the device runs blocks.
+    pub(crate) blocks: bool,
 }
 
 /// Compiles the outputs and assignments of a graph.
@@ -50,7 +56,10 @@ pub(crate) fn compile(graph: &Graph, options: Options, traits: DeviceTraits) -> 
     let simple = simplify::simplify(graph)?;
     let assembled = assemble::assemble(simple, traits.remake)?;
     let mut fused = fuse::fuse(&assembled, options, traits.longest_row)?;
-    let placed = place::place(&assembled, &mut fused)?;
-    let steps = schedule::schedule(&assembled, &fused, &placed)?;
+    let mut placed = place::place(&assembled, &mut fused)?;
+    let mut steps = schedule::schedule(&assembled, &fused, &placed)?;
+    if traits.blocks {
+        steps = blocks::group(&mut placed, steps, options)?;
+    }
     memory::plan(placed, steps, traits.slack)
 }

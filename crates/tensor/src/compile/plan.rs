@@ -1,5 +1,6 @@
 //! The plan: buffers, and the kernels that run over them in order. It is the same for all backends.
 
+use super::blocks::Blocks;
 use crate::ops::convolution::ConvolutionShape;
 use crate::ops::membership::MembershipShape;
 use crate::ops::scan::ScanShape;
@@ -194,6 +195,8 @@ pub(crate) enum Step {
         index: usize,
         to: Place,
     },
+    /// Kernels that run together, block by block.
+    Blocks(Box<Blocks>),
 }
 
 /// Where the gradients of what a membership was used for come from and go to.
@@ -276,6 +279,15 @@ impl Step {
             Step::Gather { from, index, to, .. } | Step::ScatterAdd { from, index, to, .. } => {
                 [vec![from.into(), whole(*index)], of(&[to])]
             }
+            Step::Blocks(blocks) => {
+                let mut stretches = [Vec::new(), vec![whole(blocks.workspace)]];
+                for member in &blocks.members {
+                    for (all, own) in stretches.iter_mut().zip(member.stretches()) {
+                        all.extend(own.into_iter().filter(|stretch| !blocks.local.contains(&stretch.buffer)));
+                    }
+                }
+                stretches
+            }
         }
     }
 
@@ -311,6 +323,7 @@ impl Step {
             Step::Gather { from, to, .. } | Step::ScatterAdd { from, to, .. } => {
                 product(&from.layout.dims).max(product(&to.layout.dims))
             }
+            Step::Blocks(blocks) => blocks.members.iter().map(Step::work).max().unwrap_or(1),
         }
     }
 

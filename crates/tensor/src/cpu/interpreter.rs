@@ -5,7 +5,9 @@
 
 mod lowering;
 
+use crate::compile::blocks::Moves;
 use crate::compile::plan::{Loop, Place};
+use crate::cpu::blocks::{At, shift};
 use crate::cpu::matmul::for_each_task;
 use crate::cpu::memory::Target;
 use crate::cpu::strip::{self, Extent, Strip};
@@ -33,6 +35,7 @@ struct Access {
     /// Stride from row to row, if it is the same for all rows.
     uniform: Option<isize>,
     inner: isize,
+    moves: Moves,
 }
 
 // SAFETY: tasks write disjoint memory; see `cpu::memory`.
@@ -73,6 +76,9 @@ struct AcrossRows {
     /// Offset and length of the partial result inside the task's part of the scratch memory.
     start: usize,
     length: usize,
+    moves: Moves,
+    /// Whether blocks add to what earlier blocks left.
+    adds: bool,
 }
 
 /// Rows `outer · reduced · inner` of a loop; a task takes a range of the last two and of the columns.
@@ -102,6 +108,8 @@ pub(crate) struct LoopKernel {
     /// No two tasks add to the same result, so that each adds to it directly.
     direct: bool,
     tasks: Vec<Task>,
+    /// No shift of any address, for loops that are not cut into blocks.
+    unmoved: Vec<isize>,
 }
 
 thread_local! {
@@ -110,6 +118,28 @@ thread_local! {
 
 impl LoopKernel {
     pub(crate) fn new(body: &Loop, base: impl Fn(&Place) -> *mut f32) -> Result<LoopKernel, DeviceError> {
+        let mut kernel = LoopKernel::lower(body, |place| (base(place), [0; 3]), &[]);
+        kernel.tasks = kernel.cut()?;
+        let owns = |task: &Task| {
+            let all_columns = task.columns == (0, kernel.columns);
+            let one_sum = kernel.across.iter().any(|across| across.whole_rows);
+            task.reduced == (0, body.split[1]) && (!one_sum || all_columns)
+        };
+        kernel.direct = kernel.tasks.iter().all(owns);
+        Ok(kernel)
+    }
+
+    /// A loop over one block, which moves from block to block; `adds`: which reductions across rows go on from block to block.
+    pub(crate) fn of_block(body: &Loop, base: impl Fn(&Place) -> (*mut f32, Moves), adds: &[bool]) -> LoopKernel {
+        let mut kernel = LoopKernel::lower(body, base, adds);
+        let [outer, reduced, inner] = body.split;
+        let whole = |outer| Task { outer, reduced: (0, reduced), inner: (0, inner), columns: (0, kernel.columns) };
+        kernel.tasks = (0..outer).map(whole).collect();
+        kernel.direct = true;
+        kernel
+    }
+
+    fn lower(body: &Loop, base: impl Fn(&Place) -> (*mut f32, Moves), adds: &[bool]) -> LoopKernel {
         let (row_axes, columns) = (body.dims[..body.dims.len() - 1].to_vec(), body.dims[body.dims.len() - 1]);
         let strip_rows = (STRIP / columns).max(1);
         let strip_columns = if columns > LONGEST_ROW { STRIP } else { columns };
@@ -128,26 +158,28 @@ impl LoopKernel {
             partial: 0,
             direct: false,
             tasks: Vec::new(),
+            unmoved: Vec::new(),
         };
-        for across in &body.across {
+        for (number, across) in body.across.iter().enumerate() {
             let [outer, inner, width] = [0, 1, 2].map(|axis| across.to.layout.dims[axis]);
             debug_assert_eq!(outer, body.split[0]);
             let strides = [0, 1, 2].map(|axis| across.to.layout.strides[axis]);
             debug_assert!(across.to.layout.is_contiguous());
-            let to = Target { pointer: base(&across.to), strides };
-            let (kind, whole_rows) = (across.kind, across.whole_rows);
-            kernel.across.push(AcrossRows { kind, whole_rows, to, start: kernel.partial, length: inner * width });
+            let (pointer, moves) = base(&across.to);
+            kernel.across.push(AcrossRows {
+                kind: across.kind,
+                whole_rows: across.whole_rows,
+                to: Target { pointer, strides },
+                start: kernel.partial,
+                length: inner * width,
+                moves,
+                adds: adds.get(number) == Some(&true),
+            });
             kernel.partial = kernel.partial.saturating_add(inner * width);
         }
         Lowering::new(&mut kernel, body, base).lower(body);
-        kernel.tasks = kernel.cut()?;
-        let owns = |task: &Task| {
-            let all_columns = task.columns == (0, columns);
-            let one_sum = kernel.across.iter().any(|across| across.whole_rows);
-            task.reduced == (0, body.split[1]) && (!one_sum || all_columns)
-        };
-        kernel.direct = kernel.tasks.iter().all(owns);
-        Ok(kernel)
+        kernel.unmoved = vec![0; kernel.accesses.len() + kernel.across.len()];
+        kernel
     }
 
     /// Floats of scratch for partial results.
@@ -200,11 +232,25 @@ impl LoopKernel {
         let apart = if self.direct { 0 } else { self.partial };
         for_each_task(self.tasks.len(), |task| {
             // SAFETY: each task has its own part of the scratch memory and its own rows.
-            unsafe { self.run_task(&self.tasks[task], partials.at([task * apart])) };
+            unsafe { self.run_task(&self.tasks[task], partials.at([task * apart]), &self.unmoved) };
         });
         for across in self.across.iter().filter(|_| !self.direct) {
             // SAFETY: the tasks have finished; their partial results are complete.
             unsafe { self.combine(across, partials) };
+        }
+    }
+
+    /// Runs over one block on this thread.
+    ///
+    /// # Safety
+    /// All places of the block are valid, and no other task uses what it writes.
+    pub(crate) unsafe fn run_block(&self, at: At) {
+        let moves = self.accesses.iter().map(|access| access.moves);
+        let shifts: Vec<isize> =
+            moves.chain(self.across.iter().map(|across| across.moves)).map(|moves| shift(moves, at)).collect();
+        for task in &self.tasks {
+            // SAFETY: the caller's promise; results are direct.
+            unsafe { self.run_task(task, std::ptr::null_mut(), &shifts) };
         }
     }
 
@@ -242,7 +288,7 @@ impl LoopKernel {
 
     /// # Safety
     /// As for [`LoopKernel::run`]; `partial` is this task's own.
-    unsafe fn run_task(&self, task: &Task, partial: *mut f32) {
+    unsafe fn run_task(&self, task: &Task, partial: *mut f32, shifts: &[isize]) {
         WORKSPACE.with_borrow_mut(|workspace| {
             let needed = self.strips * self.strip_length + self.row_strips * self.strip_rows + 16;
             if workspace.len() < needed {
@@ -251,12 +297,12 @@ impl LoopKernel {
             let aligned = workspace.as_ptr().align_offset(64);
             // SAFETY: the workspace is long enough for the shift; the rest is the caller's promise.
             unsafe {
-                for across in &self.across {
-                    self.clear_partial(across, task, self.partial_result(across, task, partial));
+                for (number, across) in self.across.iter().enumerate().filter(|(_, across)| !across.adds) {
+                    self.clear_partial(across, task, self.partial_result(number, task, partial, shifts));
                 }
                 let strips = workspace.as_mut_ptr().add(aligned);
                 let rows = strips.add(self.strips * self.strip_length);
-                RunningTask { kernel: self, task, strips, rows, partial, loaded: None }.run();
+                RunningTask { kernel: self, task, strips, rows, partial, shifts, loaded: None }.run();
             }
         });
     }
@@ -265,10 +311,14 @@ impl LoopKernel {
     ///
     /// # Safety
     /// `partial` is the task's part of the scratch memory, unless results are direct.
-    unsafe fn partial_result(&self, across: &AcrossRows, task: &Task, partial: *mut f32) -> *mut f32 {
+    unsafe fn partial_result(&self, number: usize, task: &Task, partial: *mut f32, shifts: &[isize]) -> *mut f32 {
+        let across = &self.across[number];
         // SAFETY: the caller's promise.
         unsafe {
-            if self.direct { across.to.pointer.add(task.outer * across.length) } else { partial.add(across.start) }
+            match self.direct {
+                true => across.to.pointer.offset(shifts[self.accesses.len() + number]).add(task.outer * across.length),
+                false => partial.add(across.start),
+            }
         }
     }
 
@@ -311,6 +361,8 @@ struct RunningTask<'a> {
     strips: *mut f32,
     rows: *mut f32,
     partial: *mut f32,
+    /// Of the address of every access, then of every reduction across rows.
+    shifts: &'a [isize],
     /// First column of the strip for which the shared loads are done.
     loaded: Option<usize>,
 }
@@ -375,8 +427,9 @@ impl RunningTask<'_> {
     /// # Safety
     /// The window lies inside the loop.
     unsafe fn address(&self, access: usize, window: Window) -> *mut f32 {
+        let shift = self.shifts[access];
         let access = &self.kernel.accesses[access];
-        let offset = self.kernel.row_offset(access, window.row) + window.column as isize * access.inner;
+        let offset = shift + self.kernel.row_offset(access, window.row) + window.column as isize * access.inner;
         // SAFETY: the caller's promise.
         unsafe { access.pointer.offset(offset) }
     }
@@ -463,7 +516,7 @@ impl RunningTask<'_> {
                 }
                 Code::AccumulateProduct { factors, across } => {
                     let factors = factors.map(|factor| self.operand(factor, window));
-                    self.accumulate_product(&self.kernel.across[*across], factors, window);
+                    self.accumulate_product(*across, factors, window);
                 }
                 Code::ReduceRows { kind, operand, to } => {
                     let to = self.rows.add(to * self.kernel.strip_rows);
@@ -471,7 +524,7 @@ impl RunningTask<'_> {
                 }
                 Code::Store { operand, access } => self.copy_out(self.operand(*operand, window), *access, window),
                 Code::Accumulate { operand, across } => {
-                    self.accumulate(&self.kernel.across[*across], self.operand(*operand, window), window);
+                    self.accumulate(*across, self.operand(*operand, window), window);
                 }
             }
         }
@@ -528,11 +581,12 @@ impl RunningTask<'_> {
 
     /// # Safety
     /// The window lies inside the loop.
-    unsafe fn accumulate(&self, across: &AcrossRows, operand: Strip, window: Window) {
+    unsafe fn accumulate(&self, across: usize, operand: Strip, window: Window) {
         let [_, _, inner] = self.kernel.split;
         // SAFETY: the partial result has the extents of the window.
         unsafe {
-            let partial = self.kernel.partial_result(across, self.task, self.partial);
+            let partial = self.kernel.partial_result(across, self.task, self.partial, self.shifts);
+            let across = &self.kernel.across[across];
             if across.whole_rows {
                 let count = window.extent.rows * window.extent.columns;
                 let value = match operand {
@@ -557,11 +611,11 @@ impl RunningTask<'_> {
 
     /// # Safety
     /// The window lies inside the loop; the reduction is a sum over columns.
-    unsafe fn accumulate_product(&self, across: &AcrossRows, factors: [Strip; 2], window: Window) {
+    unsafe fn accumulate_product(&self, across: usize, factors: [Strip; 2], window: Window) {
         let [_, _, inner] = self.kernel.split;
         // SAFETY: the partial result has the extents of the window.
         unsafe {
-            let partial = self.kernel.partial_result(across, self.task, self.partial);
+            let partial = self.kernel.partial_result(across, self.task, self.partial, self.shifts);
             if window.extent.columns == self.kernel.columns {
                 strip::fold_products(window.extent, factors, partial, window.inside, inner);
             } else {

@@ -4,7 +4,9 @@
 //! with a long inner extent and a small result (the gradient of a weight) is cut along the inner extent instead; the
 //! partial results are added in order.
 
+use crate::compile::blocks::Moves;
 use crate::compile::plan::Place;
+use crate::cpu::blocks::{At, shift};
 use crate::cpu::memory::{Source, Target};
 use crate::device::DeviceError;
 use crate::memory;
@@ -37,6 +39,8 @@ pub(crate) struct MatMul {
     row_panel: usize,
     column_panel: usize,
     inner_panel: usize,
+    /// How left, right and result move from block to block.
+    moves: [Moves; 3],
 }
 
 impl MatMul {
@@ -69,9 +73,36 @@ impl MatMul {
             column_panel: columns,
             inner_panel: inner,
             batches,
+            moves: [[0; 3]; 3],
         };
         product.choose_panels();
         Ok(product)
+    }
+
+    /// The same product, which moves from block to block.
+    pub(crate) fn moving(self, moves: [Moves; 3]) -> MatMul {
+        MatMul { moves, ..self }
+    }
+
+    /// The product of one block on this thread; with `adds`, it is added to what the result holds.
+    ///
+    /// # Safety
+    /// The places of the block are valid, and no other task uses its result.
+    pub(crate) unsafe fn run_block(&self, at: At, adds: bool) {
+        let shifts = self.moves.map(|moves| shift(moves, at));
+        for offsets in &self.batches {
+            let [left, right, to] = [0, 1, 2].map(|operand| offsets[operand] + shifts[operand]);
+            // SAFETY: the caller's promise.
+            unsafe {
+                gemm_onto(
+                    [self.rows, self.inner, self.columns],
+                    Source { pointer: self.left.pointer.offset(left), ..self.left },
+                    Source { pointer: self.right.pointer.offset(right), ..self.right },
+                    Target { pointer: self.to.pointer.offset(to), ..self.to },
+                    adds,
+                );
+            }
+        }
     }
 
     fn choose_panels(&mut self) {
@@ -198,7 +229,16 @@ fn is_row_major(to: &Target<2>, columns: usize) -> bool {
 ///
 /// # Safety
 /// The matrices lie in valid memory, and no other task uses the result.
-pub(crate) unsafe fn gemm([rows, inner, columns]: [usize; 3], left: Source<2>, right: Source<2>, to: Target<2>) {
+pub(crate) unsafe fn gemm(extents: [usize; 3], left: Source<2>, right: Source<2>, to: Target<2>) {
+    // SAFETY: the caller's promise.
+    unsafe { gemm_onto(extents, left, right, to, false) }
+}
+
+/// The same; with `adds`, `to += left × right`.
+///
+/// # Safety
+/// As for [`gemm`].
+unsafe fn gemm_onto([rows, inner, columns]: [usize; 3], left: Source<2>, right: Source<2>, to: Target<2>, adds: bool) {
     // `gemm` is fastest if the columns of the result are contiguous; the transposed product writes a row-major result so.
     if is_row_major(&to, columns) {
         let turned = |[rows, columns]: [isize; 2]| [columns, rows];
@@ -206,15 +246,21 @@ pub(crate) unsafe fn gemm([rows, inner, columns]: [usize; 3], left: Source<2>, r
         let right = Source { strides: turned(right.strides), ..right };
         let to = Target { strides: turned(to.strides), ..to };
         // SAFETY: the caller's promise; the same memory under exchanged axes.
-        return unsafe { gemm_column_major([columns, inner, rows], right, left, to) };
+        return unsafe { gemm_column_major([columns, inner, rows], right, left, to, adds) };
     }
     // SAFETY: the caller's promise.
-    unsafe { gemm_column_major([rows, inner, columns], left, right, to) }
+    unsafe { gemm_column_major([rows, inner, columns], left, right, to, adds) }
 }
 
 /// # Safety
 /// As for [`gemm`].
-unsafe fn gemm_column_major([rows, inner, columns]: [usize; 3], left: Source<2>, right: Source<2>, to: Target<2>) {
+unsafe fn gemm_column_major(
+    [rows, inner, columns]: [usize; 3],
+    left: Source<2>,
+    right: Source<2>,
+    to: Target<2>,
+    adds: bool,
+) {
     // SAFETY: the caller's promise.
     unsafe {
         gemm_f32::gemm::f32::get_gemm_fn()(
@@ -224,14 +270,14 @@ unsafe fn gemm_column_major([rows, inner, columns]: [usize; 3], left: Source<2>,
             to.pointer,
             to.strides[1],
             to.strides[0],
-            false,
+            adds,
             left.pointer,
             left.strides[1],
             left.strides[0],
             right.pointer,
             right.strides[1],
             right.strides[0],
-            0.0,
+            if adds { 1.0 } else { 0.0 },
             1.0,
             false,
             false,
@@ -261,6 +307,7 @@ mod tests {
             row_panel: rows,
             column_panel: columns,
             inner_panel: inner,
+            moves: [[0; 3]; 3],
         };
         product.choose_panels();
         product

@@ -1,6 +1,7 @@
 //! The CPU backend: one arena, and one prepared kernel per step. Kernels run one after the other; each uses all threads.
 
 mod arena;
+pub(crate) mod blocks;
 mod cholesky;
 pub(crate) mod convolution;
 mod copy;
@@ -23,6 +24,7 @@ use crate::ops::convolution::ConvolutionShape;
 use crate::ops::membership::MembershipShape;
 use crate::ops::scan::ScanShape;
 use arena::Arena;
+use blocks::BlockKernel;
 use copy::CopyKernel;
 use interpreter::LoopKernel;
 use matmul::MatMul;
@@ -33,7 +35,7 @@ use scan::{ScanGradients, ScanInputs};
 use std::sync::Arc;
 
 /// Kernels run one after the other, so that memory is free after its last use.
-pub(crate) const TRAITS: DeviceTraits = DeviceTraits { slack: 0, longest_row: interpreter::LONGEST_ROW, remake: false };
+pub(crate) const TRAITS: DeviceTraits = DeviceTraits { slack: 0, longest_row: interpreter::LONGEST_ROW, remake: false, blocks: true };
 
 #[allow(clippy::large_enum_variant)] // a program has some hundred kernels, made once
 enum Kernel {
@@ -102,6 +104,7 @@ enum Kernel {
     },
     Gather(Rows),
     ScatterAdd(Rows),
+    Blocks(BlockKernel),
 }
 
 /// A plan ready to run.
@@ -317,6 +320,7 @@ fn prepare(plan: &Plan, step: &Step, base: &impl Fn(&Place) -> *mut f32) -> Resu
         Step::ScatterAdd { axis, from, index: rows, to } => {
             Kernel::ScatterAdd(Rows::new(*axis, to, from, index(*rows), base))
         }
+        Step::Blocks(blocks) => Kernel::Blocks(BlockKernel::new(blocks, base)?),
     })
 }
 
@@ -357,7 +361,8 @@ impl Kernel {
             | Kernel::Clear(..)
             | Kernel::InverseCholesky { .. }
             | Kernel::Gather(_)
-            | Kernel::ScatterAdd(_) => 0,
+            | Kernel::ScatterAdd(_)
+            | Kernel::Blocks(_) => 0,
         }
     }
 
@@ -400,6 +405,7 @@ impl Kernel {
                 }
                 Kernel::Gather(rows) => rows.gather(),
                 Kernel::ScatterAdd(rows) => rows.scatter_add(),
+                Kernel::Blocks(blocks) => blocks.run(),
             }
         }
     }

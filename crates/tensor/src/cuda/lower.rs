@@ -72,6 +72,7 @@ impl Lowering<'_> {
             Step::ScanGradient { shape, order, operands, cotangent, final_cotangent, to } => {
                 self.scan_gradient(shape, order, operands, cotangent, final_cotangent.as_ref(), to);
             }
+            Step::Blocks(_) => unreachable!("a GPU has no blocks"),
             Step::Gather { axis, from, index, to } => self.rows("gather", *axis, from, to, *index),
             Step::ScatterAdd { axis, from, index, to } => self.rows("scatter_add", *axis, to, from, *index),
         }

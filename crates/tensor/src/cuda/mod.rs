@@ -45,7 +45,7 @@ const STREAMS: usize = 4;
 /// Steps that pass before freed memory is used again: later kernels then seldom wait for its readers, for 4 % more memory.
 pub(crate) const SLACK: usize = 4;
 /// A block of 256 threads holds a row of up to 32 elements per thread.
-pub(crate) const TRAITS: DeviceTraits = DeviceTraits { slack: SLACK, longest_row: 8192, remake: true };
+pub(crate) const TRAITS: DeviceTraits = DeviceTraits { slack: SLACK, longest_row: 8192, remake: true, blocks: false };
 /// Counters that the kernels of a stream share.
 const COUNTERS: usize = 1 << 16;
 /// Bytes that cuBLASLt may use for a product.

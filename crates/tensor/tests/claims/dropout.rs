@@ -28,7 +28,7 @@ fn every_path_draws_the_same_numbers() {
     assert!(random.is_used());
     let bindings = Bindings::from([("random", WORDS.map(f64::from).to_vec())]);
     let (outputs, _) = reference::run(&graph, &bindings);
-    let mut programs = vec![Program::compile(&graph), Program::compile_with(&graph, Options { fuse: false })];
+    let mut programs = vec![Program::compile(&graph), Program::compile_with(&graph, Options { fuse: false, block: 0 })];
     if let Ok(device) = std::env::var("LAMO_TEST_DEVICE") {
         let device: Device = device.parse().unwrap();
         let precisions = [Precision::F32, Precision::Tf32];

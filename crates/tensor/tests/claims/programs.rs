@@ -78,7 +78,7 @@ fn reads_see_the_state_before_the_run_and_the_next_run_sees_it_after() {
         graph.output("before", count * 1.0);
         graph.output("flipped", count.flip(0));
         graph.assign(count, count + x);
-        let mut program = Program::compile_with(&graph, Options { fuse });
+        let mut program = Program::compile_with(&graph, Options { fuse, ..Options::default() });
         program.write("x", &[1.0, 2.0, 3.0]);
         program.run();
         assert_eq!(program.read("before"), [0.0, 0.0, 0.0]);
@@ -95,7 +95,7 @@ fn a_state_that_is_updated_from_a_flipped_view_of_itself_is_not_overwritten_too_
         let graph = Graph::new();
         let state = graph.state("state", [5000]);
         graph.assign(state, state.flip(0) + 1.0);
-        let mut program = Program::compile_with(&graph, Options { fuse });
+        let mut program = Program::compile_with(&graph, Options { fuse, ..Options::default() });
         let start: Vec<f32> = (0..5000).map(|i| i as f32).collect();
         program.write("state", &start);
         program.run();
@@ -111,7 +111,7 @@ fn two_states_can_swap_their_values() {
         let (first, second) = (graph.state("first", [4]), graph.state("second", [4]));
         graph.assign(first, second);
         graph.assign(second, first);
-        let mut program = Program::compile_with(&graph, Options { fuse });
+        let mut program = Program::compile_with(&graph, Options { fuse, ..Options::default() });
         program.write("first", &[1.0; 4]);
         program.write("second", &[2.0; 4]);
         program.run();

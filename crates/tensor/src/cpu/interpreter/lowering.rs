@@ -2,6 +2,7 @@
 //! is; a product is computed by the addition or sum that reads it.
 
 use super::{Access, Code, LONGEST_ROW, Location, LoopKernel};
+use crate::compile::blocks::Moves;
 use crate::compile::plan::{Instruction, Level, Loop, Operand, Place};
 use crate::ops::{Map, Reduction};
 
@@ -71,7 +72,7 @@ fn operands_of(instruction: &Instruction) -> Vec<Operand> {
     }
 }
 
-impl<'a, F: Fn(&Place) -> *mut f32> Lowering<'a, F> {
+impl<'a, F: Fn(&Place) -> (*mut f32, Moves)> Lowering<'a, F> {
     pub(super) fn new(kernel: &'a mut LoopKernel, body: &Loop, base: F) -> Self {
         let loaded = |instruction: &Instruction| match instruction {
             Instruction::Load { from, .. } => Some(from.buffer),
@@ -108,7 +109,8 @@ impl<'a, F: Fn(&Place) -> *mut f32> Lowering<'a, F> {
             uniform = even.then_some(innermost);
         }
         let inner = place.layout.strides[last];
-        self.kernel.accesses.push(Access { pointer: (self.base)(place), outer, uniform, inner });
+        let (pointer, moves) = (self.base)(place);
+        self.kernel.accesses.push(Access { pointer, outer, uniform, inner, moves });
         self.kernel.accesses.len() - 1
     }
 

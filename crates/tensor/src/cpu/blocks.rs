@@ -1,0 +1,154 @@
+//! Blocks on the CPU: tasks run all kernels of a group on a range of blocks, one block after the other.
+//!
+//! The sizes alone decide which blocks a task has, so results do not depend on the number of threads.
+
+use crate::compile::blocks::{BlockStep, Blocks, Moves, Sum};
+use crate::compile::plan::{Place, Step};
+use crate::cpu::interpreter::LoopKernel;
+use crate::cpu::matmul::{MatMul, for_each_task};
+use crate::cpu::memory::Target;
+use crate::cpu::strip;
+use crate::device::DeviceError;
+use crate::ops::Reduction;
+
+/// Sample, first point, task.
+pub(crate) type At = [usize; 3];
+
+/// How far an access has moved.
+pub(crate) fn shift(moves: Moves, at: At) -> isize {
+    moves.iter().zip(at).map(|(step, at)| step * at as isize).sum()
+}
+
+/// Fewest elements of a sum that a thread adds.
+const WORTH_A_TASK: usize = 1 << 12;
+
+enum Kernel {
+    Loop(LoopKernel),
+    MatMul(MatMul, bool),
+}
+
+pub(crate) struct BlockKernel {
+    batch: usize,
+    points: usize,
+    rows: usize,
+    tasks: usize,
+    /// For a whole block, and for the last one of a sample.
+    kernels: [Vec<Kernel>; 2],
+    sums: Vec<(Sum, Target<1>)>,
+    workspace: Target<1>,
+    workspace_length: usize,
+}
+
+impl BlockKernel {
+    /// `base` is the arena's memory at each place's buffer.
+    pub(crate) fn new(blocks: &Blocks, base: impl Fn(&Place) -> *mut f32) -> Result<BlockKernel, DeviceError> {
+        let viewed = |place: &Place| {
+            let view = &blocks.views[place.buffer];
+            (base(&Place { buffer: view.buffer, layout: place.layout.clone() }), view.moves)
+        };
+        let kernel = |step: &BlockStep| match &step.step {
+            Step::Loop(body) => Ok(Kernel::Loop(LoopKernel::of_block(body, viewed, &step.adds))),
+            Step::MatMul { left, right, to, .. } => {
+                let product = MatMul::new(left, right, to, |place| viewed(place).0)?;
+                Ok(Kernel::MatMul(product.moving([left, right, to].map(|place| viewed(place).1)), step.adds[0]))
+            }
+            step => unreachable!("{step:?} does not treat points one by one"),
+        };
+        let kernels = |steps: &[BlockStep]| steps.iter().map(kernel).collect::<Result<Vec<_>, DeviceError>>();
+        let target = |pointer| Target { pointer, strides: [1] };
+        let workspace = crate::shape::Layout { offset: 0, dims: Vec::new(), strides: Vec::new() };
+        Ok(BlockKernel {
+            batch: blocks.batch,
+            points: blocks.points,
+            rows: blocks.rows,
+            tasks: blocks.tasks,
+            kernels: [kernels(&blocks.kernels[0])?, kernels(&blocks.kernels[1])?],
+            sums: blocks.sums.iter().map(|sum| (sum.clone(), target(base(&sum.to)))).collect(),
+            workspace: target(base(&Place { buffer: blocks.workspace, layout: workspace })),
+            workspace_length: blocks.workspace_length,
+        })
+    }
+
+    /// # Safety
+    /// All places are valid and in no other use.
+    pub(crate) unsafe fn run(&self) {
+        let per_sample = self.points.div_ceil(self.rows);
+        let blocks = self.batch * per_sample;
+        let first = |task: usize| blocks * task / self.tasks;
+        for_each_task(self.tasks, |task| {
+            // SAFETY: each task has a workspace of its own; blocks write their own points.
+            unsafe {
+                for (sum, _) in &self.sums {
+                    self.part(sum, task).fill(strip::identity(sum.kind));
+                }
+                for block in first(task)..first(task + 1) {
+                    let point = block % per_sample * self.rows;
+                    let at = [block / per_sample, point, task];
+                    let is_last = point + self.rows > self.points;
+                    for kernel in &self.kernels[usize::from(is_last)] {
+                        match kernel {
+                            Kernel::Loop(kernel) => kernel.run_block(at),
+                            Kernel::MatMul(product, adds) => product.run_block(at, *adds),
+                        }
+                    }
+                }
+            }
+        });
+        for (sum, to) in &self.sums {
+            // SAFETY: the tasks have finished.
+            unsafe { self.combine(sum, *to) };
+        }
+    }
+
+    /// A task's part of a sum.
+    ///
+    /// # Safety
+    /// No other slice of it is alive.
+    #[allow(clippy::mut_from_ref)] // the workspace is memory of the arena
+    unsafe fn part(&self, sum: &Sum, task: usize) -> &mut [f32] {
+        let length = sum.to.layout.dims.iter().product();
+        // SAFETY: the workspace has a part for every task.
+        unsafe { std::slice::from_raw_parts_mut(self.workspace.at([task * self.workspace_length + sum.start]), length) }
+    }
+
+    /// Adds the parts of all tasks in their order.
+    ///
+    /// # Safety
+    /// As for [`BlockKernel::run`], after the tasks.
+    unsafe fn combine(&self, sum: &Sum, to: Target<1>) {
+        let layout = &sum.to.layout;
+        let (columns, rank) = (*layout.dims.last().expect("a sum has axes"), layout.dims.len());
+        let rows: usize = layout.dims[..rank - 1].iter().product();
+        let rows_of_task = (WORTH_A_TASK / columns).max(1);
+        for_each_task(rows.div_ceil(rows_of_task), |piece| {
+            for row in piece * rows_of_task..((piece + 1) * rows_of_task).min(rows) {
+                let part = |task: usize| {
+                    let start = task * self.workspace_length + sum.start + row * columns;
+                    // SAFETY: the row lies inside the part, which nobody writes now but this task its own rows.
+                    unsafe { std::slice::from_raw_parts_mut(self.workspace.at([start]), columns) }
+                };
+                let total = part(0);
+                for task in 1..self.tasks {
+                    let next = part(task).iter();
+                    match sum.kind {
+                        Reduction::Sum => total.iter_mut().zip(next).for_each(|(total, next)| *total += next),
+                        Reduction::Max => total
+                            .iter_mut()
+                            .zip(next)
+                            .for_each(|(total, next)| *total = strip::reduce(Reduction::Max, &[*total, *next])),
+                    }
+                }
+                let (mut rest, mut offset) = (row, 0);
+                for axis in (0..rank - 1).rev() {
+                    offset += (rest % layout.dims[axis]) as isize * layout.strides[axis];
+                    rest /= layout.dims[axis];
+                }
+                let step = layout.strides[rank - 1];
+                for (column, value) in total.iter().enumerate() {
+                    // SAFETY: the element lies inside the result.
+                    unsafe { *to.at([0]).offset(offset + column as isize * step) = *value };
+                }
+            }
+        });
+    }
+}
