@@ -292,19 +292,22 @@ impl Program {
         let found = match &mut self.backend {
             Backend::Cpu(cpu) => cpu.run_checked(),
             #[cfg(feature = "cuda")]
-            Backend::Cuda(cuda) => cuda.run_checked()?,
+            Backend::Cuda(cuda) => cuda.run_checked()?.map(|(kernel, value)| (kernel, 0, value)),
         };
-        Ok(found.map(|(kernel, value)| {
-            let step = &self.plan().steps[kernel];
+        Ok(found.map(|(kernel, member, value)| {
+            let step = &self.plan().steps[kernel].members()[member];
             let (description, arithmetic) = (summary(step), arithmetic(step));
-            Culprit { kernel, parameters: self.parameters_near(kernel), value, description, arithmetic }
+            Culprit { kernel, parameters: self.parameters_near(kernel, member), value, description, arithmetic }
         }))
     }
 
     /// The parameters that a kernel reads, or else those that the last kernel before it with parameters reads.
-    fn parameters_near(&self, position: usize) -> Option<String> {
+    fn parameters_near(&self, position: usize, member: usize) -> Option<String> {
         let theta = *self.names.get(PARAMETERS)?;
-        for (back, step) in self.plan().steps[..=position].iter().rev().enumerate() {
+        let steps = &self.plan().steps;
+        let own = steps[position].members()[..=member].iter().rev();
+        let before = steps[..position].iter().rev().flat_map(|step| step.members().iter().rev());
+        for (back, step) in own.chain(before).enumerate() {
             let [read, _] = step.stretches();
             let ranges: Vec<_> = read.into_iter().filter(|part| part.buffer == theta).filter_map(|p| p.range).collect();
             let met = |section: &&Section| {

@@ -130,7 +130,8 @@ fn outputs_losses_and_gradients_of_every_pair_are_those_of_the_reference() {
         let graph = Graph::new();
         let pair = Pair::declare(&graph, &experiment, &task.on(coarse(task.grid)))
             .unwrap_or_else(|refusal| panic!("{name}: {refusal}"));
-        let compiled = |fuse| (format!("fuse {fuse}"), Program::compile_with(&graph, Options { fuse, ..Options::default() }));
+        let compiled =
+            |fuse| (format!("fuse {fuse}"), Program::compile_with(&graph, Options { fuse, ..Options::default() }));
         let mut expected = None;
         for (how, mut program) in [true, false].map(compiled).into_iter().chain(on_test_device(&graph)) {
             pair.begin(&mut program);

@@ -48,11 +48,6 @@ pub(crate) fn end(offset: usize, length: usize) -> Result<usize, DeviceError> {
         .ok_or_else(|| crate::memory::refused(usize::MAX, "the program"))
 }
 
-/// Elements of several equal parts.
-pub(crate) fn several(parts: usize, length: usize) -> Result<usize, DeviceError> {
-    parts.checked_mul(length).ok_or_else(|| crate::memory::refused(usize::MAX, "the program"))
-}
-
 /// The steps during which memory belongs to one buffer.
 pub(crate) type Life = (usize, usize);
 

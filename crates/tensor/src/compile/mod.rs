@@ -24,14 +24,15 @@ pub struct Options {
     /// Fuse maps, views and reductions into shared loops. Without it every operator is a pass of its own: slower, and useful
     /// to find errors in the fused form.
     pub fuse: bool,
-    /// Points of a block: on a CPU, kernels that treat many points one by one run block by block, so that what one writes the
-    /// next reads from the cache. 0 runs each kernel over all points before the next. Without `fuse` there are no blocks.
+    /// Most elements that a kernel of a block writes: on a CPU, kernels that treat many points one by one run block by block, so
+    /// that what one writes the next reads from the cache. 0 runs each kernel over all points before the next. Without `fuse`
+    /// there are no blocks.
     pub block: usize,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { fuse: true, block: 256 }
+        Options { fuse: true, block: 1 << 16 }
     }
 }
 

@@ -327,6 +327,14 @@ impl Step {
         }
     }
 
+    /// The kernels of a group, or the kernel itself.
+    pub(crate) fn members(&self) -> &[Step] {
+        match self {
+            Step::Blocks(blocks) => &blocks.members,
+            step => std::slice::from_ref(step),
+        }
+    }
+
     /// Buffers read and written, in that order.
     pub(crate) fn buffers(&self) -> (Vec<usize>, Vec<usize>) {
         let [read, written] = self.stretches().map(|list| list.into_iter().map(|stretch| stretch.buffer).collect());
@@ -341,4 +349,11 @@ pub(crate) struct Plan {
     pub(crate) steps: Vec<Step>,
     /// Elements of four bytes in the arena that all buffers share.
     pub(crate) arena: usize,
+}
+
+impl Plan {
+    /// Whether a buffer is in the arena. Some only exist block by block.
+    pub(crate) fn is_placed(&self, buffer: usize) -> bool {
+        !self.steps.iter().any(|step| matches!(step, Step::Blocks(blocks) if blocks.local.contains(&buffer)))
+    }
 }

@@ -2,14 +2,15 @@
 //!
 //! The sizes alone decide which blocks a task has, so results do not depend on the number of threads.
 
-use crate::compile::blocks::{BlockStep, Blocks, Moves, Sum};
+use crate::compile::blocks::{Arranged, BlockStep, Blocks, Moves, Sum};
 use crate::compile::plan::{Place, Step};
 use crate::cpu::interpreter::LoopKernel;
 use crate::cpu::matmul::{MatMul, for_each_task};
-use crate::cpu::memory::Target;
+use crate::cpu::memory::{Source, Target};
 use crate::cpu::strip;
 use crate::device::DeviceError;
 use crate::ops::Reduction;
+use crate::shape::Layout;
 
 /// Sample, first point, task.
 pub(crate) type At = [usize; 3];
@@ -27,6 +28,12 @@ enum Kernel {
     MatMul(MatMul, bool),
 }
 
+fn arranged(matrix: &Arranged, base: impl Fn(&Place) -> *mut f32) -> ([usize; 2], Source<2>, usize) {
+    let Layout { dims, strides, .. } = &matrix.from.layout;
+    let from = Source { pointer: base(&matrix.from).cast_const(), strides: [strides[0], strides[1]] };
+    ([dims[0], dims[1]], from, matrix.start)
+}
+
 pub(crate) struct BlockKernel {
     batch: usize,
     points: usize,
@@ -35,6 +42,8 @@ pub(crate) struct BlockKernel {
     /// For a whole block, and for the last one of a sample.
     kernels: [Vec<Kernel>; 2],
     sums: Vec<(Sum, Target<1>)>,
+    /// Extents of a matrix, where it is, and where it is arranged.
+    arranged: Vec<([usize; 2], Source<2>, usize)>,
     workspace: Target<1>,
     workspace_length: usize,
 }
@@ -56,7 +65,7 @@ impl BlockKernel {
         };
         let kernels = |steps: &[BlockStep]| steps.iter().map(kernel).collect::<Result<Vec<_>, DeviceError>>();
         let target = |pointer| Target { pointer, strides: [1] };
-        let workspace = crate::shape::Layout { offset: 0, dims: Vec::new(), strides: Vec::new() };
+        let workspace = Layout { offset: 0, dims: Vec::new(), strides: Vec::new() };
         Ok(BlockKernel {
             batch: blocks.batch,
             points: blocks.points,
@@ -64,6 +73,7 @@ impl BlockKernel {
             tasks: blocks.tasks,
             kernels: [kernels(&blocks.kernels[0])?, kernels(&blocks.kernels[1])?],
             sums: blocks.sums.iter().map(|sum| (sum.clone(), target(base(&sum.to)))).collect(),
+            arranged: blocks.arranged.iter().map(|matrix| arranged(matrix, &base)).collect(),
             workspace: target(base(&Place { buffer: blocks.workspace, layout: workspace })),
             workspace_length: blocks.workspace_length,
         })
@@ -72,6 +82,15 @@ impl BlockKernel {
     /// # Safety
     /// All places are valid and in no other use.
     pub(crate) unsafe fn run(&self) {
+        for_each_task(self.arranged.len(), |matrix| {
+            let ([rows, columns], from, start) = &self.arranged[matrix];
+            for row in 0..*rows {
+                for column in 0..*columns {
+                    // SAFETY: the caller's promise; each matrix has its own memory.
+                    unsafe { *self.workspace.at([start + row * columns + column]) = *from.at([row, column]) };
+                }
+            }
+        });
         let per_sample = self.points.div_ceil(self.rows);
         let blocks = self.batch * per_sample;
         let first = |task: usize| blocks * task / self.tasks;

@@ -377,6 +377,25 @@ struct Window {
     extent: Extent,
 }
 
+/// Rows at equal distances.
+struct Run {
+    /// Rows of the window before them.
+    row: usize,
+    rows: usize,
+    start: *mut f32,
+    stride: isize,
+}
+
+/// Copies a row whose length the compiler knows.
+///
+/// # Safety
+/// Both rows are valid, and they are the same or do not overlap.
+#[inline(always)]
+unsafe fn copy<const COUNT: usize>(from: *const f32, to: *mut f32) {
+    // SAFETY: the caller's promise; the row is read before it is written.
+    unsafe { to.cast::<[f32; COUNT]>().write(from.cast::<[f32; COUNT]>().read()) };
+}
+
 impl RunningTask<'_> {
     /// # Safety
     /// As for [`LoopKernel::run_task`].
@@ -478,11 +497,8 @@ impl RunningTask<'_> {
                     let first = self.address(*access, window);
                     match self.kernel.accesses[*access].uniform {
                         Some(1) => std::ptr::copy_nonoverlapping(first, to, extent.rows),
-                        Some(stride) => {
-                            (0..extent.rows).for_each(|row| *to.add(row) = *first.offset(row as isize * stride));
-                        }
-                        None => (0..extent.rows).for_each(|row| {
-                            *to.add(row) = *self.address(*access, Window { row: window.row + row, ..window });
+                        _ => self.each_run(*access, window, |Run { row: skipped, rows, start, stride }| {
+                            (0..rows).for_each(|row| *to.add(skipped + row) = *start.offset(row as isize * stride));
                         }),
                     }
                 }
@@ -533,18 +549,40 @@ impl RunningTask<'_> {
     /// # Safety
     /// The window lies inside the loop, `to` is a strip.
     unsafe fn copy_in(&self, access: usize, window: Window, to: *mut f32) {
-        let Extent { rows, columns } = window.extent;
+        let columns = window.extent.columns;
         let inner = self.kernel.accesses[access].inner;
-        for row in 0..rows {
-            // SAFETY: the caller's promise.
-            unsafe {
-                let from = self.address(access, Window { row: window.row + row, ..window });
-                let to = to.add(row * columns);
-                match inner {
-                    1 => std::ptr::copy_nonoverlapping(from, to, columns),
-                    _ => (0..columns).for_each(|i| *to.add(i) = *from.offset(i as isize * inner)),
-                }
+        // SAFETY: the caller's promise.
+        self.each_run(access, window, |Run { row, rows, start, stride }| unsafe {
+            let to = to.add(row * columns);
+            match (inner, columns) {
+                (1, 16) => (0..rows).for_each(|row| copy::<16>(start.offset(row as isize * stride), to.add(row * 16))),
+                (1, 32) => (0..rows).for_each(|row| copy::<32>(start.offset(row as isize * stride), to.add(row * 32))),
+                (1, _) => (0..rows).for_each(|row| {
+                    std::ptr::copy_nonoverlapping(start.offset(row as isize * stride), to.add(row * columns), columns);
+                }),
+                _ => (0..rows).for_each(|row| {
+                    let (from, to) = (start.offset(row as isize * stride), to.add(row * columns));
+                    (0..columns).for_each(|i| *to.add(i) = *from.offset(i as isize * inner));
+                }),
             }
+        });
+    }
+
+    /// Rows of a window that lie at equal distances in an access, run by run: finding the address of a row takes divisions.
+    fn each_run(&self, access: usize, window: Window, mut each: impl FnMut(Run)) {
+        let rows = window.extent.rows;
+        let Access { uniform, ref outer, .. } = self.kernel.accesses[access];
+        let (axis, stride) = match uniform {
+            Some(stride) => (usize::MAX, stride),
+            None => (*self.kernel.row_axes.last().unwrap_or(&1), *outer.last().unwrap_or(&0)),
+        };
+        let mut row = 0;
+        while row < rows {
+            let run = (axis - (window.row + row) % axis).min(rows - row);
+            // SAFETY: the window lies inside the loop.
+            let start = unsafe { self.address(access, Window { row: window.row + row, ..window }) };
+            each(Run { row, rows: run, start, stride });
+            row += run;
         }
     }
 
@@ -557,26 +595,30 @@ impl RunningTask<'_> {
             // SAFETY: the caller's promise.
             return unsafe { std::ptr::copy_nonoverlapping(from, self.address(access, window), rows) };
         }
-        for row in 0..rows {
-            // SAFETY: the caller's promise.
-            unsafe {
-                let to = self.address(access, Window { row: window.row + row, ..window });
-                let number = match operand {
-                    Strip::Each(from) => {
-                        let from = from.add(row * columns);
-                        match inner {
-                            1 => std::ptr::copy(from, to, columns),
-                            _ => (0..columns).for_each(|i| *to.offset(i as isize * inner) = *from.add(i)),
+        self.each_run(access, window, |Run { row: first, rows, start, stride }| {
+            for row in 0..rows {
+                // SAFETY: the caller's promise.
+                unsafe {
+                    let to = start.offset(row as isize * stride);
+                    let number = match operand {
+                        Strip::Each(from) => {
+                            let from = from.add((first + row) * columns);
+                            match (inner, columns) {
+                                (1, 16) => copy::<16>(from, to),
+                                (1, 32) => copy::<32>(from, to),
+                                (1, _) => std::ptr::copy(from, to, columns),
+                                _ => (0..columns).for_each(|i| *to.offset(i as isize * inner) = *from.add(i)),
+                            }
+                            continue;
                         }
-                        continue;
-                    }
-                    Strip::PerRow(from) => *from.add(row),
-                    Strip::Number(number) => number,
-                };
-                let columns = if inner == 0 { 1 } else { columns };
-                (0..columns).for_each(|i| *to.offset(i as isize * inner) = number);
+                        Strip::PerRow(from) => *from.add(first + row),
+                        Strip::Number(number) => number,
+                    };
+                    let columns = if inner == 0 { 1 } else { columns };
+                    (0..columns).for_each(|i| *to.offset(i as isize * inner) = number);
+                }
             }
-        }
+        });
     }
 
     /// # Safety

@@ -35,7 +35,8 @@ use scan::{ScanGradients, ScanInputs};
 use std::sync::Arc;
 
 /// Kernels run one after the other, so that memory is free after its last use.
-pub(crate) const TRAITS: DeviceTraits = DeviceTraits { slack: 0, longest_row: interpreter::LONGEST_ROW, remake: false, blocks: true };
+pub(crate) const TRAITS: DeviceTraits =
+    DeviceTraits { slack: 0, longest_row: interpreter::LONGEST_ROW, remake: false, blocks: true };
 
 #[allow(clippy::large_enum_variant)] // a program has some hundred kernels, made once
 enum Kernel {
@@ -199,15 +200,17 @@ impl Cpu {
         unsafe { self.kernels[position].run(std::slice::from_raw_parts_mut(scratch, length)) };
     }
 
-    /// The first kernel whose result is not finite, and one such value.
-    pub(crate) fn run_checked(&mut self) -> Option<(usize, f32)> {
+    /// The first kernel whose result is not finite, its number among those that run block by block with it, and one such value.
+    pub(crate) fn run_checked(&mut self) -> Option<(usize, usize, f32)> {
         for position in 0..self.kernels.len() {
             self.run_kernel(position);
-            let (_, written) = self.plan.steps[position].buffers();
-            for buffer in written {
-                let bad = |value: &&f32| !value.is_finite();
-                if let Some(&value) = self.values(buffer).iter().find(bad) {
-                    return Some((position, value));
+            for (number, step) in self.plan.steps[position].members().iter().enumerate() {
+                let (_, written) = step.buffers();
+                for buffer in written.into_iter().filter(|&buffer| self.plan.is_placed(buffer)) {
+                    let bad = |value: &&f32| !value.is_finite();
+                    if let Some(&value) = self.values(buffer).iter().find(bad) {
+                        return Some((position, number, value));
+                    }
                 }
             }
         }

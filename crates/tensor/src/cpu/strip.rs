@@ -28,6 +28,64 @@ pub(crate) enum Strip {
     Number(f32),
 }
 
+/// Whether rows are so short that most of the time would go to the begin and the end of a loop over one of them: those of the heads
+/// of an attention.
+fn is_short(columns: usize) -> bool {
+    columns == 16 || columns == 32
+}
+
+/// Runs through short rows, 32 elements at a time: `value` of an element and of its row. They are read before the results are written,
+/// so that the compiler need not ask for each row whether it overlaps its operands.
+macro_rules! short_rows {
+    ($extent:expr, $to:expr, |$at:ident, $row:ident| $value:expr) => {{
+        let count = $extent.count();
+        let rows_of_chunk = 32 / $extent.columns;
+        for chunk in 0..count / 32 {
+            let mut values = [0.0_f32; 32];
+            if rows_of_chunk == 1 {
+                let $row = chunk;
+                for (i, value) in values.iter_mut().enumerate() {
+                    let $at = chunk * 32 + i;
+                    *value = $value;
+                }
+            } else {
+                let (one, two) = values.split_at_mut(16);
+                for (half, values) in [one, two].into_iter().enumerate() {
+                    let $row = chunk * 2 + half;
+                    for (i, value) in values.iter_mut().enumerate() {
+                        let $at = chunk * 32 + half * 16 + i;
+                        *value = $value;
+                    }
+                }
+            }
+            $to.add(chunk * 32).cast::<[f32; 32]>().write(values);
+        }
+        for $at in count / 32 * 32..count {
+            let $row = $at / $extent.columns;
+            *$to.add($at) = $value;
+        }
+    }};
+}
+
+/// Runs a body for every row with the number of columns, which the compiler knows for short rows. (A closure that is called from
+/// three places is not always inlined, and then it is compiled without the instructions of the vector unit.)
+macro_rules! each_row {
+    ($extent:expr, |$row:ident, $columns:ident| $body:expr) => {{
+        let Extent { rows, columns } = $extent;
+        match columns {
+            16 => each_row!(rows, 16, $row, $columns, $body),
+            32 => each_row!(rows, 32, $row, $columns, $body),
+            _ => each_row!(rows, columns, $row, $columns, $body),
+        }
+    }};
+    ($rows:expr, $count:expr, $row:ident, $columns:ident, $body:expr) => {
+        for $row in 0..$rows {
+            let $columns: usize = $count;
+            $body
+        }
+    };
+}
+
 vectorised! {
     /// `to = map(operands)`; `to` overlaps no operand.
     pub(crate) fn map(map: Map, extent: Extent, operands: &[Strip; 3], to: *mut f32) = map_body;
@@ -184,6 +242,12 @@ unsafe fn binary(extent: Extent, a: Strip, b: Strip, to: *mut f32, f: impl Fn(f3
             (Strip::Each(a), Strip::Each(b)) => flat2(a, b, to, rows * columns, f),
             (Strip::Each(a), Strip::Number(b)) => flat1(a, to, rows * columns, |a| f(a, b)),
             (Strip::Number(a), Strip::Each(b)) => flat1(b, to, rows * columns, |b| f(a, b)),
+            (Strip::Each(a), Strip::PerRow(b)) if is_short(columns) => {
+                short_rows!(extent, to, |at, row| f(*a.add(at), *b.add(row)));
+            }
+            (Strip::PerRow(a), Strip::Each(b)) if is_short(columns) => {
+                short_rows!(extent, to, |at, row| f(*a.add(row), *b.add(at)));
+            }
             (Strip::Each(a), Strip::PerRow(b)) => {
                 for row in 0..rows {
                     let (start, b) = (row * columns, *b.add(row));
@@ -250,23 +314,34 @@ impl Strip {
 unsafe fn ternary(extent: Extent, operands: &[Strip; 3], to: *mut f32, f: impl Fn(f32, f32, f32) -> f32 + Copy) {
     // If no operand has one number per row, the strip is one long row.
     let by_rows = operands.iter().any(|operand| matches!(operand, Strip::PerRow(_)));
-    let (rows, columns) = if by_rows { (extent.rows, extent.columns) } else { (1, extent.count()) };
-    for row in 0..rows {
-        // SAFETY: the caller's promise.
-        unsafe {
-            let to = to.add(row * columns);
-            let [a, b, c] = [0, 1, 2].map(|operand| operands[operand].line(row, columns));
-            match (a, b, c) {
-                (Line::Each(a), Line::Each(b), Line::Each(c)) => flat3(a, b, c, to, columns, f),
-                (Line::Each(a), Line::Each(b), Line::Same(c)) => flat2(a, b, to, columns, |a, b| f(a, b, c)),
-                (Line::Each(a), Line::Same(b), Line::Each(c)) => flat2(a, c, to, columns, |a, c| f(a, b, c)),
-                (Line::Same(a), Line::Each(b), Line::Each(c)) => flat2(b, c, to, columns, |b, c| f(a, b, c)),
-                (Line::Each(a), Line::Same(b), Line::Same(c)) => flat1(a, to, columns, |a| f(a, b, c)),
-                (Line::Same(a), Line::Each(b), Line::Same(c)) => flat1(b, to, columns, |b| f(a, b, c)),
-                (Line::Same(a), Line::Same(b), Line::Each(c)) => flat1(c, to, columns, |c| f(a, b, c)),
-                (Line::Same(a), Line::Same(b), Line::Same(c)) => {
-                    std::slice::from_raw_parts_mut(to, columns).fill(f(a, b, c));
-                }
+    let extent = if by_rows { extent } else { Extent { rows: 1, columns: extent.count() } };
+    // SAFETY: the caller's promise.
+    unsafe {
+        for row in 0..extent.rows {
+            let lines = [0, 1, 2].map(|operand| operands[operand].line(row, extent.columns));
+            line(lines, to.add(row * extent.columns), extent.columns, f);
+        }
+    }
+}
+
+/// One row, or several without a gap.
+///
+/// # Safety
+/// As for [`unary`].
+#[inline(always)]
+unsafe fn line([a, b, c]: [Line; 3], to: *mut f32, columns: usize, f: impl Fn(f32, f32, f32) -> f32 + Copy) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match (a, b, c) {
+            (Line::Each(a), Line::Each(b), Line::Each(c)) => flat3(a, b, c, to, columns, f),
+            (Line::Each(a), Line::Each(b), Line::Same(c)) => flat2(a, b, to, columns, |a, b| f(a, b, c)),
+            (Line::Each(a), Line::Same(b), Line::Each(c)) => flat2(a, c, to, columns, |a, c| f(a, b, c)),
+            (Line::Same(a), Line::Each(b), Line::Each(c)) => flat2(b, c, to, columns, |b, c| f(a, b, c)),
+            (Line::Each(a), Line::Same(b), Line::Same(c)) => flat1(a, to, columns, |a| f(a, b, c)),
+            (Line::Same(a), Line::Each(b), Line::Same(c)) => flat1(b, to, columns, |b| f(a, b, c)),
+            (Line::Same(a), Line::Same(b), Line::Each(c)) => flat1(c, to, columns, |c| f(a, b, c)),
+            (Line::Same(a), Line::Same(b), Line::Same(c)) => {
+                std::slice::from_raw_parts_mut(to, columns).fill(f(a, b, c));
             }
         }
     }
@@ -286,21 +361,21 @@ fn multiply_add_body<U: Unit>(extent: Extent, operands: &[Strip; 3], signs: [f32
 
 #[inline(always)]
 fn dot_rows_body<U: Unit>(extent: Extent, a: Strip, b: Strip, to: *mut f32) {
-    for row in 0..extent.rows {
+    each_row!(extent, |row, columns| {
         // SAFETY: the interpreter passes strips of this extent.
         unsafe {
-            let sum = match (a.line(row, extent.columns), b.line(row, extent.columns)) {
+            let sum = match (a.line(row, columns), b.line(row, columns)) {
                 (Line::Each(a), Line::Each(b)) => {
-                    U::dot(std::slice::from_raw_parts(a, extent.columns), std::slice::from_raw_parts(b, extent.columns))
+                    U::dot(std::slice::from_raw_parts(a, columns), std::slice::from_raw_parts(b, columns))
                 }
                 (Line::Each(values), Line::Same(factor)) | (Line::Same(factor), Line::Each(values)) => {
-                    factor * reduce_body::<U>(Reduction::Sum, std::slice::from_raw_parts(values, extent.columns))
+                    factor * reduce_body::<U>(Reduction::Sum, std::slice::from_raw_parts(values, columns))
                 }
-                (Line::Same(a), Line::Same(b)) => a * b * extent.columns as f32,
+                (Line::Same(a), Line::Same(b)) => a * b * columns as f32,
             };
             *to.add(row) = sum;
         }
-    }
+    });
 }
 
 #[inline(always)]
@@ -359,22 +434,21 @@ fn reduce_body<U: Unit>(kind: Reduction, values: &[f32]) -> f32 {
 
 #[inline(always)]
 fn reduce_rows_body<U: Unit>(kind: Reduction, extent: Extent, operand: Strip, to: *mut f32) {
-    for row in 0..extent.rows {
+    each_row!(extent, |row, columns| {
         // SAFETY: the interpreter passes strips of this extent.
         unsafe {
             let value = match operand {
                 Strip::Each(from) => {
-                    let values = std::slice::from_raw_parts(from.add(row * extent.columns), extent.columns);
-                    reduce_body::<U>(kind, values)
+                    reduce_body::<U>(kind, std::slice::from_raw_parts(from.add(row * columns), columns))
                 }
                 constant => match kind {
-                    Reduction::Sum => constant.of_row(row) * extent.columns as f32,
+                    Reduction::Sum => constant.of_row(row) * columns as f32,
                     Reduction::Max => constant.of_row(row),
                 },
             };
             *to.add(row) = value;
         }
-    }
+    });
 }
 
 #[inline(always)]

@@ -16,7 +16,8 @@ fn states_follow_the_reference(name: &str, build: impl Fn(&Graph), bindings: &Bi
     build(&graph);
     let once = reference::run(&graph, bindings).1;
     let expected = reference::run(&graph, &once).1;
-    let compiled = |fuse| (format!("fuse {fuse}"), Program::compile_with(&graph, Options { fuse, ..Options::default() }));
+    let compiled =
+        |fuse| (format!("fuse {fuse}"), Program::compile_with(&graph, Options { fuse, ..Options::default() }));
     let mut programs = Vec::from([true, false].map(compiled));
     if let Ok(device) = std::env::var("LAMO_TEST_DEVICE") {
         let device: Device = device.parse().unwrap();

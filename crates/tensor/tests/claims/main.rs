@@ -1,6 +1,7 @@
 //! Claims about lamo-tensor, one module per subject.
 
 mod assignments; // states that are assigned, and values that gradients compare
+mod blocks; // kernels that run block by block
 mod cholesky; // inverse Cholesky factors and their guard
 mod determinism; // same bits for any number of threads and from run to run
 mod dropout; // random numbers by a counter: distribution, gradient, memory

@@ -175,8 +175,8 @@ impl Case {
 /// contribute one unit in the last place of the largest magnitude.
 pub(crate) fn compare(name: &str, graph: &Graph, bindings: &Bindings<'_>, roundings: usize) {
     let (outputs, _) = reference::run(graph, bindings);
-    // Blocks of one point and of three: of 256 points would be none in small graphs.
-    let ways = [(true, 0), (true, 1), (true, 3), (false, 0)].map(|(fuse, block)| Options { fuse, block });
+    // Blocks of few elements: in small graphs the usual ones would be none.
+    let ways = [(true, 0), (true, 1), (true, 24), (false, 0)].map(|(fuse, block)| Options { fuse, block });
     let mut programs: Vec<(String, Program)> =
         ways.map(|options| (format!("{options:?}"), Program::compile_with(graph, options))).into();
     // `LAMO_TEST_DEVICE=cuda` compares a GPU too.

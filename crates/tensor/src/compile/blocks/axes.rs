@@ -98,12 +98,22 @@ impl Cuts {
 
     /// Elements of a point before the points, X.
     pub(super) fn before(&self) -> usize {
-        self.extents.iter().zip(&self.roles).filter(|(_, role)| **role == Role::Before).map(|(extent, _)| extent).product()
+        self.extents
+            .iter()
+            .zip(&self.roles)
+            .filter(|(_, role)| **role == Role::Before)
+            .map(|(extent, _)| extent)
+            .product()
     }
 
     /// Elements of a point behind the points, Y.
     pub(super) fn after(&self) -> usize {
-        self.extents.iter().zip(&self.roles).filter(|(_, role)| **role == Role::After).map(|(extent, _)| extent).product()
+        self.extents
+            .iter()
+            .zip(&self.roles)
+            .filter(|(_, role)| **role == Role::After)
+            .map(|(extent, _)| extent)
+            .product()
     }
 
     /// How a layout with the extents of the kernel walks.
@@ -144,9 +154,9 @@ impl Walk {
         let moves_along = (batch == 1 || self.batch == across * order.before as isize) && self.point == after;
         moves_along
             && self.inside().is_some_and(|addresses| {
-                addresses.into_iter().all(|address| {
-                    address >= 0 && address / across < order.before as isize && address % across < after
-                })
+                addresses
+                    .into_iter()
+                    .all(|address| address >= 0 && address / across < order.before as isize && address % across < after)
             })
     }
 
@@ -155,7 +165,8 @@ impl Walk {
         let after = usize::try_from(self.point).ok().filter(|&after| after > 0)?;
         let before = length / points.count() / after;
         let order = Order { before, after };
-        (before > 0 && points.batch * order.length(points.points) == length && self.stays(order, points)).then_some(order)
+        (before > 0 && points.batch * order.length(points.points) == length && self.stays(order, points))
+            .then_some(order)
     }
 
     /// Addresses of the elements of the first point.

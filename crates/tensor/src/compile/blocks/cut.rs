@@ -2,8 +2,8 @@
 //! the group lies in the workspace of a task.
 
 use super::axes::{Points, Walk};
-use super::members::{Access, Draft, Form, Member, Program, is_local, touches};
-use super::{BlockStep, Blocks, MOST_SUMS, MOST_TASKS, Sum, View};
+use super::members::{Access, Draft, Form, Matrix, Member, Program, is_local, touches};
+use super::{Arranged, BlockStep, Blocks, FEWEST_BLOCKS, MOST_SUMS, MOST_TASKS, Sum, View, least_rows};
 use crate::compile::loops::coalesce;
 use crate::compile::memory::{ALIGNMENT, Life, lowest_gap, meet};
 use crate::compile::plan::{Instruction, Loop, Place, Step};
@@ -12,21 +12,36 @@ use crate::shape::{Layout, contiguous_strides};
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// Points of a block are a multiple of this, so that products have whole panels.
+/// Points of a block are a multiple of this where they can be, so that products have whole panels.
 const PANEL: usize = 8;
 
-/// The kernels of a draft, in blocks of at most `block` points; `None` if they are not worth it.
+/// The kernels of a draft, in blocks for which no kernel writes more than `block` elements; `None` if they are too few.
 pub(super) fn cut(program: &Program<'_>, draft: &Draft, block: usize, workspace: usize) -> Option<Blocks> {
     let Points { batch, points } = draft.points;
-    let per_sample = points.div_ceil(block);
-    let even = points.div_ceil(per_sample);
-    let rows = if block % PANEL == 0 { even.next_multiple_of(PANEL) } else { even };
-    let mut cutter = Cutter { program, draft, rows, workspace, local: HashMap::new(), sums: Vec::new(), views: Vec::new(), length: 0 };
+    let widest = draft.orders.values().map(|order| order.before * order.after).max()?;
+    let most = (block / widest).max(least_rows(block)).min(points);
+    let even = points.div_ceil(points.div_ceil(most));
+    let rows = if even < PANEL { even } else { even.next_multiple_of(PANEL).min(points) };
+    if batch * points.div_ceil(rows) < FEWEST_BLOCKS {
+        return None;
+    }
+    let mut cutter = Cutter {
+        program,
+        draft,
+        rows,
+        tasks: 0,
+        workspace,
+        local: HashMap::new(),
+        sums: Vec::new(),
+        views: Vec::new(),
+        arranged: Vec::new(),
+        length: 0,
+    };
     cutter.place_local_buffers();
     let values = cutter.length;
     cutter.place_sums();
     let sums = (cutter.length - values).max(1);
-    let tasks = (batch * points.div_ceil(rows)).min(MOST_TASKS).min((MOST_SUMS / sums).max(1));
+    cutter.tasks = (batch * points.div_ceil(rows)).min(MOST_TASKS).min((MOST_SUMS / sums).max(1));
     let last = (points - 1) % rows + 1;
     let kernels = [rows, last].map(|rows| cutter.kernels(rows));
     let [Some(whole), Some(last)] = kernels else { return None };
@@ -34,12 +49,13 @@ pub(super) fn cut(program: &Program<'_>, draft: &Draft, block: usize, workspace:
         batch,
         points,
         rows,
-        tasks,
+        tasks: cutter.tasks,
         views: cutter.views,
         kernels: [whole, last],
         sums: cutter.sums,
         workspace,
         workspace_length: cutter.length,
+        arranged: cutter.arranged,
         members: draft.members.iter().map(|member| program.steps[member.step].clone()).collect(),
         local: cutter.local.into_keys().collect(),
     })
@@ -49,12 +65,14 @@ struct Cutter<'a> {
     program: &'a Program<'a>,
     draft: &'a Draft,
     rows: usize,
+    tasks: usize,
     workspace: usize,
     /// Positions of local buffers in the workspace.
     local: HashMap<usize, usize>,
     /// In the order of the members' sums.
     sums: Vec<Sum>,
     views: Vec<View>,
+    arranged: Vec<Arranged>,
     /// Elements of the workspace so far.
     length: usize,
 }
@@ -130,8 +148,13 @@ impl Cutter<'_> {
             (Step::MatMul { exact, left, right, to }, Form::Product(axis)) => {
                 let adds = matches!(member.accesses[2], Access::Sum { .. });
                 let mut places = Vec::new();
-                for ((place, access), along) in [left, right, to].into_iter().zip(&member.accesses).zip(axis.positions()) {
+                for ((place, access), along) in
+                    [left, right, to].into_iter().zip(&member.accesses).zip(axis.positions())
+                {
                     places.push(match access {
+                        Access::Rows(walk) if *axis == Matrix::Rows && along.is_none() && is_turned(walk) => {
+                            self.arrange(place)
+                        }
                         Access::Rows(walk) => {
                             let (walk, view) = self.view(place.buffer, walk, rows)?;
                             Place { buffer: view, layout: matrices(&walk, along, rows) }
@@ -142,7 +165,8 @@ impl Cutter<'_> {
                                 Access::Sum { .. } => return None,
                             };
                             let rank = place.layout.dims.len();
-                            let dims: Vec<usize> = outer.into_iter().chain(place.layout.dims[rank - 2..].iter().copied()).collect();
+                            let dims: Vec<usize> =
+                                outer.into_iter().chain(place.layout.dims[rank - 2..].iter().copied()).collect();
                             self.sum_view(*batch, &dims, sum)
                         }
                     });
@@ -211,6 +235,21 @@ impl Cutter<'_> {
         }
     }
 
+    /// A matrix for all blocks, arranged once.
+    fn arrange(&mut self, place: &Place) -> Place {
+        let dims = place.layout.dims[place.layout.dims.len() - 2..].to_vec();
+        let from = Place { layout: matrix_of(&place.layout), ..place.clone() };
+        let known = self.arranged.iter().find(|arranged| arranged.from == from).map(|arranged| arranged.start);
+        let start = known.unwrap_or_else(|| {
+            let behind = |last: &Arranged| last.start + last.from.layout.dims.iter().product::<usize>();
+            let start = self.arranged.last().map_or(self.tasks * self.length, behind).next_multiple_of(ALIGNMENT);
+            self.arranged.push(Arranged { from, start });
+            start
+        });
+        let view = self.number(View { buffer: self.workspace, moves: [0; 3], of: place.buffer });
+        Place { buffer: view, layout: Layout { offset: start as isize, strides: contiguous_strides(&dims), dims } }
+    }
+
     /// The task's part of a sum.
     fn sum_view(&mut self, batch: isize, dims: &[usize], sum: &mut usize) -> Place {
         let of = self.sums[*sum].to.buffer;
@@ -226,6 +265,18 @@ impl Cutter<'_> {
             self.views.len() - 1
         })
     }
+}
+
+/// Whether an operand is one matrix for all blocks whose rows are not contiguous: each product would arrange it again.
+fn is_turned(walk: &Walk) -> bool {
+    let one = [walk.batch, walk.point] == [0, 0] && walk.before.is_empty();
+    one && walk.after.iter().all(|axis| axis.0 > 1) && walk.after[1].1 != 1
+}
+
+/// The last two axes.
+fn matrix_of(layout: &Layout) -> Layout {
+    let first = layout.dims.len() - 2;
+    Layout { offset: layout.offset, dims: layout.dims[first..].to_vec(), strides: layout.strides[first..].to_vec() }
 }
 
 /// The layout of a block in a loop: what lies before the points, the points, what lies behind them.

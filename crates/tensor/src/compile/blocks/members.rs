@@ -196,7 +196,9 @@ impl Draft {
                         all.push(before);
                     }
                 });
-                all.into_iter().filter_map(|before| Some(Form::Loop(Cuts::new(&body.dims, self.points, before)?))).collect()
+                all.into_iter()
+                    .filter_map(|before| Some(Form::Loop(Cuts::new(&body.dims, self.points, before)?)))
+                    .collect()
             }
             Step::MatMul { .. } => [Matrix::Rows, Matrix::Columns, Matrix::Inner].map(Form::Product).into(),
             _ => Vec::new(),
@@ -208,7 +210,9 @@ impl Draft {
         let step = &program.steps[number];
         let accesses = match (&form, step) {
             (Form::Loop(cuts), Step::Loop(body)) => self.loop_accesses(body, cuts)?,
-            (Form::Product(axis), Step::MatMul { left, right, to, .. }) => self.product_accesses(*axis, [left, right, to])?,
+            (Form::Product(axis), Step::MatMul { left, right, to, .. }) => {
+                self.product_accesses(*axis, [left, right, to])?
+            }
             _ => return None,
         };
         let touches = touches(step)?;
@@ -274,7 +278,8 @@ impl Draft {
         let per_sample = |outer: usize| outer == batch * before && reduced * inner == points * rows_of_point;
         let all = outer == 1;
         let sample = outer == batch && reduced * inner == before * points * rows_of_point;
-        let fits = whole && (all || per_sample(outer) || sample) && outer * own <= MOST_SUMS / 4 && to.layout.is_contiguous();
+        let fits =
+            whole && (all || per_sample(outer) || sample) && outer * own <= MOST_SUMS / 4 && to.layout.is_contiguous();
         let batch_step = if all { 0 } else { (outer / batch * own) as isize };
         (fits && self.sums + outer * own <= MOST_SUMS).then_some(Access::Sum { batch: batch_step })
     }
@@ -343,7 +348,8 @@ impl Draft {
 
 /// Loads and stores of a loop.
 fn body_places(body: &Loop) -> usize {
-    let touches = |instruction: &&Instruction| matches!(instruction, Instruction::Load { .. } | Instruction::Store { .. });
+    let touches =
+        |instruction: &&Instruction| matches!(instruction, Instruction::Load { .. } | Instruction::Store { .. });
     body.instructions.iter().filter(touches).count()
 }
 
@@ -365,5 +371,7 @@ pub(super) fn is_local(program: &Program<'_>, draft: &Draft, buffer: usize) -> b
         read.contains(&buffer) || written.contains(&buffer)
     };
     let here = draft.members.iter().filter(touched_here).count();
-    program.buffers[buffer].role == Role::Temporary && draft.orders.contains_key(&buffer) && here == program.users[buffer]
+    program.buffers[buffer].role == Role::Temporary
+        && draft.orders.contains_key(&buffer)
+        && here == program.users[buffer]
 }

@@ -8,9 +8,9 @@ mod axes;
 mod cut;
 mod members;
 
+use super::Options;
 use super::place::Placed;
 use super::plan::{Place, Role, Step};
-use super::{Options, memory};
 use crate::device::DeviceError;
 use crate::limits::poll_at;
 use crate::ops::Reduction;
@@ -19,6 +19,8 @@ use members::{Draft, Program};
 
 /// Fewest blocks for which a group is worth it: less than that fits the caches anyway.
 const FEWEST_BLOCKS: usize = 16;
+/// Elements of a point for which a block still has a point.
+const WIDEST_POINT: usize = 1 << 10;
 /// Most tasks of a group. Each adds up its own sums.
 const MOST_TASKS: usize = 32;
 /// Most elements of the sums of all tasks.
@@ -55,6 +57,14 @@ pub(crate) struct Sum {
     pub(crate) to: Place,
 }
 
+/// A matrix that all blocks multiply with, arranged once so that its rows are contiguous.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Arranged {
+    pub(crate) from: Place,
+    /// Position in the buffer of the workspaces, behind them.
+    pub(crate) start: usize,
+}
+
 /// Kernels that run block by block.
 #[derive(Clone, Debug)]
 pub(crate) struct Blocks {
@@ -70,6 +80,7 @@ pub(crate) struct Blocks {
     /// Buffer of the workspaces, and elements of one: values that no other kernel reads, then the sums.
     pub(crate) workspace: usize,
     pub(crate) workspace_length: usize,
+    pub(crate) arranged: Vec<Arranged>,
     /// The kernels before they were cut.
     pub(crate) members: Vec<Step>,
     /// Buffers of the members that only exist in workspaces.
@@ -81,10 +92,9 @@ pub(crate) fn group(placed: &mut Placed, steps: Vec<Step>, options: Options) -> 
     if options.block == 0 || !options.fuse {
         return Ok(steps);
     }
-    let fewest = options.block * FEWEST_BLOCKS;
     let buffers = placed.buffers.clone();
     let program = Program::new(&steps, &buffers);
-    let candidates = candidates(&steps, fewest);
+    let candidates = candidates(&steps, least_rows(options.block) * FEWEST_BLOCKS);
     let mut grouped = Vec::with_capacity(steps.len());
     let mut next = 0;
     while next < steps.len() {
@@ -101,13 +111,20 @@ pub(crate) fn group(placed: &mut Placed, steps: Vec<Step>, options: Options) -> 
         let workspace = placed.buffers.len();
         match cut::cut(&program, &draft, options.block, workspace) {
             Some(blocks) => {
-                placed.add_workspace(memory::several(blocks.tasks, blocks.workspace_length)?);
+                let elements = |matrix: &Arranged| matrix.from.layout.dims.iter().product::<usize>();
+                let behind = blocks.arranged.last().map(|last| last.start + elements(last));
+                placed.add_workspace(behind.unwrap_or(blocks.tasks * blocks.workspace_length));
                 grouped.push(Step::Blocks(Box::new(blocks)));
             }
             None => grouped.extend(draft.members.iter().map(|member| steps[member.step].clone())),
         }
     }
     Ok(grouped)
+}
+
+/// Fewest points of a block whose kernels write `block` elements.
+fn least_rows(block: usize) -> usize {
+    (block / WIDEST_POINT).max(1)
 }
 
 /// Numbers of points by which the steps of a program may be grouped.
