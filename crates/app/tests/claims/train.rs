@@ -365,3 +365,27 @@ fn several_interrupted_runs_are_resumed_by_one_command() {
     );
     contains(&folder.fails(&["train", "--resume=a", "--resume=nowhere"]), &["nowhere", "experiment.toml"]);
 }
+
+#[test]
+fn data_of_a_benchmark_with_other_settings_than_its_recipe_are_told() {
+    let folder = Folder::new("other-settings");
+    let make = ["data", "make", "elasticity", "--samples=6", "--threads=1"];
+    folder.ok(&[&make[..], &["--set=around=12", "--set=traction=50", "--out=other"]].concat());
+    folder.ok(&[&make[..], &["--out=same"]].concat());
+    let train = |data: &str, preset: &str| {
+        let sizes = ["--set=data.train=4", "--set=data.test=2", "--set=data.first_test=4", "--set=train.epochs=1"];
+        let model = ["train", "elasticity", "--model=deeponet", "--threads=1", "--data", data, "--preset", preset];
+        let run = folder.run(&[&model[..], &sizes].concat());
+        ok(&run);
+        String::from_utf8(run.stderr).unwrap() + &String::from_utf8(run.stdout).unwrap()
+    };
+    let told = train("other", "paper");
+    contains(
+        &told,
+        &["other was made with", "around=12", "traction=50.0", "traction=100.0", "lamo data make elasticity --set"],
+    );
+    for (data, preset) in [("same", "paper"), ("other", "quick")] {
+        let told = train(data, preset);
+        assert!(!told.contains("was made with"), "{data} {preset}: {told}");
+    }
+}

@@ -6,6 +6,8 @@ use super::Session;
 use crate::data::dataset::{Dataset, FieldEntry, MANIFEST, Manifest, Outcome, Split, Statistics};
 use crate::data::import::{self, Import, Own, catalogue};
 use crate::error::{Error, Kind, Refusal, counted, require};
+#[cfg(feature = "solvers")]
+use crate::experiment::Preset;
 use crate::experiment::{self, Data, Experiment, OWN};
 use crate::run::Environment;
 use lamo_geometry::Grid;
@@ -244,6 +246,9 @@ pub(super) fn of_experiment(experiment: &Experiment, session: &Session<'_>) -> R
     if let Some(warning) = older_generator(dataset.manifest(), dataset.folder()) {
         (session.listener)(Event::Warning(&warning));
     }
+    if let Some(warning) = other_settings(experiment, dataset.manifest(), dataset.folder()) {
+        (session.listener)(Event::Warning(&warning));
+    }
     if let (OWN, true, Ok(split)) =
         (experiment.benchmark.as_str(), dataset.is_imported(), experiment::split(experiment, &dataset))
     {
@@ -263,6 +268,41 @@ fn older_generator(manifest: &Manifest, folder: &Path) -> Option<String> {
         let folder = folder.display();
         format!("{folder} was made by version {then} of the solver of {problem}; this lamo has version {now}")
     })
+}
+
+/// What the user should know about data that a benchmark's solver made with other settings than those of the published recipe.
+#[cfg(feature = "solvers")]
+fn other_settings(experiment: &Experiment, manifest: &Manifest, folder: &Path) -> Option<String> {
+    let made_for_it = manifest.generator > 0 && manifest.problem == experiment.data.problem;
+    if experiment.benchmark == OWN || experiment.preset == Preset::Quick || !made_for_it {
+        return None;
+    }
+    let number = |value: &toml::Value| value.as_float().or(value.as_integer().map(|whole| whole as f64));
+    let differs = |(key, wanted): &(&String, &toml::Value)| {
+        let equal =
+            |found: &toml::Value| found == *wanted || (number(found).is_some() && number(found) == number(wanted));
+        manifest.parameters.get(key.as_str()).is_some_and(|found| !equal(found))
+    };
+    let others: Vec<_> = experiment.data.settings.iter().filter(differs).collect();
+    if others.is_empty() {
+        return None;
+    }
+    let found = others.iter().map(|(key, _)| format!("{key}={}", manifest.parameters[key.as_str()]));
+    let wanted: Vec<_> = others.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    Some(format!(
+        "{} was made with {}, and this experiment is about data with {}: its error does not compare with those of others; \
+         lamo data make {} --set {} makes such data",
+        folder.display(),
+        found.collect::<Vec<_>>().join(" and "),
+        wanted.join(" and "),
+        manifest.problem,
+        wanted.join(" --set "),
+    ))
+}
+
+#[cfg(not(feature = "solvers"))]
+fn other_settings(_experiment: &Experiment, _manifest: &Manifest, _folder: &Path) -> Option<String> {
+    None
 }
 
 #[cfg(not(feature = "solvers"))]

@@ -11,9 +11,10 @@ use crate::cpu::strip;
 use crate::device::DeviceError;
 use crate::ops::Reduction;
 use crate::shape::Layout;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Sample, first point, task.
-pub(crate) type At = [usize; 3];
+/// Sample, first point, task, slot.
+pub(crate) type At = [usize; 4];
 
 /// How far an access has moved.
 pub(crate) fn shift(moves: Moves, at: At) -> isize {
@@ -45,7 +46,11 @@ pub(crate) struct BlockKernel {
     /// Extents of a matrix, where it is, and where it is arranged.
     arranged: Vec<([usize; 2], Source<2>, usize)>,
     workspace: Target<1>,
-    workspace_length: usize,
+    slot_length: usize,
+    slots: usize,
+    sums_length: usize,
+    /// Slots that no task has.
+    free: Mutex<Vec<usize>>,
 }
 
 impl BlockKernel {
@@ -75,7 +80,10 @@ impl BlockKernel {
             sums: blocks.sums.iter().map(|sum| (sum.clone(), target(base(&sum.to)))).collect(),
             arranged: blocks.arranged.iter().map(|matrix| arranged(matrix, &base)).collect(),
             workspace: target(base(&Place { buffer: blocks.workspace, layout: workspace })),
-            workspace_length: blocks.workspace_length,
+            slot_length: blocks.slot_length,
+            slots: blocks.slots,
+            sums_length: blocks.sums_length,
+            free: Mutex::new((0..blocks.slots).collect()),
         })
     }
 
@@ -95,14 +103,15 @@ impl BlockKernel {
         let blocks = self.batch * per_sample;
         let first = |task: usize| blocks * task / self.tasks;
         for_each_task(self.tasks, |task| {
-            // SAFETY: each task has a workspace of its own; blocks write their own points.
+            let slot = self.take_slot();
+            // SAFETY: each task has a slot and sums of its own; blocks write their own points.
             unsafe {
                 for (sum, _) in &self.sums {
                     self.part(sum, task).fill(strip::identity(sum.kind));
                 }
                 for block in first(task)..first(task + 1) {
                     let point = block % per_sample * self.rows;
-                    let at = [block / per_sample, point, task];
+                    let at = [block / per_sample, point, task, slot];
                     let is_last = point + self.rows > self.points;
                     for kernel in &self.kernels[usize::from(is_last)] {
                         match kernel {
@@ -112,11 +121,31 @@ impl BlockKernel {
                     }
                 }
             }
+            self.free().push(slot);
         });
         for (sum, to) in &self.sums {
             // SAFETY: the tasks have finished.
             unsafe { self.combine(sum, *to) };
         }
+    }
+
+    fn free(&self) -> MutexGuard<'_, Vec<usize>> {
+        self.free.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A slot that no other task has. Where there are more threads than slots, this waits for the end of a task.
+    fn take_slot(&self) -> usize {
+        loop {
+            if let Some(slot) = self.free().pop() {
+                return slot;
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    /// Where the part of a sum begins in the workspace.
+    fn start(&self, sum: &Sum, task: usize) -> usize {
+        self.slots * self.slot_length + task * self.sums_length + sum.start
     }
 
     /// A task's part of a sum.
@@ -127,7 +156,7 @@ impl BlockKernel {
     unsafe fn part(&self, sum: &Sum, task: usize) -> &mut [f32] {
         let length = sum.to.layout.dims.iter().product();
         // SAFETY: the workspace has a part for every task.
-        unsafe { std::slice::from_raw_parts_mut(self.workspace.at([task * self.workspace_length + sum.start]), length) }
+        unsafe { std::slice::from_raw_parts_mut(self.workspace.at([self.start(sum, task)]), length) }
     }
 
     /// Adds the parts of all tasks in their order.
@@ -142,7 +171,7 @@ impl BlockKernel {
         for_each_task(rows.div_ceil(rows_of_task), |piece| {
             for row in piece * rows_of_task..((piece + 1) * rows_of_task).min(rows) {
                 let part = |task: usize| {
-                    let start = task * self.workspace_length + sum.start + row * columns;
+                    let start = self.start(sum, task) + row * columns;
                     // SAFETY: the row lies inside the part, which nobody writes now but this task its own rows.
                     unsafe { std::slice::from_raw_parts_mut(self.workspace.at([start]), columns) }
                 };

@@ -118,7 +118,7 @@ thread_local! {
 
 impl LoopKernel {
     pub(crate) fn new(body: &Loop, base: impl Fn(&Place) -> *mut f32) -> Result<LoopKernel, DeviceError> {
-        let mut kernel = LoopKernel::lower(body, |place| (base(place), [0; 3]), &[]);
+        let mut kernel = LoopKernel::lower(body, |place| (base(place), [0; 4]), &[]);
         kernel.tasks = kernel.cut()?;
         let owns = |task: &Task| {
             let all_columns = task.columns == (0, kernel.columns);

@@ -73,7 +73,7 @@ impl MatMul {
             column_panel: columns,
             inner_panel: inner,
             batches,
-            moves: [[0; 3]; 3],
+            moves: [[0; 4]; 3],
         };
         product.choose_panels();
         Ok(product)
@@ -307,7 +307,7 @@ mod tests {
             row_panel: rows,
             column_panel: columns,
             inner_panel: inner,
-            moves: [[0; 3]; 3],
+            moves: [[0; 4]; 3],
         };
         product.choose_panels();
         product

@@ -30,18 +30,20 @@ pub(super) fn cut(program: &Program<'_>, draft: &Draft, block: usize, workspace:
         draft,
         rows,
         tasks: 0,
+        slots: 0,
         workspace,
         local: HashMap::new(),
         sums: Vec::new(),
         views: Vec::new(),
         arranged: Vec::new(),
-        length: 0,
+        slot_length: 0,
+        sums_length: 0,
     };
     cutter.place_local_buffers();
-    let values = cutter.length;
     cutter.place_sums();
-    let sums = (cutter.length - values).max(1);
-    cutter.tasks = (batch * points.div_ceil(rows)).min(MOST_TASKS).min((MOST_SUMS / sums).max(1));
+    let blocks = batch * points.div_ceil(rows);
+    cutter.tasks = blocks.min(MOST_TASKS).min((MOST_SUMS / cutter.sums_length.max(1)).max(1));
+    cutter.slots = cutter.tasks.min(threads());
     let last = (points - 1) % rows + 1;
     let kernels = [rows, last].map(|rows| cutter.kernels(rows));
     let [Some(whole), Some(last)] = kernels else { return None };
@@ -54,11 +56,18 @@ pub(super) fn cut(program: &Program<'_>, draft: &Draft, block: usize, workspace:
         kernels: [whole, last],
         sums: cutter.sums,
         workspace,
-        workspace_length: cutter.length,
+        slots: cutter.slots,
+        slot_length: cutter.slot_length,
+        sums_length: cutter.sums_length,
         arranged: cutter.arranged,
         members: draft.members.iter().map(|member| program.steps[member.step].clone()).collect(),
         local: cutter.local.into_keys().collect(),
     })
+}
+
+/// Threads that may run a program. With more of them, some wait for a slot; the results do not depend on the number.
+fn threads() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from).max(rayon::current_num_threads())
 }
 
 struct Cutter<'a> {
@@ -66,15 +75,16 @@ struct Cutter<'a> {
     draft: &'a Draft,
     rows: usize,
     tasks: usize,
+    slots: usize,
     workspace: usize,
-    /// Positions of local buffers in the workspace.
+    /// Positions of local buffers in a slot of the workspace.
     local: HashMap<usize, usize>,
     /// In the order of the members' sums.
     sums: Vec<Sum>,
     views: Vec<View>,
     arranged: Vec<Arranged>,
-    /// Elements of the workspace so far.
-    length: usize,
+    slot_length: usize,
+    sums_length: usize,
 }
 
 impl Cutter<'_> {
@@ -112,13 +122,13 @@ impl Cutter<'_> {
             let start = lowest_gap(0, length, ALIGNMENT, taken);
             placed.push((start..start + length, life));
             self.local.insert(buffer, start);
-            self.length = self.length.max((start + length).next_multiple_of(ALIGNMENT));
+            self.slot_length = self.slot_length.max((start + length).next_multiple_of(ALIGNMENT));
         }
     }
 
     fn place_sums(&mut self) {
         let mut sums = Vec::new();
-        let mut length = self.length;
+        let mut length = 0;
         for member in &self.draft.members {
             let step = &self.program.steps[member.step];
             let touched = touches(step).into_iter().flatten();
@@ -132,7 +142,7 @@ impl Cutter<'_> {
                 length = (length + touch.place.layout.dims.iter().product::<usize>()).next_multiple_of(ALIGNMENT);
             }
         }
-        (self.sums, self.length) = (sums, length);
+        (self.sums, self.sums_length) = (sums, length);
     }
 
     /// All kernels for a block of `rows` points.
@@ -223,13 +233,13 @@ impl Cutter<'_> {
     fn view(&mut self, buffer: usize, walk: &Walk, rows: usize) -> Option<(Walk, usize)> {
         match self.local.get(&buffer) {
             None => {
-                let view = View { buffer, moves: [walk.batch, walk.point, 0], of: buffer };
+                let view = View { buffer, moves: [walk.batch, walk.point, 0, 0], of: buffer };
                 Some((walk.clone(), self.number(view)))
             }
             Some(&start) => {
                 let mut walk = walk.within_block(self.draft.orders[&buffer], self.draft.points, rows)?;
                 walk.offset += start as isize;
-                let view = View { buffer: self.workspace, moves: [0, 0, self.length as isize], of: buffer };
+                let view = View { buffer: self.workspace, moves: [0, 0, 0, self.slot_length as isize], of: buffer };
                 Some((walk, self.number(view)))
             }
         }
@@ -242,21 +252,31 @@ impl Cutter<'_> {
         let known = self.arranged.iter().find(|arranged| arranged.from == from).map(|arranged| arranged.start);
         let start = known.unwrap_or_else(|| {
             let behind = |last: &Arranged| last.start + last.from.layout.dims.iter().product::<usize>();
-            let start = self.arranged.last().map_or(self.tasks * self.length, behind).next_multiple_of(ALIGNMENT);
+            let start = self
+                .arranged
+                .last()
+                .map_or(self.sums_start() + self.tasks * self.sums_length, behind)
+                .next_multiple_of(ALIGNMENT);
             self.arranged.push(Arranged { from, start });
             start
         });
-        let view = self.number(View { buffer: self.workspace, moves: [0; 3], of: place.buffer });
+        let view = self.number(View { buffer: self.workspace, moves: [0; 4], of: place.buffer });
         Place { buffer: view, layout: Layout { offset: start as isize, strides: contiguous_strides(&dims), dims } }
     }
 
     /// The task's part of a sum.
     fn sum_view(&mut self, batch: isize, dims: &[usize], sum: &mut usize) -> Place {
         let of = self.sums[*sum].to.buffer;
-        let view = self.number(View { buffer: self.workspace, moves: [batch, 0, self.length as isize], of });
-        let offset = self.sums[*sum].start as isize;
+        let moves = [batch, 0, self.sums_length as isize, 0];
+        let view = self.number(View { buffer: self.workspace, moves, of });
+        let offset = (self.sums_start() + self.sums[*sum].start) as isize;
         *sum += 1;
         Place { buffer: view, layout: Layout { offset, dims: dims.to_vec(), strides: contiguous_strides(dims) } }
+    }
+
+    /// Where the sums begin in the workspace.
+    fn sums_start(&self) -> usize {
+        self.slots * self.slot_length
     }
 
     fn number(&mut self, view: View) -> usize {

@@ -73,17 +73,19 @@ pub(super) fn touches(step: &Step) -> Option<Vec<Touch<'_>>> {
     let read = |place| Touch { place, writes: false };
     let write = |place| Touch { place, writes: true };
     match step {
-        Step::Loop(body) => {
-            let instructions = body.instructions.iter().filter_map(|instruction| match instruction {
-                Instruction::Load { from, .. } => Some(read(from)),
-                Instruction::Store { to, .. } => Some(write(to)),
-                _ => None,
-            });
-            Some(instructions.chain(body.across.iter().map(|across| write(&across.to))).collect())
-        }
+        Step::Loop(body) => Some(instructed(body).chain(body.across.iter().map(|across| write(&across.to))).collect()),
         Step::MatMul { left, right, to, .. } => Some(vec![read(left), read(right), write(to)]),
         _ => None,
     }
+}
+
+/// The places of the instructions of a loop.
+fn instructed(body: &Loop) -> impl Iterator<Item = Touch<'_>> {
+    body.instructions.iter().filter_map(|instruction| match instruction {
+        Instruction::Load { from, .. } => Some(Touch { place: from, writes: false }),
+        Instruction::Store { to, .. } => Some(Touch { place: to, writes: true }),
+        _ => None,
+    })
 }
 
 /// A group while it grows.
@@ -132,8 +134,10 @@ impl Draft {
         draft
     }
 
+    /// Whether a value stays in the cache. Products whose points are columns gain nothing by themselves.
     pub(super) fn is_worth_it(&self) -> bool {
-        self.passed > 0
+        let by_rows = |member: &Member| matches!(member.form, Form::Product(Matrix::Rows | Matrix::Inner));
+        self.passed > 0 && self.members.iter().any(by_rows)
     }
 
     /// What blocks save, to compare drafts.
@@ -252,7 +256,7 @@ impl Draft {
             return None;
         }
         let mut accesses = Vec::new();
-        for touch in touches(&Step::Loop(body.clone()))?.iter().take(body_places(body)) {
+        for touch in instructed(body) {
             accesses.push(Access::Rows(cuts.walk(&touch.place.layout)?));
         }
         for across in &body.across {
@@ -344,13 +348,6 @@ impl Draft {
         }
         Some(Walk { offset: layout.offset, batch: one_stride(&samples)?, point: along, before, after })
     }
-}
-
-/// Loads and stores of a loop.
-fn body_places(body: &Loop) -> usize {
-    let touches =
-        |instruction: &&Instruction| matches!(instruction, Instruction::Load { .. } | Instruction::Store { .. });
-    body.instructions.iter().filter(touches).count()
 }
 
 impl Matrix {

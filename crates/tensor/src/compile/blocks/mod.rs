@@ -28,10 +28,10 @@ const MOST_SUMS: usize = 1 << 24;
 /// Largest step, in elements that it writes, that may run before a group instead of behind it.
 const SMALL: usize = 1 << 16;
 
-/// How the address of an access changes: from sample to sample, from point to point, from task to task.
-pub(crate) type Moves = [isize; 3];
+/// How the address of an access changes: from sample to sample, from point to point, from task to task, from slot to slot.
+pub(crate) type Moves = [isize; 4];
 
-/// What a kernel of a block accesses: a buffer of the program, or the workspace of its task.
+/// What a kernel of a block accesses: a buffer of the program, or the workspace of the group.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct View {
     pub(crate) buffer: usize,
@@ -52,7 +52,7 @@ pub(crate) struct BlockStep {
 #[derive(Clone, Debug)]
 pub(crate) struct Sum {
     pub(crate) kind: Reduction,
-    /// Position in a task's workspace.
+    /// Position in the sums of a task.
     pub(crate) start: usize,
     pub(crate) to: Place,
 }
@@ -61,7 +61,7 @@ pub(crate) struct Sum {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Arranged {
     pub(crate) from: Place,
-    /// Position in the buffer of the workspaces, behind them.
+    /// Position in the workspace.
     pub(crate) start: usize,
 }
 
@@ -77,9 +77,12 @@ pub(crate) struct Blocks {
     /// The kernels for a whole block, and for the last one of a sample if that is shorter.
     pub(crate) kernels: [Vec<BlockStep>; 2],
     pub(crate) sums: Vec<Sum>,
-    /// Buffer of the workspaces, and elements of one: values that no other kernel reads, then the sums.
+    /// The buffer with, one after the other: the values of a block that no other kernel reads, for each of the tasks that run at
+    /// the same time; the sums of each task; arranged matrices.
     pub(crate) workspace: usize,
-    pub(crate) workspace_length: usize,
+    pub(crate) slots: usize,
+    pub(crate) slot_length: usize,
+    pub(crate) sums_length: usize,
     pub(crate) arranged: Vec<Arranged>,
     /// The kernels before they were cut.
     pub(crate) members: Vec<Step>,
@@ -113,7 +116,8 @@ pub(crate) fn group(placed: &mut Placed, steps: Vec<Step>, options: Options) -> 
             Some(blocks) => {
                 let elements = |matrix: &Arranged| matrix.from.layout.dims.iter().product::<usize>();
                 let behind = blocks.arranged.last().map(|last| last.start + elements(last));
-                placed.add_workspace(behind.unwrap_or(blocks.tasks * blocks.workspace_length));
+                let length = blocks.slots * blocks.slot_length + blocks.tasks * blocks.sums_length;
+                placed.add_workspace(behind.unwrap_or(length).max(1));
                 grouped.push(Step::Blocks(Box::new(blocks)));
             }
             None => grouped.extend(draft.members.iter().map(|member| steps[member.step].clone())),
@@ -151,7 +155,7 @@ fn candidates(steps: &[Step], fewest: usize) -> Vec<Points> {
 }
 
 impl Placed {
-    /// The workspaces of a group.
+    /// The workspace of a group.
     fn add_workspace(&mut self, length: usize) {
         self.buffers.push(super::plan::Buffer { name: None, role: Role::Temporary, length, offset: 0 });
     }
