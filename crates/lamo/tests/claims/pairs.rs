@@ -119,7 +119,7 @@ fn allowed(model: &str) -> [f64; 3] {
     if HAS_KINKS.contains(&model) { KINKS } else { ROUNDINGS }
 }
 
-/// On the CPU fused and unfused, and on the device that `LAMO_TEST_DEVICE` names.
+/// On the CPU fused, by blocks of a few points, and unfused, and on the device that `LAMO_TEST_DEVICE` names.
 #[test]
 fn outputs_losses_and_gradients_of_every_pair_are_those_of_the_reference() {
     for Shipped { name, text, .. } in EXPERIMENTS.iter() {
@@ -130,10 +130,10 @@ fn outputs_losses_and_gradients_of_every_pair_are_those_of_the_reference() {
         let graph = Graph::new();
         let pair = Pair::declare(&graph, &experiment, &task.on(coarse(task.grid)))
             .unwrap_or_else(|refusal| panic!("{name}: {refusal}"));
-        let compiled =
-            |fuse| (format!("fuse {fuse}"), Program::compile_with(&graph, Options { fuse, ..Options::default() }));
+        let ways = [(true, 0), (true, 256), (false, 0)].map(|(fuse, block)| Options { fuse, block });
+        let compiled = |options| (format!("{options:?}"), Program::compile_with(&graph, options));
         let mut expected = None;
-        for (how, mut program) in [true, false].map(compiled).into_iter().chain(on_test_device(&graph)) {
+        for (how, mut program) in ways.map(compiled).into_iter().chain(on_test_device(&graph)) {
             pair.begin(&mut program);
             let expected = expected.get_or_insert_with(|| pair.reference(&program));
             program.run();
@@ -146,18 +146,18 @@ fn outputs_losses_and_gradients_of_every_pair_are_those_of_the_reference() {
     }
 }
 
-/// A GPU may be this far from the CPU, or as far as some times what the CPU's own results move when each input is rounded once
-/// more.
+/// Two ways to compute may be this far apart, or as far as some times what the results move when each input is rounded once more.
 const OFFICIAL_SIZES: f64 = 1e-5;
 const ROUNDED_INPUTS: f64 = 8.0;
 
 /// Kernels are chosen by size, so that a small model does not prove a large one. All models on Darcy and Elasticity, LaMO and
-/// Transolver on all benchmarks, against the CPU in f32. Batch norms and kinks amplify roundings, U-NO's up to a gradient that
-/// differs by 0.08; by how much is measured with inputs that differ by one rounding.
+/// Transolver on all benchmarks, in f32: by blocks and, if `LAMO_TEST_DEVICE` names it, on a GPU, against a CPU that runs each
+/// kernel over all points before the next. Batch norms and kinks amplify roundings, U-NO's up to a gradient that differs by 0.08;
+/// by how much is measured with inputs that differ by one rounding.
 #[test]
-#[ignore = "minutes, on a GPU: LAMO_TEST_DEVICE=cuda cargo test --release -p lamo --features cuda --test claims -- --ignored of_official_sizes --nocapture"]
+#[ignore = "minutes: [LAMO_TEST_DEVICE=cuda] cargo test --release -p lamo [--features cuda] --test claims -- --ignored of_official_sizes --nocapture"]
 #[allow(clippy::print_stdout)]
-fn a_gpu_computes_every_model_of_official_sizes_as_the_cpu_does() {
+fn blocks_and_a_gpu_compute_every_model_of_official_sizes_as_kernel_after_kernel_does() {
     let chosen = |experiment: &Experiment| {
         ["darcy", "elasticity"].contains(&experiment.benchmark.as_str())
             || ["lamo", "transolver"].contains(&experiment.model.name.as_str())
@@ -171,25 +171,30 @@ fn a_gpu_computes_every_model_of_official_sizes_as_the_cpu_does() {
         let task = experiment.benchmark().unwrap().task();
         let graph = Graph::new();
         let pair = Pair::declare(&graph, &experiment, &task).unwrap_or_else(|refusal| panic!("{name}: {refusal}"));
-        let mut cpu = Program::compile_with(&graph, Options::default());
-        pair.begin(&mut cpu);
-        cpu.run();
-        let expected = OUTPUTS.map(|output| cpu.read(output).iter().copied().map(f64::from).collect());
-        pair.begin(&mut cpu);
-        pair.round_inputs(&mut cpu);
-        cpu.run();
-        let rounded = distances(&cpu, &expected);
-        drop(cpu);
-        let (device, mut program) = on_test_device(&graph).expect("LAMO_TEST_DEVICE names a GPU");
-        pair.begin(&mut program);
-        program.run();
-        let found = distances(&program, &expected);
+        let mut plain = Program::compile_with(&graph, Options { block: 0, ..Options::default() });
+        pair.begin(&mut plain);
+        plain.run();
+        let expected = OUTPUTS.map(|output| plain.read(output).iter().copied().map(f64::from).collect());
+        pair.begin(&mut plain);
+        pair.round_inputs(&mut plain);
+        plain.run();
+        let rounded = distances(&plain, &expected);
+        let kernels = plain.explain();
+        drop(plain);
+        let allowed: [f64; 3] = std::array::from_fn(|k| OFFICIAL_SIZES.max(ROUNDED_INPUTS * rounded[k]));
         let said =
             |apart: [f64; 3]| format!("output {:.1e}, loss {:.1e}, gradient {:.1e}", apart[0], apart[1], apart[2]);
-        println!("{name} ({device}): {}; inputs rounded: {}", said(found), said(rounded));
-        let allowed: [f64; 3] = std::array::from_fn(|k| OFFICIAL_SIZES.max(ROUNDED_INPUTS * rounded[k]));
-        if found.iter().zip(allowed).any(|(apart, allowed)| apart.is_nan() || *apart >= allowed) {
-            wrong.push(name);
+        println!("{name}: inputs rounded: {}", said(rounded));
+        let blocks = Program::compile_with(&graph, Options::default());
+        let blocks = (blocks.explain() != kernels).then(|| ("blocks".to_string(), blocks));
+        for (how, mut program) in blocks.into_iter().chain(on_test_device(&graph)) {
+            pair.begin(&mut program);
+            program.run();
+            let found = distances(&program, &expected);
+            println!("{name} ({how}): {}", said(found));
+            if found.iter().zip(allowed).any(|(apart, allowed)| apart.is_nan() || *apart >= allowed) {
+                wrong.push(format!("{name} ({how})"));
+            }
         }
     }
     assert!(wrong.is_empty(), "{wrong:?}");

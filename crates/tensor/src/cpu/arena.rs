@@ -6,6 +6,8 @@ use std::alloc::{Layout, alloc_zeroed, dealloc};
 
 /// A cache line.
 const LINE: usize = 64;
+/// What every allocator aligns to by itself.
+const ALIGNMENT: usize = 8;
 /// Large blocks start on a huge page: kernels use hundreds of megabytes, more than the address cache of a processor covers with
 /// small pages.
 const HUGE_PAGE: usize = 2 << 20;
@@ -16,6 +18,9 @@ const WHAT: &str = "the program";
 /// Numbers at a fixed address.
 pub(super) struct Arena {
     start: *mut f32,
+    count: usize,
+    /// What the system gave: the numbers, and room to align them.
+    block: *mut u8,
     layout: Layout,
 }
 
@@ -32,18 +37,23 @@ impl Arena {
         let full = || memory::refused(whole, WHAT);
         let bytes = count.max(1).checked_mul(size_of::<f32>()).and_then(|bytes| bytes.checked_next_multiple_of(LINE));
         let alignment = if bytes.is_some_and(|bytes| bytes < HUGE_PAGE) { LINE } else { HUGE_PAGE };
-        let layout = bytes.and_then(|bytes| Layout::from_size_align(bytes, alignment).ok()).ok_or_else(full)?;
+        // A wider alignment than that of an allocation would be filled with zeros by hand, page by small page, before the advice
+        // below. So there is room for one more `alignment`, and zeros are the system's: a page is there when it is first used.
+        let room = bytes.and_then(|bytes| bytes.checked_add(alignment));
+        let layout = room.and_then(|room| Layout::from_size_align(room, ALIGNMENT).ok()).ok_or_else(full)?;
         // SAFETY: the size is not zero.
-        let start = unsafe { alloc_zeroed(layout) };
-        if start.is_null() {
+        let block = unsafe { alloc_zeroed(layout) };
+        if block.is_null() {
             return Err(full());
         }
+        // SAFETY: the block has room for the shift.
+        let start = unsafe { block.add(block.align_offset(alignment)) };
         #[cfg(all(target_os = "linux", not(miri)))]
         if alignment == HUGE_PAGE {
-            // SAFETY: the block is ours; the call is advice and may fail without harm.
-            unsafe { libc::madvise(start.cast(), layout.size(), libc::MADV_HUGEPAGE) };
+            // SAFETY: the memory is ours; the call is advice and may fail without harm.
+            unsafe { libc::madvise(start.cast(), layout.size() - alignment, libc::MADV_HUGEPAGE) };
         }
-        Ok(Arena { start: start.cast(), layout })
+        Ok(Arena { start: start.cast(), count: (layout.size() - alignment) / size_of::<f32>(), block, layout })
     }
 
     /// The first number.
@@ -53,13 +63,13 @@ impl Arena {
 
     /// How many numbers there are.
     pub(super) fn count(&self) -> usize {
-        self.layout.size() / size_of::<f32>()
+        self.count
     }
 }
 
 impl Drop for Arena {
     fn drop(&mut self) {
         // SAFETY: allocated with this layout.
-        unsafe { dealloc(self.start.cast(), self.layout) };
+        unsafe { dealloc(self.block, self.layout) };
     }
 }
