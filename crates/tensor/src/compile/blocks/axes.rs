@@ -62,7 +62,7 @@ impl Cuts {
     pub(super) fn new(dims: &[usize], Points { batch, points }: Points, before: usize) -> Option<Cuts> {
         let count: usize = dims.iter().product();
         let outer = batch.checked_mul(before)?.checked_mul(points)?;
-        if outer == 0 || count % outer != 0 {
+        if outer == 0 || !count.is_multiple_of(outer) {
             return None;
         }
         let after = count / outer;

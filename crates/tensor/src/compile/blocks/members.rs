@@ -249,7 +249,7 @@ impl Draft {
     fn loop_accesses(&self, body: &Loop, cuts: &Cuts) -> Option<Vec<Access>> {
         let columns = *body.dims.last()?;
         // Numbers per row exist where a row belongs to one point.
-        let whole_rows = cuts.after() % columns == 0;
+        let whole_rows = cuts.after().is_multiple_of(columns);
         let has_rows = body.levels.contains(&Level::Row) || !body.across.is_empty();
         let reduces = body.instructions.iter().any(|instruction| matches!(instruction, Instruction::ReduceRow { .. }));
         if !whole_rows && (has_rows || reduces) {
@@ -278,7 +278,7 @@ impl Draft {
             let walk = Cuts::new(&result, self.points, 1)?.walk(&to.layout)?;
             return Some(Access::Rows(walk));
         }
-        let whole = rows_of_point % inner == 0;
+        let whole = rows_of_point.is_multiple_of(inner);
         let per_sample = |outer: usize| outer == batch * before && reduced * inner == points * rows_of_point;
         let all = outer == 1;
         let sample = outer == batch && reduced * inner == before * points * rows_of_point;
@@ -326,7 +326,7 @@ impl Draft {
             let before = axes(0, matrices).map(|(extent, _)| (extent, 0)).collect();
             return Some(Walk { offset: layout.offset, batch: along * points as isize, point: along, before, after });
         }
-        if extent != points || count % batch != 0 {
+        if extent != points || !count.is_multiple_of(batch) {
             return None;
         }
         // The first axes of the stack of matrices are samples.

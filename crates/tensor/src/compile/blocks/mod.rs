@@ -141,7 +141,7 @@ fn candidates(steps: &[Step], fewest: usize) -> Vec<Points> {
             let extents = [to.layout.dims[rank - 2], to.layout.dims[rank - 1], left.layout.dims[rank - 1]];
             for points in extents.into_iter().filter(|&points| points >= fewest) {
                 found.push(Points { batch: 1, points });
-                let batches = (2..=matrices).filter(|&batch| matrices % batch == 0);
+                let batches = (2..=matrices).filter(|&batch| matrices.is_multiple_of(batch));
                 found.extend(batches.map(|batch| Points { batch, points }));
             }
         }
