@@ -58,7 +58,7 @@ pub(super) enum Matrix {
 pub(super) struct Member {
     pub(super) step: usize,
     pub(super) form: Form,
-    /// The accesses of the step, in the order of [`accesses`].
+    /// The accesses of the step, in the order of [`touches`].
     pub(super) accesses: Vec<Access>,
 }
 
