@@ -25,6 +25,11 @@ impl<'g> AxialConvolution<'g> {
         AxialConvolution { along }
     }
 
+    /// With a convolution along each axis of a volume.
+    pub fn of_volume(along: [LineConvolution<'g>; 3]) -> Self {
+        AxialConvolution { along: along.map(Some) }
+    }
+
     /// `[batch, …extents, width]` → the same
     pub fn forward(&self, field: Tensor<'g>) -> Tensor<'g> {
         let [batch, rows, columns, layers, width] = field.dims();

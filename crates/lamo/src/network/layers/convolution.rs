@@ -1,11 +1,12 @@
 //! Convolutions over neighbours along each axis, with zeros around the image, and max(0, x).
 
+use super::convolve_volume;
 use crate::network::{Initial, Scope};
 use lamo_tensor::{ConvolutionOptions, Tensor};
 
-/// A convolution without a bias: 3 × 3 taps on a plane, 3 on a line.
+/// A convolution without a bias: 3 taps along each axis.
 pub struct Convolution<'g> {
-    /// `[outputs, inputs, 3, 3]`, on a line `[outputs, inputs, 3]`
+    /// `[outputs, inputs, 3, 3]`, on a line `[outputs, inputs, 3]`, in a volume `[outputs, inputs, 3, 3, 3]`
     weight: Tensor<'g>,
 }
 
@@ -16,9 +17,12 @@ impl<'g> Convolution<'g> {
         Convolution { weight: scope.parameter("weight", [vec![outputs, inputs], vec![3; axes]].concat(), initial) }
     }
 
-    /// `[batch, rows, columns, inputs]` → `[batch, rows, columns, outputs]`
+    /// `[batch, rows, columns, inputs]` → `[batch, rows, columns, outputs]`, in a volume with layers behind the columns
     pub fn forward(&self, image: Tensor<'g>) -> Tensor<'g> {
         let shape = self.weight.shape();
+        if shape.rank() == 5 {
+            return convolve_volume(image, self.weight, 1);
+        }
         let (line, [outputs, inputs]) = (shape.rank() == 3, [shape.dims()[0], shape.dims()[1]]);
         let (kernel, around) = if line { ([1, 3], [0, 0]) } else { ([3, 3], [1, 1]) };
         let weight = self.weight.reshape([outputs, inputs, kernel[0], kernel[1]]);

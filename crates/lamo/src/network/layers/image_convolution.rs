@@ -1,10 +1,11 @@
-//! Spectral convolutions of images `[batch, rows, columns, width]`, the layout of the other convolutions.
+//! Spectral convolutions of images `[batch, rows, columns, width]` or, in a volume, `[batch, rows, columns, layers, width]`, the layout of the
+//! other convolutions.
 //!
-//! The transforms along rows and columns are products with the image where it lies; only the few frequencies are moved to the
+//! On a plane the transforms along rows and columns are products with the image where it lies; only the few frequencies are moved to the
 //! front, where [`SpectralConvolution`] mixes them.
 
 use super::spectral::{frequencies, images, inverse_sums, waves};
-use super::{LineConvolution, SpectralConvolution};
+use super::{LineConvolution, SpectralConvolution, VolumeConvolution};
 use crate::network::Scope;
 use lamo_tensor::Tensor;
 
@@ -14,29 +15,38 @@ pub enum ImageConvolution<'g> {
     Line(LineConvolution<'g>),
     /// On rows and columns.
     Plane(SpectralConvolution<'g>),
+    /// On rows, columns and layers.
+    Volume(VolumeConvolution<'g>),
 }
 
 impl<'g> ImageConvolution<'g> {
-    /// `inputs` and `outputs` channels on a grid of `axes` axes; 0 ≤ l < modes along columns, −modes ≤ k < modes along rows.
+    /// `inputs` and `outputs` channels on a grid of `axes` axes; 0 ≤ l < modes along the last axis, −modes ≤ k < modes along the others.
     pub fn new(scope: &Scope<'_, 'g>, axes: usize, widths: [usize; 2], modes: usize) -> Self {
         match axes {
             1 => ImageConvolution::Line(LineConvolution::new(scope, widths, modes)),
+            3 => ImageConvolution::Volume(VolumeConvolution::new(scope, widths, [modes; 3])),
             _ => ImageConvolution::Plane(SpectralConvolution::new(scope, widths, [modes; 2])),
         }
     }
 
-    /// `[batch, rows, columns, inputs]` → `[batch, rows, columns, outputs]`
+    /// `[batch, rows, columns, inputs]` → `[batch, rows, columns, outputs]`, in a volume with layers behind the columns
     pub fn forward(&self, image: Tensor<'g>) -> Tensor<'g> {
-        let [batch, rows, columns, width] = image.dims();
         match self {
             ImageConvolution::Line(line) => {
+                let [batch, _, columns, width] = image.dims();
                 let mixed = line.forward_across(image.reshape([batch, columns, 1, width]));
                 let [_, _, _, outputs] = mixed.dims();
                 mixed.reshape([batch, 1, columns, outputs])
             }
             ImageConvolution::Plane(plane) => {
+                let [_, rows, columns, _] = image.dims();
                 let spectrum = plane.mix(analyse_image(image, plane.modes()), rows);
                 synthesise_image(spectrum, [rows, columns])
+            }
+            ImageConvolution::Volume(volume) => {
+                let [_, rows, columns, layers, _] = image.dims();
+                let extents = [rows, columns, layers];
+                volume.forward_padded(image.permute(&[1, 2, 3, 0, 4]), extents, extents).permute(&[3, 0, 1, 2, 4])
             }
         }
     }

@@ -1,15 +1,18 @@
-//! The multiwavelet layer (Gupta et al. 2021): a square image of k² coefficients per cell is decomposed level by level, each
-//! level is mixed, and the image is put together again.
+//! The multiwavelet layer (Gupta et al. 2021): an image of k coefficients per cell and axis is decomposed level by level, each level
+//! is mixed, and the image is put together again.
 //!
-//! With v_{pq} the cells of odd or even rows p and columns q, a level is
+//! On a plane, with v_{pq} the cells of odd or even rows p and columns q, a level is
 //!
 //! s = Σ v_{pq} (H_p ⊗ H_q)ᵀ,  d = Σ v_{pq} (G_p ⊗ G_q)ᵀ,  Ud = A d + B s,  Us = C d,
 //!
 //! the next level decomposes s, the last one is mapped by T₀, and on the way back v ← v + Us,
 //! v_{pq} = v (H_p ⊗ H_q) + Ud (G_p ⊗ G_q). H and G are the filters of the first k Legendre polynomials on [0, 1] and of
 //! their wavelets; the mixed details H ⊗ G and G ⊗ H are left out, as in the Neural-Solver-Library. All levels share A, B, C.
+//!
+//! On a line there is one factor in place of two, and A, B and C are all F⁻¹(R · F v). In a volume the wavelets are those of rows and
+//! columns, A mixes frequencies along all three axes, and the layers keep their number on all levels.
 
-use super::{Linear, SpectralConvolution, relu};
+use super::{LineConvolution, Linear, SpectralConvolution, VolumeConvolution, convolve_volume, relu};
 use crate::network::{Initial, Scope};
 use lamo_tensor::{ConvolutionOptions, Tensor};
 
@@ -72,144 +75,202 @@ fn shifted_legendre(n: usize) -> Vec<f64> {
     coefficients
 }
 
-/// Matrices of a level for the four cells (p, q) = (0, 0), (0, 1), (1, 0), (1, 1).
+/// Matrices of a level for its cells: 0 and 1 on a line, else (p, q) = (0, 0), (0, 1), (1, 0), (1, 1).
 struct Transform<'g> {
-    /// `[4 k², 2 k²]`, cells to s and d.
+    /// 1 on a line, else 2.
+    axes: usize,
+    /// `[cells · channels, 2 channels]`, cells to s and d.
     decompose: Tensor<'g>,
-    /// `[2 k², 4 k²]`, v and Ud to cells.
+    /// `[2 channels, cells · channels]`, v and Ud to cells.
     reconstruct: Tensor<'g>,
 }
 
 impl<'g> Transform<'g> {
-    fn new(scope: &Scope<'_, 'g>, order: usize) -> Self {
-        let (filters, square) = (Filters::legendre(order), order * order);
+    fn new(scope: &Scope<'_, 'g>, axes: usize, order: usize) -> Self {
+        let (filters, channels, cells) = (Filters::legendre(order), order.pow(axes as u32), 1 << axes);
         // One matrix for both ways: `[s and d, cells]`, orthonormal rows on each part.
-        let mut values = vec![0.0; 2 * square * 4 * square];
+        let mut values = vec![0.0; 2 * channels * cells * channels];
+        let digit = |number: usize, base: usize, axis: usize| number / base.pow((axes - 1 - axis) as u32) % base;
         for (part, filter) in [&filters.coarse, &filters.detail].into_iter().enumerate() {
-            for cell in 0..4 {
-                for (row, column) in (0..square).flat_map(|row| (0..square).map(move |column| (row, column))) {
-                    let (rows, columns) = (&filter[cell / 2], &filter[cell % 2]);
-                    let value = rows[row / order][column / order] * columns[row % order][column % order];
-                    values[(part * square + row) * 4 * square + cell * square + column] = value;
+            for cell in 0..cells {
+                for (row, column) in (0..channels).flat_map(|row| (0..channels).map(move |column| (row, column))) {
+                    let along =
+                        |axis| filter[digit(cell, 2, axis)][digit(row, order, axis)][digit(column, order, axis)];
+                    let value: f64 = (0..axes).map(along).product();
+                    values[((part * channels + row) * cells + cell) * channels + column] = value;
                 }
             }
         }
-        declare_tables(scope, square, &values);
-        let reconstruct = scope.graph().constant_numbers(&values, [2 * square, 4 * square]);
-        Transform { decompose: reconstruct.transpose(), reconstruct }
+        declare_tables(scope, [cells, channels], &values);
+        let reconstruct = scope.graph().constant_numbers(&values, [2 * channels, cells * channels]);
+        Transform { axes, decompose: reconstruct.transpose(), reconstruct }
     }
 
-    /// `[batch, 2n, 2n, k²]` → s and d, each `[batch, n, n, k²]`
+    /// `[batch, 2n, 2n, layers, channels]` → s and d, each `[batch, n, n, layers, channels]`; on a line one row stays one.
     fn decompose(&self, image: Tensor<'g>) -> [Tensor<'g>; 2] {
-        let [batch, side, _, channels] = image.dims();
-        let half = side / 2;
-        let cells = image.reshape([batch, half, 2, half, 2, channels]).permute(&[0, 1, 3, 2, 4, 5]);
-        let parts = cells.reshape([batch * half * half, 4 * channels]).matmul(self.decompose);
-        parts.split(1, [channels; 2]).map(|part| part.reshape([batch, half, half, channels]))
+        let [batch, _, columns, layers, channels] = image.dims();
+        let (half, line) = (columns / 2, self.axes == 1);
+        let rows = if line { 1 } else { half };
+        let cells = match line {
+            true => image,
+            false => image.reshape([batch, half, 2, half, 2, layers, channels]).permute(&[0, 1, 3, 5, 2, 4, 6]),
+        };
+        let parts = cells.reshape([batch * rows * half * layers, channels << self.axes]).matmul(self.decompose);
+        parts.split(1, [channels; 2]).map(|part| part.reshape([batch, rows, half, layers, channels]))
     }
 
-    /// v and Ud, each `[batch, n, n, k²]` → `[batch, 2n, 2n, k²]`
+    /// v and Ud, each `[batch, n, n, layers, channels]` → `[batch, 2n, 2n, layers, channels]`
     fn reconstruct(&self, parts: [Tensor<'g>; 2]) -> Tensor<'g> {
-        let [batch, half, _, channels] = parts[0].dims();
-        let parts = Tensor::concatenate(&parts, 3).reshape([batch * half * half, 2 * channels]);
-        let cells = parts.matmul(self.reconstruct).reshape([batch, half, half, 2, 2, channels]);
-        cells.permute(&[0, 1, 3, 2, 4, 5]).reshape([batch, 2 * half, 2 * half, channels])
+        let [batch, rows, half, layers, channels] = parts[0].dims();
+        let parts = Tensor::concatenate(&parts, 4).reshape([batch * rows * half * layers, 2 * channels]);
+        let cells = parts.matmul(self.reconstruct);
+        match self.axes {
+            1 => cells.reshape([batch, 1, 2 * half, 1, channels]),
+            _ => {
+                let cells = cells.reshape([batch, half, half, layers, 2, 2, channels]);
+                let sorted = cells.permute(&[0, 1, 4, 2, 5, 3, 6]);
+                sorted.reshape([batch, 2 * half, 2 * half, layers, channels])
+            }
+        }
     }
 }
 
-/// The library keeps the matrices in its weights files: `ec_s` and `ec_d` take the four cells to s and to d, `rc_ee` to `rc_oo`
-/// take v and Ud to one cell each. `matrix` is `[s and d, cells]`.
-fn declare_tables(scope: &Scope<'_, '_>, square: usize, matrix: &[f64]) {
-    let at = |row: usize, column: usize| matrix[row * 4 * square + column] as f32;
+/// The library keeps the matrices in its weights files: `ec_s` and `ec_d` take the cells to s and to d, `rc_e` and `rc_o`, or `rc_ee`
+/// to `rc_oo`, take v and Ud to one cell each. `matrix` is `[s and d, cells]`.
+fn declare_tables(scope: &Scope<'_, '_>, [cells, channels]: [usize; 2], matrix: &[f64]) {
+    let at = |row: usize, column: usize| matrix[row * cells * channels + column] as f32;
     for (part, name) in ["ec_s", "ec_d"].into_iter().enumerate() {
-        let entries = (0..4 * square).flat_map(|cell| (0..square).map(move |row| (part * square + row, cell)));
-        scope.table(name, [4 * square, square], entries.map(|(row, column)| at(row, column)).collect());
+        let entries =
+            (0..cells * channels).flat_map(|cell| (0..channels).map(move |row| (part * channels + row, cell)));
+        scope.table(name, [cells * channels, channels], entries.map(|(row, column)| at(row, column)).collect());
     }
-    for (cell, name) in ["rc_ee", "rc_eo", "rc_oe", "rc_oo"].into_iter().enumerate() {
-        let entries = (0..2 * square).flat_map(|row| (0..square).map(move |column| (row, cell * square + column)));
-        scope.table(name, [2 * square, square], entries.map(|(row, column)| at(row, column)).collect());
+    let names: &[&str] = if cells == 2 { &["rc_e", "rc_o"] } else { &["rc_ee", "rc_eo", "rc_oe", "rc_oo"] };
+    for (cell, name) in names.iter().enumerate() {
+        let entries =
+            (0..2 * channels).flat_map(|row| (0..channels).map(move |column| (row, cell * channels + column)));
+        scope.table(name, [2 * channels, channels], entries.map(|(row, column)| at(row, column)).collect());
     }
 }
 
-/// Lo(max(0, W ∗ v + b)): B and C.
-struct Local<'g> {
-    weight: Tensor<'g>,
-    bias: Tensor<'g>,
-    out: Linear<'g>,
+/// A, B or C.
+enum Mixing<'g> {
+    /// F⁻¹(R · F v) on a line.
+    Line(LineConvolution<'g>),
+    /// Lo(max(0, F⁻¹(R · F v)))
+    Plane(SpectralConvolution<'g>, Linear<'g>),
+    Volume(VolumeConvolution<'g>, Linear<'g>),
+    /// Lo(max(0, W ∗ v + b))
+    Local {
+        weight: Tensor<'g>,
+        bias: Tensor<'g>,
+        out: Linear<'g>,
+    },
 }
 
-impl<'g> Local<'g> {
-    fn new(scope: &Scope<'_, 'g>, channels: usize) -> Self {
-        let (convolution, initial) = (scope.enter("conv.0"), Initial::fan_in(9 * channels));
-        Local {
-            weight: convolution.parameter("weight", [channels, channels, 3, 3], initial),
+impl<'g> Mixing<'g> {
+    /// By the lowest frequencies.
+    fn global(scope: &Scope<'_, 'g>, axes: usize, channels: usize, modes: usize) -> Self {
+        if axes == 1 {
+            return Mixing::Line(LineConvolution::new(scope, [channels; 2], modes));
+        }
+        // Xavier's normal numbers, half of the variance in each of the real and imaginary parts.
+        let deviation = 1.0 / ((2 * channels) as f64).sqrt() / (modes as f64).powf(axes as f64 / 2.0);
+        let shape = [&[channels; 2], &vec![modes; axes][..], &[2]].concat();
+        let weight = |name: &str| scope.parameter(name, shape.clone(), Initial::Normal { deviation });
+        let out = || Linear::new(&scope.enter("Lo"), channels, channels);
+        match axes {
+            2 => Mixing::Plane(SpectralConvolution::of(["weights1", "weights2"].map(weight)), out()),
+            _ => {
+                let weights = ["weights1", "weights2", "weights3", "weights4"].map(weight);
+                Mixing::Volume(VolumeConvolution::of(weights), out())
+            }
+        }
+    }
+
+    /// By neighbours; on a line by the lowest frequencies, too.
+    fn local(scope: &Scope<'_, 'g>, axes: usize, channels: usize, modes: usize) -> Self {
+        if axes == 1 {
+            return Mixing::global(scope, axes, channels, modes);
+        }
+        let (convolution, initial) = (scope.enter("conv.0"), Initial::fan_in(3_usize.pow(axes as u32) * channels));
+        Mixing::Local {
+            weight: convolution.parameter("weight", [&[channels; 2], &vec![3; axes][..]].concat(), initial),
             bias: convolution.parameter("bias", [channels], initial),
             out: Linear::new(&scope.enter("Lo"), channels, channels),
         }
     }
 
+    /// `[batch, rows, columns, layers, channels]` → the same
     fn forward(&self, image: Tensor<'g>) -> Tensor<'g> {
-        let options = ConvolutionOptions { padding: [[1, 1]; 2], ..ConvolutionOptions::default() };
-        self.out.forward(relu(image.convolve(self.weight, options) + self.bias))
-    }
-}
-
-/// Lo(max(0, F⁻¹(R · F v))): A.
-struct Global<'g> {
-    convolution: SpectralConvolution<'g>,
-    out: Linear<'g>,
-}
-
-impl<'g> Global<'g> {
-    fn new(scope: &Scope<'_, 'g>, channels: usize, modes: usize) -> Self {
-        // Xavier's normal numbers, half of the variance in each of the real and imaginary parts.
-        let deviation = 1.0 / ((2 * channels) as f64).sqrt() / modes as f64;
-        let shape = [channels, channels, modes, modes, 2];
-        let weights = ["weights1", "weights2"].map(|name| scope.parameter(name, shape, Initial::Normal { deviation }));
-        Global {
-            convolution: SpectralConvolution::of(weights),
-            out: Linear::new(&scope.enter("Lo"), channels, channels),
-        }
-    }
-
-    fn forward(&self, image: Tensor<'g>) -> Tensor<'g> {
-        let [_, side, _, _] = image.dims();
-        let modes = self.convolution.modes().map(|modes| modes.min(side / 2 + 1));
-        let field = image.permute(&[1, 2, 0, 3]); // [rows, columns, batch, channels]
-        let found = self.convolution.truncated(modes).forward(field).permute(&[2, 0, 1, 3]);
-        self.out.forward(relu(found))
+        let [batch, rows, columns, layers, channels] = image.dims();
+        let plane = || image.reshape([batch, rows, columns, channels]);
+        let carried = |modes: usize, points: usize| modes.min(points / 2 + 1);
+        let found = match self {
+            Mixing::Line(line) => {
+                let field = image.reshape([batch, columns, 1, channels]);
+                line.truncated(carried(line.modes(), columns)).forward_across(field)
+            }
+            Mixing::Plane(convolution, out) => {
+                let modes = convolution.modes().map(|modes| carried(modes, rows));
+                let field = plane().permute(&[1, 2, 0, 3]); // [rows, columns, batch, channels]
+                out.forward(relu(convolution.truncated(modes).forward(field).permute(&[2, 0, 1, 3])))
+            }
+            Mixing::Volume(convolution, out) => {
+                let (extents, [along_rows, along_columns, _]) = ([rows, columns, layers], convolution.modes());
+                let few = convolution.truncated([carried(along_rows, rows), carried(along_columns, columns)]);
+                let field = image.permute(&[1, 2, 3, 0, 4]); // [rows, columns, layers, batch, channels]
+                out.forward(relu(few.forward_padded(field, extents, extents).permute(&[3, 0, 1, 2, 4])))
+            }
+            Mixing::Local { weight, bias, out } => {
+                let options = ConvolutionOptions { padding: [[1, 1]; 2], ..ConvolutionOptions::default() };
+                let sums = match weight.shape().rank() {
+                    5 => convolve_volume(image, *weight, 1),
+                    _ => plane().convolve(*weight, options),
+                };
+                out.forward(relu(sums + *bias))
+            }
+        };
+        found.reshape(image.shape())
     }
 }
 
 /// A whole layer.
 pub struct Multiwavelet<'g> {
     transform: Transform<'g>,
-    global: Global<'g>,
-    local: [Local<'g>; 2],
+    global: Mixing<'g>,
+    local: [Mixing<'g>; 2],
     coarsest: Linear<'g>,
 }
 
 impl<'g> Multiwavelet<'g> {
-    /// `order` polynomials along each axis, `modes` frequencies along each axis in A.
-    pub fn new(scope: &Scope<'_, 'g>, order: usize, modes: usize) -> Self {
-        let channels = order * order;
+    /// Channels of an image: k on a line, else k².
+    pub fn channels(axes: usize, order: usize) -> usize {
+        order.pow(axes.min(2) as u32)
+    }
+
+    /// `order` polynomials along each axis that has wavelets, `modes` frequencies along each of the `axes` of the grid.
+    pub fn new(scope: &Scope<'_, 'g>, axes: usize, order: usize, modes: usize) -> Self {
+        let channels = Self::channels(axes, order);
         Multiwavelet {
-            transform: Transform::new(scope, order),
-            global: Global::new(&scope.enter("A"), channels, modes),
-            local: ["B", "C"].map(|name| Local::new(&scope.enter(name), channels)),
+            transform: Transform::new(scope, axes.min(2), order),
+            global: Mixing::global(&scope.enter("A"), axes, channels, modes),
+            local: ["B", "C"].map(|name| Mixing::local(&scope.enter(name), axes, channels, modes)),
             coarsest: Linear::new(&scope.enter("T0"), channels, channels),
         }
     }
 
-    /// `[batch, side, side, order²]` → the same; the side is a power of two.
+    /// `[batch, side, side, channels]`, on a line `[batch, 1, side, channels]`, in a volume `[batch, side, side, layers, channels]`, → the
+    /// same; the side is a power of two.
     pub fn forward(&self, image: Tensor<'g>) -> Tensor<'g> {
-        let [_, side, columns, _] = image.dims();
+        let shape = image.shape();
+        let [rows, side, layers] = [1, 2, 3].map(|axis| if axis + 1 < shape.rank() { shape.dims()[axis] } else { 1 });
         assert!(
-            side.is_power_of_two() && side == columns,
-            "multiwavelet: {side} × {columns} is no square of a power of two"
+            side.is_power_of_two() && rows == if self.transform.axes == 1 { 1 } else { side },
+            "multiwavelet: {rows} × {side} is no square of a power of two"
         );
         let [of_coarse, of_detail] = &self.local;
-        let (mut image, mut levels) = (image, Vec::new());
+        let channels = shape.dims()[shape.rank() - 1];
+        let (mut image, mut levels) = (image.reshape([shape.dims()[0], rows, side, layers, channels]), Vec::new());
         for _ in 0..side.ilog2() {
             let [coarse, detail] = self.transform.decompose(image);
             levels.push((self.global.forward(detail) + of_coarse.forward(coarse), of_detail.forward(detail)));
@@ -219,7 +280,7 @@ impl<'g> Multiwavelet<'g> {
         for (detail, coarse) in levels.into_iter().rev() {
             image = self.transform.reconstruct([image + coarse, detail]);
         }
-        image
+        image.reshape(shape)
     }
 }
 

@@ -147,6 +147,17 @@ impl<'g> LineConvolution<'g> {
         LineConvolution { weight }
     }
 
+    /// Number of modes.
+    pub fn modes(&self) -> usize {
+        let [_, _, modes, _] = self.weight.dims();
+        modes
+    }
+
+    /// The convolution with only its lowest modes.
+    pub fn truncated(&self, modes: usize) -> Self {
+        LineConvolution { weight: self.weight.slice(2, 0, modes) }
+    }
+
     /// `[points, lanes, inputs]` → `[points, lanes, outputs]`: a convolution along the points, the same in every lane; the
     /// points are one period of the waves.
     pub fn forward(&self, field: Tensor<'g>) -> Tensor<'g> {

@@ -12,7 +12,7 @@ use std::f64::consts::PI;
 /// Sizes of a block.
 #[derive(Clone, Copy, Debug)]
 pub struct BlockShape {
-    /// 1 on a line, 2 on a plane.
+    /// 1 on a line, 2 on a plane, 3 in a volume.
     pub axes: usize,
     /// Channels, which the heads divide.
     pub width: usize,
@@ -22,8 +22,8 @@ pub struct BlockShape {
     pub tokens: usize,
     /// b, half the number of sines and cosines.
     pub bases: usize,
-    /// Rows and columns of a patch.
-    pub patch: [usize; 2],
+    /// Extents of a patch as those of a box: on a plane one row before its own two axes, on a line two.
+    pub patch: [usize; 3],
 }
 
 /// The block.
@@ -51,16 +51,25 @@ impl<'g> SpectralBlock<'g> {
         }
     }
 
-    /// `[batch, rows, columns, width]` → `[batch, rows, columns, width]`; the patch divides rows and columns.
+    /// `[batch, …extents, width]` → `[batch, …extents, width]`; the patch divides the extents.
     pub fn forward(&self, image: Tensor<'g>) -> Tensor<'g> {
-        let BlockShape { width, heads, tokens, patch: [height, length], .. } = self.shape;
-        let [batch, rows, columns, _] = image.dims();
-        let (down, across, channels) = (rows / height, columns / length, width / heads);
-        let (patches, pixels) = (batch * down * across, height * length);
+        let BlockShape { width, heads, tokens, patch, .. } = self.shape;
+        let (shape, channels) = (image.shape(), width / heads);
+        let axes = shape.rank() - 2;
+        let (batch, extents, patch) = (shape.dims()[0], &shape.dims()[1..=axes], &patch[3 - axes..]);
+        let across: Vec<usize> = extents.iter().zip(patch).map(|(extent, side)| extent / side).collect();
+        let (patches, pixels) = (batch * across.iter().product::<usize>(), patch.iter().product::<usize>());
+        // Each axis is cut into patches and the pixels of one; `order` has all patches, then the heads, then all pixels.
+        let cut = across.iter().zip(patch).flat_map(|(&count, &side)| [count, side]);
+        let cut: Vec<usize> = [batch].into_iter().chain(cut).collect();
+        let (firsts, seconds) = ((1..=axes).map(|axis| 2 * axis - 1), (1..=axes).map(|axis| 2 * axis));
+        let [of_heads, of_channels] = [2 * axes + 1, 2 * axes + 2];
+        let order = [0].into_iter().chain(firsts).chain([of_heads]).chain(seconds).chain([of_channels]);
+        let order: Vec<usize> = order.collect();
         // `count` values of each channel, `[patches, heads, pixels, c, count]`
         let by_patch = |image: Tensor<'g>, count: usize| {
-            let split = image.reshape([batch, down, height, across, length, heads, channels * count]);
-            split.permute(&[0, 1, 3, 5, 2, 4, 6]).reshape([patches, heads, pixels, channels, count])
+            let split = image.reshape([&cut[..], &[heads, channels * count]].concat());
+            split.permute(&order).reshape([patches, heads, pixels, channels, count])
         };
         let pairs = by_patch(self.encode.forward(image), 2); // key and value of a channel side by side
         let [keys, values] = pairs.split(4, [1, 1]).map(|part| part.reshape([patches, heads, pixels, channels]));
@@ -69,8 +78,11 @@ impl<'g> SpectralBlock<'g> {
         let latent = self.transition(collected);
         let queries = by_patch(self.decode.forward(image), 1).reshape([patches, heads, pixels, channels]);
         let spread = queries.matmul(latent.transpose()).lean_softmax().matmul(latent); // [patches, heads, pixels, c]
-        let spread = spread.reshape([batch, down, across, heads, height, length, channels]);
-        image + spread.permute(&[0, 1, 4, 2, 5, 3, 6]).reshape([batch, rows, columns, width])
+        let spread = spread.reshape([&[batch], &across[..], &[heads], patch, &[channels]].concat());
+        // Back to the order of the axes in `cut`, the heads before the channels.
+        let back = (0..axes).flat_map(|axis| [1 + axis, 2 + axes + axis]);
+        let back: Vec<usize> = [0].into_iter().chain(back).chain([1 + axes, of_channels]).collect();
+        image + spread.permute(&back).reshape(shape)
     }
 
     /// The sum of sines and cosines, `[patches, heads, tokens, c]` → `[patches, heads, tokens, c]`.

@@ -28,6 +28,22 @@ impl<'g> VolumeConvolution<'g> {
         VolumeConvolution { weights: ["weights1", "weights2", "weights3", "weights4"].map(weight) }
     }
 
+    /// `weights1` to `weights4`, each `[inputs, outputs, …modes, re and im]`.
+    pub fn of(weights: [Tensor<'g>; 4]) -> Self {
+        VolumeConvolution { weights }
+    }
+
+    /// Modes along rows, columns and layers.
+    pub fn modes(&self) -> [usize; 3] {
+        let [_, _, rows, columns, layers, _] = self.weights[0].dims();
+        [rows, columns, layers]
+    }
+
+    /// With the first `rows` and `columns` of each block of weights alone.
+    pub fn truncated(&self, [rows, columns]: [usize; 2]) -> Self {
+        VolumeConvolution { weights: self.weights.map(|weight| weight.slice(2, 0, rows).slice(3, 0, columns)) }
+    }
+
     /// On a volume of `periods` points that is zero beyond the edges of `field`; the result is cut to `extents`.
     pub fn forward_padded(&self, field: Tensor<'g>, periods: [usize; 3], extents: [usize; 3]) -> Tensor<'g> {
         let [_, _, _, batch, _] = field.dims();

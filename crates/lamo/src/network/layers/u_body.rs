@@ -2,7 +2,8 @@
 //!
 //! x₁ = D(x),  xₗ₊₁ = D(pool xₗ),  y₅ = x₅,  yₗ = D[xₗ | twice yₗ₊₁],  out = W y₁ + b,
 //!
-//! with widths C, 2C, 4C, 8C, 8C on the way down and 4C, 2C, C, C on the way up. Fields are `[batch, rows, columns, channels]`.
+//! with widths C, 2C, 4C, 8C, 8C on the way down and 4C, 2C, C, C on the way up. Fields are `[batch, rows, columns, channels]`, in a
+//! volume `[batch, rows, columns, layers, channels]`.
 
 use super::{Convolution, GridNorm, GridNormKind, Pointwise, largest_of_neighbours, relu, twice_the_points};
 use crate::network::{Mode, Scope};
@@ -30,7 +31,7 @@ impl<'g> DoubleConvolution<'g> {
         DoubleConvolution { layers: [layer(["0", "1"], inputs, middle), layer(["3", "4"], middle, outputs)] }
     }
 
-    /// `[batch, rows, columns, inputs]` → `[batch, rows, columns, outputs]`
+    /// `[batch, …, inputs]` → `[batch, …, outputs]`
     pub fn forward(&self, image: Tensor<'g>, mode: Mode) -> Tensor<'g> {
         let step = |image, (convolution, norm): &(Convolution<'g>, GridNorm<'g>)| {
             relu(norm.forward(convolution.forward(image), mode))
@@ -103,15 +104,16 @@ impl<'g> UBody<'g> {
         after: impl Fn(usize, Tensor<'g>) -> Tensor<'g>,
     ) -> Tensor<'g> {
         let mut field = fields[LEVELS - 1];
+        let channels = field.shape().rank() - 1;
         for (step, up) in self.up.iter().enumerate() {
             let level = LEVELS - 2 - step;
-            let joined = Tensor::concatenate(&[fields[level], twice_the_points(field, self.axes)], 3);
+            let joined = Tensor::concatenate(&[fields[level], twice_the_points(field, self.axes)], channels);
             field = after(level, up.forward(joined, mode));
         }
         self.leave.forward(field)
     }
 
-    /// `[batch, rows, columns, width]` → `[batch, rows, columns, width]`
+    /// `[batch, …, width]` → `[batch, …, width]`
     pub fn forward(&self, image: Tensor<'g>, mode: Mode) -> Tensor<'g> {
         let same = |_: usize, field: Tensor<'g>| field;
         self.ascend(self.descend(image, mode, same), mode, same)

@@ -1,21 +1,22 @@
-//! Factorised FNO (Tran et al. 2023, Eqs. 7 and 8; `F_FNO` of Neural-Solver-Library) on lines, planes and flat clouds.
+//! Factorised FNO (Tran et al. 2023, Eqs. 7 and 8; `F_FNO` of Neural-Solver-Library) on lines, planes, volumes and flat
+//! clouds.
 //!
 //! v ← v + Σ_d F_d⁻¹(R_d · F_d v): a Fourier layer along each axis d by itself. The library keeps neither the feed-forward
 //! nets nor the activations of the paper, so that the whole body is linear; so is this model.
 //!
-//! Inside the layers a field is `[rows, columns, batch, width]`.
+//! Inside the layers a field is `[rows, columns, batch, width]`, in a volume `[batch, rows, columns, layers, width]`.
 
-use super::frame::{Demand, Frame, moved_periods, single_stage};
+use super::frame::{Demand, Frame, by, moved_periods, single_stage};
 use super::{Authored, Hints, Inferred, OwnData, Row, Settings, Shapes, Support, Translated, read};
 use crate::error::{Refusal, require};
-use crate::network::layers::{LineConvolution, Mlp, Shell};
+use crate::network::layers::{AxialConvolution, LineConvolution, Mlp, Shell};
 use crate::network::{Initial, Input, Mode, Model, Scope};
 use crate::task::Task;
 use lamo_geometry::Grid;
 use lamo_tensor::Tensor;
 use serde::{Deserialize, Serialize};
 
-/// The library pads planes and leaves lines as they are.
+/// The library pads planes and volumes, and leaves lines as they are.
 const DEMAND: Demand = Demand { model: "ffno", steps: [1, 16], multiple: 1 };
 
 /// All settings; the defaults are the library's usual ones.
@@ -32,8 +33,9 @@ pub struct Config {
     pub unified_positions: usize,
     /// Gives the positions a second time, as input functions, as the library's script for Pipe does.
     pub positions_twice: bool,
-    /// Points along each axis after zero padding, the period of the waves; 0 is the next multiple of 16, on a line its points.
-    pub padded: [usize; 2],
+    /// Points along each axis after zero padding, the period of the waves; 0 is the next multiple of 16, on a line its points. A volume
+    /// has three.
+    pub padded: Vec<usize>,
     /// Points of the image that a cloud is projected to.
     pub lattice: [usize; 2],
     /// Width of the learned coordinates of a cloud.
@@ -53,7 +55,8 @@ impl Config {
     }
 
     fn frame(&self) -> Frame {
-        let Config { width, modes, unified_positions, positions_twice, padded, lattice, coordinate_width, .. } = *self;
+        let Config { width, modes, unified_positions, positions_twice, padded, lattice, coordinate_width, .. } =
+            self.clone();
         Frame { width, modes, unified_positions, positions_twice, padded, lattice, coordinate_width }
     }
 }
@@ -73,13 +76,13 @@ fn build<'g>(scope: &Scope<'_, 'g>, task: &Task, settings: &Settings) -> Result<
     let most = most_modes(&extents);
     require(modes <= most, || {
         format!(
-            "model ffno: an image of {extents:?} points carries at most {most} modes, found {modes}; set modes = {most}"
+            "model ffno: an image of {} points carries at most {most} modes, found {modes}; set modes = {most}",
+            by(&extents)
         )
     })?;
     let shell = Shell::new(scope, task, shape);
-    let line = matches!(task.grid, Grid::Line { .. });
     let layer =
-        |number: usize| Layer::new(&scope.enter("spectral_layers").enter(&number.to_string()), line, width, modes);
+        |number: usize| Layer::new(&scope.enter("spectral_layers").enter(&number.to_string()), task.grid, width, modes);
     let layers = (0..depth).map(layer).collect();
     Ok(Box::new(Ffno { shell, layers, head: Mlp::new(scope, [width, width, task.output_channels()]) }))
 }
@@ -89,24 +92,32 @@ enum Layer<'g> {
     Line(LineConvolution<'g>),
     /// Along rows and along columns.
     Plane([LineConvolution<'g>; 2]),
+    Volume(AxialConvolution<'g>),
 }
 
 impl<'g> Layer<'g> {
-    fn new(scope: &Scope<'_, 'g>, line: bool, width: usize, modes: usize) -> Self {
-        if line {
+    fn new(scope: &Scope<'_, 'g>, grid: Grid, width: usize, modes: usize) -> Self {
+        if let Grid::Line { .. } = grid {
             return Layer::Line(LineConvolution::new(scope, [width; 2], modes));
         }
         let (scope, initial) = (scope.enter("fourier_weight"), Initial::Normal { deviation: xavier(width, modes) });
         let weight = |name| LineConvolution::of(scope.parameter(name, [width, width, modes, 2], initial));
-        Layer::Plane(["0", "1"].map(weight))
+        match grid {
+            Grid::Volume { .. } => Layer::Volume(AxialConvolution::of_volume(["0", "1", "2"].map(weight))),
+            _ => Layer::Plane(["0", "1"].map(weight)),
+        }
     }
 
-    /// `[rows, columns, batch, width]` → `[rows, columns, batch, width]`
+    /// The field of the next layer is this one and the result.
     fn forward(&self, field: Tensor<'g>) -> Tensor<'g> {
-        let [rows, columns, batch, width] = field.dims();
         match self {
-            Layer::Line(line) => line.forward(field.reshape([columns, batch, width])).reshape(field.shape()),
+            Layer::Volume(axial) => axial.forward(field),
+            Layer::Line(line) => {
+                let [_, columns, batch, width] = field.dims();
+                line.forward(field.reshape([columns, batch, width])).reshape(field.shape())
+            }
             Layer::Plane([along_rows, along_columns]) => {
+                let [rows, columns, batch, width] = field.dims();
                 let lanes = field.reshape([rows, columns * batch, width]);
                 along_rows.forward(lanes).reshape(field.shape()) + along_columns.forward_across(field)
             }
@@ -128,10 +139,10 @@ struct Ffno<'g> {
 
 impl<'g> Model<'g> for Ffno<'g> {
     fn forward(&self, input: &Input<'g>, _mode: Mode) -> Tensor<'g> {
-        let body = |image: Tensor<'g>| {
-            let field = image.permute(&[1, 2, 0, 3]); // [rows, columns, batch, width]
-            let field = self.layers.iter().fold(field, |field, layer| field + layer.forward(field));
-            field.permute(&[2, 0, 1, 3])
+        let layers = |field| self.layers.iter().fold(field, |field, layer| field + layer.forward(field));
+        let body = |image: Tensor<'g>| match image.shape().rank() {
+            5 => layers(image),
+            _ => layers(image.permute(&[1, 2, 0, 3])).permute(&[2, 0, 1, 3]), // [rows, columns, batch, width] inside
         };
         self.head.forward(self.shell.forward(input, body))
     }
@@ -197,11 +208,11 @@ fn moved(settings: &Settings, [from, to]: [Grid; 2]) -> Option<Settings> {
     let mut config: Config = read("ffno", settings).ok()?;
     if !matches!(from, Grid::Cloud { .. }) {
         let periods = config.frame().extents(from, &DEMAND);
-        let first = config.padded.len().checked_sub(periods.len())?;
         if to.shape().len() != periods.len() {
             return None;
         }
-        config.padded[first..].copy_from_slice(&moved_periods(&periods, [&from.shape(), &to.shape()]));
+        let moved = moved_periods(&periods, [&from.shape(), &to.shape()]);
+        config.padded = if let [line] = moved[..] { vec![0, line] } else { moved };
     }
     Some(super::settings(&config))
 }
@@ -224,12 +235,13 @@ fn tiny(_task: &Task) -> Settings {
 }
 
 fn infer(shapes: &Shapes, hints: &Hints) -> Option<Result<Inferred, Refusal>> {
-    let [line, plane] = ["spectral_layers.0.weights1", "spectral_layers.0.fourier_weight.0"];
+    let [line, plane, third] =
+        ["spectral_layers.0.weights1", "spectral_layers.0.fourier_weight.0", "spectral_layers.0.fourier_weight.2"];
     let inferred = || {
         let first = if shapes.has(plane) { plane } else { line };
-        // The tensors of a plane and of a line have the same axes; their names tell the two apart.
-        let axes = if shapes.has(plane) { 2 } else { 3 };
-        let (frame, inferred) = Frame::infer(shapes, hints, (first, axes))?;
+        // All these tensors have the same axes; their names tell a line, a plane and a volume apart.
+        let axes = if shapes.has(third) { 3 } else { 1 + usize::from(shapes.has(plane)) };
+        let (frame, inferred) = Frame::infer(shapes, hints, (first, shapes.rank(first)? - axes))?;
         let frame = Frame { modes: shapes.extent(first, 2)?, ..frame };
         let config = Config::of(frame, shapes.count("spectral_layers.", 0));
         Ok(Inferred { settings: super::settings(&config), ..inferred })
@@ -249,7 +261,7 @@ pub(super) const ROW: Row = Row {
     name: "ffno",
     summary: "Factorised FNO (ICLR 2023): a Fourier layer along each axis by itself",
     paper: "Tran, Mathews, Xie, Ong: Factorized Fourier Neural Operators, ICLR 2023, arXiv:2111.13802",
-    supports: Support::FLAT,
+    supports: Support::PROJECTED,
     ragged: true,
     build,
     defaults: super::defaults::<Config>,

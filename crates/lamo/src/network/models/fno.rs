@@ -7,7 +7,7 @@
 //! [`LineConvolution`] with 0 ≤ l < modes, or the [`VolumeConvolution`]. Inside the layers a field is
 //! `[rows, columns, batch, width]`, `[points, batch, width]` or `[rows, columns, layers, batch, width]`. Where time is an input, its embedding is added to v₀ at all points.
 
-use super::frame::moved_periods;
+use super::frame::{by, check_padded, most_modes, moved_periods, own_modes_in_volumes, padded_extents};
 use super::{
     Authored, GridKind, Hints, Inferred, OwnData, Row, Settings, Shapes, Support, Translated, check_unified, read,
 };
@@ -68,12 +68,6 @@ impl Default for Config {
     }
 }
 
-/// Largest number of modes that the FFT of the padded grid has along all axes.
-fn most_modes(extents: &[usize]) -> usize {
-    let (last, others) = extents.split_last().expect("a grid has an axis");
-    others.iter().copied().fold(last / 2 + 1, usize::min)
-}
-
 /// Largest number of modes that have a row for each frequency. With more, the product of −k replaces that of a positive one.
 fn separate_modes(extents: &[usize]) -> usize {
     let (last, others) = extents.split_last().expect("a grid has an axis");
@@ -91,12 +85,7 @@ impl Config {
 
     /// Points along each axis after padding.
     fn padded(&self, extents: &[usize]) -> Vec<usize> {
-        let wanted = self.padded.iter().rev().copied().chain(std::iter::repeat(0));
-        let step = if extents.len() == 1 { self.line_padding.max(1) } else { PADDING };
-        let pad = |(extent, wanted): (&usize, usize)| if wanted == 0 { extent.next_multiple_of(step) } else { wanted };
-        let mut padded: Vec<usize> = extents.iter().rev().zip(wanted).map(pad).collect();
-        padded.reverse();
-        padded
+        padded_extents(&self.padded, extents, if extents.len() == 1 { self.line_padding.max(1) } else { PADDING })
     }
 
     fn check(&self, task: &Task, [extents, padded]: [&[usize]; 2]) -> Result<(), Refusal> {
@@ -111,21 +100,13 @@ impl Config {
         require(coordinate_width > 0 && coordinate_width.is_multiple_of(4), || {
             Refusal::new("model fno: coordinate_width", "a multiple of 4", coordinate_width.to_string())
         })?;
-        let (sizes, given) = (GridKind::of(task.grid).settings_sizes(), &self.padded);
-        require(
-            given.len() == sizes || (given.iter().all(|size| *size == 0) && (2..=3).contains(&given.len())),
-            || {
-                let kind = GridKind::of(task.grid).name();
-                format!("model fno: padded has {sizes} numbers on a {kind}, found {given:?}; set padded = [0, 0]")
-            },
-        )?;
+        check_padded("fno", &self.padded, task.grid)?;
         require(padded.iter().zip(extents).all(|(padded, extent)| padded >= extent), || {
             format!("model fno: padded = {padded:?} must cover {extents:?} points; set padded = [0, 0]")
         })?;
         let most = if self.overlap { most_modes(padded) } else { separate_modes(padded) };
         require(modes <= most, || {
-            let extents: Vec<_> = padded.iter().map(ToString::to_string).collect();
-            let (kind, extents) = (GridKind::of(task.grid).name(), extents.join(" × "));
+            let (kind, extents) = (GridKind::of(task.grid).name(), by(padded));
             let sentence =
                 format!("model fno: a padded {kind} of {extents} points carries at most {most} modes, found {modes}");
             Refusal::said(sentence).advise(format!("set modes = {most}"))
@@ -320,7 +301,7 @@ fn moved(settings: &Settings, [from, to]: [Grid; 2]) -> Option<Settings> {
 fn own(data: &OwnData) -> Settings {
     let usual = Config::default();
     if let Some(grid @ Grid::Volume { .. }) = data.grid {
-        let (modes, width) = (if data.quick { 6 } else { 8 }, 32); // the preset `quick` has a width of its own
+        let (modes, width) = (own_modes_in_volumes(data), 32); // the preset `quick` has a width of its own
         let modes = separate_modes(&usual.extents(grid)[1]).min(modes);
         return [("modes", modes), ("width", width)]
             .into_iter()
@@ -400,7 +381,7 @@ pub(super) const ROW: Row = Row {
     name: "fno",
     summary: "Fourier Neural Operator (ICLR 2021): products in truncated Fourier space",
     paper: "Li et al.: Fourier Neural Operator for Parametric Partial Differential Equations, ICLR 2021, arXiv:2010.08895",
-    supports: Support { grids: &[GridKind::Line, GridKind::Plane, GridKind::Volume, GridKind::FlatCloud], time: true },
+    supports: Support::PROJECTED,
     ragged: true,
     build,
     defaults: super::defaults::<Config>,

@@ -1,7 +1,7 @@
 //! What the grid models of Neural-Solver-Library have in common: the sizes of the image that their body works on, and how
 //! these are checked, translated and read off a state dict. See [`Shell`](crate::network::layers::Shell) for what they do.
 
-use super::{Authored, Hints, Inferred, OwnData, Settings, Shapes, check_unified};
+use super::{Authored, GridKind, Hints, Inferred, OwnData, Settings, Shapes, check_unified};
 use crate::error::{Refusal, require};
 use crate::network::layers::{GridNormKind, ShellShape};
 use crate::task::Task;
@@ -9,7 +9,7 @@ use lamo_geometry::Grid;
 use serde::{Deserialize, Serialize};
 
 /// Settings that all grid models have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Frame {
     /// C, channels of the lifted features.
     pub(super) width: usize,
@@ -19,8 +19,8 @@ pub(super) struct Frame {
     pub(super) unified_positions: usize,
     /// Gives the positions a second time, as input functions.
     pub(super) positions_twice: bool,
-    /// Rows and columns of the padded grid; 0 is the padding of the library.
-    pub(super) padded: [usize; 2],
+    /// Points of the padded grid along each axis, those of a line behind a number that is not used; 0 is the padding of the library.
+    pub(super) padded: Vec<usize>,
     /// Rows and columns of the image that a cloud is projected to.
     pub(super) lattice: [usize; 2],
     /// Width of the learned coordinates of a cloud.
@@ -35,7 +35,7 @@ impl Default for Frame {
             modes: 12,
             unified_positions: 0,
             positions_twice: false,
-            padded: [0, 0],
+            padded: vec![0, 0],
             lattice: [96, 96],
             coordinate_width: 32,
         }
@@ -47,31 +47,60 @@ impl Default for Frame {
 pub(super) struct Demand {
     /// The model, for refusals.
     pub(super) model: &'static str,
-    /// Lines and planes are padded to multiples of these, unless the padding is set.
+    /// Lines, and planes and volumes, are padded to multiples of these, unless the padding is set.
     pub(super) steps: [usize; 2],
     /// All extents must be multiples of this.
     pub(super) multiple: usize,
 }
 
-/// Axes of the image: 1 for a line, 2 for a plane and for the image of a cloud.
+/// Axes of the image: 2 for that of a cloud.
 pub(super) fn axes(grid: Grid) -> usize {
-    if matches!(grid, Grid::Line { .. }) { 1 } else { 2 }
+    if let Grid::Cloud { .. } = grid { 2 } else { grid.shape().len() }
+}
+
+/// Points along each axis after padding: as many as wanted, or the next multiple of `step` where that is 0. Of more numbers than axes
+/// the last ones count.
+pub(super) fn padded_extents(wanted: &[usize], extents: &[usize], step: usize) -> Vec<usize> {
+    let wanted = wanted.iter().rev().copied().chain(std::iter::repeat(0));
+    let pad = |(extent, wanted): (&usize, usize)| if wanted == 0 { extent.next_multiple_of(step) } else { wanted };
+    let mut padded: Vec<usize> = extents.iter().rev().zip(wanted).map(pad).collect();
+    padded.reverse();
+    padded
+}
+
+/// Refuses a list of points along each axis that is not one of this kind of grid.
+pub(super) fn check_padded(model: &str, padded: &[usize], grid: Grid) -> Result<(), Refusal> {
+    let (kind, sizes) = (GridKind::of(grid).name(), GridKind::of(grid).settings_sizes());
+    let unset = padded.iter().all(|size| *size == 0) && (2..=3).contains(&padded.len());
+    require(padded.len() == sizes || unset, || {
+        format!("model {model}: padded has {sizes} numbers on a {kind}, found {padded:?}; set padded = [0, 0]")
+    })
+}
+
+/// Largest number of modes that the Fourier transform of a grid has along all axes.
+pub(super) fn most_modes(extents: &[usize]) -> usize {
+    let (last, others) = extents.split_last().expect("a grid has an axis");
+    others.iter().copied().fold(last / 2 + 1, usize::min)
+}
+
+/// Modes along each axis of a user's volume, where the weights of a Fourier layer grow with their cube.
+pub(super) fn own_modes_in_volumes(data: &OwnData) -> usize {
+    if data.quick { 6 } else { 8 }
+}
+
+/// `4 × 5 × 6`
+pub(super) fn by(extents: &[usize]) -> String {
+    extents.iter().map(ToString::to_string).collect::<Vec<_>>().join(" × ")
 }
 
 impl Frame {
     /// Extents of the image, one for a line, before they are checked.
     pub(super) fn extents(&self, grid: Grid, demand: &Demand) -> Vec<usize> {
-        let pad = |extent: usize, wanted: usize, step: usize| match wanted {
-            0 => extent.next_multiple_of(step),
-            wanted => wanted,
-        };
-        let ([rows, columns], [line, plane]) = (self.padded, demand.steps);
+        let [line, others] = demand.steps;
         match grid {
-            Grid::Line { points } => vec![pad(points, columns, line)],
-            Grid::Plane { rows: height, columns: length } => {
-                vec![pad(height, rows, plane), pad(length, columns, plane)]
-            }
-            Grid::Volume { .. } | Grid::Cloud { .. } => self.lattice.to_vec(),
+            Grid::Cloud { .. } => self.lattice.to_vec(),
+            Grid::Line { .. } => padded_extents(&self.padded, &grid.shape(), line),
+            Grid::Plane { .. } | Grid::Volume { .. } => padded_extents(&self.padded, &grid.shape(), others),
         }
     }
 
@@ -97,7 +126,7 @@ impl Frame {
                     format!("{extents:?}"),
                 )
             })?;
-            let most = rows.min(columns / 2 + 1);
+            let most = most_modes(&self.lattice);
             require(modes <= most, || {
                 format!(
                     "model {model}: a lattice of {rows} × {columns} points carries at most {most} modes, found {modes}; set modes = {most}"
@@ -111,6 +140,7 @@ impl Frame {
                 )
             })?;
         } else {
+            check_padded(model, &self.padded, task.grid)?;
             let grid = task.grid.shape();
             let covers = extents.iter().zip(&grid).all(|(padded, extent)| padded >= extent);
             require(covers && extents.iter().all(fits), || {
@@ -119,17 +149,20 @@ impl Frame {
                 )
             })?;
         }
-        let image = if let [rows, columns] = extents[..] { [rows, columns] } else { [1, extents[0]] };
+        let mut image = [1; 3];
+        image[3 - extents.len()..].copy_from_slice(&extents);
         Ok(ShellShape { hidden: 2 * width, width, unified_positions, positions_twice, image, modes, coordinate_width })
     }
 
-    /// The padding of a small grid, whose coarsest level would otherwise be one pixel without a deviation to divide by.
+    /// The padding of a small grid, whose coarsest level would otherwise be one pixel without a deviation to divide by: twice the
+    /// points along both axes, in a volume along the last one.
     pub(super) fn own(data: &OwnData, demand: &Demand) -> Settings {
         let grid = data.grid.filter(|grid| !matches!(grid, Grid::Cloud { .. }));
         let extents = grid.map(|grid| Frame::default().extents(grid, demand)).unwrap_or_default();
         let small = !extents.is_empty() && extents.iter().all(|&extent| extent <= demand.multiple);
-        let twice = toml::Value::from(2 * demand.multiple as i64);
-        small.then(|| ("padded".to_owned(), toml::Value::Array(vec![twice; 2]))).into_iter().collect()
+        let twice = 2 * demand.multiple as i64;
+        let padded = if extents.len() == 3 { vec![0, 0, twice] } else { vec![twice; 2] };
+        small.then(|| ("padded".to_owned(), toml::Value::from(padded))).into_iter().collect()
     }
 
     /// The sizes and the task of one of the library's classes.
@@ -163,10 +196,12 @@ impl Frame {
                 assumed.push(format!("the cloud is projected to {rows} × {columns} points (model.settings.lattice)"));
             }
             hints.grid.unwrap_or(Grid::Cloud { points: 1 })
-        } else if shapes.rank(kernel.0)? == kernel.1 + 2 {
-            hints.plane()?
         } else {
-            hints.line()?
+            match shapes.rank(kernel.0)?.checked_sub(kernel.1) {
+                Some(3) => hints.volume()?,
+                Some(2) => hints.plane()?,
+                _ => hints.line()?,
+            }
         };
         let lattice = hints.lattice(frame.unified_positions, grid);
         let twice = if frame.positions_twice { hints.space.unwrap_or(2) } else { 0 };
@@ -220,8 +255,8 @@ pub struct GridConfig {
     pub unified_positions: usize,
     /// Gives the positions a second time, as input functions, as the library's script for Pipe does.
     pub positions_twice: bool,
-    /// Points along each axis after zero padding; 0 is the next multiple of 16. A line is padded to the second.
-    pub padded: [usize; 2],
+    /// Points along each axis after zero padding; 0 is the next multiple of 16. A line is padded to the second; a volume has three.
+    pub padded: Vec<usize>,
     /// Points of the image that a cloud is projected to.
     pub lattice: [usize; 2],
     /// Width of the learned coordinates of a cloud.
@@ -242,7 +277,7 @@ impl GridConfig {
 
     pub(super) fn frame(&self) -> Frame {
         let GridConfig { width, modes, unified_positions, positions_twice, padded, lattice, coordinate_width, .. } =
-            *self;
+            self.clone();
         Frame { width, modes, unified_positions, positions_twice, padded, lattice, coordinate_width }
     }
 
@@ -265,14 +300,17 @@ impl Norm {
 
     /// Refuses a norm of each sample where the coarsest level of an image has one pixel.
     pub(super) fn check(self, task: &Task, shell: &ShellShape, demand: &Demand) -> Result<GridNormKind, Refusal> {
-        let (kind, [rows, columns]) = (self.kind(task), shell.image);
-        let pixels = rows.div_ceil(demand.multiple) * columns.div_ceil(demand.multiple);
+        let kind = self.kind(task);
+        let pixels: usize = shell.image.iter().map(|extent| extent.div_ceil(demand.multiple)).product();
         require(kind == GridNormKind::Batch || pixels > 1, || {
             let (model, larger) = (demand.model, 2 * demand.multiple);
             let key = if let Grid::Cloud { .. } = task.grid { "lattice" } else { "padded" };
+            let volume = matches!(task.grid, Grid::Volume { .. });
+            let image = by(if volume { &shell.image } else { &shell.image[1..] });
+            let larger = vec![larger; if volume { 3 } else { 2 }];
             format!(
                 "model {model}: the norm of a sample needs more than one pixel at the coarsest level, found an image of \
-                 {rows} × {columns}; set {key} = [{larger}, {larger}]"
+                 {image}; set {key} = {larger:?}"
             )
         })?;
         Ok(kind)

@@ -1,8 +1,8 @@
-//! Latent Spectral Model (Wu et al. 2023; `LSM` of Neural-Solver-Library) on lines, planes and flat clouds: a U-Net whose
-//! skips and coarsest level pass through a [`SpectralBlock`] each.
+//! Latent Spectral Model (Wu et al. 2023; `LSM` of Neural-Solver-Library) on lines, planes, volumes and flat clouds: a
+//! U-Net whose skips and coarsest level pass through a [`SpectralBlock`] each.
 //!
-//! All levels have patches of the same number of points, a sixteenth of the image along each axis: 16 × 16 patches at the
-//! finest level, one at the coarsest.
+//! All levels have patches of the same number of points, a sixteenth of the image along each axis: 16 × 16 patches of a plane at
+//! the finest level, one at the coarsest.
 
 use super::frame::{Demand, Frame, Norm, axes, single_stage};
 use super::{Authored, Hints, Inferred, OwnData, Row, Settings, Shapes, Support, Translated, read};
@@ -33,8 +33,8 @@ pub struct Config {
     pub norm: Norm,
     /// Side of the lattice whose distances replace the positions; 0 keeps the positions.
     pub unified_positions: usize,
-    /// Points along each axis after zero padding; 0 is the next multiple of 16. A line is padded to the second.
-    pub padded: [usize; 2],
+    /// Points along each axis after zero padding; 0 is the next multiple of 16. A line is padded to the second; a volume has three.
+    pub padded: Vec<usize>,
     /// Points of the image that a cloud is projected to.
     pub lattice: [usize; 2],
     /// Width of the learned coordinates of a cloud.
@@ -54,7 +54,7 @@ impl Config {
     }
 
     fn frame(&self) -> Frame {
-        let Config { width, modes, unified_positions, padded, lattice, coordinate_width, .. } = *self;
+        let Config { width, modes, unified_positions, padded, lattice, coordinate_width, .. } = self.clone();
         Frame { width, modes, unified_positions, positions_twice: false, padded, lattice, coordinate_width }
     }
 }
@@ -69,8 +69,7 @@ fn build<'g>(scope: &Scope<'_, 'g>, task: &Task, settings: &Settings) -> Result<
     require(width.is_multiple_of(heads), || format!("model lsm: width {width} does not divide into {heads} heads"))?;
     let shape = config.frame().shell(task, &DEMAND)?;
     let norm = config.norm.check(task, &shape, &DEMAND)?;
-    let (axes, [rows, columns]) = (axes(task.grid), shape.image);
-    let patch = [rows.div_ceil(COARSEST), columns / COARSEST];
+    let (axes, patch) = (axes(task.grid), shape.image.map(|extent| extent.div_ceil(COARSEST)));
     let shell = Shell::new(scope, task, shape);
     let body = UBody::new(scope, axes, width, norm);
     let widths = UBody::down_widths(width);
@@ -197,7 +196,7 @@ pub(super) const ROW: Row = Row {
     name: "lsm",
     summary: "Latent Spectral Model (ICML 2023): a U-Net with sines and cosines of latent tokens on its skips",
     paper: "Wu, Hu, Luo, Wang, Long: Solving High-Dimensional PDEs with Latent Spectral Models, ICML 2023, arXiv:2301.12664",
-    supports: Support::FLAT,
+    supports: Support::PROJECTED,
     ragged: false,
     build,
     defaults: super::defaults::<Config>,

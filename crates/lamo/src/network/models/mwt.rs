@@ -1,11 +1,12 @@
-//! Multiwavelet transform operator (Gupta, Xiao, Bogdan 2021; `MWT` of Neural-Solver-Library, `WMT` in LaMO's table) on planes
-//! and flat clouds.
+//! Multiwavelet transform operator (Gupta, Xiao, Bogdan 2021; `MWT` of Neural-Solver-Library, `WMT` in LaMO's table) on lines,
+//! planes, volumes and flat clouds.
 //!
-//! v ← GELU(W v), W a [`Multiwavelet`] layer; no GELU after the last one. The image is a square whose side is a power of two,
-//! with k² channels: the coefficients of k Legendre polynomials along each axis. It is wide only in the lifting and the head.
+//! v ← GELU(W v), W a [`Multiwavelet`] layer; no GELU after the last one. The image is a square or a cube whose side is a power of
+//! two, with k² channels: the coefficients of k Legendre polynomials along rows and columns. On a line it has k channels. It is wide
+//! only in the lifting and the head.
 
-use super::frame::Frame;
-use super::{Authored, GridKind, Hints, Inferred, Row, Settings, Shapes, Support, Translated, check_unified, read};
+use super::frame::{Frame, axes};
+use super::{Authored, Hints, Inferred, Row, Settings, Shapes, Support, Translated, check_unified, read};
 use crate::error::{Refusal, require};
 use crate::network::layers::{Mlp, Multiwavelet, Shell, ShellShape};
 use crate::network::{Input, Mode, Model, Scope};
@@ -22,7 +23,7 @@ pub struct Config {
     pub width: usize,
     /// Number of layers.
     pub depth: usize,
-    /// k, Legendre polynomials along each axis; the image has k² channels.
+    /// k, Legendre polynomials along each axis; the image has k² channels, on a line k.
     pub polynomials: usize,
     /// Frequencies along each axis that a level mixes.
     pub wavelet_modes: usize,
@@ -59,11 +60,11 @@ impl Default for Config {
 const MOST_POLYNOMIALS: usize = 6;
 
 impl Config {
-    /// Side of the square image: the next power of two for a plane.
+    /// Side of the image: the next power of two for a regular grid.
     fn side(&self, grid: Grid) -> usize {
         match grid {
-            Grid::Plane { rows, columns } => rows.max(columns).next_power_of_two(),
-            Grid::Line { .. } | Grid::Volume { .. } | Grid::Cloud { .. } => self.lattice[0],
+            Grid::Cloud { .. } => self.lattice[0],
+            _ => grid.shape().into_iter().fold(1, usize::max).next_power_of_two(),
         }
     }
 
@@ -76,7 +77,7 @@ impl Config {
             let expected = format!("1 to {MOST_POLYNOMIALS}");
             Refusal::new("model mwt: polynomials", expected, polynomials.to_string())
         })?;
-        let channels = polynomials * polynomials;
+        let channels = Multiwavelet::channels(axes(task.grid), polynomials);
         require(!task.time.is_input() || channels > 1, || {
             Refusal::new("model mwt: polynomials", "at least 2 where a time is an input", "1")
         })?;
@@ -99,7 +100,15 @@ impl Config {
             })?;
         }
         let positions_twice = self.positions_twice;
-        let (hidden, image) = (2 * width, [side; 2]);
+        // In a volume A keeps all its frequencies along the layers, whose number no level halves.
+        let volume = matches!(task.grid, Grid::Volume { .. });
+        require(!volume || wavelet_modes <= side / 2 + 1, || {
+            let most = side / 2 + 1;
+            format!("model mwt: a volume of {side} layers carries at most {most} wavelet_modes, found {wavelet_modes}")
+        })?;
+        let mut image = [1; 3];
+        image[3 - axes(task.grid)..].fill(side);
+        let hidden = 2 * width;
         Ok(ShellShape { hidden, width: channels, unified_positions, positions_twice, image, modes, coordinate_width })
     }
 }
@@ -110,9 +119,10 @@ fn build<'g>(scope: &Scope<'_, 'g>, task: &Task, settings: &Settings) -> Result<
     let shell = Shell::new(scope, task, config.shell(task)?);
     let Config { width, depth, polynomials, wavelet_modes, .. } = config;
     let layers = scope.enter("spectral_layers");
-    let layer = |number: usize| Multiwavelet::new(&layers.enter(&number.to_string()), polynomials, wavelet_modes);
+    let axes = axes(task.grid);
+    let layer = |number: usize| Multiwavelet::new(&layers.enter(&number.to_string()), axes, polynomials, wavelet_modes);
     let layers = (0..depth).map(layer).collect();
-    let head = Mlp::new(scope, [polynomials * polynomials, width, task.output_channels()]);
+    let head = Mlp::new(scope, [Multiwavelet::channels(axes, polynomials), width, task.output_channels()]);
     Ok(Box::new(Mwt { shell, layers, head }))
 }
 
@@ -205,7 +215,7 @@ fn infer(shapes: &Shapes, hints: &Hints) -> Option<Result<Inferred, Refusal>> {
         let config = Config {
             width: shapes.extent("fc1.weight", 0)?,
             depth: shapes.count("spectral_layers.", 0),
-            polynomials: channels.isqrt(),
+            polynomials: if shapes.rank(FIRST)? == 4 { channels } else { channels.isqrt() },
             wavelet_modes: shapes.extent(FIRST, 2)?,
             modes: frame.modes,
             unified_positions: frame.unified_positions,
@@ -249,7 +259,7 @@ pub(super) const ROW: Row = Row {
     summary: "Multiwavelet transform operator (NeurIPS 2021): Legendre wavelets on all levels of a square",
     paper: "Gupta, Xiao, Bogdan: Multiwavelet-based Operator Learning for Differential Equations, NeurIPS 2021, \
             arXiv:2109.13459",
-    supports: Support { grids: &[GridKind::Plane, GridKind::FlatCloud], time: true },
+    supports: Support::PROJECTED,
     ragged: false,
     build,
     defaults: super::defaults::<Config>,

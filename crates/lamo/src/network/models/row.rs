@@ -142,8 +142,9 @@ pub struct Support {
 }
 
 impl Support {
-    /// Lines, planes and the clouds that can be projected to a plane, with or without a time.
-    pub const FLAT: Support = Support { grids: &[GridKind::Line, GridKind::Plane, GridKind::FlatCloud], time: true };
+    /// Regular grids and the clouds that can be projected to a plane, with or without a time.
+    pub const PROJECTED: Support =
+        Support { grids: &[GridKind::Line, GridKind::Plane, GridKind::Volume, GridKind::FlatCloud], time: true };
 
     /// Every grid, with or without a time.
     pub const EVERYTHING: Support =

@@ -1,14 +1,14 @@
-//! U-FNO (Wen et al. 2022, Eqs. 6 and 7; `U_FNO` of Neural-Solver-Library) on lines, planes and flat clouds: four Fourier
-//! layers, the last two with a U-Net beside them.
+//! U-FNO (Wen et al. 2022, Eqs. 6 and 7; `U_FNO` of Neural-Solver-Library) on lines, planes, volumes and flat clouds: four
+//! Fourier layers, the last two with a U-Net beside them.
 //!
 //! v ← σ(F⁻¹(R · F v) + W v + b + U v),  U = 0 in the first two layers, no σ after the last one.
 //!
 //! The two U-Nets are whole models of the library, with a lifting and a head that are stored and never used.
 
-use super::frame::{Demand, Frame, GridConfig, axes};
+use super::frame::{Demand, Frame, GridConfig, axes, by, most_modes, own_modes_in_volumes};
 use super::{Hints, Inferred, OwnData, Row, Settings, Shapes, Support, read};
 use crate::error::{Refusal, require};
-use crate::network::layers::{COARSEST, ImageConvolution, Mlp, Pointwise, Shell, UBody};
+use crate::network::layers::{ImageConvolution, Mlp, Pointwise, Shell, UBody};
 use crate::network::{Input, Mode, Model, Scope};
 use crate::task::Task;
 use lamo_tensor::Tensor;
@@ -18,21 +18,17 @@ const DEMAND: Demand = super::unet::demand("ufno");
 const LAYERS: usize = 4;
 const FIRST_NET: usize = 2;
 
-/// Largest number of modes that the FFT of an image has.
-fn most_modes([rows, columns]: [usize; 2], axes: usize) -> usize {
-    if axes == 1 { columns / 2 + 1 } else { rows.min(columns / 2 + 1) }
-}
-
 /// Declares the parameters under the library's names, in its order.
 fn build<'g>(scope: &Scope<'_, 'g>, task: &Task, settings: &Settings) -> Result<Box<dyn Model<'g> + 'g>, Refusal> {
     let config: GridConfig = read("ufno", settings)?;
     let (GridConfig { width, modes, norm, .. }, axes) = (config.clone(), axes(task.grid));
     let shape = config.frame().shell(task, &DEMAND)?;
     let norm = norm.check(task, &shape, &DEMAND)?;
-    let ([rows, columns], most) = (shape.image, most_modes(shape.image, axes));
+    let most = most_modes(&shape.image[3 - axes..]);
     require(modes <= most, || {
+        let image = by(&shape.image[3 - axes.max(2)..]);
         format!(
-            "model ufno: an image of {rows} × {columns} points carries at most {most} modes, found {modes}; set modes = {most}"
+            "model ufno: an image of {image} points carries at most {most} modes, found {modes}; set modes = {most}"
         )
     })?;
     let shell = Shell::new(scope, task, shape);
@@ -140,14 +136,13 @@ fn quick(benchmark: &str) -> Option<&'static str> {
 /// Two pixels at the coarsest level, and as many modes as usual, fewer on a small grid.
 fn own(data: &OwnData) -> Settings {
     let mut settings = Frame::own(data, &DEMAND);
-    let small = settings.contains_key("padded");
+    let padded = settings.get("padded").cloned().map(|padded| padded.try_into().expect("a list of numbers"));
     if let Some(grid) = data.grid {
-        let image = match Frame::default().extents(grid, &DEMAND)[..] {
-            _ if small => [2 * COARSEST; 2],
-            [rows, columns] => [rows, columns],
-            _ => [1, grid.points().next_multiple_of(COARSEST)],
-        };
-        let modes = GridConfig::default().modes.min(most_modes(image, axes(grid)));
+        let usual = Frame::default();
+        let padded = padded.unwrap_or_else(|| usual.padded.clone());
+        let image = Frame { padded, ..usual.clone() }.extents(grid, &DEMAND);
+        let usual = if image.len() == 3 { own_modes_in_volumes(data) } else { usual.modes };
+        let modes = usual.min(most_modes(&image));
         settings.insert("modes".to_owned(), toml::Value::from(modes as i64));
     }
     settings
@@ -167,7 +162,7 @@ pub(super) const ROW: Row = Row {
     summary: "U-FNO (2022): Fourier layers with U-Nets beside the last two",
     paper: "Wen, Li, Azizzadenesheli, Anandkumar, Benson: U-FNO: An enhanced Fourier neural operator-based deep-learning model \
             for multiphase flow, Advances in Water Resources 2022, arXiv:2109.03697",
-    supports: Support::FLAT,
+    supports: Support::PROJECTED,
     ragged: false,
     build,
     defaults: super::defaults::<GridConfig>,

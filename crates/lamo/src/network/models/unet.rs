@@ -1,5 +1,5 @@
-//! U-Net (Ronneberger et al. 2015; `U_Net` of Neural-Solver-Library) on lines, planes and flat clouds: the [`UBody`] on the
-//! image of the [`Shell`].
+//! U-Net (Ronneberger et al. 2015; `U_Net` of Neural-Solver-Library) on lines, planes, volumes and flat clouds: the [`UBody`] on
+//! the image of the [`Shell`].
 
 use super::frame::{Demand, Frame, GridConfig, Norm, axes, single_stage};
 use super::{Authored, Hints, Inferred, OwnData, Row, Settings, Shapes, Support, Translated, read};
@@ -106,7 +106,10 @@ pub(super) fn tiny(task: &Task) -> Settings {
         lattice = [16, 32]
         coordinate_width = 8
     };
-    if task.grid.points() > 16 * 32 {
+    if let Grid::Volume { rows, columns, layers } = task.grid {
+        let extents = [rows, columns, layers.max(COARSEST + 1)].map(|extent| extent.next_multiple_of(COARSEST) as i64);
+        settings.insert("padded".to_owned(), toml::Value::from(extents.to_vec()));
+    } else if task.grid.points() > 16 * 32 {
         // A benchmark, whose claims have up to 41 × 9 and 24 × 24 points.
         settings.insert("padded".to_owned(), toml::Value::from(vec![48, 32]));
     }
@@ -141,7 +144,7 @@ pub(super) const ROW: Row = Row {
     summary: "U-Net (MICCAI 2015): double convolutions on five levels with skips",
     paper: "Ronneberger, Fischer, Brox: U-Net: Convolutional Networks for Biomedical Image Segmentation, MICCAI 2015, \
             arXiv:1505.04597",
-    supports: Support::FLAT,
+    supports: Support::PROJECTED,
     ragged: false,
     build,
     defaults: super::defaults::<GridConfig>,

@@ -1,22 +1,23 @@
-//! U-NO (Rahman et al. 2023; `U_NO` of Neural-Solver-Library) on lines, planes and flat clouds: a U-Net with a Fourier layer
-//! after each of its stages,
+//! U-NO (Rahman et al. 2023; `U_NO` of Neural-Solver-Library) on lines, planes, volumes and flat clouds: a U-Net with a
+//! Fourier layer after each of its stages,
 //!
 //! x ← σ(F⁻¹(R · F x) + W x).
 //!
 //! W is no linear map in the library: it is a double convolution through one channel in the middle, with batch norm in every
 //! task. So it is here.
 
-use super::frame::{Demand, Frame, GridConfig, axes};
+use super::frame::{Demand, Frame, GridConfig, axes, own_modes_in_volumes};
 use super::{Hints, Inferred, OwnData, Row, Settings, Shapes, Support, read};
 use crate::error::Refusal;
 use crate::network::layers::{DoubleConvolution, GridNormKind, ImageConvolution, LEVELS, Mlp, Shell, UBody};
 use crate::network::{Input, Mode, Model, Scope};
 use crate::task::Task;
+use lamo_geometry::Grid;
 use lamo_tensor::Tensor;
 
 const DEMAND: Demand = super::unet::demand("uno");
 
-/// Modes at a level, counted from 0: at most half of its pixels along the shorter axis, and one at least.
+/// Modes at a level, counted from 0: at most half of its pixels along the shortest axis, and one at least.
 fn modes_at(level: usize, modes: usize, shorter: usize) -> usize {
     modes.min(shorter >> (level + 1)).max(1)
 }
@@ -27,8 +28,7 @@ fn build<'g>(scope: &Scope<'_, 'g>, task: &Task, settings: &Settings) -> Result<
     let (GridConfig { width, modes, norm, .. }, axes) = (config.clone(), axes(task.grid));
     let shape = config.frame().shell(task, &DEMAND)?;
     let norm = norm.check(task, &shape, &DEMAND)?;
-    let [rows, columns] = shape.image;
-    let shorter = if axes == 1 { columns } else { rows.min(columns) };
+    let shorter = shape.image[3 - axes..].iter().copied().min().expect("a grid has an axis");
     let shell = Shell::new(scope, task, shape);
     let body = UBody::new(scope, axes, width, norm);
     // The library declares the Fourier layers of one way before their double convolutions.
@@ -136,7 +136,11 @@ fn quick(benchmark: &str) -> Option<&'static str> {
 }
 
 fn own(data: &OwnData) -> Settings {
-    Frame::own(data, &DEMAND)
+    let mut settings = Frame::own(data, &DEMAND);
+    if let Some(Grid::Volume { .. }) = data.grid {
+        settings.insert("modes".to_owned(), toml::Value::from(own_modes_in_volumes(data) as i64));
+    }
+    settings
 }
 
 fn infer(shapes: &Shapes, hints: &Hints) -> Option<Result<Inferred, Refusal>> {
@@ -153,7 +157,7 @@ pub(super) const ROW: Row = Row {
     name: "uno",
     summary: "U-NO (TMLR 2023): a U-Net with a Fourier layer after each stage",
     paper: "Rahman, Ross, Azizzadenesheli: U-NO: U-shaped Neural Operators, TMLR 2023, arXiv:2204.11127",
-    supports: Support::FLAT,
+    supports: Support::PROJECTED,
     ragged: false,
     build,
     defaults: super::defaults::<GridConfig>,
