@@ -39,13 +39,13 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Self {
-        Config::of(Frame { width: 64, ..Frame::default() }, 8, Norm::Auto)
+        Config::of(&Frame { width: 64, ..Frame::default() }, 8, Norm::Auto)
     }
 }
 
 impl Config {
-    fn of(frame: Frame, depth: usize, norm: Norm) -> Self {
-        let Frame { width, modes, unified_positions, lattice, coordinate_width, .. } = frame;
+    fn of(frame: &Frame, depth: usize, norm: Norm) -> Self {
+        let Frame { width, modes, unified_positions, lattice, coordinate_width, .. } = *frame;
         Config { width, depth, modes, norm, unified_positions, lattice, coordinate_width }
     }
 
@@ -167,7 +167,7 @@ fn infer(shapes: &Shapes, hints: &Hints) -> Option<Result<Inferred, Refusal>> {
     const FIRST: &str = "blocks.0.conv1.weight";
     let inferred = || {
         let (frame, inferred) = Frame::infer(shapes, hints, (FIRST, 2))?;
-        let config = Config::of(frame, shapes.count("blocks.", 0), Norm::infer(shapes, "blocks.0.bn1"));
+        let config = Config::of(&frame, shapes.count("blocks.", 0), Norm::infer(shapes, "blocks.0.bn1"));
         Ok(Inferred { settings: super::settings(&config), ..inferred })
     };
     shapes.has(FIRST).then(inferred)
@@ -175,7 +175,7 @@ fn infer(shapes: &Shapes, hints: &Hints) -> Option<Result<Inferred, Refusal>> {
 
 fn translate(authored: &Authored<'_>) -> Result<Translated, Refusal> {
     let (frame, task) = Frame::translate(authored)?;
-    let config = Config::of(frame, authored.table("model").number("n_layers")?, Norm::translate(authored));
+    let config = Config::of(&frame, authored.table("model").number("n_layers")?, Norm::translate(authored));
     let single_stage = single_stage(&task);
     Ok(Translated { settings: super::settings(&config), task, single_stage })
 }
