@@ -5,9 +5,10 @@
 use crate::compile::blocks::{Arranged, BlockStep, Blocks, Moves, Sum};
 use crate::compile::plan::{Place, Step};
 use crate::cpu::interpreter::LoopKernel;
-use crate::cpu::matmul::{MatMul, for_each_task};
+use crate::cpu::matmul::MatMul;
 use crate::cpu::memory::{Source, Target};
 use crate::cpu::strip;
+use crate::cpu::team::for_each_task;
 use crate::device::DeviceError;
 use crate::ops::Reduction;
 use crate::shape::Layout;

@@ -6,8 +6,8 @@
 //! where strides are powers of two, which all want the same part of a cache.
 
 use crate::compile::plan::{Instruction, Loop, Operand, Place};
-use crate::cpu::matmul::for_each_task;
 use crate::cpu::memory::{Source, Target};
+use crate::cpu::team::for_each_task;
 use std::mem::MaybeUninit;
 
 /// Neighbours of a box in the memory of the source, and in that of the target.

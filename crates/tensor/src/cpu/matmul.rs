@@ -8,11 +8,11 @@ use crate::compile::blocks::Moves;
 use crate::compile::plan::Place;
 use crate::cpu::blocks::{At, shift};
 use crate::cpu::memory::{Source, Target};
+use crate::cpu::team::for_each_task;
 use crate::device::DeviceError;
 use crate::memory;
 use crate::shape::saturating_product;
 use gemm_common::Parallelism;
-use rayon::prelude::*;
 
 /// Fewest multiply-adds of a task.
 const WORTH_A_TASK: usize = 1 << 21;
@@ -208,15 +208,6 @@ impl MatMul {
                 }
             }
         });
-    }
-}
-
-/// Runs tasks in parallel; a single task runs on this thread.
-pub(crate) fn for_each_task(count: usize, task: impl Fn(usize) + Sync + Send) {
-    if count == 1 {
-        task(0);
-    } else {
-        (0..count).into_par_iter().for_each(task);
     }
 }
 

@@ -4,9 +4,10 @@
 //! the weights. Sums over points are divided into parts that depend on the shape alone, and the parts are added in order.
 
 use crate::cpu::math;
-use crate::cpu::matmul::{for_each_task, gemm};
+use crate::cpu::matmul::gemm;
 use crate::cpu::memory::{Source, Target};
 use crate::cpu::simd::{Unit, vectorised};
+use crate::cpu::team::for_each_task;
 use crate::ops::membership::MembershipShape;
 use crate::shape::saturating_product;
 

@@ -14,6 +14,7 @@ mod rows;
 pub(crate) mod scan;
 pub(crate) mod simd;
 mod strip;
+mod team;
 
 use crate::compile::DeviceTraits;
 use crate::compile::explain::describe;
@@ -190,8 +191,7 @@ impl Cpu {
     }
 
     pub(crate) fn run(&mut self) {
-        // Inside the scope the caller is a thread of the pool, so that no kernel has to wake a sleeping thread to start.
-        rayon::scope(|_| (0..self.kernels.len()).for_each(|position| self.run_kernel(position)));
+        team::lead(|| (0..self.kernels.len()).for_each(|position| self.run_kernel(position)));
     }
 
     fn run_kernel(&mut self, position: usize) {

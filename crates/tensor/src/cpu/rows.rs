@@ -1,8 +1,8 @@
 //! Gather, and its transpose scatter-add: rows by their numbers.
 
 use crate::compile::plan::Place;
-use crate::cpu::matmul::for_each_task;
 use crate::cpu::memory::{Source, Target};
+use crate::cpu::team::for_each_task;
 
 /// Fewest elements of a task.
 const WORTH_A_TASK: usize = 1 << 14;

@@ -13,7 +13,7 @@
 
 use std::cell::RefCell;
 
-use rayon::prelude::*;
+use crate::cpu::team::for_each_task;
 
 use crate::cpu::memory::{Source, Target};
 use crate::ops::scan::ScanShape;
@@ -180,7 +180,7 @@ pub(crate) unsafe fn forward(
     let copies = Copies::new(output, shape.signal_extents(), scratch);
     let blocks = shape.heads.div_ceil(most);
     let passes = if apart { shape.directions } else { 1 };
-    (0..shape.batch * blocks * passes).into_par_iter().for_each(|index| {
+    for_each_task(shape.batch * blocks * passes, |index| {
         let (batch, block, pass) = (index / (blocks * passes), index / passes % blocks, index % passes);
         let directions = if apart { pass..pass + 1 } else { 0..shape.directions };
         for direction in directions {
@@ -219,7 +219,7 @@ pub(crate) unsafe fn backward(
     let write = Copies::new(gradients.write, shape.group_extents(), for_write);
     let read = Copies::new(gradients.read, shape.group_extents(), for_read);
     let runs = shape.ranked_runs(most).count();
-    (0..shape.batch * runs).into_par_iter().for_each(|index| {
+    for_each_task(shape.batch * runs, |index| {
         let (batch, position) = (index / runs, index % runs);
         let Some(run) = shape.ranked_runs(most).nth(position) else { return };
         let order = &order[run.direction * shape.tokens..][..shape.tokens];
@@ -283,7 +283,7 @@ impl Copies {
         if self.count == 0 {
             return;
         }
-        (0..batch * tokens.div_ceil(ROWS)).into_par_iter().for_each(|block| {
+        for_each_task(batch * tokens.div_ceil(ROWS), |block| {
             let (batch, first) = (block / tokens.div_ceil(ROWS), block % tokens.div_ceil(ROWS) * ROWS);
             for middle in 0..middle {
                 for copy in 1..=count(middle) {

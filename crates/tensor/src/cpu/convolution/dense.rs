@@ -7,8 +7,8 @@
 use super::product::{Matrix, copy_strided, multiply};
 use super::{ConvolutionShape, Geometry, Shared, with_workspace};
 use crate::cpu::memory::{Source, Target};
+use crate::cpu::team::for_each_task;
 use crate::shape::saturating_product;
-use rayon::prelude::*;
 use std::ops::Range;
 
 /// Floats of a panel of Col: 512 KiB, half a second-level cache.
@@ -148,7 +148,7 @@ pub(super) unsafe fn correlate(
     let depth = taps[0] * taps[1] * kernel.reduced;
     let pixels = geometry.target_pixels();
     let panel = panel_pixels(depth, pixels);
-    (0..pixels.div_ceil(panel) * kernel.groups).into_par_iter().for_each(|task| {
+    for_each_task(pixels.div_ceil(panel) * kernel.groups, |task| {
         let (index, group) = (task / kernel.groups, task % kernel.groups);
         let range = index * panel..((index + 1) * panel).min(pixels);
         let columns = Columns {
@@ -168,7 +168,10 @@ pub(super) unsafe fn correlate(
 unsafe fn pack(kernel: &Kernel, taps: [usize; 2], packed: &mut [f32]) {
     let row_width = kernel.reduced * kernel.produced;
     let count = kernel.groups * taps[0] * taps[1];
-    packed[..count * row_width].par_chunks_mut(kernel.produced).enumerate().for_each(|(line, values)| {
+    let shared = Shared(packed[..count * row_width].as_mut_ptr());
+    for_each_task(count * kernel.reduced, |line| {
+        // SAFETY: each task owns a line.
+        let values = unsafe { shared.slice(line * kernel.produced, kernel.produced) };
         let (tap, k) = (line / kernel.reduced, line % kernel.reduced);
         let index = [tap / (taps[0] * taps[1]), k, 0, tap / taps[1] % taps[0], tap % taps[1]];
         // SAFETY: the indices lie inside the weight.
@@ -269,7 +272,7 @@ pub(super) unsafe fn weight_gradient(
     let (parts, pixels) = (parts(shape), geometry.target_pixels());
     let blocks = shape.out_width().div_ceil(BLOCK);
     let shared = Shared(scratch.as_mut_ptr());
-    (0..parts * shape.groups * blocks * shape.kernel[0]).into_par_iter().for_each(|task| {
+    for_each_task(parts * shape.groups * blocks * shape.kernel[0], |task| {
         let (tap_row, rest) = (task % shape.kernel[0], task / shape.kernel[0]);
         let (block, rest) = (rest % blocks, rest / blocks);
         let (group, part) = (rest % shape.groups, rest / shape.groups);
@@ -344,7 +347,7 @@ unsafe fn weight_part(
 pub(super) unsafe fn sum_parts(shape: &ConvolutionShape, parts: usize, partials: &[f32], weight_gradient: Target<4>) {
     let ([rows, columns], width) = (shape.kernel, shape.in_width());
     let stride = padded(width);
-    (0..shape.out_channels).into_par_iter().for_each(|channel| {
+    for_each_task(shape.out_channels, |channel| {
         with_workspace(rows * columns * stride, |sums| {
             for (tap, sums) in sums.chunks_exact_mut(stride).enumerate() {
                 let term = |part: usize| {

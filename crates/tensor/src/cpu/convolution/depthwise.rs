@@ -10,8 +10,8 @@ use super::dense::Kernel;
 use super::{Axis, ConvolutionShape, Geometry, Shared};
 use crate::cpu::memory::{Source, Target};
 use crate::cpu::simd::{Unit, vectorised};
+use crate::cpu::team::for_each_task;
 use crate::shape::saturating_product;
-use rayon::prelude::*;
 use std::ops::Range;
 
 /// Floats of target per unit: enough to make the cost of a task small.
@@ -75,7 +75,7 @@ pub(super) unsafe fn correlate(
     let plan = Plan { geometry: *geometry, source, weight: scratch.as_ptr(), target, channels };
     let direct = geometry.is_direct() && source.strides[3] == 1 && target.strides[3] == 1;
     let task = if direct { correlate_unit } else { correlate_unit_by_element };
-    (0..units(geometry, channels)).into_par_iter().for_each(|unit| task(&plan, unit));
+    for_each_task(units(geometry, channels), |unit| task(&plan, unit));
 }
 
 /// Any strides and any geometry, one element at a time.
@@ -241,7 +241,7 @@ pub(super) unsafe fn weight_gradient(
     let plan = GradientPlan { geometry, input, output_gradient, channels };
     let direct = input.strides[3] == 1 && output_gradient.strides[3] == 1;
     let task = if direct { gradient_unit } else { gradient_unit_by_element };
-    (0..parts).into_par_iter().for_each(|part| {
+    for_each_task(parts, |part| {
         // SAFETY: each part is one task's.
         let partial = unsafe { shared.slice(part * length, length) };
         partial.fill(0.0);

@@ -21,9 +21,9 @@ use super::dense::Kernel;
 use super::product::{Matrix, multiply};
 use super::{ConvolutionShape, Geometry, Shared, with_workspace};
 use crate::cpu::memory::{Source, Target};
+use crate::cpu::team::for_each_task;
 use crate::shape::saturating_product;
 use filters::{FilterBlock, FilterPart, collect_filters, spread_filters};
-use rayon::prelude::*;
 use std::ops::Range;
 use tiles::{Results, Tiles, Values, Windows, collect, spread_gradient, spread_source};
 use transform::LANES;
@@ -97,7 +97,7 @@ pub(super) unsafe fn correlate(geometry: &Geometry, source: Source<4>, kernel: &
     let (reduced, produced) = (Blocks::new(kernel.reduced, DEPTH), Blocks::new(kernel.produced, BLOCK));
     let columns = kernel.groups * produced.count();
     let chunk = tiles.count().div_ceil(TASKS.div_ceil(columns.max(1))).next_multiple_of(PANEL).min(CHUNK);
-    (0..tiles.count().div_ceil(chunk.max(1)) * columns).into_par_iter().for_each(|task| {
+    for_each_task(tiles.count().div_ceil(chunk.max(1)) * columns, |task| {
         let (group, block) = (task % columns / produced.count(), task % produced.count());
         let range = task / columns * chunk..((task / columns + 1) * chunk).min(tiles.count());
         let outputs = produced.range(block);
@@ -221,7 +221,7 @@ pub(super) unsafe fn weight_gradient(
     let (tiles, parts) = (Tiles::new(geometry), parts(shape));
     let [inputs, outputs] = gradient_blocks(shape);
     let shared = Shared(scratch.as_mut_ptr());
-    (0..parts * shape.groups * outputs.count() * inputs.count()).into_par_iter().for_each(|task| {
+    for_each_task(parts * shape.groups * outputs.count() * inputs.count(), |task| {
         let (input_block, rest) = (task % inputs.count(), task / inputs.count());
         let (output_block, rest) = (rest % outputs.count(), rest / outputs.count());
         let (group, part) = (rest % shape.groups, rest / shape.groups);
