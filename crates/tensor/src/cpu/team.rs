@@ -239,8 +239,8 @@ mod tests {
                     (0..20).for_each(|_| {
                         for_each_task(7, |task| {
                             sum.fetch_add(task, Ordering::Relaxed);
-                        })
-                    })
+                        });
+                    });
                 });
             });
             assert_eq!(sum.into_inner(), 40 * 20 * 21);
@@ -269,7 +269,7 @@ mod tests {
                 lead(|| {
                     for_each_task(100, |task| {
                         sum.fetch_add(task, Ordering::Relaxed);
-                    })
+                    });
                 });
                 assert_eq!(sum.into_inner(), 4950);
             }
