@@ -69,8 +69,8 @@ fn weights_of_a_volume_tell_their_model_and_start_a_training_on_a_finer_one() {
 fn what_does_not_fit_a_volume_is_said_in_a_sentence() {
     let folder = imported("volume-refused");
     contains(
-        &folder.fails(&["train", "box", "--model=unet"]),
-        &["model unet: expected a line, a plane or a flat cloud, found a volume of shape [6, 5, 4]; use lamo, "],
+        &folder.fails(&["train", "box", "--model=resnet"]),
+        &["model resnet: expected a plane or a flat cloud, found a volume of shape [6, 5, 4]; use lamo, "],
     );
     let import = ["data", "import", "--out=other", "--input=a=a.npy", "--output=u=u.npy"];
     let fails = |grid: &str| folder.fails(&[&import[..], &[grid]].concat());
