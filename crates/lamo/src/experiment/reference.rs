@@ -254,7 +254,7 @@ const SETTINGS: &[Entry] = &[
     (
         "mlp",
         "–",
-        "What stands between the maps of a block's MLP: `gelu`, or `swiglu`, which multiplies the hidden channels by the SiLU of as many gates.",
+        "What stands between the maps of a block's MLP: `gelu`, which is the `activation`, or `swiglu`, which multiplies the hidden channels by the SiLU of as many gates.",
     ),
     (
         "mixer",
@@ -285,6 +285,11 @@ const SETTINGS: &[Entry] = &[
         "unified_positions",
         "points",
         "Side of the lattice whose distances replace the positions; 0 keeps the positions.",
+    ),
+    (
+        "activation",
+        "–",
+        "Between the maps of the lifting's MLP, and of the blocks' where the library has it there: `gelu`, `tanh`, `sigmoid`, `relu`, `softplus`, `elu` or `silu`.",
     ),
     ("modes", "–", "Frequencies along each axis."),
     (

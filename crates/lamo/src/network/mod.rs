@@ -1,5 +1,6 @@
 //! How inputs are mapped to outputs: parameters, layers, and the registry of models.
 
+mod activation;
 pub mod layers;
 mod layout;
 mod model;
@@ -9,6 +10,7 @@ mod pass;
 pub mod probe;
 mod state;
 
+pub use activation::Activation;
 pub use layout::ModelStates;
 pub(crate) use layout::{Layout, end_to_end};
 pub use model::{InPieces, Input, Mode, Model};

@@ -1,5 +1,6 @@
 //! Parameters and states: names as in a weights file, and how each is drawn before training.
 
+use super::activation::Activation;
 use super::pass::Pass;
 use super::probe::Probe;
 use super::state::{Presence, State};
@@ -176,7 +177,7 @@ impl<'g> Parameters<'g> {
 
     /// The outermost scope.
     pub fn root(&self) -> Scope<'_, 'g> {
-        Scope { parameters: self, prefix: String::new(), style: Style::default() }
+        Scope { parameters: self, prefix: String::new(), style: Style::default(), activation: Activation::default() }
     }
 
     /// First values of all parameters, end to end. Each parameter has its own stream of random numbers, so its
@@ -271,6 +272,7 @@ pub struct Scope<'a, 'g> {
     parameters: &'a Parameters<'g>,
     prefix: String,
     style: Style,
+    activation: Activation,
 }
 
 impl<'a, 'g> Scope<'a, 'g> {
@@ -287,6 +289,16 @@ impl<'a, 'g> Scope<'a, 'g> {
     /// How linear maps start here.
     pub fn style(&self) -> Style {
         self.style
+    }
+
+    /// This scope with another activation.
+    pub fn with_activation(&self, activation: Activation) -> Scope<'a, 'g> {
+        Scope { activation, ..self.clone() }
+    }
+
+    /// What stands between the maps of the MLPs here whose authors leave the choice.
+    pub fn activation(&self) -> Activation {
+        self.activation
     }
 
     /// The graph the parameters belong to.

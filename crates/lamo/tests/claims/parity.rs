@@ -2,6 +2,7 @@
 
 use crate::support::Folder;
 use lamo::inference::parity;
+use lamo::network::Activation;
 use lamo::network::models::{Authored, MODELS, Translated};
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -78,20 +79,24 @@ fn tolerances_follow_from_the_class_and_the_grid_whatever_the_folder_is_called()
 }
 
 #[test]
-fn every_class_refuses_a_nonlinearity_that_its_model_does_not_have() {
-    let mut refused = 0;
+fn every_class_takes_the_activations_of_the_library_and_refuses_other_names() {
+    let mut classes = 0;
     for (folder, mut config) in configs() {
         if config["model"]["act"].is_null() {
             continue;
         }
         let name = folder.display();
         assert!(translated(&config).is_ok(), "{name}");
-        config["model"]["act"] = json!("tanh");
-        let sentence = translated(&config).map(|_| ()).expect_err("another nonlinearity");
-        assert!(["act", "tanh", "GELU"].iter().all(|word| sentence.contains(word)), "{name}: {sentence}");
-        refused += 1;
+        for (act, _) in Activation::NAMED {
+            config["model"]["act"] = json!(act);
+            assert!(translated(&config).is_ok(), "{name}: {act}");
+        }
+        config["model"]["act"] = json!("leaky_relu"); // the library cannot build it
+        let sentence = translated(&config).map(|_| ()).expect_err("an unknown activation");
+        assert!(["act", "leaky_relu", "softplus"].iter().all(|word| sentence.contains(word)), "{name}: {sentence}");
+        classes += 1;
     }
-    assert!(refused > 25, "{refused} classes with a nonlinearity are too few to be all of them");
+    assert!(classes > 25, "{classes} classes with an activation are too few to be all of them");
 }
 
 #[test]

@@ -63,8 +63,3 @@ impl<'g> PlaneConvolution<'g> {
         image.convolve(self.weight, options) + self.bias
     }
 }
-
-/// max(0, x), with derivative 0 at 0.
-pub fn relu(values: Tensor<'_>) -> Tensor<'_> {
-    values.graph().fill(0.0, values.shape()).maximum(values)
-}

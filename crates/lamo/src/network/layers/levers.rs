@@ -4,9 +4,9 @@
 //!   and half by the lowest frequencies along each axis ([`AxialConvolution`]), which a grid must have;
 //! - *residual update*: the tokens of slices become z + γ Mix(z) instead of Mix(z); the tokens of patches, which have the
 //!   residual already, z + γ Mix(LN z) instead of z + Mix(LN z). γ is a number of each block that begins at 0;
-//! - *gated MLP*: [`Activation::Swiglu`].
+//! - *gated MLP*: [`Middle::Swiglu`].
 
-use super::{Activation, AxialConvolution};
+use super::{AxialConvolution, Middle};
 use crate::network::{Initial, Scope};
 use lamo_tensor::Tensor;
 
@@ -17,8 +17,8 @@ pub struct Levers {
     pub modes: usize,
     /// z + γ Mix(z).
     pub residual: bool,
-    /// The activation in the MLP of the block.
-    pub activation: Activation,
+    /// What stands in the middle of the MLP of the block.
+    pub mlp: Middle,
 }
 
 impl Levers {

@@ -46,7 +46,7 @@ impl LiftingShape {
     }
 }
 
-/// From positions, functions and time to the first features of all points.
+/// From positions, functions and time to the first features of all points, with the activation of the scope.
 pub struct Lifting<'g> {
     grid: Grid,
     side: usize,

@@ -1,6 +1,6 @@
-//! Linear maps with GELUs between them.
+//! Linear maps with activations between them.
 
-use super::{Dropout, Dropped, Linear};
+use super::{Activation, Dropout, Dropped, Linear};
 use crate::network::{Mode, Scope};
 use lamo_tensor::Tensor;
 use serde::{Deserialize, Serialize};
@@ -8,56 +8,59 @@ use serde::{Deserialize, Serialize};
 /// What stands between the two maps of an MLP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Activation {
-    /// GELU(h)
+pub enum Middle {
+    /// The activation of the scope: GELU(h), where none is chosen.
     #[default]
-    Gelu,
+    #[serde(rename = "gelu")]
+    Activation,
     /// SiLU(g) ∘ h with [g | h] = first(x) (Shazeer 2020).
     Swiglu,
 }
 
-/// second(GELU(first(x))), or second(SiLU(g) ∘ h) with [g | h] = first(x).
+/// second(σ(first(x))), or second(SiLU(g) ∘ h) with [g | h] = first(x).
 pub struct Mlp<'g> {
     first: Linear<'g>,
     second: Linear<'g>,
+    middle: Middle,
     activation: Activation,
 }
 
 impl<'g> Mlp<'g> {
-    /// `inputs` → `hidden` → `outputs`; the grid models call the maps `fc1` and `fc2`.
-    pub fn new(scope: &Scope<'_, 'g>, [inputs, hidden, outputs]: [usize; 3]) -> Self {
-        Mlp::named(scope, ["fc1", "fc2"], [inputs, hidden, outputs])
+    /// `inputs` → `hidden` → `outputs` with a GELU; the grid models call the maps `fc1` and `fc2`.
+    pub fn new(scope: &Scope<'_, 'g>, sizes: [usize; 3]) -> Self {
+        Mlp::named(&scope.with_activation(Activation::Gelu), ["fc1", "fc2"], sizes)
     }
 
-    /// An MLP whose maps are called `names`.
+    /// An MLP whose maps are called `names`, with the activation of the scope.
     pub fn named(scope: &Scope<'_, 'g>, names: [&str; 2], sizes: [usize; 3]) -> Self {
-        Mlp::activated(scope, names, sizes, Activation::Gelu)
+        Mlp::with_middle(scope, names, sizes, Middle::Activation)
     }
 
-    /// With another activation; a gate has `hidden` channels of its own.
-    pub fn activated(
+    /// The same with a choice of what stands in the middle; a gate has `hidden` channels of its own.
+    pub fn with_middle(
         scope: &Scope<'_, 'g>,
         names: [&str; 2],
         [inputs, hidden, outputs]: [usize; 3],
-        activation: Activation,
+        middle: Middle,
     ) -> Self {
-        let made = match activation {
-            Activation::Gelu => hidden,
-            Activation::Swiglu => 2 * hidden,
+        let made = match middle {
+            Middle::Activation => hidden,
+            Middle::Swiglu => 2 * hidden,
         };
         Mlp {
             first: Linear::new(&scope.enter(names[0]), inputs, made),
             second: Linear::new(&scope.enter(names[1]), hidden, outputs),
-            activation,
+            middle,
+            activation: scope.activation(),
         }
     }
 
     /// `[…, inputs]` → `[…, outputs]`
     pub fn forward(&self, x: Tensor<'g>) -> Tensor<'g> {
         let made = self.first.forward(x);
-        let hidden = match self.activation {
-            Activation::Gelu => made.gelu(),
-            Activation::Swiglu => {
+        let hidden = match self.middle {
+            Middle::Activation => self.activation.apply(made),
+            Middle::Swiglu => {
                 let axis = made.shape().rank() - 1;
                 let width = made.shape().dims()[axis] / 2;
                 let [gate, value] = made.split(axis, [width; 2]);

@@ -7,7 +7,7 @@
 
 use super::mask::real_only;
 use super::{Lifting, LiftingShape, Projection};
-use crate::network::{Input, Scope};
+use crate::network::{Activation, Input, Scope};
 use crate::task::Task;
 use lamo_geometry::Grid;
 use lamo_tensor::Tensor;
@@ -19,6 +19,8 @@ pub struct ShellShape {
     pub hidden: usize,
     /// Channels of the lifted features and of the image.
     pub width: usize,
+    /// The activation of the lifting.
+    pub activation: Activation,
     /// Side of the lattice of unified positions, 0 for plain positions.
     pub unified_positions: usize,
     /// Gives the positions a second time, as input functions, as some scripts of the library do.
@@ -43,11 +45,20 @@ pub struct Shell<'g> {
 impl<'g> Shell<'g> {
     /// `preprocess`, `time_fc` and, for a cloud, the projection inside `scope`.
     pub fn new(scope: &Scope<'_, 'g>, task: &Task, shape: ShellShape) -> Self {
-        let ShellShape { hidden, width, unified_positions, positions_twice, image, modes, coordinate_width } = shape;
+        let ShellShape {
+            hidden,
+            width,
+            activation,
+            unified_positions,
+            positions_twice,
+            image,
+            modes,
+            coordinate_width,
+        } = shape;
         let time_hidden = hidden / 2;
         let lifted =
             LiftingShape { hidden, time_hidden, unified_positions, positions_twice, ..LiftingShape::usual(width) };
-        let lifting = Lifting::new(scope, task, lifted);
+        let lifting = Lifting::new(&scope.with_activation(activation), task, lifted);
         let projection = matches!(task.grid, Grid::Cloud { .. })
             .then(|| Projection::new(scope, width, modes, [image[1], image[2]], coordinate_width));
         Shell { grid: task.grid, image, lifting, projection }

@@ -182,7 +182,7 @@ impl<'g> Block<'g> {
             mixer: mixer(&attention),
             out: Linear::new(&attention.enter("to_out.0"), width, width),
             norm2: LayerNorm::new(&scope.enter("ln_2"), width),
-            mlp: Mlp::activated(&scope.enter("mlp"), LIBRARY_MLP, sizes, shape.levers.activation),
+            mlp: Mlp::with_middle(&scope.enter("mlp"), LIBRARY_MLP, sizes, shape.levers.mlp),
             levers: BlockLevers::new(scope, shape.levers, extents(shape.slices.grid), width),
             pass: scope.pass(),
         }

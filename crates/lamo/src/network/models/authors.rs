@@ -2,7 +2,8 @@
 //! row of a model says how they become settings and a task.
 
 use super::Settings;
-use crate::error::{Refusal, require};
+use crate::error::Refusal;
+use crate::network::Activation;
 use crate::task::Task;
 use lamo_geometry::Grid;
 use serde_json::Value;
@@ -81,11 +82,15 @@ impl Arguments<'_> {
         list.iter().map(|value| whole(value, key)).collect()
     }
 
-    /// Refuses another nonlinearity than GELU, where the class takes one.
-    fn gelu(self) -> Result<(), Refusal> {
+    /// The activation; GELU where the class is built without it.
+    pub(super) fn activation(self) -> Result<Activation, Refusal> {
         let Arguments(arguments) = self;
-        let known = arguments["act"].is_null() || arguments["act"] == "gelu";
-        require(known, || Refusal::said(format!("gives act as {}, and the model has GELU only", arguments["act"])))
+        let act = arguments["act"].as_str().or(arguments["act"].is_null().then_some("gelu"));
+        let named = Activation::NAMED.iter().find(|(name, _)| Some(*name) == act);
+        named.map(|(_, activation)| *activation).ok_or_else(|| {
+            let names = Activation::NAMED.map(|(name, _)| name).join(", ");
+            Refusal::said(format!("gives act as {}, and the activations are {names}", arguments["act"]))
+        })
     }
 
     /// Side of the lattice of unified positions; 0 for plain positions, which the library gives clouds whatever the flag says.
@@ -98,10 +103,8 @@ impl Arguments<'_> {
         Ok(Grid::Plane { rows: self.number(rows)?, columns: self.number(columns)? })
     }
 
-    /// The task; classes differ in the name for the number of outputs. All classes that take a nonlinearity have their task from
-    /// here, so another one than GELU is refused here.
+    /// The task; classes differ in the name for the number of outputs.
     pub(super) fn task(self, grid: Grid, outputs: &str) -> Result<Task, Refusal> {
-        self.gelu()?;
         let task = Task::plain(grid, self.number("space_dim")?, self.number("fun_dim")?, self.number(outputs)?);
         let timed = ["Time_Input", "time_input"].iter().any(|key| self.0[key] == true);
         Ok(if timed { task.by_time(1) } else { task })

@@ -10,7 +10,7 @@
 use super::{Authored, Hints, Inferred, Row, Settings, Shapes, Support, Translated, read};
 use crate::error::{Refusal, require};
 use crate::network::layers::{Linear, relu};
-use crate::network::{Initial, Input, Mode, Model, Scope};
+use crate::network::{Activation, Initial, Input, Mode, Model, Scope};
 use crate::task::Task;
 use lamo_tensor::Tensor;
 use serde::{Deserialize, Serialize};
@@ -151,6 +151,7 @@ fn infer(shapes: &Shapes, hints: &Hints) -> Option<Result<Inferred, Refusal>> {
 fn translate(authored: &Authored<'_>) -> Result<Translated, Refusal> {
     let model = authored.table("model");
     let config = Config { width: model.number("n_hidden")?, depth: model.number("n_layers")? };
+    require(model.activation()? == Activation::Gelu, || Refusal::said("gives an act, and the class has ReLUs only"))?;
     let task = model.task(authored.library_grid()?, "out_dim")?;
     Ok(Translated { settings: super::settings(&config), task, single_stage: false })
 }

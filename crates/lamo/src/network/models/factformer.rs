@@ -10,7 +10,7 @@ use crate::error::{Refusal, require};
 use crate::network::layers::{
     Attention, AxialAttention, LayerNorm, Linear, PointMixer, PointStack, PointStackShape, TokenMixer,
 };
-use crate::network::{Model, Scope, Style};
+use crate::network::{Activation, Model, Scope, Style};
 use crate::task::Task;
 use lamo_geometry::Grid;
 use lamo_tensor::Tensor;
@@ -28,6 +28,8 @@ pub struct Config {
     pub heads: usize,
     /// Hidden channels of a block's MLP over its width.
     pub mlp_ratio: usize,
+    /// The activation of the lifting and of a block's MLP.
+    pub activation: Activation,
     /// Side of the lattice whose distances replace the positions; 0 keeps the positions.
     pub unified_positions: usize,
     /// Gives the positions a second time, as input functions, as some scripts of the library do.
@@ -40,8 +42,17 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Self {
-        let (unified_positions, positions_twice, extents, initial) = (0, false, [0; 3], Style::Small);
-        Config { width: 128, depth: 8, heads: 8, mlp_ratio: 2, unified_positions, positions_twice, extents, initial }
+        Config {
+            width: 128,
+            depth: 8,
+            heads: 8,
+            mlp_ratio: 2,
+            activation: Activation::Gelu,
+            unified_positions: 0,
+            positions_twice: false,
+            extents: [0; 3],
+            initial: Style::Small,
+        }
     }
 }
 
@@ -68,7 +79,7 @@ impl Config {
 
 fn build<'g>(scope: &Scope<'_, 'g>, task: &Task, settings: &Settings) -> Result<Box<dyn Model<'g> + 'g>, Refusal> {
     let config: Config = read("factformer", settings)?;
-    let Config { width, depth, heads, mlp_ratio, unified_positions, positions_twice, initial, .. } = config;
+    let Config { width, depth, heads, mlp_ratio, activation, unified_positions, positions_twice, initial, .. } = config;
     check_positive("factformer", &[("width", width), ("depth", depth), ("heads", heads), ("mlp_ratio", mlp_ratio)])?;
     check_heads("factformer", width, heads, task)?;
     check_unified("factformer", unified_positions, task)?;
@@ -80,7 +91,8 @@ fn build<'g>(scope: &Scope<'_, 'g>, task: &Task, settings: &Settings) -> Result<
             along: Along::new(&block.enter("Attn"), &axes, heads, width),
         })
     };
-    Ok(Box::new(PointStack::new(&scope.with_style(initial), task, shape, mixer)))
+    let scope = scope.with_style(initial).with_activation(activation);
+    Ok(Box::new(PointStack::new(&scope, task, shape, mixer)))
 }
 
 /// The attention of a block with its norm.
@@ -215,6 +227,7 @@ fn translate(authored: &Authored<'_>) -> Result<Translated, Refusal> {
         depth: model.number("n_layers")?,
         heads: model.number("n_heads")?,
         mlp_ratio: model.number("mlp_ratio")?,
+        activation: model.activation()?,
         unified_positions: model.unified_positions()?,
         ..Config::default()
     };

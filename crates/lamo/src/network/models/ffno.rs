@@ -10,7 +10,7 @@ use super::frame::{Demand, Frame, by, moved_periods, single_stage};
 use super::{Authored, Hints, Inferred, OwnData, Row, Settings, Shapes, Support, Translated, read};
 use crate::error::{Refusal, require};
 use crate::network::layers::{AxialConvolution, LineConvolution, Mlp, Shell};
-use crate::network::{Initial, Input, Mode, Model, Scope};
+use crate::network::{Activation, Initial, Input, Mode, Model, Scope};
 use crate::task::Task;
 use lamo_geometry::Grid;
 use lamo_tensor::Tensor;
@@ -29,6 +29,8 @@ pub struct Config {
     pub depth: usize,
     /// Frequencies 0 ≤ k < modes along each axis, and of the projection of a cloud.
     pub modes: usize,
+    /// The activation of the lifting.
+    pub activation: Activation,
     /// Side of the lattice whose distances replace the positions; 0 keeps the positions.
     pub unified_positions: usize,
     /// Gives the positions a second time, as input functions, as the library's script for Pipe does.
@@ -50,14 +52,34 @@ impl Default for Config {
 
 impl Config {
     fn of(frame: Frame, depth: usize) -> Self {
-        let Frame { width, modes, unified_positions, positions_twice, padded, lattice, coordinate_width } = frame;
-        Config { width, depth, modes, unified_positions, positions_twice, padded, lattice, coordinate_width }
+        let Frame { width, modes, activation, unified_positions, positions_twice, padded, lattice, coordinate_width } =
+            frame;
+        Config {
+            width,
+            depth,
+            modes,
+            activation,
+            unified_positions,
+            positions_twice,
+            padded,
+            lattice,
+            coordinate_width,
+        }
     }
 
     fn frame(&self) -> Frame {
-        let Config { width, modes, unified_positions, positions_twice, padded, lattice, coordinate_width, .. } =
-            self.clone();
-        Frame { width, modes, unified_positions, positions_twice, padded, lattice, coordinate_width }
+        let Config {
+            width,
+            modes,
+            activation,
+            unified_positions,
+            positions_twice,
+            padded,
+            lattice,
+            coordinate_width,
+            ..
+        } = self.clone();
+        Frame { width, modes, activation, unified_positions, positions_twice, padded, lattice, coordinate_width }
     }
 }
 

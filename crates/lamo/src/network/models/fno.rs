@@ -17,7 +17,7 @@ use crate::network::layers::{
     LineConvolution, Linear, Pointwise, Projection, SpectralConvolution, TimeEmbedding, VolumeConvolution,
     mask::real_only,
 };
-use crate::network::{Input, Mode, Model, Scope};
+use crate::network::{Activation, Input, Mode, Model, Scope};
 use crate::task::Task;
 use lamo_geometry::Grid;
 use lamo_tensor::Tensor;
@@ -39,6 +39,8 @@ pub struct Config {
     pub overlap: bool,
     /// T, number of Fourier layers.
     pub depth: usize,
+    /// The activation of the lifting.
+    pub activation: Activation,
     /// Side of the lattice whose distances replace the positions; 0 keeps the positions.
     pub unified_positions: usize,
     /// Points along each axis after zero padding, the period of the waves; 0 is the next multiple of 16. A line is padded to
@@ -59,6 +61,7 @@ impl Default for Config {
             modes: 12,
             overlap: true,
             depth: 4,
+            activation: Activation::Gelu,
             unified_positions: 0,
             padded: vec![0, 0],
             line_padding: PADDING,
@@ -155,7 +158,7 @@ fn build<'g>(scope: &Scope<'_, 'g>, task: &Task, settings: &Settings) -> Result<
     let [extents, padded] = config.extents(task.grid);
     let axes = extents.len();
     config.check(task, [&extents, &padded])?;
-    let Config { width, modes, depth, unified_positions: side, lattice, coordinate_width, .. } = config;
+    let Config { width, modes, depth, activation, unified_positions: side, lattice, coordinate_width, .. } = config;
     let positions = if side == 0 { task.space } else { lattice_points(task.grid, task.space, side) };
     let preprocess = scope.enter("preprocess");
     let lift = Linear::new(&preprocess.enter("linear_pre").enter("0"), positions + task.input_channels(), 2 * width);
@@ -172,6 +175,7 @@ fn build<'g>(scope: &Scope<'_, 'g>, task: &Task, settings: &Settings) -> Result<
         extents,
         padded,
         preprocess: [lift, settle],
+        activation,
         time,
         projection,
         layers: convolutions.into_iter().zip(pointwise).collect(),
@@ -193,6 +197,7 @@ struct Fno<'g> {
     padded: Vec<usize>,
     /// P
     preprocess: [Linear<'g>; 2],
+    activation: Activation,
     time: Option<TimeEmbedding<'g>>,
     /// For clouds.
     projection: Option<Projection<'g>>,
@@ -223,7 +228,7 @@ impl<'g> Model<'g> for Fno<'g> {
             side => unified_positions(input.positions, self.grid, side, Table::Double),
         };
         let channels = Input { positions, ..*input }.channels().swap(0, 1);
-        let mut points = settle.forward(lift.forward(channels).gelu()); // [points, batch, width]
+        let mut points = settle.forward(self.activation.apply(lift.forward(channels))); // [points, batch, width]
         let [count, batch, width] = points.dims();
         if let (Some(embedding), Some(time)) = (&self.time, input.time) {
             points = points + embedding.forward(time);
@@ -367,6 +372,7 @@ fn translate(authored: &Authored<'_>) -> Result<Translated, Refusal> {
     let config = Config {
         width: model.number("n_hidden")?,
         modes: model.number("modes")?,
+        activation: model.activation()?,
         unified_positions: model.unified_positions()?,
         line_padding: library_padding(grid),
         lattice: [constructor.number_or("s1", usual.lattice[0])?, constructor.number_or("s2", usual.lattice[1])?],

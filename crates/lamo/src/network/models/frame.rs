@@ -3,6 +3,7 @@
 
 use super::{Authored, GridKind, Hints, Inferred, OwnData, Settings, Shapes, check_unified};
 use crate::error::{Refusal, require};
+use crate::network::Activation;
 use crate::network::layers::{GridNormKind, ShellShape};
 use crate::task::Task;
 use lamo_geometry::Grid;
@@ -15,6 +16,8 @@ pub(super) struct Frame {
     pub(super) width: usize,
     /// Frequencies along each axis.
     pub(super) modes: usize,
+    /// The activation of the lifting.
+    pub(super) activation: Activation,
     /// Side of the lattice whose distances replace the positions; 0 keeps the positions.
     pub(super) unified_positions: usize,
     /// Gives the positions a second time, as input functions.
@@ -33,6 +36,7 @@ impl Default for Frame {
         Frame {
             width: 32,
             modes: 12,
+            activation: Activation::Gelu,
             unified_positions: 0,
             positions_twice: false,
             padded: vec![0, 0],
@@ -106,7 +110,7 @@ impl Frame {
 
     /// Refuses settings that do not fit the task, and returns the sizes of the shell.
     pub(super) fn shell(&self, task: &Task, demand: &Demand) -> Result<ShellShape, Refusal> {
-        let Frame { width, modes, unified_positions, positions_twice, coordinate_width, .. } = *self;
+        let Frame { width, modes, activation, unified_positions, positions_twice, coordinate_width, .. } = *self;
         let Demand { model, multiple, .. } = *demand;
         for (name, value) in [("width", width), ("modes", modes)] {
             require(value > 0, || Refusal::new(format!("model {model}: {name}"), "at least 1", "0"))?;
@@ -151,7 +155,16 @@ impl Frame {
         }
         let mut image = [1; 3];
         image[3 - extents.len()..].copy_from_slice(&extents);
-        Ok(ShellShape { hidden: 2 * width, width, unified_positions, positions_twice, image, modes, coordinate_width })
+        Ok(ShellShape {
+            hidden: 2 * width,
+            width,
+            activation,
+            unified_positions,
+            positions_twice,
+            image,
+            modes,
+            coordinate_width,
+        })
     }
 
     /// The padding of a small grid, whose coarsest level would otherwise be one pixel without a deviation to divide by: twice the
@@ -173,6 +186,7 @@ impl Frame {
         let frame = Frame {
             width: model.number("n_hidden")?,
             modes: model.number_or("modes", usual.modes)?,
+            activation: model.activation()?,
             unified_positions: model.unified_positions()?,
             lattice: [constructor.number_or("s1", rows)?, constructor.number_or("s2", columns)?],
             coordinate_width: constructor.number_or("iphi_width", usual.coordinate_width)?,
@@ -251,6 +265,8 @@ pub struct GridConfig {
     pub modes: usize,
     /// The norm after each convolution.
     pub norm: Norm,
+    /// The activation of the lifting.
+    pub activation: Activation,
     /// Side of the lattice whose distances replace the positions; 0 keeps the positions.
     pub unified_positions: usize,
     /// Gives the positions a second time, as input functions, as the library's script for Pipe does.
@@ -271,14 +287,34 @@ impl Default for GridConfig {
 
 impl GridConfig {
     pub(super) fn of(frame: Frame, norm: Norm) -> Self {
-        let Frame { width, modes, unified_positions, positions_twice, padded, lattice, coordinate_width } = frame;
-        GridConfig { width, modes, norm, unified_positions, positions_twice, padded, lattice, coordinate_width }
+        let Frame { width, modes, activation, unified_positions, positions_twice, padded, lattice, coordinate_width } =
+            frame;
+        GridConfig {
+            width,
+            modes,
+            norm,
+            activation,
+            unified_positions,
+            positions_twice,
+            padded,
+            lattice,
+            coordinate_width,
+        }
     }
 
     pub(super) fn frame(&self) -> Frame {
-        let GridConfig { width, modes, unified_positions, positions_twice, padded, lattice, coordinate_width, .. } =
-            self.clone();
-        Frame { width, modes, unified_positions, positions_twice, padded, lattice, coordinate_width }
+        let GridConfig {
+            width,
+            modes,
+            activation,
+            unified_positions,
+            positions_twice,
+            padded,
+            lattice,
+            coordinate_width,
+            ..
+        } = self.clone();
+        Frame { width, modes, activation, unified_positions, positions_twice, padded, lattice, coordinate_width }
     }
 
     /// The settings and the task behind a state dict; `convolution` is the name of its first double convolution.

@@ -9,7 +9,7 @@ use super::{Authored, Hints, Inferred, OwnData, Row, Settings, Shapes, Support, 
 use super::{check_heads, check_positive, check_unified, read};
 use crate::error::Refusal;
 use crate::network::layers::{LayerNorm, LinearAttention, LinearScale, PointMixer, PointStack, PointStackShape};
-use crate::network::{Input, Mode, Model, Scope, Style};
+use crate::network::{Activation, Input, Mode, Model, Scope, Style};
 use crate::task::Task;
 use lamo_tensor::Tensor;
 use serde::{Deserialize, Serialize};
@@ -26,6 +26,8 @@ pub struct Config {
     pub heads: usize,
     /// Hidden channels of a block's MLP over its width.
     pub mlp_ratio: usize,
+    /// The activation of the lifting and of a block's MLP.
+    pub activation: Activation,
     /// Side of the lattice whose distances replace the positions; 0 keeps the positions.
     pub unified_positions: usize,
     /// Gives the positions a second time, as input functions, as some scripts of the library do.
@@ -41,6 +43,7 @@ impl Default for Config {
             depth: 8,
             heads: 8,
             mlp_ratio: 2,
+            activation: Activation::Gelu,
             unified_positions: 0,
             positions_twice: false,
             initial: Style::Small,
@@ -49,7 +52,7 @@ impl Default for Config {
 }
 
 fn build<'g>(scope: &Scope<'_, 'g>, task: &Task, settings: &Settings) -> Result<Box<dyn Model<'g> + 'g>, Refusal> {
-    let Config { width, depth, heads, mlp_ratio, unified_positions, positions_twice, initial } =
+    let Config { width, depth, heads, mlp_ratio, activation, unified_positions, positions_twice, initial } =
         read("galerkin", settings)?;
     check_positive("galerkin", &[("width", width), ("depth", depth), ("heads", heads), ("mlp_ratio", mlp_ratio)])?;
     check_heads("galerkin", width, heads, task)?;
@@ -57,7 +60,8 @@ fn build<'g>(scope: &Scope<'_, 'g>, task: &Task, settings: &Settings) -> Result<
     let shape = PointStackShape { width, depth, mlp_ratio, unified_positions, positions_twice };
     let mixer =
         |block: &Scope<'_, 'g>| -> Box<dyn PointMixer<'g> + 'g> { Box::new(Galerkin::new(block, heads, width)) };
-    Ok(Box::new(PointStack::new(&scope.with_style(initial), task, shape, mixer)))
+    let scope = scope.with_style(initial).with_activation(activation);
+    Ok(Box::new(PointStack::new(&scope, task, shape, mixer)))
 }
 
 impl<'g> Model<'g> for PointStack<'g> {
@@ -175,6 +179,7 @@ fn translate(authored: &Authored<'_>) -> Result<Translated, Refusal> {
         depth: model.number("n_layers")?,
         heads: model.number("n_heads")?,
         mlp_ratio: model.number("mlp_ratio")?,
+        activation: model.activation()?,
         unified_positions: model.unified_positions()?,
         ..Config::default()
     };

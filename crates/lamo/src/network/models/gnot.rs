@@ -13,7 +13,7 @@ use crate::network::layers::embedding::{Table, lattice_points, unified_positions
 use crate::network::layers::{
     LIBRARY_MLP, LayerNorm, Lifting, LiftingShape, Linear, LinearAttention, LinearScale, Mlp,
 };
-use crate::network::{Input, Mode, Model, Scope, Style};
+use crate::network::{Activation, Input, Mode, Model, Scope, Style};
 use crate::task::Task;
 use lamo_geometry::Grid;
 use lamo_tensor::Tensor;
@@ -33,6 +33,8 @@ pub struct Config {
     pub mlp_ratio: usize,
     /// Experts after each attention.
     pub experts: usize,
+    /// The activation of the liftings, the experts and the gates.
+    pub activation: Activation,
     /// Side of the lattice whose distances replace the positions; 0 keeps the positions. The gates keep them always.
     pub unified_positions: usize,
     /// Gives the positions a second time, as input functions, as some scripts of the library do.
@@ -49,6 +51,7 @@ impl Default for Config {
             heads: 8,
             mlp_ratio: 2,
             experts: 3,
+            activation: Activation::Gelu,
             unified_positions: 0,
             positions_twice: false,
             initial: Style::Small,
@@ -58,12 +61,12 @@ impl Default for Config {
 
 fn build<'g>(scope: &Scope<'_, 'g>, task: &Task, settings: &Settings) -> Result<Box<dyn Model<'g> + 'g>, Refusal> {
     let config: Config = read("gnot", settings)?;
-    let Config { width, depth, heads, mlp_ratio, experts, unified_positions, positions_twice, initial } = config;
+    let Config { width, depth, heads, mlp_ratio, experts, unified_positions, positions_twice, initial, .. } = config;
     let sizes = [("depth", depth), ("heads", heads), ("mlp_ratio", mlp_ratio), ("experts", experts), ("width", width)];
     check_positive("gnot", &sizes)?;
     check_heads("gnot", width, heads, task)?;
     check_unified("gnot", unified_positions, task)?;
-    let scope = scope.with_style(initial);
+    let scope = scope.with_style(initial).with_activation(config.activation);
     let positions = match unified_positions {
         0 => task.space,
         side => lattice_points(task.grid, task.space, side),
@@ -119,6 +122,7 @@ struct Block<'g> {
     first: Vec<Mlp<'g>>,
     second: Vec<Mlp<'g>>,
     gate: [Linear<'g>; 3],
+    activation: Activation,
 }
 
 impl<'g> Block<'g> {
@@ -138,6 +142,7 @@ impl<'g> Block<'g> {
             first: mixture("moe_mlp1"),
             second: mixture("moe_mlp2"),
             gate: [gate("0", space, hidden), gate("2", hidden, hidden), gate("4", hidden, experts)],
+            activation: config.activation,
         }
     }
 
@@ -146,7 +151,9 @@ impl<'g> Block<'g> {
         let (positions, mask) = (input.positions, input.mask);
         let [norm1, norm2, norm3, norm4, norm5] = &self.norms;
         let [first, second, last] = &self.gate;
-        let gates = last.forward(second.forward(first.forward(positions).gelu()).gelu()).lean_softmax(); // [batch, points, experts]
+        let hidden = self.activation.apply(first.forward(positions));
+        let hidden = self.activation.apply(second.forward(hidden));
+        let gates = last.forward(hidden).lean_softmax(); // [batch, points, experts]
         let u = places + self.cross.forward_masked(norm1.forward(places), norm2.forward(observed), mask);
         let u = u + norm3.forward(mixture(&self.first, gates, u));
         let normed = norm4.forward(u);
@@ -251,6 +258,7 @@ fn translate(authored: &Authored<'_>) -> Result<Translated, Refusal> {
         heads: model.number("n_heads")?,
         mlp_ratio: model.number("mlp_ratio")?,
         experts: model.number_or("n_experts", Config::default().experts)?,
+        activation: model.activation()?,
         unified_positions: model.unified_positions()?,
         ..Config::default()
     };

@@ -56,6 +56,7 @@ fn embedding(settings: &Settings, grid: Grid) -> Option<Embedding> {
 fn build<'g>(scope: &Scope<'_, 'g>, task: &Task, settings: &Settings) -> Result<Box<dyn Model<'g> + 'g>, Refusal> {
     let config: Config = read("lamo", settings)?;
     config.check(task)?;
+    let scope = &scope.with_activation(config.activation);
     Ok(match config.layout(task.grid) {
         Some(layout) if config.latent == Latent::Patches => Box::new(PatchModel::new(scope, task, &config, layout)),
         _ => Box::new(slice_model(scope, task, &config)),
@@ -139,7 +140,7 @@ impl<'g> PatchBlock<'g> {
                 Mixer::Hydra | Mixer::Mamba2 => PatchMixer::Sequence(sequence_mixer(&mixer, config)),
             },
             norm2: LayerNorm::new(&scope.enter("norm2"), width),
-            mlp: Mlp::activated(&scope.enter("mlp"), PATCH_MLP, sizes, levers.activation),
+            mlp: Mlp::with_middle(&scope.enter("mlp"), PATCH_MLP, sizes, levers.mlp),
             levers: BlockLevers::new(scope, levers, layout.patches(), width),
             layout,
             pass: scope.pass(),
@@ -304,6 +305,7 @@ fn translate_patches(authored: &Authored<'_>) -> Result<Translated, Refusal> {
         width: model.number("embed_dims")?,
         depth: model.number("depths")?,
         mlp_ratio: model.number("mlp_ratios")?,
+        activation: model.activation()?,
         states: mixer.number("d_state")?,
         expand: mixer.number("ssm_ratio")?,
         ..Config::default()
@@ -334,6 +336,7 @@ fn translate_slices(authored: &Authored<'_>, grid: Grid, encoder: Encoder) -> Re
         head_width: mixer.number("headdim")?,
         groups: mixer.number("ngroups")?,
         convolution: mixer.number("d_conv")?,
+        activation: model.activation()?,
         unified_positions,
         ..Config::default()
     };

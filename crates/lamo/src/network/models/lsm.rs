@@ -8,7 +8,7 @@ use super::frame::{Demand, Frame, Norm, axes, single_stage};
 use super::{Authored, Hints, Inferred, OwnData, Row, Settings, Shapes, Support, Translated, read};
 use crate::error::{Refusal, require};
 use crate::network::layers::{BlockShape, COARSEST, Mlp, Shell, SpectralBlock, UBody};
-use crate::network::{Input, Mode, Model, Scope};
+use crate::network::{Activation, Input, Mode, Model, Scope};
 use crate::task::Task;
 use lamo_tensor::Tensor;
 use serde::{Deserialize, Serialize};
@@ -31,6 +31,8 @@ pub struct Config {
     pub modes: usize,
     /// The norm after each convolution.
     pub norm: Norm,
+    /// The activation of the lifting.
+    pub activation: Activation,
     /// Side of the lattice whose distances replace the positions; 0 keeps the positions.
     pub unified_positions: usize,
     /// Points along each axis after zero padding; 0 is the next multiple of 16. A line is padded to the second; a volume has three.
@@ -49,13 +51,26 @@ impl Default for Config {
 
 impl Config {
     fn of(frame: Frame, [heads, tokens, bases]: [usize; 3], norm: Norm) -> Self {
-        let Frame { width, modes, unified_positions, padded, lattice, coordinate_width, .. } = frame;
-        Config { width, heads, tokens, bases, modes, norm, unified_positions, padded, lattice, coordinate_width }
+        let Frame { width, modes, activation, unified_positions, padded, lattice, coordinate_width, .. } = frame;
+        Config {
+            width,
+            heads,
+            tokens,
+            bases,
+            modes,
+            norm,
+            activation,
+            unified_positions,
+            padded,
+            lattice,
+            coordinate_width,
+        }
     }
 
     fn frame(&self) -> Frame {
-        let Config { width, modes, unified_positions, padded, lattice, coordinate_width, .. } = self.clone();
-        Frame { width, modes, unified_positions, positions_twice: false, padded, lattice, coordinate_width }
+        let Config { width, modes, activation, unified_positions, padded, lattice, coordinate_width, .. } =
+            self.clone();
+        Frame { width, modes, activation, unified_positions, positions_twice: false, padded, lattice, coordinate_width }
     }
 }
 

@@ -9,7 +9,7 @@ use super::frame::{Frame, axes};
 use super::{Authored, Hints, Inferred, Row, Settings, Shapes, Support, Translated, check_unified, read};
 use crate::error::{Refusal, require};
 use crate::network::layers::{Mlp, Multiwavelet, Shell, ShellShape};
-use crate::network::{Input, Mode, Model, Scope};
+use crate::network::{Activation, Input, Mode, Model, Scope};
 use crate::task::Task;
 use lamo_geometry::Grid;
 use lamo_tensor::Tensor;
@@ -29,6 +29,8 @@ pub struct Config {
     pub wavelet_modes: usize,
     /// Frequencies along each axis of the projection of a cloud.
     pub modes: usize,
+    /// The activation of the lifting.
+    pub activation: Activation,
     /// Side of the lattice whose distances replace the positions; 0 keeps the positions.
     pub unified_positions: usize,
     /// Gives the positions a second time, as input functions, as the library's script for Pipe does.
@@ -41,13 +43,14 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Self {
-        let Frame { modes, unified_positions, positions_twice, coordinate_width, .. } = Frame::default();
+        let Frame { modes, activation, unified_positions, positions_twice, coordinate_width, .. } = Frame::default();
         Config {
             width: 128,
             depth: 8,
             polynomials: 3,
             wavelet_modes: 2,
             modes,
+            activation,
             unified_positions,
             positions_twice,
             lattice: [128, 128],
@@ -69,7 +72,7 @@ impl Config {
     }
 
     fn shell(&self, task: &Task) -> Result<ShellShape, Refusal> {
-        let Config { width, depth, polynomials, wavelet_modes, modes, unified_positions, .. } = *self;
+        let Config { width, depth, polynomials, wavelet_modes, modes, activation, unified_positions, .. } = *self;
         for (name, value) in [("width", width), ("depth", depth), ("wavelet_modes", wavelet_modes), ("modes", modes)] {
             require(value > 0, || Refusal::new(format!("model mwt: {name}"), "at least 1", "0"))?;
         }
@@ -109,7 +112,16 @@ impl Config {
         let mut image = [1; 3];
         image[3 - axes(task.grid)..].fill(side);
         let hidden = 2 * width;
-        Ok(ShellShape { hidden, width: channels, unified_positions, positions_twice, image, modes, coordinate_width })
+        Ok(ShellShape {
+            hidden,
+            width: channels,
+            activation,
+            unified_positions,
+            positions_twice,
+            image,
+            modes,
+            coordinate_width,
+        })
     }
 }
 
@@ -245,6 +257,7 @@ fn translate(authored: &Authored<'_>) -> Result<Translated, Refusal> {
         polynomials: model.number("mwt_k")?,
         wavelet_modes: constructor.number_or("alpha", usual.wavelet_modes)?,
         modes: frame.modes,
+        activation: frame.activation,
         unified_positions: frame.unified_positions,
         lattice: [constructor.number_or("s1", rows)?, constructor.number_or("s2", columns)?],
         coordinate_width: frame.coordinate_width,

@@ -13,7 +13,7 @@ use crate::error::{Refusal, require};
 use crate::network::layers::embedding::{Table, lattice_points};
 use crate::network::layers::{EfficientAttention, LayerNorm, LinearAttention, LinearScale, NystromAttention};
 use crate::network::layers::{FILTER, ITERATIONS, LIBRARY_MLP, Lifting, LiftingShape, Linear, Mlp, OrthogonalKernel};
-use crate::network::{Input, Mode, Model, Scope, Style};
+use crate::network::{Activation, Input, Mode, Model, Scope, Style};
 use crate::task::Task;
 use lamo_geometry::Grid;
 use lamo_tensor::Tensor;
@@ -49,6 +49,8 @@ pub struct Config {
     pub attention: Attention,
     /// Landmarks of Nyström attention.
     pub landmarks: usize,
+    /// The activation of the lifting and of a block's MLP.
+    pub activation: Activation,
     /// Side of the lattice whose distances replace the positions; 0 keeps the positions.
     pub unified_positions: usize,
     /// Gives the positions a second time, as input functions, as some scripts of the library do.
@@ -67,6 +69,7 @@ impl Default for Config {
             basis: 8,
             attention: Attention::Nystrom,
             landmarks: 256,
+            activation: Activation::Gelu,
             unified_positions: 0,
             positions_twice: false,
             initial: Style::Small,
@@ -182,7 +185,7 @@ struct Ono<'g> {
 fn build<'g>(scope: &Scope<'_, 'g>, task: &Task, settings: &Settings) -> Result<Box<dyn Model<'g> + 'g>, Refusal> {
     let config: Config = read("ono", settings)?;
     config.check(task)?;
-    let scope = scope.with_style(config.initial);
+    let scope = scope.with_style(config.initial).with_activation(config.activation);
     let Config { width, depth, unified_positions: side, positions_twice, .. } = config;
     let positions = if side == 0 { task.space } else { lattice_points(task.grid, task.space, side) };
     let inputs = positions + task.input_channels() + if positions_twice { task.space } else { 0 };
@@ -364,6 +367,7 @@ fn translate(authored: &Authored<'_>) -> Result<Translated, Refusal> {
         basis: model.number("psi_dim")?,
         attention,
         landmarks,
+        activation: model.activation()?,
         unified_positions: model.unified_positions()?,
         ..Config::default()
     };

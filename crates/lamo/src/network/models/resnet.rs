@@ -10,7 +10,7 @@ use super::frame::{Demand, Frame, Norm, single_stage};
 use super::{Authored, GridKind, Hints, Inferred, Row, Settings, Shapes, Support, Translated, read};
 use crate::error::{Refusal, require};
 use crate::network::layers::{Convolution, GridNorm, GridNormKind, Mlp, Shell, relu};
-use crate::network::{Input, Mode, Model, Scope};
+use crate::network::{Activation, Input, Mode, Model, Scope};
 use crate::task::Task;
 use lamo_tensor::Tensor;
 use serde::{Deserialize, Serialize};
@@ -29,6 +29,8 @@ pub struct Config {
     pub modes: usize,
     /// The norm after each convolution.
     pub norm: Norm,
+    /// The activation of the lifting.
+    pub activation: Activation,
     /// Side of the lattice whose distances replace the positions; 0 keeps the positions.
     pub unified_positions: usize,
     /// Points of the image that a cloud is projected to.
@@ -45,13 +47,13 @@ impl Default for Config {
 
 impl Config {
     fn of(frame: &Frame, depth: usize, norm: Norm) -> Self {
-        let Frame { width, modes, unified_positions, lattice, coordinate_width, .. } = *frame;
-        Config { width, depth, modes, norm, unified_positions, lattice, coordinate_width }
+        let Frame { width, modes, activation, unified_positions, lattice, coordinate_width, .. } = *frame;
+        Config { width, depth, modes, norm, activation, unified_positions, lattice, coordinate_width }
     }
 
     fn frame(&self) -> Frame {
-        let Config { width, modes, unified_positions, lattice, coordinate_width, .. } = *self;
-        Frame { width, modes, unified_positions, lattice, coordinate_width, ..Frame::default() }
+        let Config { width, modes, activation, unified_positions, lattice, coordinate_width, .. } = *self;
+        Frame { width, modes, activation, unified_positions, lattice, coordinate_width, ..Frame::default() }
     }
 }
 

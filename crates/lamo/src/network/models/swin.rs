@@ -11,7 +11,7 @@ use crate::error::Refusal;
 use crate::network::layers::{
     LayerNorm, Lifting, LiftingShape, Mlp, ResidualMlp, WindowAttention, WindowWeights, Windows,
 };
-use crate::network::{Input, Mode, Model, Scope, Style};
+use crate::network::{Activation, Input, Mode, Model, Scope, Style};
 use crate::task::Task;
 use lamo_tensor::Tensor;
 use serde::{Deserialize, Serialize};
@@ -31,6 +31,8 @@ pub struct Config {
     pub heads: usize,
     /// w, points along a side of a window.
     pub window: usize,
+    /// The activation of the lifting.
+    pub activation: Activation,
     /// Side of the lattice whose distances replace the positions; 0 keeps the positions.
     pub unified_positions: usize,
     /// Gives the positions a second time, as input functions, as some scripts of the library do.
@@ -46,6 +48,7 @@ impl Default for Config {
             depth: 8,
             heads: 8,
             window: 4,
+            activation: Activation::Gelu,
             unified_positions: 0,
             positions_twice: false,
             initial: Style::Small,
@@ -54,14 +57,15 @@ impl Default for Config {
 }
 
 fn build<'g>(scope: &Scope<'_, 'g>, task: &Task, settings: &Settings) -> Result<Box<dyn Model<'g> + 'g>, Refusal> {
-    let Config { width, depth, heads, window, unified_positions, positions_twice, initial } = read("swin", settings)?;
+    let Config { width, depth, heads, window, activation, unified_positions, positions_twice, initial } =
+        read("swin", settings)?;
     check_positive("swin", &[("width", width), ("depth", depth), ("heads", heads), ("window", window)])?;
     check_window("swin", window)?;
     check_heads("swin", width, heads, task)?;
     check_unified("swin", unified_positions, task)?;
     let extents = task.grid.plane().expect("swin supports planes only");
     let windows = windows(extents, window);
-    let scope = scope.with_style(initial);
+    let scope = scope.with_style(initial).with_activation(activation);
     let lifted = LiftingShape { unified_positions, positions_twice, placeholder: true, ..LiftingShape::usual(width) };
     let lifting = Lifting::new(&scope, task, lifted);
     let block = |number: usize| {
@@ -225,6 +229,7 @@ fn translate(authored: &Authored<'_>) -> Result<Translated, Refusal> {
         depth: model.number("n_layers")?,
         heads: model.number("n_heads")?,
         window: authored.table("constructor").number_or("window_size", Config::default().window)?,
+        activation: model.activation()?,
         unified_positions: model.unified_positions()?,
         ..Config::default()
     };

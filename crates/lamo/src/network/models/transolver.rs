@@ -5,7 +5,7 @@
 use super::{Authored, Hints, Inferred, OwnData, Row, Settings, Shapes, Support, Translated, check_unified, read};
 use crate::error::{Refusal, require};
 use crate::network::layers::{Attention, Decoder, Levers, SliceShape, SliceStack, StackShape, TokenMixer};
-use crate::network::{Model, Scope, Style};
+use crate::network::{Activation, Model, Scope, Style};
 use crate::task::Task;
 use lamo_geometry::Grid;
 use serde::{Deserialize, Serialize};
@@ -24,6 +24,8 @@ pub struct Config {
     pub tokens: usize,
     /// Hidden channels of a block's MLP over its width.
     pub mlp_ratio: usize,
+    /// The activation of the lifting and of a block's MLP.
+    pub activation: Activation,
     /// Side of the lattice whose distances replace the positions; 0 keeps the positions.
     pub unified_positions: usize,
     /// First values of the linear maps; small is the authors'.
@@ -38,6 +40,7 @@ impl Default for Config {
             slice_heads: 8,
             tokens: 64,
             mlp_ratio: 1,
+            activation: Activation::Gelu,
             unified_positions: 0,
             initial: Style::Small,
         }
@@ -46,7 +49,7 @@ impl Default for Config {
 
 fn build<'g>(scope: &Scope<'_, 'g>, task: &Task, settings: &Settings) -> Result<Box<dyn Model<'g> + 'g>, Refusal> {
     let config: Config = read("transolver", settings)?;
-    let Config { width, depth, slice_heads, tokens, mlp_ratio, unified_positions, initial } = config;
+    let Config { width, depth, slice_heads, tokens, mlp_ratio, activation, unified_positions, initial } = config;
     for (name, value) in
         [("width", width), ("depth", depth), ("slice_heads", slice_heads), ("tokens", tokens), ("mlp_ratio", mlp_ratio)]
     {
@@ -72,7 +75,8 @@ fn build<'g>(scope: &Scope<'_, 'g>, task: &Task, settings: &Settings) -> Result<
     let attention = |block: &Scope<'_, 'g>| -> Box<dyn TokenMixer<'g> + 'g> {
         Box::new(Attention::new(block, slice_heads, width / slice_heads))
     };
-    Ok(Box::new(SliceStack::new(&scope.with_style(initial), task, shape, attention)))
+    let scope = scope.with_style(initial).with_activation(activation);
+    Ok(Box::new(SliceStack::new(&scope, task, shape, attention)))
 }
 
 /// Sizes of the official scripts.
@@ -160,6 +164,7 @@ fn translate(authored: &Authored<'_>, grid: Grid) -> Result<Translated, Refusal>
         slice_heads: model.number("n_head")?,
         tokens: model.number("slice_num")?,
         mlp_ratio: model.number("mlp_ratio")?,
+        activation: model.activation()?,
         unified_positions: model.unified_positions()?,
         ..Config::default()
     };

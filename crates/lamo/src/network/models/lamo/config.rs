@@ -1,9 +1,9 @@
 //! LaMO's settings: what each of the paper's switches means, and which switches can be combined.
 
 use crate::error::{Refusal, require};
-use crate::network::Style;
-use crate::network::layers::{Activation, AxialConvolution, Decoder, Discretisation, Levers, Selection, square_side};
+use crate::network::layers::{AxialConvolution, Decoder, Discretisation, Levers, Middle, Selection, square_side};
 use crate::network::models::{GridKind, check_unified};
+use crate::network::{Activation, Style};
 use crate::task::Task;
 use lamo_geometry::Grid;
 use serde::{Deserialize, Serialize};
@@ -76,8 +76,10 @@ pub struct Config {
     pub depth: usize,
     /// Hidden channels of a block's MLP over its width.
     pub mlp_ratio: usize,
-    /// What stands between the two maps of a block's MLP.
-    pub mlp: Activation,
+    /// What stands between the two maps of a block's MLP: `gelu` is the activation.
+    pub mlp: Middle,
+    /// The activation of a block's MLP, and of the lifting of slices.
+    pub activation: Activation,
     /// γ of each block, which begins at 0: slices become z + γ Mix(z), patches z + γ Mix(LN z).
     pub residual: bool,
     /// Frequencies along each axis that mix half of the channels; 0 leaves all channels to the tokens.
@@ -152,7 +154,8 @@ impl Default for Config {
             width: 64,
             depth: 8,
             mlp_ratio: 4,
-            mlp: Activation::Gelu,
+            mlp: Middle::Activation,
+            activation: Activation::Gelu,
             residual: false,
             spectral_modes: 0,
             states: 64,
@@ -185,7 +188,7 @@ impl Config {
 
     /// What a block has beyond the authors'.
     pub(super) fn levers(&self) -> Levers {
-        Levers { modes: self.spectral_modes, residual: self.residual, activation: self.mlp }
+        Levers { modes: self.spectral_modes, residual: self.residual, mlp: self.mlp }
     }
 
     /// Channels that tokens mix: all, or half beside a spectral half.

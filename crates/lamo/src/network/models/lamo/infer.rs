@@ -2,7 +2,7 @@
 
 use super::{Config, Encoder, Latent, Mixer};
 use crate::error::{Refusal, require};
-use crate::network::layers::{Activation, LIBRARY_MLP};
+use crate::network::layers::{LIBRARY_MLP, Middle};
 use crate::network::models;
 use crate::network::models::shapes::{Hints, Inferred, Shapes, ratio};
 use lamo_geometry::Grid;
@@ -119,7 +119,7 @@ fn block(shapes: &Shapes, scope: &str, maps: [&str; 2], width: usize) -> Result<
     let (made, used, waves) = (shapes.extent(&first, 0)?, shapes.extent(&last, 1)?, name("spectral.columns"));
     Ok(Config {
         width,
-        mlp: if made == 2 * used { Activation::Swiglu } else { Activation::Gelu },
+        mlp: if made == 2 * used { Middle::Swiglu } else { Middle::Activation },
         residual: shapes.has(&name("gamma")),
         spectral_modes: if shapes.has(&waves) { shapes.extent(&waves, 2)? } else { 0 },
         ..Config::default()
