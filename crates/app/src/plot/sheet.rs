@@ -35,6 +35,8 @@ pub(crate) struct Column {
     pub(crate) cells: Vec<Vec<f32>>,
     /// The layouts of the maps, if not a grid of squares.
     pub(crate) layouts: Option<Layouts>,
+    /// Whether a map has the snapshots of a number from left to right.
+    pub(crate) over_time: bool,
 }
 
 /// The layouts of the maps of a column.
@@ -85,7 +87,8 @@ impl<'a> Group<'a> {
 
     fn axes(&self) -> String {
         let unit = self.columns[0].layouts.as_ref().map_or("", |layouts| &layouts.unit);
-        self.columns[0].layout(0).axes(self.window.as_ref(), unit)
+        let axes = self.columns[0].layout(0).axes(self.window.as_ref(), unit);
+        if self.columns[0].over_time { axes.replacen("points", "snapshots", 1) } else { axes }
     }
 
     /// Draws the maps from `[x, top]` on and the colour bar below them; the x at which the next group starts.
@@ -182,8 +185,11 @@ mod tests {
             plane,
             cells: vec![vec![0.0; 4]],
             layouts: None,
+            over_time: false,
         };
         let note = |columns: &[Column]| notes(&columns.chunks(1).map(Group::of).collect::<Vec<_>>());
+        let driven = Column { over_time: true, ..column("force", [7, 1]) };
+        assert_eq!(note(&[driven]), ["snapshots 0 to 6 from left to right"]);
         let [line, plane, other] =
             [("die", [4, 1]), ("u", [2, 2]), ("v", [2, 2])].map(|(name, plane)| column(name, plane));
         assert_eq!(

@@ -1,7 +1,7 @@
 //! Fields of a data set as values on the points of a grid, and back.
 //!
 //! The shape of one sample is `[snapshots?, ...grid, channels?]`; on a plane `[rows]` is repeated along the columns, and
-//! `[]` or `[channels]` is repeated at all points.
+//! `[]`, `[channels]` or, where its axes are named, `[snapshots]` is repeated at all points.
 
 use super::task::{MOST_CHANNELS, within};
 use crate::error::{Refusal, require};
@@ -79,11 +79,11 @@ impl Field {
     pub fn with_axes(grid: Grid, name: &str, unit: &str, shape: &[usize], axes: &str) -> Result<Field, Refusal> {
         let refuse = || {
             let found = format!("`{axes}` for shape {shape:?}");
-            Refusal::new(format!("field `{name}`"), "axes p, pc, tp, tpc, x, xc or c, as the shape has", found)
+            Refusal::new(format!("field `{name}`"), "axes p, pc, tp, tpc, x, xc, c, t or tc, as the shape has", found)
         };
         let points = if axes.contains('x') { Spread::Rows } else { Spread::Points };
         let spread = if axes.contains(['p', 'x']) { points } else { Spread::Sample };
-        let known = ["p", "pc", "tp", "tpc", "x", "xc", "", "c"].contains(&axes);
+        let known = ["p", "pc", "tp", "tpc", "x", "xc", "", "c", "t", "tc"].contains(&axes);
         require(known && (spread != Spread::Rows || grid.plane().is_some()), refuse)?;
         let snapshots = shape.first().copied().filter(|_| axes.contains('t'));
         let channels = shape.last().copied().filter(|_| axes.contains('c'));
@@ -245,6 +245,8 @@ mod tests {
         assert_eq!((field.snapshots, field.channels, field.shape(square)), (Some(4), None, vec![4, 4, 4]));
         let field = Field::with_axes(square, "f", "1", &[4], "c").unwrap();
         assert_eq!((field.spread, field.channels), (Spread::Sample, Some(4)));
+        let field = Field::with_axes(square, "f", "1", &[4, 2], "tc").unwrap();
+        assert_eq!((field.spread, field.snapshots, field.shape(square)), (Spread::Sample, Some(4), vec![4, 2]));
         for (shape, axes) in
             [(&[4, 4, 4][..], "pt"), (&[4, 4, 4], "tpc"), (&[4, 4, 4], "t"), (&[4], "q"), (&[4, 4], "pp")]
         {

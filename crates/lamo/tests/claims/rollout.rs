@@ -32,10 +32,20 @@ fn driven_waves(folder: &Folder, samples: usize) -> ExperimentData {
     let force = |place: usize| 5.0 + (0.9 * place as f64).sin() + (place / GRID.points()) as f64;
     let values = (0..samples * SNAPSHOTS * GRID.points()).map(force);
     let force = save(folder, "force.npy", &[samples, SNAPSHOTS, 6, 5], values);
-    waves_beside(folder, samples, &[(Role::Input, force)])
+    waves_beside(folder, samples, &[(force, "ntxy")])
 }
 
-fn waves_beside(folder: &Folder, samples: usize, beside: &[(Role, ArrayName)]) -> ExperimentData {
+/// The same beside a force that is the same at all points: a number for each time, or that number at every point.
+fn evenly_driven_waves(folder: &Folder, samples: usize, spread: bool) -> ExperimentData {
+    let points = if spread { GRID.points() } else { 1 };
+    let values = (0..samples * SNAPSHOTS * points).map(|place| 5.0 + (0.9 * (place / points) as f64).sin());
+    let (shape, axes): (&[usize], _) =
+        if spread { (&[samples, SNAPSHOTS, 6, 5], "ntxy") } else { (&[samples, SNAPSHOTS], "nt") };
+    let force = save(folder, "force.npy", shape, values);
+    waves_beside(folder, samples, &[(force, axes)])
+}
+
+fn waves_beside(folder: &Folder, samples: usize, beside: &[(ArrayName, &str)]) -> ExperimentData {
     let points = GRID.points();
     let speed = |sample: usize, point: usize| 0.2 + 0.25 * sample as f64 + 0.02 * (point % 5) as f64;
     let series = |phase: f64, scale: f64| {
@@ -55,16 +65,17 @@ fn waves_beside(folder: &Folder, samples: usize, beside: &[(Role, ArrayName)]) -
         (Role::Output, save(folder, "u.npy", &shape, series(0.0, 2.0))),
         (Role::Output, save(folder, "v.npy", &shape, series(1.0, 0.1))),
     ];
-    let field = |(role, array): (Role, ArrayName)| OwnField {
+    let field = |(role, array, axes): (Role, ArrayName, Option<&str>)| OwnField {
         name: array.path.file_stem().unwrap().to_str().unwrap().into(),
         role,
         unit: "1".into(),
         normalise: Normalise::Channels,
-        axes: None,
+        axes: axes.map(str::to_owned),
         arrays: vec![vec![array]],
     };
     let split = Some(Rule::Ends { train: samples - 1, test: 1 });
-    let fields = beside.iter().cloned().chain(fields).map(field).collect();
+    let beside = beside.iter().map(|(array, axes)| (Role::Input, array.clone(), Some(*axes)));
+    let fields = beside.chain(fields.map(|(role, array)| (role, array, None))).map(field).collect();
     let own = Own {
         name: "waves".into(),
         ragged: Vec::new(),
@@ -200,6 +211,16 @@ fn is_the_roll_out_in_the_open(selection: &ExperimentData, channels: usize) {
     let (expected, found) = (evaluation.headline(), trainer.test_error().unwrap());
     assert_ne!(expected, evaluation.relative_l2, "two outputs count the same");
     assert!((found / expected - 1.0).abs() < 1e-5, "{found} inside the trainer, {expected} in the open");
+}
+
+#[test]
+fn a_force_that_is_a_number_for_each_time_drives_as_that_number_at_all_points() {
+    let folders = ["numbers", "spread"].map(|name| Folder::new(&format!("evenly-driven-{name}")));
+    let [numbers, spread] = [0, 1].map(|place| evenly_driven_waves(&folders[place], 5, place == 1));
+    is_the_roll_out_in_the_open(&numbers, PAST * WIDTH + PAST + 1 + 1);
+    assert_eq!((&numbers.train, &numbers.test), (&spread.train, &spread.test));
+    let [one, other] = [&numbers, &spread].map(|data| data.task(&recipe(&[])).unwrap().normalisers);
+    assert_eq!(one, other);
 }
 
 #[test]

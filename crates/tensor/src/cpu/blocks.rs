@@ -173,7 +173,7 @@ impl BlockKernel {
             for row in piece * rows_of_task..((piece + 1) * rows_of_task).min(rows) {
                 let part = |task: usize| {
                     let start = self.start(sum, task) + row * columns;
-                    // SAFETY: the row lies inside the part, which nobody writes now but this task its own rows.
+                    // SAFETY: the row lies inside the part; each task reads and writes rows of its own.
                     unsafe { std::slice::from_raw_parts_mut(self.workspace.at([start]), columns) }
                 };
                 let total = part(0);

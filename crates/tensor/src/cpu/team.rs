@@ -64,7 +64,7 @@ struct Job {
 #[derive(Default)]
 struct Team {
     job: Apart<UnsafeCell<Option<Job>>>,
-    /// Pieces that nobody has taken.
+    /// Pieces that are left to take.
     left: Apart<AtomicUsize>,
     finished: Apart<AtomicUsize>,
     /// Whether the program is at its end.
@@ -74,7 +74,7 @@ struct Team {
     panic: Mutex<Option<Box<dyn Any + Send>>>,
 }
 
-// SAFETY: the leader writes the job only while all pieces are taken and finished, so that nobody else reads it.
+// SAFETY: the leader writes the job only while all pieces are taken and finished; only a thread with a piece reads it.
 unsafe impl Sync for Team {}
 
 impl Team {

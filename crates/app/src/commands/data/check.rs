@@ -298,6 +298,7 @@ fn field_columns(
                     plane: cut.plane,
                     cells: (0..samples.len()).map(cell).collect(),
                     layouts: None,
+                    over_time: false,
                 });
             }
             continue;
@@ -312,6 +313,7 @@ fn field_columns(
             } else {
                 layouts.cloned().filter(|_| points == grid)
             },
+            over_time: field.axes.as_deref() == Some("t"),
         });
     }
     Ok(columns)

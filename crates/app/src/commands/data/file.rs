@@ -171,7 +171,7 @@ fn sheet(file: &ArrayFile, arrays: &[ArrayInfo]) -> Result<Option<Sheet>> {
             let name = if array.kind.is_complex() { format!("|{name}|") } else { name };
             let title = if snapshots == 1 { name } else { format!("{name} {}/{snapshots}", snapshot + 1) };
             let cells = values.iter().map(|sample| sample[snapshot * size..][..size].to_vec()).collect();
-            columns.push(Column { title, field: array.name.clone(), plane, cells, layouts: None });
+            columns.push(Column { title, field: array.name.clone(), plane, cells, layouts: None, over_time: false });
         }
     }
     let rows = columns.iter().map(|column| column.cells.len()).max();

@@ -40,8 +40,8 @@ pub(super) fn named(axes: &str, grid: &Grid) -> String {
 pub(super) type Misfit = (String, String);
 
 /// Why a field of this role cannot have the axes `axes`. Each letter occurs once. Positions have all axes of the grid
-/// and no snapshots. Inputs and outputs have all axes of the grid, or only the rows of a plane, or none of them; only
-/// fields with all axes of the grid may have snapshots.
+/// and no snapshots. Inputs and outputs have all axes of the grid, or only the rows of a plane, or none of them. Fields with all
+/// axes of the grid may have snapshots, and inputs with none of them: a number for each time, such as the strength of a force.
 pub(super) fn refused(axes: &str, role: Role, grid: &Grid) -> Option<Misfit> {
     let misfit = |expected: &str, found: String| Some((expected.to_owned(), found));
     for (index, letter) in axes.char_indices().filter(|(_, letter)| *letter != UNUSED) {
@@ -75,9 +75,8 @@ pub(super) fn refused(axes: &str, role: Role, grid: &Grid) -> Option<Misfit> {
     match role {
         Role::Position if has('t') => misfit("positions that do not change in time", "`t`".into()),
         Role::Position if !all => misfit(points, format!("`{axes}`")),
-        Role::Input | Role::Output if has('t') && !all => {
-            misfit(points, format!("snapshots (t) without them, `{axes}`"))
-        }
+        Role::Output if has('t') && !all => misfit(points, format!("snapshots (t) without them, `{axes}`")),
+        Role::Input if has('t') && !all && !none => misfit(points, format!("snapshots (t) without them, `{axes}`")),
         Role::Input | Role::Output if !all && !only_rows && !none => misfit(points, format!("`{axes}`")),
         _ => None,
     }
@@ -150,6 +149,8 @@ pub(super) struct Context {
     pub(super) times: Option<usize>,
     /// Number of samples of the outputs, if it is known.
     pub(super) samples: Option<usize>,
+    /// Snapshots of the outputs in the files, where time series are cut into windows.
+    pub(super) snapshots: Option<usize>,
 }
 
 /// The axes that an array of this shape has, the most likely ones.
@@ -167,7 +168,14 @@ pub(super) fn guess(role: Role, shape: &[usize], grid: &Grid, context: Context) 
     };
     let common = |axes: &String| role == Role::Input && context.samples.is_some() && !axes.contains(['n', 't']);
     let best = found.iter().find(|axes| better(axes)).or_else(|| found.iter().find(|axes| common(axes)));
-    best.or(found.first()).cloned()
+    let best = best.or(found.first()).cloned();
+    let is_over_points = best.as_ref().is_some_and(|axes| axes.contains(['y', 'p']));
+    let series = || {
+        let moving = |axes: &str| fits(axes, shape, grid) && extent(axes, 't') == context.snapshots;
+        ["t", "nt", "tc", "ntc"].into_iter().find(|axes| moving(axes)).map(str::to_owned)
+    };
+    let may_move = role == Role::Input && context.snapshots.is_some() && !context.complex && !is_over_points;
+    may_move.then(series).flatten().or(best)
 }
 
 /// The axes that an array may have, the most likely first.
@@ -250,6 +258,7 @@ mod tests {
         let side = Context { side_by_side: true, ..plain };
         let cut = Context { windows: true, ..plain };
         let joined = Context { joined: true, ..plain };
+        let driven = Context { snapshots: Some(201), ..cut };
         for (role, context, grid, shape, axes) in [
             (Output, plain, PLANE, &[9, 5, 3][..], "nxy"),
             (Output, plain, PLANE, &[9, 20, 5, 3], "ntxy"),
@@ -282,6 +291,13 @@ mod tests {
             (Output, joined, PLANE, &[5, 3], "xy"),
             (Input, joined, CLOUD, &[7, 3], "pc"),
             (Output, joined, CLOUD, &[7, 201], "pt"),
+            (Input, driven, LINE, &[201], "t"),
+            (Input, driven, LINE, &[9, 201], "nt"),
+            (Input, driven, LINE, &[201, 2], "tc"),
+            (Input, driven, LINE, &[9, 201, 2], "ntc"),
+            (Input, driven, LINE, &[9, 2], "nc"),
+            (Input, driven, LINE, &[201, 16], "tp"),
+            (Input, Context { snapshots: Some(16), ..cut }, LINE, &[9, 16], "tp"), // refused: 9 snapshots are not 16
         ] {
             assert_eq!(guess(role, shape, &grid, context).as_deref(), Some(axes), "{role:?} {shape:?}");
         }
@@ -315,6 +331,9 @@ mod tests {
             ("cn", Position, CLOUD, Some("`cn`")),
             ("tpc", Position, CLOUD, Some("`t`")),
             ("nt", Output, CLOUD, Some("snapshots (t) without them, `nt`")),
+            ("nt", Input, CLOUD, None),
+            ("ct", Input, PLANE, None),
+            ("ntx", Input, PLANE, Some("snapshots (t) without them, `ntx`")),
         ] {
             assert_eq!(refused(axes, role, &grid).map(|(_, found)| found).as_deref(), expected, "{axes}");
         }

@@ -205,10 +205,18 @@ impl Own {
         let mut shared = Shared { grid: self.grid, stride: self.stride, windows: self.windows, context };
         if self.windows.is_none() && !self.ragged.is_empty() {
             shared.context.samples = Some(self.ragged.len());
-        } else if self.windows.is_none() {
-            let output = self.fields.iter().find(|field| field.role == Role::Output);
-            let column = output.and_then(|output| output.column(&shared, sources).ok()); // an error comes in its turn
-            shared.context.samples = column.filter(|column| !column.is_common()).map(|column| column.samples());
+            return Ok(shared);
+        }
+        let output = self.fields.iter().find(|field| field.role == Role::Output);
+        let column = output.and_then(|output| output.column(&shared, sources).ok()); // an error comes in its turn
+        match self.windows {
+            None => {
+                shared.context.samples = column.filter(|column| !column.is_common()).map(|column| column.samples());
+            }
+            Some(_) => {
+                let piece = column.as_ref().and_then(|column| column.pieces().next());
+                shared.context.snapshots = piece.filter(|piece| piece.snapshots().is_some()).map(Piece::all_snapshots);
+            }
         }
         Ok(shared)
     }
@@ -421,7 +429,10 @@ impl OwnField {
             FieldEntry { common, normalise, ..FieldEntry::new(&self.name, self.role, &self.unit, column.shape()) };
         let lettered = FieldEntry { axes: Some(column.letters()), ..plain.clone() };
         match (plain.on(grid).ok(), lettered.on(grid).ok()) {
-            (read, Some(meant)) if read.as_ref() != Some(&meant) && (read.is_some() || self.axes.is_some()) => lettered,
+            (read, Some(meant)) if read.as_ref() != Some(&meant) => {
+                let moves = meant.spread == Spread::Sample && meant.snapshots.is_some();
+                if read.is_some() || self.axes.is_some() || moves { lettered } else { plain }
+            }
             _ => plain,
         }
     }

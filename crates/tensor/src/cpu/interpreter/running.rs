@@ -11,7 +11,7 @@ pub(super) struct RunningTask<'a> {
     pub(super) strips: *mut f32,
     pub(super) rows: *mut f32,
     pub(super) partial: *mut f32,
-    /// Of the address of every access, then of every reduction across rows.
+    /// Shift of the address of every access, then of every reduction across rows.
     pub(super) shifts: &'a [isize],
     /// First column of the strip for which the shared loads are done.
     pub(super) loaded: Option<usize>,
