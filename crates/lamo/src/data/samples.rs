@@ -274,7 +274,7 @@ fn check_norms<'a, Which>(
     let name = name(which);
     Err(if norm == 0.0 {
         let expected = format!("{words} that are not zero everywhere, which have no relative error");
-        Refusal::new("targets", expected, name).advise("leave it out")
+        Refusal::new("targets", expected, name).advise("leave it out, or add a constant to the field")
     } else {
         let [least, most] = [NORMS.start(), NORMS.end()];
         let expected = format!("{words} of a norm between {least:e} and {most:e}");

@@ -308,6 +308,7 @@ impl<'a> PlannedInput<'a> {
         partners::check_files(leading, &arrays)?;
         let (single, count) = (leading.samples().is_none(), leading.samples().unwrap_or(1));
         let steps = driven_steps(task, &arrays)?;
+        check_beginnings(&arrays, steps)?;
         let times = task.time.predicted_times(snapshots.or(steps))?;
         check_horizon(task, times, steps)?;
         let (samples, steps) = (leading.files(), steps.unwrap_or(1));
@@ -408,6 +409,17 @@ fn driven_steps(task: &Task, arrays: &[Given]) -> Result<Option<usize>, Refusal>
     Ok(found.map(|(_, steps)| steps))
 }
 
+/// Refuses a series of which only the last snapshots are continued beside a field that drives them: where the two begin at the same
+/// time, the first snapshots of the other would be those of another time.
+fn check_beginnings(arrays: &[Given], steps: Option<usize>) -> Result<(), Refusal> {
+    let longer = arrays.iter().find_map(|given| Some((given, given.parts.iter().find_map(|part| part.series)?)));
+    let (Some((given, series)), Some(_)) = (longer, steps) else { return Ok(()) };
+    let (name, past) = (&given.field.name, given.field.length());
+    let expected = format!("{past} snapshots, which the other inputs begin with, too");
+    Err(Refusal::new(format!("array `{name}`"), expected, format!("{series} snapshots"))
+        .advise("give its last snapshots, and the other inputs from the same time on"))
+}
+
 /// Refuses more steps of a roll-out than an input with a snapshot for each of them has.
 fn check_horizon(task: &Task, times: usize, steps: Option<usize>) -> Result<(), Refusal> {
     let most = steps.unwrap_or(task.time.count());
@@ -495,7 +507,7 @@ fn find_array(
     let trained = field.shape(task.grid);
     let parts = chosen.into_iter().map(|(file, variable, axes)| part(task, field, &trained, file, variable, axes));
     let parts = parts.collect::<Result<Vec<Part>, _>>()?;
-    let driven = task.is_driven_by(field).then(|| parts[0].snapshots_on(&trained)).flatten();
+    let driven = task.is_driven_by(field).then(|| parts[0].snapshots(trained.len())).flatten();
     Ok(Given { field: Field { snapshots: driven.or(field.snapshots), ..field.clone() }, parts, trained })
 }
 

@@ -9,6 +9,7 @@ pub use minutes::in_minutes;
 use super::sizes::{self, Chosen, fit_sizes};
 use super::{Event, Session, dataset};
 use crate::data::dataset::{Dataset, FieldEntry, MANIFEST, Manifest, Role};
+use crate::data::import::is_even;
 use crate::error::{Error, Kind, Refusal, require};
 use crate::experiment::{
     self, Data, Experiment, ExperimentData, Loss, OWN, Preset, Request, Symmetries, TimeRole, benchmarks,
@@ -278,6 +279,20 @@ fn unaligned_input(experiment: &Experiment, manifest: &Manifest) -> Option<Strin
     })
 }
 
+/// Why a roll-out does not learn a series whose snapshots are not equally spaced.
+fn uneven_steps(experiment: &Experiment, manifest: &Manifest) -> Option<String> {
+    let times = &manifest.times;
+    if !experiment.time_mode().is_roll_out() || is_even(times) {
+        return None;
+    }
+    let steps = || times.windows(2).map(|pair| pair[1] - pair[0]);
+    let [least, most] = [steps().fold(f64::INFINITY, f64::min), steps().fold(0.0, f64::max)];
+    Some(format!(
+        "the snapshots are not equally spaced, {least:.2e} to {most:.2e} apart, and the model is not told how long a step of its roll-out is; \
+         import the first snapshot as an input, so that all times are predicted at once, or snapshots at equal times"
+    ))
+}
+
 /// True when all outputs are numbers of the whole sample.
 fn are_numbers(manifest: &Manifest) -> bool {
     let mut outputs = manifest.fields.iter().filter(|field| field.role == Role::Output);
@@ -342,7 +357,8 @@ pub fn train(request: &TrainRequest, session: &Session<'_>) -> Result<TrainedRun
     let dataset = dataset::of_experiment(&experiment, session)?;
     let begun = Instant::now();
     fit_sizes(&mut experiment, &dataset, chosen)?;
-    if let Some(warning) = unaligned_input(&experiment, dataset.manifest()) {
+    let manifest = dataset.manifest();
+    for warning in [unaligned_input(&experiment, manifest), uneven_steps(&experiment, manifest)].into_iter().flatten() {
         (session.listener)(Event::Warning(&warning));
     }
     let mut trainer = match request.minutes {

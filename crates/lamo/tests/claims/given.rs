@@ -136,6 +136,16 @@ fn a_field_that_drives_a_roll_out_says_how_many_steps_are_predicted() {
         let first = &samples.input_of(0)[..2 + snapshots];
         assert_eq!((first[0], first[1], first[2], first[1 + snapshots]), (0.0, 6.0, 0.0, 6.0 * (snapshots - 1) as f32));
     }
+    // On another grid, too; and a series that begins before the force is refused.
+    save(&folder, "finer_u.npy", &[2, 5, 4], (0..40).map(f64::from));
+    save(&folder, "finer_f.npy", &[9, 5, 4], (0..180).map(f64::from));
+    save(&folder, "longer_u.npy", &[4, 3, 2], (0..24).map(f64::from));
+    assert_eq!(read(&folder, &forced, &["u=finer_u.npy", "forcing=finer_f.npy"]).unwrap().samples.times, 7);
+    let told = read(&folder, &forced, &["u=longer_u.npy", "forcing=f9.npy"]).unwrap_err();
+    assert!(
+        told.contains("array `u`: expected 2 snapshots, which the other inputs begin with, too, found 4"),
+        "{told}"
+    );
     let told = given(9, Some(8)).unwrap_err();
     assert!(told.contains("expected at most 7, because `forcing`") && told.contains("with 10 snapshots"), "{told}");
     let told = given(2, None).unwrap_err();

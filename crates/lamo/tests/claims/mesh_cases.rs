@@ -272,6 +272,62 @@ fn the_head_of_a_column_has_a_name_and_a_unit() {
     let set = imported(&cases, &folder.at("set"));
     let names: Vec<_> = set.manifest().fields.iter().map(|field| (field.name.as_str(), field.unit.as_str())).collect();
     assert_eq!(names[3..], [("angle_of_attack", "deg"), ("mach", "1")]);
+    // A prediction takes a column in the unit of the training, or without a unit.
+    let recorded = Recorded::of(set.manifest());
+    let read = |head: &str| {
+        std::fs::write(folder.at("cases.csv"), table.replace("Slope,other", head)).unwrap();
+        read_as(&cases, &cases.files[1], "angle_of_attack", &recorded).map(|(_, values)| values)
+    };
+    assert_eq!(read("Angle of attack [deg],Mach").unwrap(), [slope(1)]);
+    assert_eq!(read("Angle of attack,Mach").unwrap(), [slope(1)]);
+    let told = read("Angle of attack [rad],Mach").unwrap_err().to_string();
+    assert!(told.contains("`angle_of_attack`: expected the unit deg of the training, found rad; convert"), "{told}");
+}
+
+#[test]
+fn a_mesh_that_leaves_the_plane_of_the_training_is_refused() {
+    let folder = Folder::new("mesh-tilted");
+    let mut tilted = case(4, 3, 0.1);
+    let Shape::Unstructured { points: Numbers::F64(positions), .. } = &mut tilted.shape else { unreachable!() };
+    positions.chunks_mut(3).for_each(|place| place[2] += 0.2 * place[0]);
+    mesh::write(&folder.at("tilted.vtu"), &tilted, &Options::default()).unwrap();
+    mesh::write(&folder.at("flat.vtu"), &case(4, 3, 0.1), &Options::default()).unwrap();
+    let positions = |file: &str| {
+        read_as(&MeshCases::default(), &folder.at(file), "positions", &Recorded::default()).map(|(name, _)| name)
+    };
+    assert_eq!(positions("flat.vtu").unwrap(), "points-xy");
+    let told = positions("tilted.vtu").unwrap_err().to_string();
+    assert!(told.contains("tilted.vtu: its points: expected the same z at all points"), "{told}");
+    assert!(told.contains("found z from 2 to 2.6; turn"), "{told}");
+}
+
+#[test]
+fn the_error_of_a_renamed_output_is_that_against_the_array_of_the_training() {
+    let folder = Folder::new("mesh-renamed");
+    let cases = cases(&folder, &SIZES, "vtu");
+    let cases = MeshCases { outputs: vec!["region_p=Mean p".into()], ..cases };
+    for file in &cases.files {
+        let mut mesh = mesh::read(file).unwrap();
+        let count = mesh.point_count();
+        mesh.point_data.push(DataArray::new("region_p", 1, vec![100.0; count]));
+        mesh::write(file, &mesh, &Options::default()).unwrap();
+    }
+    imported(&cases, &folder.at("set"));
+    let run = trained(&folder, "set");
+    predict_meshes(&request(&run, &cases.files[7..], folder.at("out.vtu")), &cases).unwrap();
+    let made = mesh::read(&folder.at("out.vtu")).unwrap();
+    let named = |name: &str| {
+        let array = made.point_data.iter().find(|array| array.name == name);
+        array.unwrap_or_else(|| panic!("no {name}")).values.to_f64().unwrap()
+    };
+    let [truth, found, error] = ["Mean p", "region_p_predicted", "region_p_error"].map(named);
+    for point in 0..truth.len() {
+        assert_eq!(error[point], f64::from((found[point] - truth[point]) as f32), "{point}");
+    }
+    // An array of the mesh beside the mesh: one file, one name for the output.
+    let mut asked = request(&run, &cases.files[7..], folder.at("again.vtu"));
+    asked.inputs.push(Source::parse(&format!("region={}:region", cases.files[7].display())));
+    predict_meshes(&asked, &cases).unwrap();
 }
 
 #[test]
@@ -516,6 +572,9 @@ fn a_table_of_scalars_has_semicolons_and_decimal_commas_as_any_other_table() {
     assert_eq!(slopes("points", table.replace(',', ";")), expected);
     assert_eq!(slopes("tabs", table.replace(',', "\t")), expected);
     assert_eq!(slopes("spaces", table.replace(',', " ")), expected);
+    std::fs::write(folder.at("cases.csv"), table.replace('.', ",")).unwrap();
+    let told = cases.fields().unwrap_err().to_string();
+    assert!(told.contains("cases.csv: line 2: expected 3 cells, as its first line names, found 4; separate"), "{told}");
     let mixed = table.replace(',', ";").replacen('.', ",", 1);
     std::fs::write(folder.at("cases.csv"), mixed).unwrap();
     let told = cases.fields().unwrap_err().to_string();

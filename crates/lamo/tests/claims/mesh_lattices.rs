@@ -3,7 +3,7 @@
 use crate::support::Folder;
 use lamo::data::dataset::{Dataset, Rule};
 use lamo::data::formats::{self, Named};
-use lamo::data::import::{MeshCases, Own, Sizes, points_of_files};
+use lamo::data::import::{MeshCases, Own, Recorded, Sizes, points_of_files};
 use lamo::data::mesh::{self, DataArray, Mesh, Numbers, Options, Shape, UNTURNED};
 use lamo::inference::Source;
 use lamo::task::{Field, Task, Time};
@@ -189,7 +189,7 @@ fn as_many_times_as_rows_and_columns_are_times() {
         task.time = Time::RollOut { past: 2, snapshots: 3, clock: Vec::new() };
         let length = shape.iter().product();
         let array = Named { name: "u".into(), shape: shape.to_vec(), values: values[..length].to_vec() };
-        let made = predicted_mesh(&task, path, &[array], false).unwrap();
+        let made = predicted_mesh(&task, path, &[array], (false, &Recorded::default())).unwrap();
         let new = made.point_data.into_iter().filter(|array| array.name.starts_with("u_predicted"));
         new.map(|array| (array.name, array.components, array.values.to_f64().unwrap())).collect::<Vec<_>>()
     };

@@ -128,11 +128,16 @@ pub(crate) fn within(limits: Limits, planned: &PlannedInput) -> Result<(), Failu
     }
 }
 
+/// How the training made its fields, where its data set is on this machine.
+fn recorded(served: &Served) -> Recorded {
+    let manifest = served.test.as_ref().ok().map(|test| test.dataset().manifest());
+    manifest.map(Recorded::of).unwrap_or_default()
+}
+
 /// Where the fields of a model are in a mesh, as the data set of the training records it where that is on this machine. A field that was
 /// made with another file, such as a wall, is refused: a request has one file, and its own boundary is another surface.
 fn mesh_sources(served: &Served, path: &std::path::Path, cases: &MeshCases) -> Result<Vec<Source>, Error> {
-    let manifest = served.test.as_ref().ok().map(|test| test.dataset().manifest());
-    let recorded = manifest.map(Recorded::of).unwrap_or_default();
+    let recorded = recorded(served);
     let task = served.task();
     let fields: Vec<String> = task.given_fields().into_iter().map(|field| field.name).collect();
     for field in &fields {
@@ -188,8 +193,8 @@ fn write(
 ) -> Result<(Vec<u8>, Format), Failure> {
     let arrays = fields(served, &given.input, &found.values)?;
     if let (Format::Vtu, Some((file, at_centres))) = (format, &given.mesh) {
-        let predicted =
-            predicted_mesh(served.task(), file.path(), &arrays, *at_centres).map_err(|error| Failure::of(&error))?;
+        let predicted = predicted_mesh(served.task(), file.path(), &arrays, (*at_centres, &recorded(served)))
+            .map_err(|error| Failure::of(&error))?;
         let bytes = mesh::encode("vtu", &predicted, &Options::default());
         return Ok((bytes.map_err(|refusal| Failure::of(&refusal.into()))?, format));
     }

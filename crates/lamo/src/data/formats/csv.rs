@@ -107,6 +107,12 @@ impl Head {
             let all = numbers == found.len();
             // A cell may hold text where cells are clearly apart and a line of names stands above.
             let above = place.checked_sub(1).map(|above| cells(first[above].1, separator));
+            if let Some(above) =
+                above.as_ref().filter(|above| is_header(above, separator) && above.len() != found.len())
+            {
+                // The rows are refused for their number of cells.
+                return Some(Head { separator, columns: above.len(), names: Some(above.clone()), lines: *line });
+            }
             let named = above.filter(|above| above.len() == found.len());
             let names_above = named.as_ref().is_some_and(|above| !above.iter().any(|cell| is_number(cell, separator)));
             let mixed = separator.is_some() && numbers > 0 && names_above;
@@ -122,6 +128,12 @@ impl Head {
         }
         None
     }
+}
+
+/// Whether cells between separators are names: several, none of them a number.
+fn is_header(cells: &[String], separator: Separator) -> bool {
+    let name = |cell: &String| !cell.is_empty() && !cell.contains(char::is_whitespace) && !is_number(cell, separator);
+    separator.is_some() && cells.len() > 1 && cells.iter().all(name)
 }
 
 /// Whether cells count the columns: 0, 1, 2, ... or 1, 2, 3, ... without decimals, three of them at least.
@@ -374,6 +386,15 @@ mod tests {
         assert_eq!(head("0,1\n0.5,0.25\n"), (false, 0), "two columns");
         assert_eq!(head("0,1,3\n0.5,0.25,1.0\n"), (false, 0));
         assert_eq!(head("0,1,2\n"), (false, 0));
+    }
+
+    #[test]
+    fn a_line_of_names_says_how_many_cells_a_row_has() {
+        let columns = |text: &str| Head::of(text).map(|head| (head.names.is_some(), head.columns)).unwrap();
+        assert_eq!(columns("a,b\n0,01,0,003\n0,15,1,103\n"), (true, 2), "decimal commas between commas");
+        assert_eq!(columns("a,b,c\n1,2\n3,4\n"), (true, 3));
+        assert_eq!(columns("by A. Author, 2020\n1,2,3\n4,5,6\n"), (false, 3), "a remark is no line of names");
+        assert_eq!(columns("NACA 0012\n1.0 0.0 0.5\n"), (false, 3), "nor are words without separators");
     }
 
     #[test]

@@ -149,8 +149,9 @@ pub(super) struct Context {
     pub(super) times: Option<usize>,
     /// Number of samples of the outputs, if it is known.
     pub(super) samples: Option<usize>,
-    /// Snapshots of the outputs in the files, where time series are cut into windows.
+    /// Snapshots of the outputs in the files, and the number of their time series, where these are cut into windows.
     pub(super) snapshots: Option<usize>,
+    pub(super) series: Option<usize>,
 }
 
 /// The axes that an array of this shape has, the most likely ones.
@@ -164,6 +165,10 @@ pub(super) fn guess(role: Role, shape: &[usize], grid: &Grid, context: Context) 
     let better = |axes: &String| match (role, context.times, context.samples) {
         (Role::Output, Some(times), _) => extent(axes, 't') == Some(times),
         (Role::Input, _, Some(samples)) => extent(axes, 'n') == Some(samples),
+        (Role::Input, ..) if context.snapshots.is_some() => match extent(axes, 't') {
+            None => extent(axes, 'n').is_some() && extent(axes, 'n') == context.series,
+            snapshots => snapshots == context.snapshots,
+        },
         _ => false,
     };
     let common = |axes: &String| role == Role::Input && context.samples.is_some() && !axes.contains(['n', 't']);
@@ -193,8 +198,9 @@ fn candidates(role: Role, grid: &Grid, context: Context) -> Vec<String> {
         (Role::Position, false) => &["n*c", "*c"],
         (_, true) if windows => &["t*", "*t", "nt*", "*", "n*"],
         (_, true) => &["n*", "nt*", "t*", "*t", "*"],
-        (_, false) if windows => &["t*", "*t", "t*c", "*tc", "nt*", "nt*c", "*", "*c", "n*", "n*c"],
-        (_, false) => &["n*", "n*c", "nt*", "nt*c"],
+        // As many channels as the last axis of the grid has points are rarer than that many snapshots.
+        (_, false) if windows => &["t*", "*t", "nt*", "t*c", "*tc", "nt*c", "*", "*c", "n*", "n*c"],
+        (_, false) => &["n*", "nt*", "n*c", "nt*c"],
     };
     let one_sample: &[&str] =
         if windows || side_by_side || role == Role::Position { &[] } else { &["*", "*c", "t*", "*t", "t*c", "*tc"] };
@@ -298,6 +304,11 @@ mod tests {
             (Input, driven, LINE, &[9, 2], "nc"),
             (Input, driven, LINE, &[201, 16], "tp"),
             (Input, Context { snapshots: Some(16), ..cut }, LINE, &[9, 16], "tp"), // refused: 9 snapshots are not 16
+            (Input, Context { series: Some(9), ..driven }, LINE, &[9, 16], "np"),
+            (Output, cut, PLANE, &[9, 5, 5, 3], "ntxy"),
+            (Output, cut, LINE, &[9, 16, 16], "ntp"),
+            (Output, plain, LINE, &[9, 16, 16], "ntp"),
+            (Output, plain, LINE, &[9, 16, 2], "npc"),
         ] {
             assert_eq!(guess(role, shape, &grid, context).as_deref(), Some(axes), "{role:?} {shape:?}");
         }

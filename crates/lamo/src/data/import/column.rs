@@ -482,15 +482,17 @@ impl Column {
         Ok((Cow::Owned(block), last.beyond, rounding))
     }
 
-    /// The array that sample `sample` of the column comes from, and the index of the sample in it.
-    pub(super) fn origin(&self, mut sample: usize) -> (String, usize) {
+    /// The array that sample `sample` of the column comes from, the index of the sample in it, and the first of its snapshots.
+    pub(super) fn origin(&self, mut sample: usize) -> (String, usize, usize) {
         for part in &self.parts {
             if sample < part.samples {
-                return (part.pieces[0].title(), sample);
+                let (piece, windows) = (&part.pieces[0], part.pieces[0].windows.max(1));
+                let step = piece.cut.map_or(0, |cut| cut.step);
+                return (piece.title(), sample / windows, sample % windows * step);
             }
             sample -= part.samples;
         }
-        (String::new(), sample)
+        (String::new(), sample, 0)
     }
 }
 

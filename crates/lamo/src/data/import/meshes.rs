@@ -69,7 +69,7 @@ pub fn field_name(array: &str) -> String {
 }
 
 /// The name of a field and its unit from the head of a column such as `angle of attack [deg]` or `Mach (-)`.
-fn name_and_unit(column: &str) -> (String, String) {
+pub(super) fn name_and_unit(column: &str) -> (String, String) {
     let parts = column.trim().strip_suffix([']', ')']).and_then(|open| {
         let at = open.rfind(['[', '('])?;
         Some((open[..at].trim(), open[at + 1..].trim())).filter(|(name, _)| !field_name(name).is_empty())
@@ -251,6 +251,9 @@ impl MeshCases {
         recorded: &Recorded,
     ) -> Result<Vec<FieldArray>, Error> {
         let mesh = mesh::read(file)?;
+        if fields.iter().any(|field| field == "positions") {
+            check_flat(&mesh, space).map_err(|refusal| refusal.within(file.display()))?;
+        }
         let letters = self.letters(&mesh, grid).map_err(|refusal| refusal.within(file.display()))?;
         let series = !mesh::times(file)?.is_empty();
         let mut found = Vec::new();
@@ -297,7 +300,11 @@ impl MeshCases {
             Some(Making::Derived(name)) => return Ok(derived(name, false)),
             _ => {}
         }
-        if let Some(column) = self.column_of(field)? {
+        let unit = match making {
+            Some(Making::Scalar(unit)) => unit,
+            _ => "1",
+        };
+        if let Some(column) = self.column_of(field, unit)? {
             return Ok((column, "1".to_owned()));
         }
         require_one(mesh, field).map_err(|refusal| refusal.within(file.display()))?;
@@ -315,11 +322,22 @@ impl MeshCases {
         })
     }
 
-    /// The column of the table that holds a field, as the name of an array.
-    fn column_of(&self, field: &str) -> Result<Option<String>, Refusal> {
+    /// The column of the table that holds a field, as the name of an array. A head with another unit than that of the training is
+    /// refused; `1` stands for none.
+    fn column_of(&self, field: &str, unit: &str) -> Result<Option<String>, Refusal> {
         let Some(table) = &self.scalars else { return Ok(None) };
         let holds = |column: &String| name_and_unit(column).0 == *field || field_name(column) == *field;
         let column = named::scalar_names(table)?.into_iter().find(holds);
+        if let Some(found) = column.as_deref().map(|column| name_and_unit(column).1) {
+            require(found == unit || found == "1" || unit == "1", || {
+                Refusal::new(
+                    format!("{}: `{field}`", table.display()),
+                    format!("the unit {unit} of the training"),
+                    found,
+                )
+                .advise("convert the column")
+            })?;
+        }
         Ok(column.map(|column| format!("scalar={}:{column}", table.display())))
     }
 
@@ -444,6 +462,28 @@ impl OwnField {
             array.variable = array.variable.take().map(|name| format!("{}{name}", named::LATTICE));
         }
     }
+}
+
+/// How far a mesh may leave the plane or line of the training, in parts of its extent: coordinates are often single.
+const FLATNESS: f64 = 1e-5;
+
+/// Refuses points that differ in a coordinate that the model is not given.
+fn check_flat(mesh: &Mesh, space: usize) -> Result<(), Refusal> {
+    let positions = mesh.shape.positions().map_err(|reason| Refusal::said(reason.to_string()))?;
+    let range = |axis: usize| {
+        let values = || positions.iter().skip(axis).step_by(3).copied();
+        [values().fold(f64::INFINITY, f64::min), values().fold(f64::NEG_INFINITY, f64::max)]
+    };
+    let length = |axis: usize| range(axis)[1] - range(axis)[0];
+    let extent = (0..3).map(length).fold(0.0, f64::max);
+    let tilted = (space..3).find(|&axis| length(axis) > FLATNESS * extent);
+    tilted.map_or(Ok(()), |axis| {
+        let (name, [least, most]) = (["x", "y", "z"][axis], range(axis));
+        let expected =
+            format!("the same {name} at all points, because the model is given {space} of their coordinates");
+        Err(Refusal::new("its points", expected, format!("{name} from {least} to {most}"))
+            .advise("turn the mesh as those of the training lie"))
+    })
 }
 
 /// The array of the first coordinates of the points.

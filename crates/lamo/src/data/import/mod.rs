@@ -27,6 +27,7 @@ pub(crate) use axes::order;
 pub use glob::parse_arrays;
 pub(crate) use glob::{expand, strangers};
 pub use meshes::{FieldArray, MeshCases, array_of_field, field_name};
+pub(crate) use own::is_even;
 pub use own::{ArrayName, Own, OwnField};
 pub use partition::Sizes;
 pub use ragged::points_of_files;

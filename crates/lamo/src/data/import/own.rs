@@ -214,8 +214,11 @@ impl Own {
                 shared.context.samples = column.filter(|column| !column.is_common()).map(|column| column.samples());
             }
             Some(_) => {
-                let piece = column.as_ref().and_then(|column| column.pieces().next());
-                shared.context.snapshots = piece.filter(|piece| piece.snapshots().is_some()).map(Piece::all_snapshots);
+                let column = column.filter(|column| column.pieces().all(|piece| piece.snapshots().is_some()));
+                let pieces = || column.iter().flat_map(|column| &column.parts).filter_map(|part| part.pieces().first());
+                let series = pieces().map(|piece| piece.samples() / piece.windows().max(1)).sum();
+                shared.context.snapshots = pieces().next().map(Piece::all_snapshots);
+                shared.context.series = shared.context.snapshots.map(|_| series);
             }
         }
         Ok(shared)
@@ -413,7 +416,7 @@ fn check_lengths(first: (&OwnField, &Column), other: (&OwnField, &Column)) -> Re
 }
 
 /// Whether times are equally spaced, up to the rounding of single precision.
-fn is_even(times: &[f64]) -> bool {
+pub(crate) fn is_even(times: &[f64]) -> bool {
     let [first, .., last] = times else { return true };
     let step = (last - first) / (times.len() - 1) as f64;
     let bound = 1e-6 * (last - first).abs();

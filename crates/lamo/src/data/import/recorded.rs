@@ -8,6 +8,7 @@
 //! ```
 //! Before lamo wrote `stored/`, a record `distance` also meant an array of that name; [`Making::Derived`] is both.
 
+use super::meshes::name_and_unit;
 use crate::data::dataset::{FieldEntry, Manifest, OriginEntry};
 use crate::data::mesh::is_mesh_name;
 use crate::data::mesh::named::{CENTRES, DERIVED, DERIVED_PREFIX, LATTICE, STORED, WHOLE};
@@ -23,8 +24,8 @@ pub enum Making {
     Derived(String),
     /// From the mesh and another file, whose name this is, without the folder.
     WithFile(String),
-    /// From a table of numbers.
-    Scalar,
+    /// From a table of numbers, whose column has this unit; `1` where its head states none.
+    Scalar(String),
 }
 
 /// How the fields of a data set were made; fields that did not come from mesh files are left out.
@@ -62,7 +63,10 @@ impl Making {
                 let own = Path::new(file).file_name().map(|name| name.to_string_lossy().into_owned());
                 return Making::WithFile(own.unwrap_or_else(|| file.to_owned()));
             }
-            Some(("scalar", _)) => return Making::Scalar,
+            Some(("scalar", table)) => {
+                let column = table.rsplit_once(':').map_or(table, |(_, column)| column);
+                return Making::Scalar(name_and_unit(column).1);
+            }
             _ => {}
         }
         let derived = without(name, DERIVED_PREFIX);
@@ -92,7 +96,8 @@ mod tests {
             ("lattice/normals", Making::Derived("normals".into())),
             ("distance=mesh/wall.stl", Making::WithFile("wall.stl".into())),
             ("centres/sdf=body.stl", Making::WithFile("body.stl".into())),
-            ("scalar=cases.csv:alpha", Making::Scalar),
+            ("scalar=cases.csv:alpha", Making::Scalar("1".into())),
+            ("scalar=cases.csv:alpha [deg]", Making::Scalar("deg".into())),
         ] {
             assert_eq!(Making::of(array), making, "{array}");
         }

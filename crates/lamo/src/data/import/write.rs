@@ -239,8 +239,11 @@ fn whole_file(path: &Path) -> Result<SourceEntry, Error> {
 fn check(field: &FieldEntry, column: &Column, first: usize, values: &[f32], beyond: Option<f64>) -> Result<(), Error> {
     let Some(index) = values.iter().position(|value| !value.is_finite()) else { return Ok(()) };
     let count = column.count_at(first);
-    let (origin, sample) = column.origin(first + index / count);
+    let (origin, sample, snapshot) = column.origin(first + index / count);
     let found = beyond.filter(|&value| value as f32 == values[index]).unwrap_or(values[index].into());
-    let position = position(index % count, &column.shape_at(first));
+    let mut position = position(index % count, &column.shape_at(first));
+    if let Some(first) = position.first_mut().filter(|_| snapshot > 0) {
+        *first += snapshot; // what is cut into windows has its snapshots first
+    }
     Err(Error::NoNumber { origin, field: field.name.clone(), sample, position, found })
 }

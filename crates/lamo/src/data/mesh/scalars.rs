@@ -18,15 +18,27 @@ impl Scalars {
     fn read(file: &Path) -> Result<Scalars, Refusal> {
         let text = files::read_to_string(file)
             .map_err(|reason| Refusal::said(format!("cannot be read: {reason}")).of(Kind::of_io(&reason)))?;
-        let mut lines = text.trim_start_matches('\u{feff}').lines().map(str::trim).filter(|line| !line.is_empty());
-        let head = lines.next().unwrap_or_default().trim_start_matches('#').trim();
+        let lines = text.trim_start_matches('\u{feff}').lines().map(str::trim).enumerate();
+        let mut lines = lines.filter(|(_, line)| !line.is_empty());
+        let head = lines.next().map_or("", |(_, line)| line).trim_start_matches('#').trim();
         let separator = csv::separator_of(head);
         let names = csv::cells(head, separator);
         require(names.len() > 1, || {
             let expected = "a column with the names of the files, then columns of numbers";
             Refusal::new("", expected, format!("one column `{}`", shortened(head)))
         })?;
-        let table = Scalars { separator, names, rows: lines.map(|line| csv::cells(line, separator)).collect() };
+        let mut rows = Vec::new();
+        for (number, line) in lines {
+            let row = csv::cells(line, separator);
+            // More cells than names are often decimal commas between commas, and each number would be two.
+            require(row.len() <= names.len() || row[names.len()..].iter().all(String::is_empty), || {
+                let expected = format!("{} cells, as its first line names", names.len());
+                Refusal::new(format!("line {}", number + 1), expected, row.len().to_string())
+                    .advise("separate cells by semicolons where numbers have decimal commas")
+            })?;
+            rows.push(row);
+        }
+        let table = Scalars { separator, names, rows };
         table.check_decimals()?;
         Ok(table)
     }

@@ -37,10 +37,10 @@ impl Part {
         &self.shape[usize::from(self.samples(axes).is_some())..]
     }
 
-    /// Its snapshots, if it is a time series on the grid of the training, where a sample is `[snapshots, ...]`.
-    pub(super) fn snapshots_on(&self, trained: &[usize]) -> Option<usize> {
-        let sample = self.sample(trained.len());
-        (sample.get(1..) == trained.get(1..)).then(|| sample[0])
+    /// Its snapshots, if it is a time series, where a sample is `[snapshots, ...]` and has `axes` axes.
+    pub(super) fn snapshots(&self, axes: usize) -> Option<usize> {
+        let sample = self.sample(axes);
+        (sample.len() == axes).then(|| sample[0])
     }
 
     /// All its values.

@@ -2,7 +2,7 @@
 
 use super::{Model, PredictRequest, Predicted, predict_to};
 use crate::data::formats::{self, Named};
-use crate::data::import::{FieldArray, MeshCases, Recorded, array_of_field};
+use crate::data::import::{FieldArray, Making, MeshCases, Recorded, array_of_field, field_name};
 use crate::data::mesh::{self, DataArray, Mesh, Numbers, Options};
 use crate::error::{Error, Refusal, require};
 use crate::inference::{SampleFile, Source};
@@ -16,15 +16,15 @@ use std::path::Path;
 pub fn predict_meshes(request: &PredictRequest, cases: &MeshCases) -> Result<Predicted, Error> {
     let to_mesh = mesh::is_mesh_name(&request.output);
     let several = request.output.file_name().is_some_and(|name| name.to_string_lossy().contains('*'));
-    require(!to_mesh || several || request.inputs.len() == 1, || {
-        let found = format!("one name for {} files", request.inputs.len());
+    let (named, files): (Vec<&Source>, Vec<&Source>) =
+        request.inputs.iter().partition(|source| source.field.is_some() || source.array.variable.is_some());
+    require(!to_mesh || several || files.len() < 2, || {
+        let found = format!("one name for {} files", files.len());
         Refusal::new("--output", "a file for each mesh, such as 'out/*.vtu'", found)
     })?;
     let model = Model::open(&request.model)?;
     let recorded = TestSet::open(&model, &request.model).map(|set| Recorded::of(set.dataset().manifest()));
     let recorded = recorded.unwrap_or_default(); // without the data of the run, names decide
-    let (named, files): (Vec<&Source>, Vec<&Source>) =
-        request.inputs.iter().partition(|source| source.field.is_some() || source.array.variable.is_some());
     let mut inputs = Vec::new();
     for path in files.iter().map(|source| &source.array.path) {
         let own = named.iter().filter(|source| source.array.path == *path);
@@ -41,7 +41,7 @@ pub fn predict_meshes(request: &PredictRequest, cases: &MeshCases) -> Result<Pre
     }
     let (request, task) = (PredictRequest { inputs, ..request.clone() }, &model.operator().task);
     predict_to(&request, &|file, input, arrays| match to_mesh {
-        true => write_mesh(task, file, input, arrays, cases.at_centres),
+        true => write_mesh(task, file, input, arrays, (cases.at_centres, &recorded)),
         false => Ok(formats::write(file, arrays)?),
     })
 }
@@ -54,13 +54,25 @@ pub fn mesh_sources(task: &Task, path: &Path, cases: &MeshCases, recorded: &Reco
     Ok(arrays.into_iter().map(source).collect())
 }
 
-fn write_mesh(task: &Task, file: &Path, input: &SampleFile, arrays: &[Named], at_centres: bool) -> Result<(), Error> {
-    mesh::write(file, &predicted_mesh(task, &input.path, arrays, at_centres)?, &Options::default())
+fn write_mesh(
+    task: &Task,
+    file: &Path,
+    input: &SampleFile,
+    arrays: &[Named],
+    places: (bool, &Recorded),
+) -> Result<(), Error> {
+    mesh::write(file, &predicted_mesh(task, &input.path, arrays, places)?, &Options::default())
 }
 
 /// The mesh of a file with the predictions of a model for its one sample, and their errors where the file holds the truth. A list of
-/// several times holds what came before the prediction, so the prediction is on its points and cells alone.
-pub fn predicted_mesh(task: &Task, path: &Path, arrays: &[Named], at_centres: bool) -> Result<Mesh, Error> {
+/// several times holds what came before the prediction, so the prediction is on its points and cells alone. `at_centres` says whether
+/// the predictions are at the centres of cells, `recorded` from which arrays the outputs of the training came.
+pub fn predicted_mesh(
+    task: &Task,
+    path: &Path,
+    arrays: &[Named],
+    (at_centres, recorded): (bool, &Recorded),
+) -> Result<Mesh, Error> {
     let mut mesh = mesh::read(path)?;
     if !mesh::times(path)?.is_empty() {
         mesh = Mesh::new(mesh.shape);
@@ -75,7 +87,11 @@ pub fn predicted_mesh(task: &Task, path: &Path, arrays: &[Named], at_centres: bo
             continue;
         };
         let array = in_the_order_of_points(array, field, &mesh, at_centres);
-        add(&mut mesh, path, (&array, field), at_centres)?;
+        let truth = match recorded.making(&field.name) {
+            Some(Making::Stored(name)) => Some(name.clone()),
+            _ => array_of_field(&mesh, &field.name).map(|truth| truth.name.clone()),
+        };
+        add(&mut mesh, path, (&array, field, truth), at_centres)?;
     }
     Ok(mesh)
 }
@@ -110,18 +126,28 @@ fn in_the_order_of_points<'a>(array: &'a Named, field: &Field, mesh: &Mesh, at_c
     Cow::Owned(Named { name: array.name.clone(), shape, values })
 }
 
-/// Adds the prediction of a field, `[snapshots?, points, channels?]`.
-fn add(mesh: &mut Mesh, path: &Path, (array, field): (&Named, &Field), at_centres: bool) -> Result<(), Error> {
+/// Adds the prediction of a field, `[snapshots?, points, channels?]`, and its error where the mesh has the array `truth`. The new arrays
+/// have the name of that array where it differs from the field's in capitals alone.
+fn add(
+    mesh: &mut Mesh,
+    path: &Path,
+    (array, field, truth): (&Named, &Field, Option<String>),
+    at_centres: bool,
+) -> Result<(), Error> {
     let count = if at_centres { mesh.cell_count() } else { mesh.point_count() };
     let series = usize::from(field.snapshots.is_some());
     let (snapshots, components) = (if series > 0 { array.shape[0] } else { 1 }, field.width());
     require(array.shape.get(series) == Some(&count), || {
         Refusal::new(path.display().to_string(), format!("predictions at {count} places"), format!("{:?}", array.shape))
     })?;
-    let truth = array_of_field(mesh, &array.name).filter(|truth| truth.components == components && snapshots == 1);
-    let truth = truth.map(|truth| truth.name.clone());
-    let name = truth.clone().unwrap_or_else(|| array.name.clone());
-    let truth = truth.and_then(|name| mesh::named::at(mesh, path, &name, at_centres).ok()); // its own array stays
+    let alike = truth.clone().filter(|truth| snapshots == 1 && field_name(truth) == array.name);
+    let name = alike.unwrap_or_else(|| array.name.clone());
+    let is_held = |truth: &String| {
+        let mut places = [&mesh.point_data, &mesh.cell_data].into_iter().flatten();
+        places.any(|held| held.name == *truth && held.components == components)
+    };
+    let held = truth.filter(|truth| snapshots == 1 && is_held(truth));
+    let truth = held.and_then(|name| mesh::named::at(mesh, path, &name, at_centres).ok()); // its own array stays
     let mut added = Vec::new();
     for (snapshot, values) in array.values.chunks(count * components).enumerate() {
         let name = if snapshots == 1 { format!("{name}_predicted") } else { format!("{name}_predicted_{snapshot}") };
