@@ -11,6 +11,7 @@ use crate::task::time::Arranged;
 use crate::task::trend::{Seen, Trend};
 use crate::task::{Field, Normaliser, Normalisers, Positions, Spread, Task, Time, TimeMode, spacing};
 use lamo_geometry::Grid;
+use std::ops::Range;
 
 /// The fields that an experiment uses, and the samples of each part of the split.
 #[derive(Debug)]
@@ -195,12 +196,16 @@ pub(crate) fn default_validation(train: usize) -> usize {
 pub fn split(experiment: &Experiment, dataset: &Dataset) -> Result<Split, Error> {
     let data = &experiment.data;
     let stated = dataset.split()?;
-    let split = if data.train == 0 || [stated.train.len(), stated.test.len()] == [data.train, data.test] {
+    require(data.first_test == 0 || (data.train > 0 && data.test > 0), || {
+        let found = format!("data.train = {} and data.test = {}", data.train, data.test);
+        Refusal::new("data.first_test", "data.train and data.test beside it", found)
+    })?;
+    let as_stated = data.train == 0 || [stated.train.len(), stated.test.len()] == [data.train, data.test];
+    let test = data.first_test..data.first_test.saturating_add(data.test);
+    let split = if data.first_test > 0 && !(as_stated && test.end > dataset.samples()) {
+        tested_from(experiment, dataset, test)?
+    } else if as_stated {
         stated
-    } else if data.first_test > 0 {
-        let test = data.first_test..data.first_test.saturating_add(data.test);
-        let train = (0..data.samples()).filter(|sample| !test.contains(sample)).take(data.train).collect();
-        Rule::Indices { train, test: test.collect() }.split(dataset.samples())?
     } else if experiment.benchmark == OWN && !matches!(dataset.manifest().split, Rule::Ends { .. }) {
         shortened(&stated, data.train, data.test)?
     } else {
@@ -213,6 +218,22 @@ pub fn split(experiment: &Experiment, dataset: &Dataset) -> Result<Split, Error>
         0 => split.validated(data.validation, data.seed)?,
         gap => split.validated_in_time(data.validation, data.seed, gap, &dataset.manifest().series())?,
     })
+}
+
+/// The samples `test` to test on, and the first others to train on; windows of time series share no snapshots with those to test on.
+fn tested_from(experiment: &Experiment, dataset: &Dataset, test: Range<usize>) -> Result<Split, Error> {
+    let (data, series) = (&experiment.data, dataset.manifest().series());
+    let gap = data.gap.max(dataset.manifest().window_gap().unwrap_or(0));
+    let near = |&sample: &usize| {
+        gap > 0 && test.clone().any(|t| series.of(t) == series.of(sample) && t.abs_diff(sample) <= gap)
+    };
+    let others = (0..data.samples()).filter(|sample| !test.contains(sample) && !near(sample));
+    let train: Vec<usize> = others.take(data.train).collect();
+    require(gap == 0 || train.len() == data.train, || {
+        let expected = format!("at most {}, those that share no snapshots with the samples to test on", train.len());
+        Refusal::new("data.train", expected, data.train.to_string())
+    })?;
+    Ok(Rule::Indices { train, test: test.collect() }.split(dataset.samples())?)
 }
 
 /// The first samples of both lists of a split; 0 to test on means all.

@@ -165,7 +165,13 @@ fn what_the_shapes_do_not_tell_is_asked_for_or_said() {
     for key in ["model.settings.groups", "model.settings.discretisation"] {
         assert!(assumed.iter().any(|sentence| sentence.contains(key)), "{assumed:?}");
     }
+    let states = |assumed: &[String], word: &str| assumed.iter().any(|sentence| sentence.contains(word));
+    assert!(states(&assumed, "the activation is gelu (model.settings.activation)"), "{assumed:?}");
     let (_, assumed) = inferred("baselines/fno2d", &["task.grid=9x11"]).unwrap();
+    assert!(states(&assumed, "model.settings.padded"), "{assumed:?}");
+    let said = ["task.grid=9x11", "model.settings.activation=\"tanh\""];
+    let (_, other) = inferred("baselines/fno2d", &said).unwrap();
+    assert!(!states(&other, "the activation"), "{other:?}");
     assert!(assumed.iter().any(|sentence| sentence.contains("2 of the 3 input channels")), "{assumed:?}");
 }
 

@@ -77,6 +77,25 @@ fn no_snapshot_of_a_time_series_is_trained_on_and_validated_with() {
 }
 
 #[test]
+fn windows_to_train_on_share_no_snapshots_with_those_that_are_named_to_test_on() {
+    let folder = Folder::new("windows-named");
+    let data = waves(&folder, "named", 2, 30, SHORT); // 27 windows of each series
+    let dataset = Dataset::open(&data).unwrap();
+    let named = |train: usize| {
+        let sizes = [format!("data.train={train}"), "data.test=4".into(), "data.first_test=10".into()];
+        let changes: Vec<&str> = sizes.iter().map(String::as_str).chain(["data.validation=0"]).collect();
+        let experiment = request(&data, folder.at("run"), &changes).experiment().unwrap();
+        experiment::split(&experiment, &dataset).map_err(|error| error.to_string())
+    };
+    let split = named(40).unwrap();
+    assert_eq!(split.test, [10, 11, 12, 13]);
+    let near = |&window: &usize| (7..=16).contains(&window);
+    assert!(split.train.len() == 40 && !split.train.iter().any(near), "{:?}", split.train);
+    let told = named(45).unwrap_err();
+    assert!(told.contains("data.train: expected at most 44, those that share no snapshots"), "{told}");
+}
+
+#[test]
 fn windows_that_would_cost_half_of_the_training_are_not_validated_with_unless_asked_for() {
     let folder = Folder::new("windows-few");
     let long = waves(&folder, "long", 1, 90, Windows { window: 10, horizon: 10, step: 1 });

@@ -27,7 +27,7 @@ pub enum Series {
 
 impl Series {
     /// The series of a window.
-    pub(super) fn of(&self, window: usize) -> usize {
+    pub(crate) fn of(&self, window: usize) -> usize {
         match self {
             Series::One => 0,
             Series::Equal(count) => window / (*count).max(1),

@@ -205,10 +205,6 @@ impl Frame {
         let grid = if shapes.has(PROJECTION) {
             frame.modes = shapes.extent(PROJECTION, 2)?;
             frame.coordinate_width = shapes.extent("iphi.fc0.weight", 0)?;
-            if !hints.settings.contains_key("lattice") {
-                let [rows, columns] = frame.lattice;
-                assumed.push(format!("the cloud is projected to {rows} × {columns} points (model.settings.lattice)"));
-            }
             hints.grid.unwrap_or(Grid::Cloud { points: 1 })
         } else {
             match shapes.rank(kernel.0)?.checked_sub(kernel.1) {

@@ -189,7 +189,7 @@ impl Row {
 
     /// What the shapes of a state dict tell about the model and its task; `None` where it is not one of the model.
     pub fn infer(&self, shapes: &Shapes, hints: &Hints) -> Option<Result<Inferred, Refusal>> {
-        (self.infer)(shapes, hints)
+        (self.infer)(shapes, hints).map(|inferred| Ok(inferred?.with_unknowns(hints)))
     }
 
     /// Refuses a task that the model does not support, and names the models that do. Settings that lay the points of a cloud on

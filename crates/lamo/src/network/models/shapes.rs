@@ -44,6 +44,31 @@ pub struct Inferred {
     pub assumed: Vec<String>,
 }
 
+impl Inferred {
+    /// States the settings that no shape of any model tells, unless the user gave them.
+    pub(super) fn with_unknowns(mut self, hints: &Hints) -> Inferred {
+        let cloud = matches!(self.grid, Grid::Cloud { .. });
+        let unknown = |key: &str| self.settings.get(key).filter(|_| !hints.settings.contains_key(key));
+        let sizes = |value: &toml::Value| -> Vec<i64> {
+            value.as_array().into_iter().flatten().filter_map(toml::Value::as_integer).collect()
+        };
+        if let Some(activation) = unknown("activation").and_then(toml::Value::as_str) {
+            self.assumed.push(format!("the activation is {activation} (model.settings.activation)"));
+        }
+        if let Some([rows, columns]) = unknown("lattice").filter(|_| cloud).map(sizes).as_deref()
+            && *rows > 0
+        {
+            self.assumed.push(format!("the cloud is projected to {rows} × {columns} points (model.settings.lattice)"));
+        }
+        // LaMO's padding is among its tensors.
+        let padded = unknown("padded").filter(|_| !cloud && !self.settings.contains_key("latent")).map(sizes);
+        if padded.is_some_and(|padded| padded.iter().all(|&size| size == 0)) {
+            self.assumed.push("the grid is padded as in the library (model.settings.padded)".to_owned());
+        }
+        self
+    }
+}
+
 /// Heads of the attention in the scripts of the Neural-Solver-Library.
 const USUAL_HEADS: usize = 8;
 
