@@ -227,7 +227,7 @@ fn tested_from(experiment: &Experiment, dataset: &Dataset, test: Range<usize>) -
     let near = |&sample: &usize| {
         gap > 0 && test.clone().any(|t| series.of(t) == series.of(sample) && t.abs_diff(sample) <= gap)
     };
-    let others = (0..data.samples()).filter(|sample| !test.contains(sample) && !near(sample));
+    let others = (0..dataset.samples()).filter(|sample| !test.contains(sample) && !near(sample));
     let train: Vec<usize> = others.take(data.train).collect();
     require(gap == 0 || train.len() == data.train, || {
         let expected = format!("at most {}, those that share no snapshots with the samples to test on", train.len());

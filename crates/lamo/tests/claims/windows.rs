@@ -84,7 +84,7 @@ fn windows_to_train_on_share_no_snapshots_with_those_that_are_named_to_test_on()
     let named = |train: usize| {
         let sizes = [format!("data.train={train}"), "data.test=4".into(), "data.first_test=10".into()];
         let changes: Vec<&str> = sizes.iter().map(String::as_str).chain(["data.validation=0"]).collect();
-        let experiment = request(&data, folder.at("run"), &changes).experiment().unwrap();
+        let experiment = request(&data, folder.at("run"), &changes).experiment().map_err(|error| error.to_string())?;
         experiment::split(&experiment, &dataset).map_err(|error| error.to_string())
     };
     let split = named(40).unwrap();
