@@ -251,6 +251,13 @@ fn shortened(stated: &Split, train: usize, test: usize) -> Result<Split, Refusal
 /// The fields given and asked for.
 pub(crate) fn fields(experiment: &Experiment, dataset: &Dataset) -> Result<(Vec<Field>, Vec<Field>), Error> {
     let own = experiment.benchmark == OWN;
+    for (key, names) in [("data.inputs", &experiment.data.inputs), ("data.outputs", &experiment.data.outputs)] {
+        let twice = names.iter().enumerate().find(|(place, name)| names[..*place].contains(name));
+        require(twice.is_none(), || {
+            let name = twice.map(|(_, name)| name.as_str()).unwrap_or_default();
+            Refusal::new(key, "each field once", format!("`{name}` twice"))
+        })?;
+    }
     let entries = |names: &[String], role: Role, by_role: bool| -> Result<Vec<&FieldEntry>, Error> {
         let all = dataset.manifest().fields.iter();
         match names {

@@ -199,6 +199,14 @@ impl Given {
         }
         let (samples, sample) = (part.samples(self.trained.len()).unwrap_or(1), part.sample(self.trained.len()));
         let used: usize = sample.iter().product();
+        if let Some(place) = array.values.iter().position(|value| !value.is_finite()) {
+            let each = (array.values.len() / samples.max(1)).max(1);
+            let thing = format!("{}: array `{}`", part.file.path().display(), self.field.name);
+            let found = format!("{} in sample {}", array.values[place], place / each);
+            return Err(Refusal::new(thing, "finite numbers", found)
+                .advise("correct it, or leave the sample out")
+                .into());
+        }
         let whole = part.series.map_or(used, |series| used / sample[0] * series);
         require(array.values.len() == samples * whole, || {
             Refusal::about(part.file.path().display().to_string(), "it changed while it was read").of(Kind::Conflict)

@@ -130,8 +130,10 @@ fn read(path: &Path) -> Result<Receipt, Error> {
 
 fn entry(path: &Path, receipt: &Receipt) -> Entry {
     let folder = folder(path);
-    let name =
-        folder.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned());
+    // The receipt of a run has the name of its folder, one of a collection its own.
+    let of_run = path.is_dir() || path.file_name().is_some_and(|name| name == RECEIPT);
+    let name = if of_run { folder.file_name() } else { path.file_stem() };
+    let name = name.map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned());
     let spread = &receipt.evaluation.distribution;
     let last = run::history(folder).ok().and_then(|history| history.last().copied());
     let last = last.filter(|last| last.epoch >= receipt.epoch);

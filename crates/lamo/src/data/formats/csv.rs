@@ -209,7 +209,10 @@ impl Table {
         for (line, row) in rows(text).filter(|(line, _)| *line >= lines) {
             let found = cells(row, separator);
             if found.len() != columns {
-                let expected = format!("{columns} cells in each row, as in line {}", lines + 1);
+                let expected = match line == lines && head.names.is_some() {
+                    true => format!("{columns} cells in each row, as in the line of names"),
+                    false => format!("{columns} cells in each row, as in line {}", lines + 1),
+                };
                 return Err([expected, format!("{} in line {}", found.len(), line + 1)]);
             }
             for (cell, text) in found.iter().zip(&mut table.texts) {
