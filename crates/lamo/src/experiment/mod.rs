@@ -167,6 +167,7 @@ pub struct Data {
 
 impl Data {
     /// Number of samples of its problem that the experiment needs.
+    #[cfg(feature = "solvers")]
     pub(crate) fn samples(&self) -> usize {
         self.train.max(self.first_test).saturating_add(self.test)
     }

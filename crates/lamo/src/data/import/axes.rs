@@ -166,7 +166,7 @@ pub(super) fn guess(role: Role, shape: &[usize], grid: &Grid, context: Context) 
         (Role::Output, Some(times), _) => extent(axes, 't') == Some(times),
         (Role::Input, _, Some(samples)) => extent(axes, 'n') == Some(samples),
         (Role::Input, ..) if context.snapshots.is_some() => match extent(axes, 't') {
-            None => extent(axes, 'n').is_some() && extent(axes, 'n') == context.series,
+            None => axes.contains(['y', 'p']) && extent(axes, 'n').is_some() && extent(axes, 'n') == context.series,
             snapshots => snapshots == context.snapshots,
         },
         _ => false,
@@ -176,7 +176,11 @@ pub(super) fn guess(role: Role, shape: &[usize], grid: &Grid, context: Context) 
     let best = best.or(found.first()).cloned();
     let is_over_points = best.as_ref().is_some_and(|axes| axes.contains(['y', 'p']));
     let series = || {
-        let moving = |axes: &str| fits(axes, shape, grid) && extent(axes, 't') == context.snapshots;
+        // Each of several series has its own numbers, in the array or in a file of its own.
+        let moving = |axes: &str| {
+            let each = context.joined || extent(axes, 'n').or(Some(1)) == context.series;
+            fits(axes, shape, grid) && extent(axes, 't') == context.snapshots && each
+        };
         ["t", "nt", "tc", "ntc"].into_iter().find(|axes| moving(axes)).map(str::to_owned)
     };
     let may_move = role == Role::Input && context.snapshots.is_some() && !context.complex && !is_over_points;
@@ -264,7 +268,7 @@ mod tests {
         let side = Context { side_by_side: true, ..plain };
         let cut = Context { windows: true, ..plain };
         let joined = Context { joined: true, ..plain };
-        let driven = Context { snapshots: Some(201), ..cut };
+        let [driven, alone] = [9, 1].map(|series| Context { snapshots: Some(201), series: Some(series), ..cut });
         for (role, context, grid, shape, axes) in [
             (Output, plain, PLANE, &[9, 5, 3][..], "nxy"),
             (Output, plain, PLANE, &[9, 20, 5, 3], "ntxy"),
@@ -297,14 +301,18 @@ mod tests {
             (Output, joined, PLANE, &[5, 3], "xy"),
             (Input, joined, CLOUD, &[7, 3], "pc"),
             (Output, joined, CLOUD, &[7, 201], "pt"),
-            (Input, driven, LINE, &[201], "t"),
+            (Input, alone, LINE, &[201], "t"),
+            (Input, alone, LINE, &[201, 2], "tc"),
             (Input, driven, LINE, &[9, 201], "nt"),
-            (Input, driven, LINE, &[201, 2], "tc"),
+            (Input, Context { joined: true, ..driven }, LINE, &[201], "t"),
+            (Input, driven, LINE, &[9], "n"),
+            (Input, driven, LINE, &[16], "p"),
+            (Input, Context { series: Some(16), ..driven }, LINE, &[16], "p"), // a field of all series, rather
             (Input, driven, LINE, &[9, 201, 2], "ntc"),
             (Input, driven, LINE, &[9, 2], "nc"),
             (Input, driven, LINE, &[201, 16], "tp"),
             (Input, Context { snapshots: Some(16), ..cut }, LINE, &[9, 16], "tp"), // refused: 9 snapshots are not 16
-            (Input, Context { series: Some(9), ..driven }, LINE, &[9, 16], "np"),
+            (Input, driven, LINE, &[9, 16], "np"),
             (Output, cut, PLANE, &[9, 5, 5, 3], "ntxy"),
             (Output, cut, LINE, &[9, 16, 16], "ntp"),
             (Output, plain, LINE, &[9, 16, 16], "ntp"),
