@@ -196,13 +196,10 @@ pub(crate) fn default_validation(train: usize) -> usize {
 pub fn split(experiment: &Experiment, dataset: &Dataset) -> Result<Split, Error> {
     let data = &experiment.data;
     let stated = dataset.split()?;
-    require(data.first_test == 0 || (data.train > 0 && data.test > 0), || {
-        let found = format!("data.train = {} and data.test = {}", data.train, data.test);
-        Refusal::new("data.first_test", "data.train and data.test beside it", found)
-    })?;
     let as_stated = data.train == 0 || [stated.train.len(), stated.test.len()] == [data.train, data.test];
     let test = data.first_test..data.first_test.saturating_add(data.test);
-    let split = if data.first_test > 0 && !(as_stated && test.end > dataset.samples()) {
+    let named = data.first_test > 0 && data.train > 0 && data.test > 0;
+    let split = if named && !(as_stated && test.end > dataset.samples()) {
         tested_from(experiment, dataset, test)?
     } else if as_stated {
         stated

@@ -279,6 +279,15 @@ fn unaligned_input(experiment: &Experiment, manifest: &Manifest) -> Option<Strin
     })
 }
 
+/// That the samples to test on are those of the data set, although others are named.
+fn ignored_test(experiment: &Experiment) -> Option<String> {
+    let data = &experiment.data;
+    (data.first_test > 0 && (data.train == 0 || data.test == 0)).then(|| {
+        "data.first_test is ignored, because the split of the data set is used; set data.train and data.test, too"
+            .to_owned()
+    })
+}
+
 /// Why a roll-out does not learn a series whose snapshots are not equally spaced.
 fn uneven_steps(experiment: &Experiment, manifest: &Manifest) -> Option<String> {
     let times = &manifest.times;
@@ -358,7 +367,9 @@ pub fn train(request: &TrainRequest, session: &Session<'_>) -> Result<TrainedRun
     let begun = Instant::now();
     fit_sizes(&mut experiment, &dataset, chosen)?;
     let manifest = dataset.manifest();
-    for warning in [unaligned_input(&experiment, manifest), uneven_steps(&experiment, manifest)].into_iter().flatten() {
+    let warnings =
+        [unaligned_input(&experiment, manifest), uneven_steps(&experiment, manifest), ignored_test(&experiment)];
+    for warning in warnings.into_iter().flatten() {
         (session.listener)(Event::Warning(&warning));
     }
     let mut trainer = match request.minutes {
