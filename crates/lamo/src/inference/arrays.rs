@@ -202,7 +202,7 @@ impl Given {
         if let Some(place) = array.values.iter().position(|value| !value.is_finite()) {
             let each = (array.values.len() / samples.max(1)).max(1);
             let thing = format!("{}: array `{}`", part.file.path().display(), self.field.name);
-            let found = format!("{} in sample {}", array.values[place], place / each);
+            let found = format!("{} at index {} of sample {}", array.values[place], place % each, place / each);
             return Err(Refusal::new(thing, "finite numbers", found)
                 .advise("correct it, or leave the sample out")
                 .into());
