@@ -101,8 +101,8 @@ pub struct Training {
     pub evaluate: usize,
     /// Ends the training when the validation error has not improved for this many epochs; 0 never does.
     pub patience: usize,
-    /// Shows each sample under a random symmetry of the problem. Your own data take mirrorings and rotations of a plane,
-    /// one for each batch, and must look the same from all sides: scalar values without a preferred direction.
+    /// Shows each sample under a random symmetry of the problem. Your own data take mirrorings and rotations of a plane
+    /// or its like, one for each batch, and must look the same from all sides: scalar values without a preferred direction.
     pub symmetries: bool,
     /// Divides the error of each output by its own deviation, so that outputs with small units are learned too. The
     /// benchmarks' recipes weight all outputs equally.

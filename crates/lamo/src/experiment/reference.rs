@@ -154,7 +154,7 @@ const KEYS: &[Entry] = &[
     (
         "train.symmetries",
         "–",
-        "Shows each sample of a benchmark under a random symmetry that its problem declares (docs/problems.md), drawn anew each time. Your own data take reflections and rotations of the plane or volume, one for each batch, and must be symmetric: scalar fields without a preferred direction.",
+        "Shows each sample of a benchmark under a random symmetry that its problem declares (docs/problems.md), drawn anew each time. Your own data take reflections of the line, or reflections and rotations of the plane or volume, one for each batch, and must be symmetric: scalar fields without a preferred direction.",
     ),
     (
         "train.balanced",

@@ -1,6 +1,6 @@
 //! The symmetries of an experiment: maps of samples to samples that are as true as the samples.
 //!
-//! A benchmark has the exact symmetries that its problem declares beside its solver. Your own data on a plane or in a
+//! A benchmark has the exact symmetries that its problem declares beside its solver. Your own data on a line, a plane or in a
 //! volume have those of the box: reflections, and also rotations where sides are equal. A symmetry moves values from point to point and maps
 //! the channels of positions, inputs and outputs by v′ = ± v + c, in physical units.
 
@@ -151,7 +151,7 @@ impl Symmetries {
     /// for them.
     pub fn of(experiment: &Experiment, task: &Task, asked: &str) -> Result<Symmetries, Refusal> {
         if experiment.benchmark == OWN {
-            return of_plane(task, asked);
+            return of_box(task, asked);
         }
         Ok(Symmetries { elements: of_problem(experiment, task, asked)?, of_samples: true, grid: task.grid })
     }
@@ -228,8 +228,8 @@ impl Symmetries {
     }
 }
 
-/// The symmetries of a plane with scalar fields.
-fn of_plane(task: &Task, asked: &str) -> Result<Symmetries, Refusal> {
+/// The symmetries of a line, a plane or a volume with scalar fields.
+fn of_box(task: &Task, asked: &str) -> Result<Symmetries, Refusal> {
     let odd = |field: &&Field| field.width() != 1 || field.spread != Spread::Points;
     let odd: Vec<_> = task.inputs.iter().chain(&task.outputs).filter(odd).collect();
     require(task.positions != Positions::Given && odd.is_empty(), || {
@@ -247,12 +247,13 @@ fn of_plane(task: &Task, asked: &str) -> Result<Symmetries, Refusal> {
     Ok(Symmetries { elements, of_samples: false, grid: task.grid })
 }
 
-/// For each symmetry, the point that moves to each position; only the identity where the grid is neither plane nor volume.
+/// For each symmetry, the point that moves to each position; only the identity on a cloud.
 fn sides(grid: Grid) -> Vec<Vec<u32>> {
     let (rows, columns) = match grid {
         Grid::Plane { rows, columns } => (rows, columns),
         Grid::Volume { rows, columns, layers } => return sides_of_volume([rows, columns, layers]),
-        Grid::Line { .. } | Grid::Cloud { .. } => return vec![(0..grid.points() as u32).collect()],
+        Grid::Line { points } => return vec![(0..points as u32).collect(), (0..points as u32).rev().collect()],
+        Grid::Cloud { points } => return vec![(0..points as u32).collect()],
     };
     let swaps: &[bool] = if rows == columns { &[false, true] } else { &[false] };
     let mut all = Vec::new();
@@ -366,10 +367,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_square_has_eight_sides_a_rectangle_four_a_cube_48_and_one_after_another_is_one_of_them() {
+    fn a_line_has_two_sides_a_square_eight_a_rectangle_four_a_cube_48_and_one_after_another_is_one_of_them() {
         let plane = |rows, columns| Grid::Plane { rows, columns };
         let volume = |rows, columns, layers| Grid::Volume { rows, columns, layers };
         for (grid, count) in [
+            (Grid::Line { points: 5 }, 2),
             (plane(3, 3), 8),
             (plane(2, 3), 4),
             (plane(4, 4), 8),

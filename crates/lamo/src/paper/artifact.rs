@@ -47,7 +47,7 @@ pub struct Table {
     pub rows: Vec<Row>,
     /// How its cells are shaded.
     pub shade: Shade,
-    /// Whether its last row says by how much LaMO is better than the second best model of our own runs, in percent.
+    /// Whether its last row says how far LaMO's error is below the lowest of the other models of our own runs, in percent.
     pub increment: bool,
 }
 

@@ -33,12 +33,14 @@ pub struct Resolved {
     pub experiment: Experiment,
     /// SHA-256 of the experiment, as in `hashes.experiment` of a receipt.
     pub key: String,
-    /// The key of the same training with other tests in between, which change nothing that is trained.
+    /// The keys of the same training with other tests in between, which change nothing that is trained.
     pub aliases: Vec<String>,
+    /// The keys of the same with the split that a data set states, which is the same if it has as many samples.
+    pub by_split: Vec<String>,
 }
 
 /// Epochs between two tests of runs that count as the same training.
-const TESTED_EVERY: [usize; 7] = [1, 2, 5, 10, 20, 25, 100];
+const TESTED_EVERY: [usize; 9] = [1, 2, 5, 10, 20, 25, 50, 100, 500];
 
 impl Cell {
     /// The same with another change.
@@ -77,13 +79,18 @@ impl Cell {
     /// The experiment and its key.
     pub fn resolve(&self) -> Result<Resolved, Error> {
         let experiment = self.request(Device::Cpu, None).experiment()?;
-        let tested = |evaluate: usize| {
-            let mut other = experiment.clone();
-            other.train.evaluate = evaluate;
-            hash(&other)
+        let tested = |mut other: Experiment| {
+            let every = TESTED_EVERY.into_iter().chain([other.train.epochs]);
+            let keys = every.map(|evaluate| {
+                other.train.evaluate = evaluate;
+                hash(&other)
+            });
+            keys.collect()
         };
-        let (key, aliases) = (hash(&experiment), TESTED_EVERY.map(tested).into());
-        Ok(Resolved { cell: self.clone(), experiment, key, aliases })
+        let (key, aliases) = (hash(&experiment), tested(experiment.clone()));
+        let mut by_split = experiment.clone();
+        (by_split.data.train, by_split.data.test) = (0, 0);
+        Ok(Resolved { cell: self.clone(), key, aliases, by_split: tested(by_split), experiment })
     }
 
     /// The command that trains the cell alone.

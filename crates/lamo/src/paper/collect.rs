@@ -3,6 +3,7 @@
 use super::artifact::Entry;
 use super::cell::{Cell, Resolved};
 use crate::error::Error;
+use crate::experiment::Experiment;
 use crate::inference::evaluate::{RECEIPT, Receipt};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -79,9 +80,15 @@ impl Results {
     }
 
     fn find(&self, resolved: &Resolved) -> Option<&Found> {
-        let epochs = resolved.experiment.train.epochs;
-        let keys = std::iter::once(&resolved.key).chain(&resolved.aliases);
-        keys.filter_map(|key| self.found.get(key)).flatten().find(|found| found.receipt.epoch == epochs)
+        let Experiment { data, train, .. } = &resolved.experiment;
+        let of = |key: &String| self.found.get(key).into_iter().flatten();
+        let stated = std::iter::once(&resolved.key).chain(&resolved.aliases).flat_map(of);
+        let as_many = |found: &&Found| {
+            let Receipt { costs, evaluation, .. } = &found.receipt;
+            costs.steps == train.epochs * data.train.div_ceil(train.batch) && evaluation.samples.len() == data.test
+        };
+        let by_split = resolved.by_split.iter().flat_map(of).filter(as_many);
+        stated.chain(by_split).find(|found| found.receipt.epoch == train.epochs)
     }
 
     /// Our value of an entry from the receipts that are there; `None` without any.

@@ -1,6 +1,7 @@
 //! Divergence of a training: the value that is not finite, the first step where it happened, and the step to resume from.
 
 use crate::error::{Failure, Kind};
+use crate::experiment::{Optimiser, Training};
 
 /// The value that is no longer finite.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,13 +31,34 @@ pub struct Divergence {
     pub culprit: Option<String>,
     /// Step of the last good checkpoint.
     pub good: usize,
-    /// Learning rate of that step.
-    pub rate: f64,
+    /// What to change in the recipe.
+    pub advice: String,
+}
+
+/// The settings of a recipe that may have broken it at this learning rate, the likeliest first.
+pub(super) fn steadier(recipe: &Training, rate: f64) -> String {
+    let Training { weight_decay, clip, matrix_rate, noise, ref optimiser, .. } = *recipe;
+    let (muon, coupled) = (*optimiser == Optimiser::Muon, *optimiser == Optimiser::Adam);
+    let smaller = |key: &str, found: f64| format!("a smaller train.{key} than {}", brief(found));
+    // Beside the step, the decay multiplies a parameter by 1 − rate · λ.
+    let decays = weight_decay > 1.0 && (coupled || rate * weight_decay > 0.5);
+    let mut changes = Vec::new();
+    changes.extend(decays.then(|| smaller("weight_decay", weight_decay)));
+    changes.extend((noise > 1.0).then(|| smaller("noise", noise)));
+    changes.extend((muon && matrix_rate > 8.0).then(|| smaller("matrix_rate", matrix_rate)));
+    changes.push(smaller("rate", rate));
+    changes.push(if clip > 0.0 { smaller("clip", clip) } else { "train.clip = 1, which is off".to_owned() });
+    format!("try {}", changes.join(", or "))
+}
+
+/// Three digits, in powers of ten where the number is far from 1.
+fn brief(number: f64) -> String {
+    if (0.01..1e4).contains(&number.abs()) { format!("{number}") } else { format!("{number:.2e}") }
 }
 
 impl std::fmt::Display for Divergence {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Divergence { broken, step, epoch, loss, culprit, good, rate } = self;
+        let Divergence { broken, step, epoch, loss, culprit, good, advice } = self;
         let what = match broken {
             Broken::Loss if loss.is_finite() && *step == 1 => format!("the loss begins with {loss:.3e}"),
             Broken::Loss if loss.is_finite() => format!("the loss grew to {loss:.3e}"),
@@ -53,10 +75,7 @@ impl std::fmt::Display for Divergence {
             let advice = "fields whose size is far from 1 need to be normalised (no --raw), nearly constant ones need their mean removed";
             return write!(out, "; check the units of the data: {advice}");
         }
-        write!(
-            out,
-            "; the checkpoint of step {good} is saved; try a smaller train.rate than {rate:.2e} or a smaller train.clip"
-        )
+        write!(out, "; the checkpoint of step {good} is saved; {advice}")
     }
 }
 
@@ -65,5 +84,25 @@ impl std::error::Error for Divergence {}
 impl Failure for Divergence {
     fn kind(&self) -> Kind {
         Kind::Diverged
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::Experiment;
+
+    #[test]
+    fn the_advice_names_the_setting_that_is_far_from_usual_first() {
+        let usual = Experiment::shipped("darcy-lamo").unwrap().train;
+        let told = |recipe: Training| steadier(&recipe, 1e-3);
+        assert_eq!(told(usual.clone()), "try a smaller train.rate than 1.00e-3, or a smaller train.clip than 0.1");
+        let unclipped = told(Training { clip: 0.0, ..usual.clone() });
+        assert_eq!(unclipped, "try a smaller train.rate than 1.00e-3, or train.clip = 1, which is off");
+        let muon = Training { optimiser: Optimiser::Muon, matrix_rate: 100.0, ..usual.clone() };
+        assert!(told(muon).starts_with("try a smaller train.matrix_rate than 100, or a smaller train.rate"));
+        assert!(told(Training { noise: 20.0, ..usual.clone() }).starts_with("try a smaller train.noise than 20, or "));
+        let decay = told(Training { weight_decay: 3000.0, ..usual });
+        assert!(decay.starts_with("try a smaller train.weight_decay than 3000, or "), "{decay}");
     }
 }

@@ -1,6 +1,6 @@
 //! Recovery from a divergence: returns to the last good checkpoint and finds the step and the kernel that failed.
 
-use super::divergence::{Broken, Divergence};
+use super::divergence::{Broken, Divergence, steadier};
 use super::step::TOTAL;
 use super::trainer::{PULSE, Trainer, Watch};
 use crate::error::Error;
@@ -37,8 +37,8 @@ impl Trainer {
     /// The error for a step that diverged. The trainer must already hold the last good state.
     pub(super) fn diverged(&self, broken: Broken, step: usize, loss: f64, culprit: Option<String>) -> Error {
         let epoch = (step - 1) / self.epoch_steps() + 1;
-        let rate = self.program.pace(step - 1).rate;
-        Divergence { broken, step, epoch, loss, culprit, good: self.step, rate }.into()
+        let advice = steadier(&self.experiment().train, self.program.pace(step - 1).rate);
+        Divergence { broken, step, epoch, loss, culprit, good: self.step, advice }.into()
     }
 
     /// Fails if the losses of the epoch are not finite, or with `parameters` if the parameters or the states of the model are not. The last good state

@@ -191,7 +191,7 @@ impl Trainer {
         })
     }
 
-    fn experiment(&self) -> &Experiment {
+    pub(super) fn experiment(&self) -> &Experiment {
         &self.program.experiment
     }
 

@@ -168,6 +168,7 @@ pub fn import(request: &ImportRequest, session: &Session<'_>) -> Result<Outcome,
     let outcome = plan.write_and_warn(&request.out, &listen, &warn)?;
     if let (ImportSource::Own(_), Outcome::Made(dataset) | Outcome::AlreadyThere(dataset)) = (&request.source, &outcome)
     {
+        dataset.at_rest().iter().for_each(|text| warn(text));
         tell_sweep(dataset, &dataset.split()?, session, true)?;
     }
     Ok(outcome)

@@ -288,6 +288,10 @@ fn an_unknown_key_is_refused_with_the_nearest_known_one() {
             "[train]\nrate = \"fast\"",
             "experiment mine: invalid type: string \"fast\", expected a number, in `train.rate`",
         ),
+        (
+            "[best.lamo.train]\nepochs = 3",
+            "experiment mine: unknown key best.lamo.train.epochs; presets are shipped with a benchmark: lamo train BENCHMARK ",
+        ),
         ("train = 3", "experiment mine: train is a table, expected a value for one of its keys: average, balanced, "),
         ("[train\nbatch = 0", "experiment mine, line 2: unclosed table"),
         ("precision = \"f8\"", "precision \"f8\" does not exist"),

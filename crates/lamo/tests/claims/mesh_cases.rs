@@ -572,6 +572,15 @@ fn a_table_of_scalars_has_semicolons_and_decimal_commas_as_any_other_table() {
     assert_eq!(slopes("points", table.replace(',', ";")), expected);
     assert_eq!(slopes("tabs", table.replace(',', "\t")), expected);
     assert_eq!(slopes("spaces", table.replace(',', " ")), expected);
+    let (head, rows) = table.split_once('\n').unwrap();
+    let last = rows.lines().last().unwrap();
+    let middle = rows.trim_end().rsplit_once('\n').unwrap().0;
+    assert_eq!(slopes("comments", format!("# eight cases\n% of ours\n{head}\n{middle}\n# the last\n{last}")), expected);
+    assert_eq!(slopes("commented", format!("# eight cases\n# {head}\n{rows}")), expected);
+    assert_eq!(slopes("ends", table.trim_end().replace('\n', ",\n") + ","), expected);
+    std::fs::write(folder.at("cases.csv"), [head.as_bytes(), b"\n\xe4,1,2\n"].concat()).unwrap();
+    let told = cases.fields().unwrap_err().to_string();
+    assert!(told.contains("cases.csv: expected text in UTF-8, found bytes of another encoding; save it as"), "{told}");
     std::fs::write(folder.at("cases.csv"), table.replace('.', ",")).unwrap();
     let told = cases.fields().unwrap_err().to_string();
     assert!(told.contains("cases.csv: line 2: expected 3 cells, as its first line names, found 4; separate"), "{told}");

@@ -121,6 +121,31 @@ fn several_series_are_cut_one_by_one_and_split_as_wholes() {
 }
 
 #[test]
+fn windows_of_a_system_at_rest_are_in_no_part_of_the_split_and_the_import_says_so() {
+    let folder = Folder::new("at-rest");
+    // Three series of twelve snapshots, zero in the first five; windows of two given and two predicted snapshots.
+    let moves = |place: usize| if place / 4 % 12 < 5 { 0.0 } else { 1.0 + (place * 7919 % 101) as f64 };
+    let arrays = vec![vec![save(&folder, "u.npy", &[3, 12, 4], (0..3 * 12 * 4).map(moves))]];
+    let own = cut(2, 2, 1, vec![field("u", Role::Output, "ntx", arrays)]);
+    let dataset = written(&own, &folder.at("set"));
+    assert_eq!(dataset.manifest().at_rest, [0, 1, 2, 9, 10, 11, 18, 19, 20]);
+    let told = dataset.at_rest().unwrap();
+    assert!(told.starts_with("9 windows of 27 left out: a snapshot to predict is zero everywhere"), "{told}");
+    let split = dataset.split().unwrap();
+    assert_eq!((split.train.len(), split.test.len()), (12, 6));
+    assert!(split.train.iter().chain(&split.test).all(|window| window % 9 > 2));
+    let recipe = experiment(&["train.loss=relative-l2-of-frames", "data={ train = 0, test = 0, past = 2 }"]);
+    let read = experiment::ExperimentData::read(&recipe, &dataset).unwrap();
+    assert_eq!((read.train.count, read.test.count), (12, 6));
+    // The same import finds the data set that is there.
+    let again = own.import().unwrap().write(&folder.at("set"), &|_| ControlFlow::Continue(())).unwrap();
+    assert!(matches!(again, Outcome::AlreadyThere(_)));
+    // A series that moves from the first predicted snapshot on loses nothing.
+    let whole = written(&cut(5, 2, 5, own.fields.clone()), &folder.at("whole"));
+    assert!(whole.manifest().at_rest.is_empty() && whole.at_rest().is_none());
+}
+
+#[test]
 fn a_file_for_each_sample_is_found_by_a_pattern_in_the_order_of_its_numbers() {
     let folder = Folder::new("pattern");
     for number in [1, 2, 10, 3] {

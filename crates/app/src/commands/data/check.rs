@@ -175,6 +175,7 @@ fn object(dataset: &Dataset, fields: &[(FieldEntry, Statistics)], picture: Optio
         }),
         "times": manifest.times,
         "split": { "rule": manifest.split, "train": split.train.len(), "test": split.test.len(), "sha256": split.hash() },
+        "at_rest": manifest.at_rest,
         "sources": manifest.sources,
         "fields": fields.iter().map(field).collect::<Vec<_>>(),
         "verified": true,
@@ -206,7 +207,8 @@ fn heading(dataset: &Dataset) -> Result<String> {
         format!("{}, drawn as {}{stored}\n", counted(*cells as usize, "cell"), counted(*count, "triangle"))
     });
     let cells = cells.unwrap_or_default();
-    Ok(format!("{problem}: {samples}, {origin}, lamo {lamo}\n{cells}{parameters}{split}, hash {hash}"))
+    let at_rest = dataset.at_rest().map_or_else(String::new, |text| format!("\n{text}"));
+    Ok(format!("{problem}: {samples}, {origin}, lamo {lamo}\n{cells}{parameters}{split}, hash {hash}{at_rest}"))
 }
 
 fn line(field: &FieldEntry, statistics: &Statistics) -> String {

@@ -46,7 +46,7 @@ impl<'a> Filled<'a> {
                 .increments()
                 .into_iter()
                 .map(|value| value.map_or("-".to_owned(), |value| format!("{value:.1} %")));
-            lines.push([vec!["LaMO below our second best".to_owned()], words.collect()].concat());
+            lines.push([vec!["LaMO below the best other of ours".to_owned()], words.collect()].concat());
         }
         let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
         let widths: Vec<usize> = (0..=self.table.columns.len()).map(width).collect();
@@ -114,7 +114,7 @@ impl<'a> Filled<'a> {
                 .into_iter()
                 .map(|value| value.map_or("–".to_owned(), |value| format!("{value:.1} %")));
             let cells: String = words.map(|word| format!("<td><b>{word}</b></td>")).collect();
-            out += &format!("<tr class=\"group\"><th>LaMO below our second best</th>{cells}</tr>");
+            out += &format!("<tr class=\"group\"><th>LaMO below the best other of ours</th>{cells}</tr>");
         }
         out + "</tbody></table>"
     }
@@ -137,7 +137,7 @@ impl<'a> Filled<'a> {
         if self.table.increment && self.increments().iter().any(Option::is_some) {
             let word = |value: Option<f64>| value.map_or("–".to_owned(), |value| format!("{value:.1} %"));
             let cell = |value| TableCell { ours: word(value), ..TableCell::default() };
-            let (heading, label) = (Some(String::new()), "LaMO below our second best".to_owned());
+            let (heading, label) = (Some(String::new()), "LaMO below the best other of ours".to_owned());
             rows.push(TableRow { heading, label, cells: self.increments().into_iter().map(cell).collect() });
         }
         table(self.table.corner, &self.table.columns, &rows)

@@ -58,9 +58,9 @@ impl Dataset {
         self.manifest.samples
     }
 
-    /// The split of the manifest.
+    /// The split of the manifest, without windows at rest.
     pub fn split(&self) -> Result<Split, Error> {
-        self.manifest.split.split(self.samples())
+        Ok(self.manifest.split.split(self.samples())?.without(&self.manifest.at_rest))
     }
 
     /// The field called `name`.

@@ -9,6 +9,7 @@
 //! samples = 980
 //! times = [0.0, 0.5, 1.0]       # times of the snapshots of time series; or absent: unknown
 //! redrawn = 2                   # draws without a solution; or absent: 0
+//! at_rest = [0, 1, 23]          # windows of time series with a snapshot to predict that is zero everywhere, which the split leaves out; or absent: none
 //! split_sha256 = "5c01…"        # of the split: two runs with the same hash used the same samples
 //!
 //! [label_errors]                # mean relative L2 against a finer discretisation; or absent: unknown
@@ -105,6 +106,9 @@ pub struct Manifest {
     /// SHA-256 of the split, in hexadecimal; empty in data sets of earlier versions.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub split_sha256: String,
+    /// Windows of time series in which a snapshot to predict is zero everywhere, in ascending order; the split leaves them out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub at_rest: Vec<usize>,
     /// Measured errors of the labels by field: mean relative L2 against a finer discretisation. Empty where they are unknown.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub label_errors: BTreeMap<String, f64>,
@@ -223,6 +227,7 @@ impl Manifest {
             samples,
             times: Vec::new(),
             redrawn: 0,
+            at_rest: Vec::new(),
             split_sha256: split.split(samples).map(|split| split.hash()).unwrap_or_default(),
             label_errors: BTreeMap::new(),
             parameters,

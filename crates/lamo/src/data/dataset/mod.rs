@@ -10,6 +10,7 @@
 //! Sample k depends on the recipe and k alone, so a data set has the same bytes on any number of threads and after any
 //! number of interruptions. The folder appears under its name complete or not at all.
 
+mod at_rest;
 mod batches;
 mod corners;
 mod difference;

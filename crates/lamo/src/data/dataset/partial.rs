@@ -295,6 +295,7 @@ impl Partial {
         }
         let triangles = self.triangles.get_mut().unwrap_or_else(PoisonError::into_inner).take();
         self.manifest.triangles = triangles;
+        self.manifest.at_rest = self.manifest.windows_at_rest(&self.arrays)?;
         let journal = self.journal.get_mut().unwrap_or_else(PoisonError::into_inner);
         self.manifest.redrawn = journal.draws.iter().map(|&draws| usize::from(draws.saturating_sub(1))).sum();
         self.manifest.write(&self.folder.join(MANIFEST))

@@ -92,7 +92,7 @@ fn rows(text: &str) -> impl Iterator<Item = (usize, &str)> {
     lines.filter(|(_, line)| !line.is_empty() && !is_comment(line))
 }
 
-fn is_comment(line: &str) -> bool {
+pub(in crate::data) fn is_comment(line: &str) -> bool {
     line.starts_with(['#', '%'])
 }
 

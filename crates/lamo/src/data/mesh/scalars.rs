@@ -1,11 +1,18 @@
 //! A table with numbers for each case: the first column has the names of the files, with or without ending. Cells and numbers are those
-//! of the CSV format: commas, semicolons (with decimal commas or points), tabs or spaces.
+//! of the CSV format: commas, semicolons (with decimal commas or points), tabs or spaces. Lines that begin with `#` or `%` are comments;
+//! the last of those at the top has the names of the columns where no other line has them.
 
 use super::input::shortened;
 use crate::data::formats::csv::{self, Separator};
 use crate::error::{Kind, Refusal, require};
 use crate::files;
 use std::path::Path;
+
+/// Whether no cell of a line behind the first is a number, as in a line of names.
+fn are_names(line: &str) -> bool {
+    let separator = csv::separator_of(line);
+    csv::cells(line, separator).iter().skip(1).all(|cell| csv::number(cell, separator).is_none_or(f64::is_nan))
+}
 
 struct Scalars {
     separator: Separator,
@@ -16,19 +23,28 @@ struct Scalars {
 
 impl Scalars {
     fn read(file: &Path) -> Result<Scalars, Refusal> {
-        let text = files::read_to_string(file)
-            .map_err(|reason| Refusal::said(format!("cannot be read: {reason}")).of(Kind::of_io(&reason)))?;
+        let text = files::read_to_string(file).map_err(|reason| match reason.kind() {
+            std::io::ErrorKind::InvalidData => Refusal::new("", "text in UTF-8", "bytes of another encoding")
+                .advise("save it as \"CSV UTF-8\""),
+            _ => Refusal::said(format!("cannot be read: {reason}")).of(Kind::of_io(&reason)),
+        })?;
         let lines = text.trim_start_matches('\u{feff}').lines().map(str::trim).enumerate();
-        let mut lines = lines.filter(|(_, line)| !line.is_empty());
-        let head = lines.next().map_or("", |(_, line)| line).trim_start_matches('#').trim();
+        let lines: Vec<(usize, &str)> = lines.filter(|(_, line)| !line.is_empty()).collect();
+        let top = lines.iter().take_while(|(_, line)| csv::is_comment(line)).count();
+        let mut rest = lines[top..].iter().filter(|(_, line)| !csv::is_comment(line)).peekable();
+        let above = top.checked_sub(1).map(|last| lines[last].1.trim_start_matches(['#', '%']).trim());
+        let named = rest.next_if(|(_, line)| above.is_none() || are_names(line));
+        let head = named.map(|(_, line)| *line).or(above).unwrap_or_default();
         let separator = csv::separator_of(head);
-        let names = csv::cells(head, separator);
+        let mut names = csv::cells(head, separator);
+        let last = names.iter().rposition(|name| !name.is_empty()).map_or(0, |last| last + 1);
+        names.truncate(last);
         require(names.len() > 1, || {
             let expected = "a column with the names of the files, then columns of numbers";
             Refusal::new("", expected, format!("one column `{}`", shortened(head)))
         })?;
         let mut rows = Vec::new();
-        for (number, line) in lines {
+        for &(number, line) in rest {
             let row = csv::cells(line, separator);
             // More cells than names are often decimal commas between commas, and each number would be two.
             require(row.len() <= names.len() || row[names.len()..].iter().all(String::is_empty), || {
