@@ -135,7 +135,8 @@ pub(super) fn check(source: &str, layer: &Table, known: &[String]) -> Result<(),
             continue;
         }
         let known: Vec<&str> = known.iter().map(String::as_str).chain(OPTIONAL.iter().copied()).collect();
-        let near = || meant(&key, &known).map_or_else(|| siblings(&key, &known), |near| format!("did you mean {near}?"));
+        let near =
+            || meant(&key, &known).map_or_else(|| siblings(&key, &known), |near| format!("did you mean {near}?"));
         let preset = ["quick", "best"].into_iter().find(|preset| key.split('.').next() == Some(preset));
         let hint = preset.map_or_else(near, |preset| {
             format!("presets are shipped with a benchmark: lamo train BENCHMARK --preset {preset} --print-config prints a file to change")

@@ -53,7 +53,9 @@ pub(super) fn steadier(recipe: &Training, rate: f64) -> String {
 
 /// Three digits, in powers of ten where the number is far from 1.
 fn brief(number: f64) -> String {
-    if (0.01..1e4).contains(&number.abs()) { format!("{number}") } else { format!("{number:.2e}") }
+    let brief = format!("{number:.2e}");
+    let plain = brief.parse::<f64>().ok().filter(|rounded| (0.01..1e4).contains(rounded));
+    plain.map_or(brief, |rounded| rounded.to_string())
 }
 
 impl std::fmt::Display for Divergence {

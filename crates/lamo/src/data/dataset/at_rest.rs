@@ -43,7 +43,10 @@ impl Dataset {
         let count = self.manifest().at_rest.len();
         (count > 0).then(|| {
             let windows = counted(count, "window");
-            format!("{windows} of {} left out: a snapshot to predict is zero everywhere, which has no relative error", self.samples())
+            format!(
+                "{windows} of {} left out: a snapshot to predict is zero everywhere, which has no relative error",
+                self.samples()
+            )
         })
     }
 }

@@ -24,8 +24,9 @@ struct Scalars {
 impl Scalars {
     fn read(file: &Path) -> Result<Scalars, Refusal> {
         let text = files::read_to_string(file).map_err(|reason| match reason.kind() {
-            std::io::ErrorKind::InvalidData => Refusal::new("", "text in UTF-8", "bytes of another encoding")
-                .advise("save it as \"CSV UTF-8\""),
+            std::io::ErrorKind::InvalidData => {
+                Refusal::new("", "text in UTF-8", "bytes of another encoding").advise("save it as \"CSV UTF-8\"")
+            }
             _ => Refusal::said(format!("cannot be read: {reason}")).of(Kind::of_io(&reason)),
         })?;
         let lines = text.trim_start_matches('\u{feff}').lines().map(str::trim).enumerate();
