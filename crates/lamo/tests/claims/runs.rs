@@ -412,9 +412,10 @@ fn a_test_error_that_is_not_finite_ends_the_run() {
 
 #[test]
 fn a_parameter_that_is_not_finite_is_not_called_a_loss() {
-    let divergence =
-        Divergence { broken: Broken::Parameter, step: 7, epoch: 2, loss: 0.5, culprit: None, good: 4, rate: 1e-3 };
+    let (loss, advice) = (0.5, "try this".to_owned());
+    let divergence = Divergence { broken: Broken::Parameter, step: 7, epoch: 2, loss, culprit: None, good: 4, advice };
     assert!(divergence.to_string().starts_with("a parameter is not finite at step 7 in epoch 2"));
+    assert!(divergence.to_string().ends_with("the checkpoint of step 4 is saved; try this"));
     assert!(
         Divergence { broken: Broken::Loss, loss: 1e9, ..divergence }
             .to_string()
