@@ -131,6 +131,7 @@ fn windows_of_a_system_at_rest_are_in_no_part_of_the_split_and_the_import_says_s
     assert_eq!(dataset.manifest().at_rest, [0, 1, 2, 9, 10, 11, 18, 19, 20]);
     let told = dataset.at_rest().unwrap();
     assert!(told.starts_with("9 windows of 27 left out: a snapshot to predict is zero everywhere"), "{told}");
+    assert!(told.ends_with("; 12 to train and 6 to test remain"), "{told}");
     let split = dataset.split().unwrap();
     assert_eq!((split.train.len(), split.test.len()), (12, 6));
     assert!(split.train.iter().chain(&split.test).all(|window| window % 9 > 2));

@@ -42,10 +42,12 @@ impl Dataset {
     pub fn at_rest(&self) -> Option<String> {
         let count = self.manifest().at_rest.len();
         (count > 0).then(|| {
-            let windows = counted(count, "window");
+            let (windows, samples) = (counted(count, "window"), self.samples());
+            let left = self.split().map(|split| [split.train.len(), split.test.len()]).unwrap_or_default();
             format!(
-                "{windows} of {} left out: a snapshot to predict is zero everywhere, which has no relative error",
-                self.samples()
+                "{windows} of {samples} left out: a snapshot to predict is zero everywhere, which has no relative error; \
+                 {} to train and {} to test remain",
+                left[0], left[1]
             )
         })
     }
